@@ -1,0 +1,8 @@
+"""Deathmatch: five web-server benchmarks, replicated.
+
+The package is the study's machinery, in the order data flows through it:
+`config` and `matrix` say what is measured, `sandbox` and `testbed` where,
+`server`, `conformance`, `httperf` and `sampler` how, `trial` runs one trial,
+`tidy` turns raw logs into Parquet, `stats` summarises, and `notebook`,
+`display`, `theme` and `paper` publish.
+"""

@@ -1,0 +1,157 @@
+"""httperf: its command line and its report (httperf(1), version 0.9.0 with our patch)."""
+
+import re
+
+import polars as pl
+
+REPLY_INTERVAL_S = 0.5  # RATE_INTERVAL in clients/httperf/deathmatch.patch
+
+HISTOGRAM_SCHEMA = {"connection_time_us": pl.Int64, "connections": pl.Int64}
+
+# A number as httperf prints it: %f of a huge or undefined value gives inf or nan.
+_N = r"(-?[\d.]+|-?inf|-?nan)"
+
+# (pattern, columns, type); each pattern must match once, in the report's order.
+_LINES: list[tuple[str, list[str], type]] = [
+    (r"Maximum connect burst length: (\d+)", ["connect_burst_connections"], int),
+    (
+        rf"Total: connections (\d+) requests (\d+) replies (\d+) test-duration {_N} s",
+        ["connections", "requests", "replies", "test_duration_s"],
+        float,
+    ),
+    (
+        rf"Connection rate: {_N} conn/s \({_N} ms/conn, <=(\d+) concurrent connections\)",
+        ["connection_rate_rps", "connection_period_ms", "concurrent_connections"],
+        float,
+    ),
+    (
+        rf"Connection time \[ms\]: min {_N} avg {_N} max {_N} median {_N} stddev {_N}",
+        [f"connection_time_{q}_ms" for q in ("min", "avg", "max", "median", "stddev")],
+        float,
+    ),
+    (rf"Connection time \[ms\]: connect {_N}", ["connect_time_avg_ms"], float),
+    (rf"Connection length \[replies/conn\]: {_N}", ["connection_length_replies"], float),
+    (
+        rf"Request rate: {_N} req/s \({_N} ms/req\)",
+        ["request_rate_rps", "request_period_ms"],
+        float,
+    ),
+    (rf"Request size \[B\]: {_N}", ["request_size_bytes"], float),
+    (
+        rf"Reply rate \[replies/s\]: min {_N} avg {_N} max {_N} stddev {_N} \((\d+) samples\)",
+        [f"reply_rate_{q}_rps" for q in ("min", "avg", "max", "stddev")] + ["reply_rate_samples"],
+        float,
+    ),
+    (
+        rf"Reply time \[ms\]: response {_N} transfer {_N}",
+        ["response_time_avg_ms", "transfer_time_avg_ms"],
+        float,
+    ),
+    (
+        rf"Reply size \[B\]: header {_N} content {_N} footer {_N} \(total {_N}\)",
+        [f"reply_{part}_bytes" for part in ("header", "content", "footer", "total")],
+        float,
+    ),
+    (
+        r"Reply status: 1xx=(\d+) 2xx=(\d+) 3xx=(\d+) 4xx=(\d+) 5xx=(\d+)",
+        [f"replies_{n}xx" for n in range(1, 6)],
+        int,
+    ),
+    (
+        rf"CPU time \[s\]: user {_N} system {_N} "
+        rf"\(user {_N}% system {_N}% total {_N}%\)",
+        ["client_cpu_user_s", "client_cpu_system_s", "client_cpu_user_percent",
+         "client_cpu_system_percent", "client_cpu_total_percent"],
+        float,
+    ),
+    (rf"Net I/O: {_N} KB/s \({_N}\*10\^6 bps\)", ["net_io_kb_per_s", "net_io_mbit_per_s"], float),
+    (
+        r"Errors: total (\d+) client-timo (\d+) socket-timo (\d+) connrefused (\d+) connreset (\d+)",
+        ["errors_total", "errors_client_timeout", "errors_socket_timeout",
+         "errors_connection_refused", "errors_connection_reset"],
+        int,
+    ),
+    (
+        r"Errors: fd-unavail (\d+) addrunavail (\d+) ftab-full (\d+) other (\d+)",
+        ["errors_descriptors_unavailable", "errors_address_unavailable",
+         "errors_file_table_full", "errors_other"],
+        int,
+    ),
+]  # fmt: skip
+
+_COUNTS = {"connections", "requests", "replies", "concurrent_connections", "reply_rate_samples"}
+
+SCHEMA = {
+    column: pl.Int64 if kind is int or column in _COUNTS else pl.Float64
+    for _, columns, kind in _LINES
+    for column in columns
+} | {"reply_rate_offered_window_rps": pl.Float64}
+
+
+class Truncated(ValueError):
+    """A report that ends before its last line, or is not httperf's."""
+
+
+def command(host: str, port: int, load: dict, rate_rps: int, duration_s: float) -> list[str]:
+    """Return httperf's command line for one offered rate.
+
+    `rate_rps` counts requests: the connection rate is that over the calls per connection.
+    Two -v make it print its samples and its histogram.
+    """
+    calls = load["calls_per_connection"]
+    rate = rate_rps / calls
+    words = [
+        "httperf", "-v", "-v",
+        f"--server={host}", f"--port={port}", f"--uri={load['uri']}",
+        f"--rate={rate:g}", f"--num-conns={round(rate * duration_s)}", f"--num-calls={calls}",
+        f"--timeout={load['timeout_s']:g}",
+    ]  # fmt: skip
+    return words + (["--add-header=Connection: close\\n"] if calls == 1 else [])
+
+
+def time_limit_s(load: dict, duration_s: float) -> float:
+    """Return when a run has wedged: out of ports or descriptors, httperf never ends by itself."""
+    return duration_s + 2 * load["timeout_s"] + 5
+
+
+def parse(report: str, duration_s: float) -> dict[str, int | float]:
+    """Return every field of httperf's report, named and typed as in SCHEMA.
+
+    `reply_rate_offered_window_rps` is the mean of the reply-rate samples that lie within the
+    offered window of `duration_s`; httperf's own mean also counts the time it waits for
+    stragglers. Raises Truncated if any line is missing.
+    """
+    fields: dict[str, int | float] = {}
+    position = 0
+    for pattern, columns, _ in _LINES:
+        match = re.compile(f"^{pattern}", re.MULTILINE).search(report, position)
+        if not match:
+            raise Truncated(f"no line {pattern.split(':')[0]!r} after character {position}")
+        position = match.end()
+        for column, text in zip(columns, match.groups()):
+            fields[column] = int(text) if SCHEMA[column] == pl.Int64 else float(text)
+    samples = reply_rates(report)[: max(1, int(duration_s / REPLY_INTERVAL_S))]
+    # A run shorter than one interval has no sample.
+    fields["reply_rate_offered_window_rps"] = (
+        sum(samples) / len(samples) if samples else fields["replies"] / fields["test_duration_s"]
+    )
+    return fields
+
+
+def reply_rates(report: str) -> list[float]:
+    """Return the reply-rate samples in replies per second, one each REPLY_INTERVAL_S."""
+    return [float(x) for x in re.findall(r"^reply-rate = ([\d.]+)", report, re.MULTILINE)]
+
+
+def histogram(report: str) -> pl.DataFrame:
+    """Return the connection-time histogram: bin centres in us, bins of 10 us (HISTOGRAM_SCHEMA).
+
+    httperf counts a connection in it once it got at least one reply.
+    """
+    start = report.find("Connection lifetime histogram")
+    rows = re.findall(r"^ +(\d+)\.(\d{3}) (\d+)$", report[max(start, 0) :], re.MULTILINE)
+    return pl.DataFrame(
+        [(int(ms) * 1000 + int(us), int(n)) for ms, us, n in rows],
+        schema=HISTOGRAM_SCHEMA,
+        orient="row",
+    )

@@ -1,0 +1,179 @@
+"""The matrix: which trials a dataset consists of, in which order.
+
+A trial is one fresh start of one variant of one server, swept over all rates of the
+experiment; its path under `data/` is its name.
+"""
+
+import itertools
+import json
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from deathmatch import config
+from deathmatch.errors import UserError
+
+Level = str | int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One cell of the matrix. `factors` holds (name, level) pairs in the experiment's order."""
+
+    dataset: str
+    experiment: str
+    server: str
+    factors: tuple[tuple[str, Level], ...]
+    n: int
+
+    @property
+    def variant(self) -> str:
+        """The factors as one folder name: `backlog=128,schedulers=one`."""
+        return ",".join(f"{name}={level}" for name, level in self.factors) or "default"
+
+    @property
+    def path(self) -> Path:
+        """The trial's folder, relative to the project's root."""
+        return Path("data", self.dataset, self.experiment, self.server, self.variant, str(self.n))
+
+
+def trials(
+    dataset: str, servers: list[str] | None = None, experiments: list[str] | None = None
+) -> list[Trial]:
+    """Return the dataset's trials in the order in which they run.
+
+    Each repetition visits every variant once, in an order drawn from the dataset's seed, so
+    that drift of the machine falls on all variants alike. `servers` and `experiments` narrow
+    the choice. Raises UserError for names, factors or levels that do not exist.
+    """
+    plan = config.load("dataset", dataset)
+    for kind, chosen in (("server", servers), ("experiment", experiments)):
+        for name in chosen or []:
+            config.load(kind, name)
+    cells = [
+        (experiment, server, factors)
+        for experiment in plan["experiments"]
+        if experiments is None or experiment in experiments
+        for server, factors in _variants(dataset, experiment, plan["experiments"][experiment])
+        if servers is None or server in servers
+    ]
+    ordered = []
+    for n in range(1, plan["trials"] + 1):
+        block = cells.copy()
+        random.Random(f"{plan['seed']}/{n}").shuffle(block)
+        ordered += [Trial(dataset, e, s, f, n) for e, s, f in block]
+    return ordered
+
+
+def serving(experiment: str) -> list[str]:
+    """Return the servers that serve the experiment and can run, in alphabetical order."""
+    loaded = {name: config.load("server", name) for name in config.names("server")}
+    return [
+        name
+        for name, server in loaded.items()
+        if experiment in server["experiments"] and "not_run" not in server
+    ]
+
+
+def _variants(dataset: str, experiment: str, part: dict) -> list[tuple[str, tuple]]:
+    factors = config.load("experiment", experiment)["factors"]
+    candidates = serving(experiment)
+    found = {}
+    for index, block in enumerate(part["blocks"]):
+        where = ["experiments", experiment, "blocks", index]
+        levels = {name: value for name, value in block.items() if name != "servers"}
+        for name in levels:
+            if name not in factors:
+                raise _mistake(
+                    dataset, [*where, name], f"experiment {experiment!r} has no factor {name!r}",
+                    f"its factors: {', '.join(factors)}",
+                )  # fmt: skip
+            for level in levels[name]:
+                if level not in factors[name]["levels"]:
+                    raise _mistake(
+                        dataset, [*where, name], f"factor {name!r} has no level {level!r}",
+                        f"its levels: {', '.join(map(str, factors[name]['levels']))}",
+                    )  # fmt: skip
+        for server in block.get("servers", candidates):
+            if server not in candidates:
+                config.load("server", server)
+                raise _mistake(
+                    dataset, [*where, "servers"], f"{server!r} does not serve {experiment!r}",
+                    f"add it to experiments in servers/{server}/server.toml, or leave it out here",
+                )  # fmt: skip
+            for combination in _product(factors, levels, server):
+                found[server, combination] = None
+    return list(found)
+
+
+def _product(factors: dict, levels: dict, server: str) -> list[tuple]:
+    """Return the factor combinations of one block for one server.
+
+    A factor the server lacks is left out; a factor the block does not name takes its default.
+    """
+    able = config.load("server", server).get("factors", {})
+    axes = []
+    for name, factor in factors.items():
+        if "sysctl" in factor:
+            axes.append([(name, level) for level in levels.get(name, [factor["default"]])])
+        elif name in able:
+            known = able[name] or factor["levels"]
+            default = factor["default"] if factor["default"] in known else known[0]
+            wanted = levels.get(name, [default])
+            axes.append([(name, level) for level in wanted if level in known])
+    return list(itertools.product(*axes))
+
+
+def _mistake(dataset: str, key: list, what: str, remedy: str) -> UserError:
+    path = config.path_of("dataset", dataset)
+    line = config.line_of(path.read_text(), key)
+    return UserError(what, f"{path.relative_to(config.ROOT)}, line {line}, key {key[-1]}", remedy)
+
+
+def spec(trial: Trial) -> dict:
+    """Return everything that decides what a trial measures, ready for JSON.
+
+    Keys: factors, sysctl (what the factors set in the server's namespace), load, rates_rps,
+    duration_s, conformance and timeouts. Snakemake remeasures a trial when this changes.
+    """
+    plan = config.load("dataset", trial.dataset)["experiments"][trial.experiment]
+    experiment = config.load("experiment", trial.experiment)
+    factors = dict(trial.factors)
+    return {
+        "factors": factors,
+        "sysctl": {
+            factor["sysctl"]: factors[name]
+            for name, factor in experiment["factors"].items()
+            if "sysctl" in factor
+        },
+        "client": experiment["client"],
+        "load": experiment["load"],
+        "rates_rps": plan["rates_rps"],
+        "duration_s": plan["duration_s"],
+        "conformance": experiment["conformance"],
+    }
+
+
+def spec_text(trial: Trial) -> str:
+    """Return `spec` as canonical JSON."""
+    return json.dumps(spec(trial), sort_keys=True)
+
+
+def find(path: str | Path) -> Trial:
+    """Return the trial that a path such as `data/quick/backlog/null/backlog=5/1` names.
+
+    Raises UserError if the path is no trial of its dataset.
+    """
+    parts = Path(path).parts
+    if len(parts) != 6 or parts[0] != "data":
+        raise UserError(
+            f"{path} names no trial",
+            remedy="a trial is data/<dataset>/<experiment>/<server>/<variant>/<n>",
+        )
+    for trial in trials(parts[1], servers=[parts[3]], experiments=[parts[2]]):
+        if trial.path == Path(path):
+            return trial
+    raise UserError(
+        f"dataset {parts[1]!r} has no trial {'/'.join(parts[2:])}",
+        remedy="`snakemake -n` lists those it has",
+    )

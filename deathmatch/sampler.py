@@ -1,0 +1,171 @@
+"""Sampling the kernel while a trial runs: counters, sockets, CPU, memory, descriptors.
+
+Counters come from /proc/<pid>/net (proc(5)) of a process in each namespace, a process's CPU
+time from /proc/<pid>/task/*/schedstat, which counts nanoseconds where /proc/stat counts ticks
+and misses what runs between them.
+"""
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import psutil
+
+_TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+# Column -> (side, file, group, counter). TCPSynRetrans counts SYNs sent again, so the client's.
+_COUNTERS = {
+    "server_listen_overflows": ("server", "netstat", "TcpExt", "ListenOverflows"),
+    "server_listen_drops": ("server", "netstat", "TcpExt", "ListenDrops"),
+    "server_syncookies_sent": ("server", "netstat", "TcpExt", "SyncookiesSent"),
+    "server_passive_opens": ("server", "snmp", "Tcp", "PassiveOpens"),
+    "server_retransmitted_segments": ("server", "snmp", "Tcp", "RetransSegs"),
+    "server_resets_sent": ("server", "snmp", "Tcp", "OutRsts"),
+    "server_established": ("server", "snmp", "Tcp", "CurrEstab"),
+    "client_active_opens": ("client", "snmp", "Tcp", "ActiveOpens"),
+    "client_attempt_fails": ("client", "snmp", "Tcp", "AttemptFails"),
+    "client_syn_retransmissions": ("client", "netstat", "TcpExt", "TCPSynRetrans"),
+    "client_established": ("client", "snmp", "Tcp", "CurrEstab"),
+}
+_SOCKETS = {
+    "server_time_wait": ("server", "tw"),
+    "server_tcp_sockets": ("server", "alloc"),
+    "client_time_wait": ("client", "tw"),
+}
+_MODES = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"]
+_MACHINE = [f"cpu_{mode}_us" for mode in _MODES] + ["context_switches", "interrupts"]
+_QUEUES = ["accept_queue_connections", "accept_queue_limit", "syn_queue_connections"]
+_PROCESS = ["cpu_ns", "rss_bytes", "descriptors", "threads"]
+
+SCHEMA = {
+    "time_us": pl.Int64,
+    "offered_rate_rps": pl.Int64,
+    **dict.fromkeys(_COUNTERS, pl.Int64),
+    **dict.fromkeys(_SOCKETS, pl.Int64),
+    **dict.fromkeys(_QUEUES, pl.Int64),
+    **dict.fromkeys(_MACHINE, pl.Int64),
+    **{f"{side}_{what}": pl.Int64 for side in ("server", "client") for what in _PROCESS},
+}
+
+
+class Sampler:
+    """A thread that takes a sample now and every `interval_s`, until the `with` block ends.
+
+    `offered_rate_rps` labels the samples taken from now on; 0 means between rates.
+    `pids(side)` returns the pids of the server or of the client at that moment.
+    `rows` holds the samples, with the columns of SCHEMA; counters count from boot of their
+    namespace, times are us since `start_ns` of the monotonic clock.
+    """
+
+    def __init__(
+        self, interval_s: float, start_ns: int, port: int, client_pid: int,
+        pids: Callable[[str], list[int]],
+    ):  # fmt: skip
+        self.rows: list[dict] = []
+        self.offered_rate_rps = 0
+        self._interval_s, self._start_ns, self._port = interval_s, start_ns, port
+        self._net = {"server": Path("/proc/self/net"), "client": Path(f"/proc/{client_pid}/net")}
+        self._pids = pids
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._loop, daemon=True)
+
+    def __enter__(self) -> "Sampler":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _loop(self) -> None:
+        due = time.monotonic()
+        while not self._ended.wait(max(0, due - time.monotonic())):
+            self.rows.append(self._sample())
+            # A late sample must not be followed by a burst.
+            due = max(due + self._interval_s, time.monotonic())
+
+    def _sample(self) -> dict:
+        row = {
+            "time_us": (time.monotonic_ns() - self._start_ns) // 1000,
+            "offered_rate_rps": self.offered_rate_rps,
+        }
+        read = {
+            (side, file): counters((net / file).read_text())
+            for side, net in self._net.items()
+            for file in ("netstat", "snmp", "sockstat")
+        }
+        for column, (side, file, group, name) in _COUNTERS.items():
+            row[column] = read[side, file].get((group, name))
+        for column, (side, name) in _SOCKETS.items():
+            row[column] = read[side, "sockstat"].get(("TCP", name))
+        row |= dict(zip(_QUEUES, _queues(self._port)))
+        times, stats = psutil.cpu_times(), psutil.cpu_stats()
+        row |= {f"cpu_{mode}_us": int(getattr(times, mode) * 1e6) for mode in _MODES}
+        row |= {"context_switches": stats.ctx_switches, "interrupts": stats.interrupts}
+        for side in ("server", "client"):
+            used = [usage(pid) for pid in self._pids(side)]
+            for what in _PROCESS:
+                row[f"{side}_{what}"] = sum(one[what] for one in used)
+        return row
+
+
+def counters(text: str) -> dict[tuple[str, str], int]:
+    """Return {(group, counter): value} of /proc/net/netstat, snmp or sockstat.
+
+    The first two print a line of names, then a line of values; sockstat names and values in turn.
+    """
+    found = {}
+    names: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        group, _, rest = line.partition(":")
+        words = rest.split()
+        if (
+            words
+            and not words[0].lstrip("-").isdigit()
+            and not words[1:2] == []
+            and words[1].isdigit()
+        ):
+            found |= {(group, k): int(v) for k, v in zip(words[::2], words[1::2])}
+        elif group in names:
+            found |= {(group, k): int(v) for k, v in zip(names.pop(group), words)}
+        else:
+            names[group] = words
+    return found
+
+
+def usage(pid: int) -> dict[str, int]:
+    """Return cpu_ns, rss_bytes, descriptors and threads of one process, zeros if it is gone."""
+    proc = Path(f"/proc/{pid}")
+    try:
+        tasks = list((proc / "task").iterdir())
+        return {
+            "cpu_ns": sum(int((task / "schedstat").read_text().split()[0]) for task in tasks),
+            "rss_bytes": int((proc / "statm").read_text().split()[1]) * _PAGE_BYTES,
+            "descriptors": len(os.listdir(proc / "fd")),
+            "threads": len(tasks),
+        }
+    except (OSError, IndexError):
+        return dict.fromkeys(_PROCESS, 0)
+
+
+def _queues(port: int) -> tuple[int, int, int]:
+    """Return the accept queue's length and limit, summed over listeners, and the SYN queue's.
+
+    ss(8) shows a listener's accept queue as Recv-Q and its limit as Send-Q.
+    """
+    listeners = _ss("state", "listening", "sport", "=", f":{port}")
+    waiting = _ss("state", "syn-recv", "sport", "=", f":{port}")
+    recv, send = ([int(line.split()[i]) for line in listeners] for i in (0, 1))
+    return sum(recv), sum(send), len(waiting)
+
+
+def _ss(*query: str) -> list[str]:
+    return subprocess.run(
+        ["ss", "--no-header", "--tcp", "--numeric", *query],
+        capture_output=True, text=True, check=False,
+    ).stdout.splitlines()  # fmt: skip

@@ -1,0 +1,86 @@
+"""A sandbox for one trial: namespaces and a lock that end with it, whatever ends it.
+
+`setpriv` passes the death of this process on to `unshare`, `unshare --kill-child` to the first
+process of the new pid namespace, and the kernel to every process in it, daemons included.
+"""
+
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+
+from deathmatch.errors import UserError
+
+# Snakemake's pid: a killed Snakemake leaves its job's shell running, so we watch it ourselves.
+OWNER = "DEATHMATCH_OWNER"
+
+
+def command() -> list[str]:
+    """Return the words that run a command in new network, pid and mount namespaces.
+
+    Without root, a user namespace makes us root inside. Raises UserError where the kernel
+    forbids it.
+    """
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    unshare = ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child"]
+    words = ["setpriv", "--pdeathsig", "KILL", "--", *unshare, "--mount-proc", "--"]
+    try:
+        probe = subprocess.run([*words, "true"], capture_output=True, text=True)
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename} is not installed", remedy="run inside ./shell") from None
+    if probe.returncode != 0:
+        raise UserError(
+            f"no permission to make namespaces: {probe.stderr.strip()}",
+            where="testbed netns",
+            remedy="run as root, or let users make namespaces: "
+            "sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 "
+            "(on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0)",
+        )
+    return words
+
+
+def run(words: list[str]) -> int:
+    """Run a command in the sandbox under the machine's testbed lock; return its exit status.
+
+    If the process named by $DEATHMATCH_OWNER dies, the sandbox dies too and 1 is returned.
+    """
+    prefix = command()
+    with _lock():
+        child = subprocess.Popen([*prefix, *words])
+        try:
+            return _wait(child)
+        finally:
+            child.kill()
+            child.wait()
+
+
+def _wait(child: subprocess.Popen) -> int:
+    ended = os.pidfd_open(child.pid)
+    watched = [ended]
+    if owner := os.environ.get(OWNER):
+        try:
+            watched.append(os.pidfd_open(int(owner)))
+        except ProcessLookupError:
+            return 1
+    ready, _, _ = select.select(watched, [], [])
+    return child.wait() if ended in ready else 1
+
+
+def _lock() -> socket.socket:
+    """Take the lock, waiting for whoever holds it.
+
+    It is a socket in the abstract namespace: it has no file and cannot outlive its holder.
+    """
+    lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    said = False
+    while True:
+        try:
+            lock.bind("\0deathmatch-testbed")
+            return lock
+        except OSError:
+            if not said:
+                print("waiting: another trial holds this machine's testbed", file=sys.stderr)
+                said = True
+            time.sleep(0.5)

@@ -1,0 +1,213 @@
+"""Building, starting and stopping one server, as its `server.toml` says."""
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from deathmatch import config
+from deathmatch.errors import UserError
+
+STOP_TIMEOUT_S = 5
+LOG_TAIL_LINES = 20
+
+
+def build_dir(name: str) -> Path:
+    """Return the folder into which the server is built; its whole path, for commands to use."""
+    return config.ROOT / "build" / "servers" / name
+
+
+def build(name: str) -> dict:
+    """Build one server and return {"ok", "version", "log"}.
+
+    `log` holds the last lines of a failed command. The build's output goes to `build.log`
+    beside the result.
+    """
+    server = config.load("server", name)
+    out = build_dir(name)
+    out.mkdir(parents=True, exist_ok=True)
+    folder = config.ROOT / "servers" / name
+    with (out / "build.log").open("w") as log:
+        for command in _build_commands(server, folder):
+            log.write(f"$ {command}\n")
+            log.flush()
+            status = subprocess.run(
+                ["sh", "-ec", command], cwd=folder, env=environment(name),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            ).returncode  # fmt: skip
+            if status != 0:
+                return {"ok": False, "version": None, "log": tail(out / "build.log")}
+    version = subprocess.run(
+        ["sh", "-c", _fill(server["version"], name, {})], cwd=folder, env=environment(name),
+        capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    lines = (version.stdout + version.stderr).strip().splitlines()
+    if version.returncode != 0 or not lines:
+        shown = "\n".join(lines) or "it printed nothing"
+        return {"ok": False, "version": None, "log": f"$ {server['version']}\n{shown}"}
+    return {"ok": True, "version": lines[0], "log": ""}
+
+
+def _build_commands(server: dict, folder: Path) -> list[str]:
+    name = folder.name
+    commands = []
+    # Nix gives the server's Python packages itself.
+    if "pypi" in server.get("packages", {}) and "DEATHMATCH_SERVERS" not in os.environ:
+        venv = shlex.quote(str(build_dir(name) / "venv"))
+        lock = shlex.quote(server["packages"]["pypi"])
+        commands += [
+            f"/usr/bin/python3 -m venv --clear {venv}",
+            f"{venv}/bin/pip install --quiet --require-hashes -r {lock}",
+        ]
+    if "build" in server:
+        commands.append(_fill(server["build"], name, {}))
+    return commands
+
+
+def environment(name: str) -> dict[str, str]:
+    """Return the environment of a server's commands.
+
+    PATH begins with the server's own programs: those of its Nix package where
+    $DEATHMATCH_SERVERS names a folder of such packages, else those of its virtual environment.
+    """
+    nix = os.environ.get("DEATHMATCH_SERVERS")
+    first = Path(nix, name, "bin") if nix else build_dir(name) / "venv" / "bin"
+    return {
+        "HOME": str(build_dir(name)),
+        "LANG": "C.UTF-8",
+        "PATH": f"{first}:{build_dir(name) / 'bin'}:{os.environ['PATH']}",
+    } | {key: value for key, value in os.environ.items() if key.startswith("PIP_")}
+
+
+def _fill(command: str, name: str, values: dict) -> str:
+    try:
+        return command.format(
+            build=build_dir(name), folder=config.ROOT / "servers" / name, **values
+        )
+    except (KeyError, IndexError, ValueError) as error:
+        known = ", ".join(f"{{{key}}}" for key in ["build", "folder", *values])
+        path = config.path_of("server", name)
+        raise UserError(
+            f"cannot fill the placeholders of `{command}`: {error}",
+            where=str(path.relative_to(config.ROOT)),
+            remedy=f"placeholders here: {known}; a literal brace is written twice",
+        ) from None
+
+
+@dataclass
+class Running:
+    """A started server: its leading process and the file of its output."""
+
+    process: subprocess.Popen
+    log: Path
+    port: int
+    host: str
+
+    def died(self) -> str | None:
+        """Return how the server ended ("exit status 1", "signal SIGKILL"), None while it runs."""
+        status = self.process.poll()
+        if status is None:
+            return None
+        return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+def start(
+    name: str, values: dict, host: str, port: int, cpus: list[int], log: Path
+) -> tuple[Running, str | None]:
+    """Start the server and wait until it listens.
+
+    `values` fills the placeholders of its command, beside {host}, {port} and {build}. Returns
+    the running server and None, or what went wrong in one phrase.
+    """
+    server = config.load("server", name)
+    words = shlex.split(_fill(server["run"], name, {"host": host, "port": port, **values}))
+    pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus)), *words]
+    with log.open("ab") as output:
+        output.write(f"$ {shlex.join(pinned)}\n".encode())
+        output.flush()
+        process = subprocess.Popen(
+            pinned, cwd=build_dir(name), env=environment(name), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+        )  # fmt: skip
+    running = Running(process, log, port, host)
+    patience = server.get("ready_timeout_s", 20)
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if how := running.died():
+            return running, f"ended before it listened ({how})"
+        if listens(host, port):
+            return running, None
+        time.sleep(0.02)
+    return running, f"did not listen on port {port} within {patience} s"
+
+
+def listens(host: str, port: int) -> bool:
+    """Return whether something accepts a connection there."""
+    try:
+        with socket.create_connection((host, port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def stop(running: Running, spare: set[int]) -> dict:
+    """Stop the server and everything it started; return how that went.
+
+    Keys: on_sigterm (did it end on SIGTERM within STOP_TIMEOUT_S), killed (pids that needed
+    SIGKILL), left (pids still there: must be empty). `spare` are the pids of the sandbox that
+    are not the server's.
+    """
+    if running.process.poll() is None:
+        os.killpg(running.process.pid, signal.SIGTERM)
+    try:
+        running.process.wait(STOP_TIMEOUT_S)
+        on_sigterm = True
+    except subprocess.TimeoutExpired:
+        on_sigterm = False
+    rest = processes(spare)
+    for process in rest:
+        process.kill()
+    psutil.wait_procs(rest, timeout=STOP_TIMEOUT_S)
+    running.process.poll()
+    return {
+        "on_sigterm": on_sigterm,
+        "killed": [process.pid for process in rest],
+        "left": [process.pid for process in processes(spare)],
+    }
+
+
+def processes(spare: set[int]) -> list[psutil.Process]:
+    """Return the sandbox's living processes other than its first one and those in `spare`."""
+    return [
+        process
+        for process in psutil.process_iter(["status"])
+        if process.pid != 1
+        and process.pid not in spare
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]
+
+
+def tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
+    """Return the last lines of a log, what is not UTF-8 replaced."""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def write_build(name: str) -> dict:
+    """Build the server, record the result in `build.json` of its build folder, return it."""
+    result = build(name)
+    aside = build_dir(name) / "build.json.new"
+    aside.write_text(json.dumps(result, indent=2) + "\n")
+    aside.rename(aside.with_name("build.json"))
+    return result
+
+
+def read_build(name: str) -> dict:
+    """Return what `write_build` recorded."""
+    return json.loads((build_dir(name) / "build.json").read_text())

@@ -1,0 +1,290 @@
+"""Run one trial: `python -m deathmatch.trial data/<dataset>/<experiment>/<server>/<variant>/<n>`.
+
+Start the server, check that it answers correctly, warm it up, sweep the offered rates, sample,
+stop it, prove that nothing is left. What a server does, its death included, is a result and
+ends in `trial.json` with status 0; status 1 means that the trial itself could not be run.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import psutil
+
+from deathmatch import config, conformance, httperf, matrix, progress, sandbox, server, testbed
+from deathmatch.errors import UserError, run_main
+from deathmatch.sampler import SCHEMA as SAMPLES
+from deathmatch.sampler import Sampler
+
+PORT = 8080
+WARM_UP_S = 1
+WARM_UP_RATE_RPS = 500
+DRAIN_S = 3
+HANG_S = 5
+LEAST_FREE_BYTES = 200_000_000
+
+
+def main() -> int:
+    """Run the trial named on the command line; return the exit status."""
+    parser = argparse.ArgumentParser(description="Run one trial.")
+    parser.add_argument("trial", help="data/<dataset>/<experiment>/<server>/<variant>/<n>")
+    parser.add_argument("--testbed", default="netns", help="a file in config/testbeds/")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    os.chdir(config.ROOT)
+    trial = matrix.find(given.trial.rstrip("/"))
+    if given.inside:
+        _run(trial, config.load("testbed", given.testbed), given.testbed)
+        return 0
+    _check_disk()
+    words = [sys.executable, "-m", "deathmatch.trial", "--inside", "--testbed", given.testbed]
+    status = sandbox.run([*words, str(trial.path)])
+    if status == 0:
+        progress.report(trial)
+    return status
+
+
+def _check_disk() -> None:
+    free = shutil.disk_usage(config.ROOT).free
+    if free < LEAST_FREE_BYTES:
+        raise UserError(
+            f"only {free // 1_000_000} MB of disk are left",
+            where=str(config.ROOT),
+            remedy=f"make room for {LEAST_FREE_BYTES // 1_000_000} MB and run again: "
+            "finished trials are kept",
+        )
+
+
+def _run(trial: matrix.Trial, bed: dict, bed_name: str) -> None:
+    aside = trial.path.with_name(f".{trial.n}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    record = _measure(trial, bed, bed_name, aside)
+    (aside / "trial.json").write_text(json.dumps(record, indent=2) + "\n")
+    # The folder appears whole; one that a former run left is replaced.
+    shutil.rmtree(trial.path, ignore_errors=True)
+    aside.rename(trial.path)
+
+
+def _measure(trial: matrix.Trial, bed: dict, bed_name: str, out: Path) -> dict:
+    spec = matrix.spec(trial)
+    built = server.read_build(trial.server)
+    record = {
+        "experiment": trial.experiment, "server": trial.server, "dataset": trial.dataset,
+        "n": trial.n, "testbed": bed_name, "spec": spec, "version": built["version"],
+        "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "descriptors": testbed.raise_descriptors(bed["descriptors"]),
+    }  # fmt: skip
+    if not built["ok"]:
+        return record | {"outcome": "not built", "reason": built["log"], "points": []}
+    run = _Trial(trial, bed, spec, out)
+    record |= run.sweep()
+    return record | {"machine": _machine(), "sysctl": run.sysctls(), "cpus": run.cpus}
+
+
+class _Trial:
+    """The moving parts of one trial inside its sandbox."""
+
+    def __init__(self, trial: matrix.Trial, bed: dict, spec: dict, out: Path):
+        self.trial, self.bed, self.spec, self.out = trial, bed, spec, out
+        self.host = testbed.host(bed)
+        self.factors = dict(trial.factors)
+        self.holder = testbed.build(bed, spec["sysctl"])
+        self.client: subprocess.Popen | None = None
+        available = testbed.affinity()
+        every = self.factors.get("schedulers") == "all"
+        wanted = bed["server"].get("cpus_all") if every else None
+        self.cpus = {
+            "server": testbed.cpus(wanted or bed["server"]["cpus"], available),
+            "client": testbed.cpus(bed["client"]["cpus"], available),
+        }
+        # The harness keeps off the server's CPUs as far as there are others.
+        os.sched_setaffinity(0, self.cpus["client"])
+        self.values = self.factors | {
+            "schedulers": len(self.cpus["server"]) if every else 1,
+            "workers": len(self.cpus["server"]) if every else 1,
+        }
+
+    def sysctls(self) -> dict:
+        """Return what was in force on each side."""
+        wanted = {"server": {*self.bed["server"]["sysctl"], *self.spec["sysctl"]},
+                  "client": set(self.bed["client"]["sysctl"])}  # fmt: skip
+        prefix = {"server": [], "client": testbed.in_client()}
+        return {side: testbed.sysctls(sorted(wanted[side]), prefix[side]) for side in wanted}
+
+    def sweep(self) -> dict:
+        """Return outcome, reason, conformance, points and stops."""
+        self.stops: list[dict] = []
+        running, wrong = self._start()
+        if wrong:
+            self._stop(running)
+            return self._ended("did not start", f"{wrong}\n{server.tail(running.log)}")
+        checks = conformance.check(self.host, PORT, self.spec["conformance"])
+        if "backlog" in self.factors:
+            cap = int(testbed.sysctls(["net.core.somaxconn"], [])["net.core.somaxconn"])
+            checks.append(conformance.check_backlog(PORT, self.factors["backlog"], cap))
+        if failed := [check for check in checks if not check["ok"]]:
+            self._stop(running)
+            reason = "; ".join(f"{check['name']}: {check['seen']}" for check in failed)
+            return self._ended("answers wrongly", reason) | {"conformance": checks}
+        points = self._points(running)
+        died = [point for point in points if point["server"] != "ran"]
+        outcome = "measured, with failures" if died else "measured"
+        return self._ended(outcome, "") | {"conformance": checks, "points": points}
+
+    def _ended(self, outcome: str, reason: str) -> dict:
+        return {"outcome": outcome, "reason": reason, "points": [], "stops": self.stops}
+
+    def _points(self, running: server.Running) -> list[dict]:
+        points, start_ns = [], time.monotonic_ns()
+        sampler = self._sampler(start_ns)
+        with sampler:
+            self._warm_up()
+            fresh = True
+            for rate_rps in self.spec["rates_rps"]:
+                sampler.offered_rate_rps = rate_rps
+                began_us = (time.monotonic_ns() - start_ns) // 1000
+                client = self._offer(rate_rps)
+                sampler.offered_rate_rps = 0
+                how = self._state(running)
+                points.append({
+                    "offered_rate_rps": rate_rps, "fresh_start": fresh,
+                    "began_us": began_us, **client, "server": how,
+                    "log_tail": "" if how == "ran" else server.tail(running.log),
+                })  # fmt: skip
+                fresh = how != "ran"
+                if fresh:
+                    self._stop(running)
+                    running, wrong = self._start()
+                    if wrong:
+                        points[-1]["server"] += f"; then {wrong}"
+                        break
+                    self._warm_up()
+        self._stop(running)
+        pl.DataFrame(sampler.rows, schema=SAMPLES).write_csv(self.out / "samples.csv")
+        return points
+
+    def _sampler(self, start_ns: int) -> Sampler:
+        def pids(side: str) -> list[int]:
+            if side == "client":
+                return [self.client.pid] if self.client else []
+            spare = self._spare()
+            return [process.pid for process in server.processes(spare)]
+
+        interval_s = self.bed["sample_interval_s"]
+        return Sampler(interval_s, start_ns, PORT, self.holder.pid, pids)
+
+    def _spare(self) -> set[int]:
+        ours = {self.holder.pid}
+        if self.client:
+            ours.add(self.client.pid)
+        return ours
+
+    def _start(self) -> tuple[server.Running, str | None]:
+        log = self.out / "server.log"
+        return server.start(
+            self.trial.server, self.values, self.host, PORT, self.cpus["server"], log
+        )
+
+    def _stop(self, running: server.Running) -> None:
+        self.stops.append(server.stop(running, self._spare()))
+
+    def _warm_up(self) -> None:
+        words = httperf.command(self.host, PORT, self.spec["load"], WARM_UP_RATE_RPS, WARM_UP_S)
+        self._client(words, subprocess.DEVNULL, httperf.time_limit_s(self.spec["load"], WARM_UP_S))
+
+    def _offer(self, rate_rps: int) -> dict:
+        """Offer one rate; return the client's log, exit status and command."""
+        load, duration_s = self.spec["load"], self.spec["duration_s"]
+        words = httperf.command(self.host, PORT, load, rate_rps, duration_s)
+        name = f"httperf-{rate_rps}.txt"
+        limit_s = httperf.time_limit_s(load, duration_s)
+        with (self.out / name).open("w") as log:
+            status = self._client(words, log, limit_s)
+        return {
+            "log": name,
+            "command": " ".join(words),
+            "client": f"wedged: killed after {limit_s:g} s" if status is None else f"exit {status}",
+        }
+
+    def _client(self, words: list[str], log, limit_s: float) -> int | None:
+        """Run the client in its namespace on its CPUs; return its status, None if it wedged."""
+        pinned = ["taskset", "--cpu-list", ",".join(map(str, self.cpus["client"])), *words]
+        self.client = subprocess.Popen(
+            testbed.in_client(*pinned), stdin=subprocess.DEVNULL,
+            stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            return self.client.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            self.client.kill()
+            self.client.wait()
+            return None
+        finally:
+            self.client = None
+
+    def _state(self, running: server.Running) -> str:
+        """Let the queues drain, then return "ran", how the server died, or "hung"."""
+        deadline = time.monotonic() + DRAIN_S
+        while time.monotonic() < deadline and _established(PORT):
+            time.sleep(0.05)
+        if how := running.died():
+            return f"died: {how}"
+        probe = next(check for check in self.spec["conformance"] if "status" in check)
+        deadline = time.monotonic() + HANG_S
+        while True:
+            result = conformance.check(self.host, PORT, [probe])[0]
+            if result["ok"]:
+                return "ran"
+            if how := running.died():
+                return f"died: {how}"
+            if time.monotonic() > deadline:
+                return f"hung: {result['seen']}"
+
+
+def _established(port: int) -> bool:
+    lines = subprocess.run(
+        ["ss", "--no-header", "--tcp", "--numeric", "state", "established", f"sport = :{port}"],
+        capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    return bool(lines.strip())
+
+
+def _machine() -> dict:
+    """Return what a reader must know of the machine to compare."""
+    model = next(
+        (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+         if line.startswith("model name")),
+        platform.processor(),
+    )  # fmt: skip
+    version = subprocess.run(["httperf", "--version"], capture_output=True, text=True).stdout
+    return {
+        "cpu": model,
+        "cpus": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "kernel": platform.release(),
+        "os": platform.freedesktop_os_release().get("PRETTY_NAME", "Linux"),
+        "toolchain": os.environ.get("DEATHMATCH_TOOLCHAIN", "unknown"),
+        "python": platform.python_version(),
+        "httperf": version.splitlines()[0] if version else "",
+        "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+if __name__ == "__main__":
+    run_main(main)
