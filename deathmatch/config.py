@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def load(kind: str, name: str, root: Path = ROOT) -> dict:
-    """Return the checked contents of the `kind` called `name`.
+    """Return the checked contents of the `kind` called `name`; it is shared, so only to read.
 
     `kind` is "experiment", "server", "dataset" or "testbed". Raises UserError when there is no
     such name (with the nearest one that exists) or when the file breaks its schema.
@@ -27,13 +27,12 @@ def load(kind: str, name: str, root: Path = ROOT) -> dict:
     path = path_of(kind, name, root)
     if not path.is_file():
         known = names(kind, root)
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
         raise UserError(
             f"there is no {kind} {name!r}",
-            remedy=f"{hint}known: {', '.join(known)}; a new one is {path.relative_to(root)}",
+            remedy=f"{_near(name, known)}known: {', '.join(known)}; "
+            f"a new one is {path.relative_to(root)}",
         )
-    return check(kind, path, root)
+    return _check(kind, path, root, path.stat().st_mtime_ns)
 
 
 def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
@@ -53,23 +52,30 @@ def names(kind: str, root: Path = ROOT) -> list[str]:
     return sorted(p.parent.name if kind == "server" else p.stem for p in found)
 
 
-def check(kind: str, path: Path, root: Path = ROOT) -> dict:
-    """Parse one TOML file and check it against the schema of its kind; UserError if it fails."""
+@cache
+def _check(kind: str, path: Path, root: Path, mtime_ns: int) -> dict:
     text = path.read_text()
-    shown = path.relative_to(root) if path.is_relative_to(root) else path
+    shown = str(path.relative_to(root))
     try:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"not TOML: {error}", where=str(shown)) from None
+        raise UserError(f"not TOML: {error}", shown, "mend the syntax (toml.io)") from None
+    validate(kind, value, shown, text, root)
+    return value
+
+
+def validate(kind: str, value: dict, where: str, text: str = "", root: Path = ROOT) -> None:
+    """Check a value against the schema of its kind; UserError with the key and a remedy.
+
+    `where` names the file; `text`, its TOML text, gives the line.
+    """
     problems = sorted(
         _validator(kind, root).iter_errors(value), key=lambda e: [str(part) for part in e.path]
     )
     if problems:
-        problem = problems[0]
-        key, what, remedy = _explain(problem)
-        line = line_of(text, key)
-        raise UserError(what, f"{shown}, line {line}, key {'.'.join(map(str, key))}", remedy)
-    return value
+        key, what, remedy = _explain(problems[0])
+        line = f", line {line_of(text, key)}" if text else ""
+        raise UserError(what, f"{where}{line}, key {'.'.join(map(str, key))}", remedy)
 
 
 @cache
@@ -82,15 +88,22 @@ def _explain(problem: jsonschema.ValidationError) -> tuple[list, str, str]:
     key = list(problem.absolute_path)
     if problem.validator == "additionalProperties":
         allowed = sorted(problem.schema.get("properties", {}))
-        unknown = sorted(set(problem.instance) - set(allowed))[0]
-        near = difflib.get_close_matches(unknown, allowed, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        return [*key, unknown], "unknown key", f"{hint}allowed here: {', '.join(allowed)}"
+        unknown = min(set(problem.instance) - set(allowed))
+        return (
+            [*key, unknown],
+            "unknown key",
+            f"{_near(unknown, allowed)}allowed here: {', '.join(allowed)}",
+        )
     if problem.validator == "required":
         missing = next(k for k in problem.validator_value if k not in problem.instance)
         meaning = problem.schema["properties"].get(missing, {}).get("description", "")
         return [*key, missing], "this key is missing", f"add it: {meaning}"
     return key, problem.message, problem.schema.get("description", "")
+
+
+def _near(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def line_of(text: str, key: list) -> int:
@@ -99,28 +112,19 @@ def line_of(text: str, key: list) -> int:
     `key` is a path of names and array indices. Good for the flat TOML of this project; inline
     tables are reported by the line of the key that holds them.
     """
-    table, seen, best = [], {}, (0, 1)
+    table, tables, best = [], {}, (0, 1)
     for number, line in enumerate(text.splitlines(), 1):
         if match := re.match(r"\s*\[\[\s*([^\]]+?)\s*\]\]", line):
             name = tuple(match[1].split("."))
-            seen[name] = seen.get(name, -1) + 1
-            table = [*name, seen[name]]
+            tables[name] = tables.get(name, -1) + 1
+            here = table = [*name, tables[name]]
         elif match := re.match(r"\s*\[\s*([^\]]+?)\s*\]", line):
-            table = [part.strip('"') for part in match[1].split(".")]
+            here = table = [part.strip('"') for part in match[1].split(".")]
         elif match := re.match(r'\s*([\w."-]+)\s*=', line):
             here = [*table, *(part.strip('"') for part in match[1].split("."))]
-            best = max(best, (_common(here, key), number), key=lambda pair: pair[0])
-            continue
         else:
             continue
-        best = max(best, (_common(table, key), number), key=lambda pair: pair[0])
+        # A line that says more than the key, or something else, does not set it.
+        if here == key[: len(here)] and len(here) > best[0]:
+            best = (len(here), number)
     return best[1]
-
-
-def _common(here: list, key: list) -> int:
-    length = 0
-    for ours, theirs in zip(here, key):
-        if ours != theirs:
-            return 0 if length < len(here) and length == 0 else length
-        length += 1
-    return length

@@ -4,10 +4,12 @@ A trial is one fresh start of one variant of one server, swept over all rates of
 experiment; its path under `data/` is its name.
 """
 
+import hashlib
 import itertools
 import json
 import random
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from deathmatch import config
@@ -133,8 +135,9 @@ def _mistake(dataset: str, key: list, what: str, remedy: str) -> UserError:
 def spec(trial: Trial) -> dict:
     """Return everything that decides what a trial measures, ready for JSON.
 
-    Keys: factors, sysctl (what the factors set in the server's namespace), load, rates_rps,
-    duration_s, conformance and timeouts. Snakemake remeasures a trial when this changes.
+    Keys: factors, sysctl (what the factors set in the server's namespace), client, load,
+    rates_rps, duration_s, conformance and server_sha256. Snakemake measures a trial again when
+    this changes.
     """
     plan = config.load("dataset", trial.dataset)["experiments"][trial.experiment]
     experiment = config.load("experiment", trial.experiment)
@@ -151,12 +154,33 @@ def spec(trial: Trial) -> dict:
         "rates_rps": plan["rates_rps"],
         "duration_s": plan["duration_s"],
         "conformance": experiment["conformance"],
+        "server_sha256": fingerprint(trial.server),
     }
 
 
 def spec_text(trial: Trial) -> str:
     """Return `spec` as canonical JSON."""
     return json.dumps(spec(trial), sort_keys=True)
+
+
+def sources(server: str) -> list[str]:
+    """Return the files of the server's folder, relative to the project's root, sorted."""
+    folder = config.path_of("server", server).parent
+    return sorted(
+        str(path.relative_to(config.ROOT))
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+
+
+@cache
+def fingerprint(server: str) -> str:
+    """Return the SHA-256 of the names and contents of the server's folder, in hexadecimal."""
+    digest = hashlib.sha256()
+    for name in sources(server):
+        content = (config.ROOT / name).read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
 def find(path: str | Path) -> Trial:

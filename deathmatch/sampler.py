@@ -9,7 +9,8 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -71,7 +72,7 @@ class Sampler:
         self._interval_s, self._start_ns, self._port = interval_s, start_ns, port
         self._net = {"server": Path("/proc/self/net"), "client": Path(f"/proc/{client_pid}/net")}
         self._pids = pids
-        self._ended = threading.Event()
+        self._ended, self._taking = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._loop, daemon=True)
 
     def __enter__(self) -> "Sampler":
@@ -85,9 +86,25 @@ class Sampler:
     def _loop(self) -> None:
         due = time.monotonic()
         while not self._ended.wait(max(0, due - time.monotonic())):
-            self.rows.append(self._sample())
+            self.take()
             # A late sample must not be followed by a burst.
             due = max(due + self._interval_s, time.monotonic())
+
+    @contextmanager
+    def offering(self, rate_rps: int) -> Iterator[None]:
+        """Label samples with an offered rate, and take one as the block begins and ends."""
+        self.offered_rate_rps = rate_rps
+        self.take()
+        try:
+            yield
+        finally:
+            self.take()
+            self.offered_rate_rps = 0
+
+    def take(self) -> None:
+        """Take a sample now, from any thread."""
+        with self._taking:
+            self.rows.append(self._sample())
 
     def _sample(self) -> dict:
         row = {
@@ -124,15 +141,10 @@ def counters(text: str) -> dict[tuple[str, str], int]:
     for line in text.splitlines():
         group, _, rest = line.partition(":")
         words = rest.split()
-        if (
-            words
-            and not words[0].lstrip("-").isdigit()
-            and not words[1:2] == []
-            and words[1].isdigit()
-        ):
-            found |= {(group, k): int(v) for k, v in zip(words[::2], words[1::2])}
+        if len(words) > 1 and words[0].isalpha() and words[1].isdigit():
+            found |= {(group, name): int(value) for name, value in zip(words[::2], words[1::2])}
         elif group in names:
-            found |= {(group, k): int(v) for k, v in zip(names.pop(group), words)}
+            found |= {(group, name): int(value) for name, value in zip(names.pop(group), words)}
         else:
             names[group] = words
     return found

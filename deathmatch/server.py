@@ -1,11 +1,16 @@
-"""Building, starting and stopping one server, as its `server.toml` says."""
+"""Building, starting and stopping one server, as its `server.toml` says.
 
+`python -m deathmatch.server NAME` builds it.
+"""
+
+import argparse
 import json
 import os
 import shlex
 import signal
 import socket
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from deathmatch import config
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, run_main
 
 STOP_TIMEOUT_S = 5
 LOG_TAIL_LINES = 20
@@ -208,6 +213,22 @@ def write_build(name: str) -> dict:
     return result
 
 
+def main() -> int:
+    """Build the server named on the command line; a failed build is a result too."""
+    parser = argparse.ArgumentParser(description="Build one server.")
+    parser.add_argument("server", help="a folder in servers/")
+    name = parser.parse_args().server
+    print(f"[build] {name}", file=sys.stderr)
+    result = write_build(name)
+    if not result["ok"]:
+        print(f"[build] {name} failed; its last lines:\n{result['log']}", file=sys.stderr)
+    return 0
+
+
 def read_build(name: str) -> dict:
     """Return what `write_build` recorded."""
     return json.loads((build_dir(name) / "build.json").read_text())
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -84,9 +84,16 @@ def _measure(trial: matrix.Trial, bed: dict, bed_name: str, out: Path) -> dict:
     }  # fmt: skip
     if not built["ok"]:
         return record | {"outcome": "not built", "reason": built["log"], "points": []}
+    began_ns = time.monotonic_ns()
     run = _Trial(trial, bed, spec, out)
     record |= run.sweep()
-    return record | {"machine": _machine(), "sysctl": run.sysctls(), "cpus": run.cpus}
+    return record | {
+        "wall_us": (time.monotonic_ns() - began_ns) // 1000,
+        "offering_us": run.offering_us,
+        "machine": _machine(),
+        "sysctl": run.sysctls(),
+        "cpus": run.cpus,
+    }
 
 
 class _Trial:
@@ -98,6 +105,7 @@ class _Trial:
         self.factors = dict(trial.factors)
         self.holder = testbed.build(bed, spec["sysctl"])
         self.client: subprocess.Popen | None = None
+        self.offering_us = 0
         available = testbed.affinity()
         every = self.factors.get("schedulers") == "all"
         wanted = bed["server"].get("cpus_all") if every else None
@@ -149,14 +157,15 @@ class _Trial:
             self._warm_up()
             fresh = True
             for rate_rps in self.spec["rates_rps"]:
-                sampler.offered_rate_rps = rate_rps
-                began_us = (time.monotonic_ns() - start_ns) // 1000
-                client = self._offer(rate_rps)
-                sampler.offered_rate_rps = 0
+                began_ns = time.monotonic_ns()
+                # A sample at either end makes a point's counters exact.
+                with sampler.offering(rate_rps):
+                    client = self._offer(rate_rps)
+                self.offering_us += (time.monotonic_ns() - began_ns) // 1000
                 how = self._state(running)
                 points.append({
                     "offered_rate_rps": rate_rps, "fresh_start": fresh,
-                    "began_us": began_us, **client, "server": how,
+                    "began_us": (began_ns - start_ns) // 1000, **client, "server": how,
                     "log_tail": "" if how == "ran" else server.tail(running.log),
                 })  # fmt: skip
                 fresh = how != "ran"

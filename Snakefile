@@ -1,0 +1,51 @@
+# Five web-server benchmarks, replicated: measure a dataset and write its paper.
+#
+#   snakemake                                  the dataset of config/config.yaml
+#   snakemake -n                               what is left to do
+#   snakemake --config dataset=full            another dataset of config/datasets/
+#   snakemake --config servers=yaws,tornado    only these; likewise experiments=
+#   snakemake paper --config dataset=reference the paper from what is measured already
+import os
+import sys
+
+import snakemake
+
+from deathmatch import matrix, settings
+from deathmatch.errors import UserError
+
+
+configfile: "config/config.yaml"
+
+
+# A trial's sandbox ends when this process does, even by SIGKILL.
+if workflow.is_main_process:
+    os.environ["DEATHMATCH_OWNER"] = str(os.getpid())
+os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
+
+try:
+    STUDY = settings.check(config)
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+if workflow.is_main_process:
+    print(STUDY.summary(), file=sys.stderr)
+
+
+wildcard_constraints:
+    dataset=r"[\w-]+",
+    experiment=r"[\w-]+",
+    server=r"[\w.-]+",
+    n=r"\d+",
+
+
+rule all:
+    default_target: True
+    input:
+        STUDY.paper,
+        f"data/{STUDY.dataset}/complete" if STUDY.trials else [],
+
+
+include: "workflow/build.smk"
+include: "workflow/measure.smk"
+include: "workflow/tidy.smk"
+include: "workflow/publish.smk"

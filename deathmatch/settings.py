@@ -1,0 +1,154 @@
+"""What one call of Snakemake is about: `config/config.yaml`, checked and resolved."""
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import yaml
+
+from deathmatch import config, matrix, progress
+from deathmatch.errors import UserError
+
+PUBLISHED = sorted(str(p) for p in Path("data/published").glob("*.csv"))
+PAPER = sorted(
+    str(p)
+    for p in Path("paper").glob("*")
+    if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib"}
+)
+TABLES = ("trials", "points", "connection_times", "samples")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A checked configuration; paths are relative to the project's root."""
+
+    dataset: str
+    testbed: str
+    compare: str
+    servers: list[str] | None
+    experiments: list[str] | None
+
+    @cached_property
+    def frozen(self) -> bool:
+        """Whether the dataset is only read: measured before and kept in git."""
+        return config.load("dataset", self.dataset).get("frozen", False)
+
+    @cached_property
+    def trials(self) -> list[matrix.Trial]:
+        """The trials to measure, in order; none of a frozen dataset."""
+        if self.frozen:
+            return []
+        return matrix.trials(self.dataset, self.servers, self.experiments)
+
+    @cached_property
+    def measured(self) -> list[str]:
+        """The experiments of the dataset that the paper is about."""
+        if self.frozen:
+            return sorted(path.parent.name for path in self.folder.glob("*/points.parquet"))
+        return sorted({trial.experiment for trial in self.trials})
+
+    def summary(self) -> str:
+        """Return one line: how much there is to measure and how long it will take."""
+        if self.frozen:
+            return f"dataset {self.dataset}: measured before; only the paper is made"
+        todo = [trial for trial in self.trials if not (trial.path / "trial.json").exists()]
+        minutes = math.ceil(sum(map(progress.seconds, todo)) / 60)
+        servers = len({trial.server for trial in self.trials})
+        wait = f"{len(todo)} to measure, about {minutes} min" if todo else "all measured"
+        return f"dataset {self.dataset}: {len(self.trials)} trials of {servers} servers; {wait}"
+
+    @property
+    def folder(self) -> Path:
+        """The dataset's folder."""
+        return Path("data", self.dataset)
+
+    @property
+    def paper(self) -> list[str]:
+        """The files of the paper."""
+        return [f"paper/{self.dataset}/deathmatch.{kind}" for kind in ("html", "pdf")]
+
+    @cached_property
+    def notebooks(self) -> list[str]:
+        """The notebooks that the dataset can fill, in order, without suffix."""
+        return [
+            path.stem
+            for path in sorted(Path("notebooks").glob("*.md"))
+            if set(experiments_of(path)) & set(self.measured)
+        ]
+
+    def tables(self, notebook: str) -> list[str]:
+        """Return the tables that a notebook reads."""
+        wanted = experiments_of(Path("notebooks", f"{notebook}.md"))
+        return [
+            str(self.folder / experiment / f"{table}.parquet")
+            for experiment in wanted
+            if experiment in self.measured
+            for table in TABLES
+        ]
+
+
+def check(given: dict) -> Study:
+    """Check Snakemake's `config` and return the study it asks for.
+
+    Raises UserError for an unknown key and for a dataset, testbed, server, experiment or
+    comparison that does not exist.
+    """
+    config.validate("config", given, "config/config.yaml or --config")
+    study = Study(
+        dataset=given["dataset"],
+        testbed=given["testbed"],
+        compare=given["compare"],
+        servers=_names(given, "servers"),
+        experiments=_names(given, "experiments"),
+    )
+    _known("dataset", [study.dataset], "dataset")
+    _known("testbed", [study.testbed], "testbed")
+    _known("server", study.servers or [], "servers")
+    _known("experiment", study.experiments or [], "experiments")
+    if not study.frozen and not study.trials:
+        raise UserError(
+            "nothing to measure: no server chosen serves an experiment chosen",
+            where=f"dataset {study.dataset!r}",
+            remedy="choose other servers= or experiments=",
+        )
+    if study.compare and not list(Path("data", study.compare).glob("*/points.parquet")):
+        raise UserError(
+            f"data/{study.compare} holds no tables to compare with",
+            where="key compare",
+            remedy=f"measure it first: snakemake --config dataset={study.compare}",
+        )
+    return study
+
+
+def _names(given: dict, key: str) -> list[str] | None:
+    value = given[key]
+    if value == "all":
+        return None
+    return value if isinstance(value, list) else [name for name in value.split(",") if name]
+
+
+def _known(kind: str, names: list[str], key: str) -> None:
+    for name in names:
+        try:
+            config.load(kind, name)
+        except UserError as error:
+            where = error.where or f"config/config.yaml or --config, key {key}"
+            raise UserError(error.what, where, error.remedy) from None
+
+
+def experiments_of(notebook: Path) -> list[str]:
+    """Return the experiments that a notebook's header names: `deathmatch: experiments: […]`.
+
+    Raises UserError if the header has no such list.
+    """
+    header = re.match(r"---\n(.*?)\n---\n", notebook.read_text(), re.DOTALL)
+    named = yaml.safe_load(header[1]).get("deathmatch", {}).get("experiments") if header else None
+    if not named:
+        raise UserError(
+            "the header names no experiment",
+            where=f"{notebook}, line 1",
+            remedy="add to the header:\ndeathmatch:\n  experiments: [backlog]",
+        )
+    return named

@@ -1,0 +1,77 @@
+"""Statistics over trials: medians with bootstrap intervals, ratios within a block, quantiles.
+
+The trial is the unit of repetition: what happens within one is summarised to one number first.
+"""
+
+import numpy as np
+import polars as pl
+from scipy.stats import bootstrap
+
+CONFIDENCE = 0.95
+RESAMPLES = 2000
+SEED = 2009
+
+INTERVAL = {"trials": pl.Int64, "median": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+
+
+def interval(values: list[float]) -> dict[str, float | int | None]:
+    """Return the number of trials, their median and its bootstrap interval.
+
+    Keys as in INTERVAL. The interval is the percentile bootstrap (Efron 1979) of the median at
+    CONFIDENCE, from a fixed seed; with fewer than two trials low and high are None. With three,
+    it is as wide as their range.
+    """
+    known = np.asarray([value for value in values if value is not None], dtype=float)
+    if len(known) == 0:
+        return {"trials": 0, "median": None, "low": None, "high": None}
+    middle = float(np.median(known))
+    if len(known) == 1:
+        return {"trials": 1, "median": middle, "low": None, "high": None}
+    if np.ptp(known) == 0:
+        return {"trials": len(known), "median": middle, "low": middle, "high": middle}
+    found = bootstrap(
+        (known,), np.median, n_resamples=RESAMPLES, confidence_level=CONFIDENCE,
+        method="percentile", rng=np.random.default_rng(SEED),
+    ).confidence_interval  # fmt: skip
+    return {
+        "trials": len(known), "median": middle, "low": float(found.low), "high": float(found.high),
+    }  # fmt: skip
+
+
+def summarise(frame: pl.DataFrame, by: list[str], column: str) -> pl.DataFrame:
+    """Return for each group of `by` the interval of `column`: columns `by` and INTERVAL's."""
+    groups = frame.group_by(by, maintain_order=True).agg(pl.col(column))
+    rows = [{name: row[name] for name in by} | interval(row[column]) for row in groups.to_dicts()]
+    return pl.DataFrame(rows, schema={name: frame.schema[name] for name in by} | INTERVAL)
+
+
+def ratio(
+    frame: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str, block: str = "n"
+) -> dict[str, float | int | None]:
+    """Return the interval of `column`'s ratio between two selections, paired by `block`.
+
+    Each block (a repetition of the whole matrix) gives one ratio, so that drift of the machine
+    cancels. A block that lacks one side, or has zero below, is left out. Each selection must
+    hold at most one row a block (ValueError).
+    """
+    sides = [frame.filter(which).select(block, column) for which in (above, below)]
+    if any(side[block].n_unique() != len(side) for side in sides):
+        raise ValueError("a selection holds several rows of one block")
+    both = sides[0].join(sides[1], on=block, suffix="_below").drop_nulls()
+    both = both.filter(pl.col(f"{column}_below") != 0)
+    return interval((both[column] / both[f"{column}_below"]).to_list())
+
+
+def quantile_us(histogram: pl.DataFrame, q: float, total: int | None = None) -> int | None:
+    """Return the q-quantile, in us, of a connection-time histogram.
+
+    `histogram` has connection_time_us and connections. With `total`, connections that are not
+    in the histogram count as slower than all that are: a quantile that falls among them is
+    None, not a number.
+    """
+    ordered = histogram.group_by("connection_time_us").agg(pl.col("connections").sum())
+    ordered = ordered.sort("connection_time_us")
+    counted = ordered["connections"].sum()
+    rank = q * (total if total is not None else counted)
+    reached = ordered.filter(pl.col("connections").cum_sum() >= rank)
+    return reached["connection_time_us"][0] if counted and len(reached) else None

@@ -1,0 +1,142 @@
+"""The tidy tables of a dataset: their schemas, and how to read them.
+
+`data/<dataset>/<experiment>/<table>.parquet`, one row for each
+
+- `trials`: trial, with what it ran on and how it ended;
+- `points`: offered rate of a trial, with httperf's report and the kernel's counters;
+- `connection_times`: bin of a point's connection-time histogram;
+- `samples`: sample of counters, as `deathmatch.sampler` describes.
+
+Every table begins with `server`, `variant`, the experiment's factors and the trial's number `n`.
+A factor that the server does not have is null.
+"""
+
+from pathlib import Path
+
+import pandera.polars as pa
+import polars as pl
+
+from deathmatch import config, httperf
+from deathmatch.errors import UserError
+from deathmatch.sampler import SCHEMA as SAMPLES
+
+NAMES = ("trials", "points", "connection_times", "samples")
+
+_TRIALS = {
+    "title": pl.String,
+    "language": pl.String,
+    "version": pl.String,
+    "outcome": pl.String,
+    "reason": pl.String,
+    "started_at": pl.Datetime("us", "UTC"),
+    "wall_us": pl.Int64,
+    "offering_us": pl.Int64,
+    "testbed": pl.String,
+    "descriptors": pl.Int64,
+    "server_cpus": pl.List(pl.Int64),
+    "client_cpus": pl.List(pl.Int64),
+    "cpu": pl.String,
+    "cpus": pl.Int64,
+    "memory_bytes": pl.Int64,
+    "kernel": pl.String,
+    "os": pl.String,
+    "toolchain": pl.String,
+    "commit": pl.String,
+    "stopped_on_sigterm": pl.Boolean,
+}
+
+# Counters of `samples` that grow: a point has their growth while its rate was offered and drained.
+GROWING = [
+    "server_listen_overflows", "server_listen_drops", "server_syncookies_sent",
+    "server_passive_opens", "server_retransmitted_segments", "server_resets_sent",
+    "client_active_opens", "client_attempt_fails", "client_syn_retransmissions",
+    *(name for name in SAMPLES if name.startswith("cpu_")),
+    "context_switches", "interrupts", "server_cpu_ns", "client_cpu_ns",
+]  # fmt: skip
+HIGHEST = ["accept_queue_connections", "syn_queue_connections", "server_rss_bytes",
+           "server_descriptors", "client_descriptors", "server_threads"]  # fmt: skip
+
+_POINTS = {
+    "offered_rate_rps": pl.Int64,
+    "duration_us": pl.Int64,
+    "fresh_start": pl.Boolean,
+    "server_state": pl.String,
+    "client_state": pl.String,
+    "report": pl.String,
+    "actual_rate_rps": pl.Float64,
+    "client_limited": pl.Boolean,
+    **httperf.SCHEMA,
+    **dict.fromkeys(GROWING, pl.Int64),
+    **{f"{name}_max": pl.Int64 for name in HIGHEST},
+}
+
+_CONNECTION_TIMES = {"offered_rate_rps": pl.Int64, **httperf.HISTOGRAM_SCHEMA}
+
+OUTCOMES = ["measured", "measured, with failures", "not built", "did not start", "answers wrongly"]
+
+
+def keys(experiment: str) -> dict[str, type[pl.DataType]]:
+    """Return the columns that name a row's trial, with their types."""
+    factors = config.load("experiment", experiment)["factors"]
+    kinds = {
+        name: pl.Int64 if all(isinstance(level, int) for level in factor["levels"]) else pl.String
+        for name, factor in factors.items()
+    }
+    return {"server": pl.String, "variant": pl.String, **kinds, "n": pl.Int64}
+
+
+def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
+    """Return a table's columns in order, with their types."""
+    own = {
+        "trials": _TRIALS,
+        "points": _POINTS,
+        "connection_times": _CONNECTION_TIMES,
+        "samples": SAMPLES,
+    }[table]
+    return keys(experiment) | own
+
+
+def schema(experiment: str, table: str) -> pa.DataFrameSchema:
+    """Return a table's schema: columns, types, and what their values must be."""
+    always = {"server", "variant", "n", "offered_rate_rps", "outcome", "server_state"}
+    checks = {
+        "n": [pa.Check.ge(1)],
+        "offered_rate_rps": [pa.Check.ge(0)],
+        "outcome": [pa.Check.isin(OUTCOMES)],
+        "report": [pa.Check.isin(["whole", "truncated"])],
+        "connections": [pa.Check.ge(0)],
+        "connection_time_us": [pa.Check.ge(0)],
+    }
+    return pa.DataFrameSchema(
+        {
+            name: pa.Column(kind, checks.get(name, []), nullable=name not in always)
+            for name, kind in columns(experiment, table).items()
+        },
+        strict=True,
+        ordered=True,
+    )
+
+
+def read(dataset: str, experiment: str, table: str) -> pl.DataFrame:
+    """Return one checked table of a dataset; UserError if it is absent or breaks its schema."""
+    path = config.ROOT / "data" / dataset / experiment / f"{table}.parquet"
+    where = str(path.relative_to(config.ROOT))
+    if not path.is_file():
+        raise UserError("no such table", where, f"run: snakemake --config dataset={dataset}")
+    return check(pl.read_parquet(path), experiment, table, where)
+
+
+def check(frame: pl.DataFrame, experiment: str, table: str, where: str) -> pl.DataFrame:
+    """Return the frame if it fits its schema, else raise a UserError that names the column."""
+    try:
+        return schema(experiment, table).validate(frame)
+    except pa.errors.SchemaError as error:
+        raise UserError(str(error).splitlines()[0], where, "make it again: delete it") from None
+
+
+def write(frame: pl.DataFrame, experiment: str, table: str, folder: Path) -> None:
+    """Check the frame and write it into the folder, whole or not at all."""
+    path = folder / f"{table}.parquet"
+    aside = path.with_suffix(".partial")
+    check(frame, experiment, table, str(path)).write_parquet(aside, compression="zstd")
+    aside.rename(path)

@@ -1,0 +1,154 @@
+"""Raw logs to tidy tables: `python -m deathmatch.tidy data/<dataset>/<experiment>`.
+
+Reads every `trial.json` below the folder with the logs beside it, and writes the tables that
+`deathmatch.tables` describes. The raw logs stay as they are.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import polars as pl
+
+from deathmatch import config, httperf, tables
+from deathmatch.errors import UserError, run_main
+from deathmatch.sampler import SCHEMA as SAMPLES
+
+# Below this share of the offered connections actually opened in time, the client, or the CPU
+# it shares, is what was measured.
+CLIENT_LIMIT = 0.97
+# The client's process starts within the window: exec of ip, taskset and httperf, generously.
+START_UP_US = 40_000
+
+
+def main() -> int:
+    """Write the tables of the experiment named on the command line."""
+    parser = argparse.ArgumentParser(description="Write an experiment's tidy tables.")
+    parser.add_argument("folder", help="data/<dataset>/<experiment>")
+    folder = Path(parser.parse_args().folder)
+    experiment = folder.name
+    trials = sorted(folder.glob("*/*/*/trial.json"))
+    if not trials:
+        raise UserError("no trial is measured", str(folder), "run snakemake")
+    made = [tidy(path) for path in trials]
+    for table in tables.NAMES:
+        wanted = tables.columns(experiment, table)
+        rows = [row for one in made for row in one[table]]
+        frame = pl.DataFrame(rows, schema=wanted, orient="row")
+        tables.write(frame, experiment, table, folder)
+    return 0
+
+
+def tidy(path: Path) -> dict[str, list[dict]]:
+    """Return the rows of every table for one trial, given its `trial.json`."""
+    trial = json.loads(path.read_text())
+    names = tables.keys(trial["experiment"])
+    key = dict.fromkeys(names) | trial["spec"]["factors"]
+    key |= {"server": trial["server"], "variant": path.parts[-3], "n": trial["n"]}
+    file = path.with_name("samples.csv")
+    samples = pl.read_csv(file, schema=SAMPLES) if file.exists() else pl.DataFrame(schema=SAMPLES)
+    duration_s = trial["spec"]["duration_s"]
+    calls = trial["spec"]["load"]["calls_per_connection"]
+    reports = {p["offered_rate_rps"]: _read(path.with_name(p["log"])) for p in trial["points"]}
+    return {
+        "trials": [key | trial_row(trial)],
+        "points": [
+            key | point_row(p, reports[p["offered_rate_rps"]], samples, duration_s, calls)
+            for p in trial["points"]
+        ],
+        "connection_times": [
+            key | {"offered_rate_rps": rate_rps} | row
+            for rate_rps, report in reports.items()
+            for row in httperf.histogram(report).to_dicts()
+        ],
+        "samples": [key | row for row in samples.to_dicts()],
+    }
+
+
+def _read(log: Path) -> str:
+    return log.read_text(errors="replace") if log.exists() else ""
+
+
+def trial_row(trial: dict) -> dict:
+    """Return the columns of `trials` beside the key."""
+    server = config.load("server", trial["server"])
+    machine, cpus = trial.get("machine", {}), trial.get("cpus", {})
+    return {
+        "title": server["title"],
+        "language": server["language"],
+        "started_at": pl.Series([trial["started_at"]]).str.to_datetime(time_zone="UTC")[0],
+        "server_cpus": cpus.get("server"),
+        "client_cpus": cpus.get("client"),
+        "stopped_on_sigterm": all(stop["on_sigterm"] for stop in trial.get("stops", [])),
+        **{
+            name: trial.get(name)
+            for name in ("version", "outcome", "reason", "wall_us", "offering_us", "testbed")
+        },
+        "descriptors": trial["descriptors"],
+        **{
+            name: machine.get(name)
+            for name in ("cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain", "commit")
+        },
+    }
+
+
+def point_row(
+    point: dict, report: str, samples: pl.DataFrame, duration_s: float, calls: int
+) -> dict:
+    """Return the columns of `points` beside the key.
+
+    A truncated report leaves httperf's columns null. `actual_rate_rps` is what the client
+    opened within the offered window, by its kernel's count, times the calls on a connection.
+    """
+    offered = point["offered_rate_rps"]
+    during = samples.filter(pl.col("offered_rate_rps") == offered)
+    try:
+        fields, whole = httperf.parse(report, duration_s), "whole"
+    except httperf.Truncated:
+        fields, whole = dict.fromkeys(httperf.SCHEMA), "truncated"
+    actual = actual_rate_rps(during, duration_s, calls)
+    short = actual is not None and actual < CLIENT_LIMIT * offered
+    starved = sum(
+        fields[f"errors_{what}"] or 0
+        for what in ("descriptors_unavailable", "address_unavailable", "file_table_full")
+    )
+    return {
+        "offered_rate_rps": offered,
+        "duration_us": round(duration_s * 1e6),
+        "fresh_start": point["fresh_start"],
+        "server_state": point["server"],
+        "client_state": point["client"],
+        "report": whole,
+        "actual_rate_rps": actual,
+        "client_limited": short or starved > 0,
+        **fields,
+        **{name: _growth(during[name]) for name in tables.GROWING},
+        **{f"{name}_max": during[name].max() for name in tables.HIGHEST},
+    }
+
+
+def _growth(counter: pl.Series) -> int | None:
+    return counter[-1] - counter[0] if len(counter) > 1 else None
+
+
+def actual_rate_rps(during: pl.DataFrame, duration_s: float, calls: int) -> float | None:
+    """Return the mean request rate that the client offered in the `duration_s` it had.
+
+    From the growth of its kernel's ActiveOpens over that time and START_UP_US, interpolated
+    between samples; None without two samples.
+    """
+    if len(during) < 2:
+        return None
+    time_us = during["time_us"] - during["time_us"][0]
+    opens = during["client_active_opens"] - during["client_active_opens"][0]
+    end_us = duration_s * 1e6 + START_UP_US
+    before = (time_us <= end_us).sum() - 1
+    if before == len(during) - 1:
+        return calls * opens[-1] / duration_s
+    share = (end_us - time_us[before]) / (time_us[before + 1] - time_us[before])
+    at_end = opens[before] + share * (opens[before + 1] - opens[before])
+    return calls * at_end / duration_s
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,16 @@
+if not STUDY.frozen:
+
+    rule tidy:
+        input:
+            lambda wildcards: [
+                f"{trial.path}/trial.json"
+                for trial in STUDY.trials
+                if trial.experiment == wildcards.experiment
+            ],
+        output:
+            trials="data/{dataset}/{experiment}/trials.parquet",
+            points="data/{dataset}/{experiment}/points.parquet",
+            connection_times="data/{dataset}/{experiment}/connection_times.parquet",
+            samples="data/{dataset}/{experiment}/samples.parquet",
+        shell:
+            "python -m deathmatch.tidy data/{wildcards.dataset}/{wildcards.experiment}"
