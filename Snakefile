@@ -10,7 +10,7 @@ import sys
 
 import snakemake
 
-from deathmatch import matrix, settings
+from deathmatch import matrix, progress, settings
 from deathmatch.errors import UserError
 
 
@@ -28,6 +28,7 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 if workflow.is_main_process:
+    progress.hush_scheduler()
     print(STUDY.summary(), file=sys.stderr)
 
 

@@ -66,7 +66,8 @@ _LINES: list[tuple[str, list[str], type]] = [
     ),
     (rf"Net I/O: {_N} KB/s \({_N}\*10\^6 bps\)", ["net_io_kb_per_s", "net_io_mbit_per_s"], float),
     (
-        r"Errors: total (\d+) client-timo (\d+) socket-timo (\d+) connrefused (\d+) connreset (\d+)",
+        r"Errors: total (\d+) client-timo (\d+) socket-timo (\d+) "
+        r"connrefused (\d+) connreset (\d+)",
         ["errors_total", "errors_client_timeout", "errors_socket_timeout",
          "errors_connection_refused", "errors_connection_reset"],
         int,

@@ -1,29 +1,56 @@
 """How far a dataset is and how long it will still take."""
 
+import json
+import logging
+import math
 import sys
 from pathlib import Path
 
 from deathmatch import matrix
 
-OVERHEAD_S = 5  # start, checks, warm-up, drains and stop of a trial
+OVERHEAD_S = 2  # Snakemake and Python around a trial
+START_STOP_S = 3  # start, checks, warm-up and stop
 
 
 def seconds(trial: matrix.Trial) -> float:
-    """Return an estimate of how long the trial takes: its rates and a fixed overhead."""
+    """Return a first estimate of how long the trial takes: its rates, twice for overloads."""
     spec = matrix.spec(trial)
-    return OVERHEAD_S + len(spec["rates_rps"]) * spec["duration_s"]
+    return OVERHEAD_S + START_STOP_S + 2 * len(spec["rates_rps"]) * spec["duration_s"]
 
 
-def left(dataset: str, root: Path = Path()) -> tuple[int, int, float]:
-    """Return trials done, trials in all, and the estimated seconds for those not done."""
-    trials = matrix.trials(dataset)
-    todo = [trial for trial in trials if not (root / trial.path / "trial.json").exists()]
-    return len(trials) - len(todo), len(trials), sum(map(seconds, todo))
+def left(trials: list[matrix.Trial], root: Path = Path()) -> tuple[int, float]:
+    """Return how many of the trials are done and the estimated seconds that the others take.
+
+    The estimate is scaled by what the done ones took, once there are some.
+    """
+    todo, took_s, estimated_s = [], 0.0, 0.0
+    for trial in trials:
+        file = root / trial.path / "trial.json"
+        if not file.exists():
+            todo.append(trial)
+        elif wall_us := json.loads(file.read_text()).get("wall_us"):
+            took_s += wall_us / 1e6 + OVERHEAD_S
+            estimated_s += seconds(trial)
+    scale = took_s / estimated_s if estimated_s else 1
+    return len(trials) - len(todo), scale * sum(map(seconds, todo))
+
+
+def line(done: int, total: int, wait_s: float) -> str:
+    """Return "12 of 36 trials, about 9 min left"."""
+    wait = f"about {math.ceil(wait_s / 60)} min left" if wait_s else "all measured"
+    return f"{done} of {total} trials, {wait}"
 
 
 def report(trial: matrix.Trial) -> None:
-    """Print one line on standard error: which trial ended, how many are left, how long."""
-    done, total, wait_s = left(trial.dataset)
-    minutes = f"about {max(1, round(wait_s / 60))} min left" if wait_s else "all measured"
+    """Print one line on standard error: how far the dataset is, and which trial ended."""
+    trials = matrix.trials(trial.dataset)
+    done, wait_s = left(trials)
     name = f"{trial.experiment} {trial.server} {trial.variant} #{trial.n}"
-    print(f"[{done}/{total} trials, {minutes}] {name}", file=sys.stderr)
+    print(f"[{line(done, len(trials), wait_s)}] {name}", file=sys.stderr)
+
+
+def hush_scheduler() -> None:
+    """Keep Snakemake's log free of the two lines that its scheduler writes for each job."""
+    logging.getLogger("snakemake.logging").addFilter(
+        lambda record: not str(record.msg).startswith(("Select jobs", "Execute "))
+    )

@@ -17,6 +17,8 @@ import polars as pl
 import psutil
 
 _TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
+# Exec of ip, taskset and httperf, generously.
+START_UP_S = 0.04
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 # Column -> (side, file, group, counter). TCPSynRetrans counts SYNs sent again, so the client's.
@@ -91,13 +93,20 @@ class Sampler:
             due = max(due + self._interval_s, time.monotonic())
 
     @contextmanager
-    def offering(self, rate_rps: int) -> Iterator[None]:
-        """Label samples with an offered rate, and take one as the block begins and ends."""
+    def offering(self, rate_rps: int, duration_s: float) -> Iterator[None]:
+        """Label samples with an offered rate; take one at either end and when it was offered.
+
+        The client has START_UP_S more than `duration_s`, as its process starts in the block.
+        """
         self.offered_rate_rps = rate_rps
         self.take()
+        offered = threading.Timer(duration_s + START_UP_S, self.take)
+        offered.start()
         try:
             yield
         finally:
+            offered.cancel()
+            offered.join()
             self.take()
             self.offered_rate_rps = 0
 

@@ -1,6 +1,5 @@
 """What one call of Snakemake is about: `config/config.yaml`, checked and resolved."""
 
-import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,11 +52,10 @@ class Study:
         """Return one line: how much there is to measure and how long it will take."""
         if self.frozen:
             return f"dataset {self.dataset}: measured before; only the paper is made"
-        todo = [trial for trial in self.trials if not (trial.path / "trial.json").exists()]
-        minutes = math.ceil(sum(map(progress.seconds, todo)) / 60)
+        done, wait_s = progress.left(self.trials)
         servers = len({trial.server for trial in self.trials})
-        wait = f"{len(todo)} to measure, about {minutes} min" if todo else "all measured"
-        return f"dataset {self.dataset}: {len(self.trials)} trials of {servers} servers; {wait}"
+        state = progress.line(done, len(self.trials), wait_s)
+        return f"dataset {self.dataset}, {servers} servers: {state}"
 
     @property
     def folder(self) -> Path:

@@ -51,7 +51,7 @@ GROWING = [
     "server_passive_opens", "server_retransmitted_segments", "server_resets_sent",
     "client_active_opens", "client_attempt_fails", "client_syn_retransmissions",
     *(name for name in SAMPLES if name.startswith("cpu_")),
-    "context_switches", "interrupts", "server_cpu_ns", "client_cpu_ns",
+    "context_switches", "interrupts", "server_cpu_ns",
 ]  # fmt: skip
 HIGHEST = ["accept_queue_connections", "syn_queue_connections", "server_rss_bytes",
            "server_descriptors", "client_descriptors", "server_threads"]  # fmt: skip

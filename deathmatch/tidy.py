@@ -13,12 +13,11 @@ import polars as pl
 from deathmatch import config, httperf, tables
 from deathmatch.errors import UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
+from deathmatch.sampler import START_UP_S
 
 # Below this share of the offered connections actually opened in time, the client, or the CPU
 # it shares, is what was measured.
 CLIENT_LIMIT = 0.97
-# The client's process starts within the window: exec of ip, taskset and httperf, generously.
-START_UP_US = 40_000
 
 
 def main() -> int:
@@ -128,26 +127,26 @@ def point_row(
 
 
 def _growth(counter: pl.Series) -> int | None:
-    return counter[-1] - counter[0] if len(counter) > 1 else None
+    # A process that died took its count with it.
+    grown = counter[-1] - counter[0] if len(counter) > 1 else None
+    return None if grown is None or grown < 0 else grown
 
 
 def actual_rate_rps(during: pl.DataFrame, duration_s: float, calls: int) -> float | None:
     """Return the mean request rate that the client offered in the `duration_s` it had.
 
-    From the growth of its kernel's ActiveOpens over that time and START_UP_US, interpolated
-    between samples; None without two samples.
+    From the growth of its kernel's ActiveOpens up to the sample nearest to the end of that time
+    (`deathmatch.sampler` takes one there); None if there is none within 5 % of it.
     """
     if len(during) < 2:
         return None
-    time_us = during["time_us"] - during["time_us"][0]
-    opens = during["client_active_opens"] - during["client_active_opens"][0]
-    end_us = duration_s * 1e6 + START_UP_US
-    before = (time_us <= end_us).sum() - 1
-    if before == len(during) - 1:
-        return calls * opens[-1] / duration_s
-    share = (end_us - time_us[before]) / (time_us[before + 1] - time_us[before])
-    at_end = opens[before] + share * (opens[before + 1] - opens[before])
-    return calls * at_end / duration_s
+    time_s = (during["time_us"] - during["time_us"][0]) / 1e6 - START_UP_S
+    away_s = (time_s - duration_s).abs()
+    nearest = away_s.arg_min()
+    if away_s[nearest] > 0.05 * duration_s:
+        return None
+    opens = during["client_active_opens"]
+    return calls * (opens[nearest] - opens[0]) / duration_s
 
 
 if __name__ == "__main__":

@@ -158,8 +158,8 @@ class _Trial:
             fresh = True
             for rate_rps in self.spec["rates_rps"]:
                 began_ns = time.monotonic_ns()
-                # A sample at either end makes a point's counters exact.
-                with sampler.offering(rate_rps):
+                # Its samples at either end make a point's counters exact.
+                with sampler.offering(rate_rps, self.spec["duration_s"]):
                     client = self._offer(rate_rps)
                 self.offering_us += (time.monotonic_ns() - began_ns) // 1000
                 how = self._state(running)
