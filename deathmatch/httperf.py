@@ -1,5 +1,6 @@
 """httperf: its command line and its report (httperf(1), version 0.9.0 with our patch)."""
 
+import math
 import re
 
 import polars as pl
@@ -11,82 +12,87 @@ HISTOGRAM_SCHEMA = {"connection_time_us": pl.Int64, "connections": pl.Int64}
 # A number as httperf prints it: %f of a huge or undefined value gives inf or nan.
 _N = r"(-?[\d.]+|-?inf|-?nan)"
 
-# (pattern, columns, type); each pattern must match once, in the report's order.
-_LINES: list[tuple[str, list[str], type]] = [
-    (r"Maximum connect burst length: (\d+)", ["connect_burst_connections"], int),
+# Each pattern must match once, in the report's order; the columns are named by their new unit.
+_LINES: list[tuple[str, list[str]]] = [
+    (r"Maximum connect burst length: (\d+)", ["connect_burst_connections"]),
     (
         rf"Total: connections (\d+) requests (\d+) replies (\d+) test-duration {_N} s",
-        ["connections", "requests", "replies", "test_duration_s"],
-        float,
+        ["connections", "requests", "replies", "test_duration_us"],
     ),
     (
         rf"Connection rate: {_N} conn/s \({_N} ms/conn, <=(\d+) concurrent connections\)",
-        ["connection_rate_rps", "connection_period_ms", "concurrent_connections"],
-        float,
+        ["connection_rate_rps", "connection_period_us", "concurrent_connections"],
     ),
     (
         rf"Connection time \[ms\]: min {_N} avg {_N} max {_N} median {_N} stddev {_N}",
-        [f"connection_time_{q}_ms" for q in ("min", "avg", "max", "median", "stddev")],
-        float,
+        [f"connection_time_{q}_us" for q in ("min", "avg", "max", "median", "stddev")],
     ),
-    (rf"Connection time \[ms\]: connect {_N}", ["connect_time_avg_ms"], float),
-    (rf"Connection length \[replies/conn\]: {_N}", ["connection_length_replies"], float),
-    (
-        rf"Request rate: {_N} req/s \({_N} ms/req\)",
-        ["request_rate_rps", "request_period_ms"],
-        float,
-    ),
-    (rf"Request size \[B\]: {_N}", ["request_size_bytes"], float),
+    (rf"Connection time \[ms\]: connect {_N}", ["connect_time_avg_us"]),
+    (rf"Connection length \[replies/conn\]: {_N}", ["connection_length_replies"]),
+    (rf"Request rate: {_N} req/s \({_N} ms/req\)", ["request_rate_rps", "request_period_us"]),
+    (rf"Request size \[B\]: {_N}", ["request_size_bytes"]),
     (
         rf"Reply rate \[replies/s\]: min {_N} avg {_N} max {_N} stddev {_N} \((\d+) samples\)",
         [f"reply_rate_{q}_rps" for q in ("min", "avg", "max", "stddev")] + ["reply_rate_samples"],
-        float,
     ),
     (
         rf"Reply time \[ms\]: response {_N} transfer {_N}",
-        ["response_time_avg_ms", "transfer_time_avg_ms"],
-        float,
+        ["response_time_avg_us", "transfer_time_avg_us"],
     ),
     (
         rf"Reply size \[B\]: header {_N} content {_N} footer {_N} \(total {_N}\)",
         [f"reply_{part}_bytes" for part in ("header", "content", "footer", "total")],
-        float,
     ),
     (
         r"Reply status: 1xx=(\d+) 2xx=(\d+) 3xx=(\d+) 4xx=(\d+) 5xx=(\d+)",
         [f"replies_{n}xx" for n in range(1, 6)],
-        int,
     ),
     (
-        rf"CPU time \[s\]: user {_N} system {_N} "
-        rf"\(user {_N}% system {_N}% total {_N}%\)",
-        ["client_cpu_user_s", "client_cpu_system_s", "client_cpu_user_percent",
-         "client_cpu_system_percent", "client_cpu_total_percent"],
-        float,
+        rf"CPU time \[s\]: user {_N} system {_N} \(user {_N}% system {_N}% total {_N}%\)",
+        [f"client_cpu_{mode}_us" for mode in ("user", "system")]
+        + [f"client_cpu_{mode}_percent" for mode in ("user", "system", "total")],
     ),
-    (rf"Net I/O: {_N} KB/s \({_N}\*10\^6 bps\)", ["net_io_kb_per_s", "net_io_mbit_per_s"], float),
     (
-        r"Errors: total (\d+) client-timo (\d+) socket-timo (\d+) "
-        r"connrefused (\d+) connreset (\d+)",
-        ["errors_total", "errors_client_timeout", "errors_socket_timeout",
-         "errors_connection_refused", "errors_connection_reset"],
-        int,
+        rf"Net I/O: {_N} KB/s \({_N}\*10\^6 bps\)",
+        ["net_io_bytes_per_s", "net_io_megabit_per_s"],
+    ),
+    (
+        r"Errors: total (\d+) client-timo (\d+) socket-timo (\d+) connrefused (\d+) "
+        r"connreset (\d+)",
+        [f"errors_{what}" for what in ("total", "client_timeout", "socket_timeout",
+                                       "connection_refused", "connection_reset")],
     ),
     (
         r"Errors: fd-unavail (\d+) addrunavail (\d+) ftab-full (\d+) other (\d+)",
-        ["errors_descriptors_unavailable", "errors_address_unavailable",
-         "errors_file_table_full", "errors_other"],
-        int,
+        [f"errors_{what}" for what in ("descriptors_unavailable", "address_unavailable",
+                                       "file_table_full", "other")],
     ),
 ]  # fmt: skip
 
-_COUNTS = {"connections", "requests", "replies", "concurrent_connections", "reply_rate_samples"}
+_TEST_DURATION, _CPU, _NET_IO = "test_duration_us", "client_cpu_", "net_io_bytes_per_s"
+
+
+def _is_whole(column: str) -> bool:
+    return not column.endswith(("_rps", "_percent", "_replies", "_per_s", "_bytes"))
+
 
 SCHEMA = {
-    column: pl.Int64 if kind is int or column in _COUNTS else pl.Float64
-    for _, columns, kind in _LINES
+    column: pl.Int64 if _is_whole(column) else pl.Float64
+    for _, columns in _LINES
     for column in columns
 } | {"reply_rate_offered_window_rps": pl.Float64}
+
+
+def _value(column: str, text: str) -> int | float | None:
+    number = float(text)
+    if not math.isfinite(number):
+        return None
+    if column.endswith("_us"):
+        in_seconds = column == _TEST_DURATION or column.startswith(_CPU)
+        number *= 1_000_000 if in_seconds else 1_000
+    if column == _NET_IO:
+        number *= 1024
+    return round(number) if SCHEMA[column] == pl.Int64 else number
 
 
 class Truncated(ValueError):
@@ -115,26 +121,30 @@ def time_limit_s(load: dict, duration_s: float) -> float:
     return duration_s + 2 * load["timeout_s"] + 5
 
 
-def parse(report: str, duration_s: float) -> dict[str, int | float]:
-    """Return every field of httperf's report, named and typed as in SCHEMA.
+def parse(report: str, duration_s: float) -> dict[str, int | float | None]:
+    """Return every field of httperf's report, named and typed as in SCHEMA; undefined ones None.
+
+    Times in us, where httperf prints ms and s; sizes in bytes (its KB has 1024).
 
     `reply_rate_offered_window_rps` is the mean of the reply-rate samples that lie within the
     offered window of `duration_s`; httperf's own mean also counts the time it waits for
     stragglers. Raises Truncated if any line is missing.
     """
-    fields: dict[str, int | float] = {}
+    fields: dict[str, int | float | None] = {}
     position = 0
-    for pattern, columns, _ in _LINES:
+    for pattern, columns in _LINES:
         match = re.compile(f"^{pattern}", re.MULTILINE).search(report, position)
         if not match:
             raise Truncated(f"no line {pattern.split(':')[0]!r} after character {position}")
         position = match.end()
         for column, text in zip(columns, match.groups()):
-            fields[column] = int(text) if SCHEMA[column] == pl.Int64 else float(text)
+            fields[column] = _value(column, text)
     samples = reply_rates(report)[: max(1, int(duration_s / REPLY_INTERVAL_S))]
     # A run shorter than one interval has no sample.
     fields["reply_rate_offered_window_rps"] = (
-        sum(samples) / len(samples) if samples else fields["replies"] / fields["test_duration_s"]
+        sum(samples) / len(samples)
+        if samples
+        else 1e6 * fields["replies"] / fields["test_duration_us"]
     )
     return fields
 
