@@ -1,10 +1,17 @@
 """Does a server answer an experiment's requests as it must, before it is timed?"""
 
+import contextlib
+import platform
 import re
 import socket
 import subprocess
+import time
+from pathlib import Path
 
 TIMEOUT_S = 5
+# More than any answer here; a server that never ends one must not fill the memory.
+LONGEST_LINE_BYTES = 65536
+LONGEST_BODY_BYTES = 1_000_000
 
 
 def check(host: str, port: int, requests: list[dict]) -> list[dict]:
@@ -34,6 +41,64 @@ def check_backlog(port: int, backlog: int, somaxconn: int) -> dict:
     }
 
 
+def check_concurrent(host: str, port: int, request: dict, connections: int) -> dict:
+    """Open many connections, only then ask on each, in reverse order; all must be answered."""
+    wrong, opened = "", []
+    try:
+        for _ in range(connections):
+            opened.append(socket.create_connection((host, port), timeout=TIMEOUT_S))
+        for connection in reversed(opened):
+            connection.sendall(spelled_out(request["send"]).encode("latin-1"))
+        for connection in opened:
+            if wrong := _wrong_answer(connection.makefile("rb"), request):
+                break
+    except OSError as error:
+        wrong = f"{type(error).__name__} with {len(opened)} open: {error}"
+    finally:
+        for connection in opened:
+            connection.close()
+    return {"name": f"{connections} connections at once", "ok": not wrong, "seen": wrong}
+
+
+# System calls by number (syscalls(2), the kernel's unistd headers), by the mechanism they are of.
+_WAITS = {
+    "x86_64": {
+        23: "select", 270: "select", 7: "poll", 271: "poll",
+        232: "epoll", 281: "epoll", 441: "epoll", 426: "io_uring",
+    },
+    "aarch64": {72: "select", 73: "poll", 22: "epoll", 441: "epoll", 426: "io_uring"},
+}  # fmt: skip
+
+
+def check_readiness(pids: list[int], mechanism: str) -> dict:
+    """Compare the system calls in which the idle server's threads wait with `mechanism`.
+
+    /proc/<pid>/task/<tid>/syscall (proc(5)) tells them. An event loop wakes now and then, so
+    that several looks are taken.
+    """
+    known, seen = _WAITS.get(platform.machine(), {}), set()
+    for _ in range(20):
+        for pid in pids:
+            for file in Path(f"/proc/{pid}/task").glob("*/syscall"):
+                with contextlib.suppress(OSError, ValueError):
+                    seen.add(known.get(int(file.read_text().split()[0])))
+        if mechanism in seen:
+            break
+        time.sleep(0.02)
+    found = ", ".join(sorted(seen - {None})) or "no known system call"
+    ok = mechanism in seen
+    return {
+        "name": f"waits with {mechanism}",
+        "ok": ok,
+        "seen": "" if ok else f"its threads wait in {found}",
+    }
+
+
+def spelled_out(text: str) -> str:
+    """Return a conformance text with each {x*4000} replaced by that many x."""
+    return re.sub(r"\{(.)\*(\d+)\}", lambda match: match[1] * int(match[2]), text)
+
+
 def _check(host: str, port: int, request: dict) -> dict:
     try:
         wrong = _wrong(host, port, request)
@@ -44,35 +109,43 @@ def _check(host: str, port: int, request: dict) -> dict:
 
 def _wrong(host: str, port: int, request: dict) -> str:
     with socket.create_connection((host, port), timeout=TIMEOUT_S) as connection:
-        connection.sendall(request["send"].encode("latin-1"))
+        sent = spelled_out(request["send"]).encode("latin-1")
+        connection.sendall(sent)
         if "status" not in request:
             connection.close()
             socket.create_connection((host, port), timeout=TIMEOUT_S).close()
             return ""
         reader = connection.makefile("rb")
-        for _ in range(request.get("answers", 1)):
-            if wrong := _wrong_answer(reader, request):
-                return wrong
+        for call in range(request.get("repeat", 1)):
+            if call:
+                connection.sendall(sent)
+            for _ in range(request.get("answers", 1)):
+                if wrong := _wrong_answer(reader, request):
+                    return f"call {call + 1}: {wrong}" if call else wrong
         return _wrong_end(connection, reader) if request.get("closes") else ""
 
 
 def _wrong_answer(reader, request: dict) -> str:
-    line = reader.readline().decode("latin-1")
+    line = reader.readline(LONGEST_LINE_BYTES).decode("latin-1")
     match = re.match(r"HTTP/1\.[01] (\d{3})\b", line)
     if not match:
         return f"not a status line: {line!r}"
     if int(match[1]) not in request["status"]:
         return f"status {match[1]}, expected {request['status']}"
     headers = {}
-    while line := reader.readline().decode("latin-1").rstrip("\r\n"):
+    while line := reader.readline(LONGEST_LINE_BYTES).decode("latin-1").rstrip("\r\n"):
+        if len(headers) == 100:
+            return "more than 100 headers"
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
     for name, pattern in request.get("headers", {}).items():
         if not re.fullmatch(pattern, headers.get(name.lower(), "")):
             return f"header {name}: {headers.get(name.lower())!r}, expected {pattern!r}"
-    length = headers.get("content-length")
-    body = reader.read(int(length)) if length is not None else reader.read()
-    expected = request.get("body")
+    length = headers.get("content-length", str(LONGEST_BODY_BYTES))
+    if not length.isdecimal():
+        return f"header Content-Length: {length!r}, not a number"
+    body = reader.read(min(int(length), LONGEST_BODY_BYTES))
+    expected = spelled_out(request["body"]) if "body" in request else None
     if expected is not None and body.decode("utf-8", "replace") != expected:
         return f"body {body[:200]!r}, expected {expected!r}"
     return ""

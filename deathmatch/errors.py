@@ -1,5 +1,6 @@
 """Errors that are the user's to mend: one sentence each, never a traceback."""
 
+import errno
 import sys
 from collections.abc import Callable
 
@@ -21,8 +22,18 @@ class UserError(Exception):
 
 
 def run_main(main: Callable[[], int | None]) -> None:
-    """Call `main` and exit with its status; a `UserError` prints itself and exits 1."""
+    """Call `main` and exit with its status; a `UserError` prints itself and exits 1.
+
+    So does a full disk; an interrupt from the keyboard exits 130.
+    """
     try:
         sys.exit(main())
     except UserError as error:
         sys.exit(f"deathmatch: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        sys.exit(f"deathmatch: {where}{error.strerror}\n  make room and run again")

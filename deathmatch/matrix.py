@@ -17,6 +17,9 @@ from deathmatch.errors import UserError
 
 Level = str | int
 
+# The factor that every experiment has: which of a server's own setups runs.
+SETUP = "setup"
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -78,43 +81,76 @@ def serving(experiment: str) -> list[str]:
 
 
 def _variants(dataset: str, experiment: str, part: dict) -> list[tuple[str, tuple]]:
+    _known(dataset, ["experiments", experiment], "experiment", experiment)
     factors = config.load("experiment", experiment)["factors"]
     candidates = serving(experiment)
     found = {}
     for index, block in enumerate(part["blocks"]):
         where = ["experiments", experiment, "blocks", index]
+        chosen = block.get("servers", candidates)
         levels = {name: value for name, value in block.items() if name != "servers"}
         for name in levels:
-            if name not in factors:
+            known = _levels(factors, experiment, name, chosen)
+            if levels[name] == "all":
+                levels[name] = known
+            if not known:
                 raise _mistake(
                     dataset, [*where, name], f"experiment {experiment!r} has no factor {name!r}",
-                    f"its factors: {', '.join(factors)}",
+                    f"its factors: {', '.join([*factors, SETUP])}",
                 )  # fmt: skip
             for level in levels[name]:
-                if level not in factors[name]["levels"]:
+                if level not in known:
                     raise _mistake(
                         dataset, [*where, name], f"factor {name!r} has no level {level!r}",
-                        f"its levels: {', '.join(map(str, factors[name]['levels']))}",
+                        f"its levels: {', '.join(map(str, known))}",
                     )  # fmt: skip
-        for server in block.get("servers", candidates):
+        for server in chosen:
             if server not in candidates:
-                config.load("server", server)
+                _known(dataset, [*where, "servers"], "server", server)
                 raise _mistake(
                     dataset, [*where, "servers"], f"{server!r} does not serve {experiment!r}",
                     f"add it to experiments in servers/{server}/server.toml, or leave it out here",
                 )  # fmt: skip
-            for combination in _product(factors, levels, server):
+            for combination in _product(factors, levels, server, experiment):
                 found[server, combination] = None
     return list(found)
 
 
-def _product(factors: dict, levels: dict, server: str) -> list[tuple]:
+def _levels(factors: dict, experiment: str, name: str, servers: list[str]) -> list[Level]:
+    if name == SETUP:
+        every = (setups(server, experiment) for server in servers)
+        return sorted({setup for found in every for setup in found})
+    return factors.get(name, {}).get("levels", [])
+
+
+def setups(server: str, experiment: str) -> list[str]:
+    """Return the names of the server's setups in this experiment, the usual one first."""
+    named = config.load("server", server).get("setups", {})
+    return [
+        name
+        for name, setup in named.items()
+        if experiment in setup.get("experiments", [experiment])
+    ]
+
+
+def placeholders(trial: Trial) -> dict[str, Level]:
+    """Return what the matrix fills into a server's command: its factors, its setup's own keys
+    and {experiment}."""
+    factors = dict(trial.factors)
+    setup = config.load("server", trial.server).get("setups", {}).get(factors.get(SETUP), {})
+    own = {key: value for key, value in setup.items() if key not in ("about", "experiments")}
+    return {"experiment": trial.experiment} | factors | own
+
+
+def _product(factors: dict, levels: dict, server: str, experiment: str) -> list[tuple]:
     """Return the factor combinations of one block for one server.
 
     A factor the server lacks is left out; a factor the block does not name takes its default.
     """
     able = config.load("server", server).get("factors", {})
     axes = []
+    if ways := setups(server, experiment):
+        axes.append([(SETUP, way) for way in levels.get(SETUP, ways[:1]) if way in ways])
     for name, factor in factors.items():
         if "sysctl" in factor:
             axes.append([(name, level) for level in levels.get(name, [factor["default"]])])
@@ -124,6 +160,12 @@ def _product(factors: dict, levels: dict, server: str) -> list[tuple]:
             wanted = levels.get(name, [default])
             axes.append([(name, level) for level in wanted if level in known])
     return list(itertools.product(*axes))
+
+
+def _known(dataset: str, key: list, kind: str, name: str) -> None:
+    if name not in config.names(kind):
+        known = ", ".join(config.names(kind))
+        raise _mistake(dataset, key, f"there is no {kind} {name!r}", f"known: {known}")
 
 
 def _mistake(dataset: str, key: list, what: str, remedy: str) -> UserError:

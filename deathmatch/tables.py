@@ -7,7 +7,8 @@
 - `connection_times`: bin of a point's connection-time histogram;
 - `samples`: sample of counters, as `deathmatch.sampler` describes.
 
-Every table begins with `server`, `variant`, the experiment's factors and the trial's number `n`.
+Every table begins with `server`, `variant`, `setup`, the experiment's factors and the trial's
+number `n`.
 A factor that the server does not have is null.
 """
 
@@ -16,7 +17,7 @@ from pathlib import Path
 import pandera.polars as pa
 import polars as pl
 
-from deathmatch import config, httperf
+from deathmatch import config, httperf, matrix
 from deathmatch.errors import UserError
 from deathmatch.sampler import SCHEMA as SAMPLES
 
@@ -82,7 +83,13 @@ def keys(experiment: str) -> dict[str, type[pl.DataType]]:
         name: pl.Int64 if all(isinstance(level, int) for level in factor["levels"]) else pl.String
         for name, factor in factors.items()
     }
-    return {"server": pl.String, "variant": pl.String, **kinds, "n": pl.Int64}
+    return {
+        "server": pl.String,
+        "variant": pl.String,
+        matrix.SETUP: pl.String,
+        **kinds,
+        "n": pl.Int64,
+    }
 
 
 def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:

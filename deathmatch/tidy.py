@@ -1,7 +1,7 @@
 """Raw logs to tidy tables: `python -m deathmatch.tidy data/<dataset>/<experiment>`.
 
-Reads every `trial.json` below the folder with the logs beside it, and writes the tables that
-`deathmatch.tables` describes. The raw logs stay as they are.
+Reads the `trial.json` of each of the dataset's trials that is measured, with the logs beside it,
+and writes the tables that `deathmatch.tables` describes. The raw logs stay as they are.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch import config, httperf, tables
+from deathmatch import config, httperf, matrix, tables
 from deathmatch.errors import UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
 from deathmatch.sampler import START_UP_S
@@ -26,7 +26,9 @@ def main() -> int:
     parser.add_argument("folder", help="data/<dataset>/<experiment>")
     folder = Path(parser.parse_args().folder)
     experiment = folder.name
-    trials = sorted(folder.glob("*/*/*/trial.json"))
+    # Not what the folder holds: a trial that is no longer in the dataset would come along.
+    known = sorted(t.path for t in matrix.trials(folder.parent.name, experiments=[experiment]))
+    trials = [path / "trial.json" for path in known if (path / "trial.json").exists()]
     if not trials:
         raise UserError("no trial is measured", str(folder), "run snakemake")
     made = [tidy(path) for path in trials]
@@ -106,7 +108,7 @@ def point_row(
     except httperf.Truncated:
         fields, whole = dict.fromkeys(httperf.SCHEMA), "truncated"
     actual = actual_rate_rps(during, duration_s, calls)
-    short = actual is not None and actual < CLIENT_LIMIT * offered
+    short = actual is None or actual < CLIENT_LIMIT * offered
     starved = sum(
         fields[f"errors_{what}"] or 0
         for what in ("descriptors_unavailable", "address_unavailable", "file_table_full")

@@ -28,6 +28,7 @@ WARM_UP_S = 1
 WARM_UP_RATE_RPS = 500
 DRAIN_S = 3
 HANG_S = 5
+CONCURRENT = 100
 LEAST_FREE_BYTES = 200_000_000
 
 
@@ -43,7 +44,7 @@ def main() -> int:
     if given.inside:
         _run(trial, config.load("testbed", given.testbed), given.testbed)
         return 0
-    _check_disk()
+    _check_disk(trial.path)
     words = [sys.executable, "-m", "deathmatch.trial", "--inside", "--testbed", given.testbed]
     status = sandbox.run([*words, str(trial.path)])
     if status == 0:
@@ -51,12 +52,13 @@ def main() -> int:
     return status
 
 
-def _check_disk() -> None:
-    free = shutil.disk_usage(config.ROOT).free
+def _check_disk(path: Path) -> None:
+    folder = next(parent for parent in path.parents if parent.exists())
+    free = shutil.disk_usage(folder).free
     if free < LEAST_FREE_BYTES:
         raise UserError(
             f"only {free // 1_000_000} MB of disk are left",
-            where=str(config.ROOT),
+            where=str(folder),
             remedy=f"make room for {LEAST_FREE_BYTES // 1_000_000} MB and run again: "
             "finished trials are kept",
         )
@@ -115,9 +117,8 @@ class _Trial:
         }
         # The harness keeps off the server's CPUs as far as there are others.
         os.sched_setaffinity(0, self.cpus["client"])
-        self.values = self.factors | {
-            "schedulers": len(self.cpus["server"]) if every else 1,
-            "workers": len(self.cpus["server"]) if every else 1,
+        self.values = matrix.placeholders(trial) | {
+            "workers": len(self.cpus["server"]) if every else 1
         }
 
     def sysctls(self) -> dict:
@@ -135,13 +136,28 @@ class _Trial:
             self._stop(running)
             return self._ended("did not start", f"{wrong}\n{server.tail(running.log)}")
         checks = conformance.check(self.host, PORT, self.spec["conformance"])
+        queue = self.factors.get("backlog", CONCURRENT)
+        # A shorter queue drops what comes at once: that is the experiment, not a fault.
+        if queue >= CONCURRENT:
+            checks.append(conformance.check_concurrent(self.host, PORT, self._probe(), CONCURRENT))
         if "backlog" in self.factors:
             cap = int(testbed.sysctls(["net.core.somaxconn"], [])["net.core.somaxconn"])
-            checks.append(conformance.check_backlog(PORT, self.factors["backlog"], cap))
+            checks.append(conformance.check_backlog(PORT, queue, cap))
+        if "readiness" in self.factors:
+            pids = [process.pid for process in server.processes(self._spare())]
+            checks.append(conformance.check_readiness(pids, self.factors["readiness"]))
+        how = running.died()
         if failed := [check for check in checks if not check["ok"]]:
             self._stop(running)
             reason = "; ".join(f"{check['name']}: {check['seen']}" for check in failed)
+            if how:
+                reason += f"; it ended ({how})\n{server.tail(running.log)}"
             return self._ended("answers wrongly", reason) | {"conformance": checks}
+        # Something else answered: the server may have found its port in use.
+        if how:
+            self._stop(running)
+            reason = f"ended as it was checked ({how})\n{server.tail(running.log)}"
+            return self._ended("did not start", reason) | {"conformance": checks}
         points = self._points(running)
         died = [point for point in points if point["server"] != "ran"]
         outcome = "measured, with failures" if died else "measured"
@@ -170,7 +186,9 @@ class _Trial:
                 })  # fmt: skip
                 fresh = how != "ran"
                 if fresh:
-                    self._stop(running)
+                    # What the sampler runs is no leftover of the server.
+                    with sampler.paused():
+                        self._stop(running)
                     running, wrong = self._start()
                     if wrong:
                         points[-1]["server"] += f"; then {wrong}"
@@ -239,6 +257,9 @@ class _Trial:
         finally:
             self.client = None
 
+    def _probe(self) -> dict:
+        return next(check for check in self.spec["conformance"] if "status" in check)
+
     def _state(self, running: server.Running) -> str:
         """Let the queues drain, then return "ran", how the server died, or "hung"."""
         deadline = time.monotonic() + DRAIN_S
@@ -246,7 +267,7 @@ class _Trial:
             time.sleep(0.05)
         if how := running.died():
             return f"died: {how}"
-        probe = next(check for check in self.spec["conformance"] if "status" in check)
+        probe = self._probe()
         deadline = time.monotonic() + HANG_S
         while True:
             result = conformance.check(self.host, PORT, [probe])[0]
