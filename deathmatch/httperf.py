@@ -7,7 +7,7 @@ import polars as pl
 
 REPLY_INTERVAL_S = 0.5  # RATE_INTERVAL in clients/httperf/deathmatch.patch
 
-HISTOGRAM_SCHEMA = {"connection_time_us": pl.Int64, "connections": pl.Int64}
+HISTOGRAM_SCHEMA = {"quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}
 
 # A number as httperf prints it: %f of a huge or undefined value gives inf or nan.
 _N = r"(-?[\d.]+|-?inf|-?nan)"
@@ -162,7 +162,7 @@ def histogram(report: str) -> pl.DataFrame:
     start = report.find("Connection lifetime histogram")
     rows = re.findall(r"^ +(\d+)\.(\d{3}) (\d+)$", report[max(start, 0) :], re.MULTILINE)
     return pl.DataFrame(
-        [(int(ms) * 1000 + int(us), int(n)) for ms, us, n in rows],
+        [("connection_time", int(ms) * 1000 + int(us), int(n)) for ms, us, n in rows],
         schema=HISTOGRAM_SCHEMA,
         orient="row",
     )

@@ -16,7 +16,7 @@ PAPER = sorted(
     for p in Path("paper").glob("*")
     if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib"}
 )
-TABLES = ("trials", "points", "connection_times", "samples")
+TABLES = ("trials", "points", "times", "samples")
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def check(given: dict) -> Study:
     if study.compare and not list(Path("data", study.compare).glob("*/points.parquet")):
         raise UserError(
             f"data/{study.compare} holds no tables to compare with",
-            where="key compare",
+            where="config/config.yaml or --config, key compare",
             remedy=f"measure it first: snakemake --config dataset={study.compare}",
         )
     return study

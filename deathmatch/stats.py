@@ -63,15 +63,13 @@ def ratio(
 
 
 def quantile_us(histogram: pl.DataFrame, q: float, total: int | None = None) -> int | None:
-    """Return the q-quantile, in us, of a connection-time histogram.
+    """Return the q-quantile, in us, of a histogram with the columns time_us and count.
 
-    `histogram` has connection_time_us and connections. With `total`, connections that are not
-    in the histogram count as slower than all that are: a quantile that falls among them is
-    None, not a number.
+    With `total`, what is not in the histogram counts as slower than all that is: a quantile that
+    falls there is None, not a number.
     """
-    ordered = histogram.group_by("connection_time_us").agg(pl.col("connections").sum())
-    ordered = ordered.sort("connection_time_us")
-    counted = ordered["connections"].sum()
+    ordered = histogram.group_by("time_us").agg(pl.col("count").sum()).sort("time_us")
+    counted = ordered["count"].sum()
     rank = q * (total if total is not None else counted)
-    reached = ordered.filter(pl.col("connections").cum_sum() >= rank)
-    return reached["connection_time_us"][0] if counted and len(reached) else None
+    reached = ordered.filter(pl.col("count").cum_sum() >= rank)
+    return reached["time_us"][0] if counted and len(reached) else None

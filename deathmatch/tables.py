@@ -4,7 +4,7 @@
 
 - `trials`: trial, with what it ran on and how it ended;
 - `points`: offered rate of a trial, with httperf's report and the kernel's counters;
-- `connection_times`: bin of a point's connection-time histogram;
+- `times`: bin of a point's histogram of one quantity, such as connection time;
 - `samples`: sample of counters, as `deathmatch.sampler` describes.
 
 Every table begins with `server`, `variant`, `setup`, the experiment's factors and the trial's
@@ -21,7 +21,7 @@ from deathmatch import config, httperf, matrix
 from deathmatch.errors import UserError
 from deathmatch.sampler import SCHEMA as SAMPLES
 
-NAMES = ("trials", "points", "connection_times", "samples")
+NAMES = ("trials", "points", "times", "samples")
 
 _TRIALS = {
     "title": pl.String,
@@ -71,7 +71,7 @@ _POINTS = {
     **{f"{name}_max": pl.Int64 for name in HIGHEST},
 }
 
-_CONNECTION_TIMES = {"offered_rate_rps": pl.Int64, **httperf.HISTOGRAM_SCHEMA}
+_TIMES = {"offered_rate_rps": pl.Int64, **httperf.HISTOGRAM_SCHEMA}
 
 OUTCOMES = ["measured", "measured, with failures", "not built", "did not start", "answers wrongly"]
 
@@ -97,7 +97,7 @@ def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
     own = {
         "trials": _TRIALS,
         "points": _POINTS,
-        "connection_times": _CONNECTION_TIMES,
+        "times": _TIMES,
         "samples": SAMPLES,
     }[table]
     return keys(experiment) | own
@@ -112,7 +112,7 @@ def schema(experiment: str, table: str) -> pa.DataFrameSchema:
         "outcome": [pa.Check.isin(OUTCOMES)],
         "report": [pa.Check.isin(["whole", "truncated"])],
         "connections": [pa.Check.ge(0)],
-        "connection_time_us": [pa.Check.ge(0)],
+        "time_us": [pa.Check.ge(0)],
     }
     return pa.DataFrameSchema(
         {

@@ -57,7 +57,7 @@ def tidy(path: Path) -> dict[str, list[dict]]:
             key | point_row(p, reports[p["offered_rate_rps"]], samples, duration_s, calls)
             for p in trial["points"]
         ],
-        "connection_times": [
+        "times": [
             key | {"offered_rate_rps": rate_rps} | row
             for rate_rps, report in reports.items()
             for row in httperf.histogram(report).to_dicts()

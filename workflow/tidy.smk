@@ -10,7 +10,7 @@ if not STUDY.frozen:
         output:
             trials="data/{dataset}/{experiment}/trials.parquet",
             points="data/{dataset}/{experiment}/points.parquet",
-            connection_times="data/{dataset}/{experiment}/connection_times.parquet",
+            times="data/{dataset}/{experiment}/times.parquet",
             samples="data/{dataset}/{experiment}/samples.parquet",
         shell:
             "python -m deathmatch.tidy data/{wildcards.dataset}/{wildcards.experiment}"

@@ -1,0 +1,269 @@
+r"""Make the two papers of a dataset from its executed notebooks.
+
+    python -m deathmatch.paper --dataset quick --notebooks paper/quick/notebooks/*.ipynb \
+        --out paper/quick [--figures figures/quick] [--front F.md] [--references F.bib]
+
+writes `deathmatch.html` (one file, fetches nothing) and `deathmatch.pdf`, the same bytes each
+time. Input: `paper/front.md` (YAML title and abstract, then opening sections), the notebooks in
+the order given, `figures/<dataset>/`, `paper/references.bib`.
+
+Prose is pandoc Markdown: `[@walkin2009]` cites, `@fig-x`, `@tbl-x` and `@sec-x` refer,
+`# Title {#sec-x}` names a section, `::: note` … `:::` sets a remark off,
+`{value}`\`01-backlog.best\` recalls a `display.value` of any notebook, in front.md too.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import nbformat
+import pypandoc
+import typst
+import vl_convert
+
+from deathmatch.config import ROOT
+from deathmatch.display import MIME, VEGALITE
+from deathmatch.errors import UserError, run_main
+
+PAPER = ROOT / "paper"
+VALUE = re.compile(r"\{value\}`([^`]+)`")
+ROLE = re.compile(r"\{([a-z][\w:-]*)\}`[^`]*`|^```+\{([a-z][\w-]*)\}", re.M)
+TEXT_WIDTH_PT, TEXT_HEIGHT_PT = 440, 690
+
+
+def build(
+    notebooks: list[Path],
+    dataset: str,
+    out: Path,
+    figures: Path,
+    front: Path = PAPER / "front.md",
+    references: Path = PAPER / "references.bib",
+) -> tuple[Path, Path]:
+    """Write `out`/deathmatch.html and `out`/deathmatch.pdf and return their paths.
+
+    Raises UserError for an unknown citation, reference or value, a missing figure, or a notebook
+    never executed.
+    """
+    sources = [(path, _load(path)) for path in notebooks]
+    values = {
+        f"{path.stem}.{item['name']}": item["text"]
+        for path, notebook in sources
+        for item in _items(notebook)
+        if item["kind"] == "value"
+    }
+    for path in (front, references):
+        if not path.is_file():
+            raise UserError("this file is missing", str(path), "the paper needs it")
+    parts = [(front.name, front.read_text())]
+    parts += [(_name(path, nb), _markdown(nb, _name(path, nb))) for path, nb in sources]
+    texts = {name: _resolved(text, values, name) for name, text in parts}
+    whole = "\n\n".join(texts.values()) + "\n\n# References {.unnumbered}\n\n::: {#refs}\n:::\n"
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="deathmatch-") as scratch:
+        work = Path(scratch)
+        (work / "deathmatch.md").write_text(whole)
+        (work / "head.html").write_text(f"<style>\n{(PAPER / 'style.css').read_text()}</style>\n")
+        (work / "tail.html").write_text(_scripts((PAPER / "charts.js").read_text()))
+        for target in ("html", "typst"):
+            _pandoc(target, work, figures, dataset, references, texts)
+        _typeset(work, figures)
+        return tuple(_moved(work / f"deathmatch.{kind}", out) for kind in ("html", "pdf"))
+
+
+def _scripts(charts: str) -> str:
+    vega = vl_convert.javascript_bundle(vl_version=VEGALITE).replace("</script", "<\\/script")
+    return f"<script>(()=>{{{vega}}})();</script>\n<script>\n{charts}</script>\n"
+
+
+def _load(path: Path) -> nbformat.NotebookNode:
+    if not path.is_file():
+        raise UserError(
+            "there is no such notebook", str(path), "make it: python -m deathmatch.notebook"
+        )
+    return nbformat.read(path, as_version=4)
+
+
+def _name(path: Path, notebook: nbformat.NotebookNode) -> str:
+    about = notebook.metadata.get("deathmatch")
+    if not about:
+        raise UserError(
+            "this notebook was not run by deathmatch.notebook", str(path), "run it with that"
+        )
+    return about["notebook"]
+
+
+def _outputs(cell: nbformat.NotebookNode) -> list[tuple[str, dict | str]]:
+    """Return a cell's outputs as (MIME type, content), the one the paper prefers of each."""
+    found = []
+    for output in cell.get("outputs", []):
+        if output.output_type == "stream" and output.name == "stdout":
+            found.append(("text/plain", output.text))
+        elif "data" in output:
+            kinds = (MIME, "text/markdown", "text/plain")
+            kind = next((k for k in kinds if k in output.data), None)
+            if kind:
+                found.append((kind, output.data[kind]))
+    return found
+
+
+def _items(notebook: nbformat.NotebookNode) -> list[dict]:
+    pairs = [pair for cell in notebook.cells for pair in _outputs(cell)]
+    return [content for kind, content in pairs if kind == MIME]
+
+
+def _markdown(notebook: nbformat.NotebookNode, name: str) -> str:
+    """Return the notebook as one Markdown text with figures, tables and code as divs."""
+    blocks = []
+    for cell in notebook.cells:
+        tags = set(cell.metadata.get("tags", []))
+        if "remove-cell" in tags:
+            continue
+        if cell.cell_type == "markdown":
+            blocks.append(cell.source)
+            continue
+        if cell.source.strip() and not tags & {"parameters", "injected-parameters", "remove-input"}:
+            blocks.append(f"::::: {{.code}}\n{_fenced(cell.source, 'python')}\n:::::")
+        blocks += [_block(kind, content, name) for kind, content in _outputs(cell)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _block(kind: str, content: dict | str, name: str) -> str:
+    if kind == "text/markdown":
+        return content
+    if kind == "text/plain":
+        return _fenced(content.rstrip("\n"), "output") if content.strip() else ""
+    if content["kind"] not in ("figure", "table"):
+        return ""
+    origin = ", ".join([name, *content["source"]])
+    attributes = f"#{content['label']} .{content['kind']} source={_quoted(origin)}"
+    body = content["caption"]
+    if content["kind"] == "figure":
+        attributes += f" alt={_quoted(content['alt'])}"
+    else:
+        body += f"\n\n```{{=html}}\n{content['html']}\n```"
+    return f"::::: {{{attributes}}}\n{body}\n:::::"
+
+
+def _fenced(text: str, language: str) -> str:
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence} {{.{language}}}\n{text}\n{fence}"
+
+
+def _quoted(text: str) -> str:
+    flat = " ".join(text.split())
+    return '"' + flat.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _resolved(text: str, values: dict[str, str], name: str) -> str:
+    """Fill in {value} roles; UserError for an unknown name or a role the paper does not know."""
+
+    def fill(role: re.Match) -> str:
+        if role[1] not in values:
+            known = ", ".join(sorted(values)) or "none"
+            raise UserError(
+                f"there is no value {role[1]!r}", name, f"display.value makes one; known: {known}"
+            )
+        return values[role[1]]
+
+    text = VALUE.sub(fill, text)
+    if left := ROLE.search(text):
+        role = left[1] or left[2]
+        raise UserError(
+            f"{left[0]} is not understood", name,
+            "run the notebook with deathmatch.notebook" if role == "eval"
+            else "write [@key] to cite, @fig-x to refer, ::: note for a remark",
+        )  # fmt: skip
+    return text
+
+
+def _pandoc(
+    target: str, work: Path, figures: Path, dataset: str, references: Path, texts: dict[str, str]
+) -> None:
+    template = {"html": "template.html", "typst": "template.typ"}[target]
+    command = [
+        pypandoc.get_pandoc_path(), str(work / "deathmatch.md"), "--from=markdown",
+        f"--to={target}", "--standalone", f"--template={PAPER / template}",
+        f"--output={work / ('deathmatch.' + target)}", f"--lua-filter={PAPER / 'filter.lua'}",
+        "--citeproc", f"--bibliography={references.resolve()}",
+        "--metadata=link-citations:true", f"--metadata=figures:{figures}",
+        f"--metadata=edition:Dataset: {dataset}", f"--metadata=text-width-pt:{TEXT_WIDTH_PT}",
+        f"--metadata=text-height-pt:{TEXT_HEIGHT_PT}",
+    ]  # fmt: skip
+    if target == "html":
+        command += [
+            "--toc", "--toc-depth=2", "--number-sections", "--mathml", "--section-divs=false",
+            f"--include-in-header={work / 'head.html'}",
+            f"--include-after-body={work / 'tail.html'}",
+        ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, cwd=work)
+    _explain(done, texts)
+
+
+def _explain(done: subprocess.CompletedProcess, texts: dict[str, str]) -> None:
+    """Turn pandoc's and the filter's complaints into one sentence with a place."""
+    remedies = {
+        "citation": "add it to paper/references.bib or correct the key",
+        "unknown-reference": "label a figure or table so, or write # Title {#sec-…}",
+        "duplicate-label": "give each figure, table and section its own label",
+        "missing-figure": "run its notebook again: the chart's files are gone",
+    }
+
+    def where(what: str) -> str:
+        return next((name for name, text in texts.items() if what in text), "")
+
+    if found := re.search(r"citation (\S+) not found", done.stderr):
+        key = f"@{found[1]}"
+        raise UserError(f"unknown citation {key}", where(key), remedies["citation"])
+    if found := re.search(r"deathmatch: (\S+) (\S+)", done.stderr):
+        raise UserError(
+            f"{found[1].replace('-', ' ')} {found[2]}", where(found[2]), remedies[found[1]]
+        )
+    if done.returncode:
+        raise UserError(f"pandoc failed: {done.stderr.strip()}", "paper/filter.lua or a template")
+
+
+def _typeset(work: Path, figures: Path) -> None:
+    for chart in figures.glob("fig-*.pdf"):
+        (work / chart.name).symlink_to(chart.resolve())
+    source = (work / "deathmatch.typst").rename(work / "deathmatch.typ")
+    try:
+        typst.compile(
+            source,
+            output=work / "deathmatch.pdf",
+            root=work,
+            ignore_system_fonts=True,
+            timestamp=int(os.environ.get("SOURCE_DATE_EPOCH", "0")),
+        )
+    except typst.TypstError as error:
+        raise UserError(f"typst failed: {error}", "paper/template.typ or a table") from None
+
+
+def _moved(made: Path, out: Path) -> Path:
+    aside = out / f".{made.name}.part"
+    aside.write_bytes(made.read_bytes())
+    return aside.replace(out / made.name)
+
+
+def main() -> None:
+    """Parse the command line and build both papers."""
+    parser = argparse.ArgumentParser(description="Build the HTML and PDF paper of a dataset.")
+    parser.add_argument("--dataset", required=True)
+    parser.add_argument("--notebooks", type=Path, nargs="+", required=True, help="executed .ipynb")
+    parser.add_argument("--figures", type=Path, help="default: figures/<dataset>")
+    parser.add_argument("--front", type=Path, default=PAPER / "front.md", help="title, abstract")
+    parser.add_argument("--references", type=Path, default=PAPER / "references.bib")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    figures = (options.figures or ROOT / "figures" / options.dataset).resolve()
+    made = build(
+        options.notebooks, options.dataset, options.out, figures, options.front, options.references
+    )
+    print(*made, sep="\n")
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,317 @@
+"""The study's one look for charts, and the layers every question needs.
+
+    theme.register()                                   # done by display.setup
+    theme.lines(frame, "offered_rps", "reply_rps", "server", low="low_rps", high="high_rps",
+                published=walkin)                      # curves, bands, end labels, hover, pick
+    theme.dots(frame, "latency_us", "server", low="low_us", high="high_us")
+    theme.interval(...), theme.published(...), theme.labels(...), theme.pick(...)   # the parts
+    theme.title("latency_us")                          # "latency (µs)"
+
+Every function takes a polars frame and returns an Altair chart; nothing is written or shown.
+Column names end in their unit, and axis titles are made from them unless given.
+"""
+
+import altair as alt
+import numpy as np
+import polars as pl
+from scipy.optimize import isotonic_regression
+
+# Okabe and Ito, Color Universal Design (2008), without yellow, which vanishes on paper, and
+# with the strongest contrasts first.
+PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333"]
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke"]
+GREY = "#7A7A7A"
+# vl-convert carries Liberation Sans, so figures need no font of the machine. One weight only:
+# with two fonts in a PDF it orders them at random, and the bytes would differ between builds.
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+UNITS = {
+    "us": "µs", "ms": "ms", "s": "s", "ns": "ns", "rps": "req/s", "mps": "messages/s",
+    "bytes": "bytes", "kib": "KiB", "mib": "MiB", "percent": "%", "hz": "Hz", "bps": "bit/s",
+}  # fmt: skip
+
+
+def register() -> None:
+    """Make the study's theme Altair's current one."""
+    alt.theme.register("deathmatch", enable=True)(config)
+
+
+def config() -> alt.theme.ThemeConfig:
+    """Return the theme: print-sized type of one weight, light grid, colour-blind-safe range."""
+    text = {"labelFontSize": 12, "titleFontSize": 12.5, "titleFontWeight": "normal"}
+    return {
+        "width": 520,
+        "height": 300,
+        "config": {
+            "font": FONT,
+            "background": "white",
+            "view": {"stroke": None, "continuousWidth": 520, "continuousHeight": 300},
+            "axis": {
+                **text, "titlePadding": 8, "gridColor": "#E3E3E3", "domainColor": "#888888",
+                "tickColor": "#888888", "labelColor": "#333333", "titleColor": "#333333",
+                "labelOverlap": True,
+            },
+            "axisX": {"grid": False, "labelFlush": False, "tickCount": 6},
+            "axisY": {"domain": False, "ticks": False, "tickCount": 6, "labelPadding": 8},
+            "legend": {**text, "orient": "top", "labelLimit": 260, "labelColor": "#333333",
+                       "titleColor": "#333333", "symbolStrokeWidth": 2},
+            "header": {**text, "labelColor": "#333333", "titleColor": "#333333"},
+            "title": {"fontSize": 13, "fontWeight": "normal", "anchor": "start",
+                      "color": "#333333"},
+            "range": {"category": PALETTE, "symbol": SHAPES},
+            "mark": {"color": PALETTE[0]},
+            "line": {"strokeWidth": 2},
+            "point": {"size": 45, "filled": True},
+            "text": {"fontSize": 12, "fontWeight": "normal", "color": "#333333"},
+            "rule": {"color": GREY},
+        },
+    }  # fmt: skip
+
+
+def title(column: str) -> str:
+    """Return an axis title for a column named with its unit: `latency_us` → "latency (µs)"."""
+    stem, _, unit = column.rpartition("_")
+    if unit in UNITS and stem:
+        return f"{stem.replace('_', ' ')} ({UNITS[unit]})"
+    return column.replace("_", " ")
+
+
+def pick(series: str) -> alt.Parameter:
+    """Return a selection of series: a click on a label, point or legend entry isolates one."""
+    return alt.selection_point(fields=[series], bind="legend", on="click", clear="dblclick")
+
+
+def interval(
+    frame: pl.DataFrame, x: str, low: str, high: str, series: str | None = None, kind: str = "band"
+) -> alt.Chart:
+    """Return the uncertainty of a curve: kind "band" (shaded) or "bar" (whiskers with ticks)."""
+    base = alt.Chart(frame).encode(x=f"{x}:Q", y=f"{low}:Q")
+    if series:
+        base = base.encode(color=alt.Color(f"{series}:N", legend=None))
+    if kind == "band":
+        return base.mark_area(opacity=0.18).encode(y2=high)
+    cap = base.mark_tick(orient="horizontal", size=7)
+    return base.mark_rule(strokeWidth=1.5).encode(y2=high) + cap + cap.encode(y=f"{high}:Q")
+
+
+def published(
+    frame: pl.DataFrame, x: str, y: str, series: str | None = None, label: str = "published"
+) -> alt.LayerChart:
+    """Return a source's own values: hollow diamonds on a dashed grey line, named at its end.
+
+    `series`, if given, separates the lines, and each end reads "<series>, <label>".
+    """
+    base = alt.Chart(frame).encode(
+        x=f"{x}:Q", y=f"{y}:Q", tooltip=_tooltip([*([series] if series else []), x, y], label)
+    )
+    if series:
+        base = base.encode(detail=f"{series}:N")
+    line = base.mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1.5)
+    marks = base.mark_point(filled=False, shape="diamond", color=GREY, size=55, strokeWidth=1.5)
+    return line + marks
+
+
+def labels(
+    frame: pl.DataFrame,
+    x: str,
+    y: str,
+    series: str,
+    *,
+    domain: tuple[float, float],
+    height: float = 300,
+    log_y: bool = False,
+    gap: float = 14,
+) -> pl.DataFrame:
+    """Return one row per series, at its last x: `x`, `series`, `end_px` and `label_px`.
+
+    Both are heights in pixels from the top: of the curve's end, and of its label, which is as
+    near to it as keeping `gap` between neighbours allows (least squares under an order
+    constraint, hence isotonic regression). `domain` is the y axis's.
+    """
+    ends = frame.drop_nulls([x, y]).sort(x).group_by(series, maintain_order=True).last()
+    warp = np.log10 if log_y else np.asarray
+    low, high = warp(np.array(domain, float))
+    wanted = (high - warp(ends[y].to_numpy().astype(float))) / (high - low) * height
+    order = np.argsort(wanted, kind="stable")
+    steps = gap * np.arange(len(order))
+    placed = np.empty(len(order))
+    if len(order):
+        placed[order] = isotonic_regression(wanted[order] - steps).x + steps
+    return ends.select(
+        x, series, end_px=pl.Series(wanted).round(1), label_px=pl.Series(placed).round(1)
+    )
+
+
+def lines(
+    frame: pl.DataFrame,
+    x: str,
+    y: str,
+    series: str,
+    *,
+    low: str | None = None,
+    high: str | None = None,
+    published: pl.DataFrame | None = None,
+    published_label: str = "published",
+    x_title: str | None = None,
+    y_title: str | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+    width: int = 500,
+    height: int = 300,
+    order: list[str] | None = None,
+) -> alt.LayerChart:
+    """Return curves by series with their intervals, labelled at the right edge.
+
+    `published` has the columns x, y and series. `order` fixes which series gets which colour,
+    so that a server looks the same in every figure. Use at most seven series: colours repeat.
+    """
+    named = pl.col(series).cast(pl.String)
+    ours = frame.with_columns(named.alias("_label"), _theirs=pl.lit(False))
+    theirs = (frame.clear() if published is None else published).with_columns(
+        (named + f", {published_label}").alias("_label"), _theirs=pl.lit(True)
+    )
+    domain = _domain([ours, theirs], [y, low, high], log_y)
+    x_scale = alt.Scale(
+        type="log" if log_x else "linear",
+        domain=_domain([ours, theirs], [x], log_x, zero=False, room=1.0),
+        nice=False,
+    )
+    y_scale = alt.Scale(type="log" if log_y else "linear", domain=domain, nice=False)
+    scale = alt.Scale(domain=order or ours["_label"].unique(maintain_order=True).to_list())
+    colour = alt.Color(f"{series}:N", legend=None, scale=scale)
+    chosen = pick(series)
+    faded = alt.when(chosen).then(alt.value(1)).otherwise(alt.value(0.12))
+    base = alt.Chart(ours).encode(
+        x=alt.X(f"{x}:Q", title=x_title or title(x), scale=x_scale, axis=_axis(x_scale)),
+        y=alt.Y(f"{y}:Q", title=y_title or title(y), scale=y_scale, axis=_axis(y_scale)),
+        color=colour,
+        opacity=faded,
+        tooltip=_tooltip([series, x, *(c for c in (y, low, high) if c)]),
+    )
+    layers = [
+        base.mark_line(),
+        base.mark_point(size=45 if ours[x].n_unique() <= 30 else 14).encode(
+            shape=alt.Shape(f"{series}:N", legend=None, scale=scale)
+        ),
+    ]
+    if low and high and ours[low].count():
+        pale = alt.when(chosen).then(alt.value(0.18)).otherwise(alt.value(0.03))
+        layers.insert(0, interval(ours, x, low, high, series).encode(opacity=pale))
+    if len(theirs):
+        layers.append(_published(theirs, x, y, "_label", published_label))
+    shared = [pl.col(x, y).cast(pl.Float64), named, "_label", "_theirs"]
+    rows = pl.concat([ours.select(shared), theirs.select(shared)])
+    ends = labels(rows, x, y, "_label", domain=domain, height=height, log_y=log_y)
+    ends = ends.join(rows.unique("_label").select(series, "_label", "_theirs"), on="_label")
+    layers += _end_labels(ends.sort("label_px"), x, width, colour, x_scale.domain[1])
+    layers[0] = layers[0].add_params(chosen)
+    return alt.layer(*layers).properties(width=width, height=height)
+
+
+def _end_labels(
+    ends: pl.DataFrame, x: str, width: int, colour: alt.Color, last: float
+) -> list[alt.Chart]:
+    """Return the labels' text in their series' colour, and leaders from curves that end early."""
+    early = alt.Chart(ends.filter(pl.col(x) < last))
+    pixels = {"scale": None, "title": None, "axis": None}
+    leaders = early.mark_rule(color=GREY, strokeDash=[1, 3], strokeWidth=1).encode(
+        x=f"{x}:Q", x2=alt.value("width"), y=alt.Y("end_px:Q", **pixels), y2="label_px"
+    )
+    text = [
+        alt.Chart(ends.filter(pl.col("_theirs") == theirs))
+        .mark_text(align="left", dx=8, baseline="middle", cursor="pointer")
+        .encode(
+            x=alt.value("width"),
+            y=alt.Y("label_px:Q", **pixels),
+            text="_label:N",
+            color=alt.value(GREY) if theirs else colour,
+            tooltip=alt.value("click: this series alone; double-click: all"),
+        )
+        for theirs in (False, True)
+        if (ends["_theirs"] == theirs).any()
+    ]
+    return ([leaders] if (ends[x] < last).any() else []) + text
+
+
+_published = published
+
+
+def dots(
+    frame: pl.DataFrame,
+    x: str,
+    category: str,
+    *,
+    low: str | None = None,
+    high: str | None = None,
+    published: str | None = None,
+    colour: str | None = None,
+    x_title: str | None = None,
+    log_x: bool = False,
+    order: list[str] | None = None,
+    width: int = 440,
+) -> alt.LayerChart:
+    """Return one row per category: the value as a dot, its interval as a bar.
+
+    `published` names a column of the same frame holding the source's value (a hollow grey
+    diamond; null where there is none). The category's name beside the axis is its label.
+    """
+    scale = alt.Scale(type="log") if log_x else alt.Scale(zero=True)
+    rows = alt.Y(
+        f"{category}:N",
+        title=None,
+        sort=order or frame[category].unique(maintain_order=True).to_list(),
+        axis=alt.Axis(labelLimit=240, grid=True),
+    )
+    axis = alt.X(f"{x}:Q", title=x_title or title(x), scale=scale)
+    tint = {"color": f"{colour}:N"} if colour else {}
+    columns = [category, x, *(c for c in (low, high, published) if c)]
+    base = alt.Chart(frame).encode(x=axis, y=rows, tooltip=_tooltip(columns))
+    layers = [base.mark_point(size=70).encode(**tint)]
+    if low and high and frame[low].count():
+        bar = base.mark_bar(height=2).encode(x=f"{low}:Q", x2=high, **tint)
+        layers.insert(0, bar)
+    if published:
+        mark = base.mark_point(filled=False, shape="diamond", size=75, strokeWidth=1.5, color=GREY)
+        layers.append(mark.encode(x=f"{published}:Q"))
+    height = 24 * max(1, frame[category].n_unique())
+    return alt.layer(*layers).properties(width=width, height=height)
+
+
+def _axis(scale: alt.Scale) -> alt.Axis:
+    """Return an axis; a logarithmic one has its ticks at powers of ten, or at 1, 2 and 5."""
+    if scale.type != "log":
+        return alt.Axis()
+    low, high = scale.domain
+    powers = [10.0**k for k in range(-9, 16)]
+    ticks = [p for p in powers if low <= p <= high]
+    if len(ticks) < 3:
+        ticks = [p * step for p in powers for step in (1, 2, 5) if low <= p * step <= high]
+    return alt.Axis(values=ticks, format="~s")
+
+
+def _tooltip(columns: list[str], note: str = "") -> list[alt.Tooltip]:
+    first, *rest = columns
+    suffix = f", {note}" if note else ""
+    return [alt.Tooltip(first, title=title(first))] + [
+        alt.Tooltip(c, title=title(c) + suffix) for c in rest
+    ]
+
+
+def _domain(
+    frames: list[pl.DataFrame],
+    columns: list[str | None],
+    log: bool,
+    zero: bool = True,
+    room: float = 1.06,
+) -> tuple[float, float]:
+    present = [f[c].cast(pl.Float64) for f in frames for c in columns if c in f.columns]
+    values = pl.concat(present).drop_nulls().drop_nans().to_numpy()
+    if log:
+        values = values[values > 0]
+    if not len(values):
+        return (1.0, 10.0) if log else (0.0, 1.0)
+    low, high = float(values.min()), float(values.max())
+    if log:
+        return low / room**2, high * room**2
+    if zero:
+        low = min(0.0, low)
+    return low, high * room if high > low else low + 1.0

@@ -1,0 +1,313 @@
+-- Numbers figures, tables and sections, resolves @fig-, @tbl- and @sec- references, and writes
+-- each figure and table the way the output wants it. Runs before citeproc, so that what is
+-- left as a citation is one. Input: the Markdown made by deathmatch/paper.py.
+--
+-- Metadata read: `figures` (folder of the charts), `text-width-pt` and `text-height-pt` of the
+-- PDF's page.
+
+local html = FORMAT:match("html") ~= nil
+local kinds = { fig = "Figure", tbl = "Table", sec = "Section" }
+local number, known, missing = {}, {}, {}
+local figures, page
+
+local function fail(what)
+  io.stderr:write("deathmatch: " .. what .. "\n")
+  os.exit(1)
+end
+
+local function read(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local text = file:read("a")
+  file:close()
+  return text
+end
+
+-- Numbering -------------------------------------------------------------------------------
+
+local counts = { fig = 0, tbl = 0 }
+local section = {}
+
+local function define(id, text)
+  if known[id] then fail("duplicate-label " .. id) end
+  known[id] = true
+  number[id] = text
+end
+
+local count = {
+  Header = function(header)
+    if header.classes:includes("unnumbered") then
+      known[header.identifier] = true
+      return
+    end
+    for level = header.level + 1, #section do section[level] = nil end
+    for level = 1, header.level do section[level] = section[level] or 0 end
+    section[header.level] = section[header.level] + 1
+    define(header.identifier, table.concat(section, "."))
+  end,
+  Div = function(div)
+    local kind = div.identifier:match("^(%a+)-")
+    if (div.classes:includes("figure") or div.classes:includes("table")) and counts[kind] then
+      counts[kind] = counts[kind] + 1
+      define(div.identifier, tostring(counts[kind]))
+    elseif div.identifier ~= "" then
+      known[div.identifier] = true
+    end
+  end,
+  Span = function(span) known[span.identifier] = true end,
+}
+
+-- References ------------------------------------------------------------------------------
+
+local function reference(id)
+  local kind = kinds[id:match("^(%a+)-")]
+  if not number[id] then
+    missing[#missing + 1] = "@" .. id
+    return pandoc.Str("?")
+  end
+  return pandoc.Link({ pandoc.Str(kind .. "\u{a0}" .. number[id]) }, "#" .. id, "", { class = "ref" })
+end
+
+local resolve = {
+  Cite = function(cite)
+    local links = pandoc.Inlines({})
+    for index, citation in ipairs(cite.citations) do
+      if not citation.id:match("^fig%-") and not citation.id:match("^tbl%-")
+        and not citation.id:match("^sec%-") then
+        return nil
+      end
+      if index > 1 then
+        links:extend({ pandoc.Str(index == #cite.citations and " and" or ","), pandoc.Space() })
+      end
+      links:insert(reference(citation.id))
+    end
+    return links
+  end,
+  Link = function(link)
+    local id = link.target:match("^#(.+)")
+    if id and not known[id] then missing[#missing + 1] = "#" .. id end
+  end,
+}
+
+-- Figures ---------------------------------------------------------------------------------
+
+local function caption(div)
+  local inlines = pandoc.utils.blocks_to_inlines(div.content, { pandoc.Space() })
+  local source = pandoc.Span(
+    { pandoc.Str("Source: " .. div.attributes.source .. ".") }, { class = "source" })
+  if html then
+    inlines:extend({ pandoc.Space(), source })
+  elseif FORMAT == "typst" then
+    inlines:extend({ pandoc.RawInline("typst", " #source["), pandoc.Str(
+      "Source: " .. div.attributes.source .. "."), pandoc.RawInline("typst", "]") })
+  end
+  return inlines
+end
+
+local function html_caption(kind, div)
+  local link = pandoc.Link({ pandoc.Str(kinds[kind] .. "\u{a0}" .. number[div.identifier]) },
+    "#" .. div.identifier, "permanent link", { class = "permalink" })
+  local inlines = pandoc.Inlines({ link, pandoc.Str("."), pandoc.Space() })
+  inlines:extend(caption(div))
+  return {
+    pandoc.RawBlock("html", "<figcaption>"), pandoc.Plain(inlines),
+    pandoc.RawBlock("html", "</figcaption>"),
+  }
+end
+
+local function escape(text)
+  return (text:gsub("&", "&amp;"):gsub('"', "&quot;"):gsub("<", "&lt;"))
+end
+
+local function data_url(svg)
+  local encoded = svg:gsub("[^%w%-_%.~ =:/,;()]", function(c)
+    return string.format("%%%02X", c:byte())
+  end)
+  return "data:image/svg+xml," .. encoded
+end
+
+local function figure(div)
+  local id, alt = div.identifier, div.attributes.alt
+  local stem = figures .. "/" .. id
+  local svg = read(stem .. ".svg")
+  if not svg then fail("missing-figure " .. id) end
+  local width, height = svg:match('width="([%d.]+)"'), svg:match('height="([%d.]+)"')
+  if html then
+    local blocks = pandoc.Blocks({ pandoc.RawBlock("html", string.format(
+      '<figure id="%s" class="figure"><div class="chart" role="img" aria-label="%s">'
+        .. '<img src="%s" alt="%s" width="%s" height="%s"></div>'
+        .. '<script type="application/json">%s</script>',
+      id, escape(alt), data_url(svg), escape(alt), width, height,
+      read(stem .. ".json"):gsub("</", "<\\/"))) })
+    blocks:extend(html_caption("fig", div))
+    blocks:insert(pandoc.RawBlock("html", "</figure>"))
+    return blocks
+  end
+  -- 0.74 pt a pixel sets the theme's 12 px type at about 9 pt.
+  local scale = math.min(0.74, page.width / width, page.height * 0.85 / height)
+  local inlines = pandoc.Inlines({ pandoc.RawInline("typst", string.format(
+    '#figure(image("%s.pdf", width: %.1fpt, alt: %s), caption: [',
+    id, width * scale, '"' .. alt:gsub('[\\"]', "\\%0") .. '"')) })
+  inlines:extend(caption(div))
+  inlines:insert(pandoc.RawInline("typst", "]) <" .. id .. ">"))
+  return pandoc.Para(inlines)
+end
+
+local prose = 30 -- characters beyond which a column wraps
+
+-- Tables ----------------------------------------------------------------------------------
+
+local function length(text) return utf8.len(text) or #text end
+
+-- Calls visit(cell, column, is_heading) for each cell of one column in the rows whose columns
+-- are certain: all but the lower rows of a heading with spans.
+local function each_cell(tab, visit)
+  local rows = pandoc.List({})
+  rows:extend(tab.head.rows)
+  for _, body in ipairs(tab.bodies) do
+    rows:extend(body.head)
+    rows:extend(body.body)
+  end
+  for position, row in ipairs(rows) do
+    local column = 1
+    for _, cell in ipairs(row.cells) do
+      if cell.col_span == 1 and (position == 1 or #row.cells == #tab.colspecs) then
+        visit(cell, column, position <= #tab.head.rows)
+      end
+      column = column + cell.col_span
+    end
+  end
+end
+
+-- Returns, per column, the longest cell and the longest word in characters. A heading may
+-- wrap, so it counts by its words.
+local function measures(tab)
+  local cells, words = {}, {}
+  for column in ipairs(tab.colspecs) do cells[column], words[column] = 1, 1 end
+  each_cell(tab, function(cell, column, heading)
+    local text = pandoc.utils.stringify(cell.contents)
+    for word in text:gmatch("[^ \n]+") do
+      words[column] = math.max(words[column], length(word))
+    end
+    cells[column] = math.max(cells[column], words[column], heading and 1 or length(text))
+  end)
+  return cells, words
+end
+
+-- Breaks headings to their columns' widths, so that they do not widen them.
+local function wrap_headings(tab, cells)
+  each_cell(tab, function(cell, column, heading)
+    if not heading then return end
+    local used = 0
+    cell.contents = cell.contents:walk({
+      Inlines = function(inlines)
+        local wrapped = pandoc.Inlines({})
+        for index, inline in ipairs(inlines) do
+          local space = inline.t == "Space" or inline.t == "SoftBreak"
+          local coming = inlines[index + 1] and length(pandoc.utils.stringify(inlines[index + 1]))
+          if space and coming and used + 1 + coming > cells[column] then
+            wrapped:insert(pandoc.LineBreak())
+            used = 0
+          else
+            wrapped:insert(inline)
+            used = used + length(pandoc.utils.stringify(inline))
+          end
+        end
+        return wrapped
+      end,
+    })
+  end)
+end
+
+-- A column of prose wraps; the others keep their width. The type shrinks until the widest rows
+-- fit, and below 6.5 pt the table gets a page of its own, turned.
+local function fit(tab)
+  local cells, words = measures(tab)
+  local gap, em = 2.6, 0.52 -- a cell's insets in characters; a character's mean width
+  local need, fixed, long = 0, 0, 0
+  for column, cell in ipairs(cells) do
+    if cell > prose then
+      need = need + gap + math.max(prose, words[column])
+      long = long + math.min(cell, 4 * prose)
+    else
+      need = need + gap + cell
+      fixed = fixed + gap + cell
+    end
+  end
+  local width, turned = page.width, false
+  if width / need / em < 6.5 then width, turned = page.height, true end
+  local size = math.min(8.5, width / need / em)
+  if size < 8.5 then wrap_headings(tab, cells) end
+  local free = math.max(0.2, 1 - fixed * em * size / width)
+  for column, spec in ipairs(tab.colspecs) do
+    if cells[column] > prose then
+      tab.colspecs[column] = { spec[1], free * math.min(cells[column], 4 * prose) / long }
+    end
+  end
+  return size, turned
+end
+
+local function make_table(div)
+  local raw
+  local rest = pandoc.Blocks({})
+  for _, block in ipairs(div.content) do
+    if block.t == "RawBlock" then raw = block.text else rest:insert(block) end
+  end
+  div.content = rest
+  local tab = pandoc.read(raw, "html").blocks:find_if(function(b) return b.t == "Table" end)
+  if html then
+    local cells = measures(tab)
+    for index, spec in ipairs(tab.colspecs) do tab.colspecs[index] = { spec[1], nil } end
+    each_cell(tab, function(cell, column)
+      if cells[column] > prose then cell.classes:insert("prose") end
+    end)
+    local blocks = pandoc.Blocks({ pandoc.RawBlock("html",
+      '<figure id="' .. div.identifier .. '" class="table">') })
+    blocks:extend(html_caption("tbl", div))
+    blocks:extend({ pandoc.RawBlock("html", '<div class="scroll" tabindex="0">'), tab,
+      pandoc.RawBlock("html", "</div></figure>") })
+    return blocks
+  end
+  local size, turned = fit(tab)
+  tab.caption = { long = { pandoc.Plain(caption(div)) } }
+  tab.attr = pandoc.Attr(div.identifier)
+  return {
+    pandoc.RawBlock("typst", string.format("#[%s#show table: set text(size: %.2fpt)",
+      turned and "#set page(flipped: true)\n" or "", size)),
+    tab,
+    pandoc.RawBlock("typst", "]"),
+  }
+end
+
+local write = {
+  Div = function(div)
+    if div.classes:includes("figure") then return figure(div) end
+    if div.classes:includes("table") then return make_table(div) end
+    if FORMAT == "typst" and (div.classes:includes("note") or div.classes:includes("warning")) then
+      local blocks = pandoc.Blocks({ pandoc.RawBlock("typst", "#remark[") })
+      blocks:extend(div.content)
+      blocks:insert(pandoc.RawBlock("typst", "]"))
+      return blocks
+    end
+    if div.classes:includes("code") then
+      if not html then return {} end
+      local blocks = pandoc.Blocks({ pandoc.RawBlock("html",
+        '<details class="code"><summary>Code</summary>') })
+      blocks:extend(div.content)
+      blocks:insert(pandoc.RawBlock("html", "</details>"))
+      return blocks
+    end
+  end,
+}
+
+function Pandoc(doc)
+  figures = pandoc.utils.stringify(doc.meta.figures)
+  page = {
+    width = tonumber(pandoc.utils.stringify(doc.meta["text-width-pt"])),
+    height = tonumber(pandoc.utils.stringify(doc.meta["text-height-pt"])),
+  }
+  doc:walk(count)
+  doc = doc:walk(resolve)
+  if #missing > 0 then fail("unknown-reference " .. missing[1]) end
+  return doc:walk(write)
+end

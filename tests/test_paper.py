@@ -1,0 +1,323 @@
+"""The paper, end to end: papermill, pandoc, typst and chromium on a notebook of made-up data."""
+
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import altair as alt
+import nbformat
+import polars as pl
+import pytest
+from playwright.sync_api import sync_playwright
+
+from deathmatch import display, notebook, paper, theme
+from deathmatch.config import ROOT
+from deathmatch.display import MIME
+from deathmatch.errors import UserError
+
+HERE = Path(__file__).parent / "paper"
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
+HEADER = """---
+kernelspec:
+  name: python3
+  display_name: Python 3
+---
+```{code-cell} ipython3
+:tags: [parameters]
+dataset = "quick"
+```
+"""
+
+
+def make(out: Path) -> Path:
+    """Run the sample notebook and build both papers from it with the command lines."""
+    executed = out / "sample.ipynb"
+    notebook.run(HERE / "sample.md", executed, {"dataset": "quick"}, out / "figures")
+    command = [
+        sys.executable, "-m", "deathmatch.paper", "--dataset", "quick", "--notebooks",
+        str(executed), "--figures", str(out / "figures"), "--front", str(HERE / "front.md"),
+        "--references", str(HERE / "references.bib"), "--out", str(out),
+    ]  # fmt: skip
+    subprocess.run(command, cwd=ROOT, check=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    return make(tmp_path_factory.mktemp("first"))
+
+
+@pytest.fixture(scope="module")
+def text(built) -> str:
+    command = ["pdftotext", "-layout", str(built / "deathmatch.pdf"), "-"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if not CHROMIUM:
+        pytest.fail("no chromium: install it or set CHROMIUM to its path")
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+def visit(browser, built: Path, **options):
+    """Open the HTML paper and bring every chart to the screen; return page and complaints."""
+    page = browser.new_page(**options)
+    complaints = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: complaints.append(request.url[:80])
+            if not request.url.startswith(("file:", "data:")) else None)  # fmt: skip
+    page.goto((built / "deathmatch.html").as_uri())
+    for chart in page.query_selector_all(".chart"):
+        chart.scroll_into_view_if_needed()
+    page.wait_for_function(
+        "document.querySelectorAll('.chart svg.marks').length"
+        " === document.querySelectorAll('.chart').length"
+    )
+    return page, complaints
+
+
+# The HTML paper ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width, scheme", [(1400, "light"), (390, "light"), (1100, "dark")])
+def test_html_draws_every_chart_without_a_request_or_an_error(browser, built, width, scheme):
+    page, complaints = visit(
+        browser, built, viewport={"width": width, "height": 900}, color_scheme=scheme
+    )
+    assert complaints == []
+    drawn = page.eval_on_selector_all(
+        ".chart svg.marks",
+        "all => all.map(svg => svg.querySelectorAll('.mark-line path, .mark-symbol path').length)",
+    )
+    assert len(drawn) == 3 and min(drawn) >= 4
+    sideways = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert sideways <= 0, "the page scrolls sideways"
+    ink = page.evaluate("getComputedStyle(document.body).color")
+    assert (scheme == "dark") == (ink == "rgb(228, 228, 224)")
+
+
+def test_html_chart_answers_hover_and_picks_a_series(browser, built):
+    page, _ = visit(browser, built, viewport={"width": 1400, "height": 900})
+    figure = page.locator("#fig-reply")
+    figure.locator(".mark-symbol path").first.hover(force=True)
+    assert "offered (req/s)" in page.locator("#vg-tooltip-element").inner_text()
+    faded = "#fig-reply .mark-line path[opacity='0.12']"
+    assert page.locator(faded).count() == 0
+    figure.locator(".mark-text text", has_text=re.compile("^yucan$")).click()
+    page.wait_for_selector(faded, state="attached")
+    assert page.locator(faded).count() == 3
+
+
+def test_html_links_lead_somewhere_and_every_figure_has_its_own(browser, built):
+    page, _ = visit(browser, built)
+    broken = page.eval_on_selector_all(
+        "a[href^='#']:not(.vega-actions a)",
+        "all => all.map(a => a.hash.slice(1)).filter(id => !document.getElementById(id))",
+    )
+    assert broken == []
+    ids = page.eval_on_selector_all("[id]", "all => all.map(e => e.id)")
+    assert len(ids) == len(set(ids))
+    for label in ("fig-reply", "fig-peak", "fig-facets", "tbl-peak", "tbl-wide"):
+        assert page.locator(f"#{label} a.permalink[href='#{label}']").count() == 1
+
+
+def test_html_without_javascript_still_shows_pictures(browser, built):
+    page = browser.new_page(java_script_enabled=False)
+    page.goto((built / "deathmatch.html").as_uri())
+    images = page.locator(".chart img")
+    assert images.count() == 3
+    assert all(images.nth(i).bounding_box()["height"] > 80 for i in range(3))
+
+
+def test_html_resolves_numbers_references_and_citations(built):
+    html = (built / "deathmatch.html").read_text()
+    prose = re.sub(r"<script.*?</script>|<[^>]+>", "", html, flags=re.S).replace("\u00a0", " ")
+    prose = " ".join(prose.split())
+    assert "the best server reached 9,160 replies a second" in prose
+    assert "Yucan reached 9,160 replies a second over 10 rates (Figure 1)" in prose
+    assert "the mechanism is in Section 1.1" in prose
+    assert "Source: tests/paper/sample.md, data/quick/backlog/points.parquet." in prose
+    assert "Walkin, Lev. 2009" in prose and "{eval}" not in prose and "{value}" not in prose
+    assert html.count('<details class="code">') == 4
+    assert str(ROOT) not in html and str(built) not in html
+
+
+# The PDF paper -------------------------------------------------------------------------------
+
+
+def test_pdf_embeds_every_font(built):
+    command = ["pdffonts", str(built / "deathmatch.pdf")]
+    rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    embedded = [row.split()[-5] for row in rows[2:]]
+    assert len(embedded) >= 4 and set(embedded) == {"yes"}
+    assert any("LiberationSans" in row for row in rows), "the figures' text is gone"
+
+
+def test_pdf_holds_captions_numbers_and_references(text):
+    flat = " ".join(text.split())
+    assert "the best server reached 9,160 replies a second" in flat
+    assert "Figure 1. Reply rate by offered rate; bands are 95% intervals." in flat
+    assert "Table 2. A table of many columns" in flat
+    assert "offered (req/s)" in flat, "the text of the charts"
+    assert "1.1 The mechanism" in flat and "Walkin, Lev. 2009" in flat
+    assert "import polars" not in flat
+
+
+def test_pdf_keeps_wide_tables_on_the_page_and_their_words_apart(built):
+    command = ["pdftotext", "-bbox", str(built / "deathmatch.pdf"), "-"]
+    boxes = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    pages = re.findall(r'<page width="([\d.]+)".*?</page>', boxes, re.S)
+    assert len(pages) >= 3
+    seen = 0
+    for page in re.finditer(r'<page width="([\d.]+)"(.*?)</page>', boxes, re.S):
+        words = re.findall(r'xMin="([\d.]+)" yMin="([\d.]+)" xMax="([\d.]+)"', page[2])
+        assert max(float(word[2]) for word in words) < float(page[1]) - 40
+        by_line = {}
+        for left, top, right in words:
+            by_line.setdefault(top, []).append((float(left), float(right)))
+        for line in map(sorted, by_line.values()):
+            seen += len(line)
+            assert all(a[1] <= b[0] + 0.5 for a, b in itertools.pairwise(line))
+    assert seen > 200
+
+
+def test_same_bytes_when_everything_is_made_twice(built, tmp_path):
+    again = make(tmp_path)
+    files = sorted(p.relative_to(built) for p in built.rglob("*") if p.is_file())
+    assert len(files) == 3 + 3 * 4
+    differing = [str(f) for f in files if (built / f).read_bytes() != (again / f).read_bytes()]
+    assert differing == []
+
+
+# The charts ----------------------------------------------------------------------------------
+
+
+def test_labels_keep_their_distance_and_their_order():
+    ends = pl.DataFrame({"x": [1] * 4, "y": [50.0, 50.5, 51.0, 90.0], "who": list("abcd")})
+    placed = theme.labels(ends, "x", "y", "who", domain=(0, 100), height=300, gap=14)
+    heights = dict(placed.select("who", "label_px").iter_rows())
+    assert heights["c"] + 14 <= heights["b"] + 0.1 and heights["b"] + 14 <= heights["a"] + 0.1
+    assert heights["d"] == 30.0, "a label without neighbours stays at its curve's end"
+    assert heights["b"] == pytest.approx(148.5, abs=0.2), "the crowd spreads about its middle"
+
+
+@pytest.mark.parametrize(
+    "column, expected",
+    [
+        ("latency_us", "latency (µs)"),
+        ("reply_rate_rps", "reply rate (req/s)"),
+        ("listen_drops", "listen drops"),
+        ("s", "s"),
+    ],
+)
+def test_titles_come_from_units(column, expected):
+    assert theme.title(column) == expected
+
+
+def test_log_axes_and_nulls_are_drawn():
+    frame = pl.DataFrame(
+        {"n": [1, 10, 100, 10], "t_us": [5, 50, None, 70], "server": ["a", "a", "a", "b"]}
+    )
+    theme.register()
+    chart = theme.lines(frame, "n", "t_us", "server", log_x=True, log_y=True)
+    assert b"t (\xc2\xb5s)" in display.render(chart.to_dict())["svg"]
+
+
+# Mistakes ------------------------------------------------------------------------------------
+
+
+def build_prose(tmp_path: Path, prose: str, outputs: list | None = None, front: str = "") -> None:
+    """Build a paper from one notebook, not executed, that holds `prose` and `outputs`."""
+    made = nbformat.v4.new_notebook(metadata={"deathmatch": {"notebook": "notebooks/01-x.md"}})
+    cell = nbformat.v4.new_code_cell("pass")
+    cell.outputs = [nbformat.v4.new_output("display_data", {MIME: o}) for o in outputs or []]
+    made.cells = [nbformat.v4.new_markdown_cell(prose), cell]
+    path = tmp_path / "01-x.ipynb"
+    nbformat.write(made, path)
+    (tmp_path / "front.md").write_text(f"---\ntitle: T\n---\n{front}\n")
+    paper.build([path], "quick", tmp_path, tmp_path, tmp_path / "front.md", HERE / "references.bib")
+
+
+TABLE = {"kind": "table", "label": "tbl-a", "caption": "C.", "source": [],
+         "html": "<table><tr><td>1</td></tr></table>"}  # fmt: skip
+FIGURE = {"kind": "figure", "label": "fig-a", "caption": "C.", "source": [], "alt": "A."}
+
+
+@pytest.mark.parametrize(
+    "prose, outputs, front, where, what",
+    [
+        ("See [@nobody1999].", [], "", "notebooks/01-x.md", "unknown citation @nobody1999"),
+        ("See @fig-gone.", [], "", "notebooks/01-x.md", "unknown reference @fig-gone"),
+        ("See [x](#sec-gone).", [], "", "notebooks/01-x.md", "unknown reference #sec-gone"),
+        ("A", [], "See @tbl-b.", "front.md", "unknown reference @tbl-b"),
+        ("A", [], "{value}`01-x.best`", "front.md", "there is no value '01-x.best'"),
+        ("{eval}`1 + 1`", [], "", "notebooks/01-x.md", "{eval}`1 + 1` is not understood"),
+        ("{cite}`walkin2009`", [], "", "notebooks/01-x.md", "is not understood"),
+        ("A", [TABLE, TABLE], "", "notebooks/01-x.md", "duplicate label tbl-a"),
+        ("A", [FIGURE], "", "notebooks/01-x.md", "missing figure fig-a"),
+    ],
+)
+def test_mistakes_in_prose_are_named_with_their_place(tmp_path, prose, outputs, front, where, what):
+    with pytest.raises(UserError) as caught:
+        build_prose(tmp_path, prose, outputs, front)
+    assert caught.value.where == where and what in caught.value.what and caught.value.remedy
+    assert not (tmp_path / "deathmatch.html").exists()
+
+
+@pytest.mark.parametrize(
+    "body, place",
+    [
+        (
+            "```{code-cell} ipython3\nx = 1\nopen('gone')\n```\n",
+            "line 13: the cell that begins 'x = 1' fails: FileNotFoundError: [Errno 2] No such",
+        ),
+        ("Text.\n\nThe rate is {eval}`nothing`.\n", "line 13: the prose fails: {eval}`nothing`"),
+    ],
+)
+def test_failing_cell_or_expression_names_its_line(tmp_path, body, place):
+    source = tmp_path / "bad.md"
+    source.write_text(f"{HEADER}\n{body}")
+    command = [
+        sys.executable, "-m", "deathmatch.notebook", str(source), "--dataset", "quick",
+        "--figures", str(tmp_path / "figures"), "--out", str(tmp_path / "bad.ipynb"),
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"deathmatch: bad.md, {place}" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "bad.ipynb").exists()
+
+
+def test_parameter_that_the_notebook_lacks_is_an_error(tmp_path):
+    source = tmp_path / "bad.md"
+    source.write_text(HEADER)
+    with pytest.raises(UserError, match="does not set 'compare'"):
+        notebook.run(source, tmp_path / "x.ipynb", {"compare": "full"}, tmp_path)
+
+
+def test_second_font_in_a_figure_is_refused(tmp_path):
+    display.setup("quick", tmp_path)
+    chart = alt.Chart(pl.DataFrame({"x": [1]}), title=alt.Title("bold", fontWeight="bold"))
+    with pytest.raises(UserError, match="2 fonts"):
+        display.figure(chart.mark_point().encode(x="x"), label="fig-x", caption="C.", alt="A.")
+
+
+@pytest.mark.parametrize(
+    "arguments, what",
+    [
+        ({"label": "reply", "caption": "C."}, "'reply' is no label"),
+        ({"label": "tbl-x", "caption": " "}, "the caption is empty"),
+        ({"label": "tbl-x", "caption": "C.", "names": {"b": "B"}}, "no column 'b'"),
+    ],
+)
+def test_bad_tables_are_refused(arguments, what):
+    with pytest.raises(UserError, match=what):
+        display.table(pl.DataFrame({"a": [1]}), **arguments)
