@@ -10,7 +10,7 @@ import sys
 
 import snakemake
 
-from deathmatch import matrix, progress, settings
+from deathmatch import matrix, progress, sandbox, settings
 from deathmatch.errors import UserError
 
 
@@ -20,6 +20,7 @@ configfile: "config/config.yaml"
 # A trial's sandbox ends when this process does, even by SIGKILL.
 if workflow.is_main_process:
     os.environ["DEATHMATCH_OWNER"] = str(os.getpid())
+    RUN_LOCK = sandbox.clear_dead_lock()
 os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
 
 try:

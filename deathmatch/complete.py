@@ -6,8 +6,8 @@ Their rows are in every table with the reason; this is for whoever can mend them
 import argparse
 import json
 import sys
-from pathlib import Path
 
+from deathmatch import matrix
 from deathmatch.errors import run_main
 
 UNMEASURED = ("not built", "did not start", "answers wrongly")
@@ -18,7 +18,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Tell of servers that could not be measured.")
     parser.add_argument("dataset")
     dataset = parser.parse_args().dataset
-    found = problems(Path("data", dataset))
+    found = problems(dataset)
     for server, (trials, outcome, reason) in found.items():
         print(
             f"deathmatch: servers/{server}: {outcome}, in {trials} trials:\n"
@@ -30,10 +30,11 @@ def main() -> int:
     return 1 if found else 0
 
 
-def problems(folder: Path) -> dict[str, tuple[int, str, str]]:
+def problems(dataset: str) -> dict[str, tuple[int, str, str]]:
     """Return {server: (trials that failed, outcome, reason)} of the first failure of each."""
     found: dict[str, tuple[int, str, str]] = {}
-    for path in sorted(folder.glob("*/*/*/*/trial.json")):
+    measured = [trial.path / "trial.json" for trial in matrix.trials(dataset)]
+    for path in sorted(path for path in measured if path.exists()):
         trial = json.loads(path.read_text())
         if trial["outcome"] in UNMEASURED:
             before = found.get(trial["server"], (0, trial["outcome"], trial["reason"]))

@@ -7,6 +7,8 @@ with file, line, key and remedy.
 import difflib
 import json
 import re
+import shlex
+import string
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -17,6 +19,9 @@ from deathmatch.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# What a trial fills into a start command, beside {build}, {folder}, its factors and its setup.
+PLACEHOLDERS = ("host", "port", "workers", "experiment")
+
 
 def load(kind: str, name: str, root: Path = ROOT) -> dict:
     """Return the checked contents of the `kind` called `name`; it is shared, so only to read.
@@ -25,12 +30,13 @@ def load(kind: str, name: str, root: Path = ROOT) -> dict:
     such name (with the nearest one that exists) or when the file breaks its schema.
     """
     path = path_of(kind, name, root)
-    if not path.is_file():
+    # A name with a slash would lead elsewhere.
+    if Path(name).name != name or not path.is_file():
         known = names(kind, root)
         raise UserError(
             f"there is no {kind} {name!r}",
             remedy=f"{_near(name, known)}known: {', '.join(known)}; "
-            f"a new one is {path.relative_to(root)}",
+            f"a new one is {path_of(kind, '<name>', root).relative_to(root)}",
         )
     return _check(kind, path, root, path.stat().st_mtime_ns)
 
@@ -54,14 +60,57 @@ def names(kind: str, root: Path = ROOT) -> list[str]:
 
 @cache
 def _check(kind: str, path: Path, root: Path, mtime_ns: int) -> dict:
-    text = path.read_text()
     shown = str(path.relative_to(root))
     try:
+        text = path.read_text(encoding="utf-8")
         value = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"not TOML: {error}", shown, "mend the syntax (toml.io)") from None
     validate(kind, value, shown, text, root)
+    if kind == "server":
+        _check_server(value, shown, text, root)
     return value
+
+
+def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
+    """Check what a schema cannot: experiments, factors and placeholders that exist."""
+
+    def mistake(key: list, what: str, known: list[str]) -> UserError:
+        where = f"{shown}, line {line_of(text, key)}, key {'.'.join(map(str, key))}"
+        return UserError(what, where, f"known: {', '.join(known)}")
+
+    levels: dict[str, list] = {}
+    always = []
+    for name in server["experiments"]:
+        if name not in names("experiment", root):
+            raise mistake(
+                ["experiments"], f"there is no experiment {name!r}", names("experiment", root)
+            )
+        for factor, about in load("experiment", name, root)["factors"].items():
+            levels.setdefault(factor, []).extend(about["levels"])
+            always += [factor] if "sysctl" in about else []
+    for factor, able in server.get("factors", {}).items():
+        if server["experiments"] and factor not in levels:
+            what = "no experiment that it serves has this factor"
+            raise mistake(["factors", factor], what, sorted(levels))
+        for level in able:
+            if server["experiments"] and level not in levels[factor]:
+                what = f"no experiment that it serves has the level {level!r}"
+                raise mistake(["factors", factor], what, [str(known) for known in levels[factor]])
+    places = {"version": ["build", "folder"], "build": ["build", "folder"]}
+    own = {key for setup in server.get("setups", {}).values() for key in setup}
+    places["run"] = [*places["build"], *PLACEHOLDERS, *always, *server.get("factors", {}), *own]
+    for key, known in places.items():
+        known = [f"{{{place}}}" for place in known]
+        try:
+            used = [place for _, place, *_ in string.Formatter().parse(server.get(key, ""))]
+            shlex.split(server.get(key, ""))
+        except ValueError as error:
+            what = f"{error}; a literal brace is written twice"
+            raise mistake([key], what, known) from None
+        for place in used:
+            if place is not None and f"{{{place}}}" not in known:
+                raise mistake([key], f"unknown placeholder {{{place}}}", known)
 
 
 def validate(kind: str, value: dict, where: str, text: str = "", root: Path = ROOT) -> None:

@@ -21,6 +21,10 @@ class UserError(Exception):
         return f"{where}{self.what}{remedy}"
 
 
+class Truncated(ValueError):
+    """A load generator's report that ends before its last line, or is not its own."""
+
+
 def run_main(main: Callable[[], int | None]) -> None:
     """Call `main` and exit with its status; a `UserError` prints itself and exits 1.
 

@@ -5,7 +5,14 @@ import re
 
 import polars as pl
 
+from deathmatch.errors import Truncated
+from deathmatch.sampler import START_UP_S
+
 REPLY_INTERVAL_S = 0.5  # RATE_INTERVAL in clients/httperf/deathmatch.patch
+
+# Below this share of the offered connections actually opened in time, the client, or the CPU
+# it shares, is what was measured.
+CLIENT_LIMIT = 0.97
 
 HISTOGRAM_SCHEMA = {"quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}
 
@@ -95,10 +102,6 @@ def _value(column: str, text: str) -> int | float | None:
     return round(number) if SCHEMA[column] == pl.Int64 else number
 
 
-class Truncated(ValueError):
-    """A report that ends before its last line, or is not httperf's."""
-
-
 def command(host: str, port: int, load: dict, rate_rps: int, duration_s: float) -> list[str]:
     """Return httperf's command line for one offered rate.
 
@@ -139,12 +142,13 @@ def parse(report: str, duration_s: float) -> dict[str, int | float | None]:
         position = match.end()
         for column, text in zip(columns, match.groups()):
             fields[column] = _value(column, text)
+    # Without its end, a line's last number may lack digits.
+    if not report[position:].startswith("\n"):
+        raise Truncated("the last line has no end")
     samples = reply_rates(report)[: max(1, int(duration_s / REPLY_INTERVAL_S))]
     # A run shorter than one interval has no sample.
     fields["reply_rate_offered_window_rps"] = (
-        sum(samples) / len(samples)
-        if samples
-        else 1e6 * fields["replies"] / fields["test_duration_us"]
+        sum(samples) / len(samples) if samples else fields["replies"] / duration_s
     )
     return fields
 
@@ -166,3 +170,32 @@ def histogram(report: str) -> pl.DataFrame:
         schema=HISTOGRAM_SCHEMA,
         orient="row",
     )
+
+
+def actual_rate_rps(fields: dict, during: pl.DataFrame, spec: dict) -> float | None:
+    """Return the mean request rate that the client offered in the `duration_s` it had.
+
+    From the growth of its kernel's ActiveOpens up to the sample nearest to the end of that time
+    (`deathmatch.sampler` takes one there), times the calls on a connection; None if there is no
+    sample within 5 % of it. httperf's own rates also count its wait for stragglers.
+    """
+    if len(during) < 2:
+        return None
+    duration_s = spec["duration_s"]
+    time_s = (during["time_us"] - during["time_us"][0]) / 1e6 - START_UP_S
+    away_s = (time_s - duration_s).abs()
+    nearest = away_s.arg_min()
+    if away_s[nearest] > 0.05 * duration_s:
+        return None
+    opens = during["client_active_opens"]
+    return spec["load"]["calls_per_connection"] * (opens[nearest] - opens[0]) / duration_s
+
+
+def limited(fields: dict, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:
+    """Return whether a point shows the client's limits: it fell behind, or ran out of something."""
+    starved = sum(
+        fields[f"errors_{what}"] or 0
+        for what in ("descriptors_unavailable", "address_unavailable", "file_table_full")
+    )
+    late = actual_rate_rps is None or actual_rate_rps < CLIENT_LIMIT * offered_rate_rps
+    return late or starved > 0

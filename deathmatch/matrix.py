@@ -84,6 +84,12 @@ def _variants(dataset: str, experiment: str, part: dict) -> list[tuple[str, tupl
     _known(dataset, ["experiments", experiment], "experiment", experiment)
     factors = config.load("experiment", experiment)["factors"]
     candidates = serving(experiment)
+    for key in steps(experiment):
+        if key not in part:
+            raise _mistake(
+                dataset, ["experiments", experiment, key], "this key is missing",
+                f"the client of {experiment!r} needs it",
+            )  # fmt: skip
     found = {}
     for index, block in enumerate(part["blocks"]):
         where = ["experiments", experiment, "blocks", index]
@@ -114,6 +120,12 @@ def _variants(dataset: str, experiment: str, part: dict) -> list[tuple[str, tupl
             for combination in _product(factors, levels, server, experiment):
                 found[server, combination] = None
     return list(found)
+
+
+def steps(experiment: str) -> list[str]:
+    """Return the keys of a dataset that say what one trial of the experiment goes through."""
+    client = config.load("experiment", experiment)["client"]
+    return ["messages"] if client == "memory" else ["rates_rps", "duration_s"]
 
 
 def _levels(factors: dict, experiment: str, name: str, servers: list[str]) -> list[Level]:
@@ -178,8 +190,8 @@ def spec(trial: Trial) -> dict:
     """Return everything that decides what a trial measures, ready for JSON.
 
     Keys: factors, sysctl (what the factors set in the server's namespace), client, load,
-    rates_rps, duration_s, conformance and server_sha256. Snakemake measures a trial again when
-    this changes.
+    conformance, server_sha256 and the keys that `steps` names. Snakemake measures a trial again
+    when this changes.
     """
     plan = config.load("dataset", trial.dataset)["experiments"][trial.experiment]
     experiment = config.load("experiment", trial.experiment)
@@ -192,10 +204,9 @@ def spec(trial: Trial) -> dict:
             if "sysctl" in factor
         },
         "client": experiment["client"],
-        "load": experiment["load"],
-        "rates_rps": plan["rates_rps"],
-        "duration_s": plan["duration_s"],
-        "conformance": experiment["conformance"],
+        "load": experiment.get("load", {}),
+        "conformance": experiment.get("conformance", []),
+        **{key: plan[key] for key in steps(trial.experiment)},
         "server_sha256": fingerprint(trial.server),
     }
 

@@ -15,7 +15,8 @@ START_STOP_S = 3  # start, checks, warm-up and stop
 def seconds(trial: matrix.Trial) -> float:
     """Return a first estimate of how long the trial takes: its rates, twice for overloads."""
     spec = matrix.spec(trial)
-    return OVERHEAD_S + START_STOP_S + 2 * len(spec["rates_rps"]) * spec["duration_s"]
+    offering_s = 2 * len(spec.get("rates_rps", [])) * spec.get("duration_s", 0)
+    return OVERHEAD_S + START_STOP_S + offering_s
 
 
 def left(trials: list[matrix.Trial], root: Path = Path()) -> tuple[int, float]:

@@ -59,7 +59,7 @@ SCHEMA = {
 class Sampler:
     """A thread that takes a sample now and every `interval_s`, until the `with` block ends.
 
-    `offered_rate_rps` labels the samples taken from now on; 0 means between rates.
+    `offered_rate_rps` labels the samples taken from now on; None between rates.
     `pids(side)` returns the pids of the server or of the client at that moment.
     `rows` holds the samples, with the columns of SCHEMA; counters count from boot of their
     namespace, times are us since `start_ns` of the monotonic clock.
@@ -70,7 +70,7 @@ class Sampler:
         pids: Callable[[str], list[int]],
     ):  # fmt: skip
         self.rows: list[dict] = []
-        self.offered_rate_rps = 0
+        self.offered_rate_rps: int | None = None
         self._interval_s, self._start_ns, self._port = interval_s, start_ns, port
         self._net = {"server": Path("/proc/self/net"), "client": Path(f"/proc/{client_pid}/net")}
         self._pids = pids
@@ -108,7 +108,13 @@ class Sampler:
             offered.cancel()
             offered.join()
             self.take()
-            self.offered_rate_rps = 0
+            self.offered_rate_rps = None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take no sample, and run no command for one, until the block ends."""
+        with self._taking:
+            yield
 
     def take(self) -> None:
         """Take a sample now, from any thread."""

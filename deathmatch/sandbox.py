@@ -4,12 +4,15 @@
 process of the new pid namespace, and the kernel to every process in it, daemons included.
 """
 
+import fcntl
 import os
 import select
+import shutil
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from deathmatch.errors import UserError
 
@@ -84,3 +87,20 @@ def _lock() -> socket.socket:
                 print("waiting: another trial holds this machine's testbed", file=sys.stderr)
                 said = True
             time.sleep(0.5)
+
+
+def clear_dead_lock(state: Path = Path(".snakemake")) -> int | None:
+    """Remove the lock of a Snakemake that was killed; return a descriptor to hold until the end.
+
+    Snakemake's own lock is files, which outlive it; this one, on its folder, ends with its holder.
+    None if another Snakemake is alive: its lock stays.
+    """
+    state.mkdir(exist_ok=True)
+    held = os.open(state, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(held)
+        return None
+    shutil.rmtree(state / "locks", ignore_errors=True)
+    return held

@@ -132,8 +132,8 @@ def start(
     the running server and None, or what went wrong in one phrase.
     """
     server = config.load("server", name)
-    words = shlex.split(_fill(server["run"], name, {"host": host, "port": port, **values}))
-    pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus)), *words]
+    command = words(name, {"host": host, "port": port, **values})
+    pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus)), *command]
     with log.open("ab") as output:
         output.write(f"$ {shlex.join(pinned)}\n".encode())
         output.flush()
@@ -151,6 +151,11 @@ def start(
             return running, None
         time.sleep(0.02)
     return running, f"did not listen on port {port} within {patience} s"
+
+
+def words(name: str, values: dict) -> list[str]:
+    """Return the server's start command as words, its placeholders filled."""
+    return shlex.split(_fill(config.load("server", name)["run"], name, values))
 
 
 def listens(host: str, port: int) -> bool:

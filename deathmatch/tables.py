@@ -17,7 +17,8 @@ from pathlib import Path
 import pandera.polars as pa
 import polars as pl
 
-from deathmatch import config, httperf, matrix
+from deathmatch import config, matrix
+from deathmatch.clients import CLIENTS
 from deathmatch.errors import UserError
 from deathmatch.sampler import SCHEMA as SAMPLES
 
@@ -66,12 +67,16 @@ _POINTS = {
     "report": pl.String,
     "actual_rate_rps": pl.Float64,
     "client_limited": pl.Boolean,
-    **httperf.SCHEMA,
-    **dict.fromkeys(GROWING, pl.Int64),
-    **{f"{name}_max": pl.Int64 for name in HIGHEST},
 }
+_COUNTED = dict.fromkeys(GROWING, pl.Int64) | {f"{name}_max": pl.Int64 for name in HIGHEST}
+_MEMORY = {"messages": pl.Int64, "runtime_bytes": pl.Int64, "rss_bytes": pl.Int64}
 
-_TIMES = {"offered_rate_rps": pl.Int64, **httperf.HISTOGRAM_SCHEMA}
+_TIMES = {
+    "offered_rate_rps": pl.Int64,
+    "quantity": pl.String,
+    "time_us": pl.Int64,
+    "count": pl.Int64,
+}
 
 OUTCOMES = ["measured", "measured, with failures", "not built", "did not start", "answers wrongly"]
 
@@ -94,18 +99,15 @@ def keys(experiment: str) -> dict[str, type[pl.DataType]]:
 
 def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
     """Return a table's columns in order, with their types."""
-    own = {
-        "trials": _TRIALS,
-        "points": _POINTS,
-        "times": _TIMES,
-        "samples": SAMPLES,
-    }[table]
-    return keys(experiment) | own
+    client = config.load("experiment", experiment)["client"]
+    points = _MEMORY if client == "memory" else _POINTS | CLIENTS[client].SCHEMA | _COUNTED
+    own = {"trials": _TRIALS, "points": points, "times": _TIMES, "samples": SAMPLES}
+    return keys(experiment) | own[table]
 
 
 def schema(experiment: str, table: str) -> pa.DataFrameSchema:
     """Return a table's schema: columns, types, and what their values must be."""
-    always = {"server", "variant", "n", "offered_rate_rps", "outcome", "server_state"}
+    always = {"server", "variant", "n", "outcome", "server_state", "messages"}
     checks = {
         "n": [pa.Check.ge(1)],
         "offered_rate_rps": [pa.Check.ge(0)],

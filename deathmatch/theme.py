@@ -285,7 +285,7 @@ def _axis(scale: alt.Scale) -> alt.Axis:
     ticks = [p for p in powers if low <= p <= high]
     if len(ticks) < 3:
         ticks = [p * step for p in powers for step in (1, 2, 5) if low <= p * step <= high]
-    return alt.Axis(values=ticks, format="~s")
+    return alt.Axis(values=ticks, format=",~r")
 
 
 def _tooltip(columns: list[str], note: str = "") -> list[alt.Tooltip]:

@@ -10,14 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch import config, httperf, matrix, tables
-from deathmatch.errors import UserError, run_main
+from deathmatch import config, matrix, tables
+from deathmatch.clients import CLIENTS
+from deathmatch.errors import Truncated, UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
-from deathmatch.sampler import START_UP_S
-
-# Below this share of the offered connections actually opened in time, the client, or the CPU
-# it shares, is what was measured.
-CLIENT_LIMIT = 0.97
 
 
 def main() -> int:
@@ -46,23 +42,31 @@ def tidy(path: Path) -> dict[str, list[dict]]:
     names = tables.keys(trial["experiment"])
     key = dict.fromkeys(names) | trial["spec"]["factors"]
     key |= {"server": trial["server"], "variant": path.parts[-3], "n": trial["n"]}
+    rows = _memory_rows(trial) if trial["spec"]["client"] == "memory" else _load_rows(trial, path)
+    made = {"trials": [trial_row(trial)]} | rows
+    return {table: [key | row for row in made[table]] for table in tables.NAMES}
+
+
+def _memory_rows(trial: dict) -> dict[str, list[dict]]:
+    return {"points": trial["points"], "times": [], "samples": []}
+
+
+def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
+    client = CLIENTS[trial["spec"]["client"]]
     file = path.with_name("samples.csv")
     samples = pl.read_csv(file, schema=SAMPLES) if file.exists() else pl.DataFrame(schema=SAMPLES)
-    duration_s = trial["spec"]["duration_s"]
-    calls = trial["spec"]["load"]["calls_per_connection"]
     reports = {p["offered_rate_rps"]: _read(path.with_name(p["log"])) for p in trial["points"]}
     return {
-        "trials": [key | trial_row(trial)],
         "points": [
-            key | point_row(p, reports[p["offered_rate_rps"]], samples, duration_s, calls)
+            point_row(p, reports[p["offered_rate_rps"]], samples, trial["spec"])
             for p in trial["points"]
         ],
         "times": [
-            key | {"offered_rate_rps": rate_rps} | row
+            {"offered_rate_rps": rate_rps} | row
             for rate_rps, report in reports.items()
-            for row in httperf.histogram(report).to_dicts()
+            for row in client.histogram(report).to_dicts()
         ],
-        "samples": [key | row for row in samples.to_dicts()],
+        "samples": samples.to_dicts(),
     }
 
 
@@ -93,26 +97,19 @@ def trial_row(trial: dict) -> dict:
     }
 
 
-def point_row(
-    point: dict, report: str, samples: pl.DataFrame, duration_s: float, calls: int
-) -> dict:
+def point_row(point: dict, report: str, samples: pl.DataFrame, spec: dict) -> dict:
     """Return the columns of `points` beside the key.
 
-    A truncated report leaves httperf's columns null. `actual_rate_rps` is what the client
-    opened within the offered window, by its kernel's count, times the calls on a connection.
+    A truncated report leaves the client's columns null.
     """
+    client, duration_s = CLIENTS[spec["client"]], spec["duration_s"]
     offered = point["offered_rate_rps"]
     during = samples.filter(pl.col("offered_rate_rps") == offered)
     try:
-        fields, whole = httperf.parse(report, duration_s), "whole"
-    except httperf.Truncated:
-        fields, whole = dict.fromkeys(httperf.SCHEMA), "truncated"
-    actual = actual_rate_rps(during, duration_s, calls)
-    short = actual is None or actual < CLIENT_LIMIT * offered
-    starved = sum(
-        fields[f"errors_{what}"] or 0
-        for what in ("descriptors_unavailable", "address_unavailable", "file_table_full")
-    )
+        fields, whole = client.parse(report, duration_s), "whole"
+    except Truncated:
+        fields, whole = dict.fromkeys(client.SCHEMA), "truncated"
+    actual = client.actual_rate_rps(fields, during, spec)
     return {
         "offered_rate_rps": offered,
         "duration_us": round(duration_s * 1e6),
@@ -121,7 +118,7 @@ def point_row(
         "client_state": point["client"],
         "report": whole,
         "actual_rate_rps": actual,
-        "client_limited": short or starved > 0,
+        "client_limited": client.limited(fields, offered, actual),
         **fields,
         **{name: _growth(during[name]) for name in tables.GROWING},
         **{f"{name}_max": during[name].max() for name in tables.HIGHEST},
@@ -132,23 +129,6 @@ def _growth(counter: pl.Series) -> int | None:
     # A process that died took its count with it.
     grown = counter[-1] - counter[0] if len(counter) > 1 else None
     return None if grown is None or grown < 0 else grown
-
-
-def actual_rate_rps(during: pl.DataFrame, duration_s: float, calls: int) -> float | None:
-    """Return the mean request rate that the client offered in the `duration_s` it had.
-
-    From the growth of its kernel's ActiveOpens up to the sample nearest to the end of that time
-    (`deathmatch.sampler` takes one there); None if there is none within 5 % of it.
-    """
-    if len(during) < 2:
-        return None
-    time_s = (during["time_us"] - during["time_us"][0]) / 1e6 - START_UP_S
-    away_s = (time_s - duration_s).abs()
-    nearest = away_s.arg_min()
-    if away_s[nearest] > 0.05 * duration_s:
-        return None
-    opens = during["client_active_opens"]
-    return calls * (opens[nearest] - opens[0]) / duration_s
 
 
 if __name__ == "__main__":

@@ -18,7 +18,17 @@ from pathlib import Path
 import polars as pl
 import psutil
 
-from deathmatch import config, conformance, httperf, matrix, progress, sandbox, server, testbed
+from deathmatch import (
+    clients,
+    config,
+    conformance,
+    matrix,
+    memory,
+    progress,
+    sandbox,
+    server,
+    testbed,
+)
 from deathmatch.errors import UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
 from deathmatch.sampler import Sampler
@@ -87,7 +97,8 @@ def _measure(trial: matrix.Trial, bed: dict, bed_name: str, out: Path) -> dict:
     if not built["ok"]:
         return record | {"outcome": "not built", "reason": built["log"], "points": []}
     began_ns = time.monotonic_ns()
-    run = _Trial(trial, bed, spec, out)
+    kind = memory.Trial if spec["client"] == "memory" else _Trial
+    run = kind(trial, bed, spec, out)
     record |= run.sweep()
     return record | {
         "wall_us": (time.monotonic_ns() - began_ns) // 1000,
@@ -224,15 +235,17 @@ class _Trial:
         self.stops.append(server.stop(running, self._spare()))
 
     def _warm_up(self) -> None:
-        words = httperf.command(self.host, PORT, self.spec["load"], WARM_UP_RATE_RPS, WARM_UP_S)
-        self._client(words, subprocess.DEVNULL, httperf.time_limit_s(self.spec["load"], WARM_UP_S))
+        load, client = self.spec["load"], clients.CLIENTS[self.spec["client"]]
+        words = client.command(self.host, PORT, load, WARM_UP_RATE_RPS, WARM_UP_S)
+        self._client(words, subprocess.DEVNULL, client.time_limit_s(load, WARM_UP_S))
 
     def _offer(self, rate_rps: int) -> dict:
         """Offer one rate; return the client's log, exit status and command."""
         load, duration_s = self.spec["load"], self.spec["duration_s"]
-        words = httperf.command(self.host, PORT, load, rate_rps, duration_s)
-        name = f"httperf-{rate_rps}.txt"
-        limit_s = httperf.time_limit_s(load, duration_s)
+        client = clients.CLIENTS[self.spec["client"]]
+        words = client.command(self.host, PORT, load, rate_rps, duration_s)
+        name = f"{self.spec['client']}-{rate_rps}.txt"
+        limit_s = client.time_limit_s(load, duration_s)
         with (self.out / name).open("w") as log:
             status = self._client(words, log, limit_s)
         return {
