@@ -113,7 +113,8 @@ def command(host: str, port: int, load: dict, rate_rps: int, duration_s: float) 
     words = [
         "httperf", "-v", "-v",
         f"--server={host}", f"--port={port}", f"--uri={load['uri']}",
-        f"--rate={rate:g}", f"--num-conns={round(rate * duration_s)}", f"--num-calls={calls}",
+        f"--rate={rate:g}", f"--num-conns={max(1, round(rate * duration_s))}",
+        f"--num-calls={calls}",
         f"--timeout={load['timeout_s']:g}",
     ]  # fmt: skip
     return words + (["--add-header=Connection: close\\n"] if calls == 1 else [])

@@ -93,8 +93,14 @@ def _variants(dataset: str, experiment: str, part: dict) -> list[tuple[str, tupl
     found = {}
     for index, block in enumerate(part["blocks"]):
         where = ["experiments", experiment, "blocks", index]
-        chosen = block.get("servers", candidates)
-        levels = {name: value for name, value in block.items() if name != "servers"}
+        for server in block.get("omit", []):
+            config.load("server", server)
+        chosen = [
+            server
+            for server in block.get("servers", candidates)
+            if server not in block.get("omit", [])
+        ]
+        levels = {k: v for k, v in block.items() if k not in ("servers", "omit")}
         for name in levels:
             known = _levels(factors, experiment, name, chosen)
             if levels[name] == "all":

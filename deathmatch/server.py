@@ -81,13 +81,16 @@ def environment(name: str) -> dict[str, str]:
 
     PATH begins with the server's own programs: those of its Nix package where
     $DEATHMATCH_SERVERS names a folder of such packages, else those of its virtual environment.
+    Then comes the caller's PATH under Nix, else only that of Debian's packages: a compiler that
+    someone put into /usr/local or into their home is not the one that the study names.
     """
     nix = os.environ.get("DEATHMATCH_SERVERS")
     first = Path(nix, name, "bin") if nix else build_dir(name) / "venv" / "bin"
+    rest = os.environ["PATH"] if nix else "/usr/sbin:/usr/bin:/sbin:/bin"
     return {
         "HOME": str(build_dir(name)),
         "LANG": "C.UTF-8",
-        "PATH": f"{first}:{build_dir(name) / 'bin'}:{os.environ['PATH']}",
+        "PATH": f"{first}:{build_dir(name) / 'bin'}:{rest}",
     } | {key: value for key, value in os.environ.items() if key.startswith("PIP_")}
 
 
