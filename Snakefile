@@ -43,6 +43,9 @@ wildcard_constraints:
 rule all:
     default_target: True
     input:
+        [f"build/servers/{server}/build.json" for server in STUDY.served],
+        # All named here, so that one that is missing is measured even where its table exists.
+        [f"{trial.path}/trial.json" for trial in STUDY.trials],
         STUDY.paper,
         f"data/{STUDY.dataset}/complete" if STUDY.trials else [],
 

@@ -9,18 +9,25 @@ import json
 import re
 import shlex
 import string
+import sys
 import tomllib
 from functools import cache
 from pathlib import Path
 
-import jsonschema
-
 from deathmatch.errors import UserError
+
+# jsonschema tries to load checkers of formats that no schema here uses; this one takes a second
+# of every process.
+sys.modules.setdefault("rfc3987_syntax", None)
+import jsonschema  # noqa: E402
+
+if sys.modules["rfc3987_syntax"] is None:
+    del sys.modules["rfc3987_syntax"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
 # What a trial fills into a start command, beside {build}, {folder}, its factors and its setup.
-PLACEHOLDERS = ("host", "port", "workers", "experiment")
+PLACEHOLDERS = ("host", "port", "workers", "experiment", "setup")
 
 
 def load(kind: str, name: str, root: Path = ROOT) -> dict:
@@ -79,6 +86,10 @@ def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
         where = f"{shown}, line {line_of(text, key)}, key {'.'.join(map(str, key))}"
         return UserError(what, where, f"known: {', '.join(known)}")
 
+    for path in server.get("sources", []):
+        if not (root / path).exists():
+            where = f"{shown}, line {line_of(text, ['sources'])}, key sources"
+            raise UserError(f"there is no {path}", where, "name files and folders from the root")
     levels: dict[str, list] = {}
     always = []
     for name in server["experiments"]:
@@ -98,7 +109,8 @@ def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
                 what = f"no experiment that it serves has the level {level!r}"
                 raise mistake(["factors", factor], what, [str(known) for known in levels[factor]])
     places = {"version": ["build", "folder"], "build": ["build", "folder"]}
-    own = {key for setup in server.get("setups", {}).values() for key in setup}
+    own = {key for setup in server.get("setups", {}).values() for key in [*setup, "setup"]}
+    own -= {"about", "experiments"}
     places["run"] = [*places["build"], *PLACEHOLDERS, *always, *server.get("factors", {}), *own]
     for key, known in places.items():
         known = [f"{{{place}}}" for place in known]

@@ -70,20 +70,25 @@ def trials(
     return ordered
 
 
-def serving(experiment: str) -> list[str]:
-    """Return the servers that serve the experiment and can run, in alphabetical order."""
+def serving(experiment: str, slow: bool = True) -> list[str]:
+    """Return the servers that serve the experiment and can run, in alphabetical order.
+
+    With `slow` false, without those whose build takes minutes.
+    """
     loaded = {name: config.load("server", name) for name in config.names("server")}
     return [
         name
         for name, server in loaded.items()
-        if experiment in server["experiments"] and "not_run" not in server
+        if experiment in server["experiments"]
+        and "not_run" not in server
+        and (slow or not server.get("slow_build"))
     ]
 
 
 def _variants(dataset: str, experiment: str, part: dict) -> list[tuple[str, tuple]]:
     _known(dataset, ["experiments", experiment], "experiment", experiment)
     factors = config.load("experiment", experiment)["factors"]
-    candidates = serving(experiment)
+    candidates, usual = serving(experiment), serving(experiment, slow=False)
     for key in steps(experiment):
         if key not in part:
             raise _mistake(
@@ -96,9 +101,7 @@ def _variants(dataset: str, experiment: str, part: dict) -> list[tuple[str, tupl
         for server in block.get("omit", []):
             config.load("server", server)
         chosen = [
-            server
-            for server in block.get("servers", candidates)
-            if server not in block.get("omit", [])
+            server for server in block.get("servers", usual) if server not in block.get("omit", [])
         ]
         levels = {k: v for k, v in block.items() if k not in ("servers", "omit")}
         for name in levels:
@@ -152,12 +155,12 @@ def setups(server: str, experiment: str) -> list[str]:
 
 
 def placeholders(trial: Trial) -> dict[str, Level]:
-    """Return what the matrix fills into a server's command: its factors, its setup's own keys
-    and {experiment}."""
+    """Return what the matrix fills into a server's command: its factors, its setup's own keys,
+    {experiment} and {setup}, which is "default" in an experiment where it has no setups."""
     factors = dict(trial.factors)
     setup = config.load("server", trial.server).get("setups", {}).get(factors.get(SETUP), {})
     own = {key: value for key, value in setup.items() if key not in ("about", "experiments")}
-    return {"experiment": trial.experiment} | factors | own
+    return {"experiment": trial.experiment, SETUP: "default"} | factors | own
 
 
 def _product(factors: dict, levels: dict, server: str, experiment: str) -> list[tuple]:
@@ -223,18 +226,23 @@ def spec_text(trial: Trial) -> str:
 
 
 def sources(server: str) -> list[str]:
-    """Return the files of the server's folder, relative to the project's root, sorted."""
-    folder = config.path_of("server", server).parent
+    """Return the files that the server is made from, relative to the project's root, sorted.
+
+    They are those of its folder and of what `sources` of its server.toml names.
+    """
+    others = config.load("server", server).get("sources", [])
+    folders = [config.path_of("server", server).parent, *(config.ROOT / path for path in others)]
     return sorted(
         str(path.relative_to(config.ROOT))
-        for path in folder.rglob("*")
+        for folder in folders
+        for path in [folder, *folder.rglob("*")]
         if path.is_file() and "__pycache__" not in path.parts
     )
 
 
 @cache
 def fingerprint(server: str) -> str:
-    """Return the SHA-256 of the names and contents of the server's folder, in hexadecimal."""
+    """Return the SHA-256 of the names and contents of the server's sources, in hexadecimal."""
     digest = hashlib.sha256()
     for name in sources(server):
         content = (config.ROOT / name).read_bytes()
@@ -245,18 +253,33 @@ def fingerprint(server: str) -> str:
 def find(path: str | Path) -> Trial:
     """Return the trial that a path such as `data/quick/backlog/null/backlog=5/1` names.
 
-    Raises UserError if the path is no trial of its dataset.
+    No server but its own is read, so that another's broken file does not stop it. Raises
+    UserError if there is no such dataset, experiment, server, factor or level.
     """
     parts = Path(path).parts
-    if len(parts) != 6 or parts[0] != "data":
+    if len(parts) != 6 or parts[0] != "data" or not parts[5].isdecimal():
         raise UserError(
             f"{path} names no trial",
             remedy="a trial is data/<dataset>/<experiment>/<server>/<variant>/<n>",
         )
-    for trial in trials(parts[1], servers=[parts[3]], experiments=[parts[2]]):
-        if trial.path == Path(path):
-            return trial
-    raise UserError(
-        f"dataset {parts[1]!r} has no trial {'/'.join(parts[2:])}",
-        remedy="`snakemake -n` lists those it has",
-    )
+    _, dataset, experiment, server, variant, n = parts
+    config.load("server", server)
+    known = {name: about["levels"] for name, about in
+             config.load("experiment", experiment)["factors"].items()}  # fmt: skip
+    known[SETUP] = setups(server, experiment)
+    if experiment not in config.load("dataset", dataset)["experiments"]:
+        raise UserError(
+            f"dataset {dataset!r} has no experiment {experiment!r}",
+            remedy="`snakemake -n` lists what it has",
+        )
+    factors = []
+    for pair in [] if variant == "default" else variant.split(","):
+        name, _, text = pair.partition("=")
+        level = next((level for level in known.get(name, []) if str(level) == text), None)
+        if level is None:
+            raise UserError(
+                f"dataset {dataset!r} has no trial {'/'.join(parts[2:])}: no {pair!r}",
+                remedy=f"factors of {experiment!r} for this server: {', '.join(known)}",
+            )
+        factors.append((name, level))
+    return Trial(dataset, experiment, server, tuple(factors), int(n))

@@ -25,6 +25,7 @@ import papermill
 import traitlets.config
 from papermill.exceptions import PapermillExecutionError
 
+from deathmatch import sandbox
 from deathmatch.config import ROOT
 from deathmatch.display import MIME
 from deathmatch.errors import UserError, run_main
@@ -201,6 +202,7 @@ def main() -> None:
     parser.add_argument("--figures", type=Path, help="default: figures/<dataset>")
     parser.add_argument("--out", type=Path, required=True, help="the executed .ipynb")
     options = parser.parse_args()
+    sandbox.die_with_owner()
     parameters = {"dataset": options.dataset}
     if options.compare:
         parameters["compare"] = options.compare

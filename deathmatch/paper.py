@@ -24,6 +24,7 @@ import pypandoc
 import typst
 import vl_convert
 
+from deathmatch import sandbox
 from deathmatch.config import ROOT
 from deathmatch.display import MIME, VEGALITE
 from deathmatch.errors import UserError, run_main
@@ -258,6 +259,7 @@ def main() -> None:
     parser.add_argument("--references", type=Path, default=PAPER / "references.bib")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    sandbox.die_with_owner()
     figures = (options.figures or ROOT / "figures" / options.dataset).resolve()
     made = build(
         options.notebooks, options.dataset, options.out, figures, options.front, options.references

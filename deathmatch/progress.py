@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from deathmatch import matrix
+from deathmatch.errors import UserError
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
 START_STOP_S = 3  # start, checks, warm-up and stop
@@ -44,10 +45,15 @@ def line(done: int, total: int, wait_s: float) -> str:
 
 def report(trial: matrix.Trial) -> None:
     """Print one line on standard error: how far the dataset is, and which trial ended."""
-    trials = matrix.trials(trial.dataset)
-    done, wait_s = left(trials)
     name = f"{trial.experiment} {trial.server} {trial.variant} #{trial.n}"
-    print(f"[{line(done, len(trials), wait_s)}] {name}", file=sys.stderr)
+    try:
+        trials = matrix.trials(trial.dataset)
+        done, wait_s = left(trials)
+        how_far = line(done, len(trials), wait_s)
+    except UserError as error:
+        # Another server's file may be broken meanwhile: this trial is measured all the same.
+        how_far = f"measured, but {error.what} ({error.where})"
+    print(f"[{how_far}] {name}", file=sys.stderr)
 
 
 def hush_scheduler() -> None:

@@ -4,6 +4,7 @@
 process of the new pid namespace, and the kernel to every process in it, daemons included.
 """
 
+import contextlib
 import fcntl
 import os
 import select
@@ -11,8 +12,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+
+import psutil
 
 from deathmatch.errors import UserError
 
@@ -69,6 +73,25 @@ def _wait(child: subprocess.Popen) -> int:
             return 1
     ready, _, _ = select.select(watched, [], [])
     return child.wait() if ended in ready else 1
+
+
+def die_with_owner() -> None:
+    """From now on, if the process named by $DEATHMATCH_OWNER dies, so do this one and its children.
+
+    For what runs outside a sandbox: builds, notebooks, the paper.
+    """
+    owner = os.environ.get(OWNER)
+    if not owner:
+        return
+
+    def watch() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            select.select([os.pidfd_open(int(owner))], [], [])
+        for child in psutil.Process().children(recursive=True):
+            child.kill()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _lock() -> socket.socket:

@@ -17,10 +17,11 @@ from pathlib import Path
 
 import psutil
 
-from deathmatch import config
+from deathmatch import config, matrix, sandbox
 from deathmatch.errors import UserError, run_main
 
 STOP_TIMEOUT_S = 5
+CHILDREN_GRACE_S = 1
 LOG_TAIL_LINES = 20
 
 
@@ -118,10 +119,11 @@ class Running:
     port: int
     host: str
 
-    def died(self) -> str | None:
+    def died(self, patience_s: float = 0) -> str | None:
         """Return how the server ended ("exit status 1", "signal SIGKILL"), None while it runs."""
-        status = self.process.poll()
-        if status is None:
+        try:
+            status = self.process.wait(patience_s)
+        except subprocess.TimeoutExpired:
             return None
         return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
@@ -184,7 +186,10 @@ def stop(running: Running, spare: set[int]) -> dict:
         on_sigterm = True
     except subprocess.TimeoutExpired:
         on_sigterm = False
-    rest = processes(spare)
+    # Children may end a moment after their parent.
+    deadline = time.monotonic() + CHILDREN_GRACE_S
+    while (rest := processes(spare)) and time.monotonic() < deadline:
+        time.sleep(0.02)
     for process in rest:
         process.kill()
     psutil.wait_procs(rest, timeout=STOP_TIMEOUT_S)
@@ -214,7 +219,8 @@ def tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
 
 def write_build(name: str) -> dict:
     """Build the server, record the result in `build.json` of its build folder, return it."""
-    result = build(name)
+    fingerprint = matrix.fingerprint(name)
+    result = build(name) | {"server_sha256": fingerprint, "toolchain": toolchain()}
     aside = build_dir(name) / "build.json.new"
     aside.write_text(json.dumps(result, indent=2) + "\n")
     aside.rename(aside.with_name("build.json"))
@@ -226,6 +232,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Build one server.")
     parser.add_argument("server", help="a folder in servers/")
     name = parser.parse_args().server
+    sandbox.die_with_owner()
     print(f"[build] {name}", file=sys.stderr)
     result = write_build(name)
     if not result["ok"]:
@@ -233,9 +240,23 @@ def main() -> int:
     return 0
 
 
-def read_build(name: str) -> dict:
-    """Return what `write_build` recorded."""
-    return json.loads((build_dir(name) / "build.json").read_text())
+def built(name: str) -> dict:
+    """Return what `write_build` recorded, building first if that is of other sources or tools."""
+    record = build_dir(name) / "build.json"
+    if record.exists():
+        result = json.loads(record.read_text())
+        if (result.get("server_sha256"), result.get("toolchain")) == (
+            matrix.fingerprint(name),
+            toolchain(),
+        ):
+            return result
+    print(f"[build] {name}", file=sys.stderr)
+    return write_build(name)
+
+
+def toolchain() -> str:
+    """Return where the tools come from: "debian", "nix", or "unknown" outside both."""
+    return os.environ.get("DEATHMATCH_TOOLCHAIN", "unknown")
 
 
 if __name__ == "__main__":

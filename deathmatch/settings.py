@@ -42,6 +42,11 @@ class Study:
         return matrix.trials(self.dataset, self.servers, self.experiments)
 
     @cached_property
+    def served(self) -> list[str]:
+        """The servers to measure."""
+        return sorted({trial.server for trial in self.trials})
+
+    @cached_property
     def measured(self) -> list[str]:
         """The experiments of the dataset that the paper is about."""
         if self.frozen:
@@ -53,7 +58,7 @@ class Study:
         if self.frozen:
             return f"dataset {self.dataset}: measured before; only the paper is made"
         done, wait_s = progress.left(self.trials)
-        servers = len({trial.server for trial in self.trials})
+        servers = len(self.served)
         state = progress.line(done, len(self.trials), wait_s)
         return f"dataset {self.dataset}, {servers} servers: {state}"
 

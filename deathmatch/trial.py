@@ -38,6 +38,7 @@ WARM_UP_S = 1
 WARM_UP_RATE_RPS = 500
 DRAIN_S = 3
 HANG_S = 5
+SETTLE_S = 1
 CONCURRENT = 100
 LEAST_FREE_BYTES = 200_000_000
 
@@ -87,7 +88,7 @@ def _run(trial: matrix.Trial, bed: dict, bed_name: str) -> None:
 
 def _measure(trial: matrix.Trial, bed: dict, bed_name: str, out: Path) -> dict:
     spec = matrix.spec(trial)
-    built = server.read_build(trial.server)
+    built = server.built(trial.server)
     record = {
         "experiment": trial.experiment, "server": trial.server, "dataset": trial.dataset,
         "n": trial.n, "testbed": bed_name, "spec": spec, "version": built["version"],
@@ -157,8 +158,10 @@ class _Trial:
         if "readiness" in self.factors:
             pids = [process.pid for process in server.processes(self._spare())]
             checks.append(conformance.check_readiness(pids, self.factors["readiness"]))
-        how = running.died()
-        if failed := [check for check in checks if not check["ok"]]:
+        failed = [check for check in checks if not check["ok"]]
+        # One that just crashed is not reaped at once.
+        how = running.died(0.5 if failed else 0)
+        if failed:
             self._stop(running)
             reason = "; ".join(f"{check['name']}: {check['seen']}" for check in failed)
             if how:
@@ -227,9 +230,16 @@ class _Trial:
 
     def _start(self) -> tuple[server.Running, str | None]:
         log = self.out / "server.log"
-        return server.start(
+        running, wrong = server.start(
             self.trial.server, self.values, self.host, PORT, self.cpus["server"], log
         )
+        # Some listen a moment before they can answer.
+        deadline = time.monotonic() + SETTLE_S
+        while not wrong and time.monotonic() < deadline:
+            if conformance.check(self.host, PORT, [self._probe()])[0]["ok"]:
+                break
+            time.sleep(0.05)
+        return running, wrong
 
     def _stop(self, running: server.Running) -> None:
         self.stops.append(server.stop(running, self._spare()))
@@ -314,7 +324,7 @@ def _machine() -> dict:
         "memory_bytes": psutil.virtual_memory().total,
         "kernel": platform.release(),
         "os": platform.freedesktop_os_release().get("PRETTY_NAME", "Linux"),
-        "toolchain": os.environ.get("DEATHMATCH_TOOLCHAIN", "unknown"),
+        "toolchain": server.toolchain(),
         "python": platform.python_version(),
         "httperf": version.splitlines()[0] if version else "",
         "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),

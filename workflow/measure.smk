@@ -1,7 +1,7 @@
 ORDER = {str(trial.path): (place, trial) for place, trial in enumerate(STUDY.trials)}
 
 
-def trial_of(wildcards):
+def place_of(wildcards):
     path = "data/{dataset}/{experiment}/{server}/{variant}/{n}".format(**wildcards)
     return ORDER[path]
 
@@ -9,16 +9,14 @@ def trial_of(wildcards):
 if STUDY.trials:
 
     rule trial:
-        input:
-            # Its sources are in the spec: a rebuild alone makes no trial stale.
-            ancient("build/servers/{server}/build.json"),
+        # The build is no input: it comes first by its priority, and a rebuild makes nothing stale.
         output:
             "data/{dataset}/{experiment}/{server}/{variant}/{n}/trial.json",
-        priority: lambda wildcards: len(ORDER) - trial_of(wildcards)[0]
+        priority: lambda wildcards: len(ORDER) - place_of(wildcards)[0]
         resources:
             machine=100,
         params:
-            spec=lambda wildcards: matrix.spec_text(trial_of(wildcards)[1]),
+            spec=lambda wildcards: matrix.spec_text(place_of(wildcards)[1]),
             folder=lambda wildcards, output: os.path.dirname(output[0]),
             testbed=STUDY.testbed,
         shell:

@@ -1,0 +1,156 @@
+"""What notebooks look at: an experiment's tables with labels, curves, plateaus and endings."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from deathmatch import config, matrix, stats, tables, words
+
+RATE = "offered_rate_rps"
+REPLY = "reply_rate_offered_window_rps"
+
+# Levels that say how a server runs, as words after its title; the others are axes of figures.
+_SPOKEN = {"one": "", "all": "all CPUs"}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of one dataset, as checked tables (see `deathmatch.tables`)."""
+
+    dataset: str
+    name: str
+
+    @cached_property
+    def about(self) -> dict:
+        """The experiment's own file."""
+        return config.load("experiment", self.name)
+
+    @cached_property
+    def trials(self) -> pl.DataFrame:
+        """Every trial, with `label`: title, setup, readiness and schedulers in words."""
+        return label(self._read("trials"))
+
+    @cached_property
+    def points(self) -> pl.DataFrame:
+        """Every point, with `title` and `label`."""
+        return self._labelled("points")
+
+    @cached_property
+    def times(self) -> pl.DataFrame:
+        """Every histogram bin, with `title` and `label`."""
+        return self._labelled("times")
+
+    @cached_property
+    def samples(self) -> pl.DataFrame:
+        """Every sample of counters, with `title` and `label`."""
+        return self._labelled("samples")
+
+    def _read(self, table: str) -> pl.DataFrame:
+        return tables.read(self.dataset, self.name, table)
+
+    def _labelled(self, table: str) -> pl.DataFrame:
+        key = ["server", "variant", "n"]
+        return self._read(table).join(self.trials.select(*key, "title", "label"), on=key)
+
+    @cached_property
+    def sound(self) -> pl.DataFrame:
+        """The points that show the server: those that are not client-limited."""
+        return self.points.filter(~pl.col("client_limited"))
+
+    @property
+    def top(self) -> int:
+        """The highest offered rate, in requests per second."""
+        return self.points[RATE].max()
+
+    @property
+    def rates(self) -> str:
+        """The offered rates, in words."""
+        return ", ".join(words.number(rate) for rate in sorted(self.points[RATE].unique()))
+
+    @property
+    def duration_s(self) -> str:
+        """How long each rate was offered, in words."""
+        return f"{self.points['duration_us'].max() / 1e6:g}"
+
+    @property
+    def rounds(self) -> int:
+        """How many trials a variant has at most."""
+        return self.trials["n"].max()
+
+    @property
+    def machine(self) -> dict:
+        """The machine of the first trial that knows its own: cpu, cpus, kernel, os, …"""
+        known = self.trials.drop_nulls("cpu")
+        return known.row(0, named=True) if len(known) else dict.fromkeys(self.trials.columns, "?")
+
+    def source(self, *names: str) -> list[str]:
+        """Return the paths of tables, for a figure's `source`."""
+        return [f"data/{self.dataset}/{self.name}/{table}.parquet" for table in names]
+
+    def ended(self) -> pl.DataFrame:
+        """Return how trials ended: label, version, trials, clean, reason; systems not run too."""
+        ended = (
+            self.trials.group_by("label", "version")
+            .agg(
+                pl.len().cast(pl.Int64).alias("trials"),
+                (pl.col("outcome") == "measured").sum().cast(pl.Int64).alias("clean"),
+                _first_line(pl.col("reason").filter(pl.col("reason") != "").first()),
+            )
+            .sort("label")
+        )
+        return pl.concat([ended, not_run(self.name)])
+
+    def failures(self) -> pl.DataFrame:
+        """Return the points at which a server died or hung: label, trials, rate, state, log."""
+        return self.points.filter(pl.col("server_state") != "ran")
+
+
+def _first_line(text: pl.Expr) -> pl.Expr:
+    return text.str.split("\n").list.first()
+
+
+def label(trials: pl.DataFrame) -> pl.DataFrame:
+    """Return the trials with `label`: the title, then what differs from its other variants."""
+    spoken = []
+    for column in (matrix.SETUP, "readiness", "schedulers"):
+        if column in trials.columns:
+            varied = pl.col(column).n_unique().over("title") > 1
+            word = pl.col(column).replace(_SPOKEN).str.replace_all("-", " ")
+            spoken.append(pl.when(varied & (word != "")).then(pl.lit(", ") + word))
+    return trials.with_columns(label=pl.concat_str("title", *spoken, ignore_nulls=True))
+
+
+def not_run(experiment: str) -> pl.DataFrame:
+    """Return the systems of the experiment that could not run here, with the reason."""
+    rows = []
+    for name in config.names("server"):
+        server = config.load("server", name)
+        if experiment in server["experiments"] and "not_run" in server:
+            rows.append((server["title"], None, 0, 0, f"not run: {server['not_run']}"))
+    schema = {
+        "label": pl.String,
+        "version": pl.String,
+        "trials": pl.Int64,
+        "clean": pl.Int64,
+        "reason": pl.String,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.DataFrame:
+    """Return a curve with its interval over trials for each level of `by`.
+
+    Columns: `by`, the offered rate, trials, value, low, high; sorted.
+    """
+    found = stats.summarise(points, [by, RATE], column).sort(by, RATE)
+    return found.rename({"median": "value"})
+
+
+def plateaus(points: pl.DataFrame, by: list[str], column: str = REPLY) -> pl.DataFrame:
+    """Return for each group the highest value of any offered rate, per trial, summarised.
+
+    Columns: `by` and those of `stats.INTERVAL`.
+    """
+    best = points.group_by(*by, "n").agg(pl.col(column).max())
+    return stats.summarise(best.sort(*by, "n"), by, column)
