@@ -13,6 +13,7 @@ Prose is pandoc Markdown: `[@walkin2009]` cites, `@fig-x`, `@tbl-x` and `@sec-x`
 """
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -30,6 +31,7 @@ from deathmatch.display import MIME, VEGALITE
 from deathmatch.errors import UserError, run_main
 
 PAPER = ROOT / "paper"
+CHAPTERS = ROOT / "notebooks"
 VALUE = re.compile(r"\{value\}`([^`]+)`")
 ROLE = re.compile(r"\{([a-z][\w:-]*)\}`[^`]*`|^```+\{([a-z][\w-]*)\}", re.M)
 TEXT_WIDTH_PT, TEXT_HEIGHT_PT = 440, 690
@@ -58,7 +60,10 @@ def build(
     for path in (front, references):
         if not path.is_file():
             raise UserError("this file is missing", str(path), "the paper needs it")
-    parts = [(front.name, front.read_text())]
+    absent = {path.stem: path.read_text() for path in sorted(CHAPTERS.glob("*.md"))}
+    for path, _ in sources:
+        absent.pop(path.stem, None)
+    parts = [(front.name, without(front.read_text(), set(absent)))]
     parts += [(_name(path, nb), _markdown(nb, _name(path, nb))) for path, nb in sources]
     texts = {name: _resolved(text, values, name) for name, text in parts}
     whole = "\n\n".join(texts.values()) + "\n\n# References {.unnumbered}\n\n::: {#refs}\n:::\n"
@@ -66,6 +71,7 @@ def build(
     with tempfile.TemporaryDirectory(prefix="deathmatch-") as scratch:
         work = Path(scratch)
         (work / "deathmatch.md").write_text(whole)
+        (work / "elsewhere.json").write_text(json.dumps({"elsewhere": elsewhere(absent)}))
         (work / "head.html").write_text(f"<style>\n{(PAPER / 'style.css').read_text()}</style>\n")
         (work / "tail.html").write_text(_scripts((PAPER / "charts.js").read_text()))
         for target in ("html", "typst"):
@@ -159,6 +165,29 @@ def _quoted(text: str) -> str:
     return '"' + flat.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+def without(text: str, absent: set[str]) -> str:
+    """Return the text without the lines that recall values of chapters that are not there.
+
+    A dataset need not hold every experiment; so front.md has a sentence a line.
+    """
+    return "".join(
+        line
+        for line in text.splitlines(keepends=True)
+        if not {role[1].split(".")[0] for role in VALUE.finditer(line)} & absent
+    )
+
+
+def elsewhere(absent: dict[str, str]) -> dict[str, str]:
+    """Return what to write for references into chapters that the dataset does not fill."""
+    found = {}
+    for text in absent.values():
+        title = re.search(r"^# (.+?) *\{#", text, re.MULTILINE)
+        said = f"the chapter “{title[1]}” (not in this dataset)" if title else "another chapter"
+        labels = re.findall(r"\{#(sec-[\w-]+)\}|label=\"((?:fig|tbl)-[\w-]+)\"", text)
+        found |= {section or label: said for section, label in labels}
+    return found
+
+
 def _resolved(text: str, values: dict[str, str], name: str) -> str:
     """Fill in {value} roles; UserError for an unknown name or a role the paper does not know."""
 
@@ -193,6 +222,7 @@ def _pandoc(
         "--metadata=link-citations:true", f"--metadata=figures:{figures}",
         f"--metadata=edition:Dataset: {dataset}", f"--metadata=text-width-pt:{TEXT_WIDTH_PT}",
         f"--metadata=text-height-pt:{TEXT_HEIGHT_PT}",
+        f"--metadata-file={work / 'elsewhere.json'}",
     ]  # fmt: skip
     if target == "html":
         command += [

@@ -213,8 +213,9 @@ def processes(spare: set[int]) -> list[psutil.Process]:
 
 
 def tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
-    """Return the last lines of a log, what is not UTF-8 replaced."""
-    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+    """Return the last lines of a log, what is not UTF-8 replaced, paths from the project's root."""
+    text = log.read_text(errors="replace").replace(f"{config.ROOT}/", "")
+    return "\n".join(text.splitlines()[-lines:])
 
 
 def write_build(name: str) -> dict:

@@ -25,6 +25,7 @@ end
 
 -- Numbering -------------------------------------------------------------------------------
 
+local elsewhere = {}
 local counts = { fig = 0, tbl = 0 }
 local section = {}
 
@@ -61,6 +62,7 @@ local count = {
 
 local function reference(id)
   local kind = kinds[id:match("^(%a+)-")]
+  if not number[id] and elsewhere[id] then return pandoc.Span(elsewhere[id]) end
   if not number[id] then
     missing[#missing + 1] = "@" .. id
     return pandoc.Str("?")
@@ -306,6 +308,7 @@ function Pandoc(doc)
     width = tonumber(pandoc.utils.stringify(doc.meta["text-width-pt"])),
     height = tonumber(pandoc.utils.stringify(doc.meta["text-height-pt"])),
   }
+  elsewhere = doc.meta.elsewhere or {}
   doc:walk(count)
   doc = doc:walk(resolve)
   if #missing > 0 then fail("unknown-reference " .. missing[1]) end
