@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from deathmatch import config, matrix, sandbox
+from deathmatch import config, debian, matrix, sandbox
 from deathmatch.errors import UserError, run_main
 
 STOP_TIMEOUT_S = 5
@@ -40,7 +40,11 @@ def build(name: str) -> dict:
     out = build_dir(name)
     out.mkdir(parents=True, exist_ok=True)
     folder = config.ROOT / "servers" / name
-    with (out / "build.log").open("w") as log:
+    (out / "build.log").unlink(missing_ok=True)
+    packages = server.get("packages", {}).get("debian", [])
+    if toolchain() == "debian" and not debian.install(packages, out / "build.log"):
+        return {"ok": False, "version": None, "log": tail(out / "build.log")}
+    with (out / "build.log").open("a") as log:
         for command in _build_commands(server, folder):
             log.write(f"$ {command}\n")
             log.flush()

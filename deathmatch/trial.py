@@ -56,6 +56,9 @@ def main() -> int:
         _run(trial, config.load("testbed", given.testbed), given.testbed)
         return 0
     _check_disk(trial.path)
+    sandbox.die_with_owner()
+    # Here, as a build may download and the sandbox has no network.
+    server.built(trial.server)
     words = [sys.executable, "-m", "deathmatch.trial", "--inside", "--testbed", given.testbed]
     status = sandbox.run([*words, str(trial.path)])
     if status == 0:
