@@ -5,6 +5,7 @@
 #   snakemake --config dataset=full            another dataset of config/datasets/
 #   snakemake --config servers=yaws,tornado    only these; likewise experiments=
 #   snakemake paper --config dataset=reference the paper from what is measured already
+#   snakemake new_server --config name=mine    a folder to start from
 import os
 import sys
 
@@ -48,6 +49,13 @@ rule all:
         [f"{trial.path}/trial.json" for trial in STUDY.trials],
         STUDY.paper,
         f"data/{STUDY.dataset}/complete" if STUDY.trials else [],
+
+
+rule new_server:
+    params:
+        name=config.get("name", ""),
+    shell:
+        "python -m deathmatch.new_server {params.name:q}"
 
 
 include: "workflow/build.smk"
