@@ -1,0 +1,42 @@
+# The toolchains of the posts' time, by name of their shell: { servers, programs } of each.
+# Servers are those whose own files of servers/ need nothing newer.
+{ pkgs, pkgs-2014 }:
+let
+  inherit (pkgs) lib;
+  offered = [
+    "null"
+    "yaws"
+    "yucan"
+  ];
+
+  of =
+    erlang:
+    let
+      toolchain = {
+        inherit pkgs erlang;
+        erlangWith = import ./erlang-with.nix { inherit pkgs erlang; };
+        erlangLibs = {
+          yaws = pkgs-2014.yaws.override { inherit erlang; };
+          misultin = import ./misultin.nix { inherit pkgs erlang; };
+        };
+      };
+    in
+    {
+      servers = lib.getAttrs offered (import ./servers.nix { inherit pkgs toolchain; });
+      # Only the programs: the set-up hooks of 2014 would reach into today's Python.
+      programs = pkgs.buildEnv {
+        name = "deathmatch-era";
+        paths = [
+          erlang
+          pkgs-2014.nodejs
+          pkgs-2014.python26
+        ];
+        pathsToLink = [ "/bin" ];
+      };
+    };
+in
+{
+  era-R14B04 = of pkgs-2014.erlangR14B04;
+  era-R15B03 = of pkgs-2014.erlangR15B03;
+  era-R16B02 = of pkgs-2014.erlangR16B02;
+}

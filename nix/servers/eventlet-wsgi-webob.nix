@@ -1,0 +1,6 @@
+{ pkgs, ... }: [
+  (pkgs.python3.withPackages (packages: [
+    packages.eventlet
+    packages.webob
+  ]))
+]

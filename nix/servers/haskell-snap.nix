@@ -1,0 +1,8 @@
+{ pkgs, ... }:
+[
+  (pkgs.haskellPackages.ghcWithPackages (packages: [
+    packages.network
+    packages.snap-core
+    packages.snap-server
+  ]))
+]

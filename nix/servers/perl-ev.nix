@@ -1,0 +1,1 @@
+{ pkgs, ... }: [ (pkgs.perl.withPackages (packages: [ packages.EV ])) ]

@@ -1,0 +1,6 @@
+{ pkgs, ... }: [
+  (pkgs.ruby.withPackages (gems: [
+    gems.sinatra
+    gems.thin
+  ]))
+]

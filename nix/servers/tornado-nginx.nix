@@ -1,0 +1,5 @@
+{ pkgs, ... }:
+[
+  pkgs.nginx
+  (pkgs.python3.withPackages (packages: [ packages.tornado ]))
+]

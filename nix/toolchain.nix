@@ -1,0 +1,33 @@
+# What the files of servers/ are called with: nixpkgs, and Erlang/OTP by release with its
+# libraries, OTP 28 by itself. default.nix adds nixpkgs of 2014 where that exists.
+{ pkgs, pkgs-2022 }:
+let
+  of = beam: {
+    inherit (beam) erlang;
+    erlangWith = import ./erlang-with.nix {
+      inherit pkgs;
+      inherit (beam) erlang;
+    };
+    erlangLibs = import ./erlang-libs.nix { inherit pkgs beam; };
+  };
+  otp28 = of pkgs.beam.packages.erlang_28;
+
+  # poll(2) instead of epoll(7): since OTP 21 the choice is made when the emulator is built.
+  poll = otp28.erlang.overrideAttrs (old: {
+    configureFlags = old.configureFlags ++ [ "--disable-kernel-poll" ];
+  });
+in
+otp28
+// {
+  inherit pkgs;
+  otp23 = of pkgs-2022.beam.packages.erlangR23;
+  otp27 = of pkgs.beam.packages.erlang_27;
+  otp28-poll = {
+    inherit (otp28) erlangLibs;
+    erlang = poll;
+    erlangWith = import ./erlang-with.nix {
+      inherit pkgs;
+      erlang = poll;
+    };
+  };
+}

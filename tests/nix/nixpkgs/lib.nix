@@ -1,0 +1,31 @@
+# Those functions of nixpkgs' library that the flake may use, with nixpkgs' meaning.
+rec {
+  fakeHash = "sha256-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
+  inherit (builtins) concatMap;
+  concatMapStringsSep =
+    separator: f: list:
+    builtins.concatStringsSep separator (map f list);
+  filterAttrs =
+    keep: set: getAttrs (builtins.filter (name: keep name set.${name}) (builtins.attrNames set)) set;
+  genAttrs =
+    names: f:
+    builtins.listToAttrs (
+      map (name: {
+        inherit name;
+        value = f name;
+      }) names
+    );
+  getAttrs = names: set: genAttrs names (name: set.${name});
+  getExe = package: "${package}/bin/${package.meta.mainProgram}";
+  optionalAttrs = condition: set: if condition then set else { };
+  removeSuffix =
+    suffix: string:
+    let
+      rest = builtins.stringLength string - builtins.stringLength suffix;
+    in
+    if rest >= 0 && builtins.substring rest (-1) string == suffix then
+      builtins.substring 0 rest string
+    else
+      string;
+}
