@@ -99,7 +99,7 @@ def _variants(dataset: str, experiment: str, part: dict) -> list[tuple[str, tupl
     for index, block in enumerate(part["blocks"]):
         where = ["experiments", experiment, "blocks", index]
         for server in block.get("omit", []):
-            config.load("server", server)
+            _known(dataset, [*where, "omit"], "server", server)
         chosen = [
             server for server in block.get("servers", usual) if server not in block.get("omit", [])
         ]
