@@ -271,11 +271,14 @@ local function make_table(div)
     return blocks
   end
   local size, turned = fit(tab)
+  -- A short table is kept together.
+  local whole = #tab.bodies[1].body <= 15
   tab.caption = { long = { pandoc.Plain(caption(div)) } }
   tab.attr = pandoc.Attr(div.identifier)
   return {
-    pandoc.RawBlock("typst", string.format("#[%s#show table: set text(size: %.2fpt)",
-      turned and "#set page(flipped: true)\n" or "", size)),
+    pandoc.RawBlock("typst", string.format("#[%s%s#show table: set text(size: %.2fpt)",
+      turned and "#set page(flipped: true)\n" or "",
+      whole and "#show figure.where(kind: table): set block(breakable: false)\n" or "", size)),
     tab,
     pandoc.RawBlock("typst", "]"),
   }
