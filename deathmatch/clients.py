@@ -6,6 +6,6 @@ HISTOGRAM_SCHEMA, `actual_rate_rps(fields, samples, spec)`, which is what it rea
 `limited(fields, offered_rate_rps, actual_rate_rps)`, whether a point shows its own limits.
 """
 
-from deathmatch import httperf
+from deathmatch import httperf, roundtrip
 
-CLIENTS = {"httperf": httperf}
+CLIENTS = {"httperf": httperf, "roundtrip": roundtrip}

@@ -122,7 +122,7 @@ def command(host: str, port: int, load: dict, rate_rps: int, duration_s: float) 
 
 def time_limit_s(load: dict, duration_s: float) -> float:
     """Return when a run has wedged: out of ports or descriptors, httperf never ends by itself."""
-    return duration_s + 2 * load["timeout_s"] + 5
+    return duration_s + (load["calls_per_connection"] + 1) * load["timeout_s"] + 5
 
 
 def parse(report: str, duration_s: float) -> dict[str, int | float | None]:

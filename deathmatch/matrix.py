@@ -214,7 +214,11 @@ def spec(trial: Trial) -> dict:
         },
         "client": experiment["client"],
         "load": experiment.get("load", {}),
-        "conformance": experiment.get("conformance", []),
+        "conformance": [
+            check
+            for check in experiment.get("conformance", [])
+            if check.get("when", {}).items() <= factors.items()
+        ],
         **{key: plan[key] for key in steps(trial.experiment)},
         "server_sha256": fingerprint(trial.server),
     }

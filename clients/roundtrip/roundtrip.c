@@ -1,0 +1,592 @@
+/* Measures round trips over TCP: N connections send a fixed request and wait
+   for an answer of known length, in closed loop or at a given total rate.
+   It knows nothing of HTTP, so that it measures a raw echo and a web server
+   alike.  One thread, epoll, no busy waiting. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char help[] =
+  "usage: roundtrip --port PORT --request TEXT [OPTION...]\n"
+  "\n"
+  "Send a fixed request on each connection, wait for the whole answer, repeat.\n"
+  "\n"
+  "  --host HOST          server's name or address (127.0.0.1)\n"
+  "  --port PORT          server's port\n"
+  "  --request TEXT       what to send, with \\r, \\n, \\t, \\\\ and \\xHH; 16 KB at most\n"
+  "  --request-file FILE  the same from a file, as it is\n"
+  "  --reply-bytes N      length of an answer; without it, a first exchange tells:\n"
+  "                       an answer ends when nothing follows for the settling time\n"
+  "  --settle SECONDS     that settling time (0.2)\n"
+  "  --connections N      connections, each with one request under way (1)\n"
+  "  --rate R             open loop: R requests per second in all, the connections'\n"
+  "                       sends spread evenly; 0 is closed loop, each sends when its\n"
+  "                       answer is whole (0)\n"
+  "  --duration SECONDS   how long to offer requests (10)\n"
+  "  --timeout SECONDS    when an answer counts as lost; at the end, how long to wait\n"
+  "                       for what is under way (5)\n"
+  "  --help               this\n"
+  "\n"
+  "The report gives a `key: value` on each line, then each histogram bin as\n"
+  "`quantity lower upper count` in us, the bin being [lower, upper), then `end`.\n"
+  "service_time counts from the actual send. In open loop, latency counts from\n"
+  "the intended send: a connection that still waits sends late what was due\n"
+  "meanwhile. send_lag is the part of that which is the client's own: from when a\n"
+  "request was due and its connection free, to its send.\n"
+  "Exit status: 0 measured, 1 the server did not answer, 2 wrong options.\n";
+
+enum
+{
+  LONGEST_REQUEST = 16384,
+  BEGINNING = 12, /* of an answer, compared with the first one's: "HTTP/1.1 200" */
+  MOST_CONNECTIONS = 60000,
+  SUB_BITS = 7, /* 2^-7: bins of at most 0.8 % */
+  BINS = 64 << SUB_BITS
+};
+static const int64_t SECOND = 1000000000, SCAN = 10000000 /* ns between looks for timeouts */;
+
+enum failure { TIMEOUT, REFUSED, RESET, CLOSED, DIFFERENT, OTHER, FAILURES };
+static const char *const failure_names[]
+  = { "client_timeout", "connection_refused", "connection_reset", "connection_closed",
+      "answer_different", "other" };
+
+enum state { NONE, CONNECTING, IDLE, WAITING };
+
+struct connection
+{
+  int sd;
+  enum state state;
+  int64_t index;    /* open loop: of its next or current request */
+  int64_t wake;     /* closed loop: not before */
+  int64_t intended; /* times of the request under way, in ns */
+  int64_t sent;
+  int64_t since;    /* when it became free to send */
+  size_t got;
+};
+
+struct histogram
+{
+  uint64_t count[BINS];
+};
+
+static const char *host = "127.0.0.1", *port;
+static char request[LONGEST_REQUEST], beginning[BEGINNING];
+static size_t request_size, reply_size;
+static int64_t connections = 1;
+static double rate, duration_s = 10, timeout_s = 5, settle_s = 0.2;
+
+static struct addrinfo *address;
+static struct connection *all;
+static int epoll;
+static int64_t start, end, total, timeout_ns;
+static struct histogram service_time, latency, send_lag;
+static uint64_t errors[FAILURES];
+static int64_t requests, requests_in_window, replies, replies_in_window, under_way, connects,
+  idle_losses, failed;
+
+static _Noreturn __attribute__ ((format (printf, 2, 3))) void
+stop (int status, const char *format, ...)
+{
+  va_list arguments;
+  va_start (arguments, format);
+  fputs ("roundtrip: ", stderr);
+  vfprintf (stderr, format, arguments);
+  fputc ('\n', stderr);
+  exit (status);
+}
+
+static int64_t
+clock_ns (void)
+{
+  struct timespec now;
+  clock_gettime (CLOCK_MONOTONIC, &now);
+  return now.tv_sec * SECOND + now.tv_nsec;
+}
+
+static void
+add (struct histogram *h, int64_t ns)
+{
+  uint64_t value = ns < 0 ? 0 : ns;
+  int shift = value < (2 << SUB_BITS) ? 0 : 63 - __builtin_clzll (value) - SUB_BITS;
+  h->count[((uint64_t) shift << SUB_BITS) + (value >> shift)]++;
+}
+
+/* The lower bound of a bin in ns. */
+static uint64_t
+bound (int bin)
+{
+  if (bin < 2 << SUB_BITS)
+    return bin;
+  int shift = (bin >> SUB_BITS) - 1;
+  return (uint64_t) ((bin & ((1 << SUB_BITS) - 1)) | 1 << SUB_BITS) << shift;
+}
+
+/* When request number INDEX of all connections is due. */
+static int64_t
+due_at (int64_t index)
+{
+  return start + (int64_t) (index * (SECOND / rate));
+}
+
+static bool
+due (const struct connection *c, int64_t now)
+{
+  if (rate > 0)
+    return c->index < total && due_at (c->index) <= now;
+  return now < end && c->wake <= now;
+}
+
+static void
+watch (struct connection *c, int operation, uint32_t events)
+{
+  struct epoll_event event = { .events = events, .data.ptr = c };
+  epoll_ctl (epoll, operation, c->sd, &event);
+}
+
+static void
+drop (struct connection *c)
+{
+  close (c->sd);
+  c->state = NONE;
+}
+
+/* The request under way came to nothing. */
+static void
+lost (struct connection *c, enum failure why)
+{
+  errors[why]++;
+  failed++;
+  under_way--;
+  if (c->sd >= 0)
+    drop (c);
+  c->state = NONE;
+  c->index += connections;
+  c->since = clock_ns ();
+  /* A server that refuses at once is not asked in a busy loop. */
+  c->wake = c->since + SCAN;
+}
+
+static enum failure
+reason (int error)
+{
+  return error == ECONNREFUSED ? REFUSED
+         : error == ECONNRESET || error == EPIPE ? RESET
+         : error == ETIMEDOUT ? TIMEOUT
+                              : OTHER;
+}
+
+/* Returns -1 with errno set, or 0 once connected or connecting. */
+static int
+begin (struct connection *c)
+{
+  int on = 1;
+  c->sd = socket (address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (c->sd < 0)
+    return -1;
+  setsockopt (c->sd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
+  connects++;
+  if (connect (c->sd, address->ai_addr, address->ai_addrlen) < 0 && errno != EINPROGRESS)
+    return -1;
+  return 0;
+}
+
+static void
+send_request (struct connection *c)
+{
+  int64_t now = clock_ns ();
+  c->sent = now;
+  c->got = 0;
+  c->state = WAITING;
+  requests++;
+  requests_in_window += now < end;
+  errno = 0;
+  if (send (c->sd, request, request_size, MSG_NOSIGNAL) != (ssize_t) request_size)
+    lost (c, reason (errno));
+}
+
+/* Starts what is due on a free connection. */
+static void
+pump (struct connection *c, int64_t now)
+{
+  while ((c->state == NONE || c->state == IDLE) && due (c, now))
+    {
+      c->intended = rate > 0 ? due_at (c->index) : now;
+      under_way++;
+      if (rate > 0)
+        add (&send_lag, clock_ns () - (c->since > c->intended ? c->since : c->intended));
+      if (c->state == IDLE)
+        {
+          send_request (c);
+          continue;
+        }
+      c->state = CONNECTING;
+      c->sent = now;
+      if (begin (c) < 0)
+        lost (c, reason (errno));
+      else
+        watch (c, EPOLL_CTL_ADD, EPOLLOUT);
+    }
+}
+
+static void
+connected (struct connection *c)
+{
+  int error = 0;
+  socklen_t size = sizeof (error);
+  getsockopt (c->sd, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error)
+    {
+      lost (c, reason (error));
+      return;
+    }
+  watch (c, EPOLL_CTL_MOD, EPOLLIN);
+  send_request (c);
+}
+
+static void
+readable (struct connection *c)
+{
+  static char buffer[65536];
+  ssize_t n = recv (c->sd, buffer, sizeof (buffer), 0);
+  if (n < 0 && errno == EAGAIN)
+    return;
+  if (c->state == IDLE)
+    {
+      /* Closed, reset, or more than an answer: the next request needs another one. */
+      idle_losses++;
+      drop (c);
+      return;
+    }
+  if (n <= 0)
+    {
+      lost (c, n == 0 ? CLOSED : reason (errno));
+      return;
+    }
+  size_t known = reply_size < BEGINNING ? reply_size : BEGINNING;
+  size_t compared = c->got < known ? known - c->got : 0;
+  if (compared > (size_t) n)
+    compared = n;
+  if (memcmp (beginning + c->got, buffer, compared) != 0 || c->got + n > reply_size)
+    {
+      lost (c, DIFFERENT);
+      return;
+    }
+  c->got += n;
+  if (c->got < reply_size)
+    return;
+  int64_t now = clock_ns ();
+  add (&service_time, now - c->sent);
+  if (rate > 0)
+    add (&latency, now - c->intended);
+  replies++;
+  replies_in_window += now < end;
+  under_way--;
+  c->state = IDLE;
+  c->index += connections;
+  c->since = now;
+}
+
+static void
+scan (int64_t now)
+{
+  for (int64_t i = 0; i < connections; i++)
+    {
+      struct connection *c = &all[i];
+      if ((c->state == WAITING || c->state == CONNECTING) && now - c->sent > timeout_ns)
+        lost (c, TIMEOUT);
+      pump (c, now);
+    }
+}
+
+static void
+run (void)
+{
+  int64_t next = 0, scan_at = start;
+  for (int64_t now = start; now < end + timeout_ns; now = clock_ns ())
+    {
+      if (rate > 0 ? replies + failed == total : now >= end && under_way == 0)
+        break;
+      for (; next < total && due_at (next) <= now; next++)
+        pump (&all[next % connections], now);
+      if (now >= scan_at)
+        {
+          scan (now);
+          scan_at = now + SCAN;
+        }
+      int64_t until = next < total && due_at (next) < scan_at ? due_at (next) : scan_at;
+      int64_t wait = until - clock_ns ();
+      struct timespec patience = { wait > 0 ? wait / SECOND : 0, wait > 0 ? wait % SECOND : 0 };
+      struct epoll_event ready[256];
+      int n = epoll_pwait2 (epoll, ready, 256, &patience, NULL);
+      if (n < 0 && errno != EINTR)
+        stop (1, "epoll_pwait2: %s (Linux has it since 5.11)", strerror (errno));
+      for (int i = 0; i < n; i++)
+        {
+          struct connection *c = ready[i].data.ptr;
+          if (c->state == CONNECTING)
+            connected (c);
+          else
+            readable (c);
+          pump (c, clock_ns ());
+        }
+    }
+  for (int64_t i = 0; i < connections; i++)
+    if (all[i].state == WAITING || all[i].state == CONNECTING)
+      lost (&all[i], TIMEOUT);
+}
+
+static void
+open_connection (struct connection *c)
+{
+  struct pollfd ready = { .events = POLLOUT };
+  int error = 0;
+  socklen_t size = sizeof (error);
+  if (begin (c) < 0)
+    error = errno;
+  ready.fd = c->sd;
+  if (!error && poll (&ready, 1, timeout_s * 1000) == 0)
+    error = ETIMEDOUT;
+  if (!error)
+    getsockopt (c->sd, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error)
+    stop (1, "cannot connect to %s port %s: %s; is the server running?", host, port,
+          strerror (error));
+  c->state = IDLE;
+}
+
+/* One exchange on an open connection; returns the answer's length. */
+static size_t
+exchange (int sd)
+{
+  char buffer[65536];
+  size_t size = 0;
+  if (send (sd, request, request_size, MSG_NOSIGNAL) != (ssize_t) request_size)
+    stop (1, "cannot send the first request: %s", strerror (errno));
+  for (;;)
+    {
+      struct pollfd ready = { .fd = sd, .events = POLLIN };
+      bool settles = size > 0 && !reply_size;
+      if (poll (&ready, 1, (settles ? settle_s : timeout_s) * 1000) == 0)
+        {
+          if (settles)
+            return size;
+          stop (1, "%zu bytes of an answer came within %g s%s", size, timeout_s,
+                reply_size ? "; is --reply-bytes right?" : "; is the request complete?");
+        }
+      ssize_t n = recv (sd, buffer, sizeof (buffer), 0);
+      if (n <= 0)
+        stop (1, "the server closed the connection after %zu bytes; it must keep it open%s",
+              size, n < 0 ? " (reset)" : "");
+      if (size < BEGINNING)
+        memcpy (beginning + size, buffer,
+                (size_t) n < BEGINNING - size ? (size_t) n : BEGINNING - size);
+      size += n;
+      if (reply_size && size >= reply_size)
+        return size;
+    }
+}
+
+static void
+learn (void)
+{
+  struct connection first = { .sd = -1 };
+  open_connection (&first);
+  size_t length = exchange (first.sd), again = exchange (first.sd);
+  if (length != again || (reply_size && length != reply_size))
+    stop (1, "the first answer has %zu bytes, the next %zu%s: the length must be fixed", length,
+          again, reply_size ? ", not --reply-bytes" : "");
+  reply_size = length;
+  drop (&first);
+}
+
+static void
+report_histogram (const char *name, const struct histogram *h)
+{
+  for (int bin = 0; bin < BINS - 1; bin++)
+    if (h->count[bin])
+      printf ("%s %.3f %.3f %lu\n", name, bound (bin) / 1e3, bound (bin + 1) / 1e3, h->count[bin]);
+}
+
+static int64_t
+micros (struct timeval then, struct timeval now)
+{
+  return (now.tv_sec - then.tv_sec) * 1000000 + now.tv_usec - then.tv_usec;
+}
+
+static void
+report (int64_t stopped, const struct rusage *before, const struct rusage *after)
+{
+  printf ("roundtrip: 1\nloop: %s\nconnections: %ld\noffered_rate_rps: %.3f\n",
+          rate > 0 ? "open" : "closed", connections, rate);
+  printf ("offered_duration_us: %.0f\ntest_duration_us: %ld\n", duration_s * 1e6,
+          (stopped - start) / 1000);
+  printf ("request_bytes: %zu\nreply_bytes: %zu\nreply_begins: ", request_size, reply_size);
+  for (size_t i = 0; i < BEGINNING && i < reply_size; i++)
+    putchar (beginning[i] > ' ' && beginning[i] < 127 ? beginning[i] : '.');
+  printf ("\nrequests: %ld\nrequests_offered_window: %ld\nreplies: %ld\n"
+          "replies_offered_window: %ld\nreply_rate_offered_window_rps: %.3f\n",
+          requests, requests_in_window, replies, replies_in_window,
+          replies_in_window / duration_s);
+  printf ("unsent: %ld\nconnects: %ld\nidle_losses: %ld\nerrors_total: %ld\n",
+          rate > 0 ? total - replies - failed : 0, connects, idle_losses, failed);
+  for (int i = 0; i < FAILURES; i++)
+    printf ("errors_%s: %lu\n", failure_names[i], errors[i]);
+  printf ("client_cpu_user_us: %ld\nclient_cpu_system_us: %ld\n",
+          micros (before->ru_utime, after->ru_utime), micros (before->ru_stime, after->ru_stime));
+  report_histogram ("service_time", &service_time);
+  report_histogram ("latency", &latency);
+  report_histogram ("send_lag", &send_lag);
+  puts ("end");
+}
+
+static double
+number (const char *option, const char *text, double least, double most)
+{
+  char *rest;
+  double value = strtod (text, &rest);
+  if (rest == text || *rest || !(value >= least && value <= most))
+    stop (2, "--%s %s: not a number from %g to %g", option, text, least, most);
+  return value;
+}
+
+static int64_t
+whole (const char *option, const char *text, double least, double most)
+{
+  double value = number (option, text, least, most);
+  if (value != (int64_t) value)
+    stop (2, "--%s %s: not a whole number", option, text);
+  return value;
+}
+
+static void
+append (char byte)
+{
+  if (request_size == sizeof (request))
+    stop (2, "the request is longer than %d bytes", LONGEST_REQUEST);
+  request[request_size++] = byte;
+}
+
+static void
+request_from_text (const char *text)
+{
+  static const char letters[] = "rnt\\", meant[] = "\r\n\t\\";
+  for (; *text; text++)
+    {
+      unsigned byte;
+      int length;
+      const char *letter;
+      if (*text != '\\')
+        append (*text);
+      else if (text[1] && (letter = strchr (letters, text[1])))
+        append (meant[letter - letters]), text++;
+      else if (sscanf (text, "\\x%2x%n", &byte, &length) == 1 && length == 4)
+        append (byte), text += 3;
+      else
+        stop (2, "--request: unknown escape %.2s; known: \\r \\n \\t \\\\ \\xHH", text);
+    }
+}
+
+static void
+request_from_file (const char *name)
+{
+  FILE *file = fopen (name, "rb");
+  if (!file)
+    stop (2, "--request-file %s: %s", name, strerror (errno));
+  for (int byte; (byte = getc (file)) != EOF; )
+    append (byte);
+  if (ferror (file))
+    stop (2, "--request-file %s: %s", name, strerror (errno));
+  fclose (file);
+}
+
+static void
+read_options (int argc, char **argv)
+{
+  static const struct option known[]
+    = { { "host", 1, 0, 'h' },         { "port", 1, 0, 'p' },        { "request", 1, 0, 'q' },
+        { "request-file", 1, 0, 'f' }, { "reply-bytes", 1, 0, 'b' }, { "settle", 1, 0, 's' },
+        { "connections", 1, 0, 'c' },  { "rate", 1, 0, 'r' },        { "duration", 1, 0, 'd' },
+        { "timeout", 1, 0, 't' },      { "help", 0, 0, 'H' },        { 0 } };
+  opterr = 0;
+  for (int c; (c = getopt_long (argc, argv, "", known, NULL)) != -1; )
+    switch (c)
+      {
+      case 'h': host = optarg; break;
+      case 'p': whole ("port", port = optarg, 1, 65535); break;
+      case 'q': request_from_text (optarg); break;
+      case 'f': request_from_file (optarg); break;
+      case 'b': reply_size = whole ("reply-bytes", optarg, 1, 1e9); break;
+      case 's': settle_s = number ("settle", optarg, 0.001, 60); break;
+      case 'c': connections = whole ("connections", optarg, 1, MOST_CONNECTIONS); break;
+      case 'r': rate = number ("rate", optarg, 0, 1e7); break;
+      case 'd': duration_s = number ("duration", optarg, 0.001, 86400); break;
+      case 't': timeout_s = number ("timeout", optarg, 0.001, 3600); break;
+      case 'H': fputs (help, stdout); exit (0);
+      default:
+        stop (2, "%s: unknown option or no value; see --help", argv[optind - 1]);
+      }
+  if (optind < argc)
+    stop (2, "%s: not an option; see --help", argv[optind]);
+  if (!port)
+    stop (2, "no --port given; see --help");
+  if (!request_size)
+    stop (2, "no --request or --request-file given, or it is empty; see --help");
+}
+
+int
+main (int argc, char **argv)
+{
+  read_options (argc, argv);
+  struct addrinfo wanted = { .ai_socktype = SOCK_STREAM };
+  int wrong = getaddrinfo (host, port, &wanted, &address);
+  if (wrong)
+    stop (2, "--host %s: %s", host, gai_strerror (wrong));
+  struct rlimit files;
+  getrlimit (RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit (RLIMIT_NOFILE, &files);
+  if (files.rlim_max < (rlim_t) connections + 16)
+    stop (2, "--connections %ld: only %lu open files are allowed; raise ulimit -n", connections,
+          files.rlim_max);
+  /* The default lets a timer end 50 us late. */
+  prctl (PR_SET_TIMERSLACK, 1);
+
+  learn ();
+  all = calloc (connections, sizeof (*all));
+  epoll = epoll_create1 (EPOLL_CLOEXEC);
+  if (!all || epoll < 0)
+    stop (1, "no memory or descriptors: %s", strerror (errno));
+  for (int64_t i = 0; i < connections; i++)
+    {
+      open_connection (&all[i]);
+      watch (&all[i], EPOLL_CTL_ADD, EPOLLIN);
+      all[i].index = i;
+    }
+  connects = connections;
+
+  struct rusage before, after;
+  getrusage (RUSAGE_SELF, &before);
+  timeout_ns = timeout_s * SECOND;
+  total = rate > 0 ? rate * duration_s : 0;
+  start = clock_ns ();
+  end = start + (int64_t) (duration_s * SECOND);
+  run ();
+  getrusage (RUSAGE_SELF, &after);
+  report (clock_ns (), &before, &after);
+  return 0;
+}

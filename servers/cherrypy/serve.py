@@ -1,0 +1,32 @@
+"""CherryPy's hello-world program.
+
+serve.py ADDRESS PORT BACKLOG SETTINGS, where SETTINGS is production or defaults.
+"""
+
+import sys
+
+import cherrypy
+
+SETTINGS = {
+    "production": {"environment": "production", "log.screen": False},
+    "defaults": {},
+}
+
+
+class Hello:
+    @cherrypy.expose
+    def index(self):
+        return "Hello, world"
+
+
+if __name__ == "__main__":
+    address, port, backlog, settings = sys.argv[1:]
+    cherrypy.config.update(
+        {
+            "server.socket_host": address,
+            "server.socket_port": int(port),
+            "server.socket_queue_size": int(backlog),
+        }
+        | SETTINGS[settings]
+    )
+    cherrypy.quickstart(Hello())

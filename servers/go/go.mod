@@ -1,0 +1,3 @@
+module deathmatch
+
+go 1.25

@@ -1,0 +1,26 @@
+%% MochiWeb with a handler for each experiment.
+-module(mochiweb_study).
+-export([start/6, dynamic/1, static/2]).
+
+%% Listen on Address:Port; never returns. Experiment is dynamic or static.
+start(Experiment, Address, Port, Backlog, Options, Folder) ->
+    Loop = case Experiment of
+        dynamic -> fun ?MODULE:dynamic/1;
+        static -> fun(Request) -> ?MODULE:static(Request, Folder) end
+    end,
+    {ok, _} = mochiweb_http:start([
+        {ip, Address}, {port, Port}, {backlog, Backlog}, {loop, Loop} | Options
+    ]),
+    receive after infinity -> ok end.
+
+dynamic(Request) ->
+    Body = case lists:keyfind("value", 1, mochiweb_request:parse_qs(Request)) of
+        false -> <<"<http_test><error>no value specified</error></http_test>">>;
+        {_, Value} ->
+            [<<"<http_test><value>">>, mochiweb_html:escape(Value), <<"</value></http_test>">>]
+    end,
+    mochiweb_request:ok({"text/xml", Body}, Request).
+
+static(Request, Folder) ->
+    "/" ++ Path = mochiweb_request:get(path, Request),
+    mochiweb_request:serve_file(Path, Folder, Request).

@@ -1,0 +1,45 @@
+"""Tornado 1.2.1: the hello-world page of its front page, or a query value echoed in XML.
+
+serve.py EXPERIMENT ADDRESS PORT BACKLOG MECHANISM, where EXPERIMENT is dynamic for the echo, any
+other for the page, and MECHANISM is epoll or select.
+"""
+
+import select
+import sys
+from xml.sax.saxutils import escape
+
+import tornado.httpserver
+import tornado.ioloop
+import tornado.web
+
+MECHANISMS = {"epoll": select.epoll, "select": tornado.ioloop._Select}
+
+
+class Hello(tornado.web.RequestHandler):
+    def get(self):
+        self.write("Hello, world")
+
+
+class Echo(tornado.web.RequestHandler):
+    def get(self):
+        self.set_header("Content-Type", "text/xml; charset=UTF-8")
+        value = self.get_argument("value", None)
+        if value is None:
+            self.write("<http_test><error>no value specified</error></http_test>")
+        else:
+            self.write("<http_test><value>" + escape(value) + "</value></http_test>")
+
+
+def main(experiment, address, port, backlog, mechanism):
+    loop = tornado.ioloop.IOLoop(MECHANISMS[mechanism]())
+    application = tornado.web.Application([("/", Echo if experiment == "dynamic" else Hello)])
+    server = tornado.httpserver.HTTPServer(application, io_loop=loop)
+    server.bind(int(port), address)
+    # bind() listens with 128, which is fixed; the kernel takes the number of the last listen(2).
+    server._socket.listen(int(backlog))
+    server.start()
+    loop.start()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

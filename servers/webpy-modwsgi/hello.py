@@ -1,0 +1,16 @@
+"""web.py's hello-world program, as mod_wsgi calls it."""
+
+import web
+
+# No reloading of changed modules.
+web.config.debug = False
+
+
+class Hello:
+    def GET(self):
+        # web.py hands its answer on piece by piece, without a length.
+        web.header("Content-Length", "12")
+        return "Hello, world"
+
+
+application = web.application(("/", Hello)).wsgifunc()

@@ -1,0 +1,45 @@
+%% Yaws embedded, in the ways that are compared.
+-module(yaws_study).
+-export([start/6]).
+
+%% Listen on Address:Port; never returns. Setup is a key of server.toml's [setups]; Logs and
+%% Files are folders.
+start(Setup, Address, Port, Backlog, Logs, Files) ->
+    {ok, IP} = inet:parse_address(Address),
+    {ok, _} = application:ensure_all_started(crypto),
+    ok = filelib:ensure_dir(filename:join(Logs, "log")),
+    {Listen, Site, Server} = setup(Setup),
+    ok = yaws:start_embedded(
+        Files,
+        [
+            {servername, "localhost"}, {listen, IP}, {port, Port},
+            {soptions, [{listen_opts, [{backlog, Backlog} | Listen]}]}
+            | Site
+        ],
+        [
+            {logdir, Logs}, {max_connections, nolimit}, {flags, [{copy_errlog, false}]}
+            | Server
+        ],
+        "deathmatch"
+    ),
+    receive after infinity -> ok end.
+
+%% Returns the options of the listener, of the site and of the whole server.
+setup(bare) ->
+    {[], [{appmods, [{"/", yaws_hello}]} | unlogged()], []};
+setup(production) ->
+    {
+        [],
+        [
+            {appmods, [{"/", yaws_hello}]}, {arg_rewrite_mod, yaws_rewriter},
+            {flags, [{access_log, true}, {auth_log, true}]}
+        ],
+        []
+    };
+setup(cached) ->
+    {[], unlogged(), []};
+setup(uncached) ->
+    {[{nodelay, true}], unlogged(), [{max_size_cached_file, 0}]}.
+
+unlogged() ->
+    [{flags, [{access_log, false}, {auth_log, false}]}].

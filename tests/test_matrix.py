@@ -1,0 +1,154 @@
+"""The matrix: which trials, in which order, and what makes one be measured again."""
+
+import itertools
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conftest import Tree
+
+from deathmatch import config, matrix
+from deathmatch.errors import UserError
+
+DATASETS = [
+    name for name in config.names("dataset") if not config.load("dataset", name).get("frozen")
+]
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_each_repetition_visits_every_variant_once(dataset):
+    trials = matrix.trials(dataset)
+    repetitions = [
+        [(t.experiment, t.server, t.variant) for t in group]
+        for _, group in itertools.groupby(trials, key=lambda trial: trial.n)
+    ]
+    assert len(repetitions) == config.load("dataset", dataset)["trials"]
+    assert all(Counter(one) == Counter(repetitions[0]) for one in repetitions)
+    assert max(Counter(repetitions[0]).values()) == 1
+    assert len({trial.path for trial in trials}) == len(trials)
+
+
+@pytest.mark.parametrize("dataset", ["smoke", "quick", "full"])
+def test_every_server_that_serves_an_experiment_is_in_some_trial(dataset):
+    trials = matrix.trials(dataset)
+    for experiment in config.load("dataset", dataset)["experiments"]:
+        seen = {trial.server for trial in trials if trial.experiment == experiment}
+        assert seen >= set(matrix.serving(experiment, slow=False))
+
+
+def test_order_is_random_but_the_same_each_time():
+    first = [trial.path for trial in matrix.trials("quick")]
+    assert first == [trial.path for trial in matrix.trials("quick")]
+    n_1 = [path.parent for path in first if path.name == "1"]
+    n_2 = [path.parent for path in first if path.name == "2"]
+    assert n_1 != n_2 and sorted(n_1) == sorted(n_2)
+    assert n_1 != sorted(n_1)
+
+
+def test_blocks_are_products_of_levels(tree: Tree):
+    tree.write(
+        "config/datasets/blocks.toml",
+        'title = "t"\ntrials = 2\nseed = 1\n'
+        "[experiments.backlog]\nrates_rps = [1]\nduration_s = 1\n"
+        '[[experiments.backlog.blocks]]\nservers = ["null", "yucan", "tornado"]\n'
+        'backlog = [1, 5]\nschedulers = ["one", "all"]\nsomaxconn = [128]\n'
+        '[[experiments.backlog.blocks]]\nservers = ["null"]\nbacklog = [5]\nsomaxconn = [128]\n',
+    )
+    script = (
+        "from deathmatch import matrix\n"
+        "for trial in sorted(matrix.trials('blocks'), key=str): print(trial.path)"
+    )
+    done = tree.run("python", "-c", script).succeeded()
+    # null and tornado have no schedulers; only tornado has a readiness mechanism, by default
+    # epoll; the second block adds nothing.
+    variants = [
+        "null/backlog=1,somaxconn=128",
+        "null/backlog=5,somaxconn=128",
+        "tornado/backlog=1,somaxconn=128,readiness=epoll",
+        "tornado/backlog=5,somaxconn=128,readiness=epoll",
+        "yucan/backlog=1,schedulers=all,somaxconn=128",
+        "yucan/backlog=1,schedulers=one,somaxconn=128",
+        "yucan/backlog=5,schedulers=all,somaxconn=128",
+        "yucan/backlog=5,schedulers=one,somaxconn=128",
+    ]
+    assert sorted(done.text.split()) == [
+        f"data/blocks/backlog/{variant}/{n}" for variant in variants for n in (1, 2)
+    ]
+
+
+def test_a_path_finds_its_trial():
+    for trial in matrix.trials("smoke"):
+        assert matrix.find(trial.path) == trial
+        assert matrix.find(f"{trial.path}/") == trial
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "data", "data/smoke/backlog/null/backlog=128,somaxconn=4096/99", "x/smoke/a/null/c/1"],
+)
+def test_any_other_path_finds_none(path):
+    with pytest.raises(UserError, match=r"(names|has) no trial"):
+        matrix.find(path)
+
+
+def test_choice_narrows():
+    chosen = matrix.trials("smoke", servers=["null", "yaws"], experiments=["backlog"])
+    assert {trial.server for trial in chosen} == {"null", "yaws"}
+    assert set(chosen) == {t for t in matrix.trials("smoke") if t.server in ("null", "yaws")}
+    assert matrix.trials("smoke", servers=[]) == []
+
+
+def test_spec_follows_what_decides_a_measurement(tree: Tree):
+    script = (
+        "from deathmatch import matrix\n"
+        "print(matrix.spec_text(matrix.trials('smoke', ['null'], ['backlog'])[0]))"
+    )
+
+    def spec() -> dict:
+        return json.loads(tree.run("python", "-c", script).succeeded().text)
+
+    first = spec()
+    assert first["sysctl"] == {"net.core.somaxconn": 4096}
+    assert first["factors"] == {"backlog": 128, "somaxconn": 4096}
+    assert spec() == first
+    (tree.path / "servers/null/null.c").touch()
+    (tree.path / "servers/null/__pycache__").mkdir()
+    tree.write("servers/null/__pycache__/x.pyc", "cached")
+    assert spec() == first
+    rates = re.search(r"rates_rps = .*", (tree.path / "config/datasets/smoke.toml").read_text())[0]
+    tree.replace("config/datasets/smoke.toml", rates, "rates_rps = [7]")
+    assert spec() == first | {"rates_rps": [7]}
+    tree.replace("servers/null/null.c", "cheapest", "dearest")
+    changed = spec()
+    assert changed.pop("server_sha256") != first["server_sha256"]
+
+
+def test_fingerprint_sees_sources_outside_the_folder(tree: Tree):
+    script = "from deathmatch import matrix; print(matrix.fingerprint('yucan-otp27'))"
+    before = tree.run("python", "-c", script).succeeded().text
+    tree.replace("servers/yucan/src/yucan.erl", "original", "first one")
+    assert tree.run("python", "-c", script).succeeded().text != before
+
+
+def test_a_slow_build_is_measured_only_where_a_dataset_names_it(tree: Tree):
+    tree.replace("servers/yucan/server.toml", "title =", "slow_build = true\ntitle =")
+    block = "rates_rps = [1]\nduration_s = 1\n[[experiments.backlog.blocks]]\n"
+    tree.write(
+        "config/datasets/slow.toml",
+        f'title = "t"\ntrials = 1\nseed = 1\n[experiments.backlog]\n{block}',
+    )
+    script = "from deathmatch import matrix; print([t.server for t in matrix.trials('slow')])"
+    servers = tree.run("python", "-c", script).succeeded().text
+    assert "'yaws'" in servers and "'yucan'" not in servers
+    tree.replace("config/datasets/slow.toml", "blocks]]\n", 'blocks]]\nservers = ["yucan"]\n')
+    assert "['yucan']" in tree.run("python", "-c", script).succeeded().text
+
+
+def test_fingerprint_sees_names_as_well_as_contents(tree: Tree):
+    script = "from deathmatch import matrix; print(matrix.fingerprint('null'))"
+    before = tree.run("python", "-c", script).succeeded().text
+    folder = Path(tree.path, "servers/null")
+    (folder / "null.c").rename(folder / "nul.c")
+    assert tree.run("python", "-c", script).succeeded().text != before
