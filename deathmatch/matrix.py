@@ -63,8 +63,11 @@ def trials(
         if servers is None or server in servers
     ]
     ordered = []
-    for n in range(1, plan["trials"] + 1):
-        block = cells.copy()
+    rounds = {
+        name: part.get("trials", plan["trials"]) for name, part in plan["experiments"].items()
+    }
+    for n in range(1, max(rounds.values()) + 1):
+        block = [cell for cell in cells if n <= rounds[cell[0]]]
         random.Random(f"{plan['seed']}/{n}").shuffle(block)
         ordered += [Trial(dataset, e, s, f, n) for e, s, f in block]
     return ordered
