@@ -9,7 +9,7 @@ rule notebook:
         compare=STUDY.compare,
     shell:
         "python -m deathmatch.notebook notebooks/{wildcards.notebook}.md"
-        " --dataset {wildcards.dataset} --compare {params.compare:q} --out {output}"
+        " --dataset {wildcards.dataset} --compare='{params.compare}' --out {output}"
 
 
 rule write_paper:
