@@ -289,4 +289,10 @@ def find(path: str | Path) -> Trial:
                 remedy=f"factors of {experiment!r} for this server: {', '.join(known)}",
             )
         factors.append((name, level))
+    about = config.load("experiment", experiment)["factors"]
+    named = [name for name, _ in _product(about, {}, server, experiment)[0]]
+    if [name for name, _ in factors] != named:
+        raise UserError(
+            f"{path} names no trial", remedy=f"its factors, in this order: {', '.join(named)}"
+        )
     return Trial(dataset, experiment, server, tuple(factors), int(n))

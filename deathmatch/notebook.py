@@ -59,7 +59,10 @@ def run(source: Path, out: Path, parameters: dict[str, str], figures: Path) -> N
                 kernel_name="python3",
                 cwd=ROOT,
                 progress_bar=False,
-                config=traitlets.config.Config({"KernelManager": {"transport": "ipc"}}),
+                # Sockets of its own: their default name is shared by all that start meanwhile.
+                config=traitlets.config.Config(
+                    {"KernelManager": {"transport": "ipc", "ip": f"{scratch}/kernel"}}
+                ),
             )
         except PapermillExecutionError as error:
             raise _failure(error, source) from None

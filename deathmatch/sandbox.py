@@ -87,8 +87,16 @@ def die_with_owner() -> None:
     def watch() -> None:
         with contextlib.suppress(ProcessLookupError):
             select.select([os.pidfd_open(int(owner))], [], [])
-        for child in psutil.Process().children(recursive=True):
-            child.kill()
+        me, stopped = psutil.Process(), []
+        while fresh := [child for child in me.children(recursive=True) if child not in stopped]:
+            for child in fresh:
+                with contextlib.suppress(psutil.Error):
+                    child.suspend()
+            stopped += fresh
+        # This process's own children last: it may end as they do.
+        for child in reversed(stopped):
+            with contextlib.suppress(psutil.Error):
+                child.kill()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,23 @@
+//! An open-loop WebSocket load client that records every connection and every message.
+//!
+//! The protocol is tungstenite's, the event loop mio's, the file format parquet's. This crate's own
+//! are the schedule, the records and the statistics.
+
+pub mod cli;
+pub mod client;
+pub mod clock;
+pub mod connection;
+pub mod failure;
+pub mod files;
+pub mod machine;
+pub mod payload;
+pub mod progress;
+pub mod protocol;
+pub mod record;
+pub mod recorder;
+pub mod schedule;
+pub mod socket;
+pub mod statistics;
+pub mod summary;
+pub mod target;
+pub mod timer;

@@ -1,0 +1,313 @@
+"""The round-trip client against real servers: what it counts, when it sends, what it calls slow."""
+
+import itertools
+import re
+import socket
+import socketserver
+import struct
+import subprocess
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from statistics import median
+
+import polars as pl
+import pytest
+from conftest import ROOT
+
+from deathmatch import roundtrip
+from deathmatch.errors import Truncated
+
+REQUEST = "PING\r\n\x00\\"
+LOAD = {"request": REQUEST, "connections": 4, "timeout_s": 1}
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory) -> str:
+    out = tmp_path_factory.mktemp("roundtrip")
+    subprocess.run([ROOT / "clients" / "roundtrip" / "build", out], check=True)
+    return str(out / "bin" / "roundtrip")
+
+
+class Server(socketserver.ThreadingTCPServer):
+    """Calls `answer(number, connection, request)` for each request of all its connections."""
+
+    allow_reuse_address = daemon_threads = True
+
+    def __init__(self, answer=lambda number, connection, request: connection.sendall(request)):
+        self.answer, self.arrivals, self._numbers = answer, [], itertools.count()
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.port = self.server_address[1]
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def number(self) -> int:
+        self.arrivals.append(time.monotonic())
+        return next(self._numbers)
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            while data := self.request.recv(len(REQUEST), socket.MSG_WAITALL):
+                self.server.answer(self.server.number(), self.request, data)
+        except OSError:
+            pass
+
+
+def report(client: str, port: int, rate_rps: int = 0, duration_s: float = 0.5, **load) -> str:
+    words = roundtrip.command("127.0.0.1", port, LOAD | load, rate_rps, duration_s)
+    done = subprocess.run(
+        [client, *words[1:]], capture_output=True, text=True,
+        timeout=roundtrip.time_limit_s(LOAD | load, duration_s),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def times(text: str, quantity: str) -> pl.DataFrame:
+    return roundtrip.histogram(text).filter(pl.col("quantity") == quantity)
+
+
+def slower(text: str, quantity: str, than_us: int) -> int:
+    return times(text, quantity).filter(pl.col("time_us") > than_us)["count"].sum()
+
+
+def test_closed_loop_counts_every_answer(client):
+    seen = []
+    with Server(lambda _, connection, data: (seen.append(data), connection.sendall(data))) as peer:
+        text = report(client, peer.port)
+    fields = roundtrip.parse(text, 0.5)
+    assert set(seen) == {REQUEST.encode("latin-1")}
+    # Two more in the first exchange.
+    assert fields["requests"] == fields["replies"] == len(seen) - 2 > 100
+    assert fields["errors_total"] == fields["unsent"] == fields["idle_losses"] == 0
+    assert fields["connects"] == fields["connections"] == 4
+    assert fields["request_bytes"] == fields["reply_bytes"] == len(REQUEST)
+    assert fields["loop"] == "closed" and fields["reply_begins"] == "PING...\\"
+    assert 0 <= fields["replies"] - fields["replies_offered_window"] <= 4
+    assert times(text, "service_time")["count"].sum() == fields["replies"]
+    assert times(text, "latency").is_empty() and fields["send_lag_p99_us"] is None
+    pl.DataFrame([fields], schema=roundtrip.SCHEMA, strict=True)
+
+
+def test_open_loop_sends_at_its_rate_spread_over_the_connections(client):
+    with Server() as peer:
+        text = report(client, peer.port, 200, 1)
+        gaps = [b - a for a, b in itertools.pairwise(peer.arrivals[2:])]
+    fields = roundtrip.parse(text, 1)
+    assert fields["requests"] == fields["replies"] == 200
+    assert fields["errors_total"] == fields["unsent"] == 0
+    # All connections at once would give gaps of 0 and 20 ms.
+    assert median(gaps) == pytest.approx(0.005, rel=0.2)
+    for quantity in ("service_time", "latency", "send_lag"):
+        assert times(text, quantity)["count"].sum() == 200
+
+
+def test_an_idle_client_does_not_spin(client):
+    with Server() as peer:
+        fields = roundtrip.parse(report(client, peer.port, 10, 1), 1)
+    assert fields["client_cpu_total_percent"] < 20
+
+
+def test_service_time_is_that_of_the_server(client):
+    def answer(_, connection, data):
+        time.sleep(0.02)
+        connection.sendall(data)
+
+    with Server(answer) as peer:
+        text = report(client, peer.port)
+    assert slower(text, "service_time", 19_900) == roundtrip.parse(text, 0.5)["replies"]
+    assert times(text, "service_time")["time_us"].median() < 35_000
+
+
+def test_a_freeze_shows_in_the_latency_of_all_that_was_due(client):
+    """One stall of 0.6 s in 1.5 s at a constant rate: four requests wait for it, but 0.5 s worth
+    of them, a third, were meant to be answered while it lasted and wait more than 0.1 s."""
+    thaw = threading.Event()
+
+    def answer(number, connection, data):
+        if number == 100:
+            threading.Timer(0.6, thaw.set).start()
+        if number >= 100:
+            thaw.wait()
+        connection.sendall(data)
+
+    with Server(answer) as peer:
+        text = report(client, peer.port, 200, 1.5)
+    assert roundtrip.parse(text, 1.5)["replies"] == 300
+    assert 4 <= slower(text, "service_time", 100_000) <= 8
+    assert 90 <= slower(text, "latency", 100_000) <= 125
+
+
+def test_overload_leaves_requests_unsent_and_says_so(client):
+    def answer(_, connection, data):
+        time.sleep(0.05)
+        connection.sendall(data)
+
+    with Server(answer) as peer:
+        fields = roundtrip.parse(report(client, peer.port, 2000, 0.5, timeout_s=0.3), 0.5)
+    resolved = fields["replies"] + fields["errors_total"]
+    assert fields["unsent"] == 1000 - resolved > 800
+    assert fields["reply_rate_offered_window_rps"] == pytest.approx(80, rel=0.3)
+    assert roundtrip.actual_rate_rps(fields, pl.DataFrame(), {"duration_s": 0.5}) < 120
+
+
+def reset(_, connection, __):
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+FAULTS = {
+    "connection_reset": reset,
+    "connection_closed": lambda _, connection, __: connection.close(),
+    "client_timeout": lambda *_: None,
+    "answer_different": lambda _, connection, data: connection.sendall(b"OUCH" + data[4:]),
+}
+
+
+@pytest.mark.parametrize("rate_rps", [0, 200])
+@pytest.mark.parametrize("failure", FAULTS)
+def test_a_fault_is_an_error_of_its_class(client, failure, rate_rps):
+    def answer(number, connection, data):
+        FAULTS[failure](number, connection, data) if number == 20 else connection.sendall(data)
+
+    with Server(answer) as peer:
+        fields = roundtrip.parse(report(client, peer.port, rate_rps, timeout_s=0.2), 0.5)
+    assert fields[f"errors_{failure}"] == fields["errors_total"] == 1
+    assert fields["replies"] == fields["requests"] - 1 > 20
+    assert fields["connects"] == 5
+
+
+def test_an_answer_too_long_is_different(client):
+    def answer(number, connection, data):
+        connection.sendall(data + (b"more" if number == 20 else b""))
+
+    with Server(answer) as peer:
+        fields = roundtrip.parse(report(client, peer.port), 0.5)
+    assert fields["errors_answer_different"] + fields["idle_losses"] == 1
+
+
+def test_a_server_that_goes_away_refuses(client):
+    with Server() as peer:
+
+        def answer(number, connection, data):
+            if number == 50:
+                peer.shutdown()
+                peer.socket.close()
+            if number >= 50:
+                reset(number, connection, data)
+            connection.sendall(data)
+
+        peer.answer = answer
+        fields = roundtrip.parse(report(client, peer.port, 200, 0.6), 0.6)
+    assert fields["replies"] == 48
+    assert fields["errors_connection_refused"] > 40
+    assert fields["errors_total"] + fields["replies"] == 120
+
+
+def test_http(client):
+    class Page(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "12")
+            self.end_headers()
+            self.wfile.write(b"Hello, world")
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as peer:
+        threading.Thread(target=peer.serve_forever, args=(0.05,), daemon=True).start()
+        request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        fields = roundtrip.parse(report(client, peer.server_port, request=request), 0.5)
+        peer.shutdown()
+    assert fields["reply_begins"] == "HTTP/1.1.200" and fields["errors_total"] == 0
+    assert fields["replies"] > 20 and fields["idle_losses"] == 0
+
+
+def test_bins_are_narrow_and_in_order(client):
+    with Server() as peer:
+        text = report(client, peer.port)
+    found = re.findall(r"^service_time ([\d.]+) ([\d.]+) \d+$", text, re.MULTILINE)
+    bounds = [(float(lower), float(upper)) for lower, upper in found]
+    assert all(0 < upper - lower < 0.01 * lower for lower, upper in bounds)
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(bounds))
+
+
+def test_report_cut_anywhere_is_truncated(client):
+    with Server() as peer:
+        text = report(client, peer.port, 200, 0.1)
+    roundtrip.parse(text, 0.1)
+    for end in range(len(text)):
+        with pytest.raises(Truncated):
+            roundtrip.parse(text[:end], 0.1)
+    lines = text.splitlines(keepends=True)
+    for number in range(26):
+        with pytest.raises(Truncated):
+            roundtrip.parse("".join(lines[:number] + lines[number + 1 :]), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ("--request a", 2, "no --port given"),
+        ("--port 1", 2, "no --request"),
+        ("--port 0 --request a", 2, "--port 0: not a number from 1 to 65535"),
+        ("--port 1.5 --request a", 2, "--port 1.5: not a whole number"),
+        ("--port 1 --request a --rate nan", 2, "--rate nan: not a number"),
+        ("--port 1 --request a --rate 5x", 2, "--rate 5x: not a number"),
+        (r"--port 1 --request a\q", 2, r"unknown escape \q"),
+        ("--port 1 --request-file /absent", 2, "/absent: No such file"),
+        ("--port 1 --request-file /dev/zero", 2, "longer than 16384 bytes"),
+        ("--port 1 --frequency 3", 2, "--frequency: unknown option"),
+        ("--port 1 --request", 2, "--request: unknown option or no value"),
+        ("--port 1 --request a more", 2, "more: not an option"),
+        ("--port 1 --request a --host no.such.invalid", 2, "--host no.such.invalid:"),
+        ("--port 1 --request a", 1, "is the server running?"),
+    ],
+)
+def test_mistakes_are_told(client, words, status, message):
+    done = subprocess.run([client, *words.split()], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.startswith("roundtrip: ") and message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda *_: None, "0 bytes of an answer came within 0.3 s; is the request complete?"),
+        (lambda _, c, __: c.close(), "closed the connection after 0 bytes"),
+        (lambda n, c, _: c.sendall(b"x" * (5 + n)), "the first answer has 5 bytes, the next 6"),
+    ],
+)
+def test_a_server_that_cannot_be_measured(client, answer, message):
+    with Server(answer) as peer:
+        words = roundtrip.command("127.0.0.1", peer.port, LOAD | {"timeout_s": 0.3}, 0, 1)
+        done = subprocess.run([client, *words[1:]], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and done.stdout == "" and message in done.stderr
+
+
+def test_what_limits_the_client(client):
+    with Server() as peer:
+        fields = roundtrip.parse(report(client, peer.port, 100), 0.5)
+    calm = fields | {"client_cpu_total_percent": 50, "send_lag_p99_us": 100}
+    assert not roundtrip.limited(calm, 100, 20)
+    assert roundtrip.limited(calm | {"client_cpu_total_percent": 99}, 100, 100)
+    assert roundtrip.limited(calm | {"send_lag_p99_us": 5000}, 100, 100)
+    assert not roundtrip.limited(calm | {"send_lag_p99_us": None}, 0, 100)
+    assert roundtrip.limited(dict.fromkeys(roundtrip.SCHEMA), 100, None)
+
+
+def test_help_lists_every_option(client):
+    text = subprocess.run([client, "--help"], capture_output=True, text=True, check=True).stdout
+    words = roundtrip.command("h", 1, LOAD | {"reply_bytes": 3}, 5, 1)
+    for option in {word.partition("=")[0] for word in words[1:]} | {"--request-file", "--settle"}:
+        assert f"  {option} " in text
