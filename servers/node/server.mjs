@@ -28,7 +28,8 @@ function dynamic(find) {
     const body = value
       ? `<http_test><value>${escape(value)}</value></http_test>`
       : '<http_test><error>no value specified</error></http_test>';
-    response.writeHead(200, { 'Content-Type': 'text/xml', 'Content-Length': Buffer.byteLength(body) });
+    const length = Buffer.byteLength(body);
+    response.writeHead(200, { 'Content-Type': 'text/xml', 'Content-Length': length });
     response.end(body);
   };
 }
