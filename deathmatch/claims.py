@@ -1,0 +1,373 @@
+"""Verdicts on the sources' claims, computed from a dataset by the rules of claims.toml.
+
+`ledger(dataset)` returns one row a claim. A statistic is first taken of each trial, by block (the
+trial's number); ratios are paired within a block. The header of `data/published/claims.toml` says
+how each kind of rule is decided.
+"""
+
+import itertools
+from collections.abc import Callable
+from functools import cache
+
+import polars as pl
+from scipy.stats import spearmanr
+
+from deathmatch import config, matrix, published, stats, tables
+from deathmatch.errors import UserError
+from deathmatch.views import RATE, REPLY
+
+REPLICATED, NOT, OPEN, NOT_RUN = "replicated", "not replicated", "inconclusive", "not run"
+VERDICTS = (REPLICATED, NOT, OPEN, NOT_RUN)
+MINIMUM_TRIALS = 3
+
+LEDGER = {
+    "claim": pl.String,
+    "source": pl.String,
+    "place": pl.String,
+    "experiment": pl.String,
+    "says": pl.String,
+    "rule": pl.String,
+    "verdict": pl.String,
+    "effect": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "trials": pl.Int64,
+    "published": pl.Float64,
+}
+
+Values = dict[int, float]  # by block
+_OWN = ("statistic", "experiment", "relative_to", RATE)
+
+
+def ledger(dataset: str) -> pl.DataFrame:
+    """Return the verdict on every claim, in the order of claims.toml, with the columns of LEDGER.
+
+    `effect` with its interval is what the rule's deciding part compared: a / b, or a alone.
+    """
+    rows = []
+    for claim in published.claims():
+        found = decide(dataset, claim["experiment"], claim["rule"])
+        rows.append(
+            {
+                "claim": claim["id"],
+                "source": claim["source"],
+                "place": claim["place"],
+                "experiment": claim["experiment"],
+                "says": claim["claim"],
+                "rule": claim["rule"]["text"],
+                "verdict": found["verdict"],
+                "effect": found["median"],
+                "low": found["low"],
+                "high": found["high"],
+                "trials": found["trials"],
+                "published": published.effect(claim),
+            }
+        )
+    return pl.DataFrame(rows, schema=LEDGER)
+
+
+def effect_text(row: dict) -> str:
+    """Return a ledger row's effect as "2.31 [2.20, 2.44], n = 3"."""
+    if row["effect"] is None:
+        return ""
+    between = "" if row["low"] is None else f" [{row['low']:.3g}, {row['high']:.3g}]"
+    return f"{row['effect']:.3g}{between}, n = {row['trials']}"
+
+
+def decide(dataset: str, experiment: str, rule: dict) -> dict:
+    """Return the verdict on one rule, with the interval of the part that decides it."""
+    parts = list(_PARTS[rule["kind"]](dataset, experiment, rule))
+    worst = [NOT, NOT_RUN, OPEN, REPLICATED]
+    return min(parts, key=lambda part: worst.index(part["verdict"])) if parts else _not_run()
+
+
+def _not_run() -> dict:
+    return stats.interval([]) | {"verdict": NOT_RUN}
+
+
+def _judged(found: dict, low: float, high: float) -> dict:
+    """Compare an interval with the claimed range; too few trials decide nothing."""
+    if not found["trials"]:
+        verdict = NOT_RUN
+    elif found["trials"] < MINIMUM_TRIALS or found["low"] is None:
+        verdict = OPEN
+    elif low < found["low"] and found["high"] < high:
+        verdict = REPLICATED
+    elif found["high"] < low or found["low"] > high:
+        verdict = NOT
+    else:
+        verdict = OPEN
+    return found | {"verdict": verdict}
+
+
+def _side(found: dict, threshold: float, direction: str) -> dict:
+    infinite = float("inf")
+    if direction == "above":
+        return _judged(found, threshold, infinite)
+    return _judged(found, -infinite, threshold)
+
+
+def _quotient(above: Values, below: Values, paired: bool = True) -> dict:
+    if not above or not below:
+        return stats.interval([])
+    if paired and above.keys() & below.keys():
+        blocks = sorted(above.keys() & below.keys())
+        return stats.interval([above[n] / below[n] for n in blocks if below[n]])
+    return stats.interval([a / b for a in above.values() for b in below.values() if b]) | {
+        "trials": min(len(above), len(below))
+    }
+
+
+def _compared(dataset: str, experiment: str, rule: dict) -> dict:
+    a = values(dataset, experiment, rule, rule["a"])
+    if "b" not in rule:
+        return stats.interval(list(a.values()))
+    b = values(dataset, experiment, rule, rule["b"])
+    same = rule["a"].get("experiment", experiment) == rule["b"].get("experiment", experiment)
+    return _quotient(a, b, paired=same)
+
+
+def _threshold(dataset: str, experiment: str, rule: dict):
+    for chosen in _each(dataset, experiment, rule):
+        found = _compared(dataset, experiment, chosen)
+        yield _side(found, rule["threshold"], rule["direction"])
+
+
+def _each(dataset: str, experiment: str, rule: dict) -> list[dict]:
+    """Return the rule once for every value of its `each` column that both sides have."""
+    if "each" not in rule:
+        return [rule]
+    sides = [side for side in ("a", "b") if side in rule]
+    common: set | None = None
+    for side in sides:
+        frame = _selected(dataset, experiment, rule[side])
+        if frame is None or rule["each"] not in frame.columns:
+            return [rule]
+        found = set(frame[rule["each"]])
+        common = found if common is None else common & found
+    return [
+        rule | {side: rule[side] | {rule["each"]: level} for side in sides}
+        for level in sorted(common or set())
+    ]
+
+
+def _within(dataset: str, experiment: str, rule: dict):
+    yield _judged(_compared(dataset, experiment, rule), rule["low"], rule["high"])
+
+
+def _level_values(dataset: str, experiment: str, rule: dict, levels: list) -> list[Values]:
+    where = rule.get("where", {})
+    return [
+        values(
+            dataset,
+            experiment,
+            rule,
+            where | (level if isinstance(level, dict) else {rule["over"]: level}),
+        )
+        for level in levels
+    ]
+
+
+def _order(dataset: str, experiment: str, rule: dict):
+    found = _level_values(dataset, experiment, rule, rule["ascending"])
+    for lower, higher in itertools.pairwise(found):
+        yield _side(_quotient(higher, lower), 1, "above")
+
+
+def _best(dataset: str, experiment: str, rule: dict):
+    levels = rule.get("levels") or _measured_levels(dataset, experiment, rule)
+    [best] = _level_values(dataset, experiment, rule, [rule["level"]])
+    others = [level for level in levels if level != rule["level"]]
+    for other in _level_values(dataset, experiment, rule, others):
+        side = "above" if rule["direction"] == "highest" else "below"
+        yield _side(_quotient(best, other), 1, side)
+
+
+def _measured_levels(dataset: str, experiment: str, rule: dict) -> list:
+    frame = _selected(dataset, experiment, rule.get("where", {}), free={rule["over"]})
+    if frame is None or rule["over"] not in frame.columns:
+        return []
+    return sorted(frame[rule["over"]].drop_nulls().unique())
+
+
+def _spread(dataset: str, experiment: str, rule: dict):
+    found = _level_values(dataset, experiment, rule, rule["levels"])
+    if not all(found):
+        yield _not_run()
+        return
+    blocks = sorted(set.intersection(*(set(values) for values in found)))
+    ratios = [
+        max(values[n] for values in found) / min(values[n] for values in found)
+        for n in blocks
+        if min(values[n] for values in found)
+    ]
+    yield _side(stats.interval(ratios), rule["threshold"], rule["direction"])
+
+
+def _rank(dataset: str, experiment: str, rule: dict):
+    levels = _measured_levels(dataset, experiment, rule | {"where": rule["a"]})
+    pairs = []
+    for level in levels:
+        a, b = (
+            values(dataset, experiment, rule, rule[side] | {rule["over"]: level})
+            for side in ("a", "b")
+        )
+        if a and b:
+            pairs.append((stats.interval(list(a.values())), stats.interval(list(b.values()))))
+    if len(pairs) < 3:
+        yield _not_run()
+        return
+    found = spearmanr([a["median"] for a, _ in pairs], [b["median"] for _, b in pairs])
+    # A rank correlation of medians has no interval over trials: it is compared as it is.
+    alone = {"median": float(found.statistic), "low": None, "high": None, "trials": len(pairs)}
+    reached = alone["median"] > rule["threshold"]
+    verdict = REPLICATED if reached == (rule["direction"] == "above") else NOT
+    yield alone | {"verdict": verdict}
+
+
+def _all(dataset: str, experiment: str, rule: dict):
+    for part in rule["rules"]:
+        yield decide(dataset, experiment, part)
+
+
+_PARTS: dict[str, Callable] = {
+    "ratio": _threshold,
+    "level": _threshold,
+    "within": _within,
+    "order": _order,
+    "best": _best,
+    "spread": _spread,
+    "rank": _rank,
+    "all": _all,
+}
+
+
+def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
+    """Return a selector's statistic for each block; empty if nothing was measured so."""
+    experiment = selector.get("experiment", experiment)
+    statistic = selector.get("statistic", rule.get("statistic"))
+    frame = _selected(dataset, experiment, selector)
+    if frame is None or statistic not in STATISTICS:
+        return {}
+    if not statistic.startswith("client_") and "client_limited" in frame.columns:
+        frame = frame.filter(~pl.col("client_limited"))
+    if RATE in selector:
+        frame = frame.filter(pl.col(RATE) == selector[RATE])
+    found = {
+        n: value
+        for (n,), group in frame.group_by("n", maintain_order=True)
+        if (value := STATISTICS[statistic](group)) is not None
+    }
+    if "relative_to" not in selector:
+        return found
+    plain = {key: level for key, level in selector.items() if key != "relative_to"}
+    base = values(dataset, experiment, rule, plain | selector["relative_to"])
+    return {n: found[n] / base[n] for n in found.keys() & base.keys() if base[n]}
+
+
+@cache
+def _points(dataset: str, experiment: str) -> pl.DataFrame | None:
+    if experiment not in config.names("experiment"):
+        return None
+    try:
+        return tables.read(dataset, experiment, "points")
+    except UserError:
+        return None
+
+
+def _selected(
+    dataset: str, experiment: str, selector: dict, free: set[str] = frozenset()
+) -> pl.DataFrame | None:
+    """Return the points of one variant: unnamed factors at their defaults; None if it has none."""
+    experiment = selector.get("experiment", experiment)
+    frame = _points(dataset, experiment)
+    if frame is None:
+        return None
+    named = {key: level for key, level in selector.items() if key not in _OWN}
+    if not set(named) <= set(frame.columns):
+        return None
+    for name, about in config.load("experiment", experiment)["factors"].items():
+        if name not in named and name not in free:
+            # A server that lacks the factor has null there.
+            frame = frame.filter(pl.col(name).is_null() | (pl.col(name) == about["default"]))
+    if matrix.SETUP not in named and matrix.SETUP not in free:
+        usual = {
+            server: matrix.setups(server, experiment)[:1]
+            for server in frame["server"].unique()
+            if server in config.names("server")
+        }
+        first = {server: ways[0] for server, ways in usual.items() if ways}
+        chosen = pl.col("server").replace_strict(first, default=None, return_dtype=pl.String)
+        frame = frame.filter(chosen.is_null() | (pl.col(matrix.SETUP) == chosen))
+    for name, level in named.items():
+        frame = frame.filter(pl.col(name) == level)
+    return frame if len(frame) else None
+
+
+def _due(points: pl.DataFrame) -> float:
+    return (points[RATE] * points["duration_us"]).sum() / 1e6
+
+
+def _per_reply(points: pl.DataFrame, column: str, scale: float = 1) -> float | None:
+    known = points.drop_nulls([column, "replies"])
+    return scale * known[column].sum() / known["replies"].sum() if known["replies"].sum() else None
+
+
+def _error_ratio(points: pl.DataFrame) -> float | None:
+    due = _due(points)
+    return max(0.0, 1 - points["replies"].fill_null(0).sum() / due) if due else None
+
+
+def _first_error_rate(points: pl.DataFrame) -> float | None:
+    ordered = points.sort(RATE)
+    failing = [p[RATE][0] for p in ordered.iter_slices(1) if (_error_ratio(p) or 0) > 0.01]
+    return float(failing[0]) if failing else float(ordered[RATE].max())
+
+
+def _mean(points: pl.DataFrame, column: str) -> float | None:
+    return points[column].drop_nulls().mean() if column in points.columns else None
+
+
+def _errors(points: pl.DataFrame, *kinds: str) -> int:
+    return sum(points[f"errors_{kind}"].fill_null(0).sum() for kind in kinds)
+
+
+def _timeout_share(points: pl.DataFrame) -> float | None:
+    total = _errors(points, "total")
+    return _errors(points, "client_timeout", "socket_timeout") / total if total else None
+
+
+def _client_error_ratio(points: pl.DataFrame) -> float | None:
+    own = ("descriptors_unavailable", "address_unavailable", "file_table_full")
+    return _errors(points, *own) / _due(points) if _due(points) else None
+
+
+def _bytes_per_message(points: pl.DataFrame) -> float | None:
+    ordered = points.sort("messages")
+    grown = ordered["rss_bytes"][-1] - ordered["rss_bytes"][0]
+    return grown / ordered["messages"][-1] if ordered["messages"][-1] else None
+
+
+RAW_MESSAGE_BYTES = 132  # Day 2011: key 16, ttl 8, hide 8, body 100
+
+STATISTICS: dict[str, Callable[[pl.DataFrame], float | None]] = {
+    "bytes_per_message": _bytes_per_message,
+    "client_died": lambda p: float((~p["client_state"].str.starts_with("exit 0")).any()),
+    "client_error_ratio": _client_error_ratio,
+    "concurrent_connections": lambda p: _mean(p, "concurrent_connections"),
+    "context_switches_per_reply": lambda p: _per_reply(p, "context_switches"),
+    "cpu_us_per_reply": lambda p: _per_reply(p, "server_cpu_ns", 1e-3),
+    "died": lambda p: float(p["server_state"].str.starts_with("died").any()),
+    "error_ratio": _error_ratio,
+    "first_error_rate_rps": _first_error_rate,
+    "interrupts_per_reply": lambda p: _per_reply(p, "interrupts"),
+    "memory_overhead": lambda p: (_bytes_per_message(p) or 0) / RAW_MESSAGE_BYTES - 1,
+    "peak_reply_rate_rps": lambda p: p[REPLY].max(),
+    "reply_rate_rps": lambda p: _mean(p, REPLY),
+    "reply_ratio": lambda p: 1 - error if (error := _error_ratio(p)) is not None else None,
+    "reply_rate_stddev_rps": lambda p: _mean(p, "reply_rate_stddev_rps"),
+    "response_time_mean_us": lambda p: _mean(p, "response_time_avg_us"),
+    "server_rss_bytes": lambda p: p["server_rss_bytes_max"].max(),
+    "timeout_share": _timeout_share,
+}
+"""Statistics of one trial's points, by the names that claims.toml defines."""

@@ -1,0 +1,308 @@
+"""What the tests share: copies of the tree to measure in, and a network namespace of their own.
+
+The tests run the study's own commands on real servers. A copy has the same files, links to no
+data, and is thrown away; the namespace keeps the tests' trials from waiting for the testbed of a
+measurement that is going on.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BROKEN = ROOT / "tests" / "servers" / "broken.py"
+SANDBOXED = "from deathmatch import sandbox; import sys; sys.exit(sandbox.run(sys.argv[1:]))"
+AS_ROOT = os.geteuid() == 0
+
+
+def project_files() -> list[Path]:
+    """Return every file of the project, committed or about to be, relative to ROOT."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    paths = sorted({Path(name) for name in listed.split("\0") if name})
+    return [path for path in paths if (ROOT / path).is_file()]
+
+
+@dataclass
+class Done:
+    """An ended command: its exit status and all that it printed."""
+
+    status: int
+    text: str
+
+    def succeeded(self) -> "Done":
+        assert self.status == 0, self.text
+        return self
+
+    def failed(self) -> "Done":
+        """A clear failure: not zero, and no traceback."""
+        assert self.status != 0, self.text
+        assert "Traceback" not in self.text, self.text
+        return self
+
+
+@dataclass
+class Tree:
+    """A copy of the project; `enter` are the words before every command run in it."""
+
+    path: Path
+    enter: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def command(self, *words: str | Path) -> list[str]:
+        return [*self.enter, *map(str, words)]
+
+    def start(self, *words: str | Path, **options) -> subprocess.Popen:
+        return subprocess.Popen(
+            self.command(*words), cwd=self.path, env=os.environ | self.environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, **options,
+        )  # fmt: skip
+
+    def run(self, *words: str | Path, timeout_s: float = 120) -> Done:
+        process = self.start(*words)
+        try:
+            text, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            text, _ = process.communicate()
+            pytest.fail(f"{words} still ran after {timeout_s} s:\n{text}")
+        return Done(process.returncode, text)
+
+    def python(self, module: str, *words: str | Path, timeout_s: float = 120) -> Done:
+        return self.run("python", "-m", f"deathmatch.{module}", *words, timeout_s=timeout_s)
+
+    def sandboxed(self, *words: str | Path, timeout_s: float = 120) -> Done:
+        """Run a command as a trial is run: in the sandbox, under the testbed's lock."""
+        return self.run("python", "-c", SANDBOXED, *words, timeout_s=timeout_s)
+
+    def snakemake(self, *words: str, timeout_s: float = 180, **config: str) -> Done:
+        settings = [f"{key}={value}" for key, value in config.items()]
+        return self.run(
+            "snakemake", *words, *(["--config", *settings] if settings else []),
+            timeout_s=timeout_s,
+        )  # fmt: skip
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        text = (self.path / name).read_text()
+        assert text.count(old) == 1, (name, old)
+        self.write(name, text.replace(old, new))
+
+    def replace_all(self, name: str, old: str, new: str) -> None:
+        self.write(name, (self.path / name).read_text().replace(old, new))
+
+    def dataset(
+        self, name: str, servers: list[str], rates_rps: list[int], duration_s: float = 0.5,
+        trials: int = 1, levels: str = "",
+    ) -> None:  # fmt: skip
+        self.write(
+            f"config/datasets/{name}.toml",
+            f'title = "a test"\ntrials = {trials}\nseed = 1\n\n[experiments.backlog]\n'
+            f"rates_rps = {rates_rps}\nduration_s = {duration_s}\n\n"
+            f"[[experiments.backlog.blocks]]\nservers = {servers}\n{levels}\n",
+        )
+
+    def server(self, name: str, mode: str, **keys: str | int) -> None:
+        """Add a server that runs tests/servers/broken.py in one of its modes."""
+        shutil.copy(BROKEN, self.write(f"servers/{name}/broken.py", ""))
+        keys = {
+            "title": name, "language": "Python", "source": "ours", "about": "A test.",
+            "version": "echo 1", "run": f"python3 {{folder}}/broken.py {mode} {{host}} {{port}}",
+        } | keys  # fmt: skip
+        lines = [f"{key} = {value!r}" for key, value in keys.items()]
+        self.write(
+            f"servers/{name}/server.toml", "\n".join(lines) + '\nexperiments = ["backlog"]\n'
+        )
+
+    def trials(self, dataset: str) -> dict[tuple[str, int], Path]:
+        """Return {(server, n): folder} of a dataset that has one variant of each server."""
+        script = (
+            "import sys; from deathmatch import matrix\n"
+            "for t in matrix.trials(sys.argv[1]): print(t.server, t.n, t.path)"
+        )
+        lines = self.run("python", "-c", script, dataset).succeeded().text.splitlines()
+        words = [line.split() for line in lines]
+        found = {(server, int(n)): self.path / path for server, n, path in words}
+        assert len(found) == len(lines)
+        return found
+
+
+def copy_tree(to: Path) -> Path:
+    """Copy the project's files, without measured data; return the copy."""
+    for name in project_files():
+        if name.parts[:2] in (("data", "reference"), ("tests", "data")):
+            continue
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, to / name)
+    return to
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tools() -> None:
+    """The tests need the study's tools."""
+    missing = [tool for tool in ("httperf", "snakemake", "ss", "ip") if not shutil.which(tool)]
+    if missing:
+        pytest.exit(f"no {', '.join(missing)} on PATH: run ./shell pytest", returncode=2)
+
+
+@pytest.fixture(scope="session")
+def network():
+    """Words that run a command in a network namespace of the tests' own, with a loopback."""
+    user = [] if AS_ROOT else ["--user", "--map-current-user", "--keep-caps"]
+    script = "ip link set lo up && echo up && exec sleep infinity"
+    holder = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", "unshare", *user, "--net", "sh", "-c", script],
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout.readline() == b"up\n"
+    enter = ["nsenter", "--net", "--target", str(holder.pid)]
+    yield [*enter, *([] if AS_ROOT else ["--user", "--preserve-credentials"]), "--"]
+    holder.kill()
+    holder.wait()
+
+
+@pytest.fixture(scope="session")
+def lock_holders(network):
+    """A function that counts who holds or waits bound to the testbed's lock in `network`."""
+    pid = network[network.index("--target") + 1]
+
+    def count() -> int:
+        return Path(f"/proc/{pid}/net/unix").read_text().count("@deathmatch-testbed")
+
+    return count
+
+
+@pytest.fixture
+def tree(tmp_path, network) -> Tree:
+    """A fresh copy of the project."""
+    return Tree(copy_tree(tmp_path / "tree"), network)
+
+
+def unprivileged(folder: Path) -> list[str]:
+    """Return words that run a command as an ordinary user, to whom `folder` will belong."""
+    if not AS_ROOT:
+        return []
+    # The user may not see this clone: its tools are mounted into the folder, for this command.
+    script = ""
+    for name in ("venv", "httperf"):
+        if (ROOT / "build" / name).exists():
+            (folder / "build" / name).mkdir(parents=True)
+            script += f"mount --bind '{ROOT}/build/{name}' '{folder}/build/{name}'; "
+    subprocess.run(["chown", "-R", "nobody:", str(folder)], check=True)
+    script += (
+        f"export HOME='{folder}' PATH='{folder}/build/venv/bin:{folder}/build/httperf/bin':$PATH; "
+        'exec setpriv --reuid nobody --regid nogroup --clear-groups -- "$@"'
+    )
+    return ["unshare", "--mount", "sh", "-ec", script, "sh"]
+
+
+@pytest.fixture(params=["root", "user"])
+def someones_tree(request, network):
+    """A copy of the tree and its owner: root (in a user namespace if need be) or a user."""
+    folder = Path(tempfile.mkdtemp(prefix="deathmatch-"))
+    folder.chmod(0o755)
+    path = copy_tree(folder / "tree")
+    if request.param == "user":
+        enter = [*network, *unprivileged(path)]
+    else:
+        enter = network if AS_ROOT else [*network, "unshare", "--map-root-user"]
+    yield Tree(path, enter)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def shared_tree(tmp_path_factory, network) -> Tree:
+    """A copy of the project for all tests of one module, which only read it."""
+    return Tree(copy_tree(tmp_path_factory.mktemp("shared") / "tree"), network)
+
+
+def wait_for(what, seconds: float, why: str):
+    """Return `what()` as soon as it is true; fail after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if found := what():
+            return found
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within {seconds:g} s: {why}")
+        time.sleep(0.05)
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    """Return the living processes below `pid`, those in its pid namespaces included."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def descendant(pid: int, name: str) -> psutil.Process | None:
+    """Return a process below `pid` that has this name."""
+    for process in descendants(pid):
+        try:
+            if process.name() == name:
+                return process
+        except psutil.NoSuchProcess:
+            continue
+    return None
+
+
+def own_network_namespaces(processes: list[psutil.Process]) -> set[str]:
+    """Return the network namespaces of these processes that are not those of the tests."""
+    found = set()
+    for process in processes:
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(f"/proc/{process.pid}/ns/net"))
+    parents = {os.readlink("/proc/self/ns/net")}
+    with contextlib.suppress(OSError):
+        parents.add(os.readlink(f"/proc/{processes[0].ppid()}/ns/net"))
+    return found - parents
+
+
+def network_namespaces() -> set[str]:
+    """Return every network namespace that a process is in or that a mount keeps alive."""
+    found = set()
+    for proc in Path("/proc").glob("[0-9]*"):
+        try:
+            found.add(os.readlink(proc / "ns" / "net"))
+            lines = (proc / "mountinfo").read_text().splitlines()
+        except OSError:
+            continue
+        found.update(line.split()[3] for line in lines if " - nsfs " in line and "net:[" in line)
+    return found
+
+
+def traces() -> dict[str, str]:
+    """Return what this machine shows of namespaces, links and mounts."""
+    seen = {}
+    for words in (["ip", "netns", "list"], ["ip", "-o", "link"], ["findmnt", "--list", "-n"]):
+        done = subprocess.run(words, capture_output=True, text=True)
+        seen[" ".join(words)] = done.stdout
+    return seen
+
+
+def kill(process: subprocess.Popen) -> None:
+    """Kill with SIGKILL and wait for this process only, not for what else holds its output."""
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+
+
+sys.path.insert(0, str(ROOT))

@@ -1,0 +1,77 @@
+"""A server that is broken in one way: broken.py MODE ADDRESS PORT.
+
+It answers one request after the other, as the backlog experiment asks, until its mode shows.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: close\r\n\r\nHello, world"
+# Of httperf: more than the warm-up and a first rate of 50 requests, fewer than with a second.
+REQUESTS_BEFORE_IT_BREAKS = 620
+
+
+def serve(mode: str, listener: socket.socket) -> None:
+    served = 0
+    held = []
+    while True:
+        connection, _ = listener.accept()
+        if mode == "holds":
+            held.append(connection)
+            continue
+        connection.settimeout(2)
+        try:
+            request = connection.recv(4096)
+            if request:
+                served += b"httperf" in request
+                reply(mode, connection, request, served)
+        except OSError:
+            pass
+        connection.close()
+
+
+def reply(mode: str, connection: socket.socket, request: bytes, served: int) -> None:
+    broken = served > REQUESTS_BEFORE_IT_BREAKS
+    if mode == "dies" and broken:
+        print("out of luck", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if mode == "hangs" and broken:
+        time.sleep(1000)
+    if mode == "crashes" and not request.startswith(b"GET "):
+        sys.exit("that was no request")
+    if mode == "endless":
+        connection.sendall(ANSWER.replace(b"Content-Length: 12\r\n", b""))
+        while True:
+            connection.sendall(b"and on " * 10000)
+    if mode == "wrong":
+        connection.sendall(ANSWER.replace(b"Hello", b"Adieu"))
+    elif mode == "mislabels":
+        connection.sendall(ANSWER.replace(b"12", b"twelve"))
+    else:
+        connection.sendall(ANSWER)
+
+
+def main(mode: str, address: str, port: str) -> None:
+    if mode == "exits":
+        sys.exit("no such luck")
+    if mode == "silent":
+        time.sleep(1000)
+    if mode == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if mode == "taken":
+        # Its own helper holds the port.
+        subprocess.Popen([sys.executable, __file__, "ok", address, port])
+        while socket.socket().connect_ex((address, int(port))):
+            time.sleep(0.01)
+    if mode == "leaves":
+        subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    listener = socket.create_server((address, int(port)), backlog=4096)
+    serve(mode, listener)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,241 @@
+"""Bad input: every mistake is named with its file, line or key, and a remedy."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+from conftest import ROOT, Tree
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deathmatch import config, settings
+from deathmatch.errors import UserError
+
+GIVEN = [
+    ("dataset=smok", "key dataset", "there is no dataset 'smok'", "did you mean 'smoke'?"),
+    ("dataset=/etc/passwd", "key dataset", "there is no dataset", "known: "),
+    ("testbed=netn", "key testbed", "there is no testbed 'netn'", "did you mean 'netns'?"),
+    ("servers=null,yuccan", "key servers", "there is no server 'yuccan'", "did you mean 'yucan'?"),
+    ("experiments=../x", "key experiments", "there is no experiment", "known: backlog"),
+    ("datset=full", "key datset", "unknown key", "did you mean 'dataset'?"),
+    ("dataset=2009", "key dataset", "2009 is not of type 'string'", "A file in config/datasets/."),
+    ("compare=never", "key compare", "data/never holds no tables", "measure it first"),
+]
+
+
+DEFAULTS = {"dataset": "smoke", "testbed": "netns", "servers": "all", "experiments": "all",
+            "compare": ""}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "where", "what", "remedy"), GIVEN)
+def test_mistake_on_the_command_line(monkeypatch, given, where, what, remedy):
+    monkeypatch.chdir(ROOT)
+    key, _, value = given.partition("=")
+    with pytest.raises(UserError) as error:
+        settings.check(DEFAULTS | {key: yaml.safe_load(value)})
+    for part in ("config/config.yaml or --config", where, what, remedy):
+        assert part in str(error.value)
+
+
+MINE, SERVER = "config/datasets/mine.toml", "servers/mine/server.toml"
+TESTBED, EXPERIMENT = "config/testbeds/mine.toml", "experiments/mine.toml"
+GOOD = {
+    MINE: """title = "mine"
+trials = 1
+seed = 1
+
+[experiments.mine]
+rates_rps = [500, 2000]
+duration_s = 1
+
+[[experiments.mine.blocks]]
+
+[[experiments.mine.blocks]]
+servers = ["mine"]
+backlog = [1]
+""",
+    SERVER: """title = "mine"
+language = "C"
+source = "ours"
+about = "A test."
+version = "true"
+experiments = ["mine"]
+build = "mkdir -p {build}/bin"
+run = "mine {host} {port} {backlog}"
+
+[packages]
+tools = []
+
+[factors]
+backlog = []
+""",
+    TESTBED: """title = "mine"
+kind = "netns"
+descriptors = 1024
+sample_interval_s = 1
+
+[server]
+address = "10.77.0.1/24"
+cpus = "first"
+sysctl = {}
+
+[client]
+address = "10.77.0.2/24"
+cpus = "last"
+sysctl = {}
+""",
+    EXPERIMENT: """title = "mine"
+source = "ours"
+question = "Does it?"
+client = "httperf"
+
+[load]
+uri = "/"
+calls_per_connection = 1
+timeout_s = 5
+
+[factors.backlog]
+title = "listen backlog"
+levels = [1, 5]
+default = 5
+
+[[conformance]]
+name = "it answers"
+send = "GET"
+status = [200]
+""",
+}
+RATES = "rates_rps = [500, 2000]"
+# file, old text, new text, where, what, remedy
+WRITTEN = [
+    (MINE, RATES, RATES + "\nrate = 1", "key experiments.mine.rate", "unknown key",
+     "did you mean 'rates_rps'?"),
+    (MINE, RATES, "rates_rps = [500, 500]", "key experiments.mine.rates_rps",
+     "has non-unique elements", "Offered rates"),
+    (MINE, RATES, "", "key rates_rps", "this key is missing", "the client of 'mine' needs it"),
+    (MINE, "seed = 1\n", "", "key seed", "this key is missing", "add it: Seeds the order"),
+    (MINE, "backlog = [1]", "bakclog = [1]", "key bakclog", "has no factor 'bakclog'",
+     "its factors: backlog"),
+    (MINE, "backlog = [1]", "backlog = [2]", "key backlog", "has no level 2", "its levels: 1, 5"),
+    (MINE, '["mine"]', '["mien"]', "key servers", "there is no server 'mien'", "known: "),
+    (MINE, '["mine"]', '["otp-store"]', "key servers", "'otp-store' does not serve 'mine'",
+     "add it to experiments in servers/otp-store/server.toml"),
+    (MINE, "experiments.mine", "experiments.mien", "key mien", "there is no experiment 'mien'",
+     "known: "),
+    (SERVER, 'run = "', 'rnu = "', "key rnu", "unknown key", "did you mean 'run'?"),
+    (SERVER, "{host}", "{hots}", "key run", "unknown placeholder {hots}", "{host}"),
+    (SERVER, "{build}/bin", "{bulid}/bin", "key build", "unknown placeholder {bulid}", "{build}"),
+    (SERVER, "{port}", "{port", "key run", "a literal brace is written twice", "{port}"),
+    (SERVER, "mine {host}", "mine '{host}", "key run", "No closing quotation", "{host}"),
+    (SERVER, 'experiments = ["mine"]', 'experiments = ["mien"]', "key experiments",
+     "there is no experiment 'mien'", "known: "),
+    (SERVER, "backlog = []", "bakclog = []", "key factors.bakclog",
+     "no experiment that it serves has this factor", "known: backlog"),
+    (SERVER, "backlog = []", "backlog = [7]", "key factors.backlog", "has the level 7", "known: 1"),
+    (SERVER, "[packages]", "[packages", "at line 10", "not TOML", "mend the syntax"),
+    (TESTBED, 'cpus = "first"', 'cpus = "1,,2"', "key server.cpus", "'1,,2' does not match",
+     "Its CPUs, as taskset writes them"),
+    (EXPERIMENT, "timeout_s = 5", "timeout_s = 0", "key load.timeout_s",
+     "0 is less than or equal to the minimum", "How long the client waits"),
+]  # fmt: skip
+
+# Runs in a copy of the tree: makes each mistake, prints what the check says, undoes it.
+CHECK_EACH = """
+import json, sys
+from pathlib import Path
+from deathmatch import settings
+from deathmatch.errors import UserError
+good, written = json.load(sys.stdin)
+for name, text in good.items():
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text(text)
+said = []
+for name, old, new in [[next(iter(good)), "", ""], *written]:
+    if old:
+        Path(name).write_text(good[name].replace(old, new))
+    try:
+        settings.check({"dataset": "mine", "testbed": "mine", "servers": "all",
+                        "experiments": "all", "compare": ""}).trials
+        said.append("nothing")
+    except UserError as error:
+        said.append(str(error))
+    Path(name).write_text(good[name])
+json.dump(said, sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def said(shared_tree: Tree) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", CHECK_EACH], cwd=shared_tree.path, check=True,
+        input=json.dumps([GOOD, [case[:3] for case in WRITTEN]]), capture_output=True, text=True,
+    )  # fmt: skip
+    without_mistake, *said = json.loads(done.stdout)
+    assert without_mistake == "nothing"
+    return said
+
+
+@pytest.mark.parametrize("index", range(len(WRITTEN)), ids=[f"{w[0]}-{w[3]}" for w in WRITTEN])
+def test_mistake_in_a_file(said: list[str], index: int):
+    name, old, _, *parts = WRITTEN[index]
+    for part in (name, *parts):
+        assert part in said[index]
+    # A key that is missing is reported at its table, or at the first line.
+    missing = "missing" in said[index]
+    line = GOOD[name][: GOOD[name].index(old)].count("\n") + 1
+    assert abs(int(re.search(r"\bline (\d+)", said[index])[1]) - line) <= (2 if missing else 1)
+
+
+def test_mistakes_reach_the_user_as_one_message(tree: Tree):
+    done = tree.snakemake("-n", dataset="smok").failed()
+    assert "there is no dataset 'smok'\n  did you mean 'smoke'?" in done.text
+    for name, text in GOOD.items():
+        tree.write(name, text.replace("{host}", "{hots}"))
+    done = tree.snakemake("-n", dataset="mine", testbed="mine").failed()
+    assert "servers/mine/server.toml, line 8, key run: unknown placeholder {hots}" in done.text
+
+
+def test_nothing_to_measure(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(UserError, match="dataset 'smoke': nothing to measure"):
+        settings.check(DEFAULTS | {"servers": "otp-store", "experiments": "backlog"})
+
+
+def test_file_that_is_not_text(tmp_path):
+    path = tmp_path / "config" / "datasets" / "x.toml"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b'title = "\xff"\n')
+    with pytest.raises(UserError, match=r"not TOML.*byte 0xff"):
+        config.load("dataset", "x", tmp_path)
+
+
+def test_path_that_names_no_trial(shared_tree: Tree):
+    for path in (
+        "data/smoke/backlog/null/backlog=1/1",
+        "data/smoke/backlog/null/default/1",
+        "smoke/null",
+        "data/smoke/backlog/nul/x/1",
+    ):
+        done = shared_tree.python("trial", path).failed()
+        assert re.search("has no trial|names no trial|did you mean 'null'", done.text)
+
+
+@pytest.mark.parametrize("kind", ["experiment", "server", "dataset", "testbed"])
+def test_every_file_of_the_project_fits_its_schema(kind):
+    assert config.names(kind)
+    for name in config.names(kind):
+        assert config.load(kind, name)
+
+
+def test_line_of_a_nested_key():
+    text = "a = 1\n\n[t]\nb = 1\n[[t.u]]\nc = 1\n[[t.u]]\nc = 2\n[t.v]\n'x' = 1\n"
+    where = {("a",): 1, ("t", "b"): 4, ("t", "u", 0, "c"): 6, ("t", "u", 1, "c"): 8, ("t", "v"): 9}
+    assert {key: config.line_of(text, list(key)) for key in where} == where
+
+
+@given(st.text())
+def test_line_of_never_leaves_the_text(text):
+    assert 1 <= config.line_of(text, ["a", "b"]) <= max(1, len(text.splitlines()))

@@ -1,0 +1,209 @@
+"""Every server that can run here answers every experiment it serves, and wrong answers are told."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+from conftest import Tree, copy_tree, wait_for
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deathmatch import config, conformance, matrix
+
+LOAD_EXPERIMENTS = [
+    name
+    for name in config.names("experiment")
+    if config.load("experiment", name)["client"] != "memory"
+]
+
+# The servers of the first experiment. What a trial finds of any other is in its record.
+SERVERS = ("null", "tornado", "yaws", "yucan")
+
+# Runs in the sandbox: starts each variant, checks it as a trial does, stops it, tells.
+CHECK = """
+import json, sys
+from pathlib import Path
+from deathmatch import config, conformance, matrix, server, testbed
+bed = config.load("testbed", "netns")
+spare = {testbed.build(bed, {}).pid}
+host, cpus = testbed.host(bed), testbed.affinity()
+for trial in matrix.trials("once"):
+    factors, values = dict(trial.factors), matrix.placeholders(trial)
+    values |= {"workers": len(cpus) if factors.get("schedulers") == "all" else 1}
+    log = Path(sys.argv[1])
+    running, wrong = server.start(trial.server, values, host, 8080, cpus, log)
+    requests = matrix.spec(trial)["conformance"]
+    checks = conformance.check(host, 8080, requests)
+    checks.append(conformance.check_concurrent(host, 8080, requests[0], 100))
+    if "backlog" in factors:
+        checks.append(conformance.check_backlog(8080, factors["backlog"], 4096))
+    if "readiness" in factors:
+        pids = [process.pid for process in server.processes(spare)]
+        checks.append(conformance.check_readiness(pids, factors["readiness"]))
+    stop = server.stop(running, spare)
+    print(json.dumps({"server": trial.server, "experiment": trial.experiment, "wrong": wrong,
+                      "variant": trial.variant, "stop": stop, "checks": checks,
+                      "log": server.tail(log)}))
+"""
+
+
+def answering(reply: bytes, requests: list[dict], stay_open: bool = False) -> list[dict]:
+    """Return what the checks say of a server that gives every connection this reply."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            held = []
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                connection.recv(65536)
+                connection.sendall(reply)
+                if stay_open:
+                    held.append(connection)
+                else:
+                    connection.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        found = conformance.check("127.0.0.1", listener.getsockname()[1], requests)
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    return found
+
+
+ASK = {
+    "name": "ask", "send": "GET / HTTP/1.1\r\n\r\n", "status": [200], "body": "Hello",
+    "headers": {"Content-Length": "5"}, "closes": True,
+}  # fmt: skip
+RIGHT = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nHello"
+
+
+def test_right_answer():
+    assert answering(RIGHT, [ASK]) == [{"name": "ask", "ok": True, "seen": ""}]
+    lenient = {key: ASK[key] for key in ("name", "send", "status", "body")}
+    assert answering(b"HTTP/1.0 200\r\n\r\nHello", [lenient])[0]["ok"]
+    assert answering(RIGHT.replace(b"Content-L", b"content-l"), [ASK])[0]["ok"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "seen"),
+    [
+        (b"", "not a status line: ''"),
+        (b"Hello", "not a status line: 'Hello'"),
+        (RIGHT.replace(b"200", b"500"), "status 500, expected [200]"),
+        (RIGHT.replace(b"200", b"2000"), "not a status line"),
+        (RIGHT.replace(b"5", b"4"), "header Content-Length: '4', expected '5'"),
+        (RIGHT.replace(b"Content-Length: 5", b"X: y"), "header Content-Length: None, expected '5'"),
+        (RIGHT.replace(b"Hello", b"Adieu"), "body b'Adieu', expected 'Hello'"),
+        (RIGHT[:-2], "body b'Hel', expected 'Hello'"),
+        (RIGHT + b"!", "more than the answer: b'!'"),
+        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\nY: x\r\n" * 200, ""),
+    ],
+)
+def test_wrong_answer_is_told(reply, seen):
+    (found,) = answering(reply, [ASK])
+    assert not found["ok"] and seen in found["seen"]
+
+
+def test_connection_that_stays_open_or_is_refused(monkeypatch):
+    monkeypatch.setattr(conformance, "TIMEOUT_S", 0.5)
+    (found,) = answering(RIGHT, [ASK], stay_open=True)
+    assert found["seen"] == "the connection stays open"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        # Accepted by the kernel, never answered.
+        (found,) = conformance.check("127.0.0.1", port, [ASK])
+        assert found["seen"].startswith("TimeoutError")
+    (found,) = conformance.check("127.0.0.1", port, [ASK])
+    assert found["seen"].startswith("ConnectionRefusedError")
+
+
+def test_answer_that_never_ends_is_cut(monkeypatch):
+    monkeypatch.setattr(conformance, "LONGEST_BODY_BYTES", 10_000)
+    ask = {key: ASK[key] for key in ("name", "send", "status", "body")}
+    (found,) = answering(b"HTTP/1.0 200 OK\r\n\r\n" + b"on " * 10_000, [ask])
+    assert not found["ok"] and found["seen"].startswith("body b'on on ")
+
+
+@given(st.binary(max_size=200))
+def test_no_answer_at_all_makes_the_check_itself_fail(reply):
+    (found,) = answering(reply, [ASK])
+    assert found["ok"] is False and found["seen"]
+
+
+def test_backlog_as_the_kernel_has_it():
+    with socket.create_server(("127.0.0.1", 0), backlog=7) as listener:
+        port = listener.getsockname()[1]
+        assert conformance.check_backlog(port, 7, 4096)["ok"]
+        assert conformance.check_backlog(port, 100, 7)["ok"]
+        wrong = conformance.check_backlog(port, 128, 4096)
+        assert not wrong["ok"] and wrong["seen"] == "the kernel has [7], expected 128"
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory, network) -> list[dict]:
+    """What the checks found of each variant of SERVERS, in every experiment that it serves."""
+    path = copy_tree(tmp_path_factory.mktemp("conforming") / "tree")
+    parts = [
+        f"[experiments.{name}]\nrates_rps = [1]\nduration_s = 1\n"
+        f"[[experiments.{name}.blocks]]\nservers = {serving(name)}\n"
+        f"[[experiments.{name}.blocks]]\nservers = {serving(name)}\n"
+        + "".join(f'{factor} = "all"\n' for factor in varied(name))
+        for name in LOAD_EXPERIMENTS
+        if serving(name)
+    ]
+    tree = Tree(path, network)
+    tree.write("config/datasets/once.toml", 'title = "t"\ntrials = 1\nseed = 1\n' + "".join(parts))
+    for server in SERVERS:
+        # Not in the tests' own network: a build may download.
+        Tree(path).python("server", server, timeout_s=300).succeeded()
+        assert json.loads((path / f"build/servers/{server}/build.json").read_text())["ok"]
+    done = tree.sandboxed("python", "-c", CHECK, "server.log", timeout_s=300).succeeded()
+    return [json.loads(line) for line in done.text.splitlines()]
+
+
+def serving(experiment: str) -> list[str]:
+    return sorted(set(matrix.serving(experiment)) & set(SERVERS))
+
+
+def varied(experiment: str) -> list[str]:
+    """Return the factors that choose how a server runs, of those the experiment has."""
+    has = [*config.load("experiment", experiment)["factors"], matrix.SETUP]
+    setups = any(matrix.setups(server, experiment) for server in serving(experiment))
+    return [
+        factor for factor in ("schedulers", "readiness", matrix.SETUP)
+        if factor in has and (factor != matrix.SETUP or setups)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("experiment", LOAD_EXPERIMENTS)
+def test_every_variant_conforms(checked, server, experiment):
+    found = [one for one in checked if (one["server"], one["experiment"]) == (server, experiment)]
+    assert bool(found) == (experiment in config.load("server", server)["experiments"])
+    for one in found:
+        assert one["wrong"] is None, one
+        failed = [check for check in one["checks"] if not check["ok"]]
+        assert failed == [], (one["variant"], one["log"])
+        assert one["stop"] == {"on_sigterm": True, "killed": [], "left": []}, one["variant"]
+
+
+def test_every_readiness_mechanism_is_tried(checked):
+    backlog = [one["variant"] for one in checked if one["experiment"] == "backlog"]
+    for mechanism in ("epoll", "poll", "select"):
+        assert any(f"readiness={mechanism}" in variant for variant in backlog)
+
+
+def test_a_wrong_readiness_mechanism_is_told(checked):
+    """A Python process that waits in poll, taken for one that waits in epoll."""
+    script = "import select; select.poll().poll()"
+    with subprocess.Popen([sys.executable, "-c", script]) as waiting:
+        wait_for(lambda: conformance.check_readiness([waiting.pid], "poll")["ok"], 5, "it waits")
+        wrong = conformance.check_readiness([waiting.pid], "epoll")
+        waiting.kill()
+    assert not wrong["ok"] and wrong["seen"] == "its threads wait in poll"

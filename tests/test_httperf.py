@@ -1,0 +1,244 @@
+"""httperf, the patched one: what it can hold, and that its report is read whole or not at all."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import threading
+import time
+
+import polars as pl
+import pytest
+from conftest import BROKEN, ROOT, Tree
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deathmatch import httperf
+
+TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
+REPORT = (TRIAL / "httperf-2000.txt").read_text()
+LOAD = {"uri": "/", "calls_per_connection": 1, "timeout_s": 5}
+
+
+def test_every_field_of_a_real_report():
+    """Each number read off the report by hand."""
+    assert httperf.parse(REPORT, 1) == {
+        "connect_burst_connections": int(re.search(r"burst length: (\d+)", REPORT)[1]),
+        "connections": 2000, "requests": 2000, "replies": 1995, "test_duration_us": 6_841_000,
+        "connection_rate_rps": 292.3, "connection_period_us": 3400, "concurrent_connections": 123,
+        "connection_time_min_us": 100, "connection_time_avg_us": 72_600,
+        "connection_time_max_us": 4_352_400, "connection_time_median_us": 300,
+        "connection_time_stddev_us": 333_800, "connect_time_avg_us": 60_700,
+        "connection_length_replies": 1.0,
+        "request_rate_rps": 292.3, "request_period_us": 3400, "request_size_bytes": 81.0,
+        "reply_rate_min_rps": 0.0, "reply_rate_avg_rps": 306.7, "reply_rate_max_rps": 1929.5,
+        "reply_rate_stddev_rps": 699.2, "reply_rate_samples": 13,
+        "response_time_avg_us": 14_300, "transfer_time_avg_us": 0,
+        "reply_header_bytes": 83.0, "reply_content_bytes": 12.0, "reply_footer_bytes": 0.0,
+        "reply_total_bytes": 95.0,
+        "replies_1xx": 0, "replies_2xx": 1995, "replies_3xx": 0, "replies_4xx": 0, "replies_5xx": 0,
+        "client_cpu_user_us": 1_160_000, "client_cpu_system_us": 3_910_000,
+        "client_cpu_user_percent": 16.9, "client_cpu_system_percent": 57.1,
+        "client_cpu_total_percent": 74.1,
+        "net_io_bytes_per_s": 50.2 * 1024, "net_io_megabit_per_s": 0.4,
+        "errors_total": 5, "errors_client_timeout": 5, "errors_socket_timeout": 0,
+        "errors_connection_refused": 0, "errors_connection_reset": 0,
+        "errors_descriptors_unavailable": 0, "errors_address_unavailable": 0,
+        "errors_file_table_full": 0, "errors_other": 0,
+        # The first two samples of 0.5 s, 1929.5 and 1830.1.
+        "reply_rate_offered_window_rps": pytest.approx((1929.5 + 1830.1) / 2),
+    }  # fmt: skip
+
+
+def test_fields_have_the_types_of_the_schema():
+    frame = pl.DataFrame([httperf.parse(REPORT, 1)], schema=httperf.SCHEMA)
+    assert frame.null_count().sum_horizontal()[0] == 0
+    assert frame.columns == list(httperf.parse(REPORT, 1))
+
+
+def test_report_cut_anywhere_is_truncated():
+    for end in range(len(REPORT)):
+        with pytest.raises(httperf.Truncated):
+            httperf.parse(REPORT[:end], 1)
+
+
+@pytest.mark.parametrize("number", range(len(REPORT.splitlines())))
+def test_report_without_a_line_of_its_summary_is_truncated(number):
+    lines = REPORT.splitlines(keepends=True)
+    if not re.match(r"[A-Z].*: ", lines[number]):
+        return
+    with pytest.raises(httperf.Truncated, match=lines[number].split(":")[0][:8]):
+        httperf.parse("".join(lines[:number] + lines[number + 1 :]), 1)
+
+
+def test_numbers_that_are_none():
+    report = REPORT.replace("min 0.1 avg 72.6", "min inf avg -nan")
+    fields = httperf.parse(report, 1)
+    assert fields["connection_time_min_us"] is None and fields["connection_time_avg_us"] is None
+    assert fields["connection_time_max_us"] == 4_352_400
+    assert httperf.parse(re.sub(r"reply-rate = .*\n", "", REPORT), 0.2)[
+        "reply_rate_offered_window_rps"
+    ] == pytest.approx(1995 / 0.2)
+
+
+def test_offered_window_has_its_own_samples_only():
+    assert httperf.reply_rates(REPORT)[:3] == [1929.5, 1830.1, 64.0]
+    for duration_s, samples in ((0.3, 1), (0.5, 1), (1, 2), (1.4, 2), (1.5, 3)):
+        rates = httperf.reply_rates(REPORT)[:samples]
+        found = httperf.parse(REPORT, duration_s)["reply_rate_offered_window_rps"]
+        assert found == pytest.approx(sum(rates) / samples)
+
+
+def times(report: str) -> list[tuple[int, int]]:
+    return httperf.histogram(report).select("time_us", "count").rows()
+
+
+def test_histogram_of_a_real_report_agrees_with_its_summary():
+    found = times(REPORT)
+    fields = httperf.parse(REPORT, 1)
+    assert sum(count for _, count in found) == fields["replies"]
+    mean = sum(time * count for time, count in found) / fields["replies"]
+    assert mean == pytest.approx(fields["connection_time_avg_us"], abs=60)
+    assert found[-1] == (4_352_425, 1)
+    assert found == sorted(found)
+
+
+@given(st.dictionaries(st.integers(0, 9_999_999), st.integers(1, 2**32 - 1)))
+def test_histogram_round_trip(bins):
+    """Written as httperf's C does: each bin's centre in ms, a colon where bins are skipped."""
+    text, before = "Connection lifetime histogram (time in ms):\n", None
+    for bin_, count in sorted(bins.items()):
+        if bin_ and before != bin_ - 1:
+            text += f"{':':>14}\n"
+        text += f"{1e3 * (bin_ + 0.5) * 1e-5:16.3f} {count}\n"
+        before = bin_
+    text += "\nTotal: connections 1 requests 1 replies 1 test-duration 1.000 s\n"
+    assert times(text) == [(10 * bin_ + 5, count) for bin_, count in sorted(bins.items())]
+
+
+def test_no_histogram_is_an_empty_one():
+    assert times("") == [] and httperf.histogram("").schema == httperf.HISTOGRAM_SCHEMA
+
+
+@given(st.integers(1, 10**6), st.sampled_from([1, 3, 10]), st.sampled_from([0.5, 1, 10]))
+def test_command_offers_the_rate_for_the_duration(rate_rps, calls, duration_s):
+    words = httperf.command("h", 1, LOAD | {"calls_per_connection": calls}, rate_rps, duration_s)
+    options = dict(word.removeprefix("--").split("=", 1) for word in words if "=" in word)
+    assert float(options["rate"]) * calls == pytest.approx(rate_rps, rel=1e-5)
+    asked = int(options["num-conns"])
+    assert asked >= 1
+    assert asked == pytest.approx(rate_rps * duration_s / calls, abs=1)
+    assert ("Connection: close" in words[-1]) == (calls == 1)
+
+
+def test_help_says_it_is_the_patched_one():
+    """No page of the patch's own: what it does is what counts, in the tests below."""
+    done = subprocess.run(["httperf", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("httperf: httperf-0.9.0 ")
+
+
+def test_connection_longer_than_the_histogram_goes_into_its_last_bin(tmp_path):
+    """A connection of about 150 s, on a clock 100 times as fast."""
+    library = tmp_path / "fast_clock.so"
+    source = ROOT / "tests" / "fast_clock.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer_late() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(4096)
+                time.sleep(1.5)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                connection.recv(4096)
+
+        thread = threading.Thread(target=answer_late)
+        thread.start()
+        load = LOAD | {"timeout_s": 10_000}
+        words = httperf.command("127.0.0.1", listener.getsockname()[1], load, 1, 1)
+        done = subprocess.run(
+            words, env=os.environ | {"LD_PRELOAD": str(library)}, capture_output=True, text=True,
+            timeout=30,
+        )  # fmt: skip
+        thread.join()
+    assert done.returncode == 0, done.stderr
+    lifetime_us = httperf.parse(done.stdout, 1)["connection_time_max_us"]
+    assert 140e6 < lifetime_us < 1000e6
+    assert times(done.stdout) == [(99_999_995, 1)]
+
+
+# Runs in the sandbox: httperf opens connections to a server that never answers.
+HOLD = """
+import json, subprocess, sys, time
+from deathmatch import config, httperf, sampler, testbed
+bed = config.load("testbed", "netns")
+holder = testbed.build(bed, {})
+testbed.raise_descriptors(bed["descriptors"])
+host = testbed.host(bed)
+server = subprocess.Popen([sys.executable, sys.argv[1], "holds", host, "8080"])
+time.sleep(1)
+load = {"uri": "/", "calls_per_connection": 1, "timeout_s": 4}
+client = subprocess.Popen(testbed.in_client(*httperf.command(host, 8080, load, 5000, 2.2)),
+                          stdout=subprocess.PIPE, text=True)
+held = 0
+while client.poll() is None:
+    with open(f"/proc/{holder.pid}/net/snmp") as text:
+        held = max(held, sampler.counters(text.read())["Tcp", "CurrEstab"])
+    time.sleep(0.05)
+print(json.dumps({"status": client.returncode, "held": held, "report": client.stdout.read()}))
+server.kill()
+holder.kill()
+"""
+
+
+def test_ten_thousand_connections_at_once(tree: Tree, record_property):
+    found = json.loads(tree.sandboxed("python", "-c", HOLD, BROKEN).succeeded().text)
+    fields = httperf.parse(found["report"], 2.2)
+    record_property("established_connections", found["held"])
+    assert found["status"] == 0
+    assert found["held"] >= 10_000
+    assert fields["concurrent_connections"] >= 10_000
+    assert fields["connections"] == 11_000 and fields["errors_client_timeout"] == 11_000
+    assert fields["errors_descriptors_unavailable"] == 0 and fields["errors_other"] == 0
+
+
+@pytest.mark.parametrize(("experiment", "calls"), [("backlog", 1), ("dynamic", 2)])
+def test_ten_thousand_new_connections_a_second_for_ten_seconds(
+    tree: Tree, record_property, experiment, calls
+):
+    """Neither ports nor descriptors run out; how fast it went is recorded, not judged.
+
+    After one call the server closes first, after two the client, whose ports then stay in
+    TIME_WAIT.
+    """
+    path = tree.path / "experiments" / f"{experiment}.toml"
+    text = re.sub(
+        r"(?m)^calls_per_connection = .*", f"calls_per_connection = {calls}", path.read_text()
+    )
+    # A connection that a busy machine serves late must not hold its descriptor for long.
+    path.write_text(re.sub(r"(?m)^timeout_s = .*", "timeout_s = 1", text))
+    tree.dataset("flood", ["null"], [10_000 * calls], duration_s=10, levels="backlog = [1024]")
+    tree.replace_all(
+        "config/datasets/flood.toml", "experiments.backlog", f"experiments.{experiment}"
+    )
+    tree.python("server", "null").succeeded()
+    (folder,) = tree.trials("flood").values()
+    tree.python("trial", folder.relative_to(tree.path)).succeeded()
+    point = json.loads((folder / "trial.json").read_text())["points"][0]
+    fields = httperf.parse((folder / point["log"]).read_text(), 10)
+    samples = pl.read_csv(folder / "samples.csv").drop_nulls("offered_rate_rps")
+    rate = fields["connections"] / fields["test_duration_us"] * 1e6
+    record_property("connections_per_s", rate)
+    print(f"{rate:.0f} connections/s, {fields['replies']} replies")
+    assert point["client"] == "exit 0" and point["server"] == "ran"
+    for what in ("descriptors_unavailable", "address_unavailable", "file_table_full", "other"):
+        assert fields[f"errors_{what}"] == 0
+    assert fields["connections"] == 100_000
+    # What httperf gave up on itself, its kernel counts here too; running out of ports is more.
+    failed = samples["client_attempt_fails"][-1] - samples["client_attempt_fails"][0]
+    assert failed <= fields["errors_client_timeout"]
+    opened = samples["client_active_opens"][-1] - samples["client_active_opens"][0]
+    assert opened >= 100_000
+    if calls > 1:
+        assert samples["client_time_wait"].max() > 20_000

@@ -1,0 +1,172 @@
+"""The sandbox: a trial's namespaces and lock end with it, whatever ends it."""
+
+import os
+import shutil
+import signal
+import subprocess
+
+import psutil
+import pytest
+from conftest import (
+    AS_ROOT,
+    SANDBOXED,
+    Done,
+    Tree,
+    descendant,
+    descendants,
+    network_namespaces,
+    own_network_namespaces,
+    traces,
+    wait_for,
+)
+
+from deathmatch import matrix
+
+# What a trial can leave: a daemon of its own session, a namespace with a name, a mount, a link.
+MESSY = """
+setsid sleep 1000 &
+mount -t tmpfs tmpfs /run && ip netns add left && mount -t tmpfs tmpfs /mnt
+ip link add left0 type veth peer left1
+ip netns exec left sleep 1000 &
+echo ready; exec sleep 1000
+"""
+
+
+def start(tree: Tree, script: str) -> subprocess.Popen:
+    process = tree.start("python", "-c", SANDBOXED, "sh", "-c", script)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def wait_until_gone(seen: list[psutil.Process], spaces: set[str]) -> None:
+    wait_for(lambda: not any(p.is_running() for p in seen), 5, f"{seen} ended")
+    wait_for(lambda: not spaces & network_namespaces(), 5, "its network namespaces are gone")
+
+
+@pytest.mark.parametrize("end", ["normal", "killed", "owner killed"])
+def test_nothing_survives(someones_tree: Tree, lock_holders, end):
+    machine = traces()
+    owner = subprocess.Popen(["sleep", "1000"])
+    someones_tree.environment["DEATHMATCH_OWNER"] = str(owner.pid)
+    script = MESSY.replace("exec sleep 1000", "exec sleep 1") if end == "normal" else MESSY
+    process = start(someones_tree, script)
+    inside = descendants(process.pid)
+    assert len(inside) >= 4 and lock_holders() == 1
+    spaces = own_network_namespaces(inside)
+    assert len(spaces) == 2
+    if end == "normal":
+        assert process.wait(10) == 0, process.stdout.read()
+    elif end == "killed":
+        # Not its wrapper: whatever process holds the lock.
+        process.kill()
+        assert process.wait(5) == -signal.SIGKILL
+    else:
+        owner.kill()
+        owner.wait()
+        assert process.wait(5) == 1
+    wait_until_gone(inside, spaces)
+    assert lock_holders() == 0 and traces() == machine
+    owner.kill()
+    owner.wait()
+
+
+def test_status_is_the_command_s(tree: Tree):
+    for status in (0, 3):
+        assert tree.sandboxed("sh", "-c", f"exit {status}").status == status
+
+
+def test_inside_it_is_root_alone_and_without_the_machine_s_network(someones_tree: Tree):
+    script = "id -u; echo $$; ls -d /proc/[0-9]* | wc -l; ip -o link | grep -c ."
+    done = someones_tree.sandboxed("sh", "-c", script).succeeded()
+    user, pid, processes, links = map(int, done.text.split())
+    assert (user, pid) == (0, 1) and processes <= 5
+    assert links == 1
+
+
+def test_owner_that_is_dead_already(tree: Tree):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    tree.environment["DEATHMATCH_OWNER"] = str(ended.pid)
+    assert tree.sandboxed("sleep", "1000", timeout_s=20).status == 1
+
+
+def test_two_at_once_wait_for_the_lock(tree: Tree, lock_holders):
+    script = "echo ready; date +%s.%N >>held; sleep 1; date +%s.%N >>held"
+    first, second = (tree.start("python", "-c", SANDBOXED, "sh", "-c", script) for _ in range(2))
+    text = [process.communicate(timeout=60)[0] for process in (first, second)]
+    assert sorted(line for one in text for line in one.splitlines()) == [
+        "ready", "ready", "waiting: another trial holds this machine's testbed",
+    ]  # fmt: skip
+    times = list(map(float, (tree.path / "held").read_text().split()))
+    # Never both at once: each began after the other had ended.
+    assert times == sorted(times) and len(times) == 4
+    assert lock_holders() == 0
+
+
+def check_refusal(done: Done) -> None:
+    done.failed()
+    assert "testbed netns: no permission to make namespaces: unshare" in done.text
+    assert "run as root, or let users make namespaces: sysctl" in done.text
+    assert "tried" not in done.text
+
+
+TRY = ["python", "-c", "from deathmatch import sandbox, errors\n"
+       "errors.run_main(lambda: sandbox.run(['echo', 'tried']))"]  # fmt: skip
+
+
+def test_kernel_that_forbids_namespaces(tree: Tree):
+    """As root of a container that may not, and as a user where users may not."""
+    own = [] if AS_ROOT else ["unshare", "--user", "--map-root-user"]
+    check_refusal(tree.run(*own, "setpriv", "--bounding-set", "-sys_admin", "--", *TRY))
+    forbid = 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"'
+    user = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--keep-caps"]
+    done = tree.run(*user, "sh", "-ec", forbid, "sh", *TRY)
+    check_refusal(done)
+    assert "unshare failed: No space left on device" in done.text
+
+
+def test_trial_tells_of_the_refusal(tree: Tree):
+    tree.python("server", "null").succeeded()
+    path = matrix.trials("smoke", ["null"], ["backlog"])[0].path
+    own = [] if AS_ROOT else ["unshare", "--user", "--map-root-user"]
+    refuse = [*own, "setpriv", "--bounding-set", "-sys_admin", "--"]
+    check_refusal(tree.run(*refuse, "python", "-m", "deathmatch.trial", path))
+    assert not (tree.path / path).exists()
+
+
+def test_tool_that_is_missing(tree: Tree):
+    python = shutil.which("python")
+    done = tree.run("env", "PATH=/nowhere", python, *TRY[1:]).failed()
+    assert "setpriv is not installed\n  run inside ./shell" in done.text
+
+
+def test_lock_of_a_killed_snakemake(tree: Tree):
+    """A lock file whose owner is dead goes, one whose owner lives stays."""
+    lock = tree.write(".snakemake/locks/0.input.lock", "data/x")
+    script = (
+        "from deathmatch import sandbox; import sys, time\n"
+        "held = sandbox.clear_dead_lock()\nprint(held is not None, flush=True)\ntime.sleep(1000)"
+    )
+    first = tree.start("python", "-c", script)
+    assert first.stdout.readline() == "True\n" and not lock.exists()
+    tree.write(".snakemake/locks/0.input.lock", "data/x")
+    second = tree.start("python", "-c", script)
+    assert second.stdout.readline() == "False\n" and lock.exists()
+    for process in (first, second):
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    third = tree.start("python", "-c", script)
+    assert third.stdout.readline() == "True\n" and not lock.exists()
+    third.kill()
+    third.wait()
+
+
+def test_descendant_is_found_through_the_sandbox(tree: Tree):
+    """The tests' own eye: `nothing survives` means nothing if it saw nothing."""
+    process = start(tree, "echo ready; exec sleep 1000")
+    seen = wait_for(lambda: descendant(process.pid, "sleep"), 5, "the command is seen")
+    assert own_network_namespaces(descendants(process.pid)) <= network_namespaces()
+    assert len(own_network_namespaces(descendants(process.pid))) == 1
+    process.kill()
+    process.wait()
+    wait_for(lambda: not seen.is_running(), 5, "the command ended")

@@ -1,0 +1,179 @@
+"""./shell: one command for every machine, and no service touched."""
+
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+from conftest import AS_ROOT, ROOT, Done, copy_tree
+
+# A Debian that has it all; elsewhere ./shell has to say so.
+DEBIAN = os.environ.get("DEATHMATCH_TOOLCHAIN") == "debian"
+PRIVATE = ["unshare", *([] if AS_ROOT else ["--user", "--map-root-user"]), "--mount", "--"]
+
+
+def shell(*words: str, before: list[str] | None = None, folder=ROOT, **variables: str) -> Done:
+    done = subprocess.run(
+        [*(before or []), "./shell", *words], cwd=folder, env=os.environ | variables,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        timeout=300,
+    )  # fmt: skip
+    return Done(done.returncode, done.stdout)
+
+
+def another_system(tmp_path, text: str) -> list[str]:
+    """Return words that run a command where /etc/os-release has this text and there is no nix."""
+    release = tmp_path / "os-release"
+    release.write_text(text)
+    nix = shutil.which("nix")
+    hidden = f"mount --bind /bin/false '{os.path.realpath(nix)}'; " if nix else ""
+    script = f'{hidden}mount --bind \'{release}\' "$(readlink -f /etc/os-release)"; exec "$@"'
+    return [*PRIVATE, "sh", "-ec", script, "sh"]
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"]])
+def test_help(words):
+    done = shell(*words).succeeded()
+    assert done.text.startswith("./shell [--nix | --debian] CMD...: run CMD")
+    assert len(done.text.splitlines()) == 2
+
+
+def test_unknown_option_and_no_command():
+    assert shell("--nyx", "true").failed().text == (
+        "shell: unknown option --nyx; known: --nix, --debian, --help\n"
+    )
+    for choice in ("--debian", "--nix"):
+        assert shell(choice).failed().text == (
+            "shell: no command given, for example: ./shell snakemake\n"
+        )
+
+
+@pytest.mark.parametrize(
+    "release", ["ID=fedora\nVERSION_ID=41\n", "ID=debian\nVERSION_ID=13\n", "ID=debian\n", ""]
+)
+def test_another_system_gets_one_sentence(tmp_path, release):
+    done = shell("true", before=another_system(tmp_path, release)).failed()
+    assert done.text == (
+        "shell: this is not Debian 12 and has no Nix with flakes; "
+        "install either (nixos.org) and run again\n"
+    )
+
+
+def test_nix_without_flakes(tmp_path):
+    done = shell("--nix", "true", before=another_system(tmp_path, "ID=fedora\n")).failed()
+    assert done.text.startswith("shell: --nix needs Nix with flakes: experimental-features = ")
+
+
+def test_nix_with_flakes_is_entered(tmp_path):
+    """With a `nix` that only tells how it was called: which way ./shell goes, not what Nix does."""
+    (tmp_path / "nix").write_text(
+        '#!/bin/sh\ncase $* in "config show") echo "experimental-features = flakes nix-command";;\n'
+        '*) echo "$@";; esac\n'
+    )
+    (tmp_path / "nix").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    for words in (["true", "a b"], ["--nix", "true", "a b"]):
+        done = shell(*words, PATH=path).succeeded()
+        assert done.text == f"develop {ROOT} --command true a b\n"
+
+
+def test_nothing_to_do_is_quick_and_silent():
+    if not DEBIAN:
+        assert "this is not Debian 12" in shell("--debian", "true").failed().text
+        return
+    began = time.monotonic()
+    done = shell("--debian", "true").succeeded()
+    assert done.text == ""
+    assert time.monotonic() - began < 20
+
+
+def test_command_gets_its_words_its_status_and_the_tools():
+    if not DEBIAN:
+        assert "this is not Debian 12" in shell("--debian", "true").failed().text
+        return
+    script = 'echo "$1|$2|$DEATHMATCH_TOOLCHAIN"; which httperf snakemake; exit 7'
+    done = shell("--debian", "sh", "-c", script, "sh", "a  b", "*", PATH="/usr/bin:/bin:/usr/sbin")
+    assert done.status == 7
+    assert done.text.splitlines() == [
+        "a  b|*|debian",
+        f"{ROOT}/build/httperf/bin/httperf",
+        f"{ROOT}/build/venv/bin/snakemake",
+    ]
+
+
+def test_a_step_that_fails_shows_its_log_and_ends(tmp_path):
+    """A fresh copy whose Python packages are none."""
+    if not DEBIAN:
+        assert "this is not Debian 12" in shell("--debian", "true").failed().text
+        return
+    folder = copy_tree(tmp_path / "tree")
+    (folder / "requirements.txt").write_text("no such line\n")
+    done = shell("--debian", "echo", "reached", folder=folder).failed()
+    lines = done.text.splitlines()
+    assert lines[0] == "set-up: Python packages"
+    assert "Invalid requirement" in done.text and "reached" not in done.text
+    assert lines[-1] == (
+        "shell: set-up failed; the whole log is build/setup.log; mend the cause and run again"
+    )
+    # It is tried again, not taken for done.
+    assert shell("--debian", "true", folder=folder).failed().text.startswith("set-up: Python pack")
+
+
+# What a system starts by itself, and what runs: with the packages installed in the usual way, or
+# by our script. uptimed brings a daemon with a unit and a SysV script, logrotate a timer only.
+INSTALL = r"""
+cd "$1"; shift
+mount -t tmpfs tmpfs . && mkdir upper work root
+mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work root
+mount -t proc proc root/proc && mount --bind /dev root/dev
+cp "$1" root/install-without-daemons
+cat >root/try <<'END'
+rm -f /usr/sbin/policy-rc.d /sbin/runlevel
+printf '#!/bin/sh\necho N 2\n' >/sbin/runlevel; chmod 755 /sbin/runlevel
+find /etc/systemd/system /etc/rc[2-5].d -type l -name '[!K]*' | sort >/before
+"$@" >/log 2>&1 || { cat /log; exit 1; }
+find /etc/systemd/system /etc/rc[2-5].d -type l -name '[!K]*' | sort | comm -13 /before -
+cat /proc/[0-9]*/comm | grep -x uptimed
+dpkg-query --show --showformat '${Package} ${db:Status-Status}\n' uptimed logrotate
+ls /usr/sbin/policy-rc.d 2>/dev/null || true
+END
+apt() { chroot root apt-get -qq -o APT::Sandbox::User=root "$@" >root/log 2>&1; }
+get() { apt install --yes --download-only uptimed logrotate; }
+get || { apt update && get; } || { cat root/log; exit 1; }
+shift
+exec unshare --net chroot root sh /try "$@" uptimed logrotate
+"""
+
+
+def install(tmp_path, *words: str) -> set[str]:
+    """Install in a private copy-on-write view of this system; return what is new or running."""
+    if not shutil.which("apt-get"):
+        pytest.fail("needs Debian: run it there")
+    sudo = [] if AS_ROOT else ["sudo", "-n"]
+    private = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+    done = subprocess.run(
+        [*sudo, *private, "sh", "-ec", INSTALL, "sh", tmp_path, ROOT / "config/debian/install",
+         *words],
+        capture_output=True, text=True, timeout=200, env=os.environ | {"LC_ALL": "C"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return set(done.stdout.splitlines())
+
+
+INSTALLED = {"uptimed installed", "logrotate installed"}
+
+
+def test_daemons_that_packages_bring_stay_off(tmp_path):
+    assert install(tmp_path, "/install-without-daemons") == INSTALLED
+
+
+def test_they_would_not_by_themselves(tmp_path):
+    """So that the test above can fail."""
+    words = ["apt-get", "-qq", "install", "--yes", "--no-install-recommends"]
+    assert install(tmp_path, "env", "DEBIAN_FRONTEND=noninteractive", *words) >= INSTALLED | {
+        "/etc/systemd/system/multi-user.target.wants/uptimed.service",
+        "/etc/systemd/system/timers.target.wants/logrotate.timer",
+        "/etc/rc2.d/S01uptimed",
+        "uptimed",
+    }

@@ -1,0 +1,212 @@
+"""Snakemake: what it makes again and what not, and that killing it loses and leaves nothing."""
+
+import os
+import re
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from conftest import (
+    Tree,
+    copy_tree,
+    descendant,
+    descendants,
+    kill,
+    network_namespaces,
+    own_network_namespaces,
+    traces,
+    wait_for,
+)
+
+TABLES = "data/tiny/backlog/points.parquet"
+
+
+def stamps(tree: Tree) -> dict[str, tuple[int, int]]:
+    """Return what tells whether a trial was measured again: its record's file and time."""
+    found = {}
+    for path in sorted(tree.path.glob("data/tiny/backlog/*/*/[0-9]*/trial.json")):
+        found[str(path.relative_to(tree.path))] = (path.stat().st_ino, path.stat().st_mtime_ns)
+    return found
+
+
+def to_do(tree: Tree, target: str = TABLES, **config: str) -> dict[str, int]:
+    """Return how many jobs of each rule a dry run plans."""
+    options = ["-n", "--quiet", "reason"]
+    done = tree.snakemake(target, *options, **({"dataset": "tiny"} | config)).succeeded()
+    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", done.text, re.MULTILINE)}
+
+
+@pytest.fixture(scope="module")
+def killed_and_resumed(tmp_path_factory, network, lock_holders) -> tuple[Tree, dict]:
+    """A tree whose measurement was killed with SIGKILL in its second trial, then run again.
+
+    What is left at each moment is noted, for the tests below.
+    """
+    tree = Tree(copy_tree(tmp_path_factory.mktemp("killed") / "tree"), network)
+    # A trial that nothing stops goes on for longer than its end is waited for.
+    tree.dataset("tiny", ["null"], [100], duration_s=2, trials=3)
+    machine = traces()
+    process = tree.start("snakemake", TABLES, "--config", "dataset=tiny")
+    wait_for(lambda: stamps(tree), 90, "a first trial")
+    wait_for(lambda: descendant(process.pid, "httperf"), 60, "a second trial offers load")
+    below = descendants(process.pid)
+    spaces = own_network_namespaces(below)
+    names = {p.name() for p in below if p.is_running()}
+    assert lock_holders() == 1 and len(spaces) == 2 and {"null-server", "httperf"} <= names
+    kill(process)
+    wait_for(lambda: not any(p.is_running() for p in below), 2, f"all of {names} ended")
+    wait_for(lambda: not spaces & network_namespaces(), 2, "its network namespaces are gone")
+    noted = {
+        "finished": stamps(tree), "holders": lock_holders(), "same machine": traces() == machine,
+    }  # fmt: skip
+    noted["again"] = tree.snakemake(TABLES, dataset="tiny")
+    noted["resumed"] = stamps(tree)
+    return tree, noted
+
+
+def test_nothing_survives_a_killed_snakemake(killed_and_resumed):
+    """That its processes and namespaces were gone within 2 s is checked as it was killed."""
+    _, noted = killed_and_resumed
+    assert noted["holders"] == 0 and noted["same machine"]
+
+
+def test_a_rerun_goes_on_where_the_killed_one_was(killed_and_resumed):
+    tree, noted = killed_and_resumed
+    noted["again"].succeeded()
+    assert len(noted["finished"]) in (1, 2)
+    assert len(noted["resumed"]) == 3
+    assert noted["finished"].items() <= noted["resumed"].items()
+    assert not list(tree.path.glob("data/tiny/**/.*.partial"))
+    measured = len(noted["finished"])
+    assert f"{measured} of 3 trials, about" in noted["again"].text
+    assert "3 of 3 trials, all measured" in noted["again"].text
+
+
+def test_a_second_run_does_nothing(killed_and_resumed):
+    tree, _ = killed_and_resumed
+    before = stamps(tree)
+    done = tree.snakemake(TABLES, dataset="tiny").succeeded()
+    assert "Nothing to be done" in done.text
+    assert stamps(tree) == before and to_do(tree) == {}
+
+
+def test_a_touched_file_measures_nothing_again(killed_and_resumed):
+    tree, _ = killed_and_resumed
+    for name in (
+        "servers/null/null.c", "servers/null/server.toml", "config/datasets/tiny.toml",
+        "config/testbeds/netns.toml", "experiments/backlog.toml", "deathmatch/trial.py",
+        "clients/httperf/deathmatch.patch", "workflow/measure.smk", "Snakefile",
+    ):  # fmt: skip
+        (tree.path / name).touch()
+    assert "trial" not in to_do(tree)
+
+
+def test_a_deleted_build_folder_measures_nothing_again(killed_and_resumed):
+    tree, _ = killed_and_resumed
+    before = stamps(tree)
+    shutil.rmtree(tree.path / "build")
+    tree.snakemake(TABLES, dataset="tiny").succeeded()
+    assert stamps(tree) == before and "trial" not in to_do(tree)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "trials"),
+    [
+        ("config/datasets/tiny.toml", "rates_rps = [100]", "rates_rps = [110]", 3),
+        ("config/datasets/tiny.toml", "duration_s = 2", "duration_s = 3", 3),
+        ("config/datasets/tiny.toml", "trials = 3", "trials = 5", 2),
+        ("config/datasets/tiny.toml", "trials = 3", "trials = 2", 0),
+        ("config/datasets/tiny.toml", "a test", "another test", 0),
+        ("experiments/backlog.toml", "timeout_s = 5", "timeout_s = 4", 3),
+        ("servers/null/null.c", "#define _GNU_SOURCE", "/* */\n#define _GNU_SOURCE", 3),
+    ],
+)
+def test_what_decides_a_measurement_makes_it_again(killed_and_resumed, name, old, new, trials):
+    tree, _ = killed_and_resumed
+    whole = (tree.path / name).read_text()
+    tree.replace(name, old, new)
+    planned = to_do(tree)
+    tree.write(name, whole)
+    assert planned.get("trial", 0) == trials
+
+
+def test_a_trial_no_longer_in_the_dataset_is_in_no_table(killed_and_resumed):
+    tree, _ = killed_and_resumed
+    whole = (tree.path / "config/datasets/tiny.toml").read_text()
+    tree.replace("config/datasets/tiny.toml", "trials = 3", "trials = 2")
+    count = "import polars, sys; print(len(polars.read_parquet(sys.argv[1])))"
+    try:
+        tree.snakemake("data/tiny/backlog/trials.parquet", dataset="tiny").succeeded()
+        trials = "data/tiny/backlog/trials.parquet"
+        assert tree.run("python", "-c", count, trials).succeeded().text == "2\n"
+    finally:
+        tree.write("config/datasets/tiny.toml", whole)
+
+
+def test_full_is_planned_with_a_bounded_number_of_jobs(shared_tree: Tree):
+    planned = to_do(shared_tree, target="all", dataset="full")
+    assert 0 < planned["trial"] < planned["total"] < 4000
+
+
+@pytest.mark.parametrize("target", [TABLES, "build/servers/slow/build.json"])
+def test_a_killed_build_leaves_no_process(tree: Tree, target):
+    tree.server("slow", "ok", build="echo building; sleep 1000 & sleep 1001")
+    tree.dataset("tiny", ["slow"], [100])
+    process = tree.start("snakemake", target, "--config", "dataset=tiny")
+    wait_for(lambda: descendant(process.pid, "sleep"), 60, "the build")
+    below = descendants(process.pid)
+    kill(process)
+    wait_for(lambda: not any(p.is_running() for p in below), 5, f"{below} ended")
+
+
+def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_holders):
+    """Control-C reaches the whole foreground group."""
+    tree.dataset("tiny", ["null"], [100], duration_s=30)
+    words = ["snakemake", TABLES, "--config", "dataset=tiny"]
+    process = tree.start(*words, start_new_session=True)
+    wait_for(lambda: descendant(process.pid, "httperf"), 90, "a trial offers load")
+    below = descendants(process.pid)
+    os.killpg(process.pid, signal.SIGINT)
+    process.wait(60)
+    assert process.returncode != 0
+    wait_for(lambda: not any(p.is_running() for p in below), 5, f"{below} ended")
+    text = process.stdout.read()
+    assert lock_holders() == 0 and "Traceback" not in text, text
+
+
+def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
+    tree.dataset("kept", ["null"], [100])
+    tree.replace("config/datasets/kept.toml", "seed = 1\n", "seed = 1\nfrozen = true\n")
+    for table in ("trials", "points", "times", "samples"):
+        tree.write(f"data/kept/backlog/{table}.parquet", "")
+    done = tree.snakemake("-n", dataset="kept").succeeded()
+    assert "measured before; only the paper is made" in done.text
+    planned = to_do(tree, target="all", dataset="kept")
+    assert planned["write_paper"] == 1 and not {"trial", "tidy", "build"} & set(planned)
+
+
+def test_summary_line_says_how_much_there_is(shared_tree: Tree):
+    done = shared_tree.snakemake("-n", dataset="smoke", servers="null").succeeded()
+    assert re.search(r"^dataset smoke, 1 servers: 0 of \d+ trials, about \d+ min left$", done.text,
+                     re.MULTILINE)  # fmt: skip
+    assert not Path(shared_tree.path, "data/smoke").exists()
+
+
+def test_from_servers_to_the_paper(tree: Tree):
+    """The paper is made although a server cannot be measured; then the run fails and says why."""
+    tree.server("exits", "exits")
+    tree.dataset("mine", ["null", "yucan", "exits"], [100, 200], trials=2)
+    # Not in the tests' own network: a build may download.
+    Tree(tree.path).python("server", "yucan", timeout_s=300).succeeded()
+    done = tree.snakemake(dataset="mine").failed()
+    told = "servers/exits: did not start, in 2 trials:\n    ended before it listened"
+    assert told in done.text, done.text
+    assert "mend servers/exits and run again" in done.text
+    papers = [tree.path / f"paper/mine/deathmatch.{kind}" for kind in ("html", "pdf")]
+    assert all(paper.stat().st_size > 50_000 for paper in papers)
+    again = tree.snakemake(dataset="mine").failed()
+    assert "6 of 6 trials, all measured" in again.text and "servers/exits" in again.text
+    tree.replace("config/datasets/mine.toml", ", 'exits'", "")
+    tree.snakemake(dataset="mine").succeeded()
+    assert "Nothing to be done" in tree.snakemake(dataset="mine").succeeded().text

@@ -1,0 +1,125 @@
+"""Statistics: known values, and what must hold for any values."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deathmatch import stats
+
+VALUES = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=12)
+
+
+def test_interval_of_known_values():
+    assert stats.interval([]) == {"trials": 0, "median": None, "low": None, "high": None}
+    assert stats.interval([None]) == stats.interval([])
+    assert stats.interval([3.0]) == {"trials": 1, "median": 3.0, "low": None, "high": None}
+    assert stats.interval([2, 2, 2]) == {"trials": 3, "median": 2.0, "low": 2.0, "high": 2.0}
+    assert stats.interval([1, None, 9]) == {"trials": 2, "median": 5.0, "low": 1.0, "high": 9.0}
+    # With three, a resample's median is the smallest in 7 of 27: the interval is the range.
+    assert stats.interval([7, 1, 4]) == {"trials": 3, "median": 4.0, "low": 1.0, "high": 7.0}
+
+
+def test_interval_covers_the_true_median_about_as_often_as_it_says():
+    draw = np.random.default_rng(1)
+    samples = [draw.exponential(size=25) for _ in range(200)]
+    inside = sum(
+        found["low"] <= math.log(2) <= found["high"] for found in map(stats.interval, samples)
+    )
+    # 95 % of 200, give or take three standard deviations of a binomial.
+    assert 180 <= inside <= 199
+
+
+@settings(max_examples=40, deadline=None)
+@given(VALUES)
+def test_median_lies_within_its_interval(values):
+    found = stats.interval(values)
+    assert found["trials"] == len(values)
+    if len(values) > 1:
+        assert min(values) <= found["low"] <= found["median"] <= found["high"] <= max(values)
+
+
+@settings(max_examples=25, deadline=None)
+@given(VALUES, st.sampled_from([0.25, 2, 1024]))
+def test_interval_scales_with_its_values(values, scale):
+    plain, scaled = stats.interval(values), stats.interval([scale * value for value in values])
+    for key in ("median", "low", "high"):
+        assert scaled[key] == (None if plain[key] is None else pytest.approx(scale * plain[key]))
+
+
+def blocks(above: list[float | None], below: list[float | None]) -> pl.DataFrame:
+    rows = [(n, "a", x) for n, x in enumerate(above)] + [(n, "b", x) for n, x in enumerate(below)]
+    return pl.DataFrame(
+        rows, schema={"n": pl.Int64, "who": pl.String, "x": pl.Float64}, orient="row"
+    )
+
+
+def ratio(frame: pl.DataFrame) -> dict:
+    return stats.ratio(frame, pl.col("who") == "a", pl.col("who") == "b", "x")
+
+
+def test_ratio_is_paired_by_block():
+    # The machine is ten times slower in the second block; the ratio does not see it.
+    assert ratio(blocks([200, 20], [100, 10])) == {"trials": 2, "median": 2, "low": 2, "high": 2}
+    assert ratio(blocks([1, 2, 3], [1, None, 0]))["trials"] == 1
+    assert ratio(blocks([], []))["median"] is None
+    with pytest.raises(ValueError, match="several rows"):
+        ratio(pl.concat([blocks([1], [2])] * 2))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)), min_size=1, max_size=6),
+       st.floats(0.01, 100))  # fmt: skip
+def test_ratio_does_not_depend_on_the_unit(pairs, scale):
+    above, below = zip(*pairs)
+    plain = ratio(blocks(list(above), list(below)))
+    scaled = ratio(blocks([x * scale for x in above], [x * scale for x in below]))
+    assert scaled["median"] == pytest.approx(plain["median"])
+    swapped = ratio(blocks(list(below), list(above)))
+    if len(pairs) % 2:
+        assert swapped["median"] == pytest.approx(1 / plain["median"])
+
+
+def histogram(counts: dict[int, int]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {"time_us": list(counts), "count": list(counts.values())},
+        schema={"time_us": pl.Int64, "count": pl.Int64},
+    )
+
+
+def test_quantile_of_known_values():
+    seen = histogram({35: 5, 15: 90, 995: 5})
+    assert stats.quantile_us(seen, 0.5) == 15
+    assert stats.quantile_us(seen, 0.9) == 15
+    assert stats.quantile_us(seen, 0.95) == 35
+    assert stats.quantile_us(seen, 0.99) == 995
+    # 100 more connections never got a reply: the slower half is unknown.
+    assert stats.quantile_us(seen, 0.45, total=200) == 15
+    assert stats.quantile_us(seen, 0.5, total=200) == 995
+    assert stats.quantile_us(seen, 0.51, total=200) is None
+    assert stats.quantile_us(histogram({}), 0.5) is None
+    assert stats.quantile_us(histogram({}), 0.5, total=10) is None
+
+
+@given(
+    st.dictionaries(st.integers(0, 10**8), st.integers(1, 50), min_size=1, max_size=20),
+    st.sampled_from([0.01, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0]),
+)
+def test_quantile_is_that_of_the_values_one_by_one(counts, q):
+    values = sorted(time for time, n in counts.items() for _ in range(n))
+    rank = math.ceil(round(q * len(values), 6))
+    assert stats.quantile_us(histogram(counts), q) == values[max(rank, 1) - 1]
+    half = len(histogram(counts)) // 2
+    parts = histogram(counts)
+    twice = pl.concat([parts[:half], parts[half:]])
+    assert stats.quantile_us(twice, q) == stats.quantile_us(parts, q)
+
+
+def test_summarise_gives_one_row_a_group():
+    frame = pl.DataFrame({"server": ["a", "a", "b"], "n": [1, 2, 1], "x": [1.0, 3.0, None]})
+    found = stats.summarise(frame, ["server"], "x")
+    assert found.columns == ["server", *stats.INTERVAL]
+    assert found.rows() == [("a", 2, 2.0, 1.0, 3.0), ("b", 0, None, None, None)]

@@ -1,0 +1,93 @@
+"""What every file of the project must keep to."""
+
+import re
+import subprocess
+
+import pytest
+from conftest import ROOT, project_files
+
+FILES = project_files()
+PYTHON = [path for path in FILES if path.suffix == ".py"]
+
+
+def test_there_are_files_to_look_at():
+    assert {"shell", "Snakefile", "README.md"} <= {str(path) for path in FILES}
+    assert len(PYTHON) > 20
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ruff", "check"],
+        ["ruff", "format", "--check"],
+        ["snakefmt", "--check", "-l", "100", "Snakefile", "workflow"],
+    ],
+    ids=" ".join,
+)
+def test_linter_is_content(words):
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def lines_with(pattern: str, spared: str = "$^") -> list[str]:
+    """Return file:line of every line that matches, but for those that match `spared`."""
+    found = []
+    for path in FILES:
+        text = (ROOT / path).read_bytes()
+        if b"\0" in text:
+            continue
+        for number, line in enumerate(text.decode(errors="replace").splitlines(), 1):
+            if re.search(pattern, line) and not re.search(spared, line):
+                found.append(f"{path}:{number}: {line.strip()[:120]}")
+    return found
+
+
+# Each pattern is written so that it does not match itself.
+PLACES = r"/(work/(main|share[d])|roo[t]/|hom[e]/\w|User[s]/\w|tmp/(pytes[t]|bas[h]_))"
+HOSTS = (
+    r"pythonhos[t]ed|pypi[.]or[g]|npmj[s]\.|crates[.]i[o]|proxy[.]golan[g]|maven[.]or[g]"
+    r"|repo1?[.]mave[n]|apache[.]org/mave[n]|deb[.]debia[n]|snapshot[.]debia[n]|hex[.]p[m]"
+    r"|rubygem[s][.]|hackag[e]\.|artifactor[y]|nexu[s]\."
+)
+
+
+def test_no_file_names_a_place_on_somebodys_machine():
+    assert lines_with(PLACES) == []
+    assert lines_with(re.escape(f"{ROOT}/")) == []
+
+
+def test_no_file_names_a_package_registry_host():
+    # Cargo's lock names crates by the address of their index, whatever mirror is used.
+    assert lines_with(HOSTS, spared=r"github\.com/rust-lang/crates[.]io-index") == []
+
+
+def test_lock_files_carry_hashes_and_no_address():
+    locks = [path for path in FILES if path.name == "requirements.txt"]
+    assert locks
+    for path in locks:
+        text = (ROOT / path).read_text()
+        assert "://" not in text, path
+        pinned = len(re.findall(r"^[a-zA-Z0-9._-]+(?:\[\S+\])?==", text, re.MULTILINE))
+        blocks = re.split(r"^(?=[a-zA-Z0-9])", text, flags=re.MULTILINE)[1:]
+        assert pinned == len(blocks) and all("--hash=sha256:" in block for block in blocks), path
+
+
+def test_no_comment_is_put_off():
+    assert lines_with(r"\b(TOD[O]|FIXM[E]|XX[X])\b") == []
+
+
+def test_every_public_function_says_what_it_returns():
+    """Every public function and class of the package has a docstring."""
+    words = ["ruff", "check", "--select", "D100,D101,D102,D103,D419", "--isolated", "deathmatch"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_scripts_can_be_run_and_are_sound():
+    for path in FILES:
+        first = (ROOT / path).read_bytes()[:40].split(b"\n")[0]
+        runs = bool((ROOT / path).stat().st_mode & 0o100)
+        assert runs == first.startswith(b"#!/"), path
+        if first == b"#!/bin/sh":
+            done = subprocess.run(["sh", "-n", path], cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr

@@ -1,0 +1,227 @@
+"""Servers that fail in every way: each failure is a recorded result, and no other trial is lost."""
+
+import json
+
+import polars as pl
+import pytest
+from conftest import AS_ROOT, Done, Tree, copy_tree
+
+from deathmatch import config
+
+# Below broken.py's limit at the first and third rate, above it at the second.
+RATES = [100, 300, 110]
+MODES = ["exits", "silent", "taken", "wrong", "mislabels", "endless", "crashes", "dies", "hangs",
+         "deaf", "leaves"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory, network) -> tuple[Tree, Done, dict]:
+    """One dataset of all the broken servers, and the null server, measured by Snakemake.
+
+    The tree, what Snakemake said, and the folders of the trials.
+    """
+    tree = Tree(copy_tree(tmp_path_factory.mktemp("broken") / "tree"), network)
+    for mode in MODES:
+        tree.server(mode, mode, **({"ready_timeout_s": 1} if mode == "silent" else {}))
+    tree.server("unbuilt", "ok", build="echo what went wrong; exit 3")
+    tree.server("unversioned", "ok", version="echo no such program >&2; exit 127")
+    # An unanswered connection must not be waited for long.
+    tree.replace("experiments/backlog.toml", "timeout_s = 5", "timeout_s = 1")
+    tree.dataset("broken", ["null", "unbuilt", "unversioned", *MODES], RATES)
+    done = tree.snakemake("data/broken/backlog/points.parquet", dataset="broken", timeout_s=400)
+    return tree, done, {server: path for (server, _), path in tree.trials("broken").items()}
+
+
+def record(measured: tuple[Tree, Done, dict], server: str) -> dict:
+    return json.loads((measured[2][server] / "trial.json").read_text())
+
+
+def test_a_server_that_works_is_measured_beside_them(measured):
+    found = record(measured, "null")
+    assert (found["outcome"], found["reason"]) == ("measured", "")
+    assert [point["server"] for point in found["points"]] == ["ran"] * 3
+    assert [point["fresh_start"] for point in found["points"]] == [True, False, False]
+    assert [point["offered_rate_rps"] for point in found["points"]] == RATES
+
+
+@pytest.mark.parametrize(
+    ("server", "outcome", "reason"),
+    [
+        ("unbuilt", "not built", "what went wrong"),
+        ("unversioned", "not built", "no such program"),
+        ("exits", "did not start", "ended before it listened (exit status 1)"),
+        ("silent", "did not start", "did not listen on port 8080 within 1 s"),
+        ("wrong", "answers wrongly", "body b'Adieu, world', expected 'Hello, world'"),
+        ("mislabels", "answers wrongly", "header Content-Length: 'twelve'"),
+        ("endless", "answers wrongly", "header Content-Length: None, expected '12'"),
+        ("crashes", "answers wrongly", "it ended (exit status 1)\n"),
+    ],
+)
+def test_server_that_could_not_be_measured(measured, server, outcome, reason):
+    found = record(measured, server)
+    assert found["outcome"] == outcome and reason in found["reason"]
+    assert found["points"] == []
+
+
+def test_port_in_use(measured):
+    """Whether or not the other answers well, the server's own end is told."""
+    found = record(measured, "taken")
+    assert found["outcome"] == "did not start"
+    assert "(exit status 1)" in found["reason"]
+    assert "Address already in use" in found["reason"]
+
+
+def test_last_lines_of_its_log_are_kept(measured):
+    assert "no such luck" in record(measured, "exits")["reason"]
+    assert "that was no request" in record(measured, "crashes")["reason"]
+
+
+@pytest.mark.parametrize(
+    ("server", "state", "tail"),
+    [("dies", "died: signal SIGKILL", "out of luck"), ("hangs", "hung: TimeoutError", "")],
+)
+def test_sweep_goes_on_after_a_failure(measured, server, state, tail):
+    found = record(measured, server)
+    assert found["outcome"] == "measured, with failures"
+    states = [point["server"] for point in found["points"]]
+    assert states[0] == states[2] == "ran" and states[1].startswith(state)
+    assert [point["fresh_start"] for point in found["points"]] == [True, False, True]
+    assert tail in found["points"][1]["log_tail"] and found["points"][1]["log_tail"]
+    assert len(found["stops"]) == 2
+    folder = measured[2][server]
+    assert (folder / "server.log").read_text().count("$ taskset") == 2
+    for rate in RATES:
+        assert "Errors: fd-unavail" in (folder / f"httperf-{rate}.txt").read_text()
+
+
+def test_server_that_ignores_sigterm_is_killed(measured):
+    found = record(measured, "deaf")
+    assert found["outcome"] == "measured"
+    (stop,) = found["stops"]
+    assert stop["on_sigterm"] is False and len(stop["killed"]) == 1 and stop["left"] == []
+
+
+def test_what_a_server_leaves_behind_is_killed(measured):
+    (stop,) = record(measured, "leaves")["stops"]
+    assert stop["on_sigterm"] is True and len(stop["killed"]) == 1 and stop["left"] == []
+
+
+def test_stop_of_a_good_server_kills_nothing(measured):
+    assert record(measured, "null")["stops"] == [{"on_sigterm": True, "killed": [], "left": []}]
+
+
+def test_samples_cover_every_rate(measured):
+    samples = pl.read_csv(measured[2]["null"] / "samples.csv")
+    offered = samples.drop_nulls("offered_rate_rps").filter(pl.col("offered_rate_rps") > 0)
+    for rate in RATES:
+        during = offered.filter(pl.col("offered_rate_rps") == rate)
+        opened = during["client_active_opens"][-1] - during["client_active_opens"][0]
+        assert len(during) >= 3 and opened == rate / 2
+        for what in ("server_cpu_ns", "client_cpu_ns", "server_rss_bytes", "server_descriptors"):
+            assert during[what].max() > 0, what
+
+
+def test_record_tells_the_machine_and_the_settings(measured):
+    found = record(measured, "null")
+    assert found["machine"]["httperf"].startswith("httperf: httperf-0.9.0")
+    assert found["machine"]["cpus"] >= 1 and found["machine"]["kernel"]
+    assert found["sysctl"]["server"]["net.core.somaxconn"] == "4096"
+    assert found["sysctl"]["client"]["net.ipv4.tcp_tw_reuse"] == "1"
+    assert found["version"].startswith("null server, ")
+    assert found["descriptors"] >= 1024
+    assert all(check["ok"] for check in found["conformance"]) and len(found["conformance"]) >= 5
+    assert 0 < found["offering_us"] < found["wall_us"]
+
+
+def test_measuring_and_tables_end_well(measured):
+    """A failure of a server is a result: Snakemake's own status is 0 up to here."""
+    tree, done, _ = measured
+    done.succeeded()
+    trials = pl.read_parquet(tree.path / "data/broken/backlog/trials.parquet")
+    assert set(trials["server"]) == {"null", "unbuilt", "unversioned", *MODES}
+    points = pl.read_parquet(tree.path / "data/broken/backlog/points.parquet")
+    assert set(points["server"]) == {"null", "dies", "hangs", "deaf", "leaves"}
+    assert set(points["report"]) == {"whole"}
+
+
+def test_complete_names_what_could_not_be_measured(measured):
+    tree, _, _ = measured
+    done = tree.python("complete", "broken").failed()
+    assert done.status == 1
+    for server, outcome in [("unbuilt", "not built"), ("exits", "did not start"),
+                            ("wrong", "answers wrongly")]:  # fmt: skip
+        assert f"servers/{server}: {outcome}, in 1 trials" in done.text
+        assert f"mend servers/{server} and run again" in done.text
+    for server in ("null", "dies", "hangs", "deaf", "leaves"):
+        assert f"servers/{server}:" not in done.text
+
+
+def test_truncated_report_is_a_row_of_nulls(measured):
+    tree, _, folders = measured
+    log = folders["null"] / "httperf-300.txt"
+    whole = log.read_text()
+    log.write_text(whole[: whole.index("Reply time")])
+    tree.python("tidy", "data/broken/backlog").succeeded()
+    points = pl.read_parquet(tree.path / "data/broken/backlog/points.parquet")
+    log.write_text(whole)
+    cut = points.filter(pl.col("server") == "null", pl.col("offered_rate_rps") == 300).to_dicts()
+    assert len(cut) == 1 and cut[0]["report"] == "truncated"
+    assert cut[0]["replies"] is None and cut[0]["errors_total"] is None
+    assert cut[0]["server_passive_opens"] is not None
+    rest = points.filter(pl.col("server") == "null", pl.col("offered_rate_rps") != 300)
+    assert rest["report"].to_list() == ["whole", "whole"] and rest["replies"].null_count() == 0
+
+
+def test_a_trial_is_the_same_for_root_and_for_a_user(someones_tree: Tree):
+    someones_tree.dataset("small", ["null"], [100])
+    path = someones_tree.trials("small")["null", 1].relative_to(someones_tree.path)
+    someones_tree.python("trial", path).succeeded()
+    found = json.loads((someones_tree.path / path / "trial.json").read_text())
+    assert (found["outcome"], found["reason"]) == ("measured", "")
+    assert found["stops"] == [{"on_sigterm": True, "killed": [], "left": []}]
+    bed = config.load("testbed", "netns")
+    for side in ("server", "client"):
+        for key, value in bed[side]["sysctl"].items():
+            # A kernel that lacks a setting has none in force.
+            assert found["sysctl"][side][key].split() in (str(value).split(), [])
+
+
+def test_little_disk_left(tree: Tree):
+    """100 MB for data/, nothing said of the rest of the machine."""
+    tree.dataset("small", ["null"], [100], trials=2)
+    tree.python("server", "null").succeeded()
+    script = (
+        "mkdir data/small; mount -t tmpfs -o size=100M tmpfs data/small; "
+        "mkdir -p data/small/backlog; touch data/small/backlog/kept; "
+        'python -m deathmatch.trial "$1"; status=$?; ls data/small/backlog; exit $status'
+    )
+    path = tree.trials("small")["null", 1].relative_to(tree.path)
+    own = [] if AS_ROOT else ["--user", "--map-root-user"]
+    done = tree.run("unshare", *own, "--mount", "sh", "-c", script, "sh", path).failed()
+    assert "data/small/backlog: only 104 MB of disk are left\n  make room for 200 MB" in done.text
+    assert "finished trials are kept" in done.text and done.text.splitlines()[-1] == "kept"
+
+
+def test_disk_that_fills_up(tree: Tree):
+    script = (
+        "from deathmatch import errors\n"
+        "def fill():\n"
+        "    with open('/dev/full', 'w') as full:\n"
+        "        full.write('x')\n"
+        "errors.run_main(fill)"
+    )
+    done = tree.run("python", "-c", script).failed()
+    assert "deathmatch: No space left on device\n  make room and run again" in done.text
+
+
+def test_half_a_trial_is_never_seen(tree: Tree):
+    """What an earlier, killed run left aside is neither read nor kept."""
+    tree.dataset("half", ["null"], [100])
+    path = tree.trials("half")["null", 1].relative_to(tree.path)
+    tree.write(f"{path.parent}/.1.partial/httperf-100.txt", "rubbish")
+    tree.write(f"{path.parent}/.1.partial/rubbish", "rubbish")
+    tree.python("server", "null").succeeded()
+    done = tree.python("trial", path).succeeded()
+    assert "1 of 1 trials, all measured" in done.text
+    assert [path.name for path in (tree.path / path.parent).iterdir()] == ["1"]
+    assert not (tree.path / path / "rubbish").exists()
