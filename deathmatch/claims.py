@@ -217,7 +217,12 @@ def _rank(dataset: str, experiment: str, rule: dict):
     if len(pairs) < 3:
         yield _not_run()
         return
-    found = spearmanr([a["median"] for a, _ in pairs], [b["median"] for _, b in pairs])
+    sides = [[pair[side]["median"] for pair in pairs] for side in (0, 1)]
+    # Ranks need at least two values that differ.
+    if any(len(set(side)) == 1 for side in sides):
+        yield stats.interval([]) | {"trials": len(pairs), "verdict": OPEN}
+        return
+    found = spearmanr(*sides)
     # A rank correlation of medians has no interval over trials: it is compared as it is.
     alone = {"median": float(found.statistic), "low": None, "high": None, "trials": len(pairs)}
     reached = alone["median"] > rule["threshold"]
