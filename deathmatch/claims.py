@@ -254,6 +254,7 @@ def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
     frame = _selected(dataset, experiment, selector)
     if frame is None or statistic not in STATISTICS:
         return {}
+    top = frame[RATE].max() if RATE in frame.columns else None
     if not statistic.startswith("client_") and "client_limited" in frame.columns:
         frame = frame.filter(~pl.col("client_limited"))
     if RATE in selector:
@@ -261,6 +262,8 @@ def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
     found = {
         n: value
         for (n,), group in frame.group_by("n", maintain_order=True)
+        # A sweep that the client cut short has not shown what it comes to.
+        if statistic not in OF_SWEEP or group[RATE].max() == top
         if (value := STATISTICS[statistic](group)) is not None
     }
     if "relative_to" not in selector:
@@ -353,6 +356,7 @@ def _bytes_per_message(points: pl.DataFrame) -> float | None:
     return grown / ordered["messages"][-1] if ordered["messages"][-1] else None
 
 
+OF_SWEEP = {"peak_reply_rate_rps", "first_error_rate_rps"}
 RAW_MESSAGE_BYTES = 132  # Day 2011: key 16, ttl 8, hide 8, body 100
 
 STATISTICS: dict[str, Callable[[pl.DataFrame], float | None]] = {

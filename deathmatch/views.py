@@ -150,7 +150,9 @@ def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.D
 def plateaus(points: pl.DataFrame, by: list[str], column: str = REPLY) -> pl.DataFrame:
     """Return for each group the highest value of any offered rate, per trial, summarised.
 
-    Columns: `by` and those of `stats.INTERVAL`.
+    A trial whose point at the highest rate is missing from `points`, being client-limited,
+    has not shown its plateau and does not count. Columns: `by` and those of `stats.INTERVAL`.
     """
-    best = points.group_by(*by, "n").agg(pl.col(column).max())
-    return stats.summarise(best.sort(*by, "n"), by, column)
+    best = points.group_by(*by, "n").agg(pl.col(column).max(), reached=pl.col(RATE).max())
+    whole = best.filter(pl.col("reached") == points[RATE].max()).drop("reached")
+    return stats.summarise(whole.sort(*by, "n"), by, column)
