@@ -16,6 +16,7 @@ from deathmatch import config, matrix, published, stats, tables
 from deathmatch.errors import UserError
 from deathmatch.views import RATE, REPLY
 
+RAW_HEAD_BYTES = 32  # Day 2011: key 16, ttl 8, hide 8, beside the body
 REPLICATED, NOT, OPEN, NOT_RUN = "replicated", "not replicated", "inconclusive", "not run"
 VERDICTS = (REPLICATED, NOT, OPEN, NOT_RUN)
 MINIMUM_TRIALS = 3
@@ -356,8 +357,12 @@ def _bytes_per_message(points: pl.DataFrame) -> float | None:
     return grown / ordered["messages"][-1] if ordered["messages"][-1] else None
 
 
+def _memory_overhead(points: pl.DataFrame) -> float | None:
+    each = _bytes_per_message(points)
+    return None if each is None else each / (RAW_HEAD_BYTES + points["body_bytes"][0]) - 1
+
+
 OF_SWEEP = {"peak_reply_rate_rps", "first_error_rate_rps"}
-RAW_MESSAGE_BYTES = 132  # Day 2011: key 16, ttl 8, hide 8, body 100
 
 STATISTICS: dict[str, Callable[[pl.DataFrame], float | None]] = {
     "bytes_per_message": _bytes_per_message,
@@ -370,7 +375,7 @@ STATISTICS: dict[str, Callable[[pl.DataFrame], float | None]] = {
     "error_ratio": _error_ratio,
     "first_error_rate_rps": _first_error_rate,
     "interrupts_per_reply": lambda p: _per_reply(p, "interrupts"),
-    "memory_overhead": lambda p: (_bytes_per_message(p) or 0) / RAW_MESSAGE_BYTES - 1,
+    "memory_overhead": _memory_overhead,
     "peak_reply_rate_rps": lambda p: p[REPLY].max(),
     "reply_rate_rps": lambda p: _mean(p, REPLY),
     "reply_ratio": lambda p: 1 - error if (error := _error_ratio(p)) is not None else None,

@@ -210,6 +210,8 @@ def main() -> None:
     if options.compare:
         parameters["compare"] = options.compare
     figures = options.figures or ROOT / "figures" / options.dataset
+    # Notebooks start side by side: none may count on another for the folder.
+    figures.mkdir(parents=True, exist_ok=True)
     run(options.notebook, options.out, parameters, figures)
 
 

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BROKEN = ROOT / "tests" / "servers" / "broken.py"
 SANDBOXED = "from deathmatch import sandbox; import sys; sys.exit(sandbox.run(sys.argv[1:]))"
 AS_ROOT = os.geteuid() == 0
+STARTED: list[subprocess.Popen] = []
 
 
 def project_files() -> list[Path]:
@@ -65,18 +66,21 @@ class Tree:
         return [*self.enter, *map(str, words)]
 
     def start(self, *words: str | Path, **options) -> subprocess.Popen:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             self.command(*words), cwd=self.path, env=os.environ | self.environment,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, **options,
         )  # fmt: skip
+        STARTED.append(process)
+        return process
 
     def run(self, *words: str | Path, timeout_s: float = 120) -> Done:
         process = self.start(*words)
         try:
             text, _ = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            process.kill()
+            for one in [*descendants(process.pid), process]:
+                one.kill()
             text, _ = process.communicate()
             pytest.fail(f"{words} still ran after {timeout_s} s:\n{text}")
         return Done(process.returncode, text)
@@ -161,6 +165,18 @@ def tools() -> None:
     missing = [tool for tool in ("httperf", "snakemake", "ss", "ip") if not shutil.which(tool)]
     if missing:
         pytest.exit(f"no {', '.join(missing)} on PATH: run ./shell pytest", returncode=2)
+
+
+@pytest.fixture(autouse=True)
+def end_what_a_test_left():
+    """A test that fails midway must not hold the lock for those after it."""
+    yield
+    while STARTED:
+        process = STARTED.pop()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        process.stdout.close()
 
 
 @pytest.fixture(scope="session")

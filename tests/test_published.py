@@ -289,10 +289,11 @@ def rule_of(name: str) -> dict:
 
 def test_the_sources_own_orders_pass_the_rule():
     spelt = {
-        "cherrypy": "CherryPy", "webpy": "web.py", "django": "Django", "tornado": "Tornado",
+        "cherrypy": "CherryPy", "webpy-modwsgi": "web.py", "django-modwsgi": "Django",
+        "tornado": "Tornado", "yaws-poll": "Yaws", "mochiweb-poll": "MochiWeb",
         "node": "Node.js", "mochiweb": "MochiWeb", "cowboy": "Cowboy", "misultin": "Misultin",
-        "nginx": "nginx", "yaws": "Yaws", "python-sqlite3": "Python sqlite3",
-        "python-dict": "Python list/dict", "erlang-ets": "Erlang ets",
+        "nginx": "nginx", "yaws": "Yaws", "sqlite": "Python sqlite3",
+        "dict": "Python list/dict", "ets": "Erlang ets",
     }  # fmt: skip
     kept = {
         "walkin-chart-order": {"place": "post: Wikipedia chart"},
@@ -310,8 +311,9 @@ def test_the_sources_own_orders_pass_the_rule():
         if where := kept.get(claim["id"]):
             # Where the chart has Tornado twice, its last row is the single process.
             found = dict(rows(claim["source"], **where).select("system", "value").iter_rows())
-            servers = [where["server"] for where in published.selectors(claim["rule"])]
-            values = [found[spelt[server]] for server in servers]
+            chosen = published.selectors(claim["rule"])
+            names = [where.get("setup", where["server"]) for where in chosen]
+            values = [found[spelt[name]] for name in names]
             assert all(low < high for low, high in itertools.pairwise(values)), claim["id"]
 
 
@@ -346,7 +348,7 @@ def test_selectors_fit_the_experiments_there_are():
             levels = {name: factor["levels"] for name, factor in factors.items()}
             chosen = [*where.items(), *where.get("relative_to", {}).items()]
             for column, level in chosen:
-                if column in ("server", "statistic", "experiment", "relative_to"):
+                if column in ("server", "setup", "statistic", "experiment", "relative_to"):
                     continue
                 if column == "offered_rate_rps" or column in LEDGER["planned"]:
                     continue

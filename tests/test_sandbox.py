@@ -48,12 +48,17 @@ def test_nothing_survives(someones_tree: Tree, lock_holders, end):
     machine = traces()
     owner = subprocess.Popen(["sleep", "1000"])
     someones_tree.environment["DEATHMATCH_OWNER"] = str(owner.pid)
-    script = MESSY.replace("exec sleep 1000", "exec sleep 1") if end == "normal" else MESSY
+    script = MESSY.replace("exec sleep 1000", "exec sleep 2") if end == "normal" else MESSY
     process = start(someones_tree, script)
+
+    def both_namespaces() -> set[str]:
+        found = own_network_namespaces(descendants(process.pid))
+        return found if len(found) == 2 else set()
+
+    spaces = wait_for(both_namespaces, 5, "a process in each of two network namespaces")
     inside = descendants(process.pid)
-    assert len(inside) >= 4 and lock_holders() == 1
-    spaces = own_network_namespaces(inside)
-    assert len(spaces) == 2
+    assert len(inside) >= 4
+    assert lock_holders() == 1
     if end == "normal":
         assert process.wait(10) == 0, process.stdout.read()
     elif end == "killed":

@@ -1,6 +1,7 @@
 """Statistics: known values, and what must hold for any values."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -39,7 +40,10 @@ def test_median_lies_within_its_interval(values):
     found = stats.interval(values)
     assert found["trials"] == len(values)
     if len(values) > 1:
-        assert min(values) <= found["low"] <= found["median"] <= found["high"] <= max(values)
+        ends = [min(values), found["low"], found["median"], found["high"], max(values)]
+        # Up to the rounding of an interpolated percentile.
+        for below, above in pairwise(ends):
+            assert below <= above or below == pytest.approx(above, rel=1e-12)
 
 
 @settings(max_examples=25, deadline=None)

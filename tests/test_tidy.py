@@ -58,7 +58,8 @@ def test_points(frames):
         "server_state": "ran", "client_state": "exit 0", "report": "whole",
         "connections": 2000, "replies": 1995, "errors_client_timeout": 5,
         # 3,000 connects at the sample 1.04 s in, 1,000 before: all 2,000 were offered in time.
-        "actual_rate_rps": 2000.0, "client_limited": False,
+        # … but httperf had only 74 % of its CPU.
+        "actual_rate_rps": 2000.0, "client_limited": True,
         "server_listen_overflows": 295, "server_listen_drops": 295, "server_syncookies_sent": 80,
         "server_passive_opens": 3002 - 1007, "client_active_opens": 3000 - 1000,
         "client_syn_retransmissions": 119, "server_resets_sent": 0,
@@ -171,12 +172,13 @@ def test_client_that_falls_behind_is_marked():
     clean = dict.fromkeys(
         ["errors_descriptors_unavailable", "errors_address_unavailable",
          "errors_file_table_full"], 0,
-    )  # fmt: skip
+    ) | {"client_cpu_total_percent": 99.0}  # fmt: skip
     assert httperf.limited(clean, 1000, actual)
     assert not httperf.limited(clean, 1000, 980)
     assert httperf.limited(clean | {"errors_address_unavailable": 1}, 1000, 1000)
     assert httperf.actual_rate_rps({}, during[:1], SPEC) is None
     assert httperf.limited(clean, 1000, None)
+    assert httperf.limited(clean | {"client_cpu_total_percent": 60.0}, 1000, 1000)
 
 
 @given(st.integers(1, 10**5), st.floats(0.1, 0.3))

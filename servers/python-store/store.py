@@ -1,4 +1,4 @@
-"""Holds as many messages as each line of standard input says: store.py dict|list|sqlite.
+"""Holds as many messages as each line of standard input says: store.py dict|list|sqlite BODY_BYTES.
 
 Answers with JSON: how many it holds, and the bytes they take by Python's or SQLite's own account.
 """
@@ -11,9 +11,12 @@ import sys
 import time
 
 
+BODY_BYTES = int(sys.argv[2])
+
+
 def message(number: int) -> tuple[bytes, int, int, bytes]:
-    """Return key (16 bytes), ttl, hide and body (100 bytes), no object shared with another."""
-    return b"%016d" % number, time.time_ns(), time.time_ns(), os.urandom(100)
+    """Return key (16 bytes), ttl, hide and body, no object shared with another."""
+    return b"%016d" % number, time.time_ns(), time.time_ns(), os.urandom(BODY_BYTES)
 
 
 class Dict:

@@ -1,16 +1,16 @@
 %% Holds as many messages as each line of standard input says, in ets, dets, mnesia or a list.
 %% Answers with JSON: how many it holds, and the bytes they take by the runtime's own account.
 -module(store).
--export([start/1]).
+-export([start/2]).
 
 -record(message, {key, ttl, hide, body}).
 
-start(Kind) ->
-    loop(Kind, open(Kind), 0, 0).
+start(Kind, BodyBytes) ->
+    loop(Kind, BodyBytes, open(Kind), 0, 0).
 
-loop(Kind, Store, Held, Wanted) ->
+loop(Kind, BodyBytes, Store, Held, Wanted) ->
     Full = lists:foldl(
-        fun(Number, Filling) -> add(Kind, Filling, message(Number)) end,
+        fun(Number, Filling) -> add(Kind, Filling, message(Number, BodyBytes)) end,
         Store,
         lists:seq(Held, Wanted - 1)
     ),
@@ -18,21 +18,17 @@ loop(Kind, Store, Held, Wanted) ->
     io:format("{\"messages\": ~b, \"runtime_bytes\": ~b}~n", [Wanted, runtime_bytes(Kind)]),
     case io:get_line("") of
         eof -> halt();
-        Line -> loop(Kind, Full, Wanted, list_to_integer(string:trim(Line)))
+        Line -> loop(Kind, BodyBytes, Full, Wanted, list_to_integer(string:trim(Line)))
     end.
 
 %% Bodies of more than 64 bytes live outside of heaps and tables, counted by erlang:memory/1 only.
-message(Number) ->
+message(Number, BodyBytes) ->
     #message{
         key = <<Number:128>>,
         ttl = erlang:system_time(microsecond),
         hide = erlang:system_time(microsecond),
-        body = bytes(100)
+        body = rand:bytes(BodyBytes)
     }.
-
-%% A fresh binary each time, so that none is shared.
-bytes(Size) ->
-    rand:bytes(Size).
 
 open(ets) ->
     ets:new(message, [set, {keypos, #message.key}]);
