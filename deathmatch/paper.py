@@ -60,10 +60,9 @@ def build(
     for path in (front, references):
         if not path.is_file():
             raise UserError("this file is missing", str(path), "the paper needs it")
-    absent = {path.stem: path.read_text() for path in sorted(CHAPTERS.glob("*.md"))}
-    for path, _ in sources:
-        absent.pop(path.stem, None)
-    parts = [(front.name, without(front.read_text(), set(absent)))]
+    chapters = {path.stem: path.read_text() for path in sorted(CHAPTERS.glob("*.md"))}
+    absent = set(chapters) - {path.stem for path, _ in sources}
+    parts = [(front.name, without(front.read_text(), absent))]
     parts += [(_name(path, nb), _markdown(nb, _name(path, nb))) for path, nb in sources]
     texts = {name: _resolved(text, values, name) for name, text in parts}
     whole = "\n\n".join(texts.values()) + "\n\n# References {.unnumbered}\n\n::: {#refs}\n:::\n"
@@ -71,7 +70,7 @@ def build(
     with tempfile.TemporaryDirectory(prefix="deathmatch-") as scratch:
         work = Path(scratch)
         (work / "deathmatch.md").write_text(whole)
-        (work / "elsewhere.json").write_text(json.dumps({"elsewhere": elsewhere(absent)}))
+        (work / "elsewhere.json").write_text(json.dumps({"elsewhere": elsewhere(chapters, absent)}))
         (work / "head.html").write_text(f"<style>\n{(PAPER / 'style.css').read_text()}</style>\n")
         (work / "tail.html").write_text(_scripts((PAPER / "charts.js").read_text()))
         for target in ("html", "typst"):
@@ -177,14 +176,22 @@ def without(text: str, absent: set[str]) -> str:
     )
 
 
-def elsewhere(absent: dict[str, str]) -> dict[str, str]:
-    """Return what to write for references into chapters that the dataset does not fill."""
+def elsewhere(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
+    """Return what to write for references to what the dataset does not fill.
+
+    That is everything in a chapter that is not there, and a figure or table of another that its
+    notebook left out.
+    """
     found = {}
-    for text in absent.values():
+    for name, text in chapters.items():
         title = re.search(r"^# (.+?) *\{#", text, re.MULTILINE)
-        said = f"the chapter “{title[1]}” (not in this dataset)" if title else "another chapter"
-        labels = re.findall(r"\{#(sec-[\w-]+)\}|label=\"((?:fig|tbl)-[\w-]+)\"", text)
-        found |= {section or label: said for section, label in labels}
+        chapter = f"the chapter “{title[1]}”" if title else "another chapter"
+        for section, label in re.findall(
+            r"\{#(sec-[\w-]+)\}|label=\"((?:fig|tbl)-[\w-]+)\"", text
+        ):
+            what = chapter if name in absent else {"f": "a figure", "t": "a table"}.get(label[:1])
+            if what:
+                found[section or label] = f"{what} (not in this dataset)"
     return found
 
 

@@ -10,7 +10,6 @@ import sqlite3
 import sys
 import time
 
-
 BODY_BYTES = int(sys.argv[2])
 
 
