@@ -186,9 +186,7 @@ def elsewhere(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
     for name, text in chapters.items():
         title = re.search(r"^# (.+?) *\{#", text, re.MULTILINE)
         chapter = f"the chapter “{title[1]}”" if title else "another chapter"
-        for section, label in re.findall(
-            r"\{#(sec-[\w-]+)\}|label=\"((?:fig|tbl)-[\w-]+)\"", text
-        ):
+        for section, label in re.findall(r"\{#(sec-[\w-]+)\}|label=\"((?:fig|tbl)-[\w-]+)\"", text):
             what = chapter if name in absent else {"f": "a figure", "t": "a table"}.get(label[:1])
             if what:
                 found[section or label] = f"{what} (not in this dataset)"

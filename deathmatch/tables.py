@@ -126,9 +126,14 @@ def schema(experiment: str, table: str) -> pa.DataFrameSchema:
     )
 
 
+def path_of(dataset: str, experiment: str, table: str) -> Path:
+    """Return the file of a table, whether or not it exists."""
+    return config.ROOT / "data" / dataset / experiment / f"{table}.parquet"
+
+
 def read(dataset: str, experiment: str, table: str) -> pl.DataFrame:
     """Return one checked table of a dataset; UserError if it is absent or breaks its schema."""
-    path = config.ROOT / "data" / dataset / experiment / f"{table}.parquet"
+    path = path_of(dataset, experiment, table)
     where = str(path.relative_to(config.ROOT))
     if not path.is_file():
         raise UserError("no such table", where, f"run: snakemake --config dataset={dataset}")

@@ -47,6 +47,9 @@ class Experiment:
         return self._labelled("samples")
 
     def _read(self, table: str) -> pl.DataFrame:
+        if not tables.path_of(self.dataset, self.name, table).is_file():
+            # A chapter may be about several experiments, of which the dataset has some.
+            return pl.DataFrame(schema=tables.columns(self.name, table))
         return tables.read(self.dataset, self.name, table)
 
     def _labelled(self, table: str) -> pl.DataFrame:
@@ -71,12 +74,12 @@ class Experiment:
     @property
     def duration_s(self) -> str:
         """How long each rate was offered, in words."""
-        return f"{self.points['duration_us'].max() / 1e6:g}"
+        return f"{(self.points['duration_us'].max() or 0) / 1e6:g}"
 
     @property
     def rounds(self) -> int:
         """How many trials a variant has at most."""
-        return self.trials["n"].max()
+        return self.trials["n"].max() or 0
 
     @property
     def machine(self) -> dict:

@@ -19,7 +19,7 @@ let
 in
 otp28
 // {
-  inherit pkgs;
+  inherit pkgs pkgs-2022;
   otp23 = of pkgs-2022.beam.packages.erlangR23;
   otp27 = of pkgs.beam.packages.erlang_27;
   otp28-poll = {

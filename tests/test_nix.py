@@ -213,6 +213,15 @@ def programs(nix: Nix, tree: Path) -> None:
             require(not lacks, f"devShells.{system}.{name} lacks {sorted(lacks)}")
 
 
+def built_in(folder: Path) -> set[str]:
+    """Return the Python packages that a server's own build installs from its locked list."""
+    server = tomllib.loads((folder / "server.toml").read_text())
+    lock = folder / "requirements.txt"
+    if "pypi" in server.get("packages", {}) or not lock.exists():
+        return set()
+    return set(re.findall(r"^([\w-]+)==", lock.read_text(), re.M))
+
+
 def modules(nix: Nix, tree: Path) -> None:
     """Each Python module that the study or a server imports is in its environment."""
     ours = [*tree.glob("deathmatch/*.py"), *tree.glob("tests/**/*.py"), tree / "Snakefile"]
@@ -223,7 +232,7 @@ def modules(nix: Nix, tree: Path) -> None:
     packages = nix.outputs(tree, "packages", "modules")["x86_64-linux"]
     for name in sorted({*config.names("server", tree)} & set(packages)):
         needed = imported([*(tree / "servers" / name).glob("**/*.py")])
-        lacks = needed - set(packages[name]["modules"])
+        lacks = needed - set(packages[name]["modules"]) - built_in(tree / "servers" / name)
         require(not lacks, f"nix/servers/{name}.nix lacks the Python modules {sorted(lacks)}")
 
 

@@ -1,4 +1,3 @@
-#!/usr/bin/perl
 # A query value echoed in XML, by hand on libev.
 # echo.pl ADDRESS PORT BACKLOG MECHANISM, where MECHANISM is epoll, poll or select.
 use strict;

@@ -17,4 +17,5 @@ in
   beam.packages.erlangR23.erlang =
     package "erlang-R23"
       recorded."not evaluated"."beam.packages.erlangR23.erlang";
+  python27 = package "python27" recorded."not evaluated".python27;
 }
