@@ -1,0 +1,59 @@
+"""Every server that this machine can run answers every experiment it serves, in every variant.
+
+Not in the usual run, since building all of them takes minutes: ./shell pytest tests/conformance
+"""
+
+import json
+
+import pytest
+from conftest import Tree, copy_tree
+from test_conformance import CHECK, LOAD_EXPERIMENTS
+
+from deathmatch import config, matrix
+
+SERVERS = sorted({name for experiment in LOAD_EXPERIMENTS for name in matrix.serving(experiment)})
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory, network):
+    return copy_tree(tmp_path_factory.mktemp("every") / "tree"), network
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_every_variant_conforms(project, server):
+    path, network = project
+    tree = Tree(path, network)
+    parts = [
+        f"[experiments.{name}]\nrates_rps = [1]\nduration_s = 1\n"
+        + "".join(
+            f'[[experiments.{name}.blocks]]\nservers = ["{server}"]\n'
+            + (f'{factor} = "all"\n' if factor else "")
+            for factor in ("", *varied(server, name))
+        )
+        for name in LOAD_EXPERIMENTS
+        if server in matrix.serving(name)
+    ]
+    tree.write("config/datasets/once.toml", 'title = "t"\ntrials = 1\nseed = 1\n' + "".join(parts))
+    # Not in the tests' own network: a build may download.
+    Tree(path).python("server", server, timeout_s=1200).succeeded()
+    built = json.loads((path / f"build/servers/{server}/build.json").read_text())
+    assert built["ok"], built["log"]
+    done = tree.sandboxed("python", "-c", CHECK, "server.log", timeout_s=300).succeeded()
+    found = [json.loads(line) for line in done.text.splitlines()]
+    assert {one["experiment"] for one in found} == {
+        name for name in LOAD_EXPERIMENTS if server in matrix.serving(name)
+    }
+    for one in found:
+        assert one["wrong"] is None, one
+        failed = [check for check in one["checks"] if not check["ok"]]
+        assert failed == [], (one["variant"], one["log"])
+        assert one["stop"]["left"] == [], one["variant"]
+
+
+def varied(server: str, experiment: str) -> list[str]:
+    """Return the factors that choose how this server runs in the experiment."""
+    able = config.load("server", server).get("factors", {})
+    has = [name for name in ("schedulers", "readiness") if name in able]
+    known = config.load("experiment", experiment)["factors"]
+    setups = [matrix.SETUP] if matrix.setups(server, experiment) else []
+    return [name for name in has if name in known] + setups
