@@ -1,0 +1,38 @@
+"""The claim of servers/README.md: a folder is all that a new server takes."""
+
+import json
+import subprocess
+
+from conftest import Tree
+
+SMALL = """
+title = "every server, but those that take a build"
+trials = 1
+seed = 1
+
+[experiments.backlog]
+rates_rps = [200]
+duration_s = 1
+
+[[experiments.backlog.blocks]]
+omit = ["tornado-1", "yucan-otp23", "yucan-otp27"]
+"""
+
+
+def test_a_new_folder_is_in_matrix_table_figure_and_paper(tree: Tree):
+    tree.write("config/datasets/small.toml", SMALL)
+    before = set(tree.path.rglob("*"))
+    tree.python("new_server", "mine").succeeded()
+    made = {path for path in tree.path.rglob("*") if path.is_file()} - before
+    ours = {path for path in made if not {".snakemake", "__pycache__"} & set(path.parts)}
+    assert {path.parent for path in ours} == {tree.path / "servers" / "mine"}
+
+    assert ("mine", 1) in tree.trials("small")
+    tree.snakemake(dataset="small", servers="mine").succeeded()
+    spec = json.loads((tree.path / "figures/small/fig-backlog-servers.json").read_text())
+    assert "mine" in json.dumps(spec)
+    page = (tree.path / "paper/small/deathmatch.html").read_text()
+    assert ">mine</td>" in page
+    pdf = tree.path / "paper/small/deathmatch.pdf"
+    text = subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True).stdout
+    assert "mine" in text
