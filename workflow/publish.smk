@@ -3,6 +3,7 @@ rule notebook:
         lambda wildcards: STUDY.tables(wildcards.notebook),
         "notebooks/{notebook}.md",
         settings.PUBLISHED,
+        settings.CODE,
     output:
         "paper/{dataset}/notebooks/{notebook}.ipynb",
     params:

@@ -2,6 +2,7 @@ if not STUDY.frozen:
 
     rule tidy:
         input:
+            settings.CODE,
             lambda wildcards: [
                 f"{trial.path}/trial.json"
                 for trial in STUDY.trials
