@@ -12,14 +12,14 @@ from functools import cache
 import polars as pl
 from scipy.stats import spearmanr
 
-from deathmatch import config, matrix, published, stats, tables
+from deathmatch import config, httperf, matrix, published, stats, tables
 from deathmatch.errors import UserError
 from deathmatch.views import RATE, REPLY
 
 RAW_HEAD_BYTES = 32  # Day 2011: key 16, ttl 8, hide 8, beside the body
 REPLICATED, NOT, OPEN, NOT_RUN = "replicated", "not replicated", "inconclusive", "not run"
 VERDICTS = (REPLICATED, NOT, OPEN, NOT_RUN)
-MINIMUM_TRIALS = 3
+MINIMUM_TRIALS = published.minimum_trials()
 
 LEDGER = {
     "claim": pl.String,
@@ -337,18 +337,19 @@ def _mean(points: pl.DataFrame, column: str) -> float | None:
     return points[column].drop_nulls().mean() if column in points.columns else None
 
 
-def _errors(points: pl.DataFrame, *kinds: str) -> int:
-    return sum(points[f"errors_{kind}"].fill_null(0).sum() for kind in kinds)
+def _errors(points: pl.DataFrame, *columns: str) -> int:
+    return sum(points[column].fill_null(0).sum() for column in columns)
 
 
 def _timeout_share(points: pl.DataFrame) -> float | None:
-    total = _errors(points, "total")
-    return _errors(points, "client_timeout", "socket_timeout") / total if total else None
+    total = _errors(points, "errors_total")
+    timeouts = _errors(points, "errors_client_timeout", "errors_socket_timeout")
+    return timeouts / total if total else None
 
 
 def _client_error_ratio(points: pl.DataFrame) -> float | None:
-    own = ("descriptors_unavailable", "address_unavailable", "file_table_full")
-    return _errors(points, *own) / _due(points) if _due(points) else None
+    due = _due(points)
+    return _errors(points, *httperf.OWN_ERRORS) / due if due else None
 
 
 def _bytes_per_message(points: pl.DataFrame) -> float | None:

@@ -17,6 +17,12 @@ CLIENT_LIMIT = 0.97
 # with less than this share, something else used the CPU too.
 CPU_SHARE_PERCENT = 75
 
+# Errors of the client's own making, as columns of SCHEMA.
+OWN_ERRORS = [
+    f"errors_{what}"
+    for what in ("descriptors_unavailable", "address_unavailable", "file_table_full")
+]
+
 HISTOGRAM_SCHEMA = {"quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}
 
 # A number as httperf prints it: %f of a huge or undefined value gives inf or nan.
@@ -200,10 +206,7 @@ def limited(fields: dict, offered_rate_rps: int, actual_rate_rps: float | None) 
 
     It fell behind, ran out of descriptors or ports, or had to share its CPU.
     """
-    starved = sum(
-        fields[f"errors_{what}"] or 0
-        for what in ("descriptors_unavailable", "address_unavailable", "file_table_full")
-    )
+    starved = sum(fields[error] or 0 for error in OWN_ERRORS)
     late = actual_rate_rps is None or actual_rate_rps < CLIENT_LIMIT * offered_rate_rps
     share = fields["client_cpu_total_percent"]
     return late or starved > 0 or (share is not None and share < CPU_SHARE_PERCENT)

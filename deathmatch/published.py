@@ -153,6 +153,11 @@ def claims(path: Path = CLAIMS) -> list[dict]:
     return ledger["claim"]
 
 
+def minimum_trials(path: Path = CLAIMS) -> int:
+    """Return with how many trials a claim can be decided at all, as claims.toml has it."""
+    return tomllib.loads(path.read_text())["minimum_trials"]
+
+
 def selectors(rule: dict) -> list[dict]:
     """Return the selectors of a rule and of the rules it holds, each complete.
 

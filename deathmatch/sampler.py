@@ -189,13 +189,14 @@ def _queues(port: int) -> tuple[int, int, int]:
 
     ss(8) shows a listener's accept queue as Recv-Q and its limit as Send-Q.
     """
-    listeners = _ss("state", "listening", "sport", "=", f":{port}")
-    waiting = _ss("state", "syn-recv", "sport", "=", f":{port}")
+    listeners = sockets("state", "listening", "sport", "=", f":{port}")
+    waiting = sockets("state", "syn-recv", "sport", "=", f":{port}")
     recv, send = ([int(line.split()[i]) for line in listeners] for i in (0, 1))
     return sum(recv), sum(send), len(waiting)
 
 
-def _ss(*query: str) -> list[str]:
+def sockets(*query: str) -> list[str]:
+    """Return the lines of ss(8) for TCP sockets that match its filter, without a heading."""
     return subprocess.run(
         ["ss", "--no-header", "--tcp", "--numeric", *query],
         capture_output=True, text=True, check=False,

@@ -31,7 +31,7 @@ from deathmatch import (
 )
 from deathmatch.errors import UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
-from deathmatch.sampler import Sampler
+from deathmatch.sampler import Sampler, sockets
 
 PORT = 8080
 WARM_UP_S = 1
@@ -290,7 +290,7 @@ class _Trial:
     def _state(self, running: server.Running) -> str:
         """Let the queues drain, then return "ran", how the server died, or "hung"."""
         deadline = time.monotonic() + DRAIN_S
-        while time.monotonic() < deadline and _established(PORT):
+        while time.monotonic() < deadline and sockets("state", "established", f"sport = :{PORT}"):
             time.sleep(0.05)
         if how := running.died():
             return f"died: {how}"
@@ -304,14 +304,6 @@ class _Trial:
                 return f"died: {how}"
             if time.monotonic() > deadline:
                 return f"hung: {result['seen']}"
-
-
-def _established(port: int) -> bool:
-    lines = subprocess.run(
-        ["ss", "--no-header", "--tcp", "--numeric", "state", "established", f"sport = :{port}"],
-        capture_output=True, text=True,
-    ).stdout  # fmt: skip
-    return bool(lines.strip())
 
 
 def _machine() -> dict:

@@ -104,10 +104,6 @@ class Experiment:
         )
         return pl.concat([ended, not_run(self.name)])
 
-    def failures(self) -> pl.DataFrame:
-        """Return the points at which a server died or hung: label, trials, rate, state, log."""
-        return self.points.filter(pl.col("server_state") != "ran")
-
 
 def _first_line(text: pl.Expr) -> pl.Expr:
     return text.str.split("\n").list.first()

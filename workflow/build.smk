@@ -8,6 +8,6 @@ rule build:
     resources:
         machine=50,
     params:
-        toolchain=os.environ.get("DEATHMATCH_TOOLCHAIN", "unknown"),
+        toolchain=server.toolchain(),
     shell:
         "python -m deathmatch.server {wildcards.server}"
