@@ -261,6 +261,17 @@ def wait_for(what, seconds: float, why: str):
         time.sleep(0.05)
 
 
+def ended(processes: list[psutil.Process]) -> bool:
+    """Return whether none of them runs; one that waits for its parent to notice has ended."""
+    for process in processes:
+        try:
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                return False
+        except psutil.NoSuchProcess:
+            continue
+    return True
+
+
 def descendants(pid: int) -> list[psutil.Process]:
     """Return the living processes below `pid`, those in its pid namespaces included."""
     try:

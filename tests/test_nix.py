@@ -227,7 +227,8 @@ def modules(nix: Nix, tree: Path) -> None:
     ours = [*tree.glob("deathmatch/*.py"), *tree.glob("tests/**/*.py"), tree / "Snakefile"]
     ours += [*tree.glob("workflow/*.smk"), *tree.glob("notebooks/*.md")]
     shells = nix.outputs(tree, "devShells", "modules")["x86_64-linux"]
-    lacks = imported(ours) - {"conftest", "deathmatch"} - set(shells["default"]["modules"])
+    local = {"deathmatch", *(path.stem.replace("_", "-") for path in tree.glob("tests/*.py"))}
+    lacks = imported(ours) - local - set(shells["default"]["modules"])
     require(not lacks, f"nix/tools.nix lacks the Python modules {sorted(lacks)}")
     packages = nix.outputs(tree, "packages", "modules")["x86_64-linux"]
     for name in sorted({*config.names("server", tree)} & set(packages)):

@@ -14,6 +14,7 @@ from conftest import (
     Tree,
     descendant,
     descendants,
+    ended,
     network_namespaces,
     own_network_namespaces,
     traces,
@@ -39,8 +40,8 @@ def start(tree: Tree, script: str) -> subprocess.Popen:
 
 
 def wait_until_gone(seen: list[psutil.Process], spaces: set[str]) -> None:
-    wait_for(lambda: not any(p.is_running() for p in seen), 5, f"{seen} ended")
-    wait_for(lambda: not spaces & network_namespaces(), 5, "its network namespaces are gone")
+    wait_for(lambda: ended(seen), 10, f"{seen} ended")
+    wait_for(lambda: not spaces & network_namespaces(), 10, "its network namespaces are gone")
 
 
 @pytest.mark.parametrize("end", ["normal", "killed", "owner killed"])
@@ -174,4 +175,4 @@ def test_descendant_is_found_through_the_sandbox(tree: Tree):
     assert len(own_network_namespaces(descendants(process.pid))) == 1
     process.kill()
     process.wait()
-    wait_for(lambda: not seen.is_running(), 5, "the command ended")
+    wait_for(lambda: ended([seen]), 10, "the command ended")
