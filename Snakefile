@@ -44,7 +44,7 @@ wildcard_constraints:
 rule all:
     default_target: True
     input:
-        [f"build/servers/{name}/build.json" for name in STUDY.served],
+        [f"build/servers/{name}/build.json" for name in STUDY.built],
         # All named here, so that one that is missing is measured even where its table exists.
         [f"{trial.path}/trial.json" for trial in STUDY.trials],
         STUDY.paper,

@@ -8,9 +8,11 @@ import subprocess
 import time
 from pathlib import Path
 
+from deathmatch import websocket
+
 TIMEOUT_S = 5
 # A request that has one of these wants an answer; any other, that the server survives it.
-ANSWERED = {"status", "echoes"}
+ANSWERED = {"status", "echoes", "refuses"}
 # More than any answer here; a server that never ends one must not fill the memory.
 LONGEST_LINE_BYTES = 65536
 LONGEST_BODY_BYTES = 1_000_000
@@ -45,6 +47,10 @@ def check_backlog(port: int, backlog: int, somaxconn: int) -> dict:
 
 def check_concurrent(host: str, port: int, request: dict, connections: int) -> dict:
     """Open many connections, only then ask on each, in reverse order; all must be answered."""
+    name = f"{connections} connections at once"
+    if "frames" in request:
+        wrong = websocket.wrong_at_once(host, port, request, connections, TIMEOUT_S)
+        return {"name": name, "ok": not wrong, "seen": wrong}
     wrong, opened = "", []
     try:
         for _ in range(connections):
@@ -59,7 +65,7 @@ def check_concurrent(host: str, port: int, request: dict, connections: int) -> d
     finally:
         for connection in opened:
             connection.close()
-    return {"name": f"{connections} connections at once", "ok": not wrong, "seen": wrong}
+    return {"name": name, "ok": not wrong, "seen": wrong}
 
 
 # System calls by number (syscalls(2), the kernel's unistd headers), by the mechanism they are of.
@@ -111,6 +117,8 @@ def _check(host: str, port: int, request: dict) -> dict:
 
 
 def _wrong(host: str, port: int, request: dict) -> str:
+    if "frames" in request:
+        return websocket.wrong(host, port, request, TIMEOUT_S)
     with socket.create_connection((host, port), timeout=TIMEOUT_S) as connection:
         sent = spelled_out(request["send"]).encode("latin-1")
         connection.sendall(sent)

@@ -20,6 +20,9 @@ Level = str | int
 # The factor that every experiment has: which of a server's own setups runs.
 SETUP = "setup"
 
+# What a dataset may say of an experiment's trials beyond what it must (`steps`).
+OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s", "keep_events")
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -176,7 +179,8 @@ def _product(factors: dict, levels: dict, server: str, experiment: str) -> list[
     if ways := setups(server, experiment):
         axes.append([(SETUP, way) for way in levels.get(SETUP, ways[:1]) if way in ways])
     for name, factor in factors.items():
-        if "sysctl" in factor:
+        # What the harness sets itself, every server has.
+        if {"sysctl", "testbeds"} & factor.keys():
             axes.append([(name, level) for level in levels.get(name, [factor["default"]])])
         elif name in able:
             known = able[name] or factor["levels"]
@@ -222,9 +226,17 @@ def spec(trial: Trial) -> dict:
             for check in experiment.get("conformance", [])
             if check.get("when", {}).items() <= factors.items()
         ],
-        **{key: plan[key] for key in steps(trial.experiment)},
+        **{key: plan[key] for key in (*steps(trial.experiment), *OPTIONS) if key in plan},
         "server_sha256": fingerprint(trial.server),
     }
+
+
+def testbed(trial: Trial, usual: str) -> str:
+    """Return the testbed on which the trial runs: that of one of its levels, else the usual one."""
+    about = config.load("experiment", trial.experiment)["factors"]
+    named = [about[name].get("testbeds", {}).get(level)
+             for name, level in trial.factors if name in about]  # fmt: skip
+    return next(filter(None, named), usual)
 
 
 def spec_text(trial: Trial) -> str:

@@ -17,7 +17,8 @@ def seconds(trial: matrix.Trial) -> float:
     """Return a first estimate of how long the trial takes: its rates, twice for overloads."""
     spec = matrix.spec(trial)
     offering_s = 2 * len(spec.get("rates_rps", [])) * spec.get("duration_s", 0)
-    return OVERHEAD_S + START_STOP_S + offering_s
+    around_s = spec.get("warm_up_s", 0) + spec.get("cool_down_s", 0)
+    return OVERHEAD_S + START_STOP_S + around_s + offering_s
 
 
 def left(trials: list[matrix.Trial], root: Path = Path()) -> tuple[int, float]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from deathmatch import config, matrix, progress
+from deathmatch import clients, config, matrix, progress, tables
 from deathmatch.errors import UserError
 
 PUBLISHED = sorted(str(p) for p in Path("data/published").glob("*.csv"))
@@ -18,7 +18,7 @@ PAPER = sorted(
 )
 # What reads logs and draws is the package: when it changes, tables and figures are made again.
 CODE = sorted(str(p) for p in Path("deathmatch").glob("*.py"))
-TABLES = ("trials", "points", "times", "samples")
+TABLES = tables.NAMES
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,12 @@ class Study:
     def served(self) -> list[str]:
         """The servers to measure."""
         return sorted({trial.server for trial in self.trials})
+
+    @cached_property
+    def built(self) -> list[str]:
+        """The servers to build: those to measure, and those that their clients come from."""
+        builders = (clients.builders(experiment) for experiment in self.measured)
+        return sorted({*self.served}.union(*builders)) if self.trials else []
 
     @cached_property
     def measured(self) -> list[str]:

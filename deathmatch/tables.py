@@ -5,7 +5,8 @@
 - `trials`: trial, with what it ran on and how it ended;
 - `points`: offered rate of a trial, with httperf's report and the kernel's counters;
 - `times`: bin of a point's histogram of one quantity, such as connection time;
-- `samples`: sample of counters, as `deathmatch.sampler` describes.
+- `samples`: sample of counters, as `deathmatch.sampler` describes;
+- `seconds`: second of a point, with its latencies, where the client records when each was due.
 
 Every table begins with `server`, `variant`, `setup`, the experiment's factors and the trial's
 number `n`.
@@ -17,12 +18,12 @@ from pathlib import Path
 import pandera.polars as pa
 import polars as pl
 
-from deathmatch import config, matrix
+from deathmatch import config, matrix, wsload
 from deathmatch.clients import CLIENTS
 from deathmatch.errors import UserError
 from deathmatch.sampler import SCHEMA as SAMPLES
 
-NAMES = ("trials", "points", "times", "samples")
+NAMES = ("trials", "points", "times", "samples", "seconds")
 
 _TRIALS = {
     "title": pl.String,
@@ -78,6 +79,8 @@ _TIMES = {
     "count": pl.Int64,
 }
 
+_SECONDS = {"offered_rate_rps": pl.Int64} | wsload.SECONDS_SCHEMA
+
 OUTCOMES = ["measured", "measured, with failures", "not built", "did not start", "answers wrongly"]
 
 
@@ -101,7 +104,8 @@ def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
     """Return a table's columns in order, with their types."""
     client = config.load("experiment", experiment)["client"]
     points = _MEMORY if client == "memory" else _POINTS | CLIENTS[client].SCHEMA | _COUNTED
-    own = {"trials": _TRIALS, "points": points, "times": _TIMES, "samples": SAMPLES}
+    own = {"trials": _TRIALS, "points": points, "times": _TIMES, "samples": SAMPLES,
+           "seconds": _SECONDS}  # fmt: skip
     return keys(experiment) | own[table]
 
 

@@ -44,18 +44,20 @@ def tidy(path: Path) -> dict[str, list[dict]]:
     key |= {"server": trial["server"], "variant": path.parts[-3], "n": trial["n"]}
     rows = _memory_rows(trial) if trial["spec"]["client"] == "memory" else _load_rows(trial, path)
     made = {"trials": [trial_row(trial)]} | rows
-    return {table: [key | row for row in made[table]] for table in tables.NAMES}
+    return {table: [key | row for row in made.get(table, [])] for table in tables.NAMES}
 
 
 def _memory_rows(trial: dict) -> dict[str, list[dict]]:
-    return {"points": trial["points"], "times": [], "samples": []}
+    return {"points": trial["points"]}
 
 
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
     client = CLIENTS[trial["spec"]["client"]]
     file = path.with_name("samples.csv")
     samples = pl.read_csv(file, schema=SAMPLES) if file.exists() else pl.DataFrame(schema=SAMPLES)
-    reports = {p["offered_rate_rps"]: _read(path.with_name(p["log"])) for p in trial["points"]}
+    read = getattr(client, "read", _read)
+    reports = {p["offered_rate_rps"]: read(path.with_name(p["log"])) for p in trial["points"]}
+    seconds = getattr(client, "seconds", None)
     return {
         "points": [
             point_row(p, reports[p["offered_rate_rps"]], samples, trial["spec"])
@@ -67,6 +69,11 @@ def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
             for row in client.histogram(report).to_dicts()
         ],
         "samples": samples.to_dicts(),
+        "seconds": [
+            {"offered_rate_rps": rate_rps} | row
+            for rate_rps, report in (reports.items() if seconds else ())
+            for row in seconds(report).to_dicts()
+        ],
     }
 
 
@@ -97,7 +104,7 @@ def trial_row(trial: dict) -> dict:
     }
 
 
-def point_row(point: dict, report: str, samples: pl.DataFrame, spec: dict) -> dict:
+def point_row(point: dict, report, samples: pl.DataFrame, spec: dict) -> dict:
     """Return the columns of `points` beside the key.
 
     A truncated report leaves the client's columns null.
@@ -109,6 +116,8 @@ def point_row(point: dict, report: str, samples: pl.DataFrame, spec: dict) -> di
         fields, whole = client.parse(report, duration_s), "whole"
     except Truncated:
         fields, whole = dict.fromkeys(client.SCHEMA), "truncated"
+    if of_samples := getattr(client, "of_samples", None):
+        fields |= of_samples(fields, samples, during)
     actual = client.actual_rate_rps(fields, during, spec)
     return {
         "offered_rate_rps": offered,

@@ -12,6 +12,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -52,13 +53,15 @@ def main() -> int:
     given = parser.parse_args()
     os.chdir(config.ROOT)
     trial = matrix.find(given.trial.rstrip("/"))
+    bed = matrix.testbed(trial, given.testbed)
     if given.inside:
-        _run(trial, config.load("testbed", given.testbed), given.testbed)
+        _run(trial, config.load("testbed", bed), bed)
         return 0
     _check_disk(trial.path)
     sandbox.die_with_owner()
     # Here, as a build may download and the sandbox has no network.
-    server.built(trial.server)
+    for name in {trial.server, *clients.builders(trial.experiment)}:
+        server.built(name)
     words = [sys.executable, "-m", "deathmatch.trial", "--inside", "--testbed", given.testbed]
     status = sandbox.run([*words, str(trial.path)])
     if status == 0:
@@ -196,6 +199,8 @@ class _Trial:
                     client = self._offer(rate_rps)
                 self.offering_us += (time.monotonic_ns() - began_ns) // 1000
                 how = self._state(running)
+                if condense := getattr(clients.CLIENTS[self.spec["client"]], "condense", None):
+                    condense(self.out / client["log"], self.spec.get("keep_events", False))
                 points.append({
                     "offered_rate_rps": rate_rps, "fresh_start": fresh,
                     "began_us": (began_ns - start_ns) // 1000, **client, "server": how,
@@ -212,6 +217,7 @@ class _Trial:
                         break
                     self._warm_up()
         self._stop(running)
+        time.sleep(self.spec.get("cool_down_s", 0))
         pl.DataFrame(sampler.rows, schema=SAMPLES).write_csv(self.out / "samples.csv")
         return points
 
@@ -249,8 +255,12 @@ class _Trial:
 
     def _warm_up(self) -> None:
         load, client = self.spec["load"], clients.CLIENTS[self.spec["client"]]
-        words = client.command(self.host, PORT, load, WARM_UP_RATE_RPS, WARM_UP_S)
-        self._client(words, subprocess.DEVNULL, client.time_limit_s(load, WARM_UP_S))
+        rate_rps = self.spec.get("warm_up_rate_rps", WARM_UP_RATE_RPS)
+        duration_s = self.spec.get("warm_up_s", WARM_UP_S)
+        words = client.command(self.host, PORT, load, rate_rps, duration_s)
+        limit_s = client.time_limit_s(load, duration_s)
+        with tempfile.TemporaryDirectory(dir=self.out) as aside:
+            self._client(words, subprocess.DEVNULL, limit_s, Path(aside))
 
     def _offer(self, rate_rps: int) -> dict:
         """Offer one rate; return the client's log, exit status and command."""
@@ -260,19 +270,22 @@ class _Trial:
         name = f"{self.spec['client']}-{rate_rps}.txt"
         limit_s = client.time_limit_s(load, duration_s)
         with (self.out / name).open("w") as log:
-            status = self._client(words, log, limit_s)
+            status = self._client(words, log, limit_s, self.out)
         return {
             "log": name,
-            "command": " ".join(words),
+            "command": " ".join(words).replace(f"{config.ROOT}/", ""),
             "client": f"wedged: killed after {limit_s:g} s" if status is None else f"exit {status}",
         }
 
-    def _client(self, words: list[str], log, limit_s: float) -> int | None:
-        """Run the client in its namespace on its CPUs; return its status, None if it wedged."""
+    def _client(self, words: list[str], log, limit_s: float, folder: Path) -> int | None:
+        """Run the client in its namespace on its CPUs; return its status, None if it wedged.
+
+        `folder` is its working directory, for what it writes beside its log.
+        """
         pinned = ["taskset", "--cpu-list", ",".join(map(str, self.cpus["client"])), *words]
         self.client = subprocess.Popen(
             testbed.in_client(*pinned), stdin=subprocess.DEVNULL,
-            stdout=log, stderr=subprocess.STDOUT,
+            stdout=log, stderr=subprocess.STDOUT, cwd=folder,
         )  # fmt: skip
         try:
             return self.client.wait(limit_s)

@@ -46,6 +46,11 @@ class Experiment:
         """Every sample of counters, with `title` and `label`."""
         return self._labelled("samples")
 
+    @cached_property
+    def seconds(self) -> pl.DataFrame:
+        """Every second of a point, with `title` and `label`."""
+        return self._labelled("seconds")
+
     def _read(self, table: str) -> pl.DataFrame:
         if not tables.path_of(self.dataset, self.name, table).is_file():
             # A chapter may be about several experiments, of which the dataset has some.

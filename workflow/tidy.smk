@@ -13,5 +13,6 @@ if not STUDY.frozen:
             points="data/{dataset}/{experiment}/points.parquet",
             times="data/{dataset}/{experiment}/times.parquet",
             samples="data/{dataset}/{experiment}/samples.parquet",
+            seconds="data/{dataset}/{experiment}/seconds.parquet",
         shell:
             "python -m deathmatch.tidy data/{wildcards.dataset}/{wildcards.experiment}"

@@ -1,0 +1,215 @@
+"""Does a WebSocket server answer frames as RFC 6455 and an echo must? For `conformance`.
+
+The package `websockets` speaks the protocol: it tells of a wrong upgrade, a masked frame, reserved
+bits and invalid UTF-8. Frames that no client may send are serialised one by one.
+"""
+
+import re
+import socket
+import time
+
+from websockets.client import ClientProtocol
+from websockets.exceptions import WebSocketException
+from websockets.frames import Close, Frame, Opcode
+from websockets.http11 import Response
+from websockets.uri import parse_uri
+
+# Larger than any message of an experiment; one that never ends must not fill the memory.
+LONGEST_MESSAGE_BYTES = 1_000_000
+
+Seen = dict[str, list]
+
+
+def wrong(host: str, port: int, request: dict, timeout_s: float) -> str:
+    """Return what is wrong with the answers to an experiment's `frames`; empty if nothing is.
+
+    With `echoes`, every message must come back unchanged and of its kind, in order, every ping
+    as a pong, and a close as a close and the connection's end; with `refuses`, the server must
+    end the connection and send no message.
+    """
+    try:
+        with Peer(host, port, timeout_s) as peer:
+            peer.send(request["frames"])
+            return peer.wrong_answers(request)
+    except (OSError, WebSocketException) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def wrong_at_once(host: str, port: int, request: dict, connections: int, timeout_s: float) -> str:
+    """Upgrade many connections, only then send on each, in reverse order; as `wrong`."""
+    peers: list[Peer] = []
+    try:
+        for _ in range(connections):
+            peers.append(Peer(host, port, timeout_s))
+        for peer in reversed(peers):
+            peer.send(request["frames"])
+        return next((fault for peer in peers if (fault := peer.wrong_answers(request))), "")
+    except (OSError, WebSocketException) as error:
+        return f"{type(error).__name__} with {len(peers)} open: {error}"
+    finally:
+        for peer in peers:
+            peer.close()
+
+
+class Peer:
+    """An upgraded connection; OSError or WebSocketException if there is none in `timeout_s`."""
+
+    def __init__(self, host: str, port: int, timeout_s: float):
+        self.timeout_s = timeout_s
+        uri = parse_uri(f"ws://{host}:{port}/")
+        self._protocol = ClientProtocol(uri, max_size=LONGEST_MESSAGE_BYTES)
+        self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        self._ended = False
+        try:
+            self._protocol.send_request(self._protocol.connect())
+            self._flush()
+            self._deadline = time.monotonic() + timeout_s
+            while not any(isinstance(event, Response) for event in self._events()):
+                pass
+            if self._protocol.handshake_exc:
+                raise self._protocol.handshake_exc
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> "Peer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def send(self, frames: list[dict]) -> None:
+        """Send frames as an experiment describes them."""
+        out = [
+            Frame(_opcode(frame), _data(frame, number), fin=frame.get("fin", True)).serialize(
+                mask=frame.get("masked", True)
+            )
+            for frame in frames
+            for number in range(frame.get("repeat", 1))
+        ]
+        self._socket.sendall(b"".join(out))
+
+    def wrong_answers(self, request: dict) -> str:
+        """Return what is wrong with what comes back within `timeout_s`."""
+        expected = _expected(request["frames"])
+        if request.get("refuses"):
+            return self._wrong_refusal()
+        seen: Seen = {"messages": [], "pongs": [], "closes": []}
+        partial: list[Frame] = []
+        self._deadline = time.monotonic() + self.timeout_s
+        while any(len(seen[kind]) < len(expected[kind]) for kind in seen):
+            if self._ended:
+                return f"the connection ended {_short_of(seen, expected)}"
+            try:
+                events = self._events()
+            except TimeoutError:
+                return f"nothing more came {_short_of(seen, expected)}"
+            for frame in events:
+                _take(frame, partial, seen)
+        for kind, wanted in expected.items():
+            for number, (back, sent) in enumerate(zip(seen[kind], wanted), 1):
+                if back != sent:
+                    return f"{kind} {number}: {_shown(back)}, expected {_shown(sent)}"
+            if len(seen[kind]) > len(wanted):
+                return f"{len(seen[kind])} {kind}, expected {len(wanted)}"
+        return self._wrong_end() if expected["closes"] else ""
+
+    def _wrong_refusal(self) -> str:
+        seen: Seen = {"messages": [], "pongs": [], "closes": []}
+        self._deadline = time.monotonic() + self.timeout_s
+        while not self._ended and not seen["closes"]:
+            try:
+                for frame in self._events():
+                    _take(frame, [], seen)
+            except TimeoutError:
+                return "the connection stays open"
+            except OSError:
+                break
+            if seen["messages"]:
+                return f"it was answered: {_shown(seen['messages'][0])}"
+        return ""
+
+    def _wrong_end(self) -> str:
+        try:
+            while not self._ended:
+                self._events()
+        except TimeoutError:
+            return "the connection stays open after the closing handshake"
+        except ConnectionResetError:
+            return "the connection was reset, not closed"
+        return ""
+
+    def _flush(self) -> None:
+        self._socket.sendall(b"".join(self._protocol.data_to_send()))
+
+    def _events(self) -> list:
+        """Return what came next; OSError if the connection broke, WebSocketException if it lies."""
+        left_s = self._deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("timed out")
+        self._socket.settimeout(left_s)
+        if data := self._socket.recv(65536):
+            self._protocol.receive_data(data)
+        else:
+            self._ended = True
+            self._protocol.receive_eof()
+            if self._protocol.handshake_exc:
+                raise self._protocol.handshake_exc
+        fault = self._protocol.parser_exc
+        if fault and not isinstance(fault, EOFError):
+            raise WebSocketException(str(fault)) from fault
+        return self._protocol.events_received()
+
+
+def _opcode(frame: dict) -> Opcode:
+    return Opcode[frame["opcode"].upper()]
+
+
+def _data(frame: dict, number: int) -> bytes:
+    """Return a frame's payload: {x*4000} stands for 4000 times x, {i} for its number."""
+    if frame["opcode"] == "close":
+        return Close(frame["code"], "").serialize()
+    text = frame["payload"].replace("{i}", str(number))
+    return re.sub(r"\{(.)\*(\d+)\}", lambda match: match[1] * int(match[2]), text).encode()
+
+
+def _expected(frames: list[dict]) -> Seen:
+    seen: Seen = {"messages": [], "pongs": [], "closes": []}
+    partial: list[Frame] = []
+    for frame in frames:
+        for number in range(frame.get("repeat", 1)):
+            opcode = Opcode.PONG if frame["opcode"] == "ping" else _opcode(frame)
+            sent = Frame(opcode, _data(frame, number), fin=frame.get("fin", True))
+            _take(sent, partial, seen)
+    return seen
+
+
+def _take(frame: Frame, partial: list[Frame], seen: Seen) -> None:
+    """Sort a frame into what was seen; `partial` holds the fragments of an unfinished message."""
+    if frame.opcode == Opcode.PONG:
+        seen["pongs"].append(("pong", bytes(frame.data)))
+    elif frame.opcode == Opcode.CLOSE:
+        seen["closes"].append(("close", bytes(frame.data)[:2]))
+    elif frame.opcode != Opcode.PING:
+        partial.append(frame)
+        if frame.fin:
+            whole = b"".join(bytes(part.data) for part in partial)
+            seen["messages"].append((partial[0].opcode.name.lower(), whole))
+            partial.clear()
+
+
+def _shown(answer: tuple[str, bytes]) -> str:
+    kind, data = answer
+    if kind == "close":
+        return f"close {int.from_bytes(data)}" if data else "close without a code"
+    return f"{kind} {data[:100]!r}{f' … ({len(data)} bytes)' if len(data) > 100 else ''}"
+
+
+def _short_of(seen: Seen, expected: Seen) -> str:
+    missing = [
+        f"{len(seen[kind])} of {len(expected[kind])} {kind}" for kind in seen if expected[kind]
+    ]
+    return f"after {' and '.join(missing)}"
