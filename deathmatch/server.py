@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,16 +134,23 @@ class Running:
 
 
 def start(
-    name: str, values: dict, host: str, port: int, cpus: list[int], log: Path
+    name: str,
+    values: dict,
+    host: str,
+    port: int,
+    cpus: list[int],
+    log: Path,
+    prefix: Sequence[str] = (),
 ) -> tuple[Running, str | None]:
     """Start the server and wait until it listens.
 
-    `values` fills the placeholders of its command, beside {host}, {port} and {build}. Returns
+    `values` fills the placeholders of its command, beside {host}, {port} and {build}; `prefix`
+    are words before it. Returns
     the running server and None, or what went wrong in one phrase.
     """
     server = config.load("server", name)
     command = words(name, {"host": host, "port": port, **values})
-    pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus)), *command]
+    pinned = [*prefix, "taskset", "--cpu-list", ",".join(map(str, cpus)), *command]
     with log.open("ab") as output:
         output.write(f"$ {shlex.join(pinned)}\n".encode())
         output.flush()

@@ -29,6 +29,7 @@ from deathmatch import (
     sandbox,
     server,
     testbed,
+    throttle,
 )
 from deathmatch.errors import UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
@@ -135,6 +136,7 @@ class _Trial:
         }
         # The harness keeps off the server's CPUs as far as there are others.
         os.sched_setaffinity(0, self.cpus["client"])
+        self.throttle = throttle.apply(bed["server"], "server0", len(self.cpus["server"]))
         self.values = matrix.placeholders(trial) | {
             "workers": len(self.cpus["server"]) if every else 1
         }
@@ -184,7 +186,11 @@ class _Trial:
         return self._ended(outcome, "") | {"conformance": checks, "points": points}
 
     def _ended(self, outcome: str, reason: str) -> dict:
-        return {"outcome": outcome, "reason": reason, "points": [], "stops": self.stops}
+        record = {"outcome": outcome, "reason": reason, "points": [], "stops": self.stops}
+        if "cpu_share" in self.bed["server"] or "jitter" in self.bed["server"]:
+            record["throttle"] = self.throttle.record | self.throttle.stalls()
+            self.throttle.end()
+        return record
 
     def _points(self, running: server.Running) -> list[dict]:
         points, start_ns = [], time.monotonic_ns()
@@ -240,8 +246,9 @@ class _Trial:
     def _start(self) -> tuple[server.Running, str | None]:
         log = self.out / "server.log"
         running, wrong = server.start(
-            self.trial.server, self.values, self.host, PORT, self.cpus["server"], log
-        )
+            self.trial.server, self.values, self.host, PORT, self.cpus["server"], log,
+            self.throttle.prefix(),
+        )  # fmt: skip
         # Some listen a moment before they can answer.
         deadline = time.monotonic() + SETTLE_S
         while not wrong and time.monotonic() < deadline:

@@ -79,6 +79,7 @@ class Peer:
         self.close()
 
     def close(self) -> None:
+        """Close the TCP connection, whatever the protocol's state."""
         self._socket.close()
 
     def send(self, frames: list[dict]) -> None:

@@ -247,8 +247,9 @@ def statistics(histogram: pl.DataFrame) -> dict[str, float | int | None]:
 
 def _growth(times: pl.DataFrame, duration_s: float) -> float | None:
     latency = times.filter(pl.col("quantity") == "latency")
-    first = latency.filter(pl.col("second") < duration_s / 5)
-    last = latency.filter(pl.col("second") >= duration_s * 4 / 5)
+    part_s = max(1, duration_s / 5)
+    first = latency.filter(pl.col("second") < part_s)
+    last = latency.filter(pl.col("second") >= duration_s - part_s)
     medians = [statistics(part)["p50"] for part in (first, last)]
     return medians[1] / medians[0] if all(medians) else None
 
