@@ -2,7 +2,7 @@
 
 CPU by the bandwidth controller of cgroups (cgroup-v1/cpu-acct, or cpu.max of cgroup-v2), jitter by
 tc-netem(8). Called inside a sandbox, which ends the link with the trial; a cgroup stays until
-`Throttle.end`, or until a later trial finds it empty.
+`Throttle.end`, or until a later trial finds it old and empty.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ from deathmatch.errors import UserError
 
 MOUNTS = Path("/proc/self/mounts")
 _PREFIX = "deathmatch-"
+_LEFT_S = 3600
 
 
 @dataclass
@@ -111,9 +112,10 @@ def _group(quota_us: int, period_us: int) -> Path:
         group = parent / f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
         try:
             for old in parent.glob(f"{_PREFIX}*"):
-                # One that is in use is not empty.
+                # One that is in use has members, but for a moment as its server starts.
                 with contextlib.suppress(OSError):
-                    old.rmdir()
+                    if time.time() - old.stat().st_mtime > _LEFT_S:
+                        old.rmdir()
             if version == 2:
                 (parent / "cgroup.subtree_control").write_text("+cpu")
             group.mkdir()

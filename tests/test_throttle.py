@@ -1,0 +1,122 @@
+"""The throttled environment: quotas that the kernel really enforces, and records of what it did."""
+
+import os
+import subprocess
+import time
+
+import psutil
+import pytest
+
+from deathmatch import config, throttle
+from deathmatch.errors import UserError
+
+BUSY = "import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"
+SHARE = {"cpu_share": 0.2, "cpu_period_us": 100_000}
+
+V1 = "cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,cpu,cpuacct 0 0\n"
+V1_ELSE = "cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n"
+V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\n"
+OTHER = "/dev/vda / ext4 rw,cpu 0 0\n"
+
+
+@pytest.mark.parametrize(
+    ("mounts", "own", "expected"),
+    [
+        (V1 + V1_ELSE + OTHER, "3:cpu,cpuacct:/\n4:memory:/x\n",
+         [(1, "/sys/fs/cgroup/cpu,cpuacct")]),
+        (V2 + OTHER, "0::/user.slice/one.scope\n",
+         [(2, "/sys/fs/cgroup/user.slice/one.scope"), (2, "/sys/fs/cgroup/user.slice"),
+          (2, "/sys/fs/cgroup")]),
+        (V2.replace("fs/cgroup", "fs/unified") + V1, "3:cpu,cpuacct:/a\n0::/\n",
+         [(1, "/sys/fs/cgroup/cpu,cpuacct/a"), (1, "/sys/fs/cgroup/cpu,cpuacct"),
+          (2, "/sys/fs/unified")]),
+        (V1_ELSE + OTHER, "4:memory:/x\n", []),
+    ],
+    ids=["v1", "v2", "both", "none"],
+)  # fmt: skip
+def test_where_a_group_may_be(mounts, own, expected):
+    assert [(v, str(p)) for v, p in throttle.parents(mounts, own)] == expected
+
+
+@pytest.fixture
+def group():
+    """A throttle of a fifth of one CPU, ended after the test."""
+    try:
+        made = throttle.apply(SHARE, "none", 1)
+    except UserError as error:
+        pytest.skip(f"no cgroup with a CPU quota can be made here: {error}")
+    folder = made.group
+    yield made
+    made.end()
+    assert not folder.exists()
+
+
+def test_the_kernel_enforces_the_share(group):
+    assert group.record == {"cpu_quota_us": 20_000, "cpu_period_us": 100_000}
+    process = subprocess.Popen([*group.prefix(), "python3", "-c", BUSY])
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0
+    # 1.5 s at a fifth, and at most a period's share more.
+    assert usage.ru_utime + usage.ru_stime < 0.2 * 1.5 + 0.15
+    stalls = group.stalls()
+    assert stalls["throttled_periods"] >= 3 and stalls["throttled_us"] > 0
+
+
+def test_children_are_throttled_too_and_the_pid_is_the_servers(group):
+    process = subprocess.Popen([*group.prefix(), "sh", "-c", "sleep 30 & wait"])
+    deadline = time.monotonic() + 5
+    while not (children := psutil.Process(process.pid).children()):
+        assert time.monotonic() < deadline
+    members = (group.group / "cgroup.procs").read_text().split()
+    assert {str(process.pid), str(children[0].pid)} <= set(members)
+    for one in (*children, process):
+        one.kill()
+    process.wait()
+
+
+def test_what_a_killed_trial_left_is_removed(group):
+    left = group.group.with_name("deathmatch-left")
+    left.mkdir()
+    hours_ago = time.time() - 7200
+    os.utime(left, (hours_ago, hours_ago))
+    throttle.apply(SHARE, "none", 1).end()
+    assert not left.exists() and group.group.exists()
+
+
+def test_without_permission_it_says_so(monkeypatch, tmp_path):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(OTHER)
+    monkeypatch.setattr(throttle, "MOUNTS", mounts)
+    with pytest.raises(UserError, match=r"no CPU quota can be set \(no cgroup with a CPU contr"):
+        throttle.apply(SHARE, "none", 1)
+
+
+def test_jitter_that_is_not_in_force_is_recorded():
+    made = throttle.apply({"jitter": "delay 1ms"}, "no-such-link", 1)
+    assert made.record["jitter"].startswith("not in force: ") and made.group is None
+    assert made.prefix() == [] and made.stalls() == {}
+    made.end()
+
+
+def test_jitter_is_in_force_or_the_kernel_has_none(network):
+    """In a network of the tests' own: what the record says is what the kernel has."""
+    script = (
+        "from deathmatch import throttle\n"
+        "print(throttle.apply({'jitter': 'delay 1ms'}, 'lo', 1).record['jitter'])"
+    )
+    words = [*network, "sh", "-c", 'python -c "$0"; tc qdisc show dev lo; tc qdisc del dev lo root']
+    done = subprocess.run([*words, script], capture_output=True, text=True, cwd=config.ROOT)
+    said, shown = done.stdout.splitlines()[0], done.stdout.splitlines()[1:]
+    if said == "delay 1ms":
+        assert any("netem" in line and "delay 1ms" in line for line in shown)
+    else:
+        assert said.startswith("not in force: ") and not any("netem" in line for line in shown)
+
+
+def test_the_testbeds_differ_in_nothing_else():
+    plain, throttled = config.load("testbed", "netns"), config.load("testbed", "ec2-like")
+    own = {"cpu_share", "cpu_period_us", "jitter"}
+    assert own <= throttled["server"].keys() and not own & plain["server"].keys()
+    rest = {key: value for key, value in throttled["server"].items() if key not in own}
+    assert throttled | {"server": rest, "title": plain["title"]} == plain

@@ -1,0 +1,198 @@
+"""The WebSocket checks pass a right server and tell of each rule that a wrong one breaks."""
+
+import base64
+import contextlib
+import hashlib
+import re
+import socket
+import struct
+import threading
+
+import pytest
+
+from deathmatch import config, conformance
+
+CHECKS = config.load("experiment", "c10k")["conformance"]
+CONTINUED, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
+
+
+class Server:
+    """A WebSocket echo written out by hand, so that it can break any one rule."""
+
+    def __init__(self, fault: str = ""):
+        self.fault, self.served = fault, 0
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        # Closing alone would not wake the thread that accepts.
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+
+    def serve(self, connection: socket.socket) -> None:
+        ends = contextlib.suppress(OSError, struct.error)
+        with connection, connection.makefile("rb") as reader, ends:
+            if self.upgrade(connection, reader):
+                self.echo(connection, reader)
+
+    def upgrade(self, connection: socket.socket, reader) -> bool:
+        head = b"".join(iter(reader.readline, b"\r\n")) if reader.peek(1) else b""
+        self.served += 1
+        key = re.search(rb"(?i)sec-websocket-key: *(\S+)", head)
+        if not key:
+            if self.fault == "dies of a plain request" and head:
+                self.end()
+            return False
+        if self.fault == "serves 40 connections" and self.served > 40:
+            return False
+        digest = hashlib.sha1(key[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+        accept = b"wrong" if self.fault == "wrong accept key" else base64.b64encode(digest)
+        extension = b"Sec-WebSocket-Extensions: permessage-deflate\r\n"
+        connection.sendall(
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            + (extension if self.fault == "compresses unasked" else b"")
+            + b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n"
+        )  # fmt: skip
+        return True
+
+    def echo(self, connection: socket.socket, reader) -> None:
+        kind, parts = BINARY, []
+        while True:
+            opcode, fin, masked, data = frame(reader)
+            if not masked and self.fault != "takes unmasked frames":
+                if self.fault != "ignores unmasked frames":
+                    return
+            elif opcode == PING:
+                if self.fault != "answers no ping":
+                    connection.sendall(self.framed(PONG, data[: self.most("pong")]))
+            elif opcode == CLOSE:
+                if self.fault == "ends without a close":
+                    return
+                code = b"\x03\xf3" if self.fault == "closes with another code" else data
+                connection.sendall(self.framed(CLOSE, code))
+                if self.fault == "stays open after its close":
+                    reader.read()
+                return
+            else:
+                kind = kind if opcode == CONTINUED else opcode
+                parts.append(data)
+                if fin or self.fault == "answers each fragment":
+                    self.reply(connection, kind, b"".join(parts))
+                    parts = []
+
+    def reply(self, connection: socket.socket, kind: int, data: bytes) -> None:
+        if self.fault == "drops empty messages" and not data:
+            return
+        if self.fault == "text comes back as binary":
+            kind = BINARY
+        if self.fault == "binary comes back as text":
+            kind = TEXT
+        if self.fault == "turns a byte":
+            data = data[:-1] + b"?"
+        data = data[: self.most("message")]
+        for _ in range(2 if self.fault == "answers twice" else 1):
+            connection.sendall(self.framed(kind, data))
+
+    def most(self, what: str) -> int:
+        limits = {"cuts a message": 65535, "cuts a pong": 100}
+        return limits.get(self.fault, 1 << 20) if self.fault == f"cuts a {what}" else 1 << 20
+
+    def framed(self, opcode: int, data: bytes) -> bytes:
+        mask = 0x80 if self.fault == "masks its frames" else 0
+        if len(data) < 126:
+            head = struct.pack("!BB", 0x80 | opcode, mask | len(data))
+        elif len(data) < 65536:
+            head = struct.pack("!BBH", 0x80 | opcode, mask | 126, len(data))
+        else:
+            head = struct.pack("!BBQ", 0x80 | opcode, mask | 127, len(data))
+        return head + (bytes(4) if mask else b"") + data
+
+
+def frame(reader) -> tuple[int, bool, bool, bytes]:
+    """Read one frame: opcode, fin, whether it was masked, unmasked payload."""
+    first, second = reader.read(2) or (CLOSE, 0)
+    size = second & 0x7F
+    if size > 125:
+        size = struct.unpack(*(("!H", reader.read(2)) if size == 126 else ("!Q", reader.read(8))))[
+            0
+        ]
+    key = reader.read(4) if second & 0x80 else bytes(4)
+    data = bytes(byte ^ key[place % 4] for place, byte in enumerate(reader.read(size)))
+    return first & 0x0F, bool(first & 0x80), bool(second & 0x80), data
+
+
+def failures(server: Server) -> dict[str, str]:
+    """Return what the experiment's checks, and that of 100 connections, say against a server."""
+    found = conformance.check("127.0.0.1", server.port, CHECKS)
+    found.append(conformance.check_concurrent("127.0.0.1", server.port, CHECKS[0], 100))
+    return {one["name"]: one["seen"] for one in found if not one["ok"]}
+
+
+def test_a_right_server_passes():
+    with Server() as server:
+        assert failures(server) == {}
+
+
+# Fault: a check that must tell of it, and in which words.
+FAULTS = {
+    "wrong accept key": ("33 bytes, binary", "invalid Sec-WebSocket-Accept header: wrong"),
+    "compresses unasked": ("33 bytes, binary", "no extensions supported"),
+    "masks its frames": ("33 bytes, binary", "incorrect masking"),
+    "text comes back as binary": ("text", "messages 1: binary"),
+    "binary comes back as text": ("33 bytes, binary", "messages 1: text b'xxx"),
+    "turns a byte": ("33 bytes, binary", "x?', expected binary b'xxx"),
+    "answers twice": ("many messages at once, in order", "messages 2: binary b'0', expected"),
+    "drops empty messages": (
+        "an empty message of either kind", "nothing more came after 0 of 2 messages",
+    ),
+    "cuts a message": ("64 KB, binary", "(65535 bytes), expected"),
+    "answers each fragment": ("a message in three fragments", "messages 1: text b'one, '"),
+    "answers no ping": ("a ping between fragments", "after 1 of 1 messages and 0 of 1 pongs"),
+    "cuts a pong": ("a ping is answered, and messages after it", "pongs 2: "),
+    "ends without a close": ("the closing handshake", "ended after 1 of 1 messages and 0 of 1"),
+    "closes with another code": ("the closing handshake", "close 1011, expected close 1000"),
+    "stays open after its close": (
+        "the closing handshake", "stays open after the closing handshake",
+    ),
+    "takes unmasked frames": ("an unmasked frame is refused", "it was answered: binary b'bare'"),
+    "ignores unmasked frames": ("an unmasked frame is refused", "the connection stays open"),
+    "dies of a plain request": ("100 connections at once", "ConnectionRefusedError"),
+    "serves 40 connections": ("100 connections at once", "open: did not receive"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_broken_rule_is_told(fault, monkeypatch):
+    monkeypatch.setattr(conformance, "TIMEOUT_S", 1)
+    check, words = FAULTS[fault]
+    with Server(fault) as server:
+        told = failures(server)
+    assert words in told.get(check, ""), told
+    # What it does right, it is not blamed for.
+    assert len(told) < len(CHECKS) or fault in ("wrong accept key", "compresses unasked")
+
+
+def test_no_server_and_one_that_never_answers(monkeypatch):
+    monkeypatch.setattr(conformance, "TIMEOUT_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        (silent,) = conformance.check("127.0.0.1", port, CHECKS[:1])
+        assert silent["seen"].startswith("TimeoutError")
+    (absent,) = conformance.check("127.0.0.1", port, CHECKS[:1])
+    assert absent["seen"].startswith("ConnectionRefusedError")
