@@ -31,10 +31,10 @@ def fates(points: pl.DataFrame, times: pl.DataFrame, by: list[str]) -> pl.DataFr
     )
     errors = {"timed out": "errors_client_timeout", "reset": "errors_connection_reset"}
     failed = [
-        points.select(*by, pl.lit(fate).alias("fate"), pl.col(column).alias("count"))
+        points.select(*by, pl.lit(fate).alias("fate"), pl.col(column).cast(pl.Int64).alias("count"))
         for fate, column in errors.items()
     ]
-    counted = pl.concat([answered.select(*by, "fate", pl.col("count")), *failed])
+    counted = pl.concat([answered.select(*by, "fate", pl.col("count").cast(pl.Int64)), *failed])
     every = points.select(by).unique().join(pl.DataFrame({"fate": FATES}), how="cross")
     total = points.group_by(by).agg(pl.col("connections").sum().alias("_total"))
     found = (
