@@ -99,7 +99,7 @@ def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
             )
         for factor, about in load("experiment", name, root)["factors"].items():
             levels.setdefault(factor, []).extend(about["levels"])
-            always += [factor] if "sysctl" in about else []
+            always += [factor] if about.keys() & {"sysctl", "client"} else []
     for factor, able in server.get("factors", {}).items():
         if server["experiments"] and factor not in levels:
             what = "no experiment that it serves has this factor"
