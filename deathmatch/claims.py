@@ -255,7 +255,7 @@ def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
     frame = _selected(dataset, experiment, selector)
     if frame is None or statistic not in STATISTICS:
         return {}
-    top = frame[RATE].max() if RATE in frame.columns else None
+    top = _hardest(frame) if RATE in frame.columns else None
     if not statistic.startswith("client_") and "client_limited" in frame.columns:
         frame = frame.filter(~pl.col("client_limited"))
     if RATE in selector:
@@ -264,7 +264,7 @@ def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
         n: value
         for (n,), group in frame.group_by("n", maintain_order=True)
         # A sweep that the client cut short has not shown what it comes to.
-        if statistic not in OF_SWEEP or group[RATE].max() == top
+        if statistic not in OF_SWEEP or _hardest(group) == top
         if (value := STATISTICS[statistic](group)) is not None
     }
     if "relative_to" not in selector:
@@ -311,6 +311,12 @@ def _selected(
     for name, level in named.items():
         frame = frame.filter(pl.col(name) == level)
     return frame if len(frame) else None
+
+
+def _hardest(points: pl.DataFrame) -> int:
+    """Return the offered rate that asks most of a server: 0, the closed loop, else the highest."""
+    rates = points[RATE]
+    return 0 if (rates == 0).any() else rates.max()
 
 
 def _due(points: pl.DataFrame) -> float:

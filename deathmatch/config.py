@@ -28,6 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # What a trial fills into a start command, beside {build}, {folder}, its factors and its setup.
 PLACEHOLDERS = ("host", "port", "workers", "experiment", "setup")
+# What marks a factor as the harness's own: every server has it.
+HARNESS = {"sysctl", "testbeds", "client"}
 
 
 def load(kind: str, name: str, root: Path = ROOT) -> dict:
@@ -99,7 +101,7 @@ def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
             )
         for factor, about in load("experiment", name, root)["factors"].items():
             levels.setdefault(factor, []).extend(about["levels"])
-            always += [factor] if {"sysctl", "testbeds"} & about.keys() else []
+            always += [factor] if HARNESS & about.keys() else []
     for factor, able in server.get("factors", {}).items():
         if server["experiments"] and factor not in levels:
             what = "no experiment that it serves has this factor"

@@ -47,6 +47,8 @@ _TRIALS = {
     "toolchain": pl.String,
     "commit": pl.String,
     "stopped_on_sigterm": pl.Boolean,
+    "calls_per_reply": pl.Float64,
+    "waits_per_reply": pl.Float64,
 }
 
 # Counters of `samples` that grow: a point has their growth while its rate was offered and drained.
@@ -66,6 +68,7 @@ _POINTS = {
     "fresh_start": pl.Boolean,
     "server_state": pl.String,
     "client_state": pl.String,
+    "idle_held": pl.Int64,
     "report": pl.String,
     "actual_rate_rps": pl.Float64,
     "client_limited": pl.Boolean,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch import config, matrix, tables
+from deathmatch import calls, config, matrix, tables
 from deathmatch.clients import CLIENTS
 from deathmatch.errors import Truncated, UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
@@ -102,6 +102,7 @@ def trial_row(trial: dict) -> dict:
             name: machine.get(name)
             for name in ("cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain", "commit")
         },
+        **calls.per_reply(trial.get("system_calls")),
     }
 
 
@@ -126,6 +127,7 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict) -> dict:
         "fresh_start": point["fresh_start"],
         "server_state": point["server"],
         "client_state": point["client"],
+        "idle_held": point.get("idle_held"),
         "report": whole,
         "actual_rate_rps": actual,
         "client_limited": client.limited(fields, offered, actual),

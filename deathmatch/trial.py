@@ -20,9 +20,11 @@ import polars as pl
 import psutil
 
 from deathmatch import (
+    calls,
     clients,
     config,
     conformance,
+    idle,
     matrix,
     memory,
     progress,
@@ -31,9 +33,9 @@ from deathmatch import (
     testbed,
     throttle,
 )
-from deathmatch.errors import UserError, run_main
+from deathmatch.errors import Truncated, UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
-from deathmatch.sampler import Sampler, sockets
+from deathmatch.sampler import Sampler
 
 PORT = 8080
 WARM_UP_S = 1
@@ -126,6 +128,8 @@ class _Trial:
         self.factors = dict(trial.factors)
         self.holder = testbed.build(bed, spec["sysctl"])
         self.client: subprocess.Popen | None = None
+        self.idle: idle.Idle | None = None
+        self.wanted_idle = self.factors.get(idle.FACTOR, 0)
         self.offering_us = 0
         available = testbed.affinity()
         every = self.factors.get("schedulers") == "all"
@@ -151,6 +155,7 @@ class _Trial:
     def sweep(self) -> dict:
         """Return outcome, reason, conformance, points and stops."""
         self.stops: list[dict] = []
+        self.counted: dict | None = None
         running, wrong = self._start()
         if wrong:
             self._stop(running)
@@ -166,6 +171,10 @@ class _Trial:
         if "readiness" in self.factors:
             pids = [process.pid for process in server.processes(self._spare())]
             checks.append(conformance.check_readiness(pids, self.factors["readiness"]))
+        if self.wanted_idle and all(check["ok"] for check in checks):
+            wrong = self._hold()
+            name = f"holds {self.wanted_idle} idle connections"
+            checks.append({"name": name, "ok": not wrong, "seen": wrong})
         failed = [check for check in checks if not check["ok"]]
         # One that just crashed is not reaped at once.
         how = running.died(0.5 if failed else 0)
@@ -183,7 +192,8 @@ class _Trial:
         points = self._points(running)
         died = [point for point in points if point["server"] != "ran"]
         outcome = "measured, with failures" if died else "measured"
-        return self._ended(outcome, "") | {"conformance": checks, "points": points}
+        ended = self._ended(outcome, "") | {"conformance": checks, "points": points}
+        return ended | ({"system_calls": self.counted} if self.counted else {})
 
     def _ended(self, outcome: str, reason: str) -> dict:
         record = {"outcome": outcome, "reason": reason, "points": [], "stops": self.stops}
@@ -211,6 +221,7 @@ class _Trial:
                     "offered_rate_rps": rate_rps, "fresh_start": fresh,
                     "began_us": (began_ns - start_ns) // 1000, **client, "server": how,
                     "log_tail": "" if how == "ran" else server.tail(running.log),
+                    **({"idle_held": idle.established(PORT)} if self.wanted_idle else {}),
                 })  # fmt: skip
                 fresh = how != "ran"
                 if fresh:
@@ -218,10 +229,13 @@ class _Trial:
                     with sampler.paused():
                         self._stop(running)
                     running, wrong = self._start()
+                    wrong = wrong or self._hold()
                     if wrong:
                         points[-1]["server"] += f"; then {wrong}"
                         break
                     self._warm_up()
+        if "system_calls_rate_rps" in self.spec and self.trial.n == 1 and not running.died():
+            self._count_calls()
         self._stop(running)
         time.sleep(self.spec.get("cool_down_s", 0))
         pl.DataFrame(sampler.rows, schema=SAMPLES).write_csv(self.out / "samples.csv")
@@ -241,6 +255,8 @@ class _Trial:
         ours = {self.holder.pid}
         if self.client:
             ours.add(self.client.pid)
+        if self.idle:
+            ours.add(self.idle.pid)
         return ours
 
     def _start(self) -> tuple[server.Running, str | None]:
@@ -257,7 +273,34 @@ class _Trial:
             time.sleep(0.05)
         return running, wrong
 
+    def _hold(self) -> str:
+        """Open the idle connections, if there are to be any; return what went wrong."""
+        if not self.wanted_idle:
+            return ""
+        prefix = testbed.in_client(*self._pinned())
+        self.idle = idle.Idle(prefix, self.host, PORT, self.spec["load"], self.wanted_idle)
+        return self.idle.wrong
+
+    def _count_calls(self) -> None:
+        rate_rps, client = self.spec["system_calls_rate_rps"], clients.CLIENTS[self.spec["client"]]
+
+        def offer(duration_s: float) -> int | None:
+            load, report = self.spec["load"], self.out / "traced.txt"
+            words = client.command(self.host, PORT, load, rate_rps, duration_s)
+            with report.open("w") as log:
+                self._client(words, log, client.time_limit_s(load, duration_s), self.out)
+            try:
+                return client.parse(report.read_text(), duration_s)["replies"]
+            except Truncated:
+                return None
+
+        pids = [process.pid for process in server.processes(self._spare())]
+        self.counted = calls.count(pids, offer, self.out / "strace.txt")
+
     def _stop(self, running: server.Running) -> None:
+        if self.idle:
+            self.idle.release()
+            self.idle = None
         self.stops.append(server.stop(running, self._spare()))
 
     def _warm_up(self) -> None:
@@ -289,9 +332,8 @@ class _Trial:
 
         `folder` is its working directory, for what it writes beside its log.
         """
-        pinned = ["taskset", "--cpu-list", ",".join(map(str, self.cpus["client"])), *words]
         self.client = subprocess.Popen(
-            testbed.in_client(*pinned), stdin=subprocess.DEVNULL,
+            testbed.in_client(*self._pinned(), *words), stdin=subprocess.DEVNULL,
             stdout=log, stderr=subprocess.STDOUT, cwd=folder,
         )  # fmt: skip
         try:
@@ -303,6 +345,9 @@ class _Trial:
         finally:
             self.client = None
 
+    def _pinned(self) -> list[str]:
+        return ["taskset", "--cpu-list", ",".join(map(str, self.cpus["client"]))]
+
     def _probe(self) -> dict:
         checks = self.spec["conformance"]
         return next(check for check in checks if check.keys() & conformance.ANSWERED)
@@ -310,7 +355,7 @@ class _Trial:
     def _state(self, running: server.Running) -> str:
         """Let the queues drain, then return "ran", how the server died, or "hung"."""
         deadline = time.monotonic() + DRAIN_S
-        while time.monotonic() < deadline and sockets("state", "established", f"sport = :{PORT}"):
+        while time.monotonic() < deadline and idle.established(PORT) > self.wanted_idle:
             time.sleep(0.05)
         if how := running.died():
             return f"died: {how}"
