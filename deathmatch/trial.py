@@ -223,7 +223,8 @@ class _Trial:
             return [process.pid for process in server.processes(spare)]
 
         interval_s = self.bed["sample_interval_s"]
-        return Sampler(interval_s, start_ns, PORT, self.holder.pid, pids)
+        cpus = self.cpus["server"]
+        return Sampler(interval_s, start_ns, PORT, self.holder.pid, pids, cpus)
 
     def _spare(self) -> set[int]:
         ours = {self.holder.pid}
