@@ -34,7 +34,6 @@ from deathmatch.sampler import SCHEMA as SAMPLES
 from deathmatch.sampler import Sampler, sockets
 
 PORT = 8080
-WARM_UP_S = 1
 WARM_UP_RATE_RPS = 500
 DRAIN_S = 3
 HANG_S = 5
@@ -250,8 +249,9 @@ class _Trial:
 
     def _warm_up(self) -> None:
         load, client = self.spec["load"], clients.CLIENTS[self.spec["client"]]
-        words = client.command(self.host, PORT, load, WARM_UP_RATE_RPS, WARM_UP_S)
-        self._client(words, subprocess.DEVNULL, client.time_limit_s(load, WARM_UP_S))
+        warm_up_s = server.warm_up_s(self.trial.server)
+        words = client.command(self.host, PORT, load, WARM_UP_RATE_RPS, warm_up_s)
+        self._client(words, subprocess.DEVNULL, client.time_limit_s(load, warm_up_s))
 
     def _offer(self, rate_rps: int) -> dict:
         """Offer one rate; return the client's log, exit status and command."""
