@@ -5,6 +5,7 @@
 #   snakemake --config dataset=full            another dataset of config/datasets/
 #   snakemake --config servers=yaws,tornado    only these; likewise experiments=
 #   snakemake paper --config dataset=reference the paper from what is measured already
+#   snakemake retry                            try again what could not be built or measured
 #   snakemake new_server --config name=mine    a folder to start from
 import os
 import sys
@@ -49,6 +50,12 @@ rule all:
         [f"{trial.path}/trial.json" for trial in STUDY.trials],
         STUDY.paper,
         f"data/{STUDY.dataset}/complete" if STUDY.trials else [],
+
+
+# What could not be built or answered wrongly is kept as a result until its sources change.
+rule retry:
+    shell:
+        "python -m deathmatch.complete {STUDY.dataset:q} --retry"
 
 
 rule new_server:

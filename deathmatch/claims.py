@@ -382,6 +382,7 @@ STATISTICS: dict[str, Callable[[pl.DataFrame], float | None]] = {
     "error_ratio": _error_ratio,
     "first_error_rate_rps": _first_error_rate,
     "interrupts_per_reply": lambda p: _per_reply(p, "interrupts"),
+    "load_average": lambda p: p["load_average_max"].max(),
     "memory_overhead": _memory_overhead,
     "peak_reply_rate_rps": lambda p: p[REPLY].max(),
     "reply_rate_rps": lambda p: _mean(p, REPLY),

@@ -175,6 +175,11 @@ def words(name: str, values: dict) -> list[str]:
     return shlex.split(_fill(config.load("server", name)["run"], name, values))
 
 
+def warm_up_s(name: str) -> int:
+    """Return for how many seconds the server is asked before it is timed."""
+    return config.load("server", name).get("warm_up_s", 1)
+
+
 def listens(host: str, port: int) -> bool:
     """Return whether something accepts a connection there."""
     try:

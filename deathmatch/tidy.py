@@ -53,8 +53,7 @@ def _memory_rows(trial: dict) -> dict[str, list[dict]]:
 
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
     client = CLIENTS[trial["spec"]["client"]]
-    file = path.with_name("samples.csv")
-    samples = pl.read_csv(file, schema=SAMPLES) if file.exists() else pl.DataFrame(schema=SAMPLES)
+    samples = _samples(path.with_name("samples.csv"))
     read = getattr(client, "read", _read)
     reports = {p["offered_rate_rps"]: read(path.with_name(p["log"])) for p in trial["points"]}
     seconds = getattr(client, "seconds", None)
@@ -75,6 +74,15 @@ def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
             for row in seconds(report).to_dicts()
         ],
     }
+
+
+def _samples(file: Path) -> pl.DataFrame:
+    wanted = pl.DataFrame(schema=SAMPLES)
+    if not file.exists():
+        return wanted
+    found = pl.read_csv(file, schema_overrides=SAMPLES)
+    # A trial measured before a counter was sampled has null there.
+    return pl.concat([wanted, found], how="diagonal")
 
 
 def _read(log: Path) -> str:
@@ -138,6 +146,7 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict) -> dict:
 
 
 def _growth(counter: pl.Series) -> int | None:
+    counter = counter.drop_nulls()
     # A process that died took its count with it.
     grown = counter[-1] - counter[0] if len(counter) > 1 else None
     return None if grown is None or grown < 0 else grown

@@ -38,7 +38,6 @@ from deathmatch.sampler import SCHEMA as SAMPLES
 from deathmatch.sampler import Sampler
 
 PORT = 8080
-WARM_UP_S = 1
 WARM_UP_RATE_RPS = 500
 DRAIN_S = 3
 HANG_S = 5
@@ -249,7 +248,8 @@ class _Trial:
             return [process.pid for process in server.processes(spare)]
 
         interval_s = self.bed["sample_interval_s"]
-        return Sampler(interval_s, start_ns, PORT, self.holder.pid, pids)
+        cpus = self.cpus["server"]
+        return Sampler(interval_s, start_ns, PORT, self.holder.pid, pids, cpus)
 
     def _spare(self) -> set[int]:
         ours = {self.holder.pid}
@@ -306,7 +306,7 @@ class _Trial:
     def _warm_up(self) -> None:
         load, client = self.spec["load"], clients.CLIENTS[self.spec["client"]]
         rate_rps = self.spec.get("warm_up_rate_rps", WARM_UP_RATE_RPS)
-        duration_s = self.spec.get("warm_up_s", WARM_UP_S)
+        duration_s = max(self.spec.get("warm_up_s", 0), server.warm_up_s(self.trial.server))
         words = client.command(self.host, PORT, load, rate_rps, duration_s)
         limit_s = client.time_limit_s(load, duration_s)
         with tempfile.TemporaryDirectory(dir=self.out) as aside:
