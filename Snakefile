@@ -11,7 +11,7 @@ import sys
 
 import snakemake
 
-from deathmatch import matrix, progress, sandbox, server, settings
+from deathmatch import matrix, progress, sandbox, settings, toolchain
 from deathmatch.errors import UserError
 
 
@@ -26,6 +26,8 @@ os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
 
 try:
     STUDY = settings.check(config)
+    if workflow.is_main_process:
+        STUDY.check_toolchain()
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -35,7 +37,8 @@ if workflow.is_main_process:
 
 
 wildcard_constraints:
-    dataset=r"[\w-]+",
+    # No other is made here: one to compare with is only read.
+    dataset=STUDY.dataset,
     experiment=r"[\w-]+",
     server=r"[\w.-]+",
     n=r"\d+",

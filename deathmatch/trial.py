@@ -28,6 +28,7 @@ from deathmatch import (
     sandbox,
     server,
     testbed,
+    toolchain,
 )
 from deathmatch.errors import UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
@@ -97,6 +98,7 @@ def _measure(trial: matrix.Trial, bed: dict, bed_name: str, out: Path) -> dict:
         "n": trial.n, "testbed": bed_name, "spec": spec, "version": built["version"],
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "descriptors": testbed.raise_descriptors(bed["descriptors"]),
+        "tools": {"harness": toolchain.harness(), "server": built["tools"]},
     }  # fmt: skip
     if not built["ok"]:
         return record | {"outcome": "not built", "reason": built["log"], "points": []}
@@ -320,7 +322,7 @@ def _machine() -> dict:
         "memory_bytes": psutil.virtual_memory().total,
         "kernel": platform.release(),
         "os": platform.freedesktop_os_release().get("PRETTY_NAME", "Linux"),
-        "toolchain": server.toolchain(),
+        "toolchain": toolchain.name(),
         "python": platform.python_version(),
         "httperf": version.splitlines()[0] if version else "",
         "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),
