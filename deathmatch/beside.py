@@ -54,7 +54,7 @@ def show(dataset: str, compare: str, *experiments: str) -> None:
     """
     if not compare:
         return
-    _check(compare)
+    _check(dataset, compare)
     _say(f"## Beside the dataset {compare} {{#sec-{experiments[0]}-beside}}")
     for experiment in experiments:
         has = {each: tables.path_of(each, experiment, "points").is_file() for each in
@@ -66,7 +66,9 @@ def show(dataset: str, compare: str, *experiments: str) -> None:
         _experiment(dataset, compare, experiment)
 
 
-def _check(compare: str) -> None:
+def _check(dataset: str, compare: str) -> None:
+    if compare == dataset:
+        raise UserError(f"{compare!r} is the dataset itself", "parameter compare", "name another")
     folder = config.ROOT / "data" / compare
     if not list(folder.glob("*/points.parquet")):
         raise UserError(
@@ -170,7 +172,7 @@ def claims(dataset: str, compare: str) -> None:
     """Show the claims that either dataset decides, with both verdicts; nothing if none is given."""
     if not compare:
         return
-    _check(compare)
+    _check(dataset, compare)
     _say(f"## Beside the dataset {compare} {{#sec-claims-beside}}")
     sides = {}
     for each in (dataset, compare):
