@@ -6,6 +6,7 @@
 #   snakemake --config servers=yaws,tornado    only these; likewise experiments=
 #   snakemake paper --config dataset=reference the paper from what is measured already
 #   snakemake new_server --config name=mine    a folder to start from
+#   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
 import os
 import sys
 
@@ -26,7 +27,8 @@ os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
 
 try:
     STUDY = settings.check(config)
-    if workflow.is_main_process:
+    # Its own check tells more, and does not stop at the first.
+    if workflow.is_main_process and "check_dataset" not in sys.argv:
         STUDY.check_toolchain()
 except UserError as error:
     raise WorkflowError(str(error)) from None
@@ -59,6 +61,13 @@ rule new_server:
         name=config.get("name", ""),
     shell:
         "python -m deathmatch.new_server {params.name:q}"
+
+
+rule check_dataset:
+    params:
+        dataset=STUDY.dataset,
+    shell:
+        "python -m deathmatch.check_dataset {params.dataset:q}"
 
 
 include: "workflow/build.smk"
