@@ -7,12 +7,13 @@
 #   snakemake paper --config dataset=reference the paper from what is measured already
 #   snakemake retry                            try again what could not be built or measured
 #   snakemake new_server --config name=mine    a folder to start from
+#   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
 import os
 import sys
 
 import snakemake
 
-from deathmatch import matrix, progress, sandbox, server, settings
+from deathmatch import matrix, progress, sandbox, settings, toolchain
 from deathmatch.errors import UserError
 
 
@@ -27,6 +28,9 @@ os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
 
 try:
     STUDY = settings.check(config)
+    # Its own check tells more, and does not stop at the first.
+    if workflow.is_main_process and "check_dataset" not in sys.argv:
+        STUDY.check_toolchain()
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -36,7 +40,8 @@ if workflow.is_main_process:
 
 
 wildcard_constraints:
-    dataset=r"[\w-]+",
+    # No other is made here: one to compare with is only read.
+    dataset=STUDY.dataset,
     experiment=r"[\w-]+",
     server=r"[\w.-]+",
     n=r"\d+",
@@ -63,6 +68,13 @@ rule new_server:
         name=config.get("name", ""),
     shell:
         "python -m deathmatch.new_server {params.name:q}"
+
+
+rule check_dataset:
+    params:
+        dataset=STUDY.dataset,
+    shell:
+        "python -m deathmatch.check_dataset {params.dataset:q}"
 
 
 include: "workflow/build.smk"

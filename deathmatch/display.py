@@ -18,6 +18,7 @@ import html
 import json
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import altair
 import polars as pl
 import vl_convert
 from great_tables import GT
+from IPython import get_ipython
 from IPython.display import display as show
 
 from deathmatch import theme
@@ -39,11 +41,34 @@ _folder: Path | None = None
 
 
 def setup(dataset: str, figures: Path | None = None) -> None:
-    """Choose the theme and the folder for figures: `figures/<dataset>/` unless one is given."""
+    """Choose the theme and the folder for figures: `figures/<dataset>/` unless one is given.
+
+    In JupyterLab, where none is, raises UserError if the dataset has no tables, and shows any
+    UserError as its sentence alone.
+    """
     global _folder
     given = figures or os.environ.get("DEATHMATCH_FIGURES")
     _folder = Path(given) if given else ROOT / "figures" / dataset
     theme.register()
+    if not given:
+        if shell := get_ipython():
+            shell.set_custom_exc((UserError,), _say)
+        _check_measured(dataset)
+
+
+def _say(shell: Any, _kind: type, error: Exception, _trace: Any, tb_offset: Any = None) -> None:
+    print(f"deathmatch: {error}", file=sys.stderr)
+
+
+def _check_measured(dataset: str) -> None:
+    measured = sorted({path.parts[-3] for path in ROOT.glob("data/*/*/points.parquet")})
+    if dataset not in measured:
+        raise UserError(
+            f"the dataset {dataset!r} has no tables",
+            where="parameter dataset, in the first cell",
+            remedy=f"measured here: {', '.join(measured) or 'none'}; put one of these there, "
+            f"or measure it: snakemake --config dataset={dataset}",
+        )
 
 
 def figure(

@@ -1,5 +1,6 @@
 """What one call of Snakemake is about: `config/config.yaml`, checked and resolved."""
 
+import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from deathmatch import clients, config, matrix, progress, tables
+from deathmatch import clients, config, matrix, progress, server, tables, toolchain
 from deathmatch.errors import UserError
 
 PUBLISHED = sorted(str(p) for p in Path("data/published").glob("*.csv"))
@@ -70,6 +71,26 @@ class Study:
         state = progress.line(done, len(self.trials), wait_s)
         return f"dataset {self.dataset}, {servers} servers: {state}"
 
+    def check_toolchain(self) -> None:
+        """Raise UserError if the dataset holds trials of two toolchains, or would after this run.
+
+        A trial that is to be measured again, its specification having changed, does not count.
+        """
+        records, left = [], set()
+        for trial in [] if self.frozen else matrix.trials(self.dataset):
+            file = trial.path / "trial.json"
+            record = json.loads(file.read_text()) if file.exists() else {}
+            if record.get("spec") == json.loads(matrix.spec_text(trial)):
+                records.append((str(trial.path), record))
+            elif trial in self.trials:
+                left.add(trial.server)
+        for name in sorted(left) if records else []:
+            # What is not built yet has no tools of its own to tell.
+            built = (server.build_dir(name) / "build.json").exists()
+            tools = {"harness": toolchain.harness(), "server": server.tools(name) if built else {}}
+            records.append(("this machine now", {"server": name, "tools": tools}))
+        toolchain.check(self.dataset, records)
+
     @property
     def folder(self) -> Path:
         """The dataset's folder."""
@@ -92,12 +113,10 @@ class Study:
     def tables(self, notebook: str) -> list[str]:
         """Return the tables that a notebook reads."""
         wanted = experiments_of(Path("notebooks", f"{notebook}.md"))
-        return [
-            str(self.folder / experiment / f"{table}.parquet")
-            for experiment in wanted
-            if experiment in self.measured
-            for table in TABLES
-        ]
+        own = [self.folder / name for name in wanted if name in self.measured]
+        other = [Path("data", self.compare, name) for name in wanted] if self.compare else []
+        folders = [*own, *(folder for folder in other if folder.exists())]
+        return [str(folder / f"{table}.parquet") for folder in folders for table in TABLES]
 
 
 def check(given: dict) -> Study:
@@ -123,6 +142,12 @@ def check(given: dict) -> Study:
             "nothing to measure: no server chosen serves an experiment chosen",
             where=f"dataset {study.dataset!r}",
             remedy="choose other servers= or experiments=",
+        )
+    if study.compare == study.dataset:
+        raise UserError(
+            f"{study.compare!r} is the dataset itself",
+            where="config/config.yaml or --config, key compare",
+            remedy="name another dataset, or none",
         )
     if study.compare and not list(Path("data", study.compare).glob("*/points.parquet")):
         raise UserError(

@@ -253,6 +253,7 @@ def dots(
 
     `published` names a column of the same frame holding the source's value (a hollow grey
     diamond; null where there is none). The category's name beside the axis is its label.
+    `colour` names a column whose levels stand below each other in a row.
     """
     scale = alt.Scale(type="log") if log_x else alt.Scale(zero=True)
     rows = alt.Y(
@@ -262,7 +263,9 @@ def dots(
         axis=alt.Axis(labelLimit=240, grid=True),
     )
     axis = alt.X(f"{x}:Q", title=x_title or title(x), scale=scale)
-    tint = {"color": f"{colour}:N"} if colour else {}
+    tint = (
+        {"color": alt.Color(f"{colour}:N", title=None), "yOffset": f"{colour}:N"} if colour else {}
+    )
     columns = [category, x, *(c for c in (low, high, published) if c)]
     base = alt.Chart(frame).encode(x=axis, y=rows, tooltip=_tooltip(columns))
     layers = [base.mark_point(size=70).encode(**tint)]
@@ -272,7 +275,7 @@ def dots(
     if published:
         mark = base.mark_point(filled=False, shape="diamond", size=75, strokeWidth=1.5, color=GREY)
         layers.append(mark.encode(x=f"{published}:Q"))
-    height = 24 * max(1, frame[category].n_unique())
+    height = (36 if colour else 24) * max(1, frame[category].n_unique())
     return alt.layer(*layers).properties(width=width, height=height)
 
 

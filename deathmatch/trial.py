@@ -32,6 +32,7 @@ from deathmatch import (
     server,
     testbed,
     throttle,
+    toolchain,
 )
 from deathmatch.errors import Truncated, UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
@@ -89,6 +90,9 @@ def _run(trial: matrix.Trial, bed: dict, bed_name: str) -> None:
     aside.mkdir(parents=True)
     record = _measure(trial, bed, bed_name, aside)
     (aside / "trial.json").write_text(json.dumps(record, indent=2) + "\n")
+    # What the server said may be published: it need not tell where this clone is.
+    for log in aside.glob("*.log"):
+        log.write_bytes(log.read_bytes().replace(f"{config.ROOT}/".encode(), b""))
     # The folder appears whole; one that a former run left is replaced.
     shutil.rmtree(trial.path, ignore_errors=True)
     aside.rename(trial.path)
@@ -102,6 +106,7 @@ def _measure(trial: matrix.Trial, bed: dict, bed_name: str, out: Path) -> dict:
         "n": trial.n, "testbed": bed_name, "spec": spec, "version": built["version"],
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "descriptors": testbed.raise_descriptors(bed["descriptors"]),
+        "tools": {"harness": toolchain.harness(), "server": built["tools"]},
     }  # fmt: skip
     if not built["ok"]:
         return record | {"outcome": "not built", "reason": built["log"], "points": []}
@@ -385,7 +390,7 @@ def _machine() -> dict:
         "memory_bytes": psutil.virtual_memory().total,
         "kernel": platform.release(),
         "os": platform.freedesktop_os_release().get("PRETTY_NAME", "Linux"),
-        "toolchain": server.toolchain(),
+        "toolchain": toolchain.name(),
         "python": platform.python_version(),
         "httperf": version.splitlines()[0] if version else "",
         "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),

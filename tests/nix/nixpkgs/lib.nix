@@ -18,7 +18,14 @@ rec {
     );
   getAttrs = names: set: genAttrs names (name: set.${name});
   getExe = package: "${package}/bin/${package.meta.mainProgram}";
+  hasPrefix = prefix: string: builtins.substring 0 (builtins.stringLength prefix) string == prefix;
+  optional = condition: value: if condition then [ value ] else [ ];
   optionalAttrs = condition: set: if condition then set else { };
+  splitString =
+    separator: string:
+    builtins.filter builtins.isString (
+      builtins.split (builtins.replaceStrings [ "." ] [ "\\." ] separator) string
+    );
   removeSuffix =
     suffix: string:
     let
