@@ -4,19 +4,27 @@
 #   snakemake -n                               what is left to do
 #   snakemake --config dataset=full            another dataset of config/datasets/
 #   snakemake --config servers=yaws,tornado    only these; likewise experiments=
-#   snakemake paper --config dataset=reference the paper from what is measured already
+#   snakemake paper                            the paper of the committed dataset, measuring nothing
+#   snakemake paper --config dataset=full      the paper of another
+#   snakemake --report report.html             what was made, with captions, as one page
 #   snakemake new_server --config name=mine    a folder to start from
 import os
 import sys
 
 import snakemake
 
-from deathmatch import matrix, progress, sandbox, server, settings
+from deathmatch import captions, matrix, progress, sandbox, server, settings
 from deathmatch.errors import UserError
 
 
 configfile: "config/config.yaml"
 
+
+report: "workflow/report/study.rst"
+
+
+if settings.only_paper(sys.argv[1:], workflow.config_settings.overwrite_config):
+    config["dataset"] = settings.COMMITTED
 
 # A trial's sandbox ends when this process does, even by SIGKILL.
 if workflow.is_main_process:
@@ -33,6 +41,9 @@ if workflow.is_main_process:
     progress.hush_scheduler()
     print(STUDY.summary(), file=sys.stderr)
 
+# For the captions of `snakemake --report`, which can read no file.
+config["caption"] = captions.caption
+
 
 wildcard_constraints:
     dataset=r"[\w-]+",
@@ -48,6 +59,7 @@ rule all:
         # All named here, so that one that is missing is measured even where its table exists.
         [f"{trial.path}/trial.json" for trial in STUDY.trials],
         STUDY.paper,
+        f"build/report/{STUDY.dataset}",
         f"data/{STUDY.dataset}/complete" if STUDY.trials else [],
 
 
