@@ -4,7 +4,9 @@
 #   snakemake -n                               what is left to do
 #   snakemake --config dataset=full            another dataset of config/datasets/
 #   snakemake --config servers=yaws,tornado    only these; likewise experiments=
-#   snakemake paper --config dataset=reference the paper from what is measured already
+#   snakemake paper                            the paper of the committed dataset, measuring nothing
+#   snakemake paper --config dataset=full      the paper of another
+#   snakemake --report report.html             what was made, with captions, as one page
 #   snakemake retry                            try again what could not be built or measured
 #   snakemake new_server --config name=mine    a folder to start from
 #   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
@@ -13,12 +15,18 @@ import sys
 
 import snakemake
 
-from deathmatch import matrix, progress, sandbox, settings, toolchain
+from deathmatch import captions, matrix, progress, sandbox, server, settings, toolchain
 from deathmatch.errors import UserError
 
 
 configfile: "config/config.yaml"
 
+
+report: "workflow/report/study.rst"
+
+
+if settings.only_paper(sys.argv[1:], workflow.config_settings.overwrite_config):
+    config["dataset"] = settings.COMMITTED
 
 # A trial's sandbox ends when this process does, even by SIGKILL.
 if workflow.is_main_process:
@@ -38,6 +46,9 @@ if workflow.is_main_process:
     progress.hush_scheduler()
     print(STUDY.summary(), file=sys.stderr)
 
+# For the captions of `snakemake --report`, which can read no file.
+config["caption"] = captions.caption
+
 
 wildcard_constraints:
     # No other is made here: one to compare with is only read.
@@ -54,6 +65,7 @@ rule all:
         # All named here, so that one that is missing is measured even where its table exists.
         [f"{trial.path}/trial.json" for trial in STUDY.trials],
         STUDY.paper,
+        f"build/report/{STUDY.dataset}",
         f"data/{STUDY.dataset}/complete" if STUDY.trials else [],
 
 

@@ -28,12 +28,15 @@ LEDGER = {
     "experiment": pl.String,
     "says": pl.String,
     "rule": pl.String,
+    "statistics": pl.List(pl.String),
     "verdict": pl.String,
     "effect": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
     "trials": pl.Int64,
     "published": pl.Float64,
+    "why": pl.String,
+    "differences": pl.List(pl.String),
 }
 
 Values = dict[int, float]  # by block
@@ -43,7 +46,9 @@ _OWN = ("statistic", "experiment", "relative_to", RATE)
 def ledger(dataset: str) -> pl.DataFrame:
     """Return the verdict on every claim, in the order of claims.toml, with the columns of LEDGER.
 
-    `effect` with its interval is what the rule's deciding part compared: a / b, or a alone.
+    `effect` with its interval is what the rule's deciding part compared: a / b, or a alone. `why`
+    says why a claim was not run; `differences` names those that could explain a result other than
+    the source's.
     """
     rows = []
     for claim in published.claims():
@@ -56,15 +61,71 @@ def ledger(dataset: str) -> pl.DataFrame:
                 "experiment": claim["experiment"],
                 "says": claim["claim"],
                 "rule": claim["rule"]["text"],
+                "statistics": sorted(published.statistics_of(claim["rule"])),
                 "verdict": found["verdict"],
                 "effect": found["median"],
                 "low": found["low"],
                 "high": found["high"],
                 "trials": found["trials"],
                 "published": published.effect(claim),
+                "why": why(dataset, claim) if found["verdict"] == NOT_RUN else "",
+                "differences": [d["id"] for d in published.differences() if affects(d, claim)],
             }
         )
     return pl.DataFrame(rows, schema=LEDGER)
+
+
+def why(dataset: str, claim: dict) -> str:
+    """Return why a claim could not be decided at all in a dataset, as the end of a sentence."""
+    experiments, servers, columns = set(), set(), set()
+    for selector in [{}, *published.selectors(claim["rule"])]:
+        experiments.add(selector.get("experiment", claim["experiment"]))
+        servers.add(selector.get("server", claim["rule"].get("level")))
+        columns |= selector.keys()
+    for name in sorted(str(server) for server in servers if server):
+        if name in config.names("server") and "not_run" in config.load("server", name):
+            return f"{config.load('server', name)['title']} could not be run here"
+    for column, about in published.planned().items():
+        if column in columns:
+            return f"no experiment has this column yet: {about}"
+    unknown = sorted(published.statistics_of(claim["rule"]) - STATISTICS.keys())
+    if unknown:
+        return f"no client records this yet: {unknown[0].replace('_', ' ')}"
+    for experiment in sorted(experiments):
+        if _points(dataset, experiment) is None:
+            return f"the dataset has no experiment {experiment}"
+    return "the dataset lacks one of its variants or rates"
+
+
+def affects(difference: dict, claim: dict) -> bool:
+    """Return whether a difference between then and now touches what a claim's rule compares."""
+    selectors = published.selectors(claim["rule"])
+    experiments = {s.get("experiment", claim["experiment"]) for s in [{}, *selectors]}
+    if not experiments & set(difference.get("experiments", experiments)):
+        return False
+    named = difference.get("levels", {}) | (
+        {"server": difference["servers"]} if "servers" in difference else {}
+    )
+    return not named or any(
+        s.get(key) in levels for s in selectors for key, levels in named.items()
+    )
+
+
+def differences(dataset: str) -> pl.DataFrame:
+    """Return what differs between then and now, each with what its experiment tells.
+
+    Columns: difference (id), name, then, now, tells (in words, empty if no experiment can tell),
+    trials, median, low, high.
+    """
+    rows = []
+    for one in published.differences():
+        tells = one.get("tells")
+        rule = {"kind": "ratio", "threshold": 1, "direction": "above"} | (tells or {})
+        found = _compared(dataset, tells["experiment"], rule) if tells else stats.interval([])
+        row = {"difference": one["id"], "tells": tells["text"] if tells else ""}
+        rows.append(row | {key: one[key] for key in ("name", "then", "now")} | found)
+    text = dict.fromkeys(("difference", "name", "then", "now", "tells"), pl.String)
+    return pl.DataFrame(rows, schema=text | stats.INTERVAL)
 
 
 def effect_text(row: dict) -> str:

@@ -9,20 +9,13 @@ import json
 import re
 import shlex
 import string
-import sys
 import tomllib
 from functools import cache
 from pathlib import Path
 
+import jsonschema
+
 from deathmatch.errors import UserError
-
-# jsonschema tries to load checkers of formats that no schema here uses; this one takes a second
-# of every process.
-sys.modules.setdefault("rfc3987_syntax", None)
-import jsonschema  # noqa: E402
-
-if sys.modules["rfc3987_syntax"] is None:
-    del sys.modules["rfc3987_syntax"]
 
 ROOT = Path(__file__).resolve().parent.parent
 

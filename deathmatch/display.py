@@ -29,11 +29,11 @@ from great_tables import GT
 from IPython import get_ipython
 from IPython.display import display as show
 
-from deathmatch import theme
+from deathmatch import provenance, theme
+from deathmatch.captions import MIME
 from deathmatch.config import ROOT
 from deathmatch.errors import UserError
 
-MIME = "application/vnd.deathmatch+json"
 VEGALITE = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 THIN = "\u202f"  # narrow no-break space between thousands
 _LABEL = re.compile(r"(fig|tbl)-[a-z0-9]+(-[a-z0-9]+)*")
@@ -82,9 +82,9 @@ def figure(
     """Write a chart in four formats and show it.
 
     `label` begins with "fig-" and is what prose cites as @fig-…; `caption` is Markdown; `alt`
-    says in words what the chart shows; `source` names the data files drawn. Numbers in the
-    chart are rounded to six significant digits. Raises UserError before `setup`, for a bad
-    label or an empty caption or alt text.
+    says in words what the chart shows; `source` names the data files drawn, from which the paper
+    also learns n and the testbed. Numbers in the chart are rounded to six significant digits.
+    Raises UserError before `setup`, for a bad label or an empty caption or alt text.
     """
     _check(label, "fig", caption)
     if not alt.strip():
@@ -109,10 +109,21 @@ def figure(
         aside = _folder / f".{label}.{suffix}.part"
         aside.write_bytes(content)
         aside.replace(_folder / f"{label}.{suffix}")
-    about = {"kind": "figure", "label": label, "caption": caption, "alt": alt}
+    shown = _sources(source)
+    about = {"kind": "figure", "label": label, "caption": caption, "alt": alt, "source": shown}
+    about["measured"] = provenance.sentence(shown, drawn=_intervals(spec))
     svg = files["svg"].decode()
-    show({MIME: about | {"source": _sources(source)}, "image/svg+xml": svg, "text/plain": label},
-         raw=True)  # fmt: skip
+    show({MIME: about, "image/svg+xml": svg, "text/plain": label}, raw=True)
+
+
+def _intervals(spec: Any) -> bool:
+    """Return whether a chart draws from one bound to another, as intervals do."""
+    if isinstance(spec, list):
+        return any(map(_intervals, spec))
+    if not isinstance(spec, dict):
+        return False
+    ends = [spec.get("encoding", {}).get(side, {}).get("field", "") for side in ("x2", "y2")]
+    return any(end.startswith("high") for end in ends) or any(map(_intervals, spec.values()))
 
 
 def render(spec: dict) -> dict[str, bytes]:

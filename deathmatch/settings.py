@@ -11,15 +11,18 @@ import yaml
 from deathmatch import clients, config, matrix, progress, server, tables, toolchain
 from deathmatch.errors import UserError
 
-PUBLISHED = sorted(str(p) for p in Path("data/published").glob("*.csv"))
+PUBLISHED = sorted(
+    str(p) for p in Path("data/published").glob("*") if p.suffix in {".csv", ".toml"}
+)
 PAPER = sorted(
     str(p)
     for p in Path("paper").glob("*")
-    if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib"}
+    if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
 )
 # What reads logs and draws is the package: when it changes, tables and figures are made again.
 CODE = sorted(str(p) for p in Path("deathmatch").glob("*.py"))
 TABLES = tables.NAMES
+COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,20 @@ class Study:
         return [str(folder / f"{table}.parquet") for folder in folders for table in TABLES]
 
 
+def only_paper(words: list[str], given: dict) -> bool:
+    """Return whether the command line asks for the paper and for no dataset's in particular.
+
+    Then it is that of the committed dataset, if there is one. `words` are the command line's,
+    since Snakemake knows its targets only once it has read the Snakefile.
+    """
+    return (
+        "paper" in words
+        and "all" not in words
+        and "dataset" not in (given or {})
+        and any(Path("data", COMMITTED).glob("*/points.parquet"))
+    )
+
+
 def check(given: dict) -> Study:
     """Check Snakemake's `config` and return the study it asks for.
 
@@ -177,10 +194,13 @@ def _known(kind: str, names: list[str], key: str) -> None:
 def experiments_of(notebook: Path) -> list[str]:
     """Return the experiments that a notebook's header names: `deathmatch: experiments: […]`.
 
+    `experiments: all` names every one that there is.
     Raises UserError if the header has no such list.
     """
     header = re.match(r"---\n(.*?)\n---\n", notebook.read_text(), re.DOTALL)
     named = yaml.safe_load(header[1]).get("deathmatch", {}).get("experiments") if header else None
+    if named == "all":
+        return config.names("experiment")
     if not named:
         raise UserError(
             "the header names no experiment",
