@@ -14,6 +14,7 @@ from deathmatch.sampler import sockets
 FACTOR = "idle_connections"
 # A server that looks at every connection at each wait takes 8,000 slowly.
 PATIENCE_S = 60
+CLOSE_S = 5
 
 
 def established(port: int) -> int:
@@ -40,11 +41,13 @@ class Idle:
         self.wrong = "" if said == f"idle_connections: {connections}" else said
         if not self.wrong and held < connections:
             self.wrong = f"the kernel has {held} established"
+        if self.wrong:
+            self._process.kill()
 
     def release(self) -> int | None:
         """Close them; return how many the server had ended before, None if that is unknown."""
         try:
-            said, _ = self._process.communicate(timeout=PATIENCE_S)
+            said, _ = self._process.communicate(timeout=CLOSE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             said, _ = self._process.communicate()

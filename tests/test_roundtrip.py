@@ -33,6 +33,7 @@ class Server(socketserver.ThreadingTCPServer):
     """Calls `answer(number, connection, request)` for each request of all its connections."""
 
     allow_reuse_address = daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, answer=lambda number, connection, request: connection.sendall(request)):
         self.answer, self.arrivals, self._numbers = answer, [], itertools.count()

@@ -58,6 +58,8 @@ enum
   LONGEST_REQUEST = 16384,
   BEGINNING = 12, /* of an answer, compared with the first one's: "HTTP/1.1 200" */
   MOST_CONNECTIONS = 60000,
+  AT_ONCE = 64, /* idle connections that are opened before the first answers; fewer than a
+                   listen backlog holds */
   SUB_BITS = 7, /* 2^-7: bins of at most 0.8 % */
   BINS = 64 << SUB_BITS
 };
@@ -372,14 +374,19 @@ open_connection (struct connection *c)
   c->state = IDLE;
 }
 
-/* One exchange on an open connection; returns the answer's length. */
+static void
+ask (int sd)
+{
+  if (send (sd, request, request_size, MSG_NOSIGNAL) != (ssize_t) request_size)
+    stop (1, "cannot send the first request: %s", strerror (errno));
+}
+
+/* Returns the length of the answer on a connection that has asked. */
 static size_t
-exchange (int sd)
+answer (int sd)
 {
   char buffer[65536];
   size_t size = 0;
-  if (send (sd, request, request_size, MSG_NOSIGNAL) != (ssize_t) request_size)
-    stop (1, "cannot send the first request: %s", strerror (errno));
   for (;;)
     {
       struct pollfd ready = { .fd = sd, .events = POLLIN };
@@ -404,6 +411,13 @@ exchange (int sd)
     }
 }
 
+static size_t
+exchange (int sd)
+{
+  ask (sd);
+  return answer (sd);
+}
+
 static void
 learn (void)
 {
@@ -426,14 +440,22 @@ hold (void)
   if (!held)
     stop (1, "no memory for %ld connections", idle);
   held[0] = (struct pollfd) { .fd = STDIN_FILENO, .events = POLLIN };
-  for (int64_t i = 1; i <= idle; i++)
+  for (int64_t first = 1; first <= idle; first += AT_ONCE)
     {
-      struct connection c = { .sd = -1 };
-      open_connection (&c);
-      size_t length = exchange (c.sd);
-      if (length != reply_size)
-        stop (1, "connection %ld: an answer of %zu bytes, not %zu", i, length, reply_size);
-      held[i] = (struct pollfd) { .fd = c.sd, .events = POLLIN };
+      int64_t last = first + AT_ONCE > idle + 1 ? idle + 1 : first + AT_ONCE;
+      for (int64_t i = first; i < last; i++)
+        {
+          struct connection c = { .sd = -1 };
+          open_connection (&c);
+          held[i] = (struct pollfd) { .fd = c.sd, .events = POLLIN };
+          ask (c.sd);
+        }
+      for (int64_t i = first; i < last; i++)
+        {
+          size_t length = answer (held[i].fd);
+          if (length != reply_size)
+            stop (1, "connection %ld: an answer of %zu bytes, not %zu", i, length, reply_size);
+        }
     }
   printf ("idle_connections: %ld\n", idle);
   fflush (stdout);
