@@ -12,7 +12,7 @@ from functools import cache
 import polars as pl
 from scipy.stats import spearmanr
 
-from deathmatch import config, httperf, matrix, published, stats, tables
+from deathmatch import config, httperf, matrix, published, stats, tables, words
 from deathmatch.errors import UserError
 from deathmatch.views import RATE, REPLY
 
@@ -129,11 +129,15 @@ def differences(dataset: str) -> pl.DataFrame:
 
 
 def effect_text(row: dict) -> str:
-    """Return a ledger row's effect as "2.31 [2.20, 2.44], n = 3"."""
+    """Return a ledger row's effect as "2.31 [2.20, 2.44], n = 3"; empty without one."""
     if row["effect"] is None:
         return ""
-    between = "" if row["low"] is None else f" [{row['low']:.3g}, {row['high']:.3g}]"
-    return f"{row['effect']:.3g}{between}, n = {row['trials']}"
+    between = "" if row["low"] is None else f" [{_short(row['low'])}, {_short(row['high'])}]"
+    return f"{_short(row['effect'])}{between}, n = {row['trials']}"
+
+
+def _short(value: float) -> str:
+    return words.number(value) if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def decide(dataset: str, experiment: str, rule: dict) -> dict:

@@ -97,7 +97,12 @@ def figure(
         raise UserError(
             "the chart holds more than 5000 rows", label, "summarise or thin the data first"
         ) from None
-    files = render(spec)
+    try:
+        files = render(spec)
+    except ValueError:
+        raise UserError(
+            "the chart holds a number that is not finite", label, "leave such rows out"
+        ) from None
     fonts = set(re.findall(rb"/BaseFont /(\S+)", files["pdf"]))
     if len(fonts) > 1:
         raise UserError(
@@ -127,10 +132,14 @@ def _intervals(spec: Any) -> bool:
 
 
 def render(spec: dict) -> dict[str, bytes]:
-    """Return a Vega-Lite specification as {"json", "svg", "png", "pdf"}; fetches nothing."""
+    """Return a Vega-Lite specification as {"json", "svg", "png", "pdf"}; fetches nothing.
+
+    Raises ValueError for a number that JSON has no word for, at which a browser would stop.
+    """
     options = {"vl_version": VEGALITE, "allowed_base_urls": []}
+    written = json.dumps(spec, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return {
-        "json": json.dumps(spec, sort_keys=True, separators=(",", ":")).encode(),
+        "json": written.encode(),
         "svg": vl_convert.vegalite_to_svg(spec, **options).encode(),
         "png": vl_convert.vegalite_to_png(spec, scale=2, **options),
         "pdf": _ordered(vl_convert.vegalite_to_pdf(spec, **options)),
