@@ -91,13 +91,16 @@ def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
             where = f"{shown}, line {line_of(text, ['sources'])}, key sources"
             raise UserError(f"there is no {path}", where, "name files and folders from the root")
     levels: dict[str, list] = {}
+    checks: list[str] = []
     always = []
     for name in server["experiments"]:
         if name not in names("experiment", root):
             raise mistake(
                 ["experiments"], f"there is no experiment {name!r}", names("experiment", root)
             )
-        for factor, about in load("experiment", name, root)["factors"].items():
+        experiment = load("experiment", name, root)
+        checks += [check["name"] for check in experiment.get("conformance", [])]
+        for factor, about in experiment["factors"].items():
             levels.setdefault(factor, []).extend(about["levels"])
             always += [factor] if {"sysctl", "testbeds"} & about.keys() else []
     for factor, able in server.get("factors", {}).items():
@@ -108,6 +111,10 @@ def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
             if server["experiments"] and level not in levels[factor]:
                 what = f"no experiment that it serves has the level {level!r}"
                 raise mistake(["factors", factor], what, [str(known) for known in levels[factor]])
+    for check in server.get("deviations", {}):
+        if check not in checks:
+            what = "no experiment that it serves has this check"
+            raise mistake(["deviations", check], what, checks)
     places = {"version": ["build", "folder"], "build": ["build", "folder"]}
     own = {key for setup in server.get("setups", {}).values() for key in [*setup, "setup"]}
     own -= {"about", "experiments"}

@@ -17,6 +17,8 @@ rec {
       }) names
     );
   getAttrs = names: set: genAttrs names (name: set.${name});
+  getDev = package: package.dev or package;
+  getLib = package: package.lib or package;
   getExe = package: "${package}/bin/${package.meta.mainProgram}";
   optionalAttrs = condition: set: if condition then set else { };
   removeSuffix =

@@ -1,0 +1,1 @@
+{ erlangWith, erlangLibs, ... }: [ (erlangWith [ erlangLibs.cowboy ]) ]

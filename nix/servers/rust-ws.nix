@@ -1,0 +1,6 @@
+{ pkgs, ... }:
+[
+  pkgs.cargo
+  pkgs.gcc
+  pkgs.rustc
+]
