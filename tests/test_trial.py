@@ -23,11 +23,14 @@ def measured(tmp_path_factory, network) -> tuple[Tree, Done, dict]:
     tree = Tree(copy_tree(tmp_path_factory.mktemp("broken") / "tree"), network)
     for mode in MODES:
         tree.server(mode, mode, **({"ready_timeout_s": 1} if mode == "silent" else {}))
+    tree.server("departs", "departs")
+    with (tree.path / "servers/departs/server.toml").open("a") as file:
+        file.write('[deviations]\n"HTTP/1.0" = "It says goodbye."\n')
     tree.server("unbuilt", "ok", build="echo what went wrong; exit 3")
     tree.server("unversioned", "ok", version="echo no such program >&2; exit 127")
     # An unanswered connection must not be waited for long.
     tree.replace("experiments/backlog.toml", "timeout_s = 5", "timeout_s = 1")
-    tree.dataset("broken", ["null", "unbuilt", "unversioned", *MODES], RATES)
+    tree.dataset("broken", ["null", "departs", "unbuilt", "unversioned", *MODES], RATES)
     done = tree.snakemake("data/broken/backlog/points.parquet", dataset="broken", timeout_s=400)
     return tree, done, {server: path for (server, _), path in tree.trials("broken").items()}
 
@@ -42,6 +45,14 @@ def test_a_server_that_works_is_measured_beside_them(measured):
     assert [point["server"] for point in found["points"]] == ["ran"] * 3
     assert [point["fresh_start"] for point in found["points"]] == [True, False, False]
     assert [point["offered_rate_rps"] for point in found["points"]] == RATES
+
+
+def test_a_known_deviation_is_measured_and_told(measured):
+    found = record(measured, "departs")
+    assert (found["outcome"], found["reason"]) == ("measured", "HTTP/1.0: It says goodbye.")
+    failed = [check for check in found["conformance"] if not check["ok"]]
+    assert [check["name"] for check in failed] == ["HTTP/1.0"] and "Adieu" in failed[0]["seen"]
+    assert [point["server"] for point in found["points"]] == ["ran"] * 3
 
 
 @pytest.mark.parametrize(
@@ -138,9 +149,9 @@ def test_measuring_and_tables_end_well(measured):
     tree, done, _ = measured
     done.succeeded()
     trials = pl.read_parquet(tree.path / "data/broken/backlog/trials.parquet")
-    assert set(trials["server"]) == {"null", "unbuilt", "unversioned", *MODES}
+    assert set(trials["server"]) == {"null", "departs", "unbuilt", "unversioned", *MODES}
     points = pl.read_parquet(tree.path / "data/broken/backlog/points.parquet")
-    assert set(points["server"]) == {"null", "dies", "hangs", "deaf", "leaves"}
+    assert set(points["server"]) == {"null", "departs", "dies", "hangs", "deaf", "leaves"}
     assert set(points["report"]) == {"whole"}
 
 
@@ -152,7 +163,7 @@ def test_complete_names_what_could_not_be_measured(measured):
                             ("wrong", "answers wrongly")]:  # fmt: skip
         assert f"servers/{server}: {outcome}, in 1 trials" in done.text
         assert f"mend servers/{server} and run again" in done.text
-    for server in ("null", "dies", "hangs", "deaf", "leaves"):
+    for server in ("null", "departs", "dies", "hangs", "deaf", "leaves"):
         assert f"servers/{server}:" not in done.text
 
 

@@ -1,20 +1,21 @@
 //! A WebSocket echo by axum.
 //!
-//! axum-echo ADDRESS BACKLOG WORKERS
+//! axum-echo ADDRESS BACKLOG WORKERS READ_BUFFER_BYTES
 
 use std::env;
 use std::error::Error;
 use std::net::SocketAddr;
 
 use axum::Router;
+use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use axum::routing::get;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 
-async fn upgrade(request: WebSocketUpgrade) -> Response {
-    request.on_upgrade(echo)
+async fn upgrade(State(buffer): State<usize>, request: WebSocketUpgrade) -> Response {
+    request.read_buffer_size(buffer).on_upgrade(echo)
 }
 
 /// Pings and closes are answered below, while the next message is waited for.
@@ -49,12 +50,12 @@ fn runtime(workers: usize) -> std::io::Result<Runtime> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let [address, backlog, workers] = arguments.as_slice() else {
-        return Err("usage: axum-echo ADDRESS BACKLOG WORKERS".into());
+    let [address, backlog, workers, buffer] = arguments.as_slice() else {
+        return Err("usage: axum-echo ADDRESS BACKLOG WORKERS READ_BUFFER_BYTES".into());
     };
-    let (address, backlog) = (address.parse()?, backlog.parse()?);
+    let (address, backlog, buffer) = (address.parse()?, backlog.parse()?, buffer.parse()?);
     runtime(workers.parse()?)?.block_on(async {
-        let application = Router::new().route("/", get(upgrade));
+        let application = Router::new().route("/", get(upgrade)).with_state(buffer);
         axum::serve(listen(address, backlog)?, application).await?;
         Ok(())
     })

@@ -1,0 +1,1 @@
+{ otp27, ... }: [ (otp27.erlangWith [ otp27.erlangLibs.cowboy ]) ]
