@@ -6,8 +6,8 @@ from great_tables import GT
 
 from deathmatch import config, stats, theme, words
 
-# Our server and its schedulers -> the post's row that is the same software. Relatives, such as a
-# bridge of our own or another library, have none. What the post ran on every core is "all" here.
+# Our server and its schedulers -> the post's row that is the same software. Relatives, such as
+# autobahn for txWS, have none. What the post ran on every core is "all" here.
 POST = {
     ("erlang-cowboy", "all"): "erlang-cowboy",
     ("go-gonet", "all"): "go-gonet",
@@ -15,16 +15,14 @@ POST = {
     ("pypy-tornado", "one"): "pypy-tornado-1",
     ("tornado-ws", "all"): "python-tornado-N",
     ("tornado-ws", "one"): "python-tornado-1",
-    ("pypy-twisted", "all"): "pypy-twisted-N",
-    ("pypy-twisted", "one"): "pypy-twisted-1",
-    ("twisted-ws", "all"): "python-twisted-N",
-    ("twisted-ws", "one"): "python-twisted-1",
     ("gevent-websocket", "all"): "python-gevent-websocket-N",
     ("gevent-websocket", "one"): "python-gevent-websocket-1",
     ("node-ws", "all"): "node-ws-cluster",
     ("node-ws", "one"): "node-ws",
     ("webbit", "all"): "java-webbit",
     ("play", "all"): "scala-play",
+    ("snap-ws", "all"): "haskell-snap",
+    ("perl-ev-ws", "one"): "perl-ev",
 }
 # The post's environment that ours stands for.
 BESIDE = {"unthrottled": "local", "ec2-like": "EC2"}
@@ -68,7 +66,11 @@ def with_post(frame: pl.DataFrame) -> pl.DataFrame:
         [(*ours, post) for ours, post in POST.items()],
         schema=["server", "schedulers", "post"], orient="row",
     )  # fmt: skip
-    return frame.join(pairs, on=["server", "schedulers"], how="left")
+    # One that cannot choose has one.
+    return frame.join(
+        pairs, how="left", left_on=["server", pl.col("schedulers").fill_null("one")],
+        right_on=["server", "schedulers"],
+    )  # fmt: skip
 
 
 def boxes(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> pl.DataFrame:
