@@ -16,7 +16,7 @@ WAITS = {
     "select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2",
     "io_uring_enter",
 }  # fmt: skip
-WINDOWS_S = (0.5, 1.5)
+WINDOWS_S = (0.1, 1.1)
 ATTACH_S = 5
 SETTLE_S = 0.1
 
