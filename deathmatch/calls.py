@@ -24,7 +24,7 @@ SETTLE_S = 0.1
 def count(pids: list[int], offer: Callable[[float], int | None], log: Path) -> dict:
     """Return {"replies", "calls"}: replies beyond the shorter window's, calls by name likewise.
 
-    `offer(duration_s)` offers the load and returns the replies, None if the report is not whole;
+    `offer(duration_s)` offers the load and returns the replies, None if some request had none;
     then, and where tracing is not allowed, the result is {"reason"}.
     """
     seen = []
