@@ -16,7 +16,7 @@ WAITS = {
     "select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2",
     "io_uring_enter",
 }  # fmt: skip
-WINDOWS_S = (0.5, 1.5)
+WINDOWS_S = (0.1, 1.1)
 ATTACH_S = 5
 SETTLE_S = 0.1
 
@@ -24,7 +24,7 @@ SETTLE_S = 0.1
 def count(pids: list[int], offer: Callable[[float], int | None], log: Path) -> dict:
     """Return {"replies", "calls"}: replies beyond the shorter window's, calls by name likewise.
 
-    `offer(duration_s)` offers the load and returns the replies, None if the report is not whole;
+    `offer(duration_s)` offers the load and returns the replies, None if some request had none;
     then, and where tracing is not allowed, the result is {"reason"}.
     """
     seen = []

@@ -298,9 +298,10 @@ class _Trial:
             with report.open("w") as log:
                 self._client(words, log, client.time_limit_s(load, duration_s), self.out)
             try:
-                return client.parse(report.read_text(), duration_s)["replies"]
+                replies = client.parse(report.read_text(), duration_s)["replies"]
             except Truncated:
                 return None
+            return replies if replies == round(rate_rps * duration_s) else None
 
         pids = [process.pid for process in server.processes(self._spare())]
         self.counted = calls.count(pids, offer, self.out / "strace.txt")

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from conftest import Tree, copy_tree
 
-from deathmatch import calls
+from deathmatch import calls, claims, config, published, tables
 
 WAITS = {
     "select": {"select", "pselect6"},
@@ -112,3 +112,42 @@ def test_counts_per_reply():
     assert calls.per_reply(found) == {"calls_per_reply": 2.5, "waits_per_reply": 0.5}
     for nothing in (None, {"reason": "not allowed"}, {"replies": 0, "calls": {}}):
         assert set(calls.per_reply(nothing).values()) == {None}
+
+
+def verdicts(folder, monkeypatch, name: str, rates: dict, limited: set = frozenset()) -> dict:
+    """Return decisions on Tornado with a closed loop at `rates`: {(mechanism, idle): replies/s}."""
+    names = tables.columns("readiness", "points")
+    closed = {case: case in limited for case in rates}
+    rows = [
+        {"server": "tornado", "variant": f"{mechanism}{idle}", "n": n, "readiness": mechanism,
+         "idle_connections": idle, "backlog": 128, "schedulers": "one", "server_state": "ran",
+         "offered_rate_rps": offered, "client_limited": not offered and closed[mechanism, idle],
+         "reply_rate_offered_window_rps": 1000.0 if offered else rps * (1 + n / 100)}
+        for (mechanism, idle), rps in rates.items() for n in (1, 2, 3) for offered in (1000, 0)
+    ]  # fmt: skip
+    path = folder / "data" / name / "readiness"
+    path.mkdir(parents=True)
+    tables.write(pl.DataFrame(rows, schema=names), "readiness", "points", path)
+    monkeypatch.setattr(config, "ROOT", folder)
+    return {
+        claim["id"]: claims.decide(name, "readiness", claim["rule"])
+        for claim in published.claims()
+        if claim["experiment"] == "readiness"
+    }
+
+
+def test_verdicts_on_select_and_epoll(tmp_path, monkeypatch):
+    few, many = (
+        "walkin-epoll-no-faster-without-idle-connections",
+        "walkin-epoll-pays-with-idle-connections",
+    )
+    rates = {("select", 0): 5000.0, ("epoll", 0): 5100.0, ("select", 900): 3000.0,
+             ("epoll", 900): 5000.0}  # fmt: skip
+    found = verdicts(tmp_path, monkeypatch, "plain", rates)
+    assert found[few]["verdict"] == found[many]["verdict"] == "replicated"
+    assert found[few]["median"] == pytest.approx(1.02)
+    assert found["walkin-epoll-much-faster-at-thousands"]["verdict"] == "not replicated"
+    assert found["walkin-epoll-faster-with-many-descriptors"]["verdict"] == "replicated"
+    # Where the client was the limit in closed loop, the rates offered do not show the peak.
+    found = verdicts(tmp_path, monkeypatch, "limited", rates, limited={("epoll", 900)})
+    assert found[many]["verdict"] == "not run" and found[few]["verdict"] == "replicated"
