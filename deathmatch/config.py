@@ -147,14 +147,14 @@ def _check_use(server: dict, levels: dict, shown: str, text: str, root: Path) ->
     run = {place for _, place, *_ in string.Formatter().parse(server["run"])}
     clients = {load("experiment", name, root)["client"] for name in server["experiments"]}
     remedies = {"host": "listen on the address {host}", "port": "listen on the port {port}"}
-    needed = {} if clients <= {"memory"} else {place: [place] for place in remedies}
+    needed = [] if clients <= {"memory"} else [*remedies]
     for factor, able in server.get("factors", {}).items():
-        # A server with one level has nothing to set.
-        if len(able or levels.get(factor, [])) > 1:
-            needed[factor] = [factor, "workers"] if factor == "schedulers" else [factor]
-    for name, places in needed.items():
-        if not run & set(places):
-            what = f"the command does not use {{{places[-1]}}}"
+        # With one level there is nothing to set; schedulers may be taken from the CPUs given.
+        if len(able or levels.get(factor, [])) > 1 and factor != "schedulers":
+            needed.append(factor)
+    for name in needed:
+        if name not in run:
+            what = f"the command does not use {{{name}}}"
             remedy = remedies.get(name, f"use it, or take {name} out of [factors]")
             where = f"{shown}, line {line_of(text, ['run'])}, key run"
             raise UserError(what, where, remedy)
