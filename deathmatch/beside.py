@@ -33,6 +33,14 @@ def _closed_loop(points: pl.DataFrame) -> pl.DataFrame:
     return points.filter(pl.col(RATE) == 0).select("dataset", "label", "n", value=REPLY)
 
 
+def _message_latency(points: pl.DataFrame) -> pl.DataFrame:
+    """Return each trial's 99th percentile of latency at the highest rate that both offered."""
+    sides = [set(part[RATE]) for part in points.partition_by("dataset")]
+    common = points.filter(pl.col(RATE).is_in(set.intersection(*sides)), ~pl.col("client_limited"))
+    top = common.filter(pl.col(RATE) == common[RATE].max()).drop_nulls("message_latency_p99_us")
+    return top.select("dataset", "label", "n", value="message_latency_p99_us")
+
+
 def _bytes_per_message(points: pl.DataFrame) -> pl.DataFrame:
     """Return by how much each trial's resident set grew for a message."""
     grown = pl.col("rss_bytes").max() - pl.col("rss_bytes").min()
@@ -43,6 +51,7 @@ def _bytes_per_message(points: pl.DataFrame) -> pl.DataFrame:
 MEASURES = {
     "httperf": (_reply_rates, "highest reply rate at a rate that both offered (req/s)"),
     "roundtrip": (_closed_loop, "round trips in a closed loop (req/s)"),
+    "wsload": (_message_latency, "99th percentile of message latency (µs)"),
     "memory": (_bytes_per_message, "growth of the resident set (bytes per message)"),
 }
 

@@ -81,10 +81,24 @@ def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
         where = f"{shown}, line {line_of(text, key)}, key {'.'.join(map(str, key))}"
         return UserError(what, where, f"known: {', '.join(known)}")
 
+    keys = re.findall(r"^@\w+\{([^,]+),", (root / "paper/references.bib").read_text(), re.M)
+    if server["source"] not in (sources := ["ours", *keys]):
+        raise mistake(["source"], f"no reference has the key {server['source']!r}", sources)
     for path in server.get("sources", []):
         if not (root / path).exists():
             where = f"{shown}, line {line_of(text, ['sources'])}, key sources"
             raise UserError(f"there is no {path}", where, "name files and folders from the root")
+    lock = server.get("packages", {}).get("pypi")
+    if lock and not (root / shown).with_name(lock).is_file():
+        where = f"{shown}, line {line_of(text, ['packages', 'pypi'])}, key packages.pypi"
+        raise UserError(
+            f"there is no {lock} beside it", where, "write it: uv pip compile --generate-hashes"
+        )
+    for name, setup in server.get("setups", {}).items():
+        for experiment in setup.get("experiments", []):
+            if experiment not in server["experiments"]:
+                what = f"the server does not serve {experiment!r}"
+                raise mistake(["setups", name, "experiments"], what, server["experiments"])
     levels: dict[str, list] = {}
     checks: list[str] = []
     always = []
@@ -125,6 +139,25 @@ def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
         for place in used:
             if place is not None and f"{{{place}}}" not in known:
                 raise mistake([key], f"unknown placeholder {{{place}}}", known)
+    _check_use(server, levels, shown, text, root)
+
+
+def _check_use(server: dict, levels: dict, shown: str, text: str, root: Path) -> None:
+    """Check that the start command uses what it must: its address, and each factor it can set."""
+    run = {place for _, place, *_ in string.Formatter().parse(server["run"])}
+    clients = {load("experiment", name, root)["client"] for name in server["experiments"]}
+    remedies = {"host": "listen on the address {host}", "port": "listen on the port {port}"}
+    needed = [] if clients <= {"memory"} else [*remedies]
+    for factor, able in server.get("factors", {}).items():
+        # With one level there is nothing to set; schedulers may be taken from the CPUs given.
+        if len(able or levels.get(factor, [])) > 1 and factor != "schedulers":
+            needed.append(factor)
+    for name in needed:
+        if name not in run:
+            what = f"the command does not use {{{name}}}"
+            remedy = remedies.get(name, f"use it, or take {name} out of [factors]")
+            where = f"{shown}, line {line_of(text, ['run'])}, key run"
+            raise UserError(what, where, remedy)
 
 
 def validate(kind: str, value: dict, where: str, text: str = "", root: Path = ROOT) -> None:
@@ -161,6 +194,8 @@ def _explain(problem: jsonschema.ValidationError) -> tuple[list, str, str]:
         missing = next(k for k in problem.validator_value if k not in problem.instance)
         meaning = problem.schema["properties"].get(missing, {}).get("description", "")
         return [*key, missing], "this key is missing", f"add it: {meaning}"
+    if "propertyNames" in problem.absolute_schema_path:
+        key = [*key, problem.instance]
     return key, problem.message, problem.schema.get("description", "")
 
 

@@ -118,8 +118,9 @@ class Study:
         wanted = experiments_of(Path("notebooks", f"{notebook}.md"))
         own = [self.folder / name for name in wanted if name in self.measured]
         other = [Path("data", self.compare, name) for name in wanted] if self.compare else []
-        folders = [*own, *(folder for folder in other if folder.exists())]
-        return [str(folder / f"{table}.parquet") for folder in folders for table in TABLES]
+        return [str(folder / f"{table}.parquet") for folder in own for table in TABLES] + [
+            str(file) for folder in other for file in sorted(folder.glob("*.parquet"))
+        ]
 
 
 def only_paper(words: list[str], given: dict) -> bool:

@@ -18,6 +18,8 @@ from deathmatch.clients import CLIENTS
 from deathmatch.config import ROOT
 from deathmatch.errors import UserError
 
+# What Nix's tools are made from.
+FLAKE = ["flake.nix", "flake.lock"]
 DIGITS = 16  # of a SHA-256, enough to tell two files apart
 
 # What a trial records of its harness and may still differ within a dataset: it neither serves nor
@@ -41,7 +43,7 @@ def harness() -> dict[str, str]:
         "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),
     }
     if name().startswith("nix"):
-        tools["flake.lock"] = _digest([ROOT / "flake.nix", ROOT / "flake.lock"])
+        tools["flake.lock"] = _digest(ROOT / file for file in FLAKE)
     return tools
 
 

@@ -5,18 +5,29 @@ let
   inherit (pkgs) lib;
   offered = [
     "null"
+    "otp-echo"
+    "otp-http"
     "yaws"
     "yucan"
   ];
 
   of =
-    erlang:
+    release:
     let
+      erlang = pkgs.symlinkJoin {
+        name = "erlang-of-the-time";
+        paths = [ release ];
+        postBuild = ''
+          rm "$out/bin/erl"
+          substitute ${./era-erl} "$out/bin/erl" --subst-var-by erl ${release}/bin/erl
+          chmod +x "$out/bin/erl"
+        '';
+      };
       toolchain = {
         inherit pkgs erlang;
         erlangWith = import ./erlang-with.nix { inherit pkgs erlang; };
         erlangLibs = {
-          yaws = pkgs-2014.yaws.override { inherit erlang; };
+          yaws = pkgs-2014.yaws.override { erlang = release; };
           misultin = import ./misultin.nix { inherit pkgs erlang; };
         };
       };

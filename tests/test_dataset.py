@@ -98,6 +98,21 @@ def test_another_toolchain_does_not_go_on_with_a_dataset(tiny: Tree):
     tiny.snakemake("-n", dataset="tiny").succeeded()
 
 
+def test_a_newer_flake_makes_nothing_stale(tiny: Tree):
+    """By Debian's tools it changes nothing; by Nix's the lock is part of what a trial recorded."""
+    lock = tiny.path / "flake.lock"
+    lock.write_text(lock.read_text() + "\n")
+    done = tiny.snakemake("-n", dataset="tiny").succeeded()
+    assert "rule trial" not in done.text
+    script = "from deathmatch import toolchain; print(toolchain.harness().get('flake.lock'))"
+    said = []
+    for name, text in (("debian", ""), ("nix", "one"), ("nix", "two")):
+        lock.write_text(text)
+        tiny.environment["DEATHMATCH_TOOLCHAIN"] = name
+        said.append(tiny.run("python", "-c", script).succeeded().text.strip())
+    assert said[0] == "None" and len(set(said)) == 3
+
+
 def test_a_dataset_that_is_mixed_already_is_refused(tiny: Tree):
     edit(tiny, lambda record: record["tools"]["server"].update(cc="gcc-4.4 4.4.5"))
     said = tiny.snakemake("-n", dataset="tiny").failed().text

@@ -281,7 +281,7 @@ def environment(nix: Nix, tree: Path) -> None:
             require(len(farm) == 1, f"{here}: DEATHMATCH_SERVERS is not one package")
             linked = uses(Path(farm[0]))
             if name in ERAS:
-                same(linked, {"null", "yaws", "yucan"}, f"{here}: servers")
+                same(linked, {"null", "otp-echo", "otp-http", "yaws", "yucan"}, f"{here}: servers")
                 continue
             offered = set(built[system]) - OTHERS - unconfirmed(tree)
             offered = offered if name == "default" else {name}
@@ -372,3 +372,14 @@ def test_an_attribute_that_nixpkgs_lacks_is_named_with_its_file(nix, tmp_path):
     said = "servers/nginx/server.toml, key packages.nix: nixpkgs has no ngnix"
     with pytest.raises(Refused, match=said):
         evaluation(nix, tree)
+
+
+def test_an_old_erl_is_not_given_later_flags(tmp_path):
+    """With today's erl and a flag that it does not know in the place of one that is too new."""
+    script = tmp_path / "erl"
+    text = (config.ROOT / "nix" / "era-erl").read_text()
+    script.write_text(text.replace("@erl@", "/usr/bin/erl").replace('"+SDio 1"', '"+nosuch 1"'))
+    words = ["+S", "1:1", "+nosuch", "1", "+sbwt", "none", "-noshell", "-eval"]
+    code = 'io:format("~p ~s", [erlang:system_info(schedulers), "a  b"]), halt().'
+    done = subprocess.run(["sh", script, *words, code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "1 a  b"), done.stderr

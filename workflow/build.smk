@@ -1,6 +1,7 @@
 rule build:
     input:
         lambda wildcards: matrix.sources(wildcards.server),
+        toolchain.FLAKE if toolchain.name().startswith("nix") else [],
     output:
         "build/servers/{server}/build.json",
     # Before any trial, so that no compiler disturbs one.

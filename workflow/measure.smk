@@ -10,6 +10,9 @@ if STUDY.trials:
 
     rule trial:
         # The build is no input: it comes first by its priority, and a rebuild makes nothing stale.
+        input:
+            # Nor does a newer date: what a trial recorded of them is compared before any runs.
+            ancient(toolchain.FLAKE),
         output:
             "data/{dataset}/{experiment}/{server}/{variant}/{n}/trial.json",
         priority: lambda wildcards: len(ORDER) - place_of(wildcards)[0]

@@ -4,7 +4,7 @@
 
 %% Listen on Address:Port with the given listen backlog; never returns.
 start(Address, Port, Backlog) ->
-    {ok, IP} = inet:parse_address(Address),
+    {ok, IP} = inet:getaddr(Address, inet),
     {ok, Listener} = gen_tcp:listen(Port, [
         binary, {ip, IP}, {backlog, Backlog}, {reuseaddr, true}, {active, false}, {nodelay, true}
     ]),

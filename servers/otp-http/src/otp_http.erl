@@ -8,7 +8,7 @@
 
 %% Listen on Address:Port with the given listen backlog; never returns.
 start(Address, Port, Backlog) ->
-    {ok, IP} = inet:parse_address(Address),
+    {ok, IP} = inet:getaddr(Address, inet),
     {ok, Listener} = gen_tcp:listen(Port, [
         binary, {ip, IP}, {backlog, Backlog}, {reuseaddr, true}, {active, false},
         {nodelay, true}, {packet, http_bin}
@@ -43,14 +43,14 @@ headers(_Socket, _KeepAlive, 0) -> error;
 headers(Socket, KeepAlive, Left) ->
     case gen_tcp:recv(Socket, 0, ?IDLE_TIMEOUT_MS) of
         {ok, {http_header, _, 'Connection', _, Value}} ->
-            headers(Socket, stays_open(string:lowercase(Value), KeepAlive), Left - 1);
+            headers(Socket, stays_open(string:to_lower(binary_to_list(Value)), KeepAlive), Left - 1);
         {ok, {http_header, _, _, _, _}} -> headers(Socket, KeepAlive, Left - 1);
         {ok, http_eoh} -> {ok, KeepAlive};
         _ -> error
     end.
 
-stays_open(<<"close">>, _) -> false;
-stays_open(<<"keep-alive">>, _) -> true;
+stays_open("close", _) -> false;
+stays_open("keep-alive", _) -> true;
 stays_open(_, KeepAlive) -> KeepAlive.
 
 route('GET', {abs_path, <<"/">>}) -> {200, <<"OK">>, <<"Hello, world">>};
@@ -59,9 +59,9 @@ route(_, _) -> {501, <<"Not Implemented">>, <<"Not implemented">>}.
 
 reply(Socket, {Status, Reason, Body}, KeepAlive) ->
     Sent = gen_tcp:send(Socket, [
-        <<"HTTP/1.1 ">>, integer_to_binary(Status), $\s, Reason,
+        <<"HTTP/1.1 ">>, integer_to_list(Status), $\s, Reason,
         <<"\r\nContent-Type: text/plain\r\nContent-Length: ">>,
-        integer_to_binary(byte_size(Body)),
+        integer_to_list(byte_size(Body)),
         case KeepAlive of
             true -> <<"\r\nConnection: keep-alive\r\n\r\n">>;
             false -> <<"\r\nConnection: close\r\n\r\n">>

@@ -17,11 +17,11 @@ arg_rewrite(Arg) ->
         state = [{language, Language}, {original_path, Path}]
     }.
 
-language(Path, Headers) ->
-    case string:split(Path, "/", all) of
-        ["", First | Rest] when Rest =/= [] ->
+language("/" ++ Rest = Path, Headers) ->
+    case lists:splitwith(fun(Character) -> Character =/= $/ end, Rest) of
+        {First, "/" ++ _ = Below} ->
             case lists:member(First, ?LANGUAGES) of
-                true -> {First, "/" ++ lists:append(lists:join("/", Rest))};
+                true -> {First, Below};
                 false -> {preferred(Headers), Path}
             end;
         _ -> {preferred(Headers), Path}

@@ -5,8 +5,8 @@
 %% Listen on Address:Port; never returns. Setup is a key of server.toml's [setups]; Logs and
 %% Files are folders.
 start(Setup, Address, Port, Backlog, Logs, Files) ->
-    {ok, IP} = inet:parse_address(Address),
-    {ok, _} = application:ensure_all_started(crypto),
+    {ok, IP} = inet:getaddr(Address, inet),
+    ok = application:start(crypto),
     ok = filelib:ensure_dir(filename:join(Logs, "log")),
     {Listen, Site, Server} = setup(Setup),
     ok = yaws:start_embedded(

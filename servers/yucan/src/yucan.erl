@@ -11,7 +11,7 @@
 %% Listen on Address:Port with the given listen backlog; never returns.
 start(Address, Port, Backlog) ->
     Dispatcher = yucan_dispatch:start(),
-    {ok, IP} = inet:parse_address(Address),
+    {ok, IP} = inet:getaddr(Address, inet),
     {ok, Listener} = gen_tcp:listen(Port, [
         binary, {ip, IP}, {backlog, Backlog}, {reuseaddr, true},
         {active, false}, {packet, raw}, {nodelay, true}
@@ -40,17 +40,17 @@ connection(Dispatcher, Socket) ->
     receive
         permission ->
             inet:setopts(Socket, [{packet, http_bin}, {active, true}]),
-            Deadline = erlang:monotonic_time(millisecond) + ?HEADER_TIMEOUT_MS,
-            collect(Dispatcher, Socket, Deadline, undefined, [])
+            Timer = erlang:start_timer(?HEADER_TIMEOUT_MS, self(), headers),
+            collect(Dispatcher, Socket, Timer, undefined, [])
     after ?PERMISSION_TIMEOUT_MS -> timeout
     end.
 
-collect(Dispatcher, Socket, Deadline, Request, Headers) ->
+collect(Dispatcher, Socket, Timer, Request, Headers) ->
     receive
         {http, Socket, {http_request, Method, Uri, Version}} ->
-            collect(Dispatcher, Socket, Deadline, {Method, Uri, Version}, Headers);
+            collect(Dispatcher, Socket, Timer, {Method, Uri, Version}, Headers);
         {http, Socket, {http_header, _, Name, _, Value}} ->
-            collect(Dispatcher, Socket, Deadline, Request, [{Name, Value} | Headers]);
+            collect(Dispatcher, Socket, Timer, Request, [{Name, Value} | Headers]);
         {http, Socket, http_eoh} ->
             inet:setopts(Socket, [{active, false}, {packet, raw}]),
             reply(Socket, yucan_dispatch:dispatch(Dispatcher, Request, lists:reverse(Headers)));
@@ -59,15 +59,15 @@ collect(Dispatcher, Socket, Deadline, Request, Headers) ->
         {tcp_closed, Socket} ->
             closed;
         {tcp_error, Socket, _} ->
-            gen_tcp:close(Socket)
-    after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
-        reply(Socket, {408, <<"Request Timeout">>, <<"Request timeout">>})
+            gen_tcp:close(Socket);
+        {timeout, Timer, headers} ->
+            reply(Socket, {408, <<"Request Timeout">>, <<"Request timeout">>})
     end.
 
 reply(Socket, {Status, Reason, Body}) ->
     gen_tcp:send(Socket, [
-        <<"HTTP/1.1 ">>, integer_to_binary(Status), $\s, Reason, <<"\r\n">>,
+        <<"HTTP/1.1 ">>, integer_to_list(Status), $\s, Reason, <<"\r\n">>,
         <<"Content-Type: text/html\r\nConnection: close\r\nContent-Length: ">>,
-        integer_to_binary(byte_size(Body)), <<"\r\n\r\n">>, Body
+        integer_to_list(byte_size(Body)), <<"\r\n\r\n">>, Body
     ]),
     gen_tcp:close(Socket).

@@ -4,13 +4,13 @@
 -export([start/0, dispatch/3]).
 
 start() ->
-    Table = #{<<"/">> => fun(_Headers) -> {200, <<"OK">>, <<"Hello, world">>} end},
+    Table = [{<<"/">>, fun(_Headers) -> {200, <<"OK">>, <<"Hello, world">>} end}],
     spawn_link(fun() -> serve(Table) end).
 
 serve(Table) ->
     receive
         {find, Path, From, Reference} ->
-            From ! {Reference, maps:find(Path, Table)},
+            From ! {Reference, lists:keyfind(Path, 1, Table)},
             serve(Table)
     end.
 
@@ -20,8 +20,8 @@ dispatch(Dispatcher, {'GET', {abs_path, Uri}, _Version}, Headers) ->
     Reference = make_ref(),
     Dispatcher ! {find, Path, self(), Reference},
     receive
-        {Reference, {ok, Handler}} -> Handler(Headers);
-        {Reference, error} -> {404, <<"Not Found">>, <<"Not found">>}
+        {Reference, {Path, Handler}} -> Handler(Headers);
+        {Reference, false} -> {404, <<"Not Found">>, <<"Not found">>}
     end;
 dispatch(_Dispatcher, _Request, _Headers) ->
     {400, <<"Bad Request">>, <<"Bad request">>}.

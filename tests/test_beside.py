@@ -1,0 +1,95 @@
+"""A second dataset beside the first, as `compare` asks for."""
+
+import re
+import shutil
+
+import polars as pl
+import pytest
+from conftest import ROOT, Tree
+
+from deathmatch import beside, config, tables
+from deathmatch.clients import CLIENTS
+from deathmatch.errors import UserError
+from deathmatch.views import RATE, REPLY
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.md"))
+CALL = r"^beside\.show\(dataset, compare, (.*)\)$"
+
+
+def test_every_experiment_is_shown_beside_the_second_dataset_once():
+    """By the chapter that it is the question of; those on all experiments leave it to them."""
+    calls = {path.stem: re.findall(CALL, path.read_text(), re.M) for path in NOTEBOOKS}
+    shown = [name for found in calls.values() for call in found
+             for name in re.findall(r'"([\w-]+)"', call)]  # fmt: skip
+    assert sorted(shown) == config.names("experiment")
+    assert "beside.claims(dataset, compare)" in (ROOT / "notebooks/20-claims.md").read_text()
+
+
+def test_every_experiment_has_a_measure():
+    clients = {config.load("experiment", name)["client"] for name in config.names("experiment")}
+    assert clients | set(CLIENTS) <= set(beside.MEASURES)
+
+
+def points(**columns: list) -> pl.DataFrame:
+    rows = pl.DataFrame(columns)
+    fixed = {
+        "dataset": "mine",
+        "label": "a",
+        "n": 1,
+        RATE: 100,
+        REPLY: 90.0,
+        "client_limited": False,
+    }
+    return rows.with_columns(
+        **{name: pl.lit(value) for name, value in fixed.items() if name not in columns}
+    )
+
+
+def test_only_rates_that_both_offered_count():
+    frame = points(
+        **{"dataset": ["mine"] * 3 + ["other"] * 2, RATE: [100, 200, 400, 100, 200],
+           REPLY: [100.0, 190.0, 390.0, 99.0, 150.0]}
+    )  # fmt: skip
+    assert beside._reply_rates(frame).sort("dataset")["value"].to_list() == [190, 150]
+
+
+def test_a_trial_that_the_client_cut_short_shows_nothing():
+    frame = points(
+        **{"dataset": ["mine", "mine", "other", "other"], RATE: [100, 200] * 2,
+           REPLY: [100.0, 110.0, 99.0, 150.0], "client_limited": [False, True, False, False]}
+    )  # fmt: skip
+    assert beside._reply_rates(frame).select("dataset", "value").rows() == [("other", 150)]
+
+
+def test_bytes_per_message_are_what_the_process_grew_by():
+    frame = points(messages=[0, 1000], rss_bytes=[10_000, 170_000])
+    assert beside._bytes_per_message(frame)["value"].to_list() == [160]
+
+
+def test_what_cannot_be_compared(monkeypatch):
+    with pytest.raises(UserError, match="'never' has no tables to compare with"):
+        beside.show("quick", "never", "backlog")
+    with pytest.raises(UserError, match="is the dataset itself"):
+        beside.claims("quick", "quick")
+    beside.show("quick", "", "backlog")
+
+
+def test_a_chapter_is_made_again_when_the_other_dataset_changes(tree: Tree):
+    """Both datasets are in its table; the other is only read, even where it has no file."""
+    tree.write(
+        "config/datasets/tiny.toml",
+        'title = "a test"\ntrials = 1\nseed = 1\n[experiments.storage]\nmessages = [1000]\n'
+        '[[experiments.storage.blocks]]\nservers = ["python-store"]\n',
+    )
+    chapter = "paper/tiny/notebooks/06-storage.ipynb"
+    tree.snakemake("data/tiny/storage/points.parquet", dataset="tiny").succeeded()
+    shutil.copytree(tree.path / "data" / "tiny", tree.path / "data" / "other")
+    tree.snakemake(chapter, dataset="tiny", compare="other").succeeded()
+    text = (tree.path / chapter).read_text()
+    assert "Beside the dataset other" in text and "tbl-storage-beside" in text
+    for table in tables.NAMES:
+        path = tree.path / "data" / "other" / "storage" / f"{table}.parquet"
+        frame = pl.read_parquet(path)
+        frame.with_columns(pl.lit(2, pl.Int64).alias("n")).write_parquet(path)
+    done = tree.snakemake("-n", chapter, dataset="tiny", compare="other").succeeded()
+    assert "notebook" in done.text and "rule tidy" not in done.text
