@@ -5,7 +5,6 @@ from pathlib import PurePath
 import polars as pl
 
 from deathmatch import tables
-from deathmatch.config import ROOT
 from deathmatch.stats import CONFIDENCE
 
 
@@ -51,7 +50,7 @@ def _trials(source: str) -> pl.DataFrame | None:
     if len(parts) != 4 or parts[0] != "data" or not parts[3].endswith(".parquet"):
         return None
     path = tables.path_of(parts[1], parts[2], "trials")
-    return pl.read_parquet(path) if path.is_relative_to(ROOT) and path.is_file() else None
+    return pl.read_parquet(path) if path.is_file() else None
 
 
 def _counts(trials: pl.DataFrame) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from playwright.sync_api import sync_playwright
 
-from deathmatch import display, notebook, paper, theme
+from deathmatch import config, display, notebook, paper, provenance, theme
 from deathmatch.config import ROOT
 from deathmatch.display import MIME
 from deathmatch.errors import UserError
@@ -49,6 +49,15 @@ def make(out: Path) -> Path:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
     return make(tmp_path_factory.mktemp("first"))
+
+
+COMMITTED = ROOT / "paper" / "reference"
+
+
+# What holds for the sample holds for the paper that git keeps.
+@pytest.fixture(params=["sample", *(["reference"] if COMMITTED.is_dir() else [])])
+def whole(request, built) -> Path:
+    return built if request.param == "sample" else COMMITTED
 
 
 @pytest.fixture(scope="module")
@@ -88,21 +97,77 @@ def visit(browser, built: Path, **options):
 # The HTML paper ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width, scheme", [(1400, "light"), (390, "light"), (1100, "dark")])
-def test_html_draws_every_chart_without_a_request_or_an_error(browser, built, width, scheme):
+SCREENS = [(1400, "light"), (390, "light"), (1100, "dark")]
+
+
+@pytest.mark.parametrize("width, scheme", SCREENS)
+def test_html_draws_every_chart_without_a_request_or_an_error(browser, whole, width, scheme):
     page, complaints = visit(
-        browser, built, viewport={"width": width, "height": 900}, color_scheme=scheme
+        browser, whole, viewport={"width": width, "height": 900}, color_scheme=scheme
     )
     assert complaints == []
     drawn = page.eval_on_selector_all(
         ".chart svg.marks",
-        "all => all.map(svg => svg.querySelectorAll('.mark-line path, .mark-symbol path').length)",
+        "all => all.map(svg => svg.querySelectorAll('[role=graphics-symbol] path, path').length)",
     )
-    assert len(drawn) == 3 and min(drawn) >= 4
+    specs = page.locator("figure.figure > script[type='application/json']").count()
+    assert len(drawn) == specs >= 3 and min(drawn) >= 4
     sideways = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert sideways <= 0, "the page scrolls sideways"
     ink = page.evaluate("getComputedStyle(document.body).color")
     assert (scheme == "dark") == (ink == "rgb(228, 228, 224)")
+
+
+@pytest.mark.parametrize("width, scheme", SCREENS)
+def test_html_is_accessible(browser, whole, width, scheme):
+    """axe-core: contrast, alt texts, order of headings, language, names of links and tables."""
+    # nixpkgs has no package of it.
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page, _ = visit(browser, whole, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    found = axe.Axe().run(page).response
+    told = [(v["id"], v["help"], [n["html"][:80] for n in v["nodes"]]) for v in found["violations"]]
+    assert told == []
+    passed = {rule["id"] for rule in found["passes"]}
+    assert {"color-contrast", "heading-order", "html-has-lang", "svg-img-alt"} <= passed
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of #rrggbb, as WCAG 2.2 defines it."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme, ground", [("light", "#fdfdfb"), ("dark", "#17181a")])
+def test_text_in_charts_can_be_read(browser, whole, scheme, ground):
+    """axe does not look at the text of an SVG."""
+    page, _ = visit(browser, whole, viewport={"width": 1400, "height": 900}, color_scheme=scheme)
+    inks = page.eval_on_selector_all(
+        ".chart svg.marks text",
+        "all => [...new Set(all.filter(t => t.textContent.trim() && t.textContent !== '●')"
+        ".map(t => getComputedStyle(t).fill))]",
+    )
+    hexes = [
+        "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", ink)[:3]) for ink in inks
+    ]
+    assert len(hexes) >= 2
+    assert {
+        ink: round(contrast(ink, ground), 2) for ink in hexes if contrast(ink, ground) < 4.5
+    } == {}
+
+
+def test_html_charts_keep_their_description_when_they_come_alive(browser, whole):
+    page, _ = visit(browser, whole, viewport={"width": 1400, "height": 900})
+    roots = page.eval_on_selector_all(
+        ".chart", "all => all.map(c => [c.getAttribute('aria-label'),"
+        " c.querySelector('[role=graphics-document]')?.getAttribute('aria-label')])",
+    )  # fmt: skip
+    assert all(len(alt) > 5 and alt == live for alt, live in roots), roots
 
 
 def test_html_chart_answers_hover_and_picks_a_series(browser, built):
@@ -117,8 +182,8 @@ def test_html_chart_answers_hover_and_picks_a_series(browser, built):
     assert page.locator(faded).count() == 3
 
 
-def test_html_links_lead_somewhere_and_every_figure_has_its_own(browser, built):
-    page, _ = visit(browser, built)
+def test_html_links_lead_somewhere_and_every_figure_has_its_own(browser, whole):
+    page, _ = visit(browser, whole)
     broken = page.eval_on_selector_all(
         "a[href^='#']:not(.vega-actions a)",
         "all => all.map(a => a.hash.slice(1)).filter(id => !document.getElementById(id))",
@@ -126,7 +191,9 @@ def test_html_links_lead_somewhere_and_every_figure_has_its_own(browser, built):
     assert broken == []
     ids = page.eval_on_selector_all("[id]", "all => all.map(e => e.id)")
     assert len(ids) == len(set(ids))
-    for label in ("fig-reply", "fig-peak", "fig-facets", "tbl-peak", "tbl-wide"):
+    labels = page.eval_on_selector_all("figure[id]", "all => all.map(e => e.id)")
+    assert len(labels) >= 5
+    for label in labels:
         assert page.locator(f"#{label} a.permalink[href='#{label}']").count() == 1
 
 
@@ -154,12 +221,19 @@ def test_html_resolves_numbers_references_and_citations(built):
 # The PDF paper -------------------------------------------------------------------------------
 
 
-def test_pdf_embeds_every_font(built):
-    command = ["pdffonts", str(built / "deathmatch.pdf")]
+def test_pdf_embeds_every_font(whole):
+    command = ["pdffonts", str(whole / "deathmatch.pdf")]
     rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     embedded = [row.split()[-5] for row in rows[2:]]
     assert len(embedded) >= 4 and set(embedded) == {"yes"}
     assert any("LiberationSans" in row for row in rows), "the figures' text is gone"
+
+
+def test_pdf_has_a_title_bookmarks_and_tags(whole):
+    command = ["pdfinfo", str(whole / "deathmatch.pdf")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"^Title: +\S+", told, re.M) and re.search(r"^Tagged: +yes", told, re.M)
+    assert b"/Outlines" in (whole / "deathmatch.pdf").read_bytes()
 
 
 def test_pdf_holds_captions_numbers_and_references(text):
@@ -198,6 +272,38 @@ def test_same_bytes_when_everything_is_made_twice(built, tmp_path):
     assert differing == []
 
 
+# What every figure says ----------------------------------------------------------------------
+
+
+def test_a_figure_says_how_many_trials_which_interval_and_which_testbed(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "ROOT", tmp_path)
+    folder = tmp_path / "data" / "mine" / "backlog"
+    folder.mkdir(parents=True)
+    trials = {
+        "server": ["a", "a", "b", "b", "b"], "variant": "v", "testbed": "netns", "cpus": 2,
+        "outcome": ["measured", "not built", "measured", "measured, with failures", "measured"],
+        "cpu": "Sempron", "kernel": "6.1",
+    }  # fmt: skip
+    pl.DataFrame(trials).write_parquet(folder / "trials.parquet")
+    source = ["data/mine/backlog/points.parquet", "data/published/walkin2009.csv"]
+    expected = (
+        "n = 1 to 3 trials a variant; bars and bands: 95\u202f% bootstrap interval of the median; "
+        "testbed netns: 2 CPUs (Sempron), Linux 6.1."
+    )
+    assert provenance.sentence(source) == expected
+    assert "bootstrap" not in provenance.sentence(source, drawn=False)
+    assert provenance.sentence(["data/published/walkin2009.csv"]) == ""
+
+
+def test_intervals_of_a_chart_are_seen():
+    frame = pl.DataFrame({"x": [1, 2], "y": [1, 2], "low": [1, 1], "high": [2, 3], "s": ["a", "b"]})
+    theme.register()
+    plain = theme.lines(frame, "x", "y", "s").to_dict()
+    drawn = theme.lines(frame, "x", "y", "s", low="low", high="high").to_dict()
+    dots = theme.dots(frame, "y", "s", low="low", high="high").to_dict()
+    assert [display._intervals(spec) for spec in (plain, drawn, dots)] == [False, True, True]
+
+
 # The charts ----------------------------------------------------------------------------------
 
 
@@ -230,6 +336,18 @@ def test_log_axes_and_nulls_are_drawn():
     theme.register()
     chart = theme.lines(frame, "n", "t_us", "server", log_x=True, log_y=True)
     assert b"t (\xc2\xb5s)" in display.render(chart.to_dict())["svg"]
+
+
+def test_zero_on_a_log_axis_leaves_no_infinity_behind(tmp_path):
+    """A browser reads no Infinity in JSON: the chart would stay a picture."""
+    display.setup("quick", tmp_path)
+    frame = pl.DataFrame({"n": [1, 2], "t_us": [5.0, 0.0], "server": ["a", "a"]})
+    chart = theme.lines(frame, "n", "t_us", "server", log_y=True)
+    display.figure(chart, label="fig-x", caption="C.", alt="A.")
+    assert b"Infinity" not in (tmp_path / "fig-x.json").read_bytes()
+    bad = alt.Chart(frame).mark_point().encode(x=alt.value(float("inf")))
+    with pytest.raises(UserError, match="not finite"):
+        display.figure(bad, label="fig-y", caption="C.", alt="A.")
 
 
 # Mistakes ------------------------------------------------------------------------------------

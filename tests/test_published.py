@@ -13,7 +13,7 @@ import pypandoc
 import pytest
 from scipy.stats import spearmanr
 
-from deathmatch import c10k, config, published
+from deathmatch import c10k, claims, config, published
 from deathmatch.errors import UserError
 
 LEDGER = tomllib.loads(published.CLAIMS.read_text())
@@ -451,3 +451,72 @@ def test_bibliography_is_read_by_pandoc_and_holds_every_source():
         assert entry.get("title") and entry.get("author"), entry["id"]
         assert {"URL", "DOI", "ISBN"} & set(entry), entry["id"]
         assert "issued" in entry or entry["type"] == "software", entry["id"]
+
+
+# What differs between then and now, and why a claim was not run
+
+
+DIFFERENCES = published.differences()
+
+
+def test_differences_name_servers_levels_and_statistics_that_there_are():
+    servers, experiments = config.names("server"), config.names("experiment")
+    assert len({one["id"] for one in DIFFERENCES}) == len(DIFFERENCES)
+    for one in DIFFERENCES:
+        tells = one.get("tells", {})
+        named = [tells[side]["server"] for side in ("a", "b") if side in tells]
+        assert set([*one.get("servers", []), *named]) <= set(servers), one["id"]
+        assert set(one.get("experiments", [])) <= set(experiments), one["id"]
+        if tells:
+            assert tells["experiment"] in experiments and tells["statistic"] in claims.STATISTICS
+            for selector in (tells["a"], tells.get("b", {})):
+                serves = config.load("server", selector.get("server", "null"))["experiments"]
+                assert tells["experiment"] in serves, one["id"]
+
+
+def test_every_difference_touches_a_claim_and_knows_which_it_does_not():
+    for one in DIFFERENCES:
+        touched = [claim["id"] for claim in CLAIMS if claims.affects(one, claim)]
+        assert 0 < len(touched) < len(CLAIMS), one["id"]
+    of = {one["id"]: one for one in DIFFERENCES}
+    by_id = {claim["id"]: claim for claim in CLAIMS}
+    assert claims.affects(of["tornado"], by_id["ostinelli-node-leads-tornado"])
+    assert not claims.affects(of["tornado"], by_id["day-ets-bytes"])
+    assert claims.affects(of["cores"], by_id["walkin-yucan-scales-over-cores"])
+    assert not claims.affects(of["cores"], by_id["walkin-backlog-5-to-128-one-core"])
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("walkin-misultin-matches-yucan", "Misultin could not be run here"),
+        ("williams-sendfile-saves-cpu", "no experiment has this column yet: Yaws with and without"),
+        ("walkin-backlog-128-best", "the dataset has no experiment backlog"),
+        ("ostinelli-mean-hides-tail", "no client records this yet: response time p99 us"),
+    ],
+)
+def test_a_claim_that_was_not_run_says_why(name, reason):
+    claim = next(claim for claim in CLAIMS if claim["id"] == name)
+    assert claims.why("never-measured", claim).startswith(reason)
+
+
+def test_a_dataset_without_data_has_a_ledger_of_claims_not_run():
+    ledger = claims.ledger("never-measured")
+    assert dict(ledger.schema) == claims.LEDGER and len(ledger) == len(CLAIMS)
+    assert set(ledger["verdict"]) == {claims.NOT_RUN} and "" not in ledger["why"].to_list()
+    told = claims.differences("never-measured")
+    assert len(told) == len(DIFFERENCES) and set(told["trials"]) == {0}
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ({"effect": None, "low": None, "high": None, "trials": 0}, ""),
+        ({"effect": 1.034, "low": None, "high": None, "trials": 1}, "1.03, n = 1"),
+        ({"effect": 2.5, "low": 2.25, "high": 3.0, "trials": 3}, "2.5 [2.25, 3], n = 3"),
+        ({"effect": 9876.5, "low": 9000.0, "high": 12000.0, "trials": 3},
+         "9\u202f876 [9\u202f000, 12\u202f000], n = 3"),
+    ],
+)  # fmt: skip
+def test_effects_are_written_with_interval_and_n(row, text):
+    assert claims.effect_text(row) == text

@@ -19,6 +19,7 @@ from conftest import (
     traces,
     wait_for,
 )
+from playwright.sync_api import sync_playwright
 
 TABLES = "data/tiny/backlog/points.parquet"
 
@@ -187,11 +188,39 @@ def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
     assert planned["write_paper"] == 1 and not {"trial", "tidy", "build"} & set(planned)
 
 
+def test_the_paper_alone_is_the_committed_datasets(tree: Tree):
+    """`snakemake paper` measures nothing once a dataset is committed."""
+    tree.dataset("reference", ["null"], [100])
+    tree.replace("config/datasets/reference.toml", "seed = 1\n", "seed = 1\nfrozen = true\n")
+    for table in ("trials", "points", "times", "samples"):
+        tree.write(f"data/reference/backlog/{table}.parquet", "")
+    planned = tree.run("snakemake", "paper", "-n", "--quiet", "reason").succeeded().text
+    assert "dataset reference: measured before; only the paper is made" in planned
+    assert not re.search(r"^(trial|tidy|build) ", planned, re.MULTILINE), planned
+    assert "dataset smoke" in tree.snakemake("paper", "-n", dataset="smoke").succeeded().text
+
+
 def test_summary_line_says_how_much_there_is(shared_tree: Tree):
     done = shared_tree.snakemake("-n", dataset="smoke", servers="null").succeeded()
     assert re.search(r"^dataset smoke, 1 servers: 0 of \d+ trials, about \d+ min left$", done.text,
                      re.MULTILINE)  # fmt: skip
     assert not Path(shared_tree.path, "data/smoke").exists()
+
+
+def assert_needs_no_network(page: Path) -> None:
+    asked, errors = [], []
+    with sync_playwright() as driver:
+        path = os.environ.get("CHROMIUM") or shutil.which("chromium")
+        chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        tab = chromium.new_page()
+        tab.on("request", lambda request: asked.append(request.url[:80]))
+        tab.on("pageerror", lambda error: errors.append(str(error)))
+        tab.goto(page.as_uri())
+        tab.get_by_text("Figures").first.click()
+        tab.get_by_text("fig-backlog-servers").wait_for()
+        chromium.close()
+    assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
+    assert errors == []
 
 
 def test_from_servers_to_the_paper(tree: Tree):
@@ -211,3 +240,8 @@ def test_from_servers_to_the_paper(tree: Tree):
     tree.replace("config/datasets/mine.toml", ", 'exits'", "")
     tree.snakemake(dataset="mine").succeeded()
     assert "Nothing to be done" in tree.snakemake(dataset="mine").succeeded().text
+    tree.snakemake("--report", "report.html", dataset="mine").succeeded()
+    report = (tree.path / "report.html").read_text()
+    for words in ("the dataset <em>mine</em>", "n = 2 trials a variant", "fig-backlog-servers"):
+        assert words in report, words
+    assert_needs_no_network(tree.path / "report.html")

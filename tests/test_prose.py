@@ -1,0 +1,107 @@
+"""Numbers in the paper's prose are computed, a source's own, or settings; no result is typed."""
+
+import functools
+import re
+import tomllib
+from pathlib import Path
+
+import jupytext
+import pytest
+from conftest import ROOT
+
+from deathmatch import published
+
+TEXTS = [ROOT / "paper/front.md", *sorted((ROOT / "notebooks").glob("*.md"))]
+
+# What is no quantity, or computed where it stands.
+SPARED = [
+    r"\{(eval|value)\}`[^`]+`",  # computed
+    r"`[^`]*`",  # code and names of files
+    r"@[\w-]+(, ch\. \d+)?",  # citations and references
+    r"\{[#.][^}]*\}",  # attributes of headings
+    r"\b(19|20)\d\d\b",  # years
+    r"HTTP/1\.[01]|\b(OTP|Linux|Python|FreeBSD) \d+(\.\d+)?",  # names with a number
+    r"\b\d+ ?% (percentile|bootstrap|interval)|\b\d+th percentile",  # kinds of statistic
+]
+
+# A number that is neither the sources' nor a setting, each with the reason why it may be typed.
+ALLOWED = {
+    "notebooks/01-backlog.md": {
+        "1 s, 3 s, 7 s": "the kernel's retries, from the book cited there",
+        "10 000": "the sources' highest rate, with a space",
+    },
+    "notebooks/06-storage.md": {
+        "24 to 32 bytes": "sizes of CPython's int and float, by sys.getsizeof",
+        "64 bytes": "OTP's limit of a heap binary",
+    },
+}
+
+
+def prose(path: Path) -> str:
+    """Return the text of a notebook or of front.md without code and without what is computed."""
+    if path.name == "front.md":
+        text = path.read_text()
+    else:
+        cells = jupytext.read(path).cells
+        text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    for reason in ALLOWED.get(str(path.relative_to(ROOT)), {}):
+        text = text.replace(reason, "")
+    for pattern in SPARED:
+        text = re.sub(pattern, "", text)
+    return text
+
+
+@functools.cache
+def known(path: Path) -> set[float]:
+    """Return the numbers of the sources that a text cites and those that the study is set to."""
+    found = set()
+    for source in published.FACTORS:
+        if f"@{source}" not in path.read_text():
+            continue
+        frame = published.load(source)
+        found |= set(frame["value"].abs())
+        found |= {number(text) for line in frame["printed"] for text in NUMBER.findall(line)}
+        for factor, kind in published.FACTORS[source].items():
+            if kind.is_numeric():
+                found |= set(frame[factor].drop_nulls())
+    for folder in ("experiments", "config/testbeds"):
+        for file in (ROOT / folder).glob("*.toml"):
+            found |= set(leaves(tomllib.loads(file.read_text())))
+    return found
+
+
+def leaves(value: object) -> list[float]:
+    """Return every number in a TOML value, those in its text included."""
+    if isinstance(value, bool):
+        return []
+    if isinstance(value, int | float):
+        return [float(value)]
+    if isinstance(value, str):
+        return [number(text) for text in NUMBER.findall(value)]
+    inner = value.values() if isinstance(value, dict) else value
+    return [leaf for part in inner for leaf in leaves(part)]
+
+
+NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_every_number_in_the_prose_is_computed_or_the_sources_or_a_setting(path):
+    typed = [text for text in NUMBER.findall(prose(path)) if number(text) not in known(path)]
+    assert typed == [], f"compute them with {{eval}}, or say in ALLOWED why not: {typed}"
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_a_result_typed_by_hand_would_be_found(path):
+    assert {1.62, 39.2, 4.31, 8423.0} & known(path) == set()
+    assert NUMBER.findall("answers 1.62 times as many, 8,423 lost") == ["1.62", "8,423"]
+
+
+def test_what_is_allowed_is_still_there():
+    for name, reasons in ALLOWED.items():
+        text = (ROOT / name).read_text()
+        assert [words for words in reasons if words not in text] == [], name
