@@ -16,7 +16,7 @@ from deathmatch.errors import UserError
 from deathmatch.views import RATE, REPLY
 
 # Axes of an experiment's own figures; here each is at its default.
-_SPOKEN = (matrix.SETUP, "readiness", "schedulers")
+_SPOKEN = (matrix.SETUP, "readiness", "schedulers", "max_connections")
 
 
 def _reply_rates(points: pl.DataFrame) -> pl.DataFrame:

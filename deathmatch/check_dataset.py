@@ -154,7 +154,11 @@ def _private(folder: Path) -> Iterator[Finding]:
 def _text(path: Path) -> str:
     if path.suffix != ".parquet":
         return path.read_text(errors="replace")
-    frame = pl.read_parquet(path)
+    try:
+        frame = pl.read_parquet(path)
+    except pl.exceptions.PolarsError:
+        # That it cannot be read is told with its table.
+        return ""
     return "\n".join(text for column in frame.select(pl.col(pl.String)) for text in
                      column.drop_nulls().unique().sort())  # fmt: skip
 
