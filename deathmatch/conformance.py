@@ -11,7 +11,10 @@ from pathlib import Path
 from deathmatch import websocket
 
 TIMEOUT_S = 5
-# A request that has one of these wants an answer; any other, that the server survives it.
+# For an answer that need not come.
+PATIENCE_S = 0.5
+# A request that has one of these wants an answer; any other, that the server takes it for wrong
+# and survives it.
 ANSWERED = {"status", "echoes", "refuses"}
 # More than any answer here; a server that never ends one must not fill the memory.
 LONGEST_LINE_BYTES = 65536
@@ -21,8 +24,8 @@ LONGEST_BODY_BYTES = 1_000_000
 def check(host: str, port: int, requests: list[dict]) -> list[dict]:
     """Send each request of an experiment's `conformance` table; return one result for each.
 
-    A result has name, ok and seen (what was wrong; empty if ok). After one that wants
-    no answer, only a server that still accepts connections passes.
+    A result has name, ok and seen (what was wrong; empty if ok). One that wants no answer
+    passes if the server answers with an error or not at all, and still accepts connections.
     """
     return [_check(host, port, request) for request in requests]
 
@@ -123,9 +126,10 @@ def _wrong(host: str, port: int, request: dict) -> str:
         sent = spelled_out(request["send"]).encode("latin-1")
         connection.sendall(sent)
         if not (request.keys() & ANSWERED):
+            said = _first_bytes(connection)
             connection.close()
             socket.create_connection((host, port), timeout=TIMEOUT_S).close()
-            return ""
+            return f"it answers {said!r}" if re.match(rb"HTTP/1\.[01] [123]", said) else ""
         reader = connection.makefile("rb")
         for call in range(request.get("repeat", 1)):
             if call:
@@ -134,6 +138,14 @@ def _wrong(host: str, port: int, request: dict) -> str:
                 if wrong := _wrong_answer(reader, request):
                     return f"call {call + 1}: {wrong}" if call else wrong
         return _wrong_end(connection, reader) if request.get("closes") else ""
+
+
+def _first_bytes(connection: socket.socket) -> bytes:
+    connection.settimeout(PATIENCE_S)
+    try:
+        return connection.recv(64)
+    except (TimeoutError, ConnectionResetError):
+        return b""
 
 
 def _wrong_answer(reader, request: dict) -> str:

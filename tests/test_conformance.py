@@ -110,6 +110,26 @@ def test_wrong_answer_is_told(reply, seen):
     assert not found["ok"] and seen in found["seen"]
 
 
+@pytest.mark.parametrize(
+    ("reply", "seen"),
+    [
+        (b"", ""),
+        (RIGHT.replace(b"200 OK", b"400 Bad Request"), ""),
+        (b"<html>bad request</html>", ""),
+        (RIGHT, "it answers b'HTTP/1.1 200 OK"),
+        (RIGHT.replace(b"200 OK", b"302 Found"), "it answers b'HTTP/1.1 302 Found"),
+    ],
+)
+def test_what_is_not_http_must_not_be_answered_as_if_it_were(reply, seen):
+    (found,) = answering(reply, [{"name": "garbage", "send": "\0 not a request\r\n\r\n"}])
+    assert found["ok"] == (not seen) and found["seen"].startswith(seen)
+
+
+def test_silence_is_an_answer_to_what_is_not_http():
+    (found,) = answering(b"", [{"name": "garbage", "send": "\0\r\n"}], stay_open=True)
+    assert found["ok"]
+
+
 def test_connection_that_stays_open_or_is_refused(monkeypatch):
     monkeypatch.setattr(conformance, "TIMEOUT_S", 0.5)
     (found,) = answering(RIGHT, [ASK], stay_open=True)
