@@ -4,19 +4,29 @@
 #   snakemake -n                               what is left to do
 #   snakemake --config dataset=full            another dataset of config/datasets/
 #   snakemake --config servers=yaws,tornado    only these; likewise experiments=
-#   snakemake paper --config dataset=reference the paper from what is measured already
+#   snakemake paper                            the paper of the committed dataset, measuring nothing
+#   snakemake paper --config dataset=full      the paper of another
+#   snakemake --report report.html             what was made, with captions, as one page
+#   snakemake retry                            try again what could not be built or measured
 #   snakemake new_server --config name=mine    a folder to start from
+#   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
 import os
 import sys
 
 import snakemake
 
-from deathmatch import matrix, progress, sandbox, server, settings
+from deathmatch import captions, matrix, progress, sandbox, server, settings, toolchain
 from deathmatch.errors import UserError
 
 
 configfile: "config/config.yaml"
 
+
+report: "workflow/report/study.rst"
+
+
+if settings.only_paper(sys.argv[1:], workflow.config_settings.overwrite_config):
+    config["dataset"] = settings.COMMITTED
 
 # A trial's sandbox ends when this process does, even by SIGKILL.
 if workflow.is_main_process:
@@ -26,6 +36,9 @@ os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
 
 try:
     STUDY = settings.check(config)
+    # Its own check tells more, and does not stop at the first.
+    if workflow.is_main_process and "check_dataset" not in sys.argv:
+        STUDY.check_toolchain()
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -33,9 +46,13 @@ if workflow.is_main_process:
     progress.hush_scheduler()
     print(STUDY.summary(), file=sys.stderr)
 
+# For the captions of `snakemake --report`, which can read no file.
+config["caption"] = captions.caption
+
 
 wildcard_constraints:
-    dataset=r"[\w-]+",
+    # No other is made here: one to compare with is only read.
+    dataset=STUDY.dataset,
     experiment=r"[\w-]+",
     server=r"[\w.-]+",
     n=r"\d+",
@@ -48,7 +65,14 @@ rule all:
         # All named here, so that one that is missing is measured even where its table exists.
         [f"{trial.path}/trial.json" for trial in STUDY.trials],
         STUDY.paper,
+        f"build/report/{STUDY.dataset}",
         f"data/{STUDY.dataset}/complete" if STUDY.trials else [],
+
+
+# What could not be built or answered wrongly is kept as a result until its sources change.
+rule retry:
+    shell:
+        "python -m deathmatch.complete {STUDY.dataset:q} --retry"
 
 
 rule new_server:
@@ -56,6 +80,13 @@ rule new_server:
         name=config.get("name", ""),
     shell:
         "python -m deathmatch.new_server {params.name:q}"
+
+
+rule check_dataset:
+    params:
+        dataset=STUDY.dataset,
+    shell:
+        "python -m deathmatch.check_dataset {params.dataset:q}"
 
 
 include: "workflow/build.smk"

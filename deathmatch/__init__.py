@@ -6,3 +6,9 @@ The package is the study's machinery, in the order data flows through it:
 `tidy` turns raw logs into Parquet, `stats` summarises, and `notebook`,
 `display`, `theme` and `paper` publish.
 """
+
+import sys
+
+# jsonschema tries to load checkers of formats that no schema here uses; this one takes more than
+# a second of every process.
+sys.modules.setdefault("rfc3987_syntax", None)

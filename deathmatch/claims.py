@@ -12,7 +12,7 @@ from functools import cache
 import polars as pl
 from scipy.stats import spearmanr
 
-from deathmatch import config, httperf, matrix, published, stats, tables
+from deathmatch import config, httperf, matrix, published, stats, tables, words
 from deathmatch.errors import UserError
 from deathmatch.views import RATE, REPLY
 
@@ -28,12 +28,15 @@ LEDGER = {
     "experiment": pl.String,
     "says": pl.String,
     "rule": pl.String,
+    "statistics": pl.List(pl.String),
     "verdict": pl.String,
     "effect": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
     "trials": pl.Int64,
     "published": pl.Float64,
+    "why": pl.String,
+    "differences": pl.List(pl.String),
 }
 
 Values = dict[int, float]  # by block
@@ -43,7 +46,9 @@ _OWN = ("statistic", "experiment", "relative_to", RATE)
 def ledger(dataset: str) -> pl.DataFrame:
     """Return the verdict on every claim, in the order of claims.toml, with the columns of LEDGER.
 
-    `effect` with its interval is what the rule's deciding part compared: a / b, or a alone.
+    `effect` with its interval is what the rule's deciding part compared: a / b, or a alone. `why`
+    says why a claim was not run; `differences` names those that could explain a result other than
+    the source's.
     """
     rows = []
     for claim in published.claims():
@@ -56,23 +61,83 @@ def ledger(dataset: str) -> pl.DataFrame:
                 "experiment": claim["experiment"],
                 "says": claim["claim"],
                 "rule": claim["rule"]["text"],
+                "statistics": sorted(published.statistics_of(claim["rule"])),
                 "verdict": found["verdict"],
                 "effect": found["median"],
                 "low": found["low"],
                 "high": found["high"],
                 "trials": found["trials"],
                 "published": published.effect(claim),
+                "why": why(dataset, claim) if found["verdict"] == NOT_RUN else "",
+                "differences": [d["id"] for d in published.differences() if affects(d, claim)],
             }
         )
     return pl.DataFrame(rows, schema=LEDGER)
 
 
+def why(dataset: str, claim: dict) -> str:
+    """Return why a claim could not be decided at all in a dataset, as the end of a sentence."""
+    experiments, servers, columns = set(), set(), set()
+    for selector in [{}, *published.selectors(claim["rule"])]:
+        experiments.add(selector.get("experiment", claim["experiment"]))
+        servers.add(selector.get("server", claim["rule"].get("level")))
+        columns |= selector.keys()
+    for name in sorted(str(server) for server in servers if server):
+        if name in config.names("server") and "not_run" in config.load("server", name):
+            return f"{config.load('server', name)['title']} could not be run here"
+    for column, about in published.planned().items():
+        if column in columns:
+            return f"no experiment has this column yet: {about}"
+    unknown = sorted(published.statistics_of(claim["rule"]) - STATISTICS.keys())
+    if unknown:
+        return f"no client records this yet: {unknown[0].replace('_', ' ')}"
+    for experiment in sorted(experiments):
+        if _points(dataset, experiment) is None:
+            return f"the dataset has no experiment {experiment}"
+    return "the dataset lacks one of its variants or rates"
+
+
+def affects(difference: dict, claim: dict) -> bool:
+    """Return whether a difference between then and now touches what a claim's rule compares."""
+    selectors = published.selectors(claim["rule"])
+    experiments = {s.get("experiment", claim["experiment"]) for s in [{}, *selectors]}
+    if not experiments & set(difference.get("experiments", experiments)):
+        return False
+    named = difference.get("levels", {}) | (
+        {"server": difference["servers"]} if "servers" in difference else {}
+    )
+    return not named or any(
+        s.get(key) in levels for s in selectors for key, levels in named.items()
+    )
+
+
+def differences(dataset: str) -> pl.DataFrame:
+    """Return what differs between then and now, each with what its experiment tells.
+
+    Columns: difference (id), name, then, now, tells (in words, empty if no experiment can tell),
+    trials, median, low, high.
+    """
+    rows = []
+    for one in published.differences():
+        tells = one.get("tells")
+        rule = {"kind": "ratio", "threshold": 1, "direction": "above"} | (tells or {})
+        found = _compared(dataset, tells["experiment"], rule) if tells else stats.interval([])
+        row = {"difference": one["id"], "tells": tells["text"] if tells else ""}
+        rows.append(row | {key: one[key] for key in ("name", "then", "now")} | found)
+    text = dict.fromkeys(("difference", "name", "then", "now", "tells"), pl.String)
+    return pl.DataFrame(rows, schema=text | stats.INTERVAL)
+
+
 def effect_text(row: dict) -> str:
-    """Return a ledger row's effect as "2.31 [2.20, 2.44], n = 3"."""
+    """Return a ledger row's effect as "2.31 [2.20, 2.44], n = 3"; empty without one."""
     if row["effect"] is None:
         return ""
-    between = "" if row["low"] is None else f" [{row['low']:.3g}, {row['high']:.3g}]"
-    return f"{row['effect']:.3g}{between}, n = {row['trials']}"
+    between = "" if row["low"] is None else f" [{_short(row['low'])}, {_short(row['high'])}]"
+    return f"{_short(row['effect'])}{between}, n = {row['trials']}"
+
+
+def _short(value: float) -> str:
+    return words.number(value) if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def decide(dataset: str, experiment: str, rule: dict) -> dict:
@@ -255,7 +320,7 @@ def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
     frame = _selected(dataset, experiment, selector)
     if frame is None or statistic not in STATISTICS:
         return {}
-    top = frame[RATE].max() if RATE in frame.columns else None
+    top = _hardest(frame) if RATE in frame.columns else None
     if not statistic.startswith("client_") and "client_limited" in frame.columns:
         frame = frame.filter(~pl.col("client_limited"))
     if RATE in selector:
@@ -264,7 +329,7 @@ def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
         n: value
         for (n,), group in frame.group_by("n", maintain_order=True)
         # A sweep that the client cut short has not shown what it comes to.
-        if statistic not in OF_SWEEP or group[RATE].max() == top
+        if statistic not in OF_SWEEP or _hardest(group) == top
         if (value := STATISTICS[statistic](group)) is not None
     }
     if "relative_to" not in selector:
@@ -311,6 +376,12 @@ def _selected(
     for name, level in named.items():
         frame = frame.filter(pl.col(name) == level)
     return frame if len(frame) else None
+
+
+def _hardest(points: pl.DataFrame) -> int:
+    """Return the offered rate that asks most of a server: 0, the closed loop, else the highest."""
+    rates = points[RATE]
+    return 0 if (rates == 0).any() else rates.max()
 
 
 def _due(points: pl.DataFrame) -> float:
@@ -376,6 +447,7 @@ STATISTICS: dict[str, Callable[[pl.DataFrame], float | None]] = {
     "error_ratio": _error_ratio,
     "first_error_rate_rps": _first_error_rate,
     "interrupts_per_reply": lambda p: _per_reply(p, "interrupts"),
+    "load_average": lambda p: p["load_average_max"].max(),
     "memory_overhead": _memory_overhead,
     "peak_reply_rate_rps": lambda p: p[REPLY].max(),
     "reply_rate_rps": lambda p: _mean(p, REPLY),

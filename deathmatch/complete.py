@@ -1,13 +1,15 @@
-"""Tell of servers that could not be measured: `python -m deathmatch.complete DATASET`.
+"""Tell of servers that could not be measured: `python -m deathmatch.complete DATASET [--retry]`.
 
-Their rows are in every table with the reason; this is for whoever can mend them.
+Their rows are in every table with the reason; this is for whoever can mend them. With `--retry`
+their records go, and their failed builds, so that the next run tries them again.
 """
 
 import argparse
 import json
+import shutil
 import sys
 
-from deathmatch import matrix
+from deathmatch import matrix, server
 from deathmatch.errors import run_main
 
 UNMEASURED = ("not built", "did not start", "answers wrongly")
@@ -17,14 +19,18 @@ def main() -> int:
     """Print each server and variant that could not be measured; return 1 if there is one."""
     parser = argparse.ArgumentParser(description="Tell of servers that could not be measured.")
     parser.add_argument("dataset")
-    dataset = parser.parse_args().dataset
-    found = problems(dataset)
-    for server, (trials, outcome, reason) in found.items():
+    parser.add_argument("--retry", action="store_true", help="forget them, so that they run again")
+    given = parser.parse_args()
+    if given.retry:
+        print(f"to be tried again: {', '.join(forget(given.dataset)) or 'none'}")
+        return 0
+    found = problems(given.dataset)
+    for name, (trials, outcome, reason) in found.items():
         print(
-            f"deathmatch: servers/{server}: {outcome}, in {trials} trials:\n"
+            f"deathmatch: servers/{name}: {outcome}, in {trials} trials:\n"
             + "".join(f"    {line}\n" for line in reason.splitlines()[-8:])
-            + f"  mend servers/{server} and run again; or to try it again unchanged:"
-            f" rm -r build/servers/{server} data/{dataset}/*/{server}",
+            + f"  mend servers/{name} and run again; or to try it again unchanged:"
+            f" snakemake retry --config dataset={given.dataset}, then run again",
             file=sys.stderr,
         )
     return 1 if found else 0
@@ -33,13 +39,31 @@ def main() -> int:
 def problems(dataset: str) -> dict[str, tuple[int, str, str]]:
     """Return {server: (trials that failed, outcome, reason)} of the first failure of each."""
     found: dict[str, tuple[int, str, str]] = {}
-    measured = [trial.path / "trial.json" for trial in matrix.trials(dataset)]
-    for path in sorted(path for path in measured if path.exists()):
-        trial = json.loads(path.read_text())
-        if trial["outcome"] in UNMEASURED:
-            before = found.get(trial["server"], (0, trial["outcome"], trial["reason"]))
-            found[trial["server"]] = (before[0] + 1, *before[1:])
+    for _, record in _unmeasured(dataset):
+        before = found.get(record["server"], (0, record["outcome"], record["reason"]))
+        found[record["server"]] = (before[0] + 1, *before[1:])
     return found
+
+
+def forget(dataset: str) -> list[str]:
+    """Remove the trials that could not be measured and the failed builds; return the servers."""
+    names = set()
+    for trial, record in _unmeasured(dataset):
+        shutil.rmtree(trial.path)
+        names.add(trial.server)
+        if record["outcome"] == "not built":
+            (server.build_dir(trial.server) / "build.json").unlink(missing_ok=True)
+    return sorted(names)
+
+
+def _unmeasured(dataset: str) -> list[tuple[matrix.Trial, dict]]:
+    trials = sorted(matrix.trials(dataset), key=lambda trial: trial.path)
+    records = [
+        (trial, json.loads((trial.path / "trial.json").read_text()))
+        for trial in trials
+        if (trial.path / "trial.json").exists()
+    ]
+    return [(trial, record) for trial, record in records if record["outcome"] in UNMEASURED]
 
 
 if __name__ == "__main__":

@@ -9,25 +9,20 @@ import json
 import re
 import shlex
 import string
-import sys
 import tomllib
 from functools import cache
 from pathlib import Path
 
+import jsonschema
+
 from deathmatch.errors import UserError
-
-# jsonschema tries to load checkers of formats that no schema here uses; this one takes a second
-# of every process.
-sys.modules.setdefault("rfc3987_syntax", None)
-import jsonschema  # noqa: E402
-
-if sys.modules["rfc3987_syntax"] is None:
-    del sys.modules["rfc3987_syntax"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
 # What a trial fills into a start command, beside {build}, {folder}, its factors and its setup.
 PLACEHOLDERS = ("host", "port", "workers", "experiment", "setup")
+# What marks a factor as the harness's own: every server has it.
+HARNESS = {"sysctl", "testbeds", "client"}
 
 
 def load(kind: str, name: str, root: Path = ROOT) -> dict:
@@ -102,7 +97,7 @@ def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
         checks += [check["name"] for check in experiment.get("conformance", [])]
         for factor, about in experiment["factors"].items():
             levels.setdefault(factor, []).extend(about["levels"])
-            always += [factor] if {"sysctl", "testbeds"} & about.keys() else []
+            always += [factor] if HARNESS & about.keys() else []
     for factor, able in server.get("factors", {}).items():
         if server["experiments"] and factor not in levels:
             what = "no experiment that it serves has this factor"

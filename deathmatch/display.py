@@ -18,6 +18,7 @@ import html
 import json
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,14 @@ import altair
 import polars as pl
 import vl_convert
 from great_tables import GT
+from IPython import get_ipython
 from IPython.display import display as show
 
-from deathmatch import theme
+from deathmatch import provenance, theme
+from deathmatch.captions import MIME
 from deathmatch.config import ROOT
 from deathmatch.errors import UserError
 
-MIME = "application/vnd.deathmatch+json"
 VEGALITE = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 THIN = "\u202f"  # narrow no-break space between thousands
 _LABEL = re.compile(r"(fig|tbl)-[a-z0-9]+(-[a-z0-9]+)*")
@@ -39,11 +41,34 @@ _folder: Path | None = None
 
 
 def setup(dataset: str, figures: Path | None = None) -> None:
-    """Choose the theme and the folder for figures: `figures/<dataset>/` unless one is given."""
+    """Choose the theme and the folder for figures: `figures/<dataset>/` unless one is given.
+
+    In JupyterLab, where none is, raises UserError if the dataset has no tables, and shows any
+    UserError as its sentence alone.
+    """
     global _folder
     given = figures or os.environ.get("DEATHMATCH_FIGURES")
     _folder = Path(given) if given else ROOT / "figures" / dataset
     theme.register()
+    if not given:
+        if shell := get_ipython():
+            shell.set_custom_exc((UserError,), _say)
+        _check_measured(dataset)
+
+
+def _say(shell: Any, _kind: type, error: Exception, _trace: Any, tb_offset: Any = None) -> None:
+    print(f"deathmatch: {error}", file=sys.stderr)
+
+
+def _check_measured(dataset: str) -> None:
+    measured = sorted({path.parts[-3] for path in ROOT.glob("data/*/*/points.parquet")})
+    if dataset not in measured:
+        raise UserError(
+            f"the dataset {dataset!r} has no tables",
+            where="parameter dataset, in the first cell",
+            remedy=f"measured here: {', '.join(measured) or 'none'}; put one of these there, "
+            f"or measure it: snakemake --config dataset={dataset}",
+        )
 
 
 def figure(
@@ -57,9 +82,9 @@ def figure(
     """Write a chart in four formats and show it.
 
     `label` begins with "fig-" and is what prose cites as @fig-…; `caption` is Markdown; `alt`
-    says in words what the chart shows; `source` names the data files drawn. Numbers in the
-    chart are rounded to six significant digits. Raises UserError before `setup`, for a bad
-    label or an empty caption or alt text.
+    says in words what the chart shows; `source` names the data files drawn, from which the paper
+    also learns n and the testbed. Numbers in the chart are rounded to six significant digits.
+    Raises UserError before `setup`, for a bad label or an empty caption or alt text.
     """
     _check(label, "fig", caption)
     if not alt.strip():
@@ -72,7 +97,12 @@ def figure(
         raise UserError(
             "the chart holds more than 5000 rows", label, "summarise or thin the data first"
         ) from None
-    files = render(spec)
+    try:
+        files = render(spec)
+    except ValueError:
+        raise UserError(
+            "the chart holds a number that is not finite", label, "leave such rows out"
+        ) from None
     fonts = set(re.findall(rb"/BaseFont /(\S+)", files["pdf"]))
     if len(fonts) > 1:
         raise UserError(
@@ -84,17 +114,32 @@ def figure(
         aside = _folder / f".{label}.{suffix}.part"
         aside.write_bytes(content)
         aside.replace(_folder / f"{label}.{suffix}")
-    about = {"kind": "figure", "label": label, "caption": caption, "alt": alt}
+    shown = _sources(source)
+    about = {"kind": "figure", "label": label, "caption": caption, "alt": alt, "source": shown}
+    about["measured"] = provenance.sentence(shown, drawn=_intervals(spec))
     svg = files["svg"].decode()
-    show({MIME: about | {"source": _sources(source)}, "image/svg+xml": svg, "text/plain": label},
-         raw=True)  # fmt: skip
+    show({MIME: about, "image/svg+xml": svg, "text/plain": label}, raw=True)
+
+
+def _intervals(spec: Any) -> bool:
+    """Return whether a chart draws from one bound to another, as intervals do."""
+    if isinstance(spec, list):
+        return any(map(_intervals, spec))
+    if not isinstance(spec, dict):
+        return False
+    ends = [spec.get("encoding", {}).get(side, {}).get("field", "") for side in ("x2", "y2")]
+    return any(end.startswith("high") for end in ends) or any(map(_intervals, spec.values()))
 
 
 def render(spec: dict) -> dict[str, bytes]:
-    """Return a Vega-Lite specification as {"json", "svg", "png", "pdf"}; fetches nothing."""
+    """Return a Vega-Lite specification as {"json", "svg", "png", "pdf"}; fetches nothing.
+
+    Raises ValueError for a number that JSON has no word for, at which a browser would stop.
+    """
     options = {"vl_version": VEGALITE, "allowed_base_urls": []}
+    written = json.dumps(spec, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return {
-        "json": json.dumps(spec, sort_keys=True, separators=(",", ":")).encode(),
+        "json": written.encode(),
         "svg": vl_convert.vegalite_to_svg(spec, **options).encode(),
         "png": vl_convert.vegalite_to_png(spec, scale=2, **options),
         "pdf": _ordered(vl_convert.vegalite_to_pdf(spec, **options)),

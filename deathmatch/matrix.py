@@ -180,7 +180,7 @@ def _product(factors: dict, levels: dict, server: str, experiment: str) -> list[
         axes.append([(SETUP, way) for way in levels.get(SETUP, ways[:1]) if way in ways])
     for name, factor in factors.items():
         # What the harness sets itself, every server has.
-        if {"sysctl", "testbeds"} & factor.keys():
+        if config.HARNESS & factor.keys():
             axes.append([(name, level) for level in levels.get(name, [factor["default"]])])
         elif name in able:
             known = able[name] or factor["levels"]
@@ -206,8 +206,8 @@ def spec(trial: Trial) -> dict:
     """Return everything that decides what a trial measures, ready for JSON.
 
     Keys: factors, sysctl (what the factors set in the server's namespace), client, load,
-    conformance, server_sha256 and the keys that `steps` names. Snakemake measures a trial again
-    when this changes.
+    conformance, server_sha256, the keys that `steps` names, and system_calls_rate_rps if the
+    experiment has one. Snakemake measures a trial again when this changes.
     """
     plan = config.load("dataset", trial.dataset)["experiments"][trial.experiment]
     experiment = config.load("experiment", trial.experiment)
@@ -227,6 +227,7 @@ def spec(trial: Trial) -> dict:
             if check.get("when", {}).items() <= factors.items()
         ],
         **{key: plan[key] for key in (*steps(trial.experiment), *OPTIONS) if key in plan},
+        **{key: experiment[key] for key in ("system_calls_rate_rps",) if key in experiment},
         "server_sha256": fingerprint(trial.server),
     }
 

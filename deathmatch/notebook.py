@@ -26,8 +26,8 @@ import traitlets.config
 from papermill.exceptions import PapermillExecutionError
 
 from deathmatch import sandbox
+from deathmatch.captions import MIME
 from deathmatch.config import ROOT
-from deathmatch.display import MIME
 from deathmatch.errors import UserError, run_main
 
 EVAL = re.compile(r"\{eval\}`([^`]+)`")
@@ -126,7 +126,9 @@ def _with_evaluation(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]
 def _private_jupyter(scratch: Path, figures: Path) -> dict[str, str]:
     kernel = scratch / "jupyter" / "kernels" / "python3" / "kernel.json"
     kernel.parent.mkdir(parents=True)
-    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    # The package first, which spares each kernel a second; see deathmatch/__init__.py.
+    start = "import deathmatch; from ipykernel import kernelapp; kernelapp.launch_new_instance()"
+    argv = [sys.executable, "-c", start, "-f", "{connection_file}"]
     argv.append("--log-level=CRITICAL")
     kernel.write_text(json.dumps({"argv": argv} | KERNEL))
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))

@@ -148,6 +148,7 @@ def _block(kind: str, content: dict | str, name: str) -> str:
     body = content["caption"]
     if content["kind"] == "figure":
         attributes += f" alt={_quoted(content['alt'])}"
+        attributes += f" measured={_quoted(content.get('measured', ''))}"
     else:
         body += f"\n\n```{{=html}}\n{content['html']}\n```"
     return f"::::: {{{attributes}}}\n{body}\n:::::"

@@ -6,36 +6,39 @@ import math
 import sys
 from pathlib import Path
 
-from deathmatch import matrix
+from deathmatch import matrix, server
 from deathmatch.errors import UserError
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
-START_STOP_S = 3  # start, checks, warm-up and stop
+START_STOP_S = 2  # start, checks and stop, beside the warm-up
+# Records read for an estimate: reading all after each trial would cost the square of their number.
+SAMPLED = 50
 
 
 def seconds(trial: matrix.Trial) -> float:
     """Return a first estimate of how long the trial takes: its rates, twice for overloads."""
     spec = matrix.spec(trial)
     offering_s = 2 * len(spec.get("rates_rps", [])) * spec.get("duration_s", 0)
-    around_s = spec.get("warm_up_s", 0) + spec.get("cool_down_s", 0)
+    warm_up_s = max(spec.get("warm_up_s", 0), server.warm_up_s(trial.server))
+    around_s = warm_up_s + spec.get("cool_down_s", 0)
     return OVERHEAD_S + START_STOP_S + around_s + offering_s
 
 
 def left(trials: list[matrix.Trial], root: Path = Path()) -> tuple[int, float]:
     """Return how many of the trials are done and the estimated seconds that the others take.
 
-    The estimate is scaled by what the done ones took, once there are some.
+    The estimate is scaled by what the done ones took, SAMPLED of them, evenly spread.
     """
-    todo, took_s, estimated_s = [], 0.0, 0.0
+    done, todo = [], []
     for trial in trials:
-        file = root / trial.path / "trial.json"
-        if not file.exists():
-            todo.append(trial)
-        elif wall_us := json.loads(file.read_text()).get("wall_us"):
+        (done if (root / trial.path / "trial.json").exists() else todo).append(trial)
+    took_s, estimated_s = 0.0, 0.0
+    for trial in done[:: math.ceil(len(done) / SAMPLED) or 1]:
+        if wall_us := json.loads((root / trial.path / "trial.json").read_text()).get("wall_us"):
             took_s += wall_us / 1e6 + OVERHEAD_S
             estimated_s += seconds(trial)
     scale = took_s / estimated_s if estimated_s else 1
-    return len(trials) - len(todo), scale * sum(map(seconds, todo))
+    return len(done), scale * sum(map(seconds, todo))
 
 
 def line(done: int, total: int, wait_s: float) -> str:

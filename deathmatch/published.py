@@ -19,6 +19,7 @@ from deathmatch.errors import UserError
 
 FOLDER = config.ROOT / "data" / "published"
 CLAIMS = FOLDER / "claims.toml"
+DIFFERENCES = FOLDER / "differences.toml"
 
 FACTORS = {
     "williams2009": {"kernel_poll": pl.Boolean, "offered_rate_rps": pl.Int64},
@@ -151,6 +152,19 @@ def claims(path: Path = CLAIMS) -> list[dict]:
                 raise UserError(what, f"{where}, key claim.{at}.{key}", remedy)
         seen.add(claim["id"])
     return ledger["claim"]
+
+
+def differences(path: Path = DIFFERENCES) -> list[dict]:
+    """Return what differs between the sources' measurements and ours, as that file explains."""
+    text = path.read_text()
+    known = tomllib.loads(text)
+    config.validate("differences", known, path.name, text)
+    return known["difference"]
+
+
+def planned(path: Path = CLAIMS) -> dict[str, str]:
+    """Return the columns that rules select by and no experiment has yet, with what they are."""
+    return tomllib.loads(path.read_text())["planned"]
 
 
 def minimum_trials(path: Path = CLAIMS) -> int:

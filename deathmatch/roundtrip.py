@@ -65,6 +65,12 @@ def command(host: str, port: int, load: dict, rate_rps: int, duration_s: float) 
     return words + ([f"--reply-bytes={load['reply_bytes']}"] if "reply_bytes" in load else [])
 
 
+def idle_command(host: str, port: int, load: dict, connections: int) -> list[str]:
+    """Return the command line that holds idle connections until its standard input ends."""
+    one = command(host, port, load | {"connections": 1}, 0, 1)
+    return [*one, f"--idle={connections}"]
+
+
 def _escaped(request: str) -> str:
     named = {"\r": r"\r", "\n": r"\n", "\t": r"\t", "\\": r"\\"}
     return "".join(

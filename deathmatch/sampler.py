@@ -2,14 +2,15 @@
 
 Counters come from /proc/<pid>/net (proc(5)) of a process in each namespace, a process's CPU
 time from its clock (clock_getcpuclockid(3)), which counts nanoseconds, those of threads that
-ended included, where /proc/stat counts ticks and misses what runs between them.
+ended included, where /proc/stat counts ticks and misses what runs between them. The load average
+(/proc/loadavg) is the whole machine's, whatever the namespace: proc(5).
 """
 
 import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,6 +43,7 @@ _SOCKETS = {
 }
 _MODES = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"]
 _MACHINE = [f"cpu_{mode}_us" for mode in _MODES] + ["context_switches", "interrupts"]
+_SERVER_CPUS = [f"server_cpus_{mode}_us" for mode in _MODES]
 _QUEUES = ["accept_queue_connections", "accept_queue_limit", "syn_queue_connections"]
 _PROCESS = ["cpu_ns", "rss_bytes", "descriptors", "threads"]
 
@@ -51,7 +53,8 @@ SCHEMA = {
     **dict.fromkeys(_COUNTERS, pl.Int64),
     **dict.fromkeys(_SOCKETS, pl.Int64),
     **dict.fromkeys(_QUEUES, pl.Int64),
-    **dict.fromkeys(_MACHINE, pl.Int64),
+    **dict.fromkeys([*_MACHINE, *_SERVER_CPUS], pl.Int64),
+    "load_average": pl.Float64,
     **{f"{side}_{what}": pl.Int64 for side in ("server", "client") for what in _PROCESS},
 }
 
@@ -60,20 +63,21 @@ class Sampler:
     """A thread that takes a sample now and every `interval_s`, until the `with` block ends.
 
     `offered_rate_rps` labels the samples taken from now on; None between rates.
-    `pids(side)` returns the pids of the server or of the client at that moment.
+    `pids(side)` returns the pids of the server or of the client at that moment; `server_cpus`
+    are the numbers of the CPUs that the server may use.
     `rows` holds the samples, with the columns of SCHEMA; counters count from boot of their
     namespace, times are us since `start_ns` of the monotonic clock.
     """
 
     def __init__(
         self, interval_s: float, start_ns: int, port: int, client_pid: int,
-        pids: Callable[[str], list[int]],
+        pids: Callable[[str], list[int]], server_cpus: Sequence[int] = (),
     ):  # fmt: skip
         self.rows: list[dict] = []
         self.offered_rate_rps: int | None = None
         self._interval_s, self._start_ns, self._port = interval_s, start_ns, port
         self._net = {"server": Path("/proc/self/net"), "client": Path(f"/proc/{client_pid}/net")}
-        self._pids = pids
+        self._pids, self._server_cpus = pids, server_cpus
         self._ended, self._taking = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._loop, daemon=True)
 
@@ -136,9 +140,12 @@ class Sampler:
         for column, (side, name) in _SOCKETS.items():
             row[column] = read[side, "sockstat"].get(("TCP", name))
         row |= dict(zip(_QUEUES, _queues(self._port)))
-        times, stats = psutil.cpu_times(), psutil.cpu_stats()
+        times, each, stats = psutil.cpu_times(), psutil.cpu_times(percpu=True), psutil.cpu_stats()
         row |= {f"cpu_{mode}_us": int(getattr(times, mode) * 1e6) for mode in _MODES}
         row |= {"context_switches": stats.ctx_switches, "interrupts": stats.interrupts}
+        for mode, column in zip(_MODES, _SERVER_CPUS):
+            row[column] = int(sum(getattr(each[cpu], mode) for cpu in self._server_cpus) * 1e6)
+        row["load_average"] = os.getloadavg()[0]
         for side in ("server", "client"):
             used = [usage(pid) for pid in self._pids(side)]
             for what in _PROCESS:

@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from deathmatch import config, debian, matrix, sandbox
+from deathmatch import config, debian, matrix, sandbox, toolchain
 from deathmatch.errors import UserError, run_main
 
 STOP_TIMEOUT_S = 5
@@ -43,7 +44,7 @@ def build(name: str) -> dict:
     folder = config.ROOT / "servers" / name
     (out / "build.log").unlink(missing_ok=True)
     packages = server.get("packages", {}).get("debian", [])
-    if toolchain() == "debian" and not debian.install(packages, out / "build.log"):
+    if toolchain.name() == "debian" and not debian.install(packages, out / "build.log"):
         return {"ok": False, "version": None, "log": tail(out / "build.log")}
     with (out / "build.log").open("a") as log:
         for command in _build_commands(server, folder):
@@ -91,6 +92,13 @@ def environment(name: str) -> dict[str, str]:
     someone put into /usr/local or into their home is not the one that the study names.
     """
     nix = os.environ.get("DEATHMATCH_SERVERS")
+    if nix and not Path(nix, name).exists():
+        raise UserError(
+            f"this Nix shell holds no package of the server {name!r}",
+            where=f"servers/{name}/server.toml, key packages.nix",
+            remedy="name its packages there, `git add` the folder, leave the shell and enter it "
+            f"again; a server that only `nix develop .#{name}` has is listed in nix/README.md",
+        )
     first = Path(nix, name, "bin") if nix else build_dir(name) / "venv" / "bin"
     rest = os.environ["PATH"] if nix else "/usr/sbin:/usr/bin:/sbin:/bin"
     return {
@@ -175,6 +183,11 @@ def words(name: str, values: dict) -> list[str]:
     return shlex.split(_fill(config.load("server", name)["run"], name, values))
 
 
+def warm_up_s(name: str) -> int:
+    """Return for how many seconds the server is asked before it is timed."""
+    return config.load("server", name).get("warm_up_s", 1)
+
+
 def listens(host: str, port: int) -> bool:
     """Return whether something accepts a connection there."""
     try:
@@ -233,7 +246,7 @@ def tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
 def write_build(name: str) -> dict:
     """Build the server, record the result in `build.json` of its build folder, return it."""
     fingerprint = matrix.fingerprint(name)
-    result = build(name) | {"server_sha256": fingerprint, "toolchain": toolchain()}
+    result = build(name) | {"server_sha256": fingerprint, "tools": tools(name)}
     aside = build_dir(name) / "build.json.new"
     aside.write_text(json.dumps(result, indent=2) + "\n")
     aside.rename(aside.with_name("build.json"))
@@ -258,18 +271,26 @@ def built(name: str) -> dict:
     record = build_dir(name) / "build.json"
     if record.exists():
         result = json.loads(record.read_text())
-        if (result.get("server_sha256"), result.get("toolchain")) == (
+        if (result.get("server_sha256"), result.get("tools")) == (
             matrix.fingerprint(name),
-            toolchain(),
+            tools(name),
         ):
             return result
     print(f"[build] {name}", file=sys.stderr)
     return write_build(name)
 
 
-def toolchain() -> str:
-    """Return where the tools come from: "debian", "nix", or "unknown" outside both."""
-    return os.environ.get("DEATHMATCH_TOOLCHAIN", "unknown")
+def tools(name: str) -> dict[str, str]:
+    """Return {tool: identity} of the server's programs and packages, without those missing."""
+    packages = config.load("server", name).get("packages", {})
+    path = environment(name)["PATH"]
+    programs = {tool: shutil.which(tool, path=path) for tool in packages.get("tools", [])}
+    found = {"toolchain": toolchain.name()}
+    if "DEATHMATCH_SERVERS" in os.environ:
+        programs["package"] = Path(os.environ["DEATHMATCH_SERVERS"], name)
+    else:
+        found |= toolchain.versions(packages.get("debian", []))
+    return found | toolchain.identify({tool: file for tool, file in programs.items() if file})
 
 
 if __name__ == "__main__":

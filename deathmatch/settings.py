@@ -1,5 +1,6 @@
 """What one call of Snakemake is about: `config/config.yaml`, checked and resolved."""
 
+import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,18 +8,21 @@ from pathlib import Path
 
 import yaml
 
-from deathmatch import clients, config, matrix, progress, tables
+from deathmatch import clients, config, matrix, progress, server, tables, toolchain
 from deathmatch.errors import UserError
 
-PUBLISHED = sorted(str(p) for p in Path("data/published").glob("*.csv"))
+PUBLISHED = sorted(
+    str(p) for p in Path("data/published").glob("*") if p.suffix in {".csv", ".toml"}
+)
 PAPER = sorted(
     str(p)
     for p in Path("paper").glob("*")
-    if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib"}
+    if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
 )
 # What reads logs and draws is the package: when it changes, tables and figures are made again.
 CODE = sorted(str(p) for p in Path("deathmatch").glob("*.py"))
 TABLES = tables.NAMES
+COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,26 @@ class Study:
         state = progress.line(done, len(self.trials), wait_s)
         return f"dataset {self.dataset}, {servers} servers: {state}"
 
+    def check_toolchain(self) -> None:
+        """Raise UserError if the dataset holds trials of two toolchains, or would after this run.
+
+        A trial that is to be measured again, its specification having changed, does not count.
+        """
+        records, left = [], set()
+        for trial in [] if self.frozen else matrix.trials(self.dataset):
+            file = trial.path / "trial.json"
+            record = json.loads(file.read_text()) if file.exists() else {}
+            if record.get("spec") == json.loads(matrix.spec_text(trial)):
+                records.append((str(trial.path), record))
+            elif trial in self.trials:
+                left.add(trial.server)
+        for name in sorted(left) if records else []:
+            # What is not built yet has no tools of its own to tell.
+            built = (server.build_dir(name) / "build.json").exists()
+            tools = {"harness": toolchain.harness(), "server": server.tools(name) if built else {}}
+            records.append(("this machine now", {"server": name, "tools": tools}))
+        toolchain.check(self.dataset, records)
+
     @property
     def folder(self) -> Path:
         """The dataset's folder."""
@@ -92,12 +116,24 @@ class Study:
     def tables(self, notebook: str) -> list[str]:
         """Return the tables that a notebook reads."""
         wanted = experiments_of(Path("notebooks", f"{notebook}.md"))
-        return [
-            str(self.folder / experiment / f"{table}.parquet")
-            for experiment in wanted
-            if experiment in self.measured
-            for table in TABLES
-        ]
+        own = [self.folder / name for name in wanted if name in self.measured]
+        other = [Path("data", self.compare, name) for name in wanted] if self.compare else []
+        folders = [*own, *(folder for folder in other if folder.exists())]
+        return [str(folder / f"{table}.parquet") for folder in folders for table in TABLES]
+
+
+def only_paper(words: list[str], given: dict) -> bool:
+    """Return whether the command line asks for the paper and for no dataset's in particular.
+
+    Then it is that of the committed dataset, if there is one. `words` are the command line's,
+    since Snakemake knows its targets only once it has read the Snakefile.
+    """
+    return (
+        "paper" in words
+        and "all" not in words
+        and "dataset" not in (given or {})
+        and any(Path("data", COMMITTED).glob("*/points.parquet"))
+    )
 
 
 def check(given: dict) -> Study:
@@ -123,6 +159,12 @@ def check(given: dict) -> Study:
             "nothing to measure: no server chosen serves an experiment chosen",
             where=f"dataset {study.dataset!r}",
             remedy="choose other servers= or experiments=",
+        )
+    if study.compare == study.dataset:
+        raise UserError(
+            f"{study.compare!r} is the dataset itself",
+            where="config/config.yaml or --config, key compare",
+            remedy="name another dataset, or none",
         )
     if study.compare and not list(Path("data", study.compare).glob("*/points.parquet")):
         raise UserError(
@@ -152,10 +194,13 @@ def _known(kind: str, names: list[str], key: str) -> None:
 def experiments_of(notebook: Path) -> list[str]:
     """Return the experiments that a notebook's header names: `deathmatch: experiments: […]`.
 
+    `experiments: all` names every one that there is.
     Raises UserError if the header has no such list.
     """
     header = re.match(r"---\n(.*?)\n---\n", notebook.read_text(), re.DOTALL)
     named = yaml.safe_load(header[1]).get("deathmatch", {}).get("experiments") if header else None
+    if named == "all":
+        return config.names("experiment")
     if not named:
         raise UserError(
             "the header names no experiment",

@@ -1,4 +1,5 @@
-"""Statistics over trials: medians with bootstrap intervals, ratios within a block, quantiles.
+"""Statistics over trials: medians with bootstrap intervals, ratios within a block, quantiles,
+lines through measured costs and where two of them meet.
 
 The trial is the unit of repetition: what happens within one is summarised to one number first.
 """
@@ -73,3 +74,68 @@ def quantile_us(histogram: pl.DataFrame, q: float, total: int | None = None) -> 
     rank = q * (total if total is not None else counted)
     reached = ordered.filter(pl.col("count").cum_sum() >= rank)
     return reached["time_us"][0] if counted and len(reached) else None
+
+
+def line(x: list[float], y: list[float]) -> dict[str, dict[str, float | int | None]] | None:
+    """Return the straight line through costs `y` at levels `x`: {"fixed": …, "slope": …}.
+
+    Each has INTERVAL's keys; its "median" is the estimate, "trials" the fewest at any level. The
+    fit is least squares of relative residuals, since a cost's noise grows with it. The interval is
+    the percentile bootstrap over the trials of each level, from a fixed seed; with one trial at a
+    level low and high are None. None with fewer than two levels.
+    """
+    found = _lines(x, y, SEED)
+    if found is None:
+        return None
+    return {name: _estimate(found[:, i], x) for i, name in enumerate(("fixed", "slope"))}
+
+
+def crossing(
+    steep: tuple[list[float], list[float]], flat: tuple[list[float], list[float]]
+) -> dict[str, float | int | None]:
+    """Return from which x on the line through `flat` lies below that through `steep`.
+
+    Both are (x, y) as in `line`, of which see the interval; keys as in INTERVAL. 0 if it is below
+    from the start, infinity if it never is; without two levels on both sides, nothing.
+    """
+    a, b = _lines(*steep, SEED), _lines(*flat, SEED + 1)
+    if a is None or b is None:
+        return interval([])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at = (b[:, 0] - a[:, 0]) / (a[:, 1] - b[:, 1])
+    meets = np.where(a[:, 1] > b[:, 1], np.maximum(at, 0), np.where(a[:, 0] > b[:, 0], 0, np.inf))
+    return _estimate(meets, [*steep[0]] if _fewest(steep[0]) <= _fewest(flat[0]) else [*flat[0]])
+
+
+def _lines(x: list[float], y: list[float], seed: int) -> np.ndarray | None:
+    """Return rows of intercept and slope: of the data first, then of RESAMPLES resamples."""
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    levels = np.unique(x)
+    if len(levels) < 2:
+        return None
+    draw, drawn, weight = (
+        np.random.default_rng(seed),
+        np.empty((RESAMPLES, len(y))),
+        np.empty(len(y)),
+    )
+    for level in levels:
+        at = np.flatnonzero(x == level)
+        drawn[:, at] = draw.choice(y[at], (RESAMPLES, len(at)))
+        weight[at] = 1 / np.median(y[at])
+    design = np.linalg.pinv(np.column_stack([weight, weight * x]))
+    return np.vstack([y, drawn]) * weight @ design.T
+
+
+def _fewest(x: list[float]) -> int:
+    return int(np.unique(x, return_counts=True)[1].min())
+
+
+def _estimate(values: np.ndarray, x: list[float]) -> dict[str, float | int | None]:
+    fewest, low, high = _fewest(x), None, None
+    if fewest > 1:
+        tail = (1 - CONFIDENCE) / 2
+        # Infinity is a value like any other: no interpolation with it.
+        low, high = (
+            float(q) for q in np.quantile(values[1:], [tail, 1 - tail], method="inverted_cdf")
+        )
+    return {"trials": fewest, "median": float(values[0]), "low": low, "high": high}

@@ -47,6 +47,8 @@ _TRIALS = {
     "toolchain": pl.String,
     "commit": pl.String,
     "stopped_on_sigterm": pl.Boolean,
+    "calls_per_reply": pl.Float64,
+    "waits_per_reply": pl.Float64,
 }
 
 # Counters of `samples` that grow: a point has their growth while its rate was offered and drained.
@@ -54,11 +56,12 @@ GROWING = [
     "server_listen_overflows", "server_listen_drops", "server_syncookies_sent",
     "server_passive_opens", "server_retransmitted_segments", "server_resets_sent",
     "client_active_opens", "client_attempt_fails", "client_syn_retransmissions",
-    *(name for name in SAMPLES if name.startswith("cpu_")),
+    *(name for name in SAMPLES if name.startswith(("cpu_", "server_cpus_"))),
     "context_switches", "interrupts", "server_cpu_ns",
 ]  # fmt: skip
 HIGHEST = ["accept_queue_connections", "syn_queue_connections", "server_rss_bytes",
-           "server_descriptors", "client_descriptors", "server_threads"]  # fmt: skip
+           "server_descriptors", "client_descriptors", "server_threads",
+           "load_average"]  # fmt: skip
 
 _POINTS = {
     "offered_rate_rps": pl.Int64,
@@ -66,11 +69,12 @@ _POINTS = {
     "fresh_start": pl.Boolean,
     "server_state": pl.String,
     "client_state": pl.String,
+    "idle_held": pl.Int64,
     "report": pl.String,
     "actual_rate_rps": pl.Float64,
     "client_limited": pl.Boolean,
 }
-_COUNTED = dict.fromkeys(GROWING, pl.Int64) | {f"{name}_max": pl.Int64 for name in HIGHEST}
+_COUNTED = dict.fromkeys(GROWING, pl.Int64) | {f"{name}_max": SAMPLES[name] for name in HIGHEST}
 _MEMORY = {"messages": pl.Int64, "runtime_bytes": pl.Int64, "rss_bytes": pl.Int64}
 
 _TIMES = {

@@ -20,7 +20,7 @@ from scipy.optimize import isotonic_regression
 # with the strongest contrasts first.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke"]
-GREY = "#7A7A7A"
+GREY = "#6E6E6E"  # charts.js knows it: it takes another by night
 # vl-convert carries Liberation Sans, so figures need no font of the machine. One weight only:
 # with two fonts in a PDF it orders them at random, and the bytes would differ between builds.
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
@@ -127,6 +127,9 @@ def labels(
     near to it as keeping `gap` between neighbours allows (least squares under an order
     constraint, hence isotonic regression). `domain` is the y axis's.
     """
+    if log_y:
+        # A logarithmic axis has no place for zero.
+        frame = frame.filter(pl.col(y) > 0)
     ends = frame.drop_nulls([x, y]).sort(x).group_by(series, maintain_order=True).last()
     warp = np.log10 if log_y else np.asarray
     low, high = warp(np.array(domain, float))
@@ -202,34 +205,39 @@ def lines(
     rows = pl.concat([ours.select(shared), theirs.select(shared)])
     ends = labels(rows, x, y, "_label", domain=domain, height=height, log_y=log_y)
     ends = ends.join(rows.unique("_label").select(series, "_label", "_theirs"), on="_label")
-    layers += _end_labels(ends.sort("label_px"), x, width, colour, x_scale.domain[1])
+    layers += _end_labels(ends.sort("label_px"), x, series, colour, x_scale.domain[1])
     layers[0] = layers[0].add_params(chosen)
     return alt.layer(*layers).properties(width=width, height=height)
 
 
 def _end_labels(
-    ends: pl.DataFrame, x: str, width: int, colour: alt.Color, last: float
+    ends: pl.DataFrame, x: str, series: str, colour: alt.Color, last: float
 ) -> list[alt.Chart]:
-    """Return the labels' text in their series' colour, and leaders from curves that end early."""
+    """Return the labels, a spot of their series' colour before each, and leaders to early ends.
+
+    The text itself is in ink: not every colour of the palette could be read as text.
+    """
     early = alt.Chart(ends.filter(pl.col(x) < last))
     pixels = {"scale": None, "title": None, "axis": None}
     leaders = early.mark_rule(color=GREY, strokeDash=[1, 3], strokeWidth=1).encode(
         x=f"{x}:Q", x2=alt.value("width"), y=alt.Y("end_px:Q", **pixels), y2="label_px"
     )
-    text = [
-        alt.Chart(ends.filter(pl.col("_theirs") == theirs))
-        .mark_text(align="left", dx=8, baseline="middle", cursor="pointer")
-        .encode(
+    ours, theirs = (
+        alt.Chart(ends.filter(pl.col("_theirs") == theirs)).encode(
             x=alt.value("width"),
             y=alt.Y("label_px:Q", **pixels),
-            text="_label:N",
-            color=alt.value(GREY) if theirs else colour,
             tooltip=alt.value("click: this series alone; double-click: all"),
         )
         for theirs in (False, True)
-        if (ends["_theirs"] == theirs).any()
+    )
+    text = {"align": "left", "baseline": "middle", "cursor": "pointer"}
+    layers = [
+        ours.mark_text(dx=7, **text).encode(text=alt.value("●"), color=colour),
+        ours.mark_text(dx=18, **text).encode(text="_label:N", detail=f"{series}:N"),
     ]
-    return ([leaders] if (ends[x] < last).any() else []) + text
+    if ends["_theirs"].any():
+        layers.append(theirs.mark_text(dx=8, color=GREY, **text).encode(text="_label:N"))
+    return ([leaders] if (ends[x] < last).any() else []) + layers
 
 
 _published = published
@@ -253,6 +261,7 @@ def dots(
 
     `published` names a column of the same frame holding the source's value (a hollow grey
     diamond; null where there is none). The category's name beside the axis is its label.
+    `colour` names a column whose levels stand below each other in a row.
     """
     scale = alt.Scale(type="log") if log_x else alt.Scale(zero=True)
     rows = alt.Y(
@@ -262,7 +271,9 @@ def dots(
         axis=alt.Axis(labelLimit=240, grid=True),
     )
     axis = alt.X(f"{x}:Q", title=x_title or title(x), scale=scale)
-    tint = {"color": f"{colour}:N"} if colour else {}
+    tint = (
+        {"color": alt.Color(f"{colour}:N", title=None), "yOffset": f"{colour}:N"} if colour else {}
+    )
     columns = [category, x, *(c for c in (low, high, published) if c)]
     base = alt.Chart(frame).encode(x=axis, y=rows, tooltip=_tooltip(columns))
     layers = [base.mark_point(size=70).encode(**tint)]
@@ -272,7 +283,7 @@ def dots(
     if published:
         mark = base.mark_point(filled=False, shape="diamond", size=75, strokeWidth=1.5, color=GREY)
         layers.append(mark.encode(x=f"{published}:Q"))
-    height = 24 * max(1, frame[category].n_unique())
+    height = (36 if colour else 24) * max(1, frame[category].n_unique())
     return alt.layer(*layers).properties(width=width, height=height)
 
 

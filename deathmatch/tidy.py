@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch import config, matrix, tables
+from deathmatch import calls, config, matrix, tables
 from deathmatch.clients import CLIENTS
 from deathmatch.errors import Truncated, UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
@@ -53,8 +53,7 @@ def _memory_rows(trial: dict) -> dict[str, list[dict]]:
 
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
     client = CLIENTS[trial["spec"]["client"]]
-    file = path.with_name("samples.csv")
-    samples = pl.read_csv(file, schema=SAMPLES) if file.exists() else pl.DataFrame(schema=SAMPLES)
+    samples = _samples(path.with_name("samples.csv"))
     read = getattr(client, "read", _read)
     reports = {p["offered_rate_rps"]: read(path.with_name(p["log"])) for p in trial["points"]}
     seconds = getattr(client, "seconds", None)
@@ -75,6 +74,15 @@ def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
             for row in seconds(report).to_dicts()
         ],
     }
+
+
+def _samples(file: Path) -> pl.DataFrame:
+    wanted = pl.DataFrame(schema=SAMPLES)
+    if not file.exists():
+        return wanted
+    found = pl.read_csv(file, schema_overrides=SAMPLES)
+    # A trial measured before a counter was sampled has null there.
+    return pl.concat([wanted, found], how="diagonal")
 
 
 def _read(log: Path) -> str:
@@ -102,6 +110,7 @@ def trial_row(trial: dict) -> dict:
             name: machine.get(name)
             for name in ("cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain", "commit")
         },
+        **calls.per_reply(trial.get("system_calls")),
     }
 
 
@@ -126,6 +135,7 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict) -> dict:
         "fresh_start": point["fresh_start"],
         "server_state": point["server"],
         "client_state": point["client"],
+        "idle_held": point.get("idle_held"),
         "report": whole,
         "actual_rate_rps": actual,
         "client_limited": client.limited(fields, offered, actual),
@@ -136,6 +146,7 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict) -> dict:
 
 
 def _growth(counter: pl.Series) -> int | None:
+    counter = counter.drop_nulls()
     # A process that died took its count with it.
     grown = counter[-1] - counter[0] if len(counter) > 1 else None
     return None if grown is None or grown < 0 else grown

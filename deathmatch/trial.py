@@ -20,9 +20,11 @@ import polars as pl
 import psutil
 
 from deathmatch import (
+    calls,
     clients,
     config,
     conformance,
+    idle,
     matrix,
     memory,
     progress,
@@ -30,13 +32,13 @@ from deathmatch import (
     server,
     testbed,
     throttle,
+    toolchain,
 )
-from deathmatch.errors import UserError, run_main
+from deathmatch.errors import Truncated, UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
-from deathmatch.sampler import Sampler, sockets
+from deathmatch.sampler import Sampler
 
 PORT = 8080
-WARM_UP_S = 1
 WARM_UP_RATE_RPS = 500
 DRAIN_S = 3
 HANG_S = 5
@@ -88,6 +90,9 @@ def _run(trial: matrix.Trial, bed: dict, bed_name: str) -> None:
     aside.mkdir(parents=True)
     record = _measure(trial, bed, bed_name, aside)
     (aside / "trial.json").write_text(json.dumps(record, indent=2) + "\n")
+    # What the server said may be published: it need not tell where this clone is.
+    for log in aside.glob("*.log"):
+        log.write_bytes(log.read_bytes().replace(f"{config.ROOT}/".encode(), b""))
     # The folder appears whole; one that a former run left is replaced.
     shutil.rmtree(trial.path, ignore_errors=True)
     aside.rename(trial.path)
@@ -101,6 +106,7 @@ def _measure(trial: matrix.Trial, bed: dict, bed_name: str, out: Path) -> dict:
         "n": trial.n, "testbed": bed_name, "spec": spec, "version": built["version"],
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "descriptors": testbed.raise_descriptors(bed["descriptors"]),
+        "tools": {"harness": toolchain.harness(), "server": built["tools"]},
     }  # fmt: skip
     if not built["ok"]:
         return record | {"outcome": "not built", "reason": built["log"], "points": []}
@@ -126,6 +132,8 @@ class _Trial:
         self.factors = dict(trial.factors)
         self.holder = testbed.build(bed, spec["sysctl"])
         self.client: subprocess.Popen | None = None
+        self.idle: idle.Idle | None = None
+        self.wanted_idle = self.factors.get(idle.FACTOR, 0)
         self.offering_us = 0
         available = testbed.affinity()
         every = self.factors.get("schedulers") == "all"
@@ -151,6 +159,7 @@ class _Trial:
     def sweep(self) -> dict:
         """Return outcome, reason, conformance, points and stops."""
         self.stops: list[dict] = []
+        self.counted: dict | None = None
         running, wrong = self._start()
         if wrong:
             self._stop(running)
@@ -168,6 +177,11 @@ class _Trial:
             checks.append(conformance.check_readiness(pids, self.factors["readiness"]))
         known = config.load("server", self.trial.server).get("deviations", {})
         failed = [check for check in checks if not check["ok"] and check["name"] not in known]
+        if self.wanted_idle and not failed:
+            wrong = self._hold()
+            name = f"holds {self.wanted_idle} idle connections"
+            checks.append({"name": name, "ok": not wrong, "seen": wrong})
+            failed = checks[-1:] if wrong else []
         # One that just crashed is not reaped at once.
         how = running.died(0.5 if failed else 0)
         if failed:
@@ -185,7 +199,8 @@ class _Trial:
         died = [point for point in points if point["server"] != "ran"]
         outcome = "measured, with failures" if died else "measured"
         said = "; ".join(f"{c['name']}: {known[c['name']]}" for c in checks if not c["ok"])
-        return self._ended(outcome, said) | {"conformance": checks, "points": points}
+        ended = self._ended(outcome, said) | {"conformance": checks, "points": points}
+        return ended | ({"system_calls": self.counted} if self.counted else {})
 
     def _ended(self, outcome: str, reason: str) -> dict:
         record = {"outcome": outcome, "reason": reason, "points": [], "stops": self.stops}
@@ -213,6 +228,7 @@ class _Trial:
                     "offered_rate_rps": rate_rps, "fresh_start": fresh,
                     "began_us": (began_ns - start_ns) // 1000, **client, "server": how,
                     "log_tail": "" if how == "ran" else server.tail(running.log),
+                    **({"idle_held": idle.established(PORT)} if self.wanted_idle else {}),
                 })  # fmt: skip
                 fresh = how != "ran"
                 if fresh:
@@ -220,10 +236,13 @@ class _Trial:
                     with sampler.paused():
                         self._stop(running)
                     running, wrong = self._start()
+                    wrong = wrong or self._hold()
                     if wrong:
                         points[-1]["server"] += f"; then {wrong}"
                         break
                     self._warm_up()
+        if "system_calls_rate_rps" in self.spec and self.trial.n == 1 and not running.died():
+            self._count_calls()
         self._stop(running)
         time.sleep(self.spec.get("cool_down_s", 0))
         pl.DataFrame(sampler.rows, schema=SAMPLES).write_csv(self.out / "samples.csv")
@@ -237,12 +256,15 @@ class _Trial:
             return [process.pid for process in server.processes(spare)]
 
         interval_s = self.bed["sample_interval_s"]
-        return Sampler(interval_s, start_ns, PORT, self.holder.pid, pids)
+        cpus = self.cpus["server"]
+        return Sampler(interval_s, start_ns, PORT, self.holder.pid, pids, cpus)
 
     def _spare(self) -> set[int]:
         ours = {self.holder.pid}
         if self.client:
             ours.add(self.client.pid)
+        if self.idle:
+            ours.add(self.idle.pid)
         return ours
 
     def _start(self) -> tuple[server.Running, str | None]:
@@ -259,13 +281,40 @@ class _Trial:
             time.sleep(0.05)
         return running, wrong
 
+    def _hold(self) -> str:
+        """Open the idle connections, if there are to be any; return what went wrong."""
+        if not self.wanted_idle:
+            return ""
+        prefix = testbed.in_client(*self._pinned())
+        self.idle = idle.Idle(prefix, self.host, PORT, self.spec["load"], self.wanted_idle)
+        return self.idle.wrong
+
+    def _count_calls(self) -> None:
+        rate_rps, client = self.spec["system_calls_rate_rps"], clients.CLIENTS[self.spec["client"]]
+
+        def offer(duration_s: float) -> int | None:
+            load, report = self.spec["load"], self.out / "traced.txt"
+            words = client.command(self.host, PORT, load, rate_rps, duration_s)
+            with report.open("w") as log:
+                self._client(words, log, client.time_limit_s(load, duration_s), self.out)
+            try:
+                return client.parse(report.read_text(), duration_s)["replies"]
+            except Truncated:
+                return None
+
+        pids = [process.pid for process in server.processes(self._spare())]
+        self.counted = calls.count(pids, offer, self.out / "strace.txt")
+
     def _stop(self, running: server.Running) -> None:
+        if self.idle:
+            self.idle.release()
+            self.idle = None
         self.stops.append(server.stop(running, self._spare()))
 
     def _warm_up(self) -> None:
         load, client = self.spec["load"], clients.CLIENTS[self.spec["client"]]
         rate_rps = self.spec.get("warm_up_rate_rps", WARM_UP_RATE_RPS)
-        duration_s = self.spec.get("warm_up_s", WARM_UP_S)
+        duration_s = max(self.spec.get("warm_up_s", 0), server.warm_up_s(self.trial.server))
         words = client.command(self.host, PORT, load, rate_rps, duration_s)
         limit_s = client.time_limit_s(load, duration_s)
         with tempfile.TemporaryDirectory(dir=self.out) as aside:
@@ -291,9 +340,8 @@ class _Trial:
 
         `folder` is its working directory, for what it writes beside its log.
         """
-        pinned = ["taskset", "--cpu-list", ",".join(map(str, self.cpus["client"])), *words]
         self.client = subprocess.Popen(
-            testbed.in_client(*pinned), stdin=subprocess.DEVNULL,
+            testbed.in_client(*self._pinned(), *words), stdin=subprocess.DEVNULL,
             stdout=log, stderr=subprocess.STDOUT, cwd=folder,
         )  # fmt: skip
         try:
@@ -305,6 +353,9 @@ class _Trial:
         finally:
             self.client = None
 
+    def _pinned(self) -> list[str]:
+        return ["taskset", "--cpu-list", ",".join(map(str, self.cpus["client"]))]
+
     def _probe(self) -> dict:
         checks = self.spec["conformance"]
         return next(check for check in checks if check.keys() & conformance.ANSWERED)
@@ -312,7 +363,7 @@ class _Trial:
     def _state(self, running: server.Running) -> str:
         """Let the queues drain, then return "ran", how the server died, or "hung"."""
         deadline = time.monotonic() + DRAIN_S
-        while time.monotonic() < deadline and sockets("state", "established", f"sport = :{PORT}"):
+        while time.monotonic() < deadline and idle.established(PORT) > self.wanted_idle:
             time.sleep(0.05)
         if how := running.died():
             return f"died: {how}"
@@ -342,7 +393,7 @@ def _machine() -> dict:
         "memory_bytes": psutil.virtual_memory().total,
         "kernel": platform.release(),
         "os": platform.freedesktop_os_release().get("PRETTY_NAME", "Linux"),
-        "toolchain": server.toolchain(),
+        "toolchain": toolchain.name(),
         "python": platform.python_version(),
         "httperf": version.splitlines()[0] if version else "",
         "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),

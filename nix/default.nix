@@ -41,6 +41,7 @@ let
   variables = name: offered: {
     DEATHMATCH_TOOLCHAIN = name;
     DEATHMATCH_SERVERS = "${pkgs.linkFarm "deathmatch-servers" offered}";
+    JUPYTER_CONFIG_PATH = "${../config/jupyter}";
     PYTHONNOUSERSITE = "1";
   };
   shell = packages: environment: pkgs.mkShell ({ inherit packages; } // environment);

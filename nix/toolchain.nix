@@ -12,22 +12,27 @@ let
   };
   otp28 = of pkgs.beam.packages.erlang_28;
 
-  # poll(2) instead of epoll(7): since OTP 21 the choice is made when the emulator is built.
-  poll = otp28.erlang.overrideAttrs (old: {
-    configureFlags = old.configureFlags ++ [ "--disable-kernel-poll" ];
-  });
+  # What is chosen when the emulator is built, no longer by a flag of erl.
+  rebuilt =
+    flag:
+    let
+      erlang = otp28.erlang.overrideAttrs (old: {
+        configureFlags = old.configureFlags ++ [ flag ];
+      });
+    in
+    {
+      inherit (otp28) erlangLibs;
+      inherit erlang;
+      erlangWith = import ./erlang-with.nix { inherit pkgs erlang; };
+    };
 in
 otp28
 // {
   inherit pkgs pkgs-2022;
   otp23 = of pkgs-2022.beam.packages.erlangR23;
   otp27 = of pkgs.beam.packages.erlang_27;
-  otp28-poll = {
-    inherit (otp28) erlangLibs;
-    erlang = poll;
-    erlangWith = import ./erlang-with.nix {
-      inherit pkgs;
-      erlang = poll;
-    };
-  };
+  # poll(2) instead of epoll(7), since OTP 21.
+  otp28-poll = rebuilt "--disable-kernel-poll";
+  # An interpreter instead of the JIT, since OTP 24.
+  otp28-nojit = rebuilt "--disable-jit";
 }

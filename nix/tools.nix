@@ -51,5 +51,6 @@ in
   pkgs.ruff
   pkgs.rustc
   pkgs.snakefmt
+  pkgs.strace
   pkgs.util-linux
 ]

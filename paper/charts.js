@@ -18,9 +18,12 @@
   const composed = (spec) => ["facet", "hconcat", "vconcat", "concat", "repeat"].some((k) => k in spec)
     || ["row", "column", "facet"].some((k) => k in (spec.encoding ?? {}));
 
-  function adapted(original, width) {
-    const spec = structuredClone(original);
+  function adapted(box, width) {
+    const text = box.parentElement.querySelector("script").textContent;
+    // The theme's grey, which marks set themselves, is too dark by night.
+    const spec = JSON.parse(dark.matches ? text.replaceAll("#6E6E6E", "#A3A39F") : text);
     spec.config = { ...spec.config, background: null };
+    spec.description = box.getAttribute("aria-label");
     if (dark.matches) {
       for (const [part, values] of Object.entries(night)) {
         spec.config[part] = { ...spec.config[part], ...values };
@@ -44,16 +47,17 @@
     const scheme = dark.matches ? "dark" : "light";
     if (box.dataset.drawn === `${width} ${scheme}`) return;
     box.dataset.drawn = `${width} ${scheme}`;
-    const original = JSON.parse(box.parentElement.querySelector("script").textContent);
     const live = document.createElement("div");
-    const result = await vegaEmbed(live, adapted(original, width), {
+    const result = await vegaEmbed(live, adapted(box, width), {
       renderer: "svg",
       actions: { export: true, source: false, compiled: false, editor: false },
       downloadFileName: box.parentElement.id,
     });
     box.view?.finalize();
     box.view = result.view;
+    // From here on the chart's own root carries the description.
     box.removeAttribute("role");
+    live.querySelector("summary")?.setAttribute("aria-label", "Save this figure");
     box.replaceChildren(live);
   }
 

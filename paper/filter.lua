@@ -95,13 +95,16 @@ local resolve = {
 
 local function caption(div)
   local inlines = pandoc.utils.blocks_to_inlines(div.content, { pandoc.Space() })
-  local source = pandoc.Span(
-    { pandoc.Str("Source: " .. div.attributes.source .. ".") }, { class = "source" })
+  local measured = div.attributes.measured or ""
+  if measured ~= "" then
+    inlines:extend({ pandoc.Space(), pandoc.Span({ pandoc.Str(measured) }, { class = "measured" }) })
+  end
+  local source = "Source: " .. div.attributes.source .. "."
   if html then
-    inlines:extend({ pandoc.Space(), source })
+    inlines:extend({ pandoc.Space(), pandoc.Span({ pandoc.Str(source) }, { class = "source" }) })
   elseif FORMAT == "typst" then
-    inlines:extend({ pandoc.RawInline("typst", " #source["), pandoc.Str(
-      "Source: " .. div.attributes.source .. "."), pandoc.RawInline("typst", "]") })
+    inlines:extend({ pandoc.RawInline("typst", " #source["), pandoc.Str(source),
+      pandoc.RawInline("typst", "]") })
   end
   return inlines
 end
@@ -257,6 +260,12 @@ local function make_table(div)
   end
   div.content = rest
   local tab = pandoc.read(raw, "html").blocks:find_if(function(b) return b.t == "Table" end)
+  tab = tab:walk({
+    Str = function(text)
+      local id = text.text:match("^@(%l+%-[%w-]+)$")
+      if id and kinds[id:match("^(%a+)-")] then return reference(id) end
+    end,
+  })
   if html then
     local cells = measures(tab)
     for index, spec in ipairs(tab.colspecs) do tab.colspecs[index] = { spec[1], nil } end
@@ -314,6 +323,7 @@ function Pandoc(doc)
   elsewhere = doc.meta.elsewhere or {}
   doc:walk(count)
   doc = doc:walk(resolve)
+  doc = doc:walk(write)
   if #missing > 0 then fail("unknown-reference " .. missing[1]) end
-  return doc:walk(write)
+  return doc
 end

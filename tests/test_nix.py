@@ -178,10 +178,14 @@ def names(nix: Nix, tree: Path) -> None:
     servers = set(config.names("server", tree))
     require(not OTHERS & servers, f"a server may not be called any of {sorted(OTHERS)}")
     lists = {path.stem: path.read_text() for path in (tree / "nix" / "servers").iterdir()}
-    same(lists, servers, "nix/servers/<name>.nix must match servers/<name>/")
+    named = {name for name in servers if packages(tree, name).get("nix")}
+    twice = sorted(named & set(lists))
+    require(not twice, f"both [packages] nix and nix/servers/<name>.nix for {twice}: keep one")
+    what = "servers/<name>/ with [packages] nix, or with nix/servers/<name>.nix"
+    same(named | set(lists), servers, what)
     offered = {
         "x86_64-linux": servers,
-        "aarch64-linux": {name for name in servers if "pkgs-2014" not in lists[name]},
+        "aarch64-linux": {name for name in servers if "pkgs-2014" not in lists.get(name, "")},
     }
     others = {"packages": OTHERS, "checks": OTHERS - {"default"}, "devShells": {"default"}}
     for output, more in others.items():
@@ -197,20 +201,23 @@ def names(nix: Nix, tree: Path) -> None:
 
 def programs(nix: Nix, tree: Path) -> None:
     """Each program that server.toml names is in the server's package, and ours in each shell."""
-    for system, packages in nix.outputs(tree, "packages", "tools").items():
-        for name in sorted({*config.names("server", tree)} & set(packages)):
-            path = config.path_of("server", name, tree)
-            wanted = tomllib.loads(path.read_text()).get("packages", {}).get("tools", [])
-            lacks = set(wanted) - set(packages[name]["tools"])
+    for system, offered in nix.outputs(tree, "packages", "tools").items():
+        for name in sorted({*config.names("server", tree)} & set(offered)):
+            lacks = set(packages(tree, name).get("tools", [])) - set(offered[name]["tools"])
             require(
                 not lacks,
                 f"servers/{name}/server.toml, key packages.tools: packages.{system}.{name} "
-                f"lacks {sorted(lacks)}; mend nix/servers/{name}.nix",
+                f"lacks {sorted(lacks)}; mend packages.nix there, or nix/servers/{name}.nix",
             )
     for system, shells in nix.outputs(tree, "devShells", "tools").items():
         for name, shell in shells.items():
             lacks = PROGRAMS - set(shell["tools"])
             require(not lacks, f"devShells.{system}.{name} lacks {sorted(lacks)}")
+
+
+def packages(tree: Path, name: str) -> dict:
+    """Return what a server's own file says of packages."""
+    return tomllib.loads(config.path_of("server", name, tree).read_text()).get("packages", {})
 
 
 def built_in(folder: Path) -> set[str]:
@@ -230,11 +237,11 @@ def modules(nix: Nix, tree: Path) -> None:
     local = {"deathmatch", *(path.stem.replace("_", "-") for path in tree.glob("tests/*.py"))}
     lacks = imported(ours) - local - set(shells["default"]["modules"])
     require(not lacks, f"nix/tools.nix lacks the Python modules {sorted(lacks)}")
-    packages = nix.outputs(tree, "packages", "modules")["x86_64-linux"]
-    for name in sorted({*config.names("server", tree)} & set(packages)):
+    offered = nix.outputs(tree, "packages", "modules")["x86_64-linux"]
+    for name in sorted({*config.names("server", tree)} & set(offered)):
         needed = imported([*(tree / "servers" / name).glob("**/*.py")])
-        lacks = needed - set(packages[name]["modules"]) - built_in(tree / "servers" / name)
-        require(not lacks, f"nix/servers/{name}.nix lacks the Python modules {sorted(lacks)}")
+        lacks = needed - set(offered[name]["modules"]) - built_in(tree / "servers" / name)
+        require(not lacks, f"the Nix package of {name} lacks the Python modules {sorted(lacks)}")
 
 
 def imported(sources: list[Path]) -> set[str]:
@@ -260,7 +267,7 @@ def _imports(source: Path) -> Iterator[str]:
 
 def environment(nix: Nix, tree: Path) -> None:
     """Each shell tells the runner its toolchain and the folder of its servers' packages."""
-    packages = nix.outputs(tree, "packages", "outPath")
+    built = nix.outputs(tree, "packages", "outPath")
     for system, shells in nix.outputs(tree, "devShells", "variables context").items():
         for name, shell in shells.items():
             here = f"devShells.{system}.{name}"
@@ -273,9 +280,9 @@ def environment(nix: Nix, tree: Path) -> None:
             if name in ERAS:
                 same(linked, {"null", "yaws", "yucan"}, f"{here}: servers")
                 continue
-            offered = set(packages[system]) - OTHERS - unconfirmed(tree)
+            offered = set(built[system]) - OTHERS - unconfirmed(tree)
             offered = offered if name == "default" else {name}
-            wanted = {each: packages[system][each] for each in offered}
+            wanted = {each: built[system][each] for each in offered}
             require(linked == wanted, f"{here}: DEATHMATCH_SERVERS must link {sorted(wanted)}")
 
 
@@ -339,3 +346,26 @@ CHECKS = [
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_flake(check, nix, clean):
     check(nix, clean)
+
+
+def test_a_folder_is_all_that_nix_needs(nix, tmp_path):
+    """A copy of the template, with a library of Python, is a package without any other file."""
+    tree = copy_tree(tmp_path)
+    shutil.copytree(tree / "config" / "template", tree / "servers" / "mine")
+    toml = tree / "servers" / "mine" / "server.toml"
+    nixed = 'nix = ["gcc", "python3Packages.tornado", "apacheHttpdPackages.mod_wsgi3"]'
+    toml.write_text(toml.read_text().replace('nix = ["python3"]', nixed))
+    for system in SYSTEMS:
+        mine = nix.outputs(tree, "packages", "tools modules")[system]["mine"]
+        assert {"cc", "python3"} <= set(mine["tools"]) and mine["modules"] == ["tornado"]
+    names(nix, tree)
+    programs(nix, tree)
+
+
+def test_an_attribute_that_nixpkgs_lacks_is_named_with_its_file(nix, tmp_path):
+    tree = copy_tree(tmp_path)
+    toml = tree / "servers" / "nginx" / "server.toml"
+    toml.write_text(toml.read_text().replace('nix = ["nginx"]', 'nix = ["ngnix"]'))
+    said = "servers/nginx/server.toml, key packages.nix: nixpkgs has no ngnix"
+    with pytest.raises(Refused, match=said):
+        evaluation(nix, tree)

@@ -33,6 +33,7 @@ class Server(socketserver.ThreadingTCPServer):
     """Calls `answer(number, connection, request)` for each request of all its connections."""
 
     allow_reuse_address = daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, answer=lambda number, connection, request: connection.sendall(request)):
         self.answer, self.arrivals, self._numbers = answer, [], itertools.count()
@@ -232,6 +233,64 @@ def test_http(client):
     assert fields["replies"] > 20 and fields["idle_losses"] == 0
 
 
+def established(port: int) -> int:
+    lines = subprocess.run(
+        ["ss", "-Htn", "state", "established", f"sport = :{port}"], capture_output=True, text=True
+    ).stdout  # fmt: skip
+    return len(lines.splitlines())
+
+
+def hold(client: str, port: int, connections: int) -> subprocess.Popen:
+    words = roundtrip.idle_command("127.0.0.1", port, LOAD, connections)
+    return subprocess.Popen(
+        [client, *words[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_idle_connections_are_held_after_one_exchange_on_each(client):
+    with Server() as peer:
+        holder = hold(client, peer.port, 50)
+        assert holder.stdout.readline() == "idle_connections: 50\n"
+        asked = len(peer.arrivals)
+        assert (asked, established(peer.port)) == (52, 50)
+        time.sleep(0.3)
+        assert (len(peer.arrivals), established(peer.port)) == (asked, 50)
+        rest, _ = holder.communicate(timeout=5)
+        assert (rest, holder.returncode) == ("idle_losses: 0\nend\n", 0)
+        assert established(peer.port) == 0
+
+
+def test_idle_connections_that_the_server_ends_are_counted(client):
+    held = []
+    with Server(
+        lambda _, connection, data: (connection.sendall(data), held.append(connection))
+    ) as peer:
+        holder = hold(client, peer.port, 10)
+        assert holder.stdout.readline() == "idle_connections: 10\n"
+        for connection in held[-3:]:
+            connection.shutdown(socket.SHUT_RDWR)
+        time.sleep(0.2)
+        rest, _ = holder.communicate(timeout=5)
+    assert rest == "idle_losses: 3\nend\n"
+
+
+def test_a_server_that_refuses_idle_connections_is_told(client):
+    def answer(number, connection, data):
+        connection.close() if number == 20 else connection.sendall(data)
+
+    with Server(answer) as peer:
+        words = roundtrip.idle_command("127.0.0.1", peer.port, LOAD, 50)
+        done = subprocess.run(
+            [client, *words[1:]],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=9,
+        )
+    assert done.returncode == 1 and done.stdout == ""
+    assert "closed the connection after 0 bytes" in done.stderr
+
+
 def test_bins_are_narrow_and_in_order(client):
     with Server() as peer:
         text = report(client, peer.port)
@@ -268,6 +327,7 @@ def test_report_cut_anywhere_is_truncated(client):
         ("--port 1 --request-file /dev/zero", 2, "longer than 16384 bytes"),
         ("--port 1 --frequency 3", 2, "--frequency: unknown option"),
         ("--port 1 --request", 2, "--request: unknown option or no value"),
+        ("--port 1 --request a --idle 0", 2, "--idle 0: not a number from 1 to 60000"),
         ("--port 1 --request a more", 2, "more: not an option"),
         ("--port 1 --request a --host no.such.invalid", 2, "--host no.such.invalid:"),
         ("--port 1 --request a", 1, "is the server running?"),
@@ -309,5 +369,7 @@ def test_what_limits_the_client(client):
 def test_help_lists_every_option(client):
     text = subprocess.run([client, "--help"], capture_output=True, text=True, check=True).stdout
     words = roundtrip.command("h", 1, LOAD | {"reply_bytes": 3}, 5, 1)
-    for option in {word.partition("=")[0] for word in words[1:]} | {"--request-file", "--settle"}:
+    for option in {word.partition("=")[0] for word in words[1:]} | {
+        "--request-file", "--settle", "--idle",
+    }:  # fmt: skip
         assert f"  {option} " in text

@@ -51,11 +51,13 @@ def test_counters_round_trip(groups):
     }
 
 
-def watching(port: int = 1) -> sampler.Sampler:
+def watching(port: int = 1, cpus: list[int] = ()) -> sampler.Sampler:
     """Return a sampler that takes this test for the server, and its namespace for both."""
-    return sampler.Sampler(
-        0.1, time.monotonic_ns(), port, os.getpid(), lambda side: [os.getpid()] * (side == "server")
-    )
+
+    def pids(side: str) -> list[int]:
+        return [os.getpid()] * (side == "server")
+
+    return sampler.Sampler(0.1, time.monotonic_ns(), port, os.getpid(), pids, cpus)
 
 
 def burn() -> None:
@@ -105,6 +107,30 @@ def test_sample_sees_a_full_accept_queue_and_refused_connections():
     assert after["accept_queue_limit"] == 0
     assert after["client_attempt_fails"] >= before["client_attempt_fails"] + 1
     assert full["server_passive_opens"] >= before["server_passive_opens"] + 2
+
+
+def test_cpu_modes_of_the_servers_cpus():
+    cpu = min(os.sched_getaffinity(0))
+    alone, all_of_them = watching(cpus=[cpu]), watching(cpus=list(range(os.cpu_count())))
+    alone.take()
+    busy = subprocess.Popen(
+        ["taskset", "--cpu-list", str(cpu), sys.executable, "-c", "while True: pass"]
+    )
+    time.sleep(1)
+    busy.kill()
+    busy.wait()
+    for taking in (alone, all_of_them):
+        taking.take()
+    before, after = alone.rows
+    grown = {
+        mode: after[f"server_cpus_{mode}_us"] - before[f"server_cpus_{mode}_us"]
+        for mode in ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+    }
+    assert 0.8e6 < sum(grown.values()) < 3e6
+    assert grown["idle"] < 0.5 * sum(grown.values())
+    (whole,) = all_of_them.rows
+    assert abs(whole["server_cpus_user_us"] - whole["cpu_user_us"]) <= 50_000
+    assert 0 <= whole["load_average"] == pytest.approx(os.getloadavg()[0], abs=1)
 
 
 def test_nothing_is_sampled_while_paused():

@@ -11,6 +11,7 @@ import pytest
 from conftest import BROKEN, Tree
 
 from deathmatch import config, server
+from deathmatch.errors import UserError
 
 BUILD = "import sys; from deathmatch import server; print(server.built(sys.argv[1])['ok'])"
 
@@ -71,13 +72,16 @@ def test_unknown_server(tree: Tree):
     assert "there is no server 'nul'\n  did you mean 'null'?" in done.text
 
 
-def test_environment_holds_the_servers_own_programs_first(monkeypatch):
+def test_environment_holds_the_servers_own_programs_first(monkeypatch, tmp_path):
     monkeypatch.delenv("DEATHMATCH_SERVERS", raising=False)
     folder = config.ROOT / "build" / "servers" / "x"
     path = server.environment("x")["PATH"].split(":")
     assert path[:2] == [f"{folder}/venv/bin", f"{folder}/bin"]
-    monkeypatch.setenv("DEATHMATCH_SERVERS", "/store")
-    assert server.environment("x")["PATH"].split(":")[0] == "/store/x/bin"
+    (tmp_path / "x").mkdir()
+    monkeypatch.setenv("DEATHMATCH_SERVERS", str(tmp_path))
+    assert server.environment("x")["PATH"].split(":")[0] == f"{tmp_path}/x/bin"
+    with pytest.raises(UserError, match="holds no package of the server 'y'"):
+        server.environment("y")
     monkeypatch.setenv("SECRET", "1")
     monkeypatch.setenv("PIP_X", "1")
     found = server.environment("x")

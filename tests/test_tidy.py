@@ -71,6 +71,13 @@ def test_points(frames):
     assert slow["server_listen_overflows"] == 0 and slow["server_passive_opens"] == 500
 
 
+def test_counters_that_were_not_sampled_yet_are_null(frames):
+    """The trial is older than the load average and the modes of the server's own CPUs."""
+    for column in ("load_average_max", "server_cpus_user_us"):
+        assert frames["points"][column].null_count() == 2
+    assert frames["samples"]["load_average"].null_count() == len(frames["samples"])
+
+
 def test_times_and_samples(frames):
     fast = frames["times"].filter(pl.col("offered_rate_rps") == 2000)
     assert fast["count"].sum() == 1995 and fast["time_us"].max() == 4_352_425

@@ -167,6 +167,21 @@ def test_complete_names_what_could_not_be_measured(measured):
         assert f"servers/{server}:" not in done.text
 
 
+def test_retry_forgets_what_could_not_be_measured_and_only_that(tree: Tree):
+    tree.server("unbuilt", "ok", build="exit 3")
+    tree.dataset("tiny", ["null", "unbuilt"], [100])
+    folders = {server: path for (server, _), path in tree.trials("tiny").items()}
+    tree.python("trial", folders["unbuilt"].relative_to(tree.path)).succeeded()
+    kept = tree.write(
+        f"{folders['null'].relative_to(tree.path)}/trial.json", json.dumps({"outcome": "measured"})
+    )
+    build = tree.path / "build/servers/unbuilt/build.json"
+    assert build.exists() and (folders["unbuilt"] / "trial.json").exists()
+    done = tree.snakemake("retry", dataset="tiny").succeeded()
+    assert "to be tried again: unbuilt" in done.text
+    assert not build.exists() and not folders["unbuilt"].exists() and kept.exists()
+
+
 def test_truncated_report_is_a_row_of_nulls(measured):
     tree, _, folders = measured
     log = folders["null"] / "httperf-300.txt"

@@ -133,7 +133,9 @@ def frame(reader) -> tuple[int, bool, bool, bytes]:
             0
         ]
     key = reader.read(4) if second & 0x80 else bytes(4)
-    data = bytes(byte ^ key[place % 4] for place, byte in enumerate(reader.read(size)))
+    data = reader.read(size)
+    mask = (key * (size // 4 + 1))[:size]
+    data = (int.from_bytes(data) ^ int.from_bytes(mask)).to_bytes(size)
     return first & 0x0F, bool(first & 0x80), bool(second & 0x80), data
 
 
@@ -172,14 +174,14 @@ FAULTS = {
     ),
     "takes unmasked frames": ("an unmasked frame is refused", "it was answered: binary b'bare'"),
     "ignores unmasked frames": ("an unmasked frame is refused", "the connection stays open"),
-    "dies of a plain request": ("100 connections at once", "ConnectionRefusedError"),
+    "dies of a plain request": ("100 connections at once", "with 0 open: [Errno"),
     "serves 40 connections": ("100 connections at once", "open: did not receive"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_broken_rule_is_told(fault, monkeypatch):
-    monkeypatch.setattr(conformance, "TIMEOUT_S", 1)
+    monkeypatch.setattr(conformance, "TIMEOUT_S", 2)
     check, words = FAULTS[fault]
     with Server(fault) as server:
         told = failures(server)

@@ -8,6 +8,6 @@ rule build:
     resources:
         machine=50,
     params:
-        toolchain=server.toolchain(),
+        toolchain=toolchain.name(),
     shell:
         "python -m deathmatch.server {wildcards.server}"

@@ -18,7 +18,8 @@ rule write_paper:
         notebooks=[f"paper/{STUDY.dataset}/notebooks/{name}.ipynb" for name in STUDY.notebooks],
         parts=settings.PAPER,
     output:
-        STUDY.paper,
+        report(STUDY.paper[0], caption="report/paper.rst", category="The paper"),
+        report(STUDY.paper[1], caption="report/paper.rst", category="The paper"),
     params:
         dataset=STUDY.dataset,
     shell:
@@ -26,6 +27,23 @@ rule write_paper:
         " --out paper/{params.dataset}"
 
 
+# The figures for `snakemake --report`, which shows only what a rule has made.
+rule report_figures:
+    input:
+        STUDY.paper,
+    output:
+        report(
+            directory("build/report/{dataset}"),
+            patterns=["{label}.svg"],
+            caption="report/figure.rst",
+            category="Figures",
+            labels={"figure": "{label}"},
+        ),
+    shell:
+        "mkdir -p {output} && cp figures/{wildcards.dataset}/fig-*.svg {output}"
+
+
 rule paper:
     input:
         STUDY.paper,
+        f"build/report/{STUDY.dataset}",

@@ -40,6 +40,9 @@ static const char help[] =
   "  --duration SECONDS   how long to offer requests (10)\n"
   "  --timeout SECONDS    when an answer counts as lost; at the end, how long to wait\n"
   "                       for what is under way (5)\n"
+  "  --idle N             no load: open N connections, one exchange on each, print\n"
+  "                       `idle_connections: N`, hold them until standard input ends,\n"
+  "                       then print how many the server ended meanwhile\n"
   "  --help               this\n"
   "\n"
   "The report gives a `key: value` on each line, then each histogram bin as\n"
@@ -55,6 +58,8 @@ enum
   LONGEST_REQUEST = 16384,
   BEGINNING = 12, /* of an answer, compared with the first one's: "HTTP/1.1 200" */
   MOST_CONNECTIONS = 60000,
+  AT_ONCE = 64, /* idle connections that are opened before the first answers; fewer than a
+                   listen backlog holds */
   SUB_BITS = 7, /* 2^-7: bins of at most 0.8 % */
   BINS = 64 << SUB_BITS
 };
@@ -87,7 +92,7 @@ struct histogram
 static const char *host = "127.0.0.1", *port;
 static char request[LONGEST_REQUEST], beginning[BEGINNING];
 static size_t request_size, reply_size;
-static int64_t connections = 1;
+static int64_t connections = 1, idle;
 static double rate, duration_s = 10, timeout_s = 5, settle_s = 0.2;
 
 static struct addrinfo *address;
@@ -369,14 +374,19 @@ open_connection (struct connection *c)
   c->state = IDLE;
 }
 
-/* One exchange on an open connection; returns the answer's length. */
+static void
+ask (int sd)
+{
+  if (send (sd, request, request_size, MSG_NOSIGNAL) != (ssize_t) request_size)
+    stop (1, "cannot send the first request: %s", strerror (errno));
+}
+
+/* Returns the length of the answer on a connection that has asked. */
 static size_t
-exchange (int sd)
+answer (int sd)
 {
   char buffer[65536];
   size_t size = 0;
-  if (send (sd, request, request_size, MSG_NOSIGNAL) != (ssize_t) request_size)
-    stop (1, "cannot send the first request: %s", strerror (errno));
   for (;;)
     {
       struct pollfd ready = { .fd = sd, .events = POLLIN };
@@ -401,6 +411,13 @@ exchange (int sd)
     }
 }
 
+static size_t
+exchange (int sd)
+{
+  ask (sd);
+  return answer (sd);
+}
+
 static void
 learn (void)
 {
@@ -412,6 +429,51 @@ learn (void)
           again, reply_size ? ", not --reply-bytes" : "");
   reply_size = length;
   drop (&first);
+}
+
+/* Connections that have carried a request and wait for the next, which never
+   comes: a browser between two clicks. */
+static void
+hold (void)
+{
+  struct pollfd *held = calloc (idle + 1, sizeof (*held));
+  if (!held)
+    stop (1, "no memory for %ld connections", idle);
+  held[0] = (struct pollfd) { .fd = STDIN_FILENO, .events = POLLIN };
+  for (int64_t first = 1; first <= idle; first += AT_ONCE)
+    {
+      int64_t last = first + AT_ONCE > idle + 1 ? idle + 1 : first + AT_ONCE;
+      for (int64_t i = first; i < last; i++)
+        {
+          struct connection c = { .sd = -1 };
+          open_connection (&c);
+          held[i] = (struct pollfd) { .fd = c.sd, .events = POLLIN };
+          ask (c.sd);
+        }
+      for (int64_t i = first; i < last; i++)
+        {
+          size_t length = answer (held[i].fd);
+          if (length != reply_size)
+            stop (1, "connection %ld: an answer of %zu bytes, not %zu", i, length, reply_size);
+        }
+    }
+  printf ("idle_connections: %ld\n", idle);
+  fflush (stdout);
+  int64_t losses = 0;
+  while (poll (held, idle + 1, -1) > 0 || errno == EINTR)
+    {
+      for (int64_t i = 1; i <= idle; i++)
+        if (held[i].revents)
+          {
+            close (held[i].fd);
+            held[i] = (struct pollfd) { .fd = -1 };
+            losses++;
+          }
+      char byte;
+      if (held[0].revents && read (STDIN_FILENO, &byte, 1) <= 0)
+        break;
+    }
+  printf ("idle_losses: %ld\nend\n", losses);
 }
 
 static void
@@ -521,7 +583,8 @@ read_options (int argc, char **argv)
     = { { "host", 1, 0, 'h' },         { "port", 1, 0, 'p' },        { "request", 1, 0, 'q' },
         { "request-file", 1, 0, 'f' }, { "reply-bytes", 1, 0, 'b' }, { "settle", 1, 0, 's' },
         { "connections", 1, 0, 'c' },  { "rate", 1, 0, 'r' },        { "duration", 1, 0, 'd' },
-        { "timeout", 1, 0, 't' },      { "help", 0, 0, 'H' },        { 0 } };
+        { "timeout", 1, 0, 't' },      { "idle", 1, 0, 'i' },        { "help", 0, 0, 'H' },
+        { 0 } };
   opterr = 0;
   for (int c; (c = getopt_long (argc, argv, "", known, NULL)) != -1; )
     switch (c)
@@ -536,6 +599,7 @@ read_options (int argc, char **argv)
       case 'r': rate = number ("rate", optarg, 0, 1e7); break;
       case 'd': duration_s = number ("duration", optarg, 0.001, 86400); break;
       case 't': timeout_s = number ("timeout", optarg, 0.001, 3600); break;
+      case 'i': idle = whole ("idle", optarg, 1, MOST_CONNECTIONS); break;
       case 'H': fputs (help, stdout); exit (0);
       default:
         stop (2, "%s: unknown option or no value; see --help", argv[optind - 1]);
@@ -560,13 +624,19 @@ main (int argc, char **argv)
   getrlimit (RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit (RLIMIT_NOFILE, &files);
-  if (files.rlim_max < (rlim_t) connections + 16)
-    stop (2, "--connections %ld: only %lu open files are allowed; raise ulimit -n", connections,
-          files.rlim_max);
+  int64_t wanted_files = idle ? idle : connections;
+  if (files.rlim_max < (rlim_t) wanted_files + 16)
+    stop (2, "--%s %ld: only %lu open files are allowed; raise ulimit -n",
+          idle ? "idle" : "connections", wanted_files, files.rlim_max);
   /* The default lets a timer end 50 us late. */
   prctl (PR_SET_TIMERSLACK, 1);
 
   learn ();
+  if (idle)
+    {
+      hold ();
+      return 0;
+    }
   all = calloc (connections, sizeof (*all));
   epoll = epoll_create1 (EPOLL_CLOEXEC);
   if (!all || epoll < 0)

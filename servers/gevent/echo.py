@@ -1,7 +1,8 @@
-"""gevent's WSGI server: a query value echoed in XML.
+"""gevent's WSGI server: a query value echoed in XML, or a page that says hello.
 
-echo.py ADDRESS PORT BACKLOG MECHANISM DELAY, where MECHANISM is epoll, poll or select and DELAY
-is delay or nodelay: whether TCP may hold small segments back.
+echo.py EXPERIMENT ADDRESS PORT BACKLOG MECHANISM DELAY, where EXPERIMENT is dynamic for the echo,
+any other for the page, MECHANISM is epoll, poll, select or io_uring, and DELAY is delay or nodelay:
+whether TCP may hold small segments back.
 """
 
 import socket
@@ -11,6 +12,13 @@ from xml.sax.saxutils import escape
 
 import gevent
 from gevent.pywsgi import WSGIServer
+
+BACKENDS = {"io_uring": "linux_iouring"}
+
+
+def hello(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"Hello, world"]
 
 
 def echo(environ, start_response):
@@ -24,11 +32,12 @@ def echo(environ, start_response):
 
 
 if __name__ == "__main__":
-    address, port, backlog, mechanism, delay = sys.argv[1:]
+    experiment, address, port, backlog, mechanism, delay = sys.argv[1:]
     # The hub's loop is made once, by the first that needs it.
-    gevent.config.libev_backend = mechanism
+    gevent.config.libev_backend = BACKENDS.get(mechanism, mechanism)
     gevent.get_hub()
-    server = WSGIServer((address, int(port)), echo, backlog=int(backlog), log=None)
+    application = echo if experiment == "dynamic" else hello
+    server = WSGIServer((address, int(port)), application, backlog=int(backlog), log=None)
     server.init_socket()
     if delay == "nodelay":
         # On Linux, what a listener accepts inherits the option.

@@ -28,7 +28,8 @@ import java.util.List;
 /**
  * The post's dynamic answer, and "Hello, world" in the experiments that ask for it.
  *
- * <p>HttpServer EXPERIMENT TRANSPORT HOST PORT BACKLOG WORKERS
+ * <p>HttpServer EXPERIMENT TRANSPORT HOST PORT BACKLOG WORKERS MECHANISM, where MECHANISM is epoll or
+ * poll, for the JDK's selectors.
  */
 public final class HttpServer {
   private static final int LONGEST_LINE = 16384;
@@ -95,6 +96,10 @@ public final class HttpServer {
     int port = Integer.parseInt(arguments[3]);
     int backlog = Integer.parseInt(arguments[4]);
     int workers = Integer.parseInt(arguments[5]);
+    if (arguments[6].equals("poll")) {
+      System.setProperty(
+          "java.nio.channels.spi.SelectorProvider", "sun.nio.ch.PollSelectorProvider");
+    }
 
     // One group accepts and serves, so that one worker is one thread.
     var loops =

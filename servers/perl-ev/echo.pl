@@ -1,23 +1,25 @@
-# A query value echoed in XML, by hand on libev.
-# echo.pl ADDRESS PORT BACKLOG MECHANISM, where MECHANISM is epoll, poll or select.
+# A query value echoed in XML, or a page that says hello, by hand on libev.
+# echo.pl EXPERIMENT ADDRESS PORT BACKLOG MECHANISM, where EXPERIMENT is dynamic for the echo, any
+# other for the page, and MECHANISM is epoll, poll, select or io_uring.
 use strict;
 use warnings;
 
 # EV reads it when it is loaded.
-BEGIN { $ENV{LIBEV_FLAGS} = { select => 1, poll => 2, epoll => 4 }->{ $ARGV[3] } }
+BEGIN { $ENV{LIBEV_FLAGS} = { select => 1, poll => 2, epoll => 4, io_uring => 128 }->{ $ARGV[4] } }
 
 use EV;
 use Errno qw(EAGAIN EINTR EWOULDBLOCK);
 use IO::Socket::INET;
 
-my ( $address, $port, $backlog ) = @ARGV;
+my ( $experiment, $address, $port, $backlog ) = @ARGV;
 my $longest_head = 65536;
 my %escape       = ( '&' => '&amp;', '<' => '&lt;', '>' => '&gt;' );
 my %connections;
 
-# Return the XML for a request's target.
+# Return the body for a request's target.
 sub answer {
     my ($target) = @_;
+    return 'Hello, world' if $experiment ne 'dynamic';
     my ( undef, $query ) = split /\?/, $target, 2;
     for my $pair ( split /&/, $query // '' ) {
         my ( $name, $value ) = split /=/, $pair, 2;

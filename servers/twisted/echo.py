@@ -1,6 +1,7 @@
-"""Twisted: a query value echoed in XML.
+"""Twisted: a query value echoed in XML, or a page that says hello.
 
-echo.py ADDRESS PORT BACKLOG MECHANISM, where MECHANISM is epoll, poll or select.
+echo.py EXPERIMENT ADDRESS PORT BACKLOG MECHANISM, where EXPERIMENT is dynamic for the echo, any
+other for the page, and MECHANISM is epoll, poll or select.
 """
 
 import sys
@@ -8,6 +9,13 @@ from importlib import import_module
 from xml.sax.saxutils import escape
 
 from twisted.web import resource, server
+
+
+class Hello(resource.Resource):
+    isLeaf = True
+
+    def render_GET(self, request):
+        return b"Hello, world"
 
 
 class Echo(resource.Resource):
@@ -22,10 +30,12 @@ class Echo(resource.Resource):
 
 
 if __name__ == "__main__":
-    address, port, backlog, mechanism = sys.argv[1:]
+    experiment, address, port, backlog, mechanism = sys.argv[1:]
     # A reactor must be installed before anything imports the usual one.
     import_module(f"twisted.internet.{mechanism}reactor").install()
     from twisted.internet import reactor
 
-    reactor.listenTCP(int(port), server.Site(Echo()), backlog=int(backlog), interface=address)
+    # An idle connection stays; Twisted ends it after 60 s, which a long trial would reach.
+    site = server.Site(Echo() if experiment == "dynamic" else Hello(), timeout=None)
+    reactor.listenTCP(int(port), site, backlog=int(backlog), interface=address)
     reactor.run()

@@ -3,7 +3,7 @@
 -module(otp_http).
 -export([start/3]).
 
--define(IDLE_TIMEOUT_MS, 60000).
+-define(IDLE_TIMEOUT_MS, 3600000).
 -define(MOST_HEADERS, 100).
 
 %% Listen on Address:Port with the given listen backlog; never returns.

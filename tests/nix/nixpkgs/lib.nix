@@ -20,7 +20,14 @@ rec {
   getDev = package: package.dev or package;
   getLib = package: package.lib or package;
   getExe = package: "${package}/bin/${package.meta.mainProgram}";
+  hasPrefix = prefix: string: builtins.substring 0 (builtins.stringLength prefix) string == prefix;
+  optional = condition: value: if condition then [ value ] else [ ];
   optionalAttrs = condition: set: if condition then set else { };
+  splitString =
+    separator: string:
+    builtins.filter builtins.isString (
+      builtins.split (builtins.replaceStrings [ "." ] [ "\\." ] separator) string
+    );
   removeSuffix =
     suffix: string:
     let

@@ -1,0 +1,363 @@
+"""What the chapter on 10,000 WebSockets computes and draws, beside the post's table."""
+
+import altair as alt
+import polars as pl
+from great_tables import GT
+
+from deathmatch import config, stats, theme, words
+
+# Our server and its schedulers -> the post's row that is the same software. Relatives, such as a
+# bridge of our own or another library, have none. What the post ran on every core is "all" here.
+POST = {
+    ("erlang-cowboy", "all"): "erlang-cowboy",
+    ("go-gonet", "all"): "go-gonet",
+    ("pypy-tornado", "all"): "pypy-tornado-N",
+    ("pypy-tornado", "one"): "pypy-tornado-1",
+    ("tornado-ws", "all"): "python-tornado-N",
+    ("tornado-ws", "one"): "python-tornado-1",
+    ("pypy-twisted", "all"): "pypy-twisted-N",
+    ("pypy-twisted", "one"): "pypy-twisted-1",
+    ("twisted-ws", "all"): "python-twisted-N",
+    ("twisted-ws", "one"): "python-twisted-1",
+    ("gevent-websocket", "all"): "python-gevent-websocket-N",
+    ("gevent-websocket", "one"): "python-gevent-websocket-1",
+    ("node-ws", "all"): "node-ws-cluster",
+    ("node-ws", "one"): "node-ws",
+    ("webbit", "all"): "java-webbit",
+    ("play", "all"): "scala-play",
+}
+# The post's environment that ours stands for.
+BESIDE = {"unthrottled": "local", "ec2-like": "EC2"}
+_TITLES = {"unthrottled": "unthrottled", "ec2-like": "EC2-like"}
+_PLACES = {"moritz2012-local": "local", "moritz2012-ec2": "EC2"}
+_STATISTICS = {"mean": "mean", "stddev": "stddev", "median": "p50", "p95": "p95", "p99": "p99",
+               "p99.9": "p999"}  # fmt: skip
+_QUANTILES = {"p01": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "p999": 0.999}
+_BEGINS = {"latency": "message_latency", "handshake_time": "handshake_time"}
+_KEY = ["label", "server", "schedulers", "environment"]
+
+
+def published_rows(moritz: pl.DataFrame) -> pl.DataFrame:
+    """Return the post's two tables: system, environment ("local" or "EC2"), and as columns of
+    `points` are named, connection_timeouts, and both quantities' statistics in us."""
+    quantities = ("handshake_time", "message_latency", "connection_timeouts")
+    known = moritz.filter(
+        pl.col("testbed").is_in(list(_PLACES)),
+        pl.col("quantity").is_in(quantities),
+        pl.col("statistic").is_in([*_STATISTICS, "count"]),
+        pl.col("position").is_not_null(),
+    )
+    column = (
+        pl.when(pl.col("statistic") == "count")
+        .then("quantity")
+        .otherwise(
+            pl.format(
+                "{}_{}_us", "quantity", pl.col("statistic").replace_strict(_STATISTICS, default="")
+            )
+        )
+    )
+    rows = known.with_columns(column=column, environment=pl.col("testbed").replace(_PLACES))
+    return rows.pivot("column", index=["system", "environment", "position"], values="value").sort(
+        "environment", "position", descending=[True, False]
+    )
+
+
+def with_post(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the frame with `post`, the name of the post's row of each server and schedulers."""
+    pairs = pl.DataFrame(
+        [(*ours, post) for ours, post in POST.items()],
+        schema=["server", "schedulers", "post"], orient="row",
+    )  # fmt: skip
+    return frame.join(pairs, on=["server", "schedulers"], how="left")
+
+
+def boxes(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> pl.DataFrame:
+    """Return the quantiles of a quantity for each server and environment, all trials together.
+
+    Columns: label, server, schedulers, environment, post, p01 to p999 in ms; null where a quantile
+    lies among what never was.
+    """
+    wanted = "messages_due" if quantity == "latency" else "connections_opened"
+    totals = {tuple(row[:-1]): row[-1] for row in points.group_by(_KEY).agg(wanted).rows()}
+    rows = []
+    chosen = times.filter(pl.col("quantity") == quantity)
+    for key, part in chosen.group_by(_KEY, maintain_order=True):
+        total = sum(filter(None, totals.get(key, [])))
+        found = {name: stats.quantile_us(part, q, total) for name, q in _QUANTILES.items()}
+        rows.append(dict(zip(_KEY, key)) | {k: v and v / 1e3 for k, v in found.items()})
+    schema = dict.fromkeys(_KEY, pl.String) | dict.fromkeys(_QUANTILES, pl.Float64)
+    return with_post(pl.DataFrame(rows, schema=schema)).sort("p50", "p99", nulls_last=True)
+
+
+def box_plot(found: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VConcatChart:
+    """Return a panel for each environment: boxes of `boxes`, the post's values as diamonds."""
+    post = [pl.col(f"{begin}_{name}_us") / 1e3 for name in ("p50", "p95", "p99")]
+    beside = theirs.select("system", "environment", *post).unpivot(
+        index=["system", "environment"], value_name="value_ms"
+    )
+    panels = []
+    ours_all = [found[name] for name in _QUANTILES]
+    shown_all = [c.drop_nulls() for c in ours_all if len(c.drop_nulls())]
+    named = found["post"].drop_nulls()
+    shown = [BESIDE[environment] for environment in found["environment"].unique()]
+    known = beside.filter(
+        pl.col("system").is_in(named.implode()), pl.col("environment").is_in(shown)
+    )["value_ms"]
+    low = min(c.min() for c in shown_all) * 0.8
+    high = max([*(c.max() for c in shown_all), known.max() or 0]) * 1.4
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    ticks = [t for k in range(-3, 7) for t in (10.0**k,) if low <= t <= high]
+    axis = alt.Axis(values=ticks, format=",~r")
+    for environment, title in _TITLES.items():
+        rows = found.filter(pl.col("environment") == environment)
+        if not len(rows):
+            continue
+        order = rows["label"].to_list()
+        edge = rows.with_columns(pl.col(name).fill_null(high).alias(name) for name in _QUANTILES)
+        x = {"scale": scale, "axis": axis, "title": f"{begin.replace('_', ' ')} (ms)"}
+        y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, grid=True))
+        tip = [alt.Tooltip("label"), *(alt.Tooltip(f"{n}:Q", format=",.3~f") for n in _QUANTILES)]
+        base = alt.Chart(edge).encode(y=y, tooltip=tip)
+        layers = [
+            base.mark_rule(color=theme.PALETTE[0]).encode(x=alt.X("p01:Q", **x), x2="p99"),
+            base.mark_bar(height=9, color=theme.PALETTE[5]).encode(x="p25:Q", x2="p75"),
+            base.mark_tick(thickness=2.5, height=13, color=theme.PALETTE[0]).encode(x="p50:Q"),
+            base.mark_tick(thickness=1, height=8, color=theme.PALETTE[0]).encode(x="p999:Q"),
+        ]
+        beyond = rows.filter(pl.col("p99").is_null()).select("label", x_ms=pl.lit(high))
+        if len(beyond):
+            layers.append(
+                alt.Chart(beyond)
+                .mark_point(shape="triangle-right", size=70, color=theme.PALETTE[1], opacity=1)
+                .encode(x="x_ms:Q", y=y)
+            )
+        marks = rows.join(
+            beside.filter(pl.col("environment") == BESIDE[environment]),
+            left_on="post", right_on="system",
+        )  # fmt: skip
+        if len(marks):
+            layers.append(
+                alt.Chart(marks.select("label", "value_ms"))
+                .mark_point(
+                    filled=False, shape="diamond", size=50, strokeWidth=1.3, color=theme.GREY
+                )
+                .encode(x="value_ms:Q", y=y)
+            )
+        panels.append(alt.layer(*layers).properties(width=430, height=22 * len(order), title=title))
+    return alt.vconcat(*panels)
+
+
+def course(seconds: pl.DataFrame) -> pl.DataFrame:
+    """Return the first trial's course: label, environment, since_start_s, what, time_ms."""
+    names = {
+        ("latency", "p50_us"): "latency, median",
+        ("latency", "p99_us"): "latency, 99th percentile",
+        ("handshake_time", "p50_us"): "handshake, median",
+    }
+    first = seconds.filter(pl.col("n") == 1)
+    parts = [
+        first.filter(pl.col("quantity") == quantity).select(
+            "label", pl.col("environment").replace(_TITLES), "since_start_s",
+            pl.lit(what).alias("what"), time_ms=pl.col(column).clip(1) / 1e3,
+        )
+        for (quantity, column), what in names.items()
+    ]  # fmt: skip
+    return pl.concat(parts).drop_nulls("time_ms")
+
+
+def course_plot(found: pl.DataFrame) -> alt.FacetChart:
+    """Return a small chart for each server of `course`, three in a row."""
+    step = max(1, found["since_start_s"].n_unique() // 40)
+    thin = found.filter(pl.col("since_start_s") % step == 0)
+    order = thin.group_by("label").agg(pl.col("time_ms").median()).sort("time_ms", "label")
+    environments = [e for e in _TITLES.values() if e in thin["environment"].unique().to_list()]
+    low, high = thin["time_ms"].min() * 0.8, thin["time_ms"].max() * 1.25
+    ticks = [10.0**k for k in range(-3, 7) if low <= 10.0**k <= high]
+    top = alt.Legend(title=None, orient="top", symbolStrokeColor=theme.GREY)
+    base = alt.Chart().encode(
+        x=alt.X("since_start_s:Q", title="since the start (s)"),
+        y=alt.Y("time_ms:Q", title="time (ms)", axis=alt.Axis(values=ticks, format=",~r"),
+                scale=alt.Scale(type="log", domain=[low, high], nice=False)),
+        color=alt.Color("environment:N", sort=environments, legend=top),
+        tooltip=["label", "environment", "what", "since_start_s", "time_ms"],
+    )  # fmt: skip
+    latency = ["latency, median", "latency, 99th percentile"]
+    dash = alt.StrokeDash("what:N", sort=latency, scale=alt.Scale(domain=latency), legend=top)
+    mark = alt.Shape(
+        "what:N",
+        scale=alt.Scale(domain=["handshake, median"], range=["cross"]),
+        legend=alt.Legend(title=None, orient="top"),
+    )
+    is_latency = alt.FieldOneOfPredicate("what", latency)
+    layers = alt.layer(
+        base.transform_filter(is_latency).mark_line(strokeWidth=1.5).encode(strokeDash=dash),
+        base.transform_filter(alt.LogicalNotPredicate(**{"not": is_latency}))
+        .mark_point(size=35)
+        .encode(shape=mark),
+        data=thin,
+    ).properties(width=150, height=90)
+    return layers.facet(
+        facet=alt.Facet("label:N", title=None, sort=order["label"].to_list()), columns=3
+    )
+
+
+def costs(points: pl.DataFrame) -> pl.DataFrame:
+    """Return each server's memory and CPU, unthrottled: label, kib and us with low and high."""
+    plain = points.filter(pl.col("environment") == "unthrottled").with_columns(
+        memory_kib=pl.col("server_rss_per_connection_bytes") / 1024,
+        cpu_us=pl.when(pl.col("replies") > 0).then(
+            pl.col("server_cpu_ns") / 1e3 / pl.col("replies")
+        ),
+    )
+    sides = [
+        stats.summarise(plain, ["label"], column).select(
+            "label", pl.col("median").alias(column), pl.col("low").alias(f"low_{column}"),
+            pl.col("high").alias(f"high_{column}"),
+        )
+        for column in ("memory_kib", "cpu_us")
+    ]  # fmt: skip
+    return sides[0].join(sides[1], on="label").sort("memory_kib", nulls_last=True)
+
+
+def cost_plot(found: pl.DataFrame) -> alt.HConcatChart:
+    """Return the two panels of `costs`, in the same order of servers."""
+    order = found["label"].to_list()
+    panels = [
+        theme.dots(
+            found, column, "label", low=f"low_{column}", high=f"high_{column}", x_title=title,
+            order=order, width=210,
+        )
+        for column, title in (
+            ("memory_kib", "memory of a connection (KiB)"),
+            ("cpu_us", "CPU of a message (µs)"),
+        )
+    ]  # fmt: skip
+    return alt.hconcat(*panels)
+
+
+def connections_table(points: pl.DataFrame) -> pl.DataFrame:
+    """Return sums over trials: connections by how they fared, messages, client-limited trials."""
+    failed = ["handshake_timeout", "refused", "reset", "unreachable", "handshake_rejected",
+              "closed_by_server", "protocol_error", "out_of_descriptors", "out_of_ports",
+              "other_error", "unfinished", "not_opened"]  # fmt: skip
+    return (
+        points.with_columns(
+            held=pl.col("outcome_completed"),
+            failed=pl.sum_horizontal(f"outcome_{outcome}" for outcome in failed),
+            messages_lost=pl.col("messages_lost") + pl.col("messages_unsent"),
+        )
+        .group_by("label", pl.col("environment").replace(_TITLES))
+        .agg(
+            pl.col(
+                "connections", "held", "connection_timeouts", "failed", "messages_due",
+                "messages_lost", "messages_mismatched", "client_limited",
+            ).sum().cast(pl.Int64)
+        )
+        .sort("environment", "label", descending=[True, False])
+    )  # fmt: skip
+
+
+def whole(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
+    """Return ours and the post's rows with the same statistics, each system's rows together.
+
+    Columns: system, where, limited, ours, and those of `published_rows`. Ours are medians over
+    trials; a quantile that lies among what never was in half of them is null.
+    """
+    statistics = [c for c in theirs.columns if c.endswith("_us")] + ["connection_timeouts"]
+    ours = (
+        with_post(points)
+        .group_by("label", "post", "environment")
+        .agg(
+            pl.col("client_limited").any().alias("limited"),
+            *(pl.col(c).cast(pl.Float64).fill_null(float("inf")).median() for c in statistics),
+        )
+        .with_columns(pl.when(pl.col(c).is_finite()).then(c).alias(c) for c in statistics)
+        .with_columns(ours=True, where=pl.col("environment").replace(_TITLES))
+    )
+    theirs = theirs.select(
+        *(pl.col(c).cast(pl.Float64) for c in statistics),
+        label="system",
+        post="system",
+        ours=pl.lit(False),
+        limited=pl.lit(False),
+        where=pl.format("Moritz, {}", "environment"),
+    )
+    columns = ["label", "post", "where", "ours", "limited", *statistics]
+    both = pl.concat([ours.select(columns), theirs.select(columns)])
+    place = {"unthrottled": 0, "Moritz, local": 1, "EC2-like": 2, "Moritz, EC2": 3}
+    # Each of ours stands before the post's row of the same software.
+    return both.with_columns(
+        system=pl.col("post").fill_null(pl.col("label")),
+        place=pl.col("where").replace_strict(place, default=9),
+    ).sort("system", "place", "label")
+
+
+def table_of(found: pl.DataFrame, begin: str) -> GT:
+    """Return `whole` with the statistics of one quantity in ms, the post's rows in italics."""
+    heads = {"mean": "Mean", "stddev": "σ", "p50": "Median", "p95": "95 %", "p99": "99 %",
+             "p999": "99.9 %"}  # fmt: skip
+    rows = []
+    for row in found.to_dicts():
+        mark = "{}" if row["ours"] else "*{}*"
+        cells = {"System": row["label"], "Where": row["where"] + (r"\*" if row["limited"] else "")}
+        cells |= {head: _ms(row[f"{begin}_{name}_us"]) for name, head in heads.items()}
+        cells["Timeouts"] = words.number(row["connection_timeouts"] or 0)
+        rows.append({head: mark.format(cell) for head, cell in cells.items()})
+    columns = ["System", "Where", *heads.values(), "Timeouts"]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
+    return GT(frame).fmt_markdown(columns).cols_align("right", columns[2:])
+
+
+def _ms(value_us: float | None) -> str:
+    if value_us is None:
+        return "lost"
+    value = value_us / 1e3
+    return words.number(value, 0 if value >= 1000 else 1 if value >= 10 else 2)
+
+
+def environment() -> str:
+    """Return in words what the throttled testbed gives a server."""
+    side = config.load("testbed", "ec2-like")["server"]
+    share, period_ms = side["cpu_share"], side["cpu_period_us"] / 1000
+    return f"{share * period_ms:g} ms of every {period_ms:g} ms, by a cgroup's quota."
+
+
+def jitter_words(trials: pl.DataFrame) -> str:
+    """Return a sentence on the link's jitter, from what the trials recorded; empty without any."""
+    said = trials["throttle"].drop_nulls().filter(trials["throttle"].drop_nulls() != "")
+    if not len(said):
+        return " No trial of this dataset was throttled."
+    if said.str.contains("jitter not in force").any():
+        return " Its network should jitter too, but this kernel has no netem: it did not."
+    return " Its replies are delayed by netem besides."
+
+
+def best_words(best: dict | None) -> str:
+    """Return which server had the lowest 99th percentile, unthrottled."""
+    if best is None or best["median"] is None:
+        return "No server answered 99 % of its messages."
+    found = {key: best[key] and best[key] / 1e3 for key in ("median", "low", "high")}
+    said = words.interval(found | {"trials": best["trials"]}, "ms", 1)
+    return f"Unthrottled, {best['label']} has the lowest 99th percentile: {said}."
+
+
+def limited_words(limited: pl.DataFrame, points: pl.DataFrame) -> str:
+    """Return how many trials show the client's limits, and why."""
+    if not len(limited):
+        return f"None of the {len(points)} trials is client-limited."
+    some = limited["client_limited_by"].drop_nulls()
+    why = f" (the first: {some[0]})" if len(some) else ""
+    return (
+        f"{len(limited)} of {len(points)} trials are client-limited{why}: their latencies are in "
+        "part the client's own."
+    )
+
+
+def growth_words(points: pl.DataFrame) -> str:
+    """Return the range of the latency's growth over servers in the throttled environment."""
+    found = points.filter(pl.col("environment") == "ec2-like")[
+        "message_latency_growth"
+    ].drop_nulls()
+    if not len(found):
+        return words.NOT_MEASURED + " as a multiple of"
+    return f"{found.min():.2g} to {found.max():.2g} times"

@@ -1,0 +1,168 @@
+"""Every system in one table: `python -m deathmatch.systems DATASET` prints it as Markdown.
+
+A system is a folder of `servers/`. Its row says which version ran, in which variants, whether it
+answered as each experiment asks, one figure for each experiment, or why it did not run.
+"""
+
+import argparse
+from collections.abc import Callable
+from functools import cache
+
+import polars as pl
+
+from deathmatch import claims, config, stats, views, words
+from deathmatch.errors import UserError, run_main
+from deathmatch.views import RATE, REPLY
+
+SCHEMA = {
+    "server": pl.String,
+    "system": pl.String,
+    "language": pl.String,
+    "source": pl.String,
+    "version": pl.String,
+    "variants": pl.String,
+    "conformance": pl.String,
+    "figures": pl.String,
+}
+_HEADINGS = {
+    "system": "System", "version": "Version", "variants": "Variants", "conformance": "Conformance",
+    "figures": "One figure for each experiment",
+}  # fmt: skip
+LATENCY = "message_latency_p50_us"
+
+
+def main() -> int:
+    """Print the table of the dataset named on the command line."""
+    parser = argparse.ArgumentParser(description="Print a Markdown row for every system.")
+    parser.add_argument("dataset")
+    dataset = parser.parse_args().dataset
+    config.load("dataset", dataset)
+    found = systems(dataset)
+    if not found["version"].count():
+        raise UserError(
+            "no server has been measured",
+            f"data/{dataset}",
+            f"snakemake --config dataset={dataset}",
+        )
+    print(markdown(found))
+    return 0
+
+
+def systems(dataset: str) -> pl.DataFrame:
+    """Return one row for each folder of `servers/`, by title, with the columns of SCHEMA.
+
+    `version` is null for a system that the dataset has no trial of; `figures` then gives the
+    reason. Each figure is the median of the best variant, with the number of trials behind it.
+    """
+    read = cache(lambda experiment: views.Experiment(dataset, experiment))
+    rows = [_row(name, read) for name in config.names("server")]
+    frame = pl.DataFrame(rows, schema=SCHEMA)
+    return frame.sort(pl.col("system").str.to_lowercase())
+
+
+def markdown(found: pl.DataFrame) -> str:
+    """Return the frame of `systems` as a Markdown table."""
+    lines = [list(_HEADINGS.values()), ["---"] * len(_HEADINGS)]
+    lines += found.select(*_HEADINGS).fill_null("").rows()
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines
+    )
+
+
+def _row(name: str, read) -> dict:
+    server = config.load("server", name)
+    known = [read(experiment) for experiment in server["experiments"]]
+    trials = [each.trials.filter(pl.col("server") == name) for each in known]
+    versions = [each["version"].drop_nulls() for each in trials]
+    version = next((found[0] for found in versions if len(found)), None)
+    if not any(map(len, trials)):
+        figures = f"not run: {server['not_run']}" if "not_run" in server else "not in this dataset"
+    else:
+        shown = [(each.name, figure(each, name)) for each in known]
+        figures = "; ".join(f"{experiment} {text}" for experiment, text in shown if text)
+    schema = {"outcome": pl.String, "reason": pl.String}
+    ended = pl.concat(
+        [pl.DataFrame(schema=schema), *(each.select(list(schema)) for each in trials)]
+    )
+    return {
+        "server": name,
+        "system": server["title"],
+        "language": server["language"],
+        "source": server["source"],
+        "version": version,
+        "variants": variants(server),
+        "conformance": conformance(ended),
+        "figures": figures,
+    }
+
+
+def variants(server: dict) -> str:
+    """Return how the server can be run: its setups, then the levels of its factors."""
+    levels = [[setup.replace("-", " ") for setup in server.get("setups", {})]]
+    for factor, able in server.get("factors", {}).items():
+        if factor == "backlog":
+            levels.append([f"backlog {level}" for level in able])
+        elif factor == "schedulers":
+            levels.append([" or ".join(able) + (" CPUs" if "all" in able else " CPU")])
+        elif able:
+            levels.append(list(map(str, able)))
+    return "; ".join(", ".join(each) for each in levels if each)
+
+
+def conformance(trials: pl.DataFrame) -> str | None:
+    """Return in how many trials all checks passed, else what was wrong first; null without trials.
+
+    A trial is timed only if every check of its experiment passes, so that one that was measured
+    has passed them.
+    """
+    if not len(trials):
+        return None
+    failed = trials.filter(~pl.col("outcome").str.starts_with("measured"))
+    if not len(failed):
+        return f"passed in {len(trials)} of {len(trials)} trials"
+    outcome, reason = failed.select("outcome", "reason").row(0)
+    first = reason.splitlines()[0] if reason else ""
+    return f"{outcome} in {len(failed)} of {len(trials)} trials: {first}"
+
+
+def figure(experiment: views.Experiment, server: str) -> str:
+    """Return the server's best figure in an experiment in words; empty if it has no point.
+
+    Requests: the highest reply rate, "at least" where the client was the limit before the highest
+    rate offered; of the overhead experiment, in its closed loop. Messages stored: the fewest bytes
+    of resident memory for each. WebSocket: the lowest median latency.
+    """
+    points = experiment.points.filter(pl.col("server") == server)
+    if not len(points):
+        return ""
+    if "messages" in points.columns:
+        return _best(points, claims.STATISTICS["bytes_per_message"], min, "bytes/message")
+    if LATENCY in points.columns:
+        return _best(points, lambda p: p[LATENCY].min(), min, "us")
+    if (points[RATE] == 0).any():
+        points = points.filter(pl.col(RATE) == 0)
+    sound = points.filter(~pl.col("client_limited"))
+    if not len(sound):
+        return "client-limited at every rate"
+    cut = sound[RATE].max() != points[RATE].max()
+    return ("at least " if cut else "") + _best(sound, lambda p: p[REPLY].max(), max, "req/s")
+
+
+def _best(points: pl.DataFrame, statistic: Callable, choose: Callable, unit: str) -> str:
+    """Return "12 345 req/s (tuned, n = 3)": the best variant's median of a statistic of trials."""
+    values: dict[str, list[float]] = {}
+    for (variant, _), trial in points.group_by("variant", "n", maintain_order=True):
+        if (value := statistic(trial)) is not None:
+            values.setdefault(variant, []).append(value)
+    if not values:
+        return ""
+    found = {variant: stats.interval(of) for variant, of in values.items()}
+    best = choose(found, key=lambda variant: found[variant]["median"])
+    title, label = points.filter(variant=best).select("title", "label").row(0)
+    way = label.removeprefix(title).removeprefix(", ")
+    n = f"n = {found[best]['trials']}"
+    return f"{words.number(found[best]['median'])} {unit} ({', '.join(filter(None, [way, n]))})"
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,140 @@
+"""Which tools measured: each by the package or store path it comes from.
+
+A dataset is measured with one toolchain. Every `trial.json` records its own, and `check` refuses
+to go on where two would be mixed.
+"""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from deathmatch.clients import CLIENTS
+from deathmatch.config import ROOT
+from deathmatch.errors import UserError
+
+DIGITS = 16  # of a SHA-256, enough to tell two files apart
+
+# What a trial records of its harness and may still differ within a dataset: it neither serves nor
+# offers load.
+FREE = {"python", "snakemake"}
+
+
+def name() -> str:
+    """Return where the tools come from: "debian", "nix", or "unknown" outside both."""
+    return os.environ.get("DEATHMATCH_TOOLCHAIN", "unknown")
+
+
+@cache
+def harness() -> dict[str, str]:
+    """Return {tool: identity} of what every trial runs on: kernel, load generators, Python."""
+    found = {client: which for client in CLIENTS if (which := shutil.which(client))}
+    tools = {
+        "toolchain": name(),
+        "kernel": platform.release(),
+        **identify(found | {"python": sys.executable}),
+        "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),
+    }
+    if name().startswith("nix"):
+        tools["flake.lock"] = _digest([ROOT / "flake.nix", ROOT / "flake.lock"])
+    return tools
+
+
+def identify(programs: dict[str, str | Path]) -> dict[str, str]:
+    """Return for each program what it is: "package version" on Debian, its store path in Nix.
+
+    A program that was built here is named by what it was built from, any other by its SHA-256.
+    """
+    files = {tool: Path(path).resolve() for tool, path in programs.items()}
+    owners = _owners({path for path in files.values() if not path.is_relative_to("/nix/store")})
+    return {tool: _identity(path, owners) for tool, path in files.items()}
+
+
+def _identity(path: Path, owners: dict[Path, str]) -> str:
+    if path.is_relative_to("/nix/store"):
+        return "/".join(path.parts[:4])[1:]
+    if path.is_relative_to(ROOT / "build"):
+        made = path.relative_to(ROOT / "build").parts
+        if made[0] == "servers":
+            return f"built from servers/{made[1]}"
+        source = ROOT / "clients" / made[0]
+        if source.is_dir():
+            files = sorted(each for each in source.rglob("*") if each.is_file())
+            return f"built from clients/{made[0]}, {_digest(files)}"
+    return owners.get(path) or f"no package, {_digest([path])}"
+
+
+def _digest(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return f"sha256 {digest.hexdigest()[:DIGITS]}"
+
+
+def _owners(paths: set[Path]) -> dict[Path, str]:
+    """Return the Debian package with its version of those of the files that have one."""
+    if not shutil.which("dpkg-query"):
+        return {}
+    # Debian 12 still lists what /bin and /lib held before they became links into /usr.
+    asked = {str(path): path for path in paths}
+    asked |= {text.removeprefix("/usr"): path for text, path in asked.items()}
+    done = subprocess.run(["dpkg-query", "--search", *asked], capture_output=True, text=True)
+    # A line is "package: path"; with several packages or a diversion, not.
+    lines = [line.rpartition(": ") for line in done.stdout.splitlines()]
+    owned = {asked[path]: owner for owner, _, path in lines if path in asked and "," not in owner}
+    known = versions(owned.values())
+    return {path: known[owner] for path, owner in owned.items() if owner in known}
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return {package: "package version"} of those Debian packages that are installed."""
+    wanted = sorted(set(packages))
+    if not wanted or not shutil.which("dpkg-query"):
+        return {}
+    shown = "${db:Status-Status} ${binary:Package} ${Package} ${Version}\n"
+    words = ["dpkg-query", "--show", "--showformat", shown, *wanted]
+    lines = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
+    known = {}
+    for status, full, package, version in map(str.split, lines):
+        if status == "installed":
+            known[full] = known[package] = f"{package} {version}"
+    return {package: known[package] for package in wanted if package in known}
+
+
+def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Return each tool that not all records agree on, with {identity: where it was first seen}.
+
+    A record is (where, trial), the latter as in `trial.json`, of which `server` and `tools` are
+    read. Tools of one server are compared among its own trials only.
+    """
+    seen: dict[str, dict[str, str]] = {}
+    for where, trial in records:
+        tools = trial.get("tools", {})
+        found = {tool: of for tool, of in tools.get("harness", {}).items() if tool not in FREE}
+        for tool, of in tools.get("server", {}).items():
+            found[f"{tool} of servers/{trial['server']}"] = of
+        for tool, of in found.items():
+            seen.setdefault(tool, {}).setdefault(of, where)
+    return ((tool, places) for tool, places in seen.items() if len(places) > 1)
+
+
+def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
+    """Raise UserError if the records, as `differences` takes them, are of two toolchains."""
+    for tool, places in differences(records):
+        server = tool.partition(" of servers/")[2]
+        (one, first), (other, second), *_ = places.items()
+        stale = f"data/{dataset}/*/{server}" if server else f"data/{dataset}"
+        raise UserError(
+            f"two toolchains would be mixed: {tool} is\n"
+            f"    {one}   ({first})\n    {other}   ({second})",
+            where=f"data/{dataset}",
+            remedy="A dataset holds one toolchain. Either go on with the first one;\n"
+            f"  or measure those trials again: rm -r {stale}\n"
+            f"  or keep both: cp config/datasets/{dataset}.toml config/datasets/{dataset}-2.toml, "
+            f"and run snakemake --config dataset={dataset}-2",
+        )

@@ -1,0 +1,5 @@
+{ pkgs, ... }:
+[
+  pkgs.clojure
+  pkgs.jdk21
+]

@@ -1,0 +1,7 @@
+{ pkgs, ... }:
+[
+  (pkgs.python3.withPackages (packages: [
+    packages.gevent
+    packages.gevent-websocket
+  ]))
+]

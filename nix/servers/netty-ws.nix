@@ -1,0 +1,5 @@
+{ pkgs, ... }:
+[
+  pkgs.jdk21
+  pkgs.maven
+]

@@ -1,0 +1,1 @@
+{ otp28-poll, ... }: [ otp28-poll.erlang ]

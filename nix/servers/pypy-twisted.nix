@@ -1,0 +1,5 @@
+{ pkgs, ... }:
+[
+  pkgs.pypy311
+  pkgs.python3
+]

@@ -1,0 +1,7 @@
+{ pkgs, ... }:
+[
+  (pkgs.python3.withPackages (packages: [
+    packages.autobahn
+    packages.twisted
+  ]))
+]

@@ -1,0 +1,1 @@
+{ otp28-nojit, ... }: [ otp28-nojit.erlang ]

@@ -1,0 +1,203 @@
+"""A dataset has one toolchain, and `check_dataset` says what is wrong with one, and where."""
+
+import json
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import Tree, copy_tree
+
+from deathmatch import toolchain
+
+FOLDER = "data/tiny/backlog/null/backlog=128,schedulers=one,somaxconn=4096"
+RECORD = f"{FOLDER}/1/trial.json"
+POINTS, SAMPLES = "data/tiny/backlog/points.parquet", "data/tiny/backlog/samples.parquet"
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory, network) -> Tree:
+    """A copy with a small dataset, measured."""
+    tree = Tree(copy_tree(tmp_path_factory.mktemp("measured") / "tree"), network)
+    tree.dataset("tiny", ["null"], [100], trials=2)
+    tree.snakemake(POINTS, dataset="tiny").succeeded()
+    shutil.copytree(tree.path / "data" / "tiny", tree.path / "kept")
+    return tree
+
+
+@pytest.fixture
+def tiny(measured: Tree) -> Tree:
+    """The same, as it was before any test; nothing that was measured is written again."""
+    shutil.rmtree(measured.path / "data" / "tiny")
+    shutil.copytree(measured.path / "kept", measured.path / "data" / "tiny")
+    measured.environment.pop("DEATHMATCH_TOOLCHAIN", None)
+    return measured
+
+
+def edit(tree: Tree, change: Callable[[dict], object], name: str = RECORD) -> None:
+    record = json.loads((tree.path / name).read_text())
+    change(record)
+    tree.write(name, json.dumps(record))
+
+
+def test_a_trial_records_the_package_of_each_tool(tiny: Tree):
+    tools = json.loads((tiny.path / RECORD).read_text())["tools"]
+    assert tools["harness"]["kernel"] == platform.release()
+    assert {"httperf", "roundtrip", "python", "snakemake", "toolchain"} <= set(tools["harness"])
+    shown = ["dpkg-query", "--show", "--showformat", "${Package} ${Version}"]
+    for tool, package in {"gcc": "gcc", "cc": "gcc-12"}.items():
+        said = subprocess.run([*shown, package], capture_output=True, text=True, check=True)
+        assert tools["server"][tool] == said.stdout
+
+
+def test_what_a_program_is_called(tmp_path):
+    mine = tmp_path / "mine"
+    mine.write_text("a program of nobody's\n")
+    found = toolchain.identify({"mine": mine, "dash": "/bin/sh", "perl": "/usr/bin/perl"})
+    assert found["mine"].startswith("no package, sha256 ")
+    assert found["dash"].startswith("dash 0.") and found["perl"].startswith("perl-base 5.")
+    store = "/nix/store/0c5b8vw40d1i1qjh5q0x-erlang-28.1"
+    assert toolchain.identify({"erl": f"{store}/bin/erl"}) == {"erl": store}
+
+
+def test_what_counts_as_a_difference():
+    def trial(server: str = "a", kernel: str = "1", python: str = "1", **tools: str) -> dict:
+        return {
+            "server": server,
+            "tools": {"harness": {"kernel": kernel, "python": python}, "server": tools},
+        }
+
+    def different(*trials: dict) -> list[str]:
+        return [
+            tool for tool, _ in toolchain.differences((str(i), t) for i, t in enumerate(trials))
+        ]
+
+    assert different(trial(cc="1"), trial(cc="1", python="2"), {"server": "a"}) == []
+    assert different(trial(cc="1"), trial("b", cc="2")) == []
+    assert different(trial(cc="1"), trial(cc="2")) == ["cc of servers/a"]
+    assert different(trial(), trial("b", kernel="2")) == ["kernel"]
+
+
+def test_another_toolchain_does_not_go_on_with_a_dataset(tiny: Tree):
+    tiny.environment["DEATHMATCH_TOOLCHAIN"] = "nix"
+    # With nothing left to measure it may write the paper.
+    tiny.snakemake("-n", dataset="tiny").succeeded()
+    shutil.rmtree(tiny.path / FOLDER / "2")
+    said = tiny.snakemake("-n", dataset="tiny").failed().text
+    for part in (
+        "data/tiny: two toolchains would be mixed: toolchain is",
+        f"debian   ({FOLDER}/1)", "nix   (this machine now)", "rm -r data/tiny\n",
+        "cp config/datasets/tiny.toml config/datasets/tiny-2.toml",
+    ):  # fmt: skip
+        assert part in said
+    # A trial that is to be measured again anyway is no reason.
+    edit(tiny, lambda record: record["spec"].update(server_sha256="0" * 64))
+    tiny.snakemake("-n", dataset="tiny").succeeded()
+
+
+def test_a_dataset_that_is_mixed_already_is_refused(tiny: Tree):
+    edit(tiny, lambda record: record["tools"]["server"].update(cc="gcc-4.4 4.4.5"))
+    said = tiny.snakemake("-n", dataset="tiny").failed().text
+    assert "cc of servers/null is\n    gcc-4.4 4.4.5" in said and "data/tiny/*/null" in said
+
+
+def test_a_sound_dataset(tiny: Tree):
+    done = tiny.snakemake("check_dataset", dataset="tiny").succeeded()
+    assert "data/tiny is complete, of one toolchain and one machine, and plausible" in done.text
+
+
+def frame(tree: Tree, name: str, **columns: pl.Expr) -> None:
+    path = tree.path / name
+    pl.read_parquet(path).with_columns(**columns).write_parquet(path)
+
+
+def say(text: str) -> Callable[[Tree], object]:
+    return lambda tree: tree.write(f"{FOLDER}/1/server.log", f"{text}\n")
+
+
+def of_all(*changes: Callable[[Tree], object]) -> Callable[[Tree], None]:
+    def change(tree: Tree) -> None:
+        for one in changes:
+            one(tree)
+
+    return change
+
+
+# Several in one, as starting Python takes longer than the check: (what, changes, what is said).
+MISTAKES: list[tuple[str, Callable[[Tree], object], list[str]]] = [
+    (
+        "missing",
+        of_all(
+            lambda tree: shutil.rmtree(tree.path / FOLDER / "2"),
+            lambda tree: (tree.path / SAMPLES).unlink(),
+        ),
+        ["trials are missing", f"{FOLDER}/2", "no such table", SAMPLES,
+         "2 trials, where the folder has 1"],
+    ),
+    (
+        "damaged",
+        of_all(
+            lambda tree: shutil.copytree(tree.path / FOLDER / "2", tree.path / FOLDER / "3"),
+            lambda tree: tree.write(RECORD, "{"),
+            lambda tree: tree.write(POINTS, "PAR1"),
+        ),
+        ["trials that the dataset does not have", f"{FOLDER}/3", "records that are no JSON", RECORD,
+         f"tables that cannot be read:\n    {POINTS}: "],
+    ),
+    (
+        "no tools recorded",
+        lambda tree: edit(tree, lambda record: record.pop("tools")),
+        [RECORD, "key tools: this key is missing"],
+    ),
+    (
+        "a wrong value",
+        lambda tree: edit(tree, lambda record: record.update(outcome="fine")),
+        [RECORD, "key outcome: 'fine' is not one of"],
+    ),
+    (
+        "mixed",
+        of_all(
+            lambda tree: edit(tree, lambda r: r["tools"]["harness"].update(kernel="2.6")),
+            lambda tree: edit(tree, lambda record: record["machine"].update(cpus=64)),
+            lambda tree: edit(tree, lambda record: record["spec"].update(rates_rps=[7])),
+        ),
+        ["several toolchains: kernel", f"2.6: {FOLDER}/1", "several machines: cpus",
+         f"64: {RECORD}", "trials measured from other sources or rates"],
+    ),
+    (
+        "counters",
+        of_all(
+            lambda tree: frame(tree, POINTS, replies=pl.col("requests") + 1),
+            lambda tree: frame(tree, POINTS, server_cpu_ns=pl.lit(10**15)),
+            lambda tree: frame(tree, POINTS, server_resets_sent=pl.lit(-1, pl.Int64)),
+            lambda tree: frame(tree, POINTS, server_passive_opens=pl.lit(None, pl.Int64)),
+            lambda tree: frame(tree, SAMPLES, accept_queue_connections=pl.lit(9999, pl.Int64)),
+        ),
+        ["more replies than requests", f"{FOLDER}/1, 100 req/s", "more CPU time than the machine",
+         "counters that fall", "no kernel counters", "an accept queue longer than its limit"],
+    ),
+    ("a home", say("open /home" "/ada/x.erl"), [f"{FOLDER}/1/server.log: /home" "/ada/"]),
+    ("a user", say("by lovelace"), [f"{FOLDER}/1/server.log: lovelace"]),
+    ("the clone", lambda tree: say(f"in {tree.path}/x")(tree), ["names or places of somebody's"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "spoil", "parts"), MISTAKES, ids=[m[0] for m in MISTAKES])
+def test_a_fault_is_found_where_it_is(tiny: Tree, what, spoil, parts):
+    tiny.environment["LOGNAME"] = "lovelace"
+    spoil(tiny)
+    done = tiny.python("check_dataset", "tiny").failed()
+    for part in parts:
+        assert part in done.text
+
+
+def test_paths_are_relative_in_what_a_server_says(tree: Tree):
+    tree.server("one", "ok", run="python3 {folder}/broken.py ok {host} {port}")
+    tree.dataset("tiny", ["one"], [100])
+    path = tree.trials("tiny")["one", 1]
+    tree.python("trial", str(path.relative_to(tree.path))).succeeded()
+    log = Path(path, "server.log").read_text()
+    assert log.startswith("$ taskset --cpu-list") and "python3 servers/one/broken.py" in log

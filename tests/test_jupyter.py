@@ -1,0 +1,89 @@
+"""`./shell jupyter lab` in a real browser: a notebook opens as one, runs, and draws."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import STARTED, Tree, copy_tree
+from playwright.sync_api import Page, sync_playwright
+
+TINY = """
+title = "a test"
+trials = 1
+seed = 1
+
+[experiments.storage]
+messages = [1000]
+
+[[experiments.storage.blocks]]
+servers = ["python-store"]
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory, network) -> str:
+    """The address of a JupyterLab in a copy that holds one small dataset."""
+    tree = Tree(copy_tree(tmp_path_factory.mktemp("lab") / "tree"), network)
+    tree.write("config/datasets/tiny.toml", TINY)
+    tree.snakemake("data/tiny/storage/points.parquet", dataset="tiny").succeeded()
+    shutil.copytree(tree.path / "data" / "tiny", tree.path / "data" / "other")
+    # The browser is not in the tests' network.
+    tree.enter = []
+    tree.environment["JUPYTER_CONFIG_PATH"] = str(tree.path / "config" / "jupyter")
+    # Nothing in the user's home has a say.
+    for kind in ("CONFIG", "DATA", "RUNTIME"):
+        tree.environment[f"JUPYTER_{kind}_DIR"] = str(tree.path / "build" / "jupyter" / kind)
+    words = ["--no-browser", "--port=0", "--IdentityProvider.token=test", "--allow-root"]
+    process = tree.start("jupyter", "lab", *words)
+    STARTED.remove(process)
+    for line in process.stdout:
+        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+            break
+    else:
+        pytest.fail("JupyterLab did not start")
+    yield f"{found[0]}/lab/tree/notebooks/06-storage.md?token=test"
+    process.terminate()
+    try:
+        process.communicate(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def page(lab) -> Page:
+    with sync_playwright() as driver:
+        chromium = shutil.which("chromium") or pytest.fail("no chromium: run inside ./shell")
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1300, "height": 3000})
+        page.set_default_timeout(60_000)
+        page.goto(lab)
+        yield page
+        browser.close()
+
+
+def run_all(page: Page) -> None:
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+
+def test_a_dataset_that_is_not_there_is_named_with_those_that_are(page: Page):
+    # It opens as a notebook, not as Markdown, and with a kernel.
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
+    run_all(page)
+    said = page.locator(".jp-OutputArea-output", has_text="the dataset 'quick' has no tables")
+    said.wait_for()
+    assert "measured here: other, tiny; put one of these there" in said.inner_text()
+    assert "Traceback" not in page.locator(".jp-Notebook").inner_text()
+    assert page.locator(".jp-RenderedSVG").count() == 0
+
+
+def test_another_dataset_is_a_word_in_the_first_cell(page: Page):
+    page.locator(".jp-CodeCell .cm-content").first.click()
+    page.keyboard.press("Control+A")
+    page.keyboard.type('dataset = "tiny"\ncompare = "other"\n')
+    run_all(page)
+    page.locator(".jp-RenderedSVG svg, .jp-RenderedSVG img").first.wait_for()
+    page.locator(".jp-OutputArea-output table", has_text="tiny / other").wait_for()
+    assert page.locator(".jp-OutputArea-output[data-mime-type*='stderr']").count() == 0

@@ -1,0 +1,345 @@
+"""wsload's records to histograms without loss, its command line, and a real trial with it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import ROOT, Tree, copy_tree
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deathmatch import config, server, stats, tidy, wsload
+from deathmatch.errors import Truncated
+
+LOAD = {"message_bytes": 33, "interval_s": 0.1, "opening": 16, "timeout_s": 1, "drain_s": 0.5}
+RATE_RPS, DURATION_S = 500, 2
+
+
+@pytest.fixture(scope="module")
+def programs() -> Path:
+    """The folder that holds wsload and ws-null, built if they are not."""
+    built = server.built(wsload.BUILT_BY)
+    assert built["ok"], built["log"]
+    return server.build_dir(wsload.BUILT_BY) / "bin"
+
+
+class Null:
+    """The null server on a free port."""
+
+    def __init__(self, programs: Path):
+        words = [programs / "ws-null", "127.0.0.1:0"]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline().rpartition(":")[2])
+
+    def __enter__(self) -> "Null":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def run(folder: Path, port: int, after=lambda: None) -> Path:
+    """Offer the load; return the log, with the records in its folder."""
+    log = folder / f"wsload-{RATE_RPS}.txt"
+    words = wsload.command("127.0.0.1", port, LOAD, RATE_RPS, DURATION_S)
+    with log.open("w") as out:
+        process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT, cwd=folder)
+        after()
+        process.wait(wsload.time_limit_s(LOAD, DURATION_S))
+    return log
+
+
+@pytest.fixture(scope="module")
+def frozen(programs, tmp_path_factory) -> tuple[Path, pl.DataFrame, pl.DataFrame]:
+    """A run whose server stops before its end, so that messages are lost: log and raw tables."""
+    folder = tmp_path_factory.mktemp("wsload")
+    with Null(programs) as null:
+
+        def freeze() -> None:
+            time.sleep(DURATION_S - 0.4)
+            os.kill(null.process.pid, signal.SIGSTOP)
+
+        log = run(folder, null.port, freeze)
+    records = log.with_suffix("")
+    messages = pl.read_parquet(records / "messages" / "*.parquet")
+    connections = pl.read_parquet(records / "connections.parquet")
+    shutil.copytree(records, folder / "kept")
+    wsload.condense(log, keep_events=False)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "kept", f"wsload-{RATE_RPS}.parquet", f"wsload-{RATE_RPS}.txt",
+    ]  # fmt: skip
+    return log, messages, connections
+
+
+def spread_out(times: pl.DataFrame, quantity: str) -> list[tuple]:
+    """Return a histogram as the (second, time) of each that it counts."""
+    rows = times.filter(pl.col("quantity") == quantity).select("second", "time_us", "count").rows()
+    assert len({row[:2] for row in rows}) == len(rows)
+    return sorted(
+        ((second, us) for second, us, count in rows for _ in range(count)), key=str
+    )  # fmt: skip
+
+
+def taken(events: pl.DataFrame, begin: str, end: str) -> list[tuple]:
+    """Return the same of raw events, one by one."""
+    return sorted(
+        (
+            (row["intended_us"] // 1_000_000, None if row[end] is None else row[end] - row[begin])
+            for row in events.to_dicts()
+        ),
+        key=str,
+    )  # fmt: skip
+
+
+def test_histograms_lose_nothing(frozen):
+    log, messages, connections = frozen
+    times = wsload.read(log).times
+    assert dict(times.schema) == wsload.TIMES_SCHEMA
+    assert spread_out(times, "latency") == taken(messages, "intended_us", "received_us")
+    sent = messages.drop_nulls("sent_us")
+    assert spread_out(times, "service_time") == taken(sent, "sent_us", "received_us")
+    for quantity, end in (("handshake_time", "upgraded_us"), ("connection_time", "connected_us")):
+        assert spread_out(times, quantity) == taken(connections, "intended_us", end)
+    assert times["time_us"].null_count() > 0
+
+
+def test_statistics_are_those_of_the_raw_events(frozen):
+    log, messages, connections = frozen
+    fields = wsload.parse(wsload.read(log), DURATION_S)
+    pl.DataFrame([fields], schema=wsload.SCHEMA, strict=True)
+    latency = (messages["received_us"] - messages["intended_us"]).drop_nulls().to_numpy()
+    due = len(messages)
+    assert (fields["messages_due"], fields["replies"]) == (due, len(latency))
+    assert fields["messages_lost"] + fields["messages_unsent"] == due - len(latency) > 20
+    assert fields["message_latency_mean_us"] == pytest.approx(latency.mean())
+    assert fields["message_latency_stddev_us"] == pytest.approx(latency.std())
+    assert fields["message_latency_max_us"] == latency.max()
+    ordered = np.sort(latency)
+    assert fields["message_latency_p50_us"] == ordered[int(np.ceil(0.5 * due)) - 1]
+    # More than a hundredth is lost, so that it lies among those.
+    assert fields["message_latency_p99_us"] is fields["message_latency_p999_us"] is None
+    upgrades = np.sort((connections["upgraded_us"] - connections["intended_us"]).to_numpy())
+    assert fields["handshake_time_p95_us"] == upgrades[int(np.ceil(0.95 * len(upgrades))) - 1]
+    assert fields["connections"] == fields["connections_upgraded"] == 50
+    assert fields["connection_timeouts"] == 0
+
+
+def test_seconds_are_those_of_the_raw_events(frozen):
+    log, messages, _ = frozen
+    found = wsload.seconds(wsload.read(log)).filter(pl.col("quantity") == "latency")
+    assert found["count"].sum() == len(messages)
+    for row in found.to_dicts():
+        due = messages.filter(pl.col("intended_us") // 1_000_000 == row["since_start_s"])
+        latency = np.sort((due["received_us"] - due["intended_us"]).drop_nulls().to_numpy())
+        assert (row["count"], row["lost"]) == (len(due), len(due) - len(latency))
+        rank = int(np.ceil(0.5 * len(due))) - 1
+        assert row["p50_us"] == (latency[rank] if rank < len(latency) else None)
+        assert row["max_us"] == (latency[-1] if len(latency) else None)
+
+
+def test_the_whole_run_s_histogram_is_near(frozen):
+    log, messages, _ = frozen
+    bins = wsload.histogram(wsload.read(log)).filter(pl.col("quantity") == "latency")
+    latency = (messages["received_us"] - messages["intended_us"]).drop_nulls()
+    assert bins["count"].sum() == len(latency)
+    for q in (0.1, 0.5, 0.9):
+        exact = float(latency.quantile(q, "nearest"))
+        assert stats.quantile_us(bins, q) == pytest.approx(exact, rel=0.02)
+
+
+TIMES = st.lists(st.one_of(st.none(), st.integers(0, 40_000_000)), min_size=1, max_size=60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TIMES)
+def test_statistics_of_any_times(times):
+    frame = pl.DataFrame({"time_us": times, "count": [1] * len(times)},
+                         schema={"time_us": pl.Int64, "count": pl.Int32})  # fmt: skip
+    found = wsload.statistics(frame)
+    known = sorted(one for one in times if one is not None)
+    if not known:
+        assert set(found.values()) == {None}
+        return
+    for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+        rank = next(k for k in range(1, len(times) + 1) if k >= q * len(times))
+        assert found[name] == (known[rank - 1] if rank <= len(known) else None)
+    assert found["max"] == known[-1]
+    assert found["mean"] == pytest.approx(np.mean(known))
+    assert found["stddev"] == pytest.approx(np.std(known), abs=1e-3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 10**8)), min_size=1, max_size=40))
+def test_rounding_keeps_three_digits_and_all_counts(rows):
+    frame = pl.DataFrame(
+        [("latency", second, us, 1) for second, us in rows], wsload.TIMES_SCHEMA, orient="row"
+    )
+    bins = wsload.histogram(wsload.Report("", frame))
+    assert bins["count"].sum() == len(rows)
+    assert all(len(str(us).rstrip("0")) <= 3 for us in bins["time_us"])
+
+
+def test_a_summary_cut_anywhere_is_truncated(frozen):
+    log, *_ = frozen
+    report = wsload.read(log)
+    whole = report.text.rstrip()
+    for end in range(0, len(whole), 7):
+        with pytest.raises(Truncated):
+            wsload.parse(wsload.Report(whole[:end], report.times), DURATION_S)
+
+
+def test_nobody_listens(programs, tmp_path):
+    with Null(programs) as null:
+        port = null.port
+    log = run(tmp_path, port)
+    wsload.condense(log, keep_events=True)
+    assert (tmp_path / f"wsload-{RATE_RPS}" / "connections.parquet").exists()
+    fields = wsload.parse(wsload.read(log), DURATION_S)
+    assert fields["outcome_refused"] == fields["connections"] == 50
+    assert fields["connections_upgraded"] == fields["messages_due"] == 0
+    assert fields["connection_timeouts"] == 0 and fields["message_latency_p50_us"] is None
+
+
+def test_connections_slower_than_the_posts_limit_count_as_its_timeouts():
+    rows = [("connection_time", 0, us, n) for us, n in ((1_999_999, 3), (2_000_001, 4), (None, 5))]
+    times = pl.DataFrame(rows, wsload.TIMES_SCHEMA, orient="row")
+    counts = dict.fromkeys(("intended_count", "opened_count", "upgraded_count"), 12)
+    summary = {
+        "connections": counts | {"outcomes_count": {"connect_timeout": 2, "refused": 3}},
+        "messages": dict.fromkeys(
+            [f"{what}_count" for what in
+             ("intended", "sent", "echoed", "lost", "unsent", "mismatched")], 0
+        ),
+        "client": {
+            "lag": {"p99_us": None, "max_us": None}, "cpu_us": 1, "resident_peak_bytes": 1,
+            "loop_busy_share": 0.1, "limited_by": ["this", "that"],
+        },
+    }  # fmt: skip
+    fields = wsload.parse(wsload.Report(json.dumps(summary), times), 1)
+    assert fields["connection_timeouts"] == 4 + 2
+    assert fields["client_limited_by"] == "this; that" and wsload.limited(fields, 1, 1.0)
+    assert not wsload.limited(fields | {"client_limited_by": ""}, 1, 1.0)
+
+
+def test_memory_of_a_connection():
+    def sample(time_us: int, rate: int | None, established: int, rss: int) -> dict:
+        return {"time_us": time_us, "offered_rate_rps": rate, "server_established": established,
+                "server_rss_bytes": rss}  # fmt: skip
+
+    samples = pl.DataFrame([
+        sample(0, None, 0, 1000), sample(1, None, 5, 9000), sample(2, 10, 0, 3000),
+        sample(3, 10, 10, 5000), sample(4, 10, 10, 7000), sample(5, 10, 2, 99_000),
+        sample(6, 20, 0, 4000), sample(7, 20, 20, 8000),
+    ])  # fmt: skip
+    during = samples.filter(pl.col("offered_rate_rps") == 10)
+    found = wsload.of_samples({}, samples, during)
+    assert found["server_rss_before_bytes"] == 1000 and found["server_rss_held_bytes"] == 6000
+    assert found["server_rss_per_connection_bytes"] == 500
+    # The second rate of a trial begins with what the first one left.
+    found = wsload.of_samples({}, samples, samples.filter(pl.col("offered_rate_rps") == 20))
+    assert found["server_rss_per_connection_bytes"] == (8000 - 4000) / 20
+    assert set(wsload.of_samples({}, samples, samples.clear()).values()) == {None}
+
+
+@pytest.fixture(scope="module")
+def measured(programs, tmp_path_factory, network) -> tuple[Tree, dict[str, Path]]:
+    """The trials of a small dataset of c10k, in a copy of the tree that takes our build along."""
+    tree = Tree(copy_tree(tmp_path_factory.mktemp("c10k") / "tree"), network)
+    for name in ("bin/wsload", "bin/ws-null", "build.json"):
+        source = server.build_dir(wsload.BUILT_BY) / name
+        to = tree.write(f"build/servers/{wsload.BUILT_BY}/{name}", "")
+        shutil.copy2(source, to)
+    tree.write("config/datasets/tiny.toml", TINY)
+    script = "from deathmatch import matrix\nfor t in matrix.trials('tiny'): print(t.path)"
+    paths = tree.run("python", "-c", script).succeeded().text.split()
+    for path in paths:
+        done = tree.python("trial", path, timeout_s=120)
+        if done.status and "no CPU quota can be set" in done.text:
+            continue
+        done.succeeded()
+    found = {path.rpartition("environment=")[2].split("/")[0]: tree.path / path for path in paths}
+    return tree, found
+
+
+TINY = """
+title = "a test"
+trials = 1
+seed = 1
+
+[experiments.c10k]
+rates_rps = [200]
+duration_s = 3
+warm_up_rate_rps = 20
+warm_up_s = 0.5
+cool_down_s = 0.1
+
+[[experiments.c10k.blocks]]
+servers = ["ws-null"]
+environment = "all"
+"""
+
+
+@pytest.mark.parametrize("environment", ["unthrottled", "ec2-like"])
+def test_a_trial(measured, environment):
+    _, paths = measured
+    folder = paths[environment]
+    if not folder.exists() and environment == "ec2-like":
+        pytest.skip("no cgroup with a CPU quota can be made here")
+    trial = json.loads((folder / "trial.json").read_text())
+    assert (trial["outcome"], trial["reason"]) == ("measured", "")
+    names = [check["name"] for check in trial["conformance"]]
+    assert {check["name"] for check in config.load("experiment", "c10k")["conformance"]} < {*names}
+    assert "100 connections at once" in names
+    assert trial["testbed"] == {"unthrottled": "netns"}.get(environment, environment)
+    assert ("throttle" in trial) == (environment == "ec2-like")
+    if environment == "ec2-like":
+        assert trial["throttle"]["cpu_quota_us"] == 40_000 * len(trial["cpus"]["server"])
+        assert trial["throttle"]["jitter"] and trial["throttle"]["periods"] > 0
+    (point,) = trial["points"]
+    assert (point["client"], point["server"]) == ("exit 0", "ran")
+    assert str(ROOT) not in json.dumps(trial)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "samples.csv", "server.log", "trial.json", "wsload-200.parquet", "wsload-200.txt",
+    ]  # fmt: skip
+    tables = tidy.tidy(folder / "trial.json")
+    (row,) = tables["points"]
+    assert row["outcome_completed"] == row["connections"] == row["server_established_max"] == 200
+    assert row["messages_lost"] == row["messages_mismatched"] == 0
+    assert row["replies"] == row["messages_due"] > 400
+    assert 0 < row["server_rss_per_connection_bytes"] < 20_000
+    assert row["environment"] == environment and row["server_cpu_ns"] > 0
+    quantities = {one["quantity"] for one in tables["times"]}
+    assert quantities == {"latency", "service_time", "handshake_time", "connection_time"}
+    assert (
+        sum(one["count"] for one in tables["seconds"] if one["quantity"] == "latency")
+        == (row["messages_due"])
+    )
+
+
+def test_tables_of_the_trials(measured):
+    tree, _ = measured
+    tree.python("tidy", "data/tiny/c10k").succeeded()
+    points = pl.read_parquet(tree.path / "data/tiny/c10k/points.parquet")
+    assert 1 <= len(points) <= 2 and points["report"].unique().to_list() == ["whole"]
+    assert len(pl.read_parquet(tree.path / "data/tiny/c10k/seconds.parquet")) > 3
+
+
+def test_every_client_test_of_wsload_itself():
+    """`cargo test`: the client's own tests, on real servers, the freeze test among them."""
+    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "build" / "cargo")}
+    environment |= {"PATH": f"{os.environ['PATH']}:/usr/bin"}
+    words = ["cargo", "test", "--quiet", "--locked", "--manifest-path"]
+    done = subprocess.run(
+        [*words, ROOT / "clients/wsload/Cargo.toml"], env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1500,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:]
