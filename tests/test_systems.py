@@ -42,7 +42,7 @@ def test_a_dataset_without_any_trial_is_told(tree: Tree):
 
 
 def test_the_chapter_is_of_every_experiment():
-    chapter = ROOT / "notebooks" / "10-systems.md"
+    chapter = ROOT / "notebooks" / "11-systems.md"
     assert sorted(settings.experiments_of(chapter)) == sorted(config.names("experiment"))
 
 
