@@ -198,7 +198,7 @@ class _Trial:
         points = self._points(running)
         died = [point for point in points if point["server"] != "ran"]
         outcome = "measured, with failures" if died else "measured"
-        said = "; ".join(f"{c['name']}: {known[c['name']]}" for c in checks if not c["ok"])
+        said = " ".join(f"{c['name']}: {known[c['name']]}" for c in checks if not c["ok"])
         ended = self._ended(outcome, said) | {"conformance": checks, "points": points}
         return ended | ({"system_calls": self.counted} if self.counted else {})
 
