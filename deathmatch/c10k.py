@@ -5,9 +5,10 @@ import polars as pl
 from great_tables import GT
 
 from deathmatch import config, stats, theme, words
+from deathmatch.views import RATE
 
-# Our server and its schedulers -> the post's row that is the same software. Relatives, such as a
-# bridge of our own or another library, have none. What the post ran on every core is "all" here.
+# Our server and its schedulers -> the post's row that is the same software. Relatives, such as
+# autobahn for txWS, have none. What the post ran on every core is "all" here.
 POST = {
     ("erlang-cowboy", "all"): "erlang-cowboy",
     ("go-gonet", "all"): "go-gonet",
@@ -15,16 +16,14 @@ POST = {
     ("pypy-tornado", "one"): "pypy-tornado-1",
     ("tornado-ws", "all"): "python-tornado-N",
     ("tornado-ws", "one"): "python-tornado-1",
-    ("pypy-twisted", "all"): "pypy-twisted-N",
-    ("pypy-twisted", "one"): "pypy-twisted-1",
-    ("twisted-ws", "all"): "python-twisted-N",
-    ("twisted-ws", "one"): "python-twisted-1",
     ("gevent-websocket", "all"): "python-gevent-websocket-N",
     ("gevent-websocket", "one"): "python-gevent-websocket-1",
     ("node-ws", "all"): "node-ws-cluster",
     ("node-ws", "one"): "node-ws",
     ("webbit", "all"): "java-webbit",
     ("play", "all"): "scala-play",
+    ("snap-ws", "all"): "haskell-snap",
+    ("perl-ev-ws", "one"): "perl-ev",
 }
 # The post's environment that ours stands for.
 BESIDE = {"unthrottled": "local", "ec2-like": "EC2"}
@@ -68,24 +67,35 @@ def with_post(frame: pl.DataFrame) -> pl.DataFrame:
         [(*ours, post) for ours, post in POST.items()],
         schema=["server", "schedulers", "post"], orient="row",
     )  # fmt: skip
-    return frame.join(pairs, on=["server", "schedulers"], how="left")
+    # One that cannot choose has one.
+    return frame.join(
+        pairs, how="left", left_on=["server", pl.col("schedulers").fill_null("one")],
+        right_on=["server", "schedulers"],
+    )  # fmt: skip
 
 
 def boxes(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> pl.DataFrame:
-    """Return the quantiles of a quantity for each server and environment, all trials together.
+    """Return the quantiles of a quantity for each server and environment, its trials together.
 
-    Columns: label, server, schedulers, environment, post, p01 to p999 in ms; null where a quantile
-    lies among what never was.
+    Columns: label, server, schedulers, environment, limited, post, p01 to p999 in ms; null where a
+    quantile lies among what never was. Trials that show the client's limits are left out, unless
+    all of a server's do: then `limited` is true.
     """
+    points = points.with_columns(limited=pl.col("client_limited").all().over(_KEY))
+    points = points.filter(pl.col("limited") | ~pl.col("client_limited"))
+    key = ["server", "variant", "n", RATE]
+    times = times.join(points.select(*key, "limited"), on=key)
     wanted = "messages_due" if quantity == "latency" else "connections_opened"
-    totals = {tuple(row[:-1]): row[-1] for row in points.group_by(_KEY).agg(wanted).rows()}
+    which = [*_KEY, "limited"]
+    totals = {tuple(row[:-1]): row[-1] for row in points.group_by(which).agg(wanted).rows()}
     rows = []
     chosen = times.filter(pl.col("quantity") == quantity)
-    for key, part in chosen.group_by(_KEY, maintain_order=True):
-        total = sum(filter(None, totals.get(key, [])))
+    for group, part in chosen.group_by(which, maintain_order=True):
+        total = sum(filter(None, totals[group]))
         found = {name: stats.quantile_us(part, q, total) for name, q in _QUANTILES.items()}
-        rows.append(dict(zip(_KEY, key)) | {k: v and v / 1e3 for k, v in found.items()})
-    schema = dict.fromkeys(_KEY, pl.String) | dict.fromkeys(_QUANTILES, pl.Float64)
+        rows.append(dict(zip(which, group)) | {k: v and v / 1e3 for k, v in found.items()})
+    schema = dict.fromkeys(_KEY, pl.String) | {"limited": pl.Boolean}
+    schema |= dict.fromkeys(_QUANTILES, pl.Float64)
     return with_post(pl.DataFrame(rows, schema=schema)).sort("p50", "p99", nulls_last=True)
 
 
@@ -118,11 +128,15 @@ def box_plot(found: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VConc
         y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, grid=True))
         tip = [alt.Tooltip("label"), *(alt.Tooltip(f"{n}:Q", format=",.3~f") for n in _QUANTILES)]
         base = alt.Chart(edge).encode(y=y, tooltip=tip)
+        dark, light = (
+            alt.when("datum.limited").then(alt.value(grey)).otherwise(alt.value(colour))
+            for grey, colour in (("#999999", theme.PALETTE[0]), ("#D5D5D5", theme.PALETTE[5]))
+        )
         layers = [
-            base.mark_rule(color=theme.PALETTE[0]).encode(x=alt.X("p01:Q", **x), x2="p99"),
-            base.mark_bar(height=9, color=theme.PALETTE[5]).encode(x="p25:Q", x2="p75"),
-            base.mark_tick(thickness=2.5, height=13, color=theme.PALETTE[0]).encode(x="p50:Q"),
-            base.mark_tick(thickness=1, height=8, color=theme.PALETTE[0]).encode(x="p999:Q"),
+            base.mark_rule().encode(x=alt.X("p01:Q", **x), x2="p99", color=dark),
+            base.mark_bar(height=9).encode(x="p25:Q", x2="p75", color=light),
+            base.mark_tick(thickness=2.5, height=13).encode(x="p50:Q", color=dark),
+            base.mark_tick(thickness=1, height=8).encode(x="p999:Q", color=dark),
         ]
         beyond = rows.filter(pl.col("p99").is_null()).select("label", x_ms=pl.lit(high))
         if len(beyond):
@@ -147,16 +161,23 @@ def box_plot(found: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VConc
     return alt.vconcat(*panels)
 
 
-def course(seconds: pl.DataFrame) -> pl.DataFrame:
-    """Return the first trial's course: label, environment, since_start_s, what, time_ms."""
+def course(seconds: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
+    """Return one trial's course: label, environment, since_start_s, what, time_ms.
+
+    It is the first that does not show the client's limits, or the first, with an asterisk.
+    """
+    key = ["server", "variant", RATE]
+    which = points.sort("client_limited", "n").group_by(key, maintain_order=True).first()
+    star = pl.when(pl.col("client_limited").any().over("label")).then(pl.lit(" *"))
+    which = which.with_columns(star=star.otherwise(pl.lit(""))).select(*key, "n", "star")
+    seconds = seconds.join(which, on=[*key, "n"]).with_columns(pl.col("label") + pl.col("star"))
     names = {
         ("latency", "p50_us"): "latency, median",
         ("latency", "p99_us"): "latency, 99th percentile",
         ("handshake_time", "p50_us"): "handshake, median",
     }
-    first = seconds.filter(pl.col("n") == 1)
     parts = [
-        first.filter(pl.col("quantity") == quantity).select(
+        seconds.filter(pl.col("quantity") == quantity).select(
             "label", pl.col("environment").replace(_TITLES), "since_start_s",
             pl.lit(what).alias("what"), time_ms=pl.col(column).clip(1) / 1e3,
         )
@@ -335,7 +356,7 @@ def jitter_words(trials: pl.DataFrame) -> str:
 def best_words(best: dict | None) -> str:
     """Return which server had the lowest 99th percentile, unthrottled."""
     if best is None or best["median"] is None:
-        return "No server answered 99 % of its messages."
+        return "Unthrottled, no server answered 99 % of its messages in a trial that counts."
     found = {key: best[key] and best[key] / 1e3 for key in ("median", "low", "high")}
     said = words.interval(found | {"trials": best["trials"]}, "ms", 1)
     return f"Unthrottled, {best['label']} has the lowest 99th percentile: {said}."

@@ -363,6 +363,23 @@ def _memory_overhead(points: pl.DataFrame) -> float | None:
     return None if each is None else each / (RAW_HEAD_BYTES + points["body_bytes"][0]) - 1
 
 
+def _latency(points: pl.DataFrame, column: str) -> float | None:
+    """Return a latency's mean over points; one that lies among lost messages is the drain at least.
+
+    So it is compared with no less than it was, and a claim of long latencies is decided by it.
+    """
+    if f"message_{column}" not in points.columns:
+        return None
+    drain_us = config.load("experiment", "c10k")["load"]["drain_s"] * 1e6
+    answered = points.filter(pl.col("messages_due") > 0)
+    return answered[f"message_{column}"].cast(pl.Float64).fill_null(drain_us).mean()
+
+
+def _latency_spread(points: pl.DataFrame) -> float | None:
+    high, middle = (_latency(points, f"latency_{q}_us") for q in ("p95", "p50"))
+    return high / middle if high is not None and middle else None
+
+
 OF_SWEEP = {"peak_reply_rate_rps", "first_error_rate_rps"}
 
 STATISTICS: dict[str, Callable[[pl.DataFrame], float | None]] = {
@@ -370,13 +387,20 @@ STATISTICS: dict[str, Callable[[pl.DataFrame], float | None]] = {
     "client_died": lambda p: float((~p["client_state"].str.starts_with("exit 0")).any()),
     "client_error_ratio": _client_error_ratio,
     "concurrent_connections": lambda p: _mean(p, "concurrent_connections"),
+    "connection_timeouts": lambda p: _mean(p, "connection_timeouts"),
     "context_switches_per_reply": lambda p: _per_reply(p, "context_switches"),
     "cpu_us_per_reply": lambda p: _per_reply(p, "server_cpu_ns", 1e-3),
     "died": lambda p: float(p["server_state"].str.starts_with("died").any()),
     "error_ratio": _error_ratio,
     "first_error_rate_rps": _first_error_rate,
+    "handshake_time_mean_us": lambda p: _mean(p, "handshake_time_mean_us"),
     "interrupts_per_reply": lambda p: _per_reply(p, "interrupts"),
     "memory_overhead": _memory_overhead,
+    "message_latency_growth": lambda p: _mean(p, "message_latency_growth"),
+    "message_latency_mean_us": lambda p: _mean(p, "message_latency_mean_us"),
+    "message_latency_p50_us": lambda p: _latency(p, "latency_p50_us"),
+    "message_latency_p95_us": lambda p: _latency(p, "latency_p95_us"),
+    "message_latency_spread": _latency_spread,
     "peak_reply_rate_rps": lambda p: p[REPLY].max(),
     "reply_rate_rps": lambda p: _mean(p, REPLY),
     "reply_ratio": lambda p: 1 - error if (error := _error_ratio(p)) is not None else None,
