@@ -11,12 +11,12 @@ import sys
 
 from websockets.asyncio.server import ServerConnection
 from websockets.asyncio.server import serve as listen
-from websockets.exceptions import ConnectionClosedError
+from websockets.exceptions import ConnectionClosed
 
 
 async def echo(connection: ServerConnection) -> None:
-    # It raises where the client goes away without a close.
-    with contextlib.suppress(ConnectionClosedError):
+    # Sending raises once the client has closed, receiving where it goes away without that.
+    with contextlib.suppress(ConnectionClosed):
         async for message in connection:
             await connection.send(message)
 
