@@ -335,8 +335,8 @@ def test_tables_of_the_trials(measured):
 
 def test_every_client_test_of_wsload_itself():
     """`cargo test`: the client's own tests, on real servers, the freeze test among them."""
-    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "build" / "cargo")}
-    environment |= {"PATH": f"{os.environ['PATH']}:/usr/bin"}
+    environment = server.environment(wsload.BUILT_BY)
+    environment |= {"CARGO_TARGET_DIR": str(ROOT / "build" / "cargo")}
     words = ["cargo", "test", "--quiet", "--locked", "--manifest-path"]
     done = subprocess.run(
         [*words, ROOT / "clients/wsload/Cargo.toml"], env=environment, text=True,
