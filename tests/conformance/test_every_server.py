@@ -46,7 +46,9 @@ def test_every_variant_conforms(project, server):
     known = config.load("server", server).get("deviations", {})
     for one in found:
         assert one["wrong"] is None, one
-        failed = [check for check in one["checks"] if not check["ok"] and check["name"] not in known]
+        failed = [
+            check for check in one["checks"] if not check["ok"] and check["name"] not in known
+        ]
         assert failed == [], (one["variant"], one["log"])
         assert one["stop"]["left"] == [], one["variant"]
 
