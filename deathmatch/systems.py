@@ -138,7 +138,7 @@ def figure(experiment: views.Experiment, server: str) -> str:
     if "messages" in points.columns:
         return _best(points, claims.STATISTICS["bytes_per_message"], min, "bytes/message")
     if LATENCY in points.columns:
-        return _best(points, lambda p: p[LATENCY].min(), min, "us")
+        return _best(points, lambda p: p[LATENCY].min(), min, "µs")
     if (points[RATE] == 0).any():
         points = points.filter(pl.col(RATE) == 0)
     sound = points.filter(~pl.col("client_limited"))
