@@ -281,7 +281,9 @@ local function make_table(div)
   end
   local size, turned = fit(tab)
   -- A short table is kept together.
-  local whole = #tab.bodies[1].body <= 15
+  local text = 0
+  each_cell(tab, function(cell) text = text + length(pandoc.utils.stringify(cell.contents)) end)
+  local whole = #tab.bodies[1].body <= 15 and text < 1200
   tab.caption = { long = { pandoc.Plain(caption(div)) } }
   tab.attr = pandoc.Attr(div.identifier)
   return {
