@@ -30,6 +30,7 @@ let
       traitlets
       typst
       vl-convert-python
+      websockets
       # A module, not only a program: the Snakefile imports from deathmatch/.
       (toPythonModule pkgs.snakemake)
     ]

@@ -35,7 +35,10 @@ PROGRAMS = {
     "ss", "sysctl", "taskset", "tc", "unshare", "wsload",
 }  # fmt: skip
 # Modules that nixpkgs calls by another name.
-MODULES = {"IPython": "ipython", "vl_convert": "vl-convert-python", "yaml": "pyyaml"}
+MODULES = {
+    "IPython": "ipython", "geventwebsocket": "gevent-websocket",
+    "vl_convert": "vl-convert-python", "yaml": "pyyaml",
+}  # fmt: skip
 WHERE = {
     "nix": "installs Debian's package nix-bin",
     "nixfmt": "runs tests/nix/install",
