@@ -8,9 +8,10 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: close\r\n\r\nHel
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(ANSWER)
-        await writer.drain()
+        request = await reader.readuntil(b"\r\n\r\n")
+        if request.startswith(b"GET "):
+            writer.write(ANSWER)
+            await writer.drain()
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
         pass
     finally:

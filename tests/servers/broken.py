@@ -43,6 +43,8 @@ def reply(mode: str, connection: socket.socket, request: bytes, served: int) -> 
         time.sleep(1000)
     if mode == "crashes" and not request.startswith(b"GET "):
         sys.exit("that was no request")
+    if not request.startswith(b"GET "):
+        return
     if mode == "endless":
         connection.sendall(ANSWER.replace(b"Content-Length: 12\r\n", b""))
         while True:
