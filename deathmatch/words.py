@@ -7,9 +7,9 @@ Statistic = dict[str, float | int | None]
 NOT_MEASURED = "not measured in this dataset"
 
 
-def number(value: float, digits: int = 0) -> str:
-    """Return a number with thin spaces between thousands: 12 345.6."""
-    return f"{value:,.{digits}f}".replace(",", "\u202f")
+def number(value: float | None, digits: int = 0) -> str:
+    """Return a number with thin spaces between thousands: 12 345.6; of none, NOT_MEASURED."""
+    return NOT_MEASURED if value is None else f"{value:,.{digits}f}".replace(",", "\u202f")
 
 
 def interval(found: Statistic, unit: str = "", digits: int = 0) -> str:

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use common::{NullServer, Run, nearest_rank, quantile_us, run};
 
-const ATTEMPTS: u32 = 4;
+const ATTEMPTS: u32 = 12;
 
 /// One measurement at a time: two would measure each other.
 static ALONE: Mutex<()> = Mutex::new(());
