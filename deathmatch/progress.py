@@ -19,7 +19,7 @@ def seconds(trial: matrix.Trial) -> float:
     """Return a first estimate of how long the trial takes: its rates, twice for overloads."""
     spec = matrix.spec(trial)
     offering_s = 2 * len(spec.get("rates_rps", [])) * spec.get("duration_s", 0)
-    warm_up_s = max(spec.get("warm_up_s", 0), server.warm_up_s(trial.server))
+    warm_up_s = server.warm_up_s(trial.server, spec.get("warm_up_s", 0))
     around_s = warm_up_s + spec.get("cool_down_s", 0)
     return OVERHEAD_S + START_STOP_S + around_s + offering_s
 

@@ -183,9 +183,12 @@ def words(name: str, values: dict) -> list[str]:
     return shlex.split(_fill(config.load("server", name)["run"], name, values))
 
 
-def warm_up_s(name: str) -> int:
-    """Return for how many seconds the server is asked before it is timed."""
-    return config.load("server", name).get("warm_up_s", 1)
+def warm_up_s(name: str, planned_s: float = 0) -> float:
+    """Return for how many seconds the server is asked before it is timed.
+
+    The longer of what it needs and what the dataset plans for the experiment.
+    """
+    return max(planned_s, config.load("server", name).get("warm_up_s", 1))
 
 
 def listens(host: str, port: int) -> bool:

@@ -204,7 +204,7 @@ class _Trial:
 
     def _ended(self, outcome: str, reason: str) -> dict:
         record = {"outcome": outcome, "reason": reason, "points": [], "stops": self.stops}
-        if "cpu_share" in self.bed["server"] or "jitter" in self.bed["server"]:
+        if self.throttle.record:
             record["throttle"] = self.throttle.record | self.throttle.stalls()
             self.throttle.end()
         return record
@@ -315,7 +315,7 @@ class _Trial:
     def _warm_up(self) -> None:
         load, client = self.spec["load"], clients.CLIENTS[self.spec["client"]]
         rate_rps = self.spec.get("warm_up_rate_rps", WARM_UP_RATE_RPS)
-        duration_s = max(self.spec.get("warm_up_s", 0), server.warm_up_s(self.trial.server))
+        duration_s = server.warm_up_s(self.trial.server, self.spec.get("warm_up_s", 0))
         words = client.command(self.host, PORT, load, rate_rps, duration_s)
         limit_s = client.time_limit_s(load, duration_s)
         with tempfile.TemporaryDirectory(dir=self.out) as aside:
