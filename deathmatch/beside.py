@@ -11,18 +11,20 @@ from IPython.display import Markdown
 from IPython.display import display as show_markdown
 
 from deathmatch import claims as verdicts
-from deathmatch import config, display, matrix, stats, tables, theme, views, words
+from deathmatch import config, display, stats, tables, theme, views, words
 from deathmatch.errors import UserError
 from deathmatch.views import RATE, REPLY
 
-# Axes of an experiment's own figures; here each is at its default.
-_SPOKEN = (matrix.SETUP, "readiness", "schedulers", "max_connections")
+
+def _in_common(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the points at rates that both datasets offered, without client-limited ones."""
+    sides = [set(part[RATE]) for part in points.partition_by("dataset")]
+    return points.filter(pl.col(RATE).is_in(set.intersection(*sides)), ~pl.col("client_limited"))
 
 
 def _reply_rates(points: pl.DataFrame) -> pl.DataFrame:
     """Return each trial's highest reply rate at the rates that both datasets offered."""
-    sides = [set(part[RATE]) for part in points.partition_by("dataset")]
-    common = points.filter(pl.col(RATE).is_in(set.intersection(*sides)), ~pl.col("client_limited"))
+    common = _in_common(points)
     # A trial that the client cut short has not shown what it comes to.
     best = common.group_by("dataset", "label", "n").agg(pl.col(REPLY).max(), top=pl.col(RATE).max())
     return best.filter(pl.col("top") == common[RATE].max()).rename({REPLY: "value"})
@@ -35,8 +37,7 @@ def _closed_loop(points: pl.DataFrame) -> pl.DataFrame:
 
 def _message_latency(points: pl.DataFrame) -> pl.DataFrame:
     """Return each trial's 99th percentile of latency at the highest rate that both offered."""
-    sides = [set(part[RATE]) for part in points.partition_by("dataset")]
-    common = points.filter(pl.col(RATE).is_in(set.intersection(*sides)), ~pl.col("client_limited"))
+    common = _in_common(points)
     top = common.filter(pl.col(RATE) == common[RATE].max()).drop_nulls("message_latency_p99_us")
     return top.select("dataset", "label", "n", value="message_latency_p99_us")
 
@@ -143,7 +144,7 @@ def points(dataset: str, compare: str, experiment: str) -> pl.DataFrame:
     trials = views.label(pl.concat([_tagged(each.trials, each.dataset) for each in both]))
     found = pl.concat([_tagged(each.points, each.dataset) for each in both])
     for factor, about in config.load("experiment", experiment)["factors"].items():
-        if factor not in _SPOKEN:
+        if factor not in views.SPOKEN:
             usual = (pl.col(factor) == about["default"]).fill_null(False)
             # A server that cannot have the default stays as it is.
             found = found.filter(usual | ~usual.any().over("server"))

@@ -10,8 +10,9 @@ from deathmatch import config, matrix, stats, tables, words
 RATE = "offered_rate_rps"
 REPLY = "reply_rate_offered_window_rps"
 
-# Levels that say how a server runs, as words after its title; the others are axes of figures.
-_SPOKEN = {"one": "", "all": "all CPUs", "65535": "", "1024": "at most 1024 connections"}
+# Factors that say how a server runs, as words after its title; the others are axes of figures.
+SPOKEN = (matrix.SETUP, "readiness", "schedulers", "max_connections")
+_WORDS = {"one": "", "all": "all CPUs", "65535": "", "1024": "at most 1024 connections"}
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,10 @@ def _first_line(text: pl.Expr) -> pl.Expr:
 def label(trials: pl.DataFrame) -> pl.DataFrame:
     """Return the trials with `label`: the title, then what differs from its other variants."""
     spoken = []
-    for column in (matrix.SETUP, "readiness", "schedulers", "max_connections"):
+    for column in SPOKEN:
         if column in trials.columns:
             varied = pl.col(column).n_unique().over("title") > 1
-            word = pl.col(column).cast(pl.String).replace(_SPOKEN).str.replace_all("-", " ")
+            word = pl.col(column).cast(pl.String).replace(_WORDS).str.replace_all("-", " ")
             spoken.append(pl.when(varied & (word != "")).then(pl.lit(", ") + word))
     return trials.with_columns(label=pl.concat_str("title", *spoken, ignore_nulls=True))
 
