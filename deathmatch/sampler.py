@@ -20,6 +20,9 @@ import psutil
 _TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 # Exec of ip, taskset and httperf, generously.
 START_UP_S = 0.04
+_NICENESS = 10
+# Of a CPU, for counting the SYN queue.
+_SYN_QUEUE_SHARE = 0.02
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 # Column -> (side, file, group, counter). TCPSynRetrans counts SYNs sent again, so the client's.
@@ -78,6 +81,7 @@ class Sampler:
         self._interval_s, self._start_ns, self._port = interval_s, start_ns, port
         self._net = {"server": Path("/proc/self/net"), "client": Path(f"/proc/{client_pid}/net")}
         self._pids, self._server_cpus = pids, server_cpus
+        self._syn_queue_due = 0.0
         self._ended, self._taking = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._loop, daemon=True)
 
@@ -90,6 +94,8 @@ class Sampler:
         self._thread.join()
 
     def _loop(self) -> None:
+        # Where the client waits for the same CPU, it goes first; a tenth of it is enough for this.
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         due = time.monotonic()
         while not self._ended.wait(max(0, due - time.monotonic())):
             self.take()
@@ -139,7 +145,7 @@ class Sampler:
             row[column] = read[side, file].get((group, name))
         for column, (side, name) in _SOCKETS.items():
             row[column] = read[side, "sockstat"].get(("TCP", name))
-        row |= dict(zip(_QUEUES, _queues(self._port)))
+        row |= dict(zip(_QUEUES, [*accept_queue(self._port), self._syn_queue()]))
         times, each, stats = psutil.cpu_times(), psutil.cpu_times(percpu=True), psutil.cpu_stats()
         row |= {f"cpu_{mode}_us": int(getattr(times, mode) * 1e6) for mode in _MODES}
         row |= {"context_switches": stats.ctx_switches, "interrupts": stats.interrupts}
@@ -151,6 +157,19 @@ class Sampler:
             for what in _PROCESS:
                 row[f"{side}_{what}"] = sum(one[what] for one in used)
         return row
+
+    def _syn_queue(self) -> int | None:
+        """Return the SYN queue's length, or None if asking so soon would disturb the trial.
+
+        The kernel walks through every connection for it: 10,000 take more than 10 ms.
+        """
+        began = time.monotonic()
+        if began < self._syn_queue_due:
+            return None
+        waiting = len(sockets("state", "syn-recv", "sport", "=", f":{self._port}"))
+        ended = time.monotonic()
+        self._syn_queue_due = ended + (ended - began) / _SYN_QUEUE_SHARE
+        return waiting
 
 
 def counters(text: str) -> dict[tuple[str, str], int]:
@@ -179,11 +198,16 @@ def usage(pid: int) -> dict[str, int]:
         return {
             "cpu_ns": time.clock_gettime_ns(_cpu_clock(pid)),
             "rss_bytes": int((proc / "statm").read_text().split()[1]) * _PAGE_BYTES,
-            "descriptors": len(os.listdir(proc / "fd")),
+            "descriptors": _descriptors(proc / "fd"),
             "threads": len(os.listdir(proc / "task")),
         }
     except (OSError, IndexError):
         return dict.fromkeys(_PROCESS, 0)
+
+
+def _descriptors(folder: Path) -> int:
+    # Linux 6.2 and later say how many there are; a list of 10,000 takes 15 ms, every sample.
+    return folder.stat().st_size or len(os.listdir(folder))
 
 
 def _cpu_clock(pid: int) -> int:
@@ -191,15 +215,14 @@ def _cpu_clock(pid: int) -> int:
     return (~pid << 3) | 2
 
 
-def _queues(port: int) -> tuple[int, int, int]:
-    """Return the accept queue's length and limit, summed over listeners, and the SYN queue's.
+def accept_queue(port: int) -> tuple[int, int]:
+    """Return the accept queue's length and limit, summed over listeners.
 
     ss(8) shows a listener's accept queue as Recv-Q and its limit as Send-Q.
     """
     listeners = sockets("state", "listening", "sport", "=", f":{port}")
-    waiting = sockets("state", "syn-recv", "sport", "=", f":{port}")
     recv, send = ([int(line.split()[i]) for line in listeners] for i in (0, 1))
-    return sum(recv), sum(send), len(waiting)
+    return sum(recv), sum(send)
 
 
 def sockets(*query: str) -> list[str]:

@@ -358,11 +358,11 @@ def test_a_server_that_cannot_be_measured(client, answer, message):
 def test_what_limits_the_client(client):
     with Server() as peer:
         fields = roundtrip.parse(report(client, peer.port, 100), 0.5)
-    calm = fields | {"client_cpu_total_percent": 50, "send_lag_p99_us": 100}
+    calm = fields | {"client_cpu_total_percent": 50, "send_lag_p95_us": 100}
     assert not roundtrip.limited(calm, 100, 20)
     assert roundtrip.limited(calm | {"client_cpu_total_percent": 99}, 100, 100)
-    assert roundtrip.limited(calm | {"send_lag_p99_us": 5000}, 100, 100)
-    assert not roundtrip.limited(calm | {"send_lag_p99_us": None}, 0, 100)
+    assert roundtrip.limited(calm | {"send_lag_p95_us": 5000}, 100, 100)
+    assert not roundtrip.limited(calm | {"send_lag_p95_us": None}, 0, 100)
     assert roundtrip.limited(dict.fromkeys(roundtrip.SCHEMA), 100, None)
 
 

@@ -109,6 +109,22 @@ def test_sample_sees_a_full_accept_queue_and_refused_connections():
     assert full["server_passive_opens"] >= before["server_passive_opens"] + 2
 
 
+def test_the_syn_queue_is_not_asked_for_so_often_that_it_disturbs():
+    taking = watching()
+    taking.take()
+    taking.take()
+    time.sleep(2)
+    taking.take()
+    assert [row["syn_queue_connections"] for row in taking.rows] == [0, None, 0]
+
+
+def test_descriptors_are_all_counted():
+    held = [socket.socket() for _ in range(300)]
+    assert abs(sampler.usage(os.getpid())["descriptors"] - len(os.listdir("/proc/self/fd"))) <= 1
+    for connection in held:
+        connection.close()
+
+
 def test_cpu_modes_of_the_servers_cpus():
     cpu = min(os.sched_getaffinity(0))
     alone, all_of_them = watching(cpus=[cpu]), watching(cpus=list(range(os.cpu_count())))

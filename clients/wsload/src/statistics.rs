@@ -118,15 +118,17 @@ impl Tally {
     /// Why the client, and not the server, may have set the pace; empty when nothing says so.
     ///
     /// The lag is sampled at every intended send. Those are spread evenly, so an echo that arrived
-    /// at any time waited for the event loop no longer than the lag says.
+    /// at any time waited for the event loop no longer than the lag says. Both are taken at the
+    /// 95th percentile: what lies beyond is to be read beside the lag's own tail, which on a shared
+    /// machine is that of the hypervisor.
     pub fn doubts(&self, loop_busy_share: f64, recorder_waits_count: u64) -> Vec<String> {
         let mut doubts = Vec::new();
-        let lag_us = self.lag.quantile_us(0.99, self.lag.count()).unwrap_or(0);
-        let latency_us = self.latency.quantile_us(0.99, self.latency.count()).unwrap_or(0);
+        let lag_us = self.lag.quantile_us(0.95, self.lag.count()).unwrap_or(0);
+        let latency_us = self.latency.quantile_us(0.95, self.latency.count()).unwrap_or(0);
         let bearable_us = HARMLESS_LAG_US.max((LAG_SHARE_OF_LATENCY * latency_us as f64) as u64);
         if lag_us > bearable_us {
             doubts.push(format!(
-                "it sent late: p99 of its lag is {lag_us} µs, more than {bearable_us} µs"
+                "it sent late: p95 of its lag is {lag_us} µs, more than {bearable_us} µs"
             ));
         }
         if loop_busy_share > BUSY_SHARE {
