@@ -29,7 +29,7 @@ def main(address, port, backlog, processes, mechanism) -> None:
 
     factory = WebSocketServerFactory()
     factory.protocol = Echo
-    factory.setProtocolOptions(openHandshakeTimeout=0)
+    factory.setProtocolOptions(openHandshakeTimeout=0, webStatus=False)
     reactor.adoptStreamPort(listener.fileno(), socket.AF_INET, factory)
     reactor.run()
 
