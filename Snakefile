@@ -10,6 +10,7 @@
 #   snakemake retry                            try again what could not be built or measured
 #   snakemake new_server --config name=mine    a folder to start from
 #   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
+#   snakemake archive --config dataset=mine    its raw logs in one file for each experiment
 import os
 import sys
 
@@ -87,6 +88,13 @@ rule check_dataset:
         dataset=STUDY.dataset,
     shell:
         "python -m deathmatch.check_dataset {params.dataset:q}"
+
+
+rule archive:
+    params:
+        dataset=STUDY.dataset,
+    shell:
+        "python -m deathmatch.archive {params.dataset:q}"
 
 
 include: "workflow/build.smk"

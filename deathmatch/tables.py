@@ -47,6 +47,7 @@ _TRIALS = {
     "toolchain": pl.String,
     "commit": pl.String,
     "stopped_on_sigterm": pl.Boolean,
+    "deviations": pl.List(pl.String),
     "calls_per_reply": pl.Float64,
     "waits_per_reply": pl.Float64,
 }

@@ -110,6 +110,7 @@ def trial_row(trial: dict) -> dict:
             name: machine.get(name)
             for name in ("cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain", "commit")
         },
+        "deviations": [check["name"] for check in trial.get("conformance", []) if not check["ok"]],
         **calls.per_reply(trial.get("system_calls")),
     }
 

@@ -82,8 +82,10 @@ def test_the_closed_loop_stands_for_overhead():
 def test_conformance_in_words():
     found = pl.DataFrame(
         {"outcome": ["measured", "measured, with failures", "answers wrongly"],
-         "reason": ["", "", "ask: status 500\nlog"]}
+         "reason": ["", "", "ask: status 500\nlog"],
+         "deviations": [["HTTP/1.0"], [], ["ask"]]}
     )  # fmt: skip
-    assert systems.conformance(found[:2]) == "passed in 2 of 2 trials"
+    assert systems.conformance(found[:2]) == "passed in 2 of 2 trials, but for: HTTP/1.0"
+    assert systems.conformance(found[1:2]) == "passed in 1 of 1 trials"
     assert systems.conformance(found) == "answers wrongly in 1 of 3 trials: ask: status 500"
     assert systems.conformance(found[:0]) is None

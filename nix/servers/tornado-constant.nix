@@ -1,0 +1,1 @@
+{ pkgs, ... }: [ (pkgs.python3.withPackages (packages: [ packages.tornado ])) ]

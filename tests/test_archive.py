@@ -1,0 +1,48 @@
+"""A dataset's raw logs in an archive: the same bytes each time, and all that was measured."""
+
+import shutil
+import tarfile
+
+import pytest
+from conftest import ROOT, Tree, copy_tree
+
+MEASURED = ROOT / "tests" / "data" / "yucan"
+
+
+@pytest.fixture
+def tree(tmp_path, network) -> Tree:
+    tree = Tree(copy_tree(tmp_path / "tree"), network)
+    levels = 'backlog = [1]\nschedulers = ["all"]\nsomaxconn = [128]'
+    tree.dataset("tiny", ["yucan"], [500, 2000], levels=levels)
+    shutil.copytree(MEASURED, tree.path / "data/tiny/backlog/yucan")
+    return tree
+
+
+def test_what_is_packed_is_what_was_measured(tree: Tree, tmp_path):
+    tree.python("archive", "tiny").succeeded()
+    packed = tree.path / "data/tiny/backlog/raw.tar.xz"
+    first = packed.read_bytes()
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path / "out", filter="data")
+    kept = {
+        path.relative_to(MEASURED): path.read_bytes()
+        for path in MEASURED.rglob("*")
+        if path.is_file()
+    }
+    unpacked = tmp_path / "out" / "yucan"
+    assert kept and kept == {
+        path.relative_to(unpacked): path.read_bytes()
+        for path in unpacked.rglob("*")
+        if path.is_file()
+    }
+    for path in (tree.path / "data/tiny").rglob("*.json"):
+        path.touch()
+    tree.python("archive", "tiny").succeeded()
+    assert packed.read_bytes() == first
+
+
+def test_half_a_dataset_is_not_packed(tree: Tree):
+    tree.dataset("tiny", ["yucan", "null"], [500, 2000])
+    done = tree.python("archive", "tiny").failed()
+    assert "trials are missing, the first data/tiny/backlog/" in done.text
+    assert not list((tree.path / "data/tiny").rglob("raw*"))
