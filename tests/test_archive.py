@@ -23,7 +23,7 @@ def test_what_is_packed_is_what_was_measured(tree: Tree, tmp_path):
     packed = tree.path / "data/tiny/backlog/raw.tar.xz"
     first = packed.read_bytes()
     with tarfile.open(packed) as archive:
-        archive.extractall(tmp_path / "out", filter="data")
+        archive.extractall(tmp_path / "out")
     kept = {
         path.relative_to(MEASURED): path.read_bytes()
         for path in MEASURED.rglob("*")

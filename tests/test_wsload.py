@@ -331,6 +331,8 @@ def test_tables_of_the_trials(measured):
     points = pl.read_parquet(tree.path / "data/tiny/c10k/points.parquet")
     assert 1 <= len(points) <= 2 and points["report"].unique().to_list() == ["whole"]
     assert len(pl.read_parquet(tree.path / "data/tiny/c10k/seconds.parquet")) > 3
+    told = tree.python("check_dataset", "tiny").text
+    assert "counters that cannot be" not in told and "Traceback" not in told, told
 
 
 def test_every_client_test_of_wsload_itself():

@@ -119,8 +119,8 @@ impl Tally {
     ///
     /// The lag is sampled at every intended send. Those are spread evenly, so an echo that arrived
     /// at any time waited for the event loop no longer than the lag says. Both are taken at the
-    /// 95th percentile: what lies beyond is to be read beside the lag's own tail, which on a shared
-    /// machine is that of the hypervisor.
+    /// 95th percentile: what lies beyond is to be read beside the lag's own tail, to which whatever
+    /// else runs on the client's CPU adds.
     pub fn doubts(&self, loop_busy_share: f64, recorder_waits_count: u64) -> Vec<String> {
         let mut doubts = Vec::new();
         let lag_us = self.lag.quantile_us(0.95, self.lag.count()).unwrap_or(0);
