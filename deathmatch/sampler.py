@@ -44,9 +44,9 @@ _SOCKETS = {
     "server_tcp_sockets": ("server", "alloc"),
     "client_time_wait": ("client", "tw"),
 }
-_MODES = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"]
-_MACHINE = [f"cpu_{mode}_us" for mode in _MODES] + ["context_switches", "interrupts"]
-_SERVER_CPUS = [f"server_cpus_{mode}_us" for mode in _MODES]
+MODES = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"]
+_MACHINE = [f"cpu_{mode}_us" for mode in MODES] + ["context_switches", "interrupts"]
+_SERVER_CPUS = [f"server_cpus_{mode}_us" for mode in MODES]
 _QUEUES = ["accept_queue_connections", "accept_queue_limit", "syn_queue_connections"]
 _PROCESS = ["cpu_ns", "rss_bytes", "descriptors", "threads"]
 
@@ -147,9 +147,9 @@ class Sampler:
             row[column] = read[side, "sockstat"].get(("TCP", name))
         row |= dict(zip(_QUEUES, [*accept_queue(self._port), self._syn_queue()]))
         times, each, stats = psutil.cpu_times(), psutil.cpu_times(percpu=True), psutil.cpu_stats()
-        row |= {f"cpu_{mode}_us": int(getattr(times, mode) * 1e6) for mode in _MODES}
+        row |= {f"cpu_{mode}_us": int(getattr(times, mode) * 1e6) for mode in MODES}
         row |= {"context_switches": stats.ctx_switches, "interrupts": stats.interrupts}
-        for mode, column in zip(_MODES, _SERVER_CPUS):
+        for mode, column in zip(MODES, _SERVER_CPUS):
             row[column] = int(sum(getattr(each[cpu], mode) for cpu in self._server_cpus) * 1e6)
         row["load_average"] = os.getloadavg()[0]
         for side in ("server", "client"):
