@@ -14,6 +14,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from deathmatch import config
@@ -23,16 +24,10 @@ BUILT_BY = "ws-null"
 # The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
 POST_CONNECT_TIMEOUT_US = 2_000_000
 HISTOGRAM_SCHEMA = {"quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}
-# A null time is that of a message or connection that never got so far.
-TIMES_SCHEMA = {
-    "quantity": pl.String, "second": pl.Int32, "time_us": pl.Int64, "count": pl.Int32,
-}  # fmt: skip
 SECONDS_SCHEMA = {
     "quantity": pl.String, "since_start_s": pl.Int64, "count": pl.Int64, "lost": pl.Int64,
     "p50_us": pl.Int64, "p95_us": pl.Int64, "p99_us": pl.Int64, "max_us": pl.Int64,
 }  # fmt: skip
-
-_SERIES = ["quantity", "second"]
 
 # Quantity of the histograms -> how its columns begin.
 _QUANTITIES = {
@@ -41,6 +36,12 @@ _QUANTITIES = {
     "service_time": "service_time",
     "connection_time": "connection_time",
 }
+# A null time is that of a message or connection that never got so far.
+TIMES_SCHEMA = {
+    "quantity": pl.Enum(list(_QUANTITIES)), "second": pl.Int32, "time_us": pl.Int64,
+    "count": pl.Int32,
+}  # fmt: skip
+_BIN_BITS = 12
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _STATISTICS = {"mean": pl.Float64, "stddev": pl.Float64} | dict.fromkeys(
     [*_QUANTILES, "max"], pl.Int64
@@ -92,7 +93,10 @@ SCHEMA = (
 
 @dataclass(frozen=True)
 class Report:
-    """What a run left: the summary's text and the histograms (TIMES_SCHEMA), or none."""
+    """What a run left: the summary's text and the histograms, or none.
+
+    `times` is as `histograms` returns it; `seconds` relies on its order.
+    """
 
     text: str
     times: pl.DataFrame
@@ -136,9 +140,9 @@ def condense(log: Path, keep_events: bool) -> None:
     if not records.exists():
         return
     # In steps from one time to the next, the file is a quarter smaller.
-    steps = histograms(records).with_columns(
-        pl.col("time_us").diff().over(_SERIES).fill_null(pl.col("time_us")).alias("step_us")
-    )
+    times = histograms(records)
+    earlier_us = times["time_us"].shift().scatter(_series(times), 0)
+    steps = times.with_columns(step_us=times["time_us"] - earlier_us)
     stored = steps.select("quantity", "second", "step_us", "count")
     stored.write_parquet(aside, compression="zstd", compression_level=19)
     aside.rename(log.with_suffix(".parquet"))
@@ -149,7 +153,8 @@ def condense(log: Path, keep_events: bool) -> None:
 def histograms(records: Path) -> pl.DataFrame:
     """Return how often each quantity took how long in each second of intended time.
 
-    Columns as in TIMES_SCHEMA, sorted. `latency` and `service_time` run from a message's
+    Columns as in TIMES_SCHEMA; each quantity in one piece, sorted by second and time, what never
+    ended last. `latency` and `service_time` run from a message's
     intended and actual send to its echo, and have a null for each that has none; `handshake_time`
     and `connection_time` from a connection's intended opening to its upgrade and to the TCP
     connection, likewise.
@@ -181,7 +186,12 @@ def _counted(events: pl.LazyFrame, quantity: str, begin: str, end: str) -> pl.La
         events.group_by(second=second, time_us=pl.col(end) - pl.col(begin))
         .agg(count=pl.len().cast(pl.Int32))
         .sort("second", "time_us", nulls_last=True)
-        .select(pl.lit(quantity).alias("quantity"), "second", "time_us", "count")
+        .select(
+            pl.lit(quantity, TIMES_SCHEMA["quantity"]).alias("quantity"),
+            "second",
+            "time_us",
+            "count",
+        )
     )
 
 
@@ -191,9 +201,20 @@ def read(log: Path) -> Report:
     file = log.with_suffix(".parquet")
     if not file.exists():
         return Report(text, pl.DataFrame(schema=TIMES_SCHEMA))
-    stored = pl.read_parquet(file)
-    times = stored.with_columns(time_us=pl.col("step_us").cum_sum().over(_SERIES))
-    return Report(text, times.select(list(TIMES_SCHEMA)))
+    stored = pl.read_parquet(file).cast({"quantity": TIMES_SCHEMA["quantity"]})
+    step_us = stored["step_us"].fill_null(0).to_numpy()
+    # Sums over the whole file, less what they had come to before each series.
+    summed_us, first = step_us.cumsum(), _series(stored)
+    summed_us -= np.repeat((summed_us - step_us)[first], np.diff(first, append=len(stored)))
+    time_us = pl.when(pl.col("step_us").is_not_null()).then(pl.Series(summed_us))
+    return Report(text, stored.with_columns(time_us=time_us).select(list(TIMES_SCHEMA)))
+
+
+def _series(frame: pl.DataFrame) -> np.ndarray:
+    """Return at which rows of the histograms another second or quantity begins."""
+    keys = [frame["second"].to_numpy(), frame["quantity"].to_physical().to_numpy()]
+    changes = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    return np.append(np.zeros(min(1, len(frame)), int), np.flatnonzero(changes) + 1)
 
 
 def parse(report: Report, duration_s: float) -> dict[str, int | float | str | None]:
@@ -240,20 +261,38 @@ def statistics(histogram: pl.DataFrame) -> dict[str, float | int | None]:
     A quantile is the least time that at least that share of all counted did not exceed; those
     whose time is null took longer than any. stddev is that of the population.
     """
-    total = histogram["count"].sum()
-    known = histogram.drop_nulls("time_us").group_by("time_us").agg(pl.col("count").sum())
+    known = histogram.drop_nulls("time_us")
     if not len(known):
         return dict.fromkeys(_STATISTICS)
-    known = known.sort("time_us")
-    times, counts = known["time_us"].cast(pl.Float64), known["count"]
-    mean = (times * counts).sum() / counts.sum()
-    variance = ((times - mean) ** 2 * counts).sum() / counts.sum()
-    reached = counts.cum_sum()
-    found: dict[str, float | int | None] = {"mean": mean, "stddev": variance**0.5}
-    for name, q in _QUANTILES.items():
-        place = reached.search_sorted(q * total)
-        found[name] = known["time_us"][place] if place < len(known) else None
-    return found | {"max": known["time_us"][-1]}
+    times, counts = known["time_us"].to_numpy(), known["count"].to_numpy()
+    mean = np.average(times, weights=counts)
+    variance = np.average((times - mean) ** 2, weights=counts)
+    ranks = [q * histogram["count"].sum() for q in _QUANTILES.values()]
+    return {
+        "mean": float(mean),
+        "stddev": float(variance**0.5),
+        **dict(zip(_QUANTILES, _ranked(times, counts, ranks), strict=True)),
+        "max": int(times.max()),
+    }
+
+
+def _ranked(times: np.ndarray, counts: np.ndarray, ranks: list[float]) -> list[int | None]:
+    """Return for each rank the least time up to which so many are counted, None if none is.
+
+    Without sorting: first the bin of 2^_BIN_BITS us in which it lies, then its place in that.
+    """
+    bins = times >> _BIN_BITS
+    reached = np.append(0, np.bincount(bins, weights=counts).cumsum())
+    found: list[int | None] = []
+    for rank in ranks:
+        bin_ = int(reached[1:].searchsorted(rank))
+        if bin_ == len(reached) - 1:
+            found.append(None)
+            continue
+        inside = bins == bin_
+        within = np.bincount(times[inside] - (bin_ << _BIN_BITS), weights=counts[inside])
+        found.append((bin_ << _BIN_BITS) + int(within.cumsum().searchsorted(rank - reached[bin_])))
+    return found
 
 
 def _growth(times: pl.DataFrame, duration_s: float) -> float | None:
@@ -287,24 +326,28 @@ def seconds(report: Report) -> pl.DataFrame:
     `lost` are those of `count` that never ended; quantiles as in `parse`.
     """
     chosen = report.times.filter(pl.col("quantity").is_in(["handshake_time", "latency"]))
-    lost = pl.col("count").filter(pl.col("time_us").is_null()).sum()
-    quantiles = {
-        f"{name}_us": pl.col("time_us")
-        .filter(pl.col("count").cum_sum() >= pl.col("count").sum() * q)
-        .first()
+    first = _series(chosen)
+    last = np.append(first[1:], len(chosen))[: len(first)] - 1
+    reached = chosen["count"].cast(pl.Int64).cum_sum().to_numpy()
+    before = reached[first] - chosen["count"].to_numpy()[first]
+    counts = reached[last] - before
+    at = {
+        name: reached.searchsorted(before + q * counts)
         for name, q in _QUANTILES.items()
         if name != "p999"
     }
+    lost = chosen["time_us"].is_null().to_numpy()[last]
+    at["max"] = np.maximum(last - lost, first)
     return (
-        chosen.with_columns(pl.col("count").cast(pl.Int64))
-        .sort("quantity", "second", "time_us", nulls_last=True)
-        .group_by("quantity", since_start_s="second", maintain_order=True)
-        .agg(
-            pl.col("count").sum().alias("count"), lost.alias("lost"),
-            **quantiles, max_us=pl.col("time_us").max(),
+        chosen[first]
+        .select(
+            "quantity", since_start_s="second", count=pl.Series(counts),
+            lost=pl.Series(np.where(lost, chosen["count"].to_numpy()[last], 0)),
+            **{f"{name}_us": chosen["time_us"][place] for name, place in at.items()},
         )
         .cast(SECONDS_SCHEMA)
         .select(list(SECONDS_SCHEMA))
+        .sort("quantity", "since_start_s")
     )  # fmt: skip
 
 
