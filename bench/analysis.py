@@ -57,7 +57,8 @@ def analyse(folder: Path) -> int:
     numbers = 0
     for file in sorted(folder.glob("*.parquet")):
         report = wsload.read(file.with_suffix(".txt"))
-        for _, part in report.times.group_by("quantity"):
+        for quantity in report.times["quantity"].unique():
+            part = report.times.filter(pl.col("quantity") == quantity)
             numbers += len(wsload.statistics(part))
         numbers += wsload.seconds(report).height
     return numbers
