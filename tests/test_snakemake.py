@@ -64,7 +64,7 @@ def killed_and_resumed(tmp_path_factory, network, lock_holders) -> tuple[Tree, d
     noted = {
         "finished": stamps(tree), "holders": lock_holders(), "same machine": traces() == machine,
     }  # fmt: skip
-    noted["again"] = tree.snakemake(TABLES, dataset="tiny")
+    noted["again"] = tree.snakemake(TABLES, "--verbose", dataset="tiny")
     noted["resumed"] = stamps(tree)
     return tree, noted
 
@@ -85,6 +85,12 @@ def test_a_rerun_goes_on_where_the_killed_one_was(killed_and_resumed):
     measured = len(noted["finished"])
     assert f"{measured} of 3 trials, about" in noted["again"].text
     assert "3 of 3 trials, all measured" in noted["again"].text
+
+
+def test_the_scheduler_rests_while_a_trial_runs(killed_and_resumed):
+    """It looks for jobs when one has ended, not each second, which would take CPU from a trial."""
+    _, noted = killed_and_resumed
+    assert 3 <= noted["again"].text.count("Ready jobs:") <= 5
 
 
 def test_a_second_run_does_nothing(killed_and_resumed):
