@@ -251,6 +251,7 @@ def dots(
     low: str | None = None,
     high: str | None = None,
     published: str | None = None,
+    more: str | None = None,
     colour: str | None = None,
     x_title: str | None = None,
     log_x: bool = False,
@@ -260,7 +261,8 @@ def dots(
     """Return one row per category: the value as a dot, its interval as a bar.
 
     `published` names a column of the same frame holding the source's value (a hollow grey
-    diamond; null where there is none). The category's name beside the axis is its label.
+    diamond; null where there is none). `more` names one of booleans: where true, an arrowhead beside
+    the dot says that the value may be higher. The category's name beside the axis is its label.
     `colour` names a column whose levels stand below each other in a row.
     """
     scale = alt.Scale(type="log") if log_x else alt.Scale(zero=True)
@@ -274,12 +276,17 @@ def dots(
     tint = (
         {"color": alt.Color(f"{colour}:N", title=None), "yOffset": f"{colour}:N"} if colour else {}
     )
-    columns = [category, x, *(c for c in (low, high, published) if c)]
+    columns = [category, x, *(c for c in (low, high, published, more) if c)]
     base = alt.Chart(frame).encode(x=axis, y=rows, tooltip=_tooltip(columns))
     layers = [base.mark_point(size=70).encode(**tint)]
     if low and high and frame[low].count():
         bar = base.mark_bar(height=2).encode(x=f"{low}:Q", x2=high, **tint)
         layers.insert(0, bar)
+    if more and frame[more].any():
+        arrow = base.transform_filter(f"datum['{more}']").mark_point(
+            shape="triangle-right", size=45, filled=True, xOffset=11
+        )
+        layers.append(arrow)
     if published:
         mark = base.mark_point(filled=False, shape="diamond", size=75, strokeWidth=1.5, color=GREY)
         layers.append(mark.encode(x=f"{published}:Q"))

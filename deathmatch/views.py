@@ -9,6 +9,8 @@ from deathmatch import config, matrix, stats, tables, words
 
 RATE = "offered_rate_rps"
 REPLY = "reply_rate_offered_window_rps"
+# Replies a request offered: fewer are lost at the edges of the offered window.
+ALL_ANSWERED = 0.97
 
 # Factors that say how a server runs, as words after its title; the others are axes of figures.
 SPOKEN = (matrix.SETUP, "readiness", "schedulers", "max_connections")
@@ -88,6 +90,18 @@ class Experiment:
         return self.trials["n"].max() or 0
 
     @property
+    def no_plateau(self) -> str:
+        """What to say of those whose trials were all client-limited at the highest rate."""
+        at = self.points.filter(pl.col(RATE) == self.top)
+        hidden = at.group_by("label").agg(pl.col("client_limited").all())
+        labels = hidden.filter("client_limited")["label"].sort().to_list()
+        if not labels:
+            return "Every variant has a trial that the client did not limit at the highest rate."
+        return (
+            f"Not drawn, as the client limited every trial at the highest rate: {'; '.join(labels)}."
+        )
+
+    @property
     def machine(self) -> dict:
         """The machine of the first trial that knows its own: cpu, cpus, kernel, os, …"""
         known = self.trials.drop_nulls("cpu")
@@ -156,8 +170,11 @@ def plateaus(points: pl.DataFrame, by: list[str], column: str = REPLY) -> pl.Dat
     """Return for each group the highest value of any offered rate, per trial, summarised.
 
     A trial whose point at the highest rate is missing from `points`, being client-limited,
-    has not shown its plateau and does not count. Columns: `by` and those of `stats.INTERVAL`.
+    has not shown its plateau and does not count. Columns: `by`, those of `stats.INTERVAL`, and
+    `all_answered`: whether the median is all that was offered, so that the server may do more.
     """
     best = points.group_by(*by, "n").agg(pl.col(column).max(), reached=pl.col(RATE).max())
-    whole = best.filter(pl.col("reached") == points[RATE].max()).drop("reached")
-    return stats.summarise(whole.sort(*by, "n"), by, column)
+    top = points[RATE].max()
+    whole = best.filter(pl.col("reached") == top).drop("reached")
+    found = stats.summarise(whole.sort(*by, "n"), by, column)
+    return found.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * (top or 0))
