@@ -39,6 +39,15 @@ def interval(values: list[float]) -> dict[str, float | int | None]:
     }  # fmt: skip
 
 
+def range_coverage(trials: int) -> float:
+    """Return how often the range of so many trials holds the median that they are drawn about.
+
+    1 - 2^(1 - n) whatever the distribution: it misses where all fall on one side (Thompson 1936,
+    Annals of Mathematical Statistics 7).
+    """
+    return 1 - 2.0 ** (1 - trials)
+
+
 def summarise(frame: pl.DataFrame, by: list[str], column: str) -> pl.DataFrame:
     """Return for each group of `by` the interval of `column`: columns `by` and INTERVAL's."""
     groups = frame.group_by(by, maintain_order=True).agg(pl.col(column))

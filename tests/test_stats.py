@@ -182,3 +182,10 @@ def test_line_scales_with_its_costs(costs, scale):
     for name in ("fixed", "slope"):
         for key in ("median", "low", "high"):
             assert scaled[name][key] == pytest.approx(scale * plain[name][key], rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("trials", [2, 3, 5])
+def test_range_coverage_is_how_often_the_range_holds_the_median(trials):
+    drawn = np.random.default_rng(1).exponential(1, (40_000, trials))
+    holds = (drawn.min(axis=1) <= np.log(2)) & (drawn.max(axis=1) >= np.log(2))
+    assert stats.range_coverage(trials) == pytest.approx(holds.mean(), abs=0.01)
