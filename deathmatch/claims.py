@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 
 from deathmatch import config, httperf, matrix, published, stats, tables, words
 from deathmatch.errors import UserError
-from deathmatch.views import RATE, REPLY
+from deathmatch.views import ALL_ANSWERED, RATE, REPLY
 
 RAW_HEAD_BYTES = 32  # Day 2011: key 16, ttl 8, hide 8, beside the body
 REPLICATED, NOT, OPEN, NOT_RUN = "replicated", "not replicated", "inconclusive", "not run"
@@ -38,6 +38,13 @@ LEDGER = {
     "why": pl.String,
     "differences": pl.List(pl.String),
 }
+
+INFINITE = float("inf")
+
+
+class AtLeast(float):
+    """The highest reply rate of a trial that answered all that was offered: it may do more."""
+
 
 Values = dict[int, float]  # by block
 _OWN = ("statistic", "experiment", "relative_to", RATE)
@@ -129,9 +136,17 @@ def differences(dataset: str) -> pl.DataFrame:
 
 
 def effect_text(row: dict) -> str:
-    """Return a ledger row's effect as "2.31 [2.20, 2.44], n = 3"; empty without one."""
+    """Return a ledger row's effect as "2.31 [2.20, 2.44], n = 3"; empty without one.
+
+    An end of the interval that the load left open is said as "at least" or "at most".
+    """
     if row["effect"] is None:
         return ""
+    if row["high"] == INFINITE:
+        known = None if row["low"] == -INFINITE else f"at least {_short(row['low'])}"
+        return f"{known or 'no limit reached'}, n = {row['trials']}"
+    if row["low"] == -INFINITE:
+        return f"at most {_short(row['high'])}, n = {row['trials']}"
     between = "" if row["low"] is None else f" [{_short(row['low'])}, {_short(row['high'])}]"
     return f"{_short(row['effect'])}{between}, n = {row['trials']}"
 
@@ -157,7 +172,7 @@ def _judged(found: dict, low: float, high: float) -> dict:
         verdict = NOT_RUN
     elif found["trials"] < MINIMUM_TRIALS or found["low"] is None:
         verdict = OPEN
-    elif low < found["low"] and found["high"] < high:
+    elif low < found["low"] and (found["high"] < high or high == INFINITE):
         verdict = REPLICATED
     elif found["high"] < low or found["low"] > high:
         verdict = NOT
@@ -167,10 +182,22 @@ def _judged(found: dict, low: float, high: float) -> dict:
 
 
 def _side(found: dict, threshold: float, direction: str) -> dict:
-    infinite = float("inf")
     if direction == "above":
-        return _judged(found, threshold, infinite)
-    return _judged(found, -infinite, threshold)
+        return _judged(found, threshold, INFINITE)
+    return _judged(found, -INFINITE, threshold)
+
+
+def _open(found: dict, above: Values, below: Values) -> dict:
+    """Return an interval without the ends that peaks which are only known "at least" leave open."""
+    if found["low"] is None:
+        return found
+    high = {"high": INFINITE} if _any_at_least(above) else {}
+    low = {"low": -INFINITE} if _any_at_least(below) else {}
+    return found | high | low
+
+
+def _any_at_least(values: Values) -> bool:
+    return any(isinstance(value, AtLeast) for value in values.values())
 
 
 def _quotient(above: Values, below: Values, paired: bool = True) -> dict:
@@ -178,16 +205,18 @@ def _quotient(above: Values, below: Values, paired: bool = True) -> dict:
         return stats.interval([])
     if paired and above.keys() & below.keys():
         blocks = sorted(above.keys() & below.keys())
-        return stats.interval([above[n] / below[n] for n in blocks if below[n]])
-    return stats.interval([a / b for a in above.values() for b in below.values() if b]) | {
-        "trials": min(len(above), len(below))
-    }
+        found = stats.interval([above[n] / below[n] for n in blocks if below[n]])
+    else:
+        found = stats.interval([a / b for a in above.values() for b in below.values() if b]) | {
+            "trials": min(len(above), len(below))
+        }
+    return _open(found, above, below)
 
 
 def _compared(dataset: str, experiment: str, rule: dict) -> dict:
     a = values(dataset, experiment, rule, rule["a"])
     if "b" not in rule:
-        return stats.interval(list(a.values()))
+        return _open(stats.interval(list(a.values())), a, {})
     b = values(dataset, experiment, rule, rule["b"])
     same = rule["a"].get("experiment", experiment) == rule["b"].get("experiment", experiment)
     return _quotient(a, b, paired=same)
@@ -262,12 +291,9 @@ def _spread(dataset: str, experiment: str, rule: dict):
         yield _not_run()
         return
     blocks = sorted(set.intersection(*(set(values) for values in found)))
-    ratios = [
-        max(values[n] for values in found) / min(values[n] for values in found)
-        for n in blocks
-        if min(values[n] for values in found)
-    ]
-    yield _side(stats.interval(ratios), rule["threshold"], rule["direction"])
+    above = {n: max(values[n] for values in found) for n in blocks}
+    below = {n: min(values[n] for values in found) for n in blocks}
+    yield _side(_quotient(above, below), rule["threshold"], rule["direction"])
 
 
 def _rank(dataset: str, experiment: str, rule: dict):
@@ -332,11 +358,16 @@ def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
         if statistic not in OF_SWEEP or _hardest(group) == top
         if (value := STATISTICS[statistic](group)) is not None
     }
+    if statistic == PEAK and top:
+        found = {n: AtLeast(v) if v >= ALL_ANSWERED * top else v for n, v in found.items()}
     if "relative_to" not in selector:
         return found
     plain = {key: level for key, level in selector.items() if key != "relative_to"}
     base = values(dataset, experiment, rule, plain | selector["relative_to"])
-    return {n: found[n] / base[n] for n in found.keys() & base.keys() if base[n]}
+    # A quotient of two peaks of which one may be higher tells nothing.
+    known = found.keys() & base.keys() - {n for n in base if not base[n]}
+    known -= {n for side in (found, base) for n in side if isinstance(side[n], AtLeast)}
+    return {n: found[n] / base[n] for n in sorted(known)}
 
 
 @cache
@@ -451,7 +482,8 @@ def _latency_spread(points: pl.DataFrame) -> float | None:
     return high / middle if high is not None and middle else None
 
 
-OF_SWEEP = {"peak_reply_rate_rps", "first_error_rate_rps"}
+PEAK = "peak_reply_rate_rps"
+OF_SWEEP = {PEAK, "first_error_rate_rps"}
 
 STATISTICS: dict[str, Callable[[pl.DataFrame], float | None]] = {
     "bytes_per_message": _bytes_per_message,
@@ -473,7 +505,7 @@ STATISTICS: dict[str, Callable[[pl.DataFrame], float | None]] = {
     "message_latency_p50_us": lambda p: _latency(p, "latency_p50_us"),
     "message_latency_p95_us": lambda p: _latency(p, "latency_p95_us"),
     "message_latency_spread": _latency_spread,
-    "peak_reply_rate_rps": lambda p: p[REPLY].max(),
+    PEAK: lambda p: p[REPLY].max(),
     "reply_rate_rps": lambda p: _mean(p, REPLY),
     "reply_ratio": lambda p: 1 - error if (error := _error_ratio(p)) is not None else None,
     "reply_rate_stddev_rps": lambda p: _mean(p, "reply_rate_stddev_rps"),

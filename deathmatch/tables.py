@@ -162,5 +162,7 @@ def write(frame: pl.DataFrame, experiment: str, table: str, folder: Path) -> Non
     """Check the frame and write it into the folder, whole or not at all."""
     path = folder / f"{table}.parquet"
     aside = path.with_suffix(".partial")
-    check(frame, experiment, table, str(path)).write_parquet(aside, compression="zstd")
+    check(frame, experiment, table, str(path)).write_parquet(
+        aside, compression="zstd", compression_level=19
+    )
     aside.rename(path)

@@ -261,9 +261,9 @@ def dots(
     """Return one row per category: the value as a dot, its interval as a bar.
 
     `published` names a column of the same frame holding the source's value (a hollow grey
-    diamond; null where there is none). `more` names one of booleans: where true, an arrowhead beside
-    the dot says that the value may be higher. The category's name beside the axis is its label.
-    `colour` names a column whose levels stand below each other in a row.
+    diamond; null where there is none). `more` names one of booleans: where true, an arrowhead
+    beside the dot says that the value may be higher. The category's name beside the axis is its
+    label. `colour` names a column whose levels stand below each other in a row.
     """
     scale = alt.Scale(type="log") if log_x else alt.Scale(zero=True)
     rows = alt.Y(

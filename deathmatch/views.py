@@ -97,9 +97,8 @@ class Experiment:
         labels = hidden.filter("client_limited")["label"].sort().to_list()
         if not labels:
             return "Every variant has a trial that the client did not limit at the highest rate."
-        return (
-            f"Not drawn, as the client limited every trial at the highest rate: {'; '.join(labels)}."
-        )
+        names = "; ".join(labels)
+        return f"Not drawn, as the client limited every trial at the highest rate: {names}."
 
     @property
     def machine(self) -> dict:

@@ -520,3 +520,21 @@ def test_a_dataset_without_data_has_a_ledger_of_claims_not_run():
 )  # fmt: skip
 def test_effects_are_written_with_interval_and_n(row, text):
     assert claims.effect_text(row) == text
+
+
+def test_a_peak_that_nothing_limited_leaves_its_end_open():
+    at_least, known = (
+        {n: claims.AtLeast(9900) for n in (1, 2, 3)},
+        {1: 4000.0, 2: 4100.0, 3: 4200.0},
+    )
+    higher, lower, neither = (
+        claims._quotient(*sides)
+        for sides in ((at_least, known), (known, at_least), (at_least, at_least))
+    )
+    assert claims._side(higher, 2, "above")["verdict"] == claims.REPLICATED
+    assert claims._side(higher, 3, "above")["verdict"] == claims.OPEN
+    assert claims._side(lower, 0.5, "above")["verdict"] == claims.NOT
+    for direction in ("above", "below"):
+        assert claims._side(neither, 0.9, direction)["verdict"] == claims.OPEN
+    said = [claims.effect_text(one | {"effect": one["median"]}) for one in (higher, lower, neither)]
+    assert said == ["at least 2.36, n = 3", "at most 0.424, n = 3", "no limit reached, n = 3"]
