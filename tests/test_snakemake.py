@@ -90,7 +90,7 @@ def test_a_rerun_goes_on_where_the_killed_one_was(killed_and_resumed):
 def test_the_scheduler_rests_while_a_trial_runs(killed_and_resumed):
     """It looks for jobs when one has ended, not each second, which would take CPU from a trial."""
     _, noted = killed_and_resumed
-    assert 3 <= noted["again"].text.count("Ready jobs:") <= 5
+    assert 1 <= noted["again"].text.count("Ready jobs:") <= 5
 
 
 def test_a_second_run_does_nothing(killed_and_resumed):
