@@ -142,13 +142,18 @@ def effect_text(row: dict) -> str:
     """
     if row["effect"] is None:
         return ""
-    if row["high"] == INFINITE:
-        known = None if row["low"] == -INFINITE else f"at least {_short(row['low'])}"
-        return f"{known or 'no limit reached'}, n = {row['trials']}"
-    if row["low"] == -INFINITE:
-        return f"at most {_short(row['high'])}, n = {row['trials']}"
-    between = "" if row["low"] is None else f" [{_short(row['low'])}, {_short(row['high'])}]"
-    return f"{_short(row['effect'])}{between}, n = {row['trials']}"
+    low, high = row["low"], row["high"]
+    if low is None:
+        said = _short(row["effect"])
+    elif (low, high) == (-INFINITE, INFINITE):
+        said = "no limit reached"
+    elif high == INFINITE:
+        said = f"at least {_short(low)}"
+    elif low == -INFINITE:
+        said = f"at most {_short(high)}"
+    else:
+        said = f"{_short(row['effect'])} [{_short(low)}, {_short(high)}]"
+    return f"{said}, n = {row['trials']}"
 
 
 def _short(value: float) -> str:
@@ -191,13 +196,13 @@ def _open(found: dict, above: Values, below: Values) -> dict:
     """Return an interval without the ends that peaks which are only known "at least" leave open."""
     if found["low"] is None:
         return found
-    high = {"high": INFINITE} if _any_at_least(above) else {}
-    low = {"low": -INFINITE} if _any_at_least(below) else {}
+    high = {"high": INFINITE} if _any_at_least(*above.values()) else {}
+    low = {"low": -INFINITE} if _any_at_least(*below.values()) else {}
     return found | high | low
 
 
-def _any_at_least(values: Values) -> bool:
-    return any(isinstance(value, AtLeast) for value in values.values())
+def _any_at_least(*values: float) -> bool:
+    return any(isinstance(value, AtLeast) for value in values)
 
 
 def _quotient(above: Values, below: Values, paired: bool = True) -> dict:
@@ -365,9 +370,11 @@ def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
     plain = {key: level for key, level in selector.items() if key != "relative_to"}
     base = values(dataset, experiment, rule, plain | selector["relative_to"])
     # A quotient of two peaks of which one may be higher tells nothing.
-    known = found.keys() & base.keys() - {n for n in base if not base[n]}
-    known -= {n for side in (found, base) for n in side if isinstance(side[n], AtLeast)}
-    return {n: found[n] / base[n] for n in sorted(known)}
+    return {
+        n: found[n] / base[n]
+        for n in sorted(found.keys() & base.keys())
+        if base[n] and not _any_at_least(found[n], base[n])
+    }
 
 
 @cache

@@ -320,8 +320,9 @@ def seconds(report: Report) -> pl.DataFrame:
     chosen = report.times.filter(pl.col("quantity").is_in(["handshake_time", "latency"]))
     first = _series(chosen)
     last = np.append(first[1:], len(chosen))[: len(first)] - 1
-    reached = chosen["count"].cast(pl.Int64).cum_sum().to_numpy()
-    before = reached[first] - chosen["count"].to_numpy()[first]
+    each = chosen["count"].cast(pl.Int64).to_numpy()
+    reached = each.cumsum()
+    before = reached[first] - each[first]
     counts = reached[last] - before
     at = {
         name: reached.searchsorted(before + q * counts)
@@ -334,7 +335,7 @@ def seconds(report: Report) -> pl.DataFrame:
         chosen[first]
         .select(
             "quantity", since_start_s="second", count=pl.Series(counts),
-            lost=pl.Series(np.where(lost, chosen["count"].to_numpy()[last], 0)),
+            lost=pl.Series(np.where(lost, each[last], 0)),
             **{f"{name}_us": chosen["time_us"][place] for name, place in at.items()},
         )
         .cast(SECONDS_SCHEMA)
