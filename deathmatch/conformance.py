@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from deathmatch import websocket
+from deathmatch import sampler, websocket
 
 TIMEOUT_S = 5
 # For an answer that need not come.
@@ -16,6 +16,11 @@ PATIENCE_S = 0.5
 # A request that has one of these wants an answer; any other, that the server takes it for wrong
 # and survives it.
 ANSWERED = {"status", "echoes", "refuses"}
+# Longer than a JIT compiler works off what the checks gave it.
+REST_WITHIN_S = 10
+REST_WINDOW_S = 0.25
+# Of a CPU: a loop that spins takes a whole one, timers and collectors of idle runtimes a hundredth.
+REST_SHARE = 0.25
 # More than any answer here; a server that never ends one must not fill the memory.
 LONGEST_LINE_BYTES = 65536
 LONGEST_BODY_BYTES = 1_000_000
@@ -104,6 +109,29 @@ def check_readiness(pids: list[int], mechanism: str) -> dict:
         "ok": ok,
         "seen": "" if ok else f"its threads wait in {found}",
     }
+
+
+def check_rest(pids: list[int], within_s: float = REST_WITHIN_S) -> dict:
+    """Wait until the server, of which nobody wants anything any more, leaves its CPU alone.
+
+    One that never does spins over something that a check left behind, and would be measured with
+    that beside its work.
+    """
+    deadline, share = time.monotonic() + within_s, 1.0
+    while share > REST_SHARE and time.monotonic() < deadline:
+        began_ns, spent_ns = time.monotonic_ns(), _cpu_ns(pids)
+        time.sleep(REST_WINDOW_S)
+        share = (_cpu_ns(pids) - spent_ns) / (time.monotonic_ns() - began_ns)
+    ok = share <= REST_SHARE
+    return {
+        "name": "at rest after the checks",
+        "ok": ok,
+        "seen": "" if ok else f"after {within_s:g} s it still uses {share:.0%} of a CPU",
+    }
+
+
+def _cpu_ns(pids: list[int]) -> int:
+    return sum(sampler.usage(pid)["cpu_ns"] for pid in pids)
 
 
 def spelled_out(text: str) -> str:

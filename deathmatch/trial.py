@@ -172,9 +172,10 @@ class _Trial:
         if "backlog" in self.factors:
             cap = int(testbed.sysctls(["net.core.somaxconn"], [])["net.core.somaxconn"])
             checks.append(conformance.check_backlog(PORT, queue, cap))
+        pids = [process.pid for process in server.processes(self._spare())]
         if "readiness" in self.factors:
-            pids = [process.pid for process in server.processes(self._spare())]
             checks.append(conformance.check_readiness(pids, self.factors["readiness"]))
+        checks.append(conformance.check_rest(pids))
         known = config.load("server", self.trial.server).get("deviations", {})
         failed = [check for check in checks if not check["ok"] and check["name"] not in known]
         if self.wanted_idle and not failed:

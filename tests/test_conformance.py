@@ -40,9 +40,10 @@ for trial in matrix.trials("once"):
     checks.append(conformance.check_concurrent(host, 8080, requests[0], 100))
     if "backlog" in factors:
         checks.append(conformance.check_backlog(8080, factors["backlog"], 4096))
+    pids = [process.pid for process in server.processes(spare)]
     if "readiness" in factors:
-        pids = [process.pid for process in server.processes(spare)]
         checks.append(conformance.check_readiness(pids, factors["readiness"]))
+    checks.append(conformance.check_rest(pids))
     stop = server.stop(running, spare)
     print(json.dumps({"server": trial.server, "experiment": trial.experiment, "wrong": wrong,
                       "variant": trial.variant, "stop": stop, "checks": checks,
@@ -217,6 +218,16 @@ def test_every_readiness_mechanism_is_tried(checked):
     backlog = [one["variant"] for one in checked if one["experiment"] == "backlog"]
     for mechanism in ("epoll", "poll", "select"):
         assert any(f"readiness={mechanism}" in variant for variant in backlog)
+
+
+def test_a_server_that_spins_is_told():
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as spinning:
+        wrong = conformance.check_rest([spinning.pid], within_s=0.5)
+        spinning.kill()
+    assert not wrong["ok"] and wrong["seen"].startswith("after 0.5 s it still uses ")
+    with subprocess.Popen(["sleep", "60"]) as resting:
+        assert conformance.check_rest([resting.pid])["ok"]
+        resting.kill()
 
 
 def test_a_wrong_readiness_mechanism_is_told(checked):
