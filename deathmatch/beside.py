@@ -112,7 +112,7 @@ def _experiment(dataset: str, compare: str, experiment: str) -> None:
         label=f"fig-{experiment}-beside",
         caption=(
             f"*{experiment}*, factors at their defaults: {meaning}; medians over trials with "
-            f"their 95 % intervals. Measured {machines}."
+            f"their intervals. Measured {machines}."
         ),
         alt="One row for each server, with one dot for each of the two datasets that has it.",
         source=source,
@@ -128,7 +128,7 @@ def _experiment(dataset: str, compare: str, experiment: str) -> None:
         .select("label", dataset, compare, "ratio"),
         label=f"tbl-{experiment}-beside",
         caption=(
-            f"*{experiment}*: {meaning} as median, 95 % interval and trials, and the ratio of the "
+            f"*{experiment}*: {meaning} as median, interval and trials, and the ratio of the "
             "medians. The trials were not interleaved, so the machines' differences are in it."
         ),
         source=source,

@@ -7,8 +7,8 @@ from great_tables import GT
 from deathmatch import config, stats, theme, words
 from deathmatch.views import RATE
 
-# Our server and its schedulers -> the post's row that is the same software. Relatives, such as
-# autobahn for txWS, have none. What the post ran on every core is "all" here.
+# Our server and its schedulers -> the post's row that is the same software. Relatives have none,
+# but stand beside it in tables. What the post ran on every core is "all" here.
 POST = {
     ("erlang-cowboy", "all"): "erlang-cowboy",
     ("go-gonet", "all"): "go-gonet",
@@ -24,6 +24,14 @@ POST = {
     ("play", "all"): "scala-play",
     ("snap-ws", "all"): "haskell-snap",
     ("perl-ev-ws", "one"): "perl-ev",
+}
+# Relatives -> the post's rows that they are nearest to.
+RELATIVES = {
+    "clojure-netty": "clojure-aleph",
+    "coder-ws": "go-gonet",
+    "erlang-cowboy-otp27": "erlang-cowboy",
+    "pypy-twisted": "pypy-twisted-1",
+    "twisted-ws": "python-twisted-1",
 }
 # The post's environment that ours stands for.
 BESIDE = {"unthrottled": "local", "ec2-like": "EC2"}
@@ -291,7 +299,7 @@ def whole(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
     statistics = [c for c in theirs.columns if c.endswith("_us")] + ["connection_timeouts"]
     ours = (
         with_post(points)
-        .group_by("label", "post", "environment")
+        .group_by("label", "server", "post", "environment")
         .agg(
             pl.col("client_limited").any().alias("limited"),
             *(pl.col(c).cast(pl.Float64).fill_null(float("inf")).median() for c in statistics),
@@ -299,20 +307,24 @@ def whole(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.when(pl.col(c).is_finite()).then(c).alias(c) for c in statistics)
         .with_columns(ours=True, where=pl.col("environment").replace(_TITLES))
     )
+    # On one CPU a system of which the post ran every core only is still that system.
+    named = {server: post for (server, _), post in POST.items()} | RELATIVES
+    near = pl.col("server").replace_strict(named, default=None)
+    ours = ours.with_columns(near=pl.coalesce("post", near, "label"))
     theirs = theirs.select(
         *(pl.col(c).cast(pl.Float64) for c in statistics),
+        near="system",
         label="system",
-        post="system",
         ours=pl.lit(False),
         limited=pl.lit(False),
         where=pl.format("Moritz, {}", "environment"),
     )
-    columns = ["label", "post", "where", "ours", "limited", *statistics]
+    columns = ["label", "near", "where", "ours", "limited", *statistics]
     both = pl.concat([ours.select(columns), theirs.select(columns)])
     place = {"unthrottled": 0, "Moritz, local": 1, "EC2-like": 2, "Moritz, EC2": 3}
-    # Each of ours stands before the post's row of the same software.
+    # Each of ours stands before the post's row.
     return both.with_columns(
-        system=pl.col("post").fill_null(pl.col("label")),
+        system=pl.col("near").str.to_lowercase(),
         place=pl.col("where").replace_strict(place, default=9),
     ).sort("system", "place", "label")
 
@@ -376,6 +388,40 @@ def limited_words(limited: pl.DataFrame, points: pl.DataFrame) -> str:
         f"{len(limited)} of {len(points)} trials are client-limited{why}: their latencies are in "
         "part the client's own."
     )
+
+
+def _held(points: pl.DataFrame) -> pl.DataFrame:
+    """Return of each server on one CPU, unthrottled: label, whole (all held, none timed out)."""
+    plain = points.filter(
+        pl.col("environment") == "unthrottled", pl.col("schedulers").fill_null("one") == "one"
+    )
+    kept = pl.col("outcome_completed") == pl.col("connections")
+    whole = (kept & (pl.col("connection_timeouts") == 0)).all()
+    return plain.group_by("label").agg(
+        whole.alias("whole"), pl.col("outcome_completed").median()
+    ).sort("label")  # fmt: skip
+
+
+def held_count(points: pl.DataFrame) -> str:
+    """Return "20 of 22": servers that held every connection in every trial, of those measured."""
+    found = _held(points)
+    if not len(found):
+        return words.NOT_MEASURED
+    return f"{found['whole'].sum()} of {len(found)}"
+
+
+def held_words(points: pl.DataFrame) -> str:
+    """Return which servers held every connection in every trial, and how many the others did."""
+    found = _held(points)
+    if not len(found):
+        return f"ten thousand connections were {words.NOT_MEASURED}."
+    failed = [
+        f"{row['label']} held {words.number(row['outcome_completed'])} (median of its trials)"
+        for row in found.filter(~pl.col("whole")).to_dicts()
+    ]
+    whole = held_count(points)
+    said = f"{whole} servers held every connection to the end of every trial, with none timed out"
+    return f"{said}; {words.listed(failed)}." if failed else f"{said}."
 
 
 def growth_words(points: pl.DataFrame) -> str:

@@ -12,7 +12,7 @@ from functools import cache
 import polars as pl
 from scipy.stats import spearmanr
 
-from deathmatch import config, httperf, matrix, published, stats, tables, words
+from deathmatch import config, httperf, matrix, published, stats, tables, views, words
 from deathmatch.errors import UserError
 from deathmatch.views import ALL_ANSWERED, RATE, REPLY
 
@@ -45,6 +45,13 @@ INFINITE = float("inf")
 class AtLeast(float):
     """The highest reply rate of a trial that answered all that was offered: it may do more."""
 
+
+class Rounded(float):
+    """A time in us that httperf prints in tenths of a millisecond: half of one either way."""
+
+
+_HALF_STEP_US = 50
+_ROUNDED = {"response_time_mean_us"}
 
 Values = dict[int, float]  # by block
 _OWN = ("statistic", "experiment", "relative_to", RATE)
@@ -201,6 +208,18 @@ def _open(found: dict, above: Values, below: Values) -> dict:
     return found | high | low
 
 
+def _blurred(found: dict, pairs: list[tuple[float, float]]) -> dict:
+    """Return the interval of ratios, wide enough for what rounding may have hidden."""
+    if found["low"] is None or not any(isinstance(a, Rounded) for a, _ in pairs):
+        return found
+    half = _HALF_STEP_US
+    least = stats.interval([(a - half) / (b + half) for a, b in pairs])
+    if min(b for _, b in pairs) <= half:
+        return found | {"low": least["low"], "high": INFINITE}
+    most = stats.interval([(a + half) / (b - half) for a, b in pairs])
+    return found | {"low": least["low"], "high": most["high"]}
+
+
 def _any_at_least(*values: float) -> bool:
     return any(isinstance(value, AtLeast) for value in values)
 
@@ -210,12 +229,12 @@ def _quotient(above: Values, below: Values, paired: bool = True) -> dict:
         return stats.interval([])
     if paired and above.keys() & below.keys():
         blocks = sorted(above.keys() & below.keys())
-        found = stats.interval([above[n] / below[n] for n in blocks if below[n]])
+        pairs = [(above[n], below[n]) for n in blocks if below[n]]
+        found = stats.interval([a / b for a, b in pairs])
     else:
-        found = stats.interval([a / b for a in above.values() for b in below.values() if b]) | {
-            "trials": min(len(above), len(below))
-        }
-    return _open(found, above, below)
+        pairs = [(a, b) for a in above.values() for b in below.values() if b]
+        found = stats.interval([a / b for a, b in pairs]) | {"trials": min(len(above), len(below))}
+    return _open(_blurred(found, pairs), above, below)
 
 
 def _compared(dataset: str, experiment: str, rule: dict) -> dict:
@@ -279,8 +298,18 @@ def _best(dataset: str, experiment: str, rule: dict):
     [best] = _level_values(dataset, experiment, rule, [rule["level"]])
     others = [level for level in levels if level != rule["level"]]
     for other in _level_values(dataset, experiment, rule, others):
+        if rule["direction"] == "highest" and other and _never(best):
+            # What was never counted is not more than anything.
+            yield stats.interval(list(best.values())) | {
+                "verdict": NOT if len(best) >= MINIMUM_TRIALS else OPEN
+            }
+            continue
         side = "above" if rule["direction"] == "highest" else "below"
         yield _side(_quotient(best, other), 1, side)
+
+
+def _never(found: Values) -> bool:
+    return bool(found) and not any(found.values())
 
 
 def _measured_levels(dataset: str, experiment: str, rule: dict) -> list:
@@ -365,6 +394,8 @@ def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
     }
     if statistic == PEAK and top:
         found = {n: AtLeast(v) if v >= ALL_ANSWERED * top else v for n, v in found.items()}
+    if statistic in _ROUNDED:
+        found = {n: Rounded(value) for n, value in found.items()}
     if "relative_to" not in selector:
         return found
     plain = {key: level for key, level in selector.items() if key != "relative_to"}
@@ -403,14 +434,7 @@ def _selected(
             # A server that lacks the factor has null there.
             frame = frame.filter(pl.col(name).is_null() | (pl.col(name) == about["default"]))
     if matrix.SETUP not in named and matrix.SETUP not in free:
-        usual = {
-            server: matrix.setups(server, experiment)[:1]
-            for server in frame["server"].unique()
-            if server in config.names("server")
-        }
-        first = {server: ways[0] for server, ways in usual.items() if ways}
-        chosen = pl.col("server").replace_strict(first, default=None, return_dtype=pl.String)
-        frame = frame.filter(chosen.is_null() | (pl.col(matrix.SETUP) == chosen))
+        frame = views.usual_setup(frame, experiment)
     for name, level in named.items():
         frame = frame.filter(pl.col(name) == level)
     return frame if len(frame) else None

@@ -11,6 +11,8 @@ RATE = "offered_rate_rps"
 REPLY = "reply_rate_offered_window_rps"
 # Replies a request offered: fewer are lost at the edges of the offered window.
 ALL_ANSWERED = 0.97
+# For the captions of figures that mark `all_answered`.
+ARROWHEAD = "Arrowhead: answered all that was offered, and may do more."
 
 # Factors that say how a server runs, as words after its title; the others are axes of figures.
 SPOKEN = (matrix.SETUP, "readiness", "schedulers", "max_connections")
@@ -156,6 +158,14 @@ def not_run(experiment: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def usual_setup(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
+    """Return the rows of each server in the setup that it names first; all, if it has none."""
+    known = set(frame["server"]) & set(config.names("server"))
+    first = {server: ways[0] for server in known if (ways := matrix.setups(server, experiment))}
+    chosen = pl.col("server").replace_strict(first, default=None, return_dtype=pl.String)
+    return frame.filter(chosen.is_null() | (pl.col(matrix.SETUP) == chosen))
+
+
 def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.DataFrame:
     """Return a curve with its interval over trials for each level of `by`.
 
@@ -177,3 +187,17 @@ def plateaus(points: pl.DataFrame, by: list[str], column: str = REPLY) -> pl.Dat
     whole = best.filter(pl.col("reached") == top).drop("reached")
     found = stats.summarise(whole.sort(*by, "n"), by, column)
     return found.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * (top or 0))
+
+
+def ranking(found: pl.DataFrame, column: str) -> str:
+    """Return the names in `column` of `plateaus`, highest first: "a > b".
+
+    Those that answered all that was offered have no order among them: "a and b, without a limit
+    here, > c".
+    """
+    ordered = found.sort("median", descending=True)
+    unlimited = sorted(ordered.filter("all_answered")[column])
+    rest = ordered.filter(~pl.col("all_answered"))[column].to_list()
+    if len(unlimited) < 2:
+        return " > ".join(ordered[column])
+    return " > ".join([f"{words.listed(unlimited)}, without a limit here,", *rest])

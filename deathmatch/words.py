@@ -1,19 +1,22 @@
 """Computed statistics as phrases for prose, so that every number there has its n and interval."""
 
-from deathmatch.stats import CONFIDENCE
-
 Statistic = dict[str, float | int | None]
 
 NOT_MEASURED = "not measured in this dataset"
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """Return a number with thin spaces between thousands: 12 345.6; of none, NOT_MEASURED."""
-    return NOT_MEASURED if value is None else f"{value:,.{digits}f}".replace(",", "\u202f")
+    """Return a number with thin spaces between thousands: 12 345.6; of none, NOT_MEASURED.
+
+    What rounds to nothing has no sign.
+    """
+    return NOT_MEASURED if value is None else f"{value:z,.{digits}f}".replace(",", "\u202f")
 
 
 def interval(found: Statistic, unit: str = "", digits: int = 0) -> str:
-    """Return "7 440 req/s (95 % interval 7 200 to 7 600, n = 3)" for `stats.interval`'s result.
+    """Return "7 440 req/s (interval 7 200 to 7 600, n = 3)" for `stats.interval`'s result.
+
+    Its level is not said: of few trials the interval is their range, whatever it is called.
 
     Without an interval, "(n = 1)"; without any trial, NOT_MEASURED.
     """
@@ -24,13 +27,17 @@ def interval(found: Statistic, unit: str = "", digits: int = 0) -> str:
     if found["low"] is None:
         return f"{middle} (n = {found['trials']})"
     low, high = number(found["low"], digits), number(found["high"], digits)
-    level = f"{100 * CONFIDENCE:.0f}\u202f%"
-    return f"{middle} ({level} interval {low} to {high}, n = {found['trials']})"
+    return f"{middle} (interval {low} to {high}, n = {found['trials']})"
 
 
 def ratio(found: Statistic) -> str:
-    """Return "2.31 times (95 % interval 2.20 to 2.44, n = 3)"."""
+    """Return "2.31 times (interval 2.20 to 2.44, n = 3)"."""
     return interval(found, "times", 2)
+
+
+def listed(names: list[str]) -> str:
+    """Return "a", "a and b" or "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def direction(found: Statistic, higher: str, lower: str, same: str) -> str:

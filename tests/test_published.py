@@ -538,3 +538,28 @@ def test_a_peak_that_nothing_limited_leaves_its_end_open():
         assert claims._side(neither, 0.9, direction)["verdict"] == claims.OPEN
     said = [claims.effect_text(one | {"effect": one["median"]}) for one in (higher, lower, neither)]
     assert said == ["at least 2.36, n = 3", "at most 0.424, n = 3", "no limit reached, n = 3"]
+
+
+def test_what_rounding_hides_widens_a_ratio_of_response_times():
+    def trials(*times_us: int) -> dict:
+        return {n: claims.Rounded(time_us) for n, time_us in enumerate(times_us, 1)}
+
+    even = claims._quotient(trials(100, 100, 100), trials(100, 100, 100))
+    assert (even["low"], even["median"], even["high"]) == (pytest.approx(1 / 3), 1.0, 3.0)
+    assert claims._side(even, 1.1, "below")["verdict"] == claims.OPEN
+    unbounded = claims._quotient(trials(100, 200, 300), trials(0, 50, 100))
+    assert unbounded["high"] == claims.INFINITE
+    far = claims._quotient(trials(300_000, 310_000, 320_000), trials(10_000, 10_000, 10_000))
+    assert claims._side(far, 29, "above")["verdict"] == claims.REPLICATED
+
+
+def test_what_was_never_counted_is_not_the_highest(monkeypatch):
+    counts = {"a": {1: 0.0, 2: 0.0, 3: 0.0}, "b": {1: 0.0, 2: 0.0, 3: 0.0}}
+    monkeypatch.setattr(claims, "values", lambda *given: counts[given[-1]["server"]])
+    rule = {"over": "server", "level": "a", "levels": ["a", "b"], "direction": "highest"}
+    [found] = claims._best("tiny", "c10k", rule)
+    assert found["verdict"] == claims.NOT and found["trials"] == 3
+    counts["a"] = {1: 5.0, 2: 6.0, 3: 7.0}
+    counts["b"] = {1: 1.0, 2: 2.0, 3: 1.0}
+    [found] = claims._best("tiny", "c10k", rule)
+    assert found["verdict"] == claims.REPLICATED

@@ -1,8 +1,8 @@
-"""What notebooks look at: plateaus, and what the client hides of them."""
+"""What notebooks look at: plateaus, what the client hides of them, and numbers in prose."""
 
 import polars as pl
 
-from deathmatch import theme, views
+from deathmatch import theme, views, words
 from deathmatch.views import RATE, REPLY
 
 
@@ -39,3 +39,18 @@ def test_an_arrowhead_stands_beside_what_may_be_higher():
     assert [head["transform"][0]["filter"] for head in heads] == ["datum['all_answered']"]
     none = theme.dots(frame.filter(label="slow"), "median", "label", more="all_answered").to_dict()
     assert len(none["layer"]) == len(drawn["layer"]) - 1
+
+
+def test_those_without_a_limit_have_no_order():
+    more = pl.concat([SWEEP, points([("quick", 1, 4000, 4000.0, False)])])
+    found = views.plateaus(more.filter(~pl.col("client_limited")), ["label"])
+    assert views.ranking(found, "label") == "fast and quick, without a limit here, > slow"
+    assert views.ranking(found.filter(pl.col("label") != "quick"), "label") == "fast > slow"
+
+
+def test_numbers_in_prose():
+    assert words.number(-0.04, 1) == "0.0" and words.number(-1234.56, 1) == "-1\u202f234.6"
+    found = {"trials": 3, "median": 1.5, "low": 1.25, "high": 2.0}
+    assert words.ratio(found) == "1.50 times (interval 1.25 to 2.00, n = 3)"
+    listed = [words.listed(["a", "b", "c"][:length]) for length in range(4)]
+    assert listed == ["", "a", "a and b", "a, b and c"]
