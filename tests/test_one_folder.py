@@ -1,8 +1,10 @@
 """The claim of servers/README.md: a folder is all that a new server takes."""
 
 import json
+import shutil
 import subprocess
 
+import polars as pl
 from conftest import Tree
 
 SMALL = """
@@ -28,7 +30,13 @@ def test_a_new_folder_is_in_matrix_table_figure_and_paper(tree: Tree):
     assert {path.parent for path in ours} == {tree.path / "servers" / "mine"}
 
     assert ("mine", 1) in tree.trials("small")
-    tree.snakemake(dataset="small", servers="mine").succeeded()
+    # A busy machine limits the client, whose point is then in no figure.
+    for _ in range(5):
+        tree.snakemake(dataset="small", servers="mine").succeeded()
+        points = pl.read_parquet(tree.path / "data/small/backlog/points.parquet")
+        if not points["client_limited"].all():
+            break
+        shutil.rmtree(tree.path / "data/small")
     spec = json.loads((tree.path / "figures/small/fig-backlog-servers.json").read_text())
     assert "mine" in json.dumps(spec)
     page = (tree.path / "paper/small/deathmatch.html").read_text()
