@@ -49,5 +49,6 @@ def test_a_longer_warm_up_counts():
     trial = next(trial for trial in matrix.trials("full") if trial.server == name)
     spec = matrix.spec(trial)
     offering_s = 2 * len(spec["rates_rps"]) * spec["duration_s"]
-    fixed_s = progress.OVERHEAD_S + progress.START_STOP_S
-    assert progress.seconds(trial) == fixed_s + server.warm_up_s(name) + offering_s
+    warm_up_s = server.warm_up_s(name, spec.get("warm_up_s", 0))
+    fixed_s = progress.OVERHEAD_S + progress.START_STOP_S + spec.get("cool_down_s", 0)
+    assert progress.seconds(trial) == fixed_s + warm_up_s + offering_s
