@@ -6,9 +6,11 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
+use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{sleep, spawn};
@@ -17,6 +19,9 @@ use std::time::{Duration, Instant};
 use common::{NullServer, Run, nearest_rank, quantile_us, run};
 
 const ATTEMPTS: u32 = 12;
+
+/// Between two messages of a connection.
+const SPACING: Duration = Duration::from_millis(25);
 
 /// One measurement at a time: two would measure each other.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -92,23 +97,21 @@ fn wait_until(at: Instant) {
     }
 }
 
-/// Round-trip times in µs as a plain blocking client sees them: write, read, look at the clock.
+/// Round-trip times in µs as a plain blocking client sees them. What an idle machine takes to wake
+/// a process is part of them, so it is a process of its own, as the client is that it judges, and
+/// writes as often: who has slept longer wakes more slowly. It writes a little slower, by one spacing
+/// in all, so that neither is always the one whose message comes just after the other's and meets a
+/// machine that is awake.
 fn probe(address: SocketAddr, count: usize) -> Vec<i64> {
-    let stream = TcpStream::connect(address).unwrap();
-    stream.set_nodelay(true).unwrap();
-    let (peer, _) = tungstenite::client(format!("ws://{address}/"), stream).unwrap();
-    let mut stream = peer.into_inner();
-    let mut request = vec![0x82, 0x80 | 33, 0, 0, 0, 0];
-    request.extend([7; 33]);
-    let mut echo = [0; 35];
-    let mut one = || {
-        sleep(Duration::from_millis(3));
-        let start = Instant::now();
-        stream.write_all(&request).unwrap();
-        stream.read_exact(&mut echo).unwrap();
-        start.elapsed().as_micros() as i64
-    };
-    (0..count).map(|_| one()).collect()
+    let program = Path::new(env!("CARGO_BIN_EXE_wsload")).with_file_name("examples/plain_client");
+    let spacing = SPACING + SPACING / count as u32;
+    let words = [address.to_string(), count.to_string(), spacing.as_micros().to_string()];
+    let output = Command::new(&program).args(words).output();
+    let output = output.unwrap_or_else(|error| {
+        panic!("{}: {error}; `cargo build --examples` makes it", program.display())
+    });
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(|line| line.parse().unwrap()).collect()
 }
 
 /// Repeats a measurement until it has nothing to object to.
@@ -179,7 +182,7 @@ fn a_stopped_process_is_seen_as_stopped() {
             move || {
                 for (signal, pause_ms) in [("-STOP", 1_500), ("-CONT", 1_000)] {
                     sleep(Duration::from_millis(pause_ms));
-                    let mut kill = std::process::Command::new("kill");
+                    let mut kill = Command::new("kill");
                     assert!(kill.args([signal, &id.to_string()]).status().unwrap().success());
                 }
             }
@@ -197,8 +200,8 @@ fn known_latency(hold: Hold, quantiles: &[(f64, i64)]) {
     attempt(|| {
         let server = HoldingServer::start(hold, None);
         let address = server.address;
-        let probing = spawn(move || probe(address, 300));
-        let run: Run = run(&server.url(), "-n 5 -d 3s -i 25ms");
+        let probing = spawn(move || probe(address, 150));
+        let run: Run = run(&server.url(), &format!("-n 1 -d 4s -i {}ms", SPACING.as_millis()));
         let probed_us = probing.join().unwrap();
         let messages = run.messages();
         let lag_us = run.summary()["client"]["lag"]["p50_us"].as_i64().unwrap();
