@@ -26,7 +26,9 @@ def _reply_rates(points: pl.DataFrame) -> pl.DataFrame:
     """Return each trial's highest reply rate at the rates that both datasets offered."""
     common = _in_common(points)
     # A trial that the client cut short has not shown what it comes to.
-    best = common.group_by("dataset", "label", "n").agg(pl.col(REPLY).max(), top=pl.col(RATE).max())
+    best = common.group_by("dataset", "label", "n", maintain_order=True).agg(
+        pl.col(REPLY).max(), top=pl.col(RATE).max()
+    )
     return best.filter(pl.col("top") == common[RATE].max()).rename({REPLY: "value"})
 
 
@@ -45,7 +47,9 @@ def _message_latency(points: pl.DataFrame) -> pl.DataFrame:
 def _bytes_per_message(points: pl.DataFrame) -> pl.DataFrame:
     """Return by how much each trial's resident set grew for a message."""
     grown = pl.col("rss_bytes").max() - pl.col("rss_bytes").min()
-    return points.group_by("dataset", "label", "n").agg(value=grown / pl.col("messages").max())
+    return points.group_by("dataset", "label", "n", maintain_order=True).agg(
+        value=grown / pl.col("messages").max()
+    )
 
 
 # By client: what one trial comes to, and how that is called.
@@ -102,7 +106,11 @@ def _experiment(dataset: str, compare: str, experiment: str) -> None:
         _say(f"*{experiment}*: the two datasets have no sound point in common.")
         return
     found = stats.summarise(trials.sort("label", "n"), ["dataset", "label"], "value")
-    best = found.group_by("label").agg(pl.col("median").max()).sort("median", descending=True)
+    best = (
+        found.group_by("label", maintain_order=True)
+        .agg(pl.col("median").max())
+        .sort("median", descending=True)
+    )
     source = [f"data/{each}/{experiment}/points.parquet" for each in (dataset, compare)]
     display.figure(
         theme.dots(

@@ -95,7 +95,10 @@ def boxes(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> pl.DataFr
     times = times.join(points.select(*key, "limited"), on=key)
     wanted = "messages_due" if quantity == "latency" else "connections_opened"
     which = [*_KEY, "limited"]
-    totals = {tuple(row[:-1]): row[-1] for row in points.group_by(which).agg(wanted).rows()}
+    totals = {
+        tuple(row[:-1]): row[-1]
+        for row in points.group_by(which, maintain_order=True).agg(wanted).rows()
+    }
     rows = []
     chosen = times.filter(pl.col("quantity") == quantity)
     for group, part in chosen.group_by(which, maintain_order=True):
@@ -117,7 +120,9 @@ def box_plot(found: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VConc
     ours_all = [found[name] for name in _QUANTILES]
     shown_all = [c.drop_nulls() for c in ours_all if len(c.drop_nulls())]
     named = found["post"].drop_nulls()
-    shown = [BESIDE[environment] for environment in found["environment"].unique()]
+    shown = [
+        BESIDE[environment] for environment in found["environment"].unique(maintain_order=True)
+    ]
     known = beside.filter(
         pl.col("system").is_in(named.implode()), pl.col("environment").is_in(shown)
     )["value_ms"]
@@ -198,7 +203,11 @@ def course_plot(found: pl.DataFrame) -> alt.FacetChart:
     """Return a small chart for each server of `course`, three in a row."""
     step = max(1, found["since_start_s"].n_unique() // 40)
     thin = found.filter(pl.col("since_start_s") % step == 0)
-    order = thin.group_by("label").agg(pl.col("time_ms").median()).sort("time_ms", "label")
+    order = (
+        thin.group_by("label", maintain_order=True)
+        .agg(pl.col("time_ms").median())
+        .sort("time_ms", "label")
+    )
     environments = [e for e in _TITLES.values() if e in thin["environment"].unique().to_list()]
     low, high = thin["time_ms"].min() * 0.8, thin["time_ms"].max() * 1.25
     ticks = [10.0**k for k in range(-3, 7) if low <= 10.0**k <= high]
@@ -278,7 +287,7 @@ def connections_table(points: pl.DataFrame) -> pl.DataFrame:
             failed=pl.sum_horizontal(f"outcome_{outcome}" for outcome in failed),
             messages_lost=pl.col("messages_lost") + pl.col("messages_unsent"),
         )
-        .group_by("label", pl.col("environment").replace(_TITLES))
+        .group_by("label", pl.col("environment").replace(_TITLES), maintain_order=True)
         .agg(
             pl.col(
                 "connections", "held", "connection_timeouts", "failed", "messages_due",
@@ -299,7 +308,7 @@ def whole(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
     statistics = [c for c in theirs.columns if c.endswith("_us")] + ["connection_timeouts"]
     ours = (
         with_post(points)
-        .group_by("label", "server", "post", "environment")
+        .group_by("label", "server", "post", "environment", maintain_order=True)
         .agg(
             pl.col("client_limited").any().alias("limited"),
             *(pl.col(c).cast(pl.Float64).fill_null(float("inf")).median() for c in statistics),
@@ -390,36 +399,37 @@ def limited_words(limited: pl.DataFrame, points: pl.DataFrame) -> str:
     )
 
 
-def _held(points: pl.DataFrame) -> pl.DataFrame:
-    """Return of each server on one CPU, unthrottled: label, whole (all held, none timed out)."""
+def held(points: pl.DataFrame) -> pl.DataFrame:
+    """Return of each server on one CPU, unthrottled: label, whole, outcome_completed.
+
+    Whole: in every trial all connections were held and none timed out.
+    """
     plain = points.filter(
         pl.col("environment") == "unthrottled", pl.col("schedulers").fill_null("one") == "one"
     )
     kept = pl.col("outcome_completed") == pl.col("connections")
     whole = (kept & (pl.col("connection_timeouts") == 0)).all()
-    return plain.group_by("label").agg(
+    return plain.group_by("label", maintain_order=True).agg(
         whole.alias("whole"), pl.col("outcome_completed").median()
     ).sort("label")  # fmt: skip
 
 
-def held_count(points: pl.DataFrame) -> str:
-    """Return "20 of 22": servers that held every connection in every trial, of those measured."""
-    found = _held(points)
+def held_count(found: pl.DataFrame) -> str:
+    """Return "20 of 22": the servers of `held` that are whole."""
     if not len(found):
         return words.NOT_MEASURED
     return f"{found['whole'].sum()} of {len(found)}"
 
 
-def held_words(points: pl.DataFrame) -> str:
-    """Return which servers held every connection in every trial, and how many the others did."""
-    found = _held(points)
+def held_words(found: pl.DataFrame) -> str:
+    """Return how many servers of `held` are whole, and how many connections the others held."""
     if not len(found):
         return f"ten thousand connections were {words.NOT_MEASURED}."
     failed = [
         f"{row['label']} held {words.number(row['outcome_completed'])} (median of its trials)"
         for row in found.filter(~pl.col("whole")).to_dicts()
     ]
-    whole = held_count(points)
+    whole = held_count(found)
     said = f"{whole} servers held every connection to the end of every trial, with none timed out"
     return f"{said}; {words.listed(failed)}." if failed else f"{said}."
 

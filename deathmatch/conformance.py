@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from deathmatch import sampler, websocket
@@ -16,6 +17,7 @@ PATIENCE_S = 0.5
 # A request that has one of these wants an answer; any other, that the server takes it for wrong
 # and survives it.
 ANSWERED = {"status", "echoes", "refuses"}
+CONCURRENT = 100
 # Longer than a JIT compiler works off what the checks gave it.
 REST_WITHIN_S = 10
 REST_WINDOW_S = 0.25
@@ -33,6 +35,34 @@ def check(host: str, port: int, requests: list[dict]) -> list[dict]:
     passes if the server answers with an error or not at all, and still accepts connections.
     """
     return [_check(host, port, request) for request in requests]
+
+
+def check_variant(
+    host: str, port: int, requests: list[dict], factors: dict, somaxconn: int,
+    pids: Callable[[], list[int]],
+) -> list[dict]:  # fmt: skip
+    """Check all that a running server must show before it is timed, as `check` returns it.
+
+    What its experiment asks, many at once, the listen backlog and the readiness mechanism that
+    its factors name, and rest; `pids` gives the server's processes, of which there may be more
+    once it has been asked.
+    """
+    checks = check(host, port, requests)
+    queue = factors.get("backlog", CONCURRENT)
+    # A shorter queue drops what comes at once: that is the experiment, not a fault.
+    if queue >= CONCURRENT:
+        checks.append(check_concurrent(host, port, probe(requests), CONCURRENT))
+    if "backlog" in factors:
+        checks.append(check_backlog(port, queue, somaxconn))
+    running = pids()
+    if "readiness" in factors:
+        checks.append(check_readiness(running, factors["readiness"]))
+    return [*checks, check_rest(running)]
+
+
+def probe(requests: list[dict]) -> dict:
+    """Return the first of the requests that wants an answer."""
+    return next(request for request in requests if request.keys() & ANSWERED)
 
 
 def check_backlog(port: int, backlog: int, somaxconn: int) -> dict:

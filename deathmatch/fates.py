@@ -35,10 +35,20 @@ def fates(points: pl.DataFrame, times: pl.DataFrame, by: list[str]) -> pl.DataFr
         for fate, column in errors.items()
     ]
     counted = pl.concat([answered.select(*by, "fate", pl.col("count").cast(pl.Int64)), *failed])
-    every = points.select(by).unique().join(pl.DataFrame({"fate": FATES}), how="cross")
-    total = points.group_by(by).agg(pl.col("connections").sum().alias("_total"))
+    every = (
+        points.select(by)
+        .unique(maintain_order=True)
+        .join(pl.DataFrame({"fate": FATES}), how="cross")
+    )
+    total = points.group_by(by, maintain_order=True).agg(
+        pl.col("connections").sum().alias("_total")
+    )
     found = (
-        every.join(counted.group_by(*by, "fate").agg(pl.col("count").sum()), [*by, "fate"], "left")
+        every.join(
+            counted.group_by(*by, "fate", maintain_order=True).agg(pl.col("count").sum()),
+            [*by, "fate"],
+            "left",
+        )
         .join(total, on=by)
         .with_columns(connections=pl.col("count").fill_null(0))
         .with_columns(share_percent=100 * pl.col("connections") / pl.col("_total"))

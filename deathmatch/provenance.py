@@ -56,7 +56,7 @@ def _trials(source: str) -> pl.DataFrame | None:
 
 def _counts(trials: pl.DataFrame) -> tuple[int, int]:
     """Return how many trials the variant with fewest and that with most were measured in."""
-    sizes = trials.group_by("server", "variant").agg(
+    sizes = trials.group_by("server", "variant", maintain_order=True).agg(
         pl.col("outcome").str.starts_with("measured").sum()
     )
     ran = sizes.filter(pl.col("outcome") > 0)["outcome"]

@@ -204,7 +204,12 @@ def lines(
     shared = [pl.col(x, y).cast(pl.Float64), named, "_label", "_theirs"]
     rows = pl.concat([ours.select(shared), theirs.select(shared)])
     ends = labels(rows, x, y, "_label", domain=domain, height=height, log_y=log_y)
-    ends = ends.join(rows.unique("_label").select(series, "_label", "_theirs"), on="_label")
+    ends = ends.join(
+        rows.unique("_label", keep="first", maintain_order=True).select(
+            series, "_label", "_theirs"
+        ),
+        on="_label",
+    )
     layers += _end_labels(ends.sort("label_px"), x, series, colour, x_scale.domain[1])
     layers[0] = layers[0].add_params(chosen)
     return alt.layer(*layers).properties(width=width, height=height)

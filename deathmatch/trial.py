@@ -43,7 +43,6 @@ WARM_UP_RATE_RPS = 500
 DRAIN_S = 3
 HANG_S = 5
 SETTLE_S = 1
-CONCURRENT = 100
 LEAST_FREE_BYTES = 200_000_000
 
 
@@ -164,18 +163,10 @@ class _Trial:
         if wrong:
             self._stop(running)
             return self._ended("did not start", f"{wrong}\n{server.tail(running.log)}")
-        checks = conformance.check(self.host, PORT, self.spec["conformance"])
-        queue = self.factors.get("backlog", CONCURRENT)
-        # A shorter queue drops what comes at once: that is the experiment, not a fault.
-        if queue >= CONCURRENT:
-            checks.append(conformance.check_concurrent(self.host, PORT, self._probe(), CONCURRENT))
-        if "backlog" in self.factors:
-            cap = int(testbed.sysctls(["net.core.somaxconn"], [])["net.core.somaxconn"])
-            checks.append(conformance.check_backlog(PORT, queue, cap))
-        pids = [process.pid for process in server.processes(self._spare())]
-        if "readiness" in self.factors:
-            checks.append(conformance.check_readiness(pids, self.factors["readiness"]))
-        checks.append(conformance.check_rest(pids))
+        cap = int(testbed.sysctls(["net.core.somaxconn"], [])["net.core.somaxconn"])
+        checks = conformance.check_variant(
+            self.host, PORT, self.spec["conformance"], self.factors, cap, self._pids
+        )
         known = config.load("server", self.trial.server).get("deviations", {})
         failed = [check for check in checks if not check["ok"] and check["name"] not in known]
         if self.wanted_idle and not failed:
@@ -253,8 +244,7 @@ class _Trial:
         def pids(side: str) -> list[int]:
             if side == "client":
                 return [self.client.pid] if self.client else []
-            spare = self._spare()
-            return [process.pid for process in server.processes(spare)]
+            return self._pids()
 
         interval_s = self.bed["sample_interval_s"]
         cpus = self.cpus["server"]
@@ -267,6 +257,9 @@ class _Trial:
         if self.idle:
             ours.add(self.idle.pid)
         return ours
+
+    def _pids(self) -> list[int]:
+        return [process.pid for process in server.processes(self._spare())]
 
     def _start(self) -> tuple[server.Running, str | None]:
         log = self.out / "server.log"
@@ -304,8 +297,7 @@ class _Trial:
                 return None
             return replies if replies == round(rate_rps * duration_s) else None
 
-        pids = [process.pid for process in server.processes(self._spare())]
-        self.counted = calls.count(pids, offer, self.out / "strace.txt")
+        self.counted = calls.count(self._pids(), offer, self.out / "strace.txt")
 
     def _stop(self, running: server.Running) -> None:
         if self.idle:
@@ -359,8 +351,7 @@ class _Trial:
         return ["taskset", "--cpu-list", ",".join(map(str, self.cpus["client"]))]
 
     def _probe(self) -> dict:
-        checks = self.spec["conformance"]
-        return next(check for check in checks if check.keys() & conformance.ANSWERED)
+        return conformance.probe(self.spec["conformance"])
 
     def _state(self, running: server.Running) -> str:
         """Let the queues drain, then return "ran", how the server died, or "hung"."""

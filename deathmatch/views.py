@@ -95,7 +95,7 @@ class Experiment:
     def no_plateau(self) -> str:
         """What to say of those whose trials were all client-limited at the highest rate."""
         at = self.points.filter(pl.col(RATE) == self.top)
-        hidden = at.group_by("label").agg(pl.col("client_limited").all())
+        hidden = at.group_by("label", maintain_order=True).agg(pl.col("client_limited").all())
         labels = hidden.filter("client_limited")["label"].sort().to_list()
         if not labels:
             return "Every variant has a trial that the client did not limit at the highest rate."
@@ -115,7 +115,7 @@ class Experiment:
     def ended(self) -> pl.DataFrame:
         """Return how trials ended: label, version, trials, clean, reason; systems not run too."""
         ended = (
-            self.trials.group_by("label", "version")
+            self.trials.group_by("label", "version", maintain_order=True)
             .agg(
                 pl.len().cast(pl.Int64).alias("trials"),
                 (pl.col("outcome") == "measured").sum().cast(pl.Int64).alias("clean"),
@@ -158,6 +158,13 @@ def not_run(experiment: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def died(points: pl.DataFrame) -> str:
+    """Return "2 of 6": the trials at one of whose points the server died, of all there are."""
+    dead = pl.col("server_state").str.starts_with("died").any()
+    trials = points.group_by("server", "variant", "n", maintain_order=True).agg(dead.alias("dead"))
+    return f"{trials['dead'].sum()} of {len(trials)}"
+
+
 def usual_setup(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
     """Return the rows of each server in the setup that it names first; all, if it has none."""
     known = set(frame["server"]) & set(config.names("server"))
@@ -182,7 +189,9 @@ def plateaus(points: pl.DataFrame, by: list[str], column: str = REPLY) -> pl.Dat
     has not shown its plateau and does not count. Columns: `by`, those of `stats.INTERVAL`, and
     `all_answered`: whether the median is all that was offered, so that the server may do more.
     """
-    best = points.group_by(*by, "n").agg(pl.col(column).max(), reached=pl.col(RATE).max())
+    best = points.group_by(*by, "n", maintain_order=True).agg(
+        pl.col(column).max(), reached=pl.col(RATE).max()
+    )
     top = points[RATE].max()
     whole = best.filter(pl.col("reached") == top).drop("reached")
     found = stats.summarise(whole.sort(*by, "n"), by, column)

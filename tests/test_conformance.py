@@ -35,15 +35,9 @@ for trial in matrix.trials("once"):
     values |= {"workers": len(cpus) if factors.get("schedulers") == "all" else 1}
     log = Path(sys.argv[1])
     running, wrong = server.start(trial.server, values, host, 8080, cpus, log)
-    requests = matrix.spec(trial)["conformance"]
-    checks = conformance.check(host, 8080, requests)
-    checks.append(conformance.check_concurrent(host, 8080, requests[0], 100))
-    if "backlog" in factors:
-        checks.append(conformance.check_backlog(8080, factors["backlog"], 4096))
-    pids = [process.pid for process in server.processes(spare)]
-    if "readiness" in factors:
-        checks.append(conformance.check_readiness(pids, factors["readiness"]))
-    checks.append(conformance.check_rest(pids))
+    checks = conformance.check_variant(
+        host, 8080, matrix.spec(trial)["conformance"], factors, 4096,
+        lambda: [process.pid for process in server.processes(spare)])
     stop = server.stop(running, spare)
     print(json.dumps({"server": trial.server, "experiment": trial.experiment, "wrong": wrong,
                       "variant": trial.variant, "stop": stop, "checks": checks,

@@ -91,3 +91,12 @@ def test_scripts_can_be_run_and_are_sound():
         if first == b"#!/bin/sh":
             done = subprocess.run(["sh", "-n", path], cwd=ROOT, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
+
+
+def test_no_group_by_leaves_the_order_of_its_rows_to_chance():
+    """A chart's bytes follow the order of its rows, and polars' own differs from run to run."""
+    # Sorted on all that they group by.
+    spared = r"deathmatch/(wsload|stats)\.py"
+    calls = lines_with(r"\.group_by\(.*\)", spared=r"maintain_order=True")
+    ours = [call for call in calls if call.startswith(("deathmatch/", "notebooks/"))]
+    assert [call for call in ours if not re.match(spared, call)] == []
