@@ -162,7 +162,13 @@ def write(frame: pl.DataFrame, experiment: str, table: str, folder: Path) -> Non
     """Check the frame and write it into the folder, whole or not at all."""
     path = folder / f"{table}.parquet"
     aside = path.with_suffix(".partial")
+    # Times stand in order: their differences take half the room, and polars' own writer has none.
+    integers = [name for name, kind in frame.schema.items() if kind.is_integer()]
+    encoding = {
+        "use_dictionary": [name for name in frame.columns if name not in integers],
+        "column_encoding": dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
+    }
     check(frame, experiment, table, str(path)).write_parquet(
-        aside, compression="zstd", compression_level=19
+        aside, compression="zstd", compression_level=19, use_pyarrow=True, pyarrow_options=encoding
     )
     aside.rename(path)

@@ -22,6 +22,7 @@ let
       playwright
       polars
       psutil
+      pyarrow
       pypandoc
       pytest
       pyyaml

@@ -1,6 +1,7 @@
 """A dataset's raw logs in an archive: the same bytes each time, and all that was measured."""
 
 import shutil
+import subprocess
 import tarfile
 
 import pytest
@@ -46,3 +47,12 @@ def test_half_a_dataset_is_not_packed(tree: Tree):
     done = tree.python("archive", "tiny").failed()
     assert "trials are missing, the first data/tiny/backlog/" in done.text
     assert not list((tree.path / "data/tiny").rglob("raw*"))
+
+
+def test_the_committed_dataset_is_no_burden_to_a_clone():
+    """The raw logs and the tables, under 30 MB, as every clone of the project fetches them."""
+    listed = subprocess.run(
+        ["git", "ls-files", "data/reference"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    sizes_bytes = [(ROOT / path).stat().st_size for path in listed.stdout.split()]
+    assert len(sizes_bytes) > 50 and sum(sizes_bytes) < 30e6
