@@ -149,7 +149,7 @@ def points(dataset: str, compare: str, experiment: str) -> pl.DataFrame:
     """Return the points of both datasets with `dataset` and `label`, other factors at defaults."""
     both = [views.Experiment(each, experiment) for each in (dataset, compare)]
     # Labels anew: they say in what the variants of both differ.
-    trials = views.label(pl.concat([_tagged(each.trials, each.dataset) for each in both]))
+    trials = views.label(pl.concat([_tagged(each.trials, each.dataset) for each in both]), {})
     found = pl.concat([_tagged(each.points, each.dataset) for each in both])
     for factor, about in config.load("experiment", experiment)["factors"].items():
         if factor not in views.SPOKEN:

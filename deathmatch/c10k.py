@@ -273,24 +273,29 @@ def cost_plot(found: pl.DataFrame) -> alt.HConcatChart:
     return alt.hconcat(*panels)
 
 
+# Connections that the server's pace left unopened, or half open, when the run ended.
+_LATE = ["outcome_unfinished", "outcome_not_opened"]
+
+
 def connections_table(points: pl.DataFrame) -> pl.DataFrame:
     """Return sums over trials: connections by how they fared, messages, client-limited trials.
 
-    `client_lag_p99_ms` is the median over trials.
+    Late: not open yet when the run ended. `client_lag_p99_ms` is the median over trials.
     """
     failed = ["handshake_timeout", "refused", "reset", "unreachable", "handshake_rejected",
               "closed_by_server", "protocol_error", "out_of_descriptors", "out_of_ports",
-              "other_error", "unfinished", "not_opened"]  # fmt: skip
+              "other_error"]  # fmt: skip
     return (
         points.with_columns(
             held=pl.col("outcome_completed"),
+            late=pl.sum_horizontal(_LATE),
             failed=pl.sum_horizontal(f"outcome_{outcome}" for outcome in failed),
             messages_lost=pl.col("messages_lost") + pl.col("messages_unsent"),
         )
         .group_by("label", pl.col("environment").replace(_TITLES), maintain_order=True)
         .agg(
             pl.col(
-                "connections", "held", "connection_timeouts", "failed", "messages_due",
+                "connections", "held", "connection_timeouts", "late", "failed", "messages_due",
                 "messages_lost", "messages_mismatched", "client_limited",
             ).sum().cast(pl.Int64),
             client_lag_p99_ms=pl.col("client_lag_p99_us").median() / 1e3,
@@ -400,17 +405,21 @@ def limited_words(limited: pl.DataFrame, points: pl.DataFrame) -> str:
 
 
 def held(points: pl.DataFrame) -> pl.DataFrame:
-    """Return of each server on one CPU, unthrottled: label, whole, outcome_completed.
+    """Return of each server on one CPU, unthrottled: label, whole, late, outcome_completed.
 
-    Whole: in every trial all connections were held and none timed out.
+    Whole: in every trial all connections were held and none timed out. Late: what was not held had
+    not been opened when the run ended.
     """
     plain = points.filter(
         pl.col("environment") == "unthrottled", pl.col("schedulers").fill_null("one") == "one"
     )
     kept = pl.col("outcome_completed") == pl.col("connections")
     whole = (kept & (pl.col("connection_timeouts") == 0)).all()
+    told = pl.sum_horizontal("outcome_completed", *_LATE)
     return plain.group_by("label", maintain_order=True).agg(
-        whole.alias("whole"), pl.col("outcome_completed").median()
+        whole.alias("whole"),
+        (told == pl.col("connections")).all().alias("late"),
+        pl.col("outcome_completed").median(),
     ).sort("label")  # fmt: skip
 
 
@@ -431,7 +440,8 @@ def held_words(found: pl.DataFrame) -> str:
     ]
     whole = held_count(found)
     said = f"{whole} servers held every connection to the end of every trial, with none timed out"
-    return f"{said}; {words.listed(failed)}." if failed else f"{said}."
+    late = "; what they lack was not open yet when the run ended" if found["late"].all() else ""
+    return f"{said}; {words.listed(failed)}{late}." if failed else f"{said}."
 
 
 def growth_words(points: pl.DataFrame) -> str:

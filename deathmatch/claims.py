@@ -12,7 +12,7 @@ from functools import cache
 import polars as pl
 from scipy.stats import spearmanr
 
-from deathmatch import config, httperf, matrix, published, stats, tables, views, words
+from deathmatch import config, httperf, published, stats, tables, views, words
 from deathmatch.errors import UserError
 from deathmatch.views import ALL_ANSWERED, RATE, REPLY
 
@@ -429,12 +429,7 @@ def _selected(
     named = {key: level for key, level in selector.items() if key not in _OWN}
     if not set(named) <= set(frame.columns):
         return None
-    for name, about in config.load("experiment", experiment)["factors"].items():
-        if name not in named and name not in free:
-            # A server that lacks the factor has null there.
-            frame = frame.filter(pl.col(name).is_null() | (pl.col(name) == about["default"]))
-    if matrix.SETUP not in named and matrix.SETUP not in free:
-        frame = views.usual_setup(frame, experiment)
+    frame = views.usual(frame, experiment, frozenset(named) | free)
     for name, level in named.items():
         frame = frame.filter(pl.col(name) == level)
     return frame if len(frame) else None

@@ -43,6 +43,9 @@ def config() -> alt.theme.ThemeConfig:
         "height": 300,
         "config": {
             "font": FONT,
+            # As `words.number` writes them.
+            "locale": {"number": {"decimal": ".", "thousands": "\u202f", "grouping": [3],
+                                  "currency": ["", ""]}},
             "background": "white",
             "view": {"stroke": None, "continuousWidth": 520, "continuousHeight": 300},
             "axis": {
@@ -138,7 +141,9 @@ def labels(
     steps = gap * np.arange(len(order))
     placed = np.empty(len(order))
     if len(order):
-        placed[order] = isotonic_regression(wanted[order] - steps).x + steps
+        # None below the axis, where its own labels are, if there is room above.
+        lowest = max(0, height - steps[-1])
+        placed[order] = np.clip(isotonic_regression(wanted[order] - steps).x, 0, lowest) + steps
     return ends.select(
         x, series, end_px=pl.Series(wanted).round(1), label_px=pl.Series(placed).round(1)
     )
@@ -275,7 +280,7 @@ def dots(
         f"{category}:N",
         title=None,
         sort=order or frame[category].unique(maintain_order=True).to_list(),
-        axis=alt.Axis(labelLimit=240, grid=True),
+        axis=alt.Axis(labelLimit=310, grid=True),
     )
     axis = alt.X(f"{x}:Q", title=x_title or title(x), scale=scale)
     tint = (

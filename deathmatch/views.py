@@ -25,6 +25,8 @@ class Experiment:
 
     dataset: str
     name: str
+    # Factors that labels speak of too, where a server has more than one level of them.
+    spoken: tuple[str, ...] = ()
 
     @cached_property
     def about(self) -> dict:
@@ -34,7 +36,8 @@ class Experiment:
     @cached_property
     def trials(self) -> pl.DataFrame:
         """Every trial, with `label`: title, setup and how the server runs, in words."""
-        return label(self._read("trials"))
+        defaults = {name: self.about["factors"][name]["default"] for name in self.spoken}
+        return label(self._read("trials"), defaults)
 
     @cached_property
     def points(self) -> pl.DataFrame:
@@ -130,14 +133,20 @@ def _first_line(text: pl.Expr) -> pl.Expr:
     return text.str.split("\n").list.first()
 
 
-def label(trials: pl.DataFrame) -> pl.DataFrame:
-    """Return the trials with `label`: the title, then what differs from its other variants."""
+def label(trials: pl.DataFrame, defaults: dict) -> pl.DataFrame:
+    """Return the trials with `label`: the title, then what differs from its other variants.
+
+    `defaults` has the further factors to speak of, with the level that goes without saying.
+    """
     spoken = []
     for column in SPOKEN:
         if column in trials.columns:
             varied = pl.col(column).n_unique().over("title") > 1
             word = pl.col(column).cast(pl.String).replace(_WORDS).str.replace_all("-", " ")
             spoken.append(pl.when(varied & (word != "")).then(pl.lit(", ") + word))
+    for column, default in defaults.items():
+        other = pl.col(column) != default
+        spoken.append(pl.when(other).then(pl.format(f", {column} {{}}", column)))
     return trials.with_columns(label=pl.concat_str("title", *spoken, ignore_nulls=True))
 
 
@@ -165,8 +174,22 @@ def died(points: pl.DataFrame) -> str:
     return f"{trials['dead'].sum()} of {len(trials)}"
 
 
-def usual_setup(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
-    """Return the rows of each server in the setup that it names first; all, if it has none."""
+def usual(
+    frame: pl.DataFrame, experiment: str, named: frozenset[str] = frozenset()
+) -> pl.DataFrame:
+    """Return the rows of each server as it runs if nothing else is said.
+
+    That is its first setup, and the experiment's default of every factor that it has; but for what
+    is `named`.
+    """
+    for name, about in config.load("experiment", experiment)["factors"].items():
+        if name not in named:
+            # A server that lacks the factor has null there.
+            frame = frame.filter(pl.col(name).is_null() | (pl.col(name) == about["default"]))
+    return frame if matrix.SETUP in named else _usual_setup(frame, experiment)
+
+
+def _usual_setup(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
     known = set(frame["server"]) & set(config.names("server"))
     first = {server: ways[0] for server in known if (ways := matrix.setups(server, experiment))}
     chosen = pl.col("server").replace_strict(first, default=None, return_dtype=pl.String)

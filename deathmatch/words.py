@@ -3,6 +3,7 @@
 Statistic = dict[str, float | int | None]
 
 NOT_MEASURED = "not measured in this dataset"
+SAME = "no difference that these trials show"
 
 
 def number(value: float | None, digits: int = 0) -> str:
@@ -33,6 +34,13 @@ def interval(found: Statistic, unit: str = "", digits: int = 0) -> str:
 def ratio(found: Statistic) -> str:
     """Return "2.31 times (interval 2.20 to 2.44, n = 3)"."""
     return interval(found, "times", 2)
+
+
+def compared(found: Statistic) -> str:
+    """Return "2.31 times (interval 2.20 to 2.44, n = 3), more", of a ratio of replies."""
+    if not found["trials"]:
+        return NOT_MEASURED
+    return f"{ratio(found)}, {direction(found, 'more', 'fewer', SAME)}"
 
 
 def listed(names: list[str]) -> str:

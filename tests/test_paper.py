@@ -336,6 +336,12 @@ def test_labels_keep_their_distance_and_their_order():
     assert heights["b"] == pytest.approx(148.5, abs=0.2), "the crowd spreads about its middle"
 
 
+def test_labels_of_curves_that_end_at_nothing_stay_above_the_axis():
+    ends = pl.DataFrame({"x": [1] * 3, "y": [0.0, 0.1, 0.2], "who": list("abc")})
+    placed = theme.labels(ends, "x", "y", "who", domain=(0, 100), height=300, gap=14)
+    assert placed["label_px"].sort().to_list() == [272.0, 286.0, 300.0]
+
+
 @pytest.mark.parametrize(
     "column, expected",
     [
