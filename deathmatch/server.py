@@ -201,7 +201,7 @@ def listens(host: str, port: int) -> bool:
 
 
 def stop(running: Running, spare: set[int]) -> dict:
-    """Stop the server and everything it started; return how that went.
+    """Stop the server and everything it started, until its port is free; return how that went.
 
     Keys: on_sigterm (did it end on SIGTERM within STOP_TIMEOUT_S), killed (pids that needed
     SIGKILL), left (pids still there: must be empty). `spare` are the pids of the sandbox that
@@ -221,6 +221,11 @@ def stop(running: Running, spare: set[int]) -> dict:
     for process in rest:
         process.kill()
     psutil.wait_procs(rest, timeout=STOP_TIMEOUT_S)
+    # The kernel closes the sockets of an io_uring some milliseconds after its process has ended;
+    # the next server's start would take them for its own.
+    deadline = time.monotonic() + CHILDREN_GRACE_S
+    while listens(running.host, running.port) and time.monotonic() < deadline:
+        time.sleep(0.002)
     running.process.poll()
     return {
         "on_sigterm": on_sigterm,

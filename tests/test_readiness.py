@@ -57,6 +57,27 @@ def test_each_mechanism_is_seen_and_waits_once_for_several_requests_at_most(meas
     assert times["sendto"] == pytest.approx(replies, abs=5)
 
 
+RESTARTS = """
+from pathlib import Path
+from deathmatch import config, server, testbed
+bed = config.load("testbed", "netns")
+spare, host = {testbed.build(bed, {}).pid}, testbed.host(bed)
+values = {"backlog": 128, "workers": 1, "readiness": "io_uring"}
+late = []
+for _ in range(30):
+    running, wrong = server.start("c-readiness", values, host, 8080, [0], Path("server.log"))
+    server.stop(running, spare)
+    late.append(wrong or server.listens(host, 8080))
+assert not any(late), late
+"""
+
+
+def test_nothing_listens_once_a_server_is_stopped(measured):
+    """With io_uring the socket outlives its process: some of these would be found listening."""
+    tree, _ = measured
+    tree.sandboxed("python", "-c", RESTARTS).succeeded()
+
+
 @pytest.mark.parametrize("mechanism", WAITS)
 def test_idle_connections_are_held_at_every_rate(measured, mechanism):
     tree, _ = measured
