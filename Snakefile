@@ -1,7 +1,7 @@
 # Five web-server benchmarks, replicated: measure a dataset and write its paper.
 #
 #   snakemake                                  the dataset of config/config.yaml
-#   snakemake -n                               what is left to do
+#   snakemake -n                               the matrix, and what of it is left to do
 #   snakemake --config dataset=full            another dataset of config/datasets/
 #   snakemake --config servers=yaws,tornado    only these; likewise experiments=
 #   snakemake paper                            the paper of the committed dataset, measuring nothing
@@ -45,6 +45,8 @@ except UserError as error:
 
 if workflow.is_main_process:
     progress.hush_scheduler()
+    if settings.dry_run(sys.argv[1:]) and STUDY.trials:
+        print(STUDY.listing())
     print(STUDY.summary(), file=sys.stderr)
 
 

@@ -74,6 +74,17 @@ class Study:
         state = progress.line(done, len(self.trials), wait_s)
         return f"dataset {self.dataset}, {servers} servers: {state}"
 
+    def listing(self) -> str:
+        """Return the matrix, a line for each variant: how many of its trials are measured."""
+        counts: dict[tuple[str, str, str], list[bool]] = {}
+        for trial in self.trials:
+            key = (trial.experiment, trial.server, trial.variant)
+            counts.setdefault(key, []).append((trial.path / "trial.json").exists())
+        return "\n".join(
+            f"{' '.join(key)}: {sum(counts[key])} of {len(counts[key])} trials"
+            for key in sorted(counts)
+        )
+
     def check_toolchain(self) -> None:
         """Raise UserError if the dataset holds trials of two toolchains, or would after this run.
 
@@ -135,6 +146,14 @@ def only_paper(words: list[str], given: dict) -> bool:
         and "dataset" not in (given or {})
         and any(Path("data", COMMITTED).glob("*/points.parquet"))
     )
+
+
+def dry_run(words: list[str]) -> bool:
+    """Return whether the command line asks what would be done: -n, --dry-run, or -n among others.
+
+    As above, Snakemake itself knows only once it has read the Snakefile.
+    """
+    return any(re.fullmatch(r"--dry-?run|-[a-zA-Z]*n[a-zA-Z]*", word) for word in words)
 
 
 def check(given: dict) -> Study:

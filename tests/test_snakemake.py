@@ -208,8 +208,10 @@ def test_the_paper_alone_is_the_committed_datasets(tree: Tree):
     assert "dataset smoke" in tree.snakemake("paper", "-n", dataset="smoke").succeeded().text
 
 
-def test_summary_line_says_how_much_there_is(shared_tree: Tree):
+def test_a_dry_run_lists_the_matrix_and_says_how_much_there_is(shared_tree: Tree):
     done = shared_tree.snakemake("-n", dataset="smoke", servers="null").succeeded()
+    variant = r"^backlog null backlog=128,schedulers=one,somaxconn=4096: 0 of 1 trials$"
+    assert re.search(variant, done.text, re.MULTILINE), done.text
     assert re.search(r"^dataset smoke, 1 servers: 0 of \d+ trials, about \d+ min left$", done.text,
                      re.MULTILINE)  # fmt: skip
     assert not Path(shared_tree.path, "data/smoke").exists()
