@@ -11,6 +11,7 @@
 #   snakemake new_server --config name=mine    a folder to start from
 #   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
 #   snakemake archive --config dataset=mine    its raw logs in one file for each experiment
+import gc
 import os
 import sys
 
@@ -25,6 +26,9 @@ configfile: "config/config.yaml"
 
 report: "workflow/report/study.rst"
 
+
+# What a large matrix makes of jobs all lives to the end: looking for garbage is a tenth of a dry run.
+gc.set_threshold(100_000)
 
 if settings.only_paper(sys.argv[1:], workflow.config_settings.overwrite_config):
     config["dataset"] = settings.COMMITTED

@@ -19,6 +19,12 @@ from deathmatch.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 
+PLACES = {
+    "experiment": "experiments/{}.toml",
+    "server": "servers/{}/server.toml",
+    "dataset": "config/datasets/{}.toml",
+    "testbed": "config/testbeds/{}.toml",
+}
 # What a trial fills into a start command, beside {build}, {folder}, its factors and its setup.
 PLACEHOLDERS = ("host", "port", "workers", "experiment", "setup")
 # What marks a factor as the harness's own: every server has it.
@@ -33,7 +39,7 @@ def load(kind: str, name: str, root: Path = ROOT) -> dict:
     """
     path = path_of(kind, name, root)
     # A name with a slash would lead elsewhere.
-    if Path(name).name != name or not path.is_file():
+    if "/" in name or not path.is_file():
         known = names(kind, root)
         raise UserError(
             f"there is no {kind} {name!r}",
@@ -45,12 +51,7 @@ def load(kind: str, name: str, root: Path = ROOT) -> dict:
 
 def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
     """Return the file that defines the `kind` called `name`, whether or not it exists."""
-    return {
-        "experiment": root / "experiments" / f"{name}.toml",
-        "server": root / "servers" / name / "server.toml",
-        "dataset": root / "config" / "datasets" / f"{name}.toml",
-        "testbed": root / "config" / "testbeds" / f"{name}.toml",
-    }[kind]
+    return root / PLACES[kind].format(name)
 
 
 def names(kind: str, root: Path = ROOT) -> list[str]:

@@ -9,7 +9,7 @@ import itertools
 import json
 import random
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from deathmatch import config
@@ -34,12 +34,12 @@ class Trial:
     factors: tuple[tuple[str, Level], ...]
     n: int
 
-    @property
+    @cached_property
     def variant(self) -> str:
         """The factors as one folder name: `backlog=128,schedulers=one`."""
         return ",".join(f"{name}={level}" for name, level in self.factors) or "default"
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The trial's folder, relative to the project's root."""
         return Path("data", self.dataset, self.experiment, self.server, self.variant, str(self.n))

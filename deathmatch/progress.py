@@ -11,8 +11,6 @@ from deathmatch.errors import UserError
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
 START_STOP_S = 2  # start, checks and stop, beside the warm-up
-# Records read for an estimate: reading all after each trial would cost the square of their number.
-SAMPLED = 50
 
 
 def seconds(trial: matrix.Trial) -> float:
@@ -24,21 +22,46 @@ def seconds(trial: matrix.Trial) -> float:
     return OVERHEAD_S + START_STOP_S + around_s + offering_s
 
 
-def left(trials: list[matrix.Trial], root: Path = Path()) -> tuple[int, float]:
-    """Return how many of the trials are done and the estimated seconds that the others take.
+def measured(
+    trials: list[matrix.Trial], testbed: str, root: Path = Path()
+) -> dict[matrix.Trial, dict]:
+    """Return the records, as in `trial.json`, of those trials that were measured as specified now.
 
-    The estimate is scaled by what the done ones took, SAMPLED of them, evenly spread.
+    One whose server, experiment, dataset or (usual) testbed has changed since is measured again,
+    and not here. Raises UserError for a record that is no JSON.
     """
-    done, todo = [], []
+    found = {}
     for trial in trials:
-        (done if (root / trial.path / "trial.json").exists() else todo).append(trial)
+        file = root / trial.path / "trial.json"
+        try:
+            record = json.loads(file.read_text())
+        except FileNotFoundError:
+            continue
+        except ValueError as error:
+            raise UserError(
+                f"not JSON: {error}",
+                where=str(file),
+                remedy=f"remove {file.parent}, and it is measured again",
+            ) from None
+        bed = matrix.testbed(trial, testbed)
+        if (record["testbed"], record["spec"]) == (bed, json.loads(matrix.spec_text(trial))):
+            found[trial] = record
+    return found
+
+
+def left(trials: list[matrix.Trial], records: dict[matrix.Trial, dict]) -> tuple[int, float]:
+    """Return how many of the trials are `measured` and the estimated seconds that the others take.
+
+    The estimate is scaled by what the measured ones took.
+    """
     took_s, estimated_s = 0.0, 0.0
-    for trial in done[:: math.ceil(len(done) / SAMPLED) or 1]:
-        if wall_us := json.loads((root / trial.path / "trial.json").read_text()).get("wall_us"):
+    for trial in (done := [trial for trial in trials if trial in records]):
+        if wall_us := records[trial].get("wall_us"):
             took_s += wall_us / 1e6 + OVERHEAD_S
             estimated_s += seconds(trial)
     scale = took_s / estimated_s if estimated_s else 1
-    return len(done), scale * sum(map(seconds, todo))
+    wait_s = scale * sum(seconds(trial) for trial in trials if trial not in records)
+    return len(done), wait_s
 
 
 def line(done: int, total: int, wait_s: float) -> str:
@@ -47,12 +70,12 @@ def line(done: int, total: int, wait_s: float) -> str:
     return f"{done} of {total} trials, {wait}"
 
 
-def report(trial: matrix.Trial) -> None:
+def report(trial: matrix.Trial, testbed: str) -> None:
     """Print one line on standard error: how far the dataset is, and which trial ended."""
     name = f"{trial.experiment} {trial.server} {trial.variant} #{trial.n}"
     try:
         trials = matrix.trials(trial.dataset)
-        done, wait_s = left(trials)
+        done, wait_s = left(trials, measured(trials, testbed))
         how_far = line(done, len(trials), wait_s)
     except UserError as error:
         # Another server's file may be broken meanwhile: this trial is measured all the same.

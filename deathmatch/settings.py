@@ -1,6 +1,5 @@
 """What one call of Snakemake is about: `config/config.yaml`, checked and resolved."""
 
-import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,6 +47,13 @@ class Study:
         return matrix.trials(self.dataset, self.servers, self.experiments)
 
     @cached_property
+    def records(self) -> dict[matrix.Trial, dict]:
+        """The records of what is `progress.measured` of the whole dataset, whatever is chosen."""
+        if self.frozen:
+            return {}
+        return progress.measured(matrix.trials(self.dataset), self.testbed)
+
+    @cached_property
     def served(self) -> list[str]:
         """The servers to measure."""
         return sorted({trial.server for trial in self.trials})
@@ -69,7 +75,7 @@ class Study:
         """Return one line: how much there is to measure and how long it will take."""
         if self.frozen:
             return f"dataset {self.dataset}: measured before; only the paper is made"
-        done, wait_s = progress.left(self.trials)
+        done, wait_s = progress.left(self.trials, self.records)
         servers = len(self.served)
         state = progress.line(done, len(self.trials), wait_s)
         return f"dataset {self.dataset}, {servers} servers: {state}"
@@ -79,7 +85,7 @@ class Study:
         counts: dict[tuple[str, str, str], list[bool]] = {}
         for trial in self.trials:
             key = (trial.experiment, trial.server, trial.variant)
-            counts.setdefault(key, []).append((trial.path / "trial.json").exists())
+            counts.setdefault(key, []).append(trial in self.records)
         return "\n".join(
             f"{' '.join(key)}: {sum(counts[key])} of {len(counts[key])} trials"
             for key in sorted(counts)
@@ -90,14 +96,8 @@ class Study:
 
         A trial that is to be measured again, its specification having changed, does not count.
         """
-        records, left = [], set()
-        for trial in [] if self.frozen else matrix.trials(self.dataset):
-            file = trial.path / "trial.json"
-            record = json.loads(file.read_text()) if file.exists() else {}
-            if record.get("spec") == json.loads(matrix.spec_text(trial)):
-                records.append((str(trial.path), record))
-            elif trial in self.trials:
-                left.add(trial.server)
+        records = [(str(trial.path), record) for trial, record in self.records.items()]
+        left = {trial.server for trial in self.trials if trial not in self.records}
         for name in sorted(left) if records else []:
             # What is not built yet has no tools of its own to tell.
             built = (server.build_dir(name) / "build.json").exists()

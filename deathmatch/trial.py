@@ -67,7 +67,7 @@ def main() -> int:
     words = [sys.executable, "-m", "deathmatch.trial", "--inside", "--testbed", given.testbed]
     status = sandbox.run([*words, str(trial.path)])
     if status == 0:
-        progress.report(trial)
+        progress.report(trial, given.testbed)
     return status
 
 

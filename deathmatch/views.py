@@ -167,11 +167,16 @@ def not_run(experiment: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+# Of a point at which the server ended without having been stopped.
+DIED = pl.col("server_state").str.starts_with("died")
+
+
 def died(points: pl.DataFrame) -> str:
-    """Return "2 of 6": the trials at one of whose points the server died, of all there are."""
-    dead = pl.col("server_state").str.starts_with("died").any()
-    trials = points.group_by("server", "variant", "n", maintain_order=True).agg(dead.alias("dead"))
-    return f"{trials['dead'].sum()} of {len(trials)}"
+    """Return "2 of 6 trials": those at one of whose points the server died, of all there are."""
+    trials = points.group_by("server", "variant", "n", maintain_order=True).agg(dead=DIED.any())
+    if trials.is_empty():
+        return "no trial, as none was measured,"
+    return f"{trials['dead'].sum()} of {len(trials)} trials"
 
 
 def usual(

@@ -1,47 +1,54 @@
 """How far a dataset is, told from the records of trials that are done."""
 
 import json
-import math
 
 import pytest
 
 from deathmatch import config, matrix, progress, server
+from deathmatch.errors import UserError
 
 TRIALS = matrix.trials("full")[:130]
 
 
-def write(root, trials, wall_s=None):
-    for trial in trials:
-        (root / trial.path).mkdir(parents=True)
-        seconds = progress.seconds(trial) - progress.OVERHEAD_S if wall_s is None else wall_s
-        record = json.dumps({"wall_us": round(seconds * 1e6)})
-        (root / trial.path / "trial.json").write_text(record)
+def records(trials, wall_s=None):
+    """Return records of the trials, which took what was estimated, or `wall_s` each."""
+    usual_s = [progress.seconds(trial) - progress.OVERHEAD_S for trial in trials]
+    took_s = usual_s if wall_s is None else [wall_s] * len(trials)
+    return {trial: {"wall_us": round(s * 1e6)} for trial, s in zip(trials, took_s, strict=True)}
 
 
-@pytest.mark.parametrize("done", [0, 1, 49, 50, 51, 130])
-def test_what_is_left(tmp_path, done):
-    write(tmp_path, TRIALS[:done])
+@pytest.mark.parametrize("done", [0, 1, 130])
+def test_what_is_left(done):
     expected = sum(map(progress.seconds, TRIALS[done:]))
-    assert progress.left(TRIALS, tmp_path) == (done, pytest.approx(expected, rel=1e-6))
+    found = progress.left(TRIALS, records(TRIALS[:done]))
+    assert found == (done, pytest.approx(expected, rel=1e-6))
 
 
-def test_the_estimate_follows_what_the_done_ones_took(tmp_path):
-    write(tmp_path, TRIALS[:100], wall_s=1)
-    done, wait_s = progress.left(TRIALS, tmp_path)
-    sampled = TRIALS[:100:2]
-    scale = len(sampled) * (1 + progress.OVERHEAD_S) / sum(map(progress.seconds, sampled))
+def test_the_estimate_follows_what_the_done_ones_took():
+    done, wait_s = progress.left(TRIALS, records(TRIALS[:100], wall_s=1))
+    scale = 100 * (1 + progress.OVERHEAD_S) / sum(map(progress.seconds, TRIALS[:100]))
     expected = scale * sum(map(progress.seconds, TRIALS[100:]))
     assert (done, wait_s) == (100, pytest.approx(expected))
 
 
-def test_few_records_are_read(tmp_path):
-    """Those that are passed over are not even JSON."""
-    write(tmp_path, TRIALS)
-    step = math.ceil(len(TRIALS) / progress.SAMPLED)
-    for place, trial in enumerate(TRIALS):
-        if place % step:
-            (tmp_path / trial.path / "trial.json").write_text("not JSON")
-    assert progress.left(TRIALS, tmp_path) == (len(TRIALS), 0)
+def test_those_of_another_specification_or_testbed_are_left(tmp_path):
+    now, before, elsewhere, never = [trial for trial in TRIALS if trial.experiment == "backlog"][:4]
+    for trial in (now, before, elsewhere):
+        (tmp_path / trial.path).mkdir(parents=True)
+        spec = matrix.spec(trial) | ({"server_sha256": "another"} if trial == before else {})
+        record = {"spec": spec, "testbed": "ec2-like" if trial == elsewhere else "netns"}
+        (tmp_path / trial.path / "trial.json").write_text(json.dumps(record))
+    found = progress.measured([now, before, elsewhere, never], "netns", tmp_path)
+    assert list(found) == [now]
+
+
+def test_a_broken_record_is_named(tmp_path):
+    file = tmp_path / TRIALS[0].path / "trial.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"spec":')
+    with pytest.raises(UserError, match="not JSON") as raised:
+        progress.measured(TRIALS, "netns", tmp_path)
+    assert raised.value.where == str(file) and str(file.parent) in raised.value.remedy
 
 
 def test_a_longer_warm_up_counts():

@@ -37,8 +37,11 @@ def stamps(tree: Tree) -> dict[str, tuple[int, int]]:
 def to_do(tree: Tree, target: str = TABLES, **config: str) -> dict[str, int]:
     """Return how many jobs of each rule a dry run plans."""
     options = ["-n", "--quiet", "reason"]
-    done = tree.snakemake(target, *options, **({"dataset": "tiny"} | config)).succeeded()
-    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", done.text, re.MULTILINE)}
+    return jobs(tree.snakemake(target, *options, **({"dataset": "tiny"} | config)).succeeded().text)
+
+
+def jobs(text: str) -> dict[str, int]:
+    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", text, re.MULTILINE)}
 
 
 @pytest.fixture(scope="module")
@@ -136,9 +139,11 @@ def test_what_decides_a_measurement_makes_it_again(killed_and_resumed, name, old
     tree, _ = killed_and_resumed
     whole = (tree.path / name).read_text()
     tree.replace(name, old, new)
-    planned = to_do(tree)
+    text = tree.snakemake(TABLES, "-n", "--quiet", "reason", dataset="tiny").succeeded().text
     tree.write(name, whole)
-    assert planned.get("trial", 0) == trials
+    assert jobs(text).get("trial", 0) == trials
+    done, planned = map(int, re.search(r"servers: (\d+) of (\d+) trials", text).groups())
+    assert planned - done == trials
 
 
 def test_a_trial_no_longer_in_the_dataset_is_in_no_table(killed_and_resumed):

@@ -27,7 +27,7 @@ if STUDY.trials:
 
     rule complete:
         input:
-            [f"{path}/trial.json" for path in ORDER],
+            [f"{STUDY.folder}/{name}/trials.parquet" for name in STUDY.measured],
             STUDY.paper,
         # Fails, after all is measured and published, if a server could not be measured.
         output:
