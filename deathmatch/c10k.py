@@ -433,7 +433,7 @@ def held_count(found: pl.DataFrame) -> str:
 def held_words(found: pl.DataFrame) -> str:
     """Return how many servers of `held` are whole, and how many connections the others held."""
     if not len(found):
-        return f"ten thousand connections were {words.NOT_MEASURED}."
+        return f"ten thousand connections: {words.NOT_MEASURED}."
     failed = [
         f"{row['label']} held {words.number(row['outcome_completed'])} (median of its trials)"
         for row in found.filter(~pl.col("whole")).to_dicts()

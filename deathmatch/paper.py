@@ -25,7 +25,7 @@ import pypandoc
 import typst
 import vl_convert
 
-from deathmatch import sandbox
+from deathmatch import sandbox, words
 from deathmatch.config import ROOT
 from deathmatch.display import MIME, VEGALITE
 from deathmatch.errors import UserError, run_main
@@ -62,7 +62,7 @@ def build(
             raise UserError("this file is missing", str(path), "the paper needs it")
     chapters = {path.stem: path.read_text() for path in sorted(CHAPTERS.glob("*.md"))}
     absent = set(chapters) - {path.stem for path, _ in sources}
-    parts = [(front.name, without(front.read_text(), absent))]
+    parts = [(front.name, without(front.read_text(), absent, values))]
     parts += [(_name(path, nb), _markdown(nb, _name(path, nb))) for path, nb in sources]
     texts = {name: _resolved(text, values, name) for name, text in parts}
     whole = "\n\n".join(texts.values()) + "\n\n# References {.unnumbered}\n\n::: {#refs}\n:::\n"
@@ -165,16 +165,18 @@ def _quoted(text: str) -> str:
     return '"' + flat.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def without(text: str, absent: set[str]) -> str:
-    """Return the text without the lines that recall values of chapters that are not there.
+def without(text: str, absent: set[str], values: dict[str, str]) -> str:
+    """Return the text without the lines that recall values of what was not measured.
 
-    A dataset need not hold every experiment; so front.md has a sentence a line.
+    A dataset need not hold every experiment, nor all of one; so front.md has a sentence a line.
+    `absent` are the chapters that are not there.
     """
-    return "".join(
-        line
-        for line in text.splitlines(keepends=True)
-        if not {role[1].split(".")[0] for role in VALUE.finditer(line)} & absent
-    )
+
+    def measured(name: str) -> bool:
+        return name.split(".")[0] not in absent and words.NOT_MEASURED not in values.get(name, "")
+
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if all(map(measured, VALUE.findall(line))))
 
 
 def elsewhere(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:

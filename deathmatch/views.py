@@ -175,7 +175,7 @@ def died(points: pl.DataFrame) -> str:
     """Return "2 of 6 trials": those at one of whose points the server died, of all there are."""
     trials = points.group_by("server", "variant", "n", maintain_order=True).agg(dead=DIED.any())
     if trials.is_empty():
-        return "no trial, as none was measured,"
+        return f"no trial {words.NOT_MEASURED}"
     return f"{trials['dead'].sum()} of {len(trials)} trials"
 
 

@@ -2,7 +2,8 @@
 
 Statistic = dict[str, float | int | None]
 
-NOT_MEASURED = "not measured in this dataset"
+# In brackets, as it stands for a number.
+NOT_MEASURED = "(not measured in this dataset)"
 SAME = "no difference that these trials show"
 
 

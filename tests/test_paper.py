@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from playwright.sync_api import sync_playwright
 
-from deathmatch import config, display, notebook, paper, provenance, theme
+from deathmatch import config, display, notebook, paper, provenance, theme, words
 from deathmatch.config import ROOT
 from deathmatch.display import MIME
 from deathmatch.errors import UserError
@@ -436,6 +436,13 @@ def test_failing_cell_or_expression_names_its_line(tmp_path, body, place):
     assert done.returncode == 1
     assert f"deathmatch: bad.md, {place}" in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "bad.ipynb").exists()
+
+
+def test_a_sentence_without_its_number_is_left_out():
+    known, unmeasured = "None.\n{value}`01-x.a`.\n", "{value}`01-x.a`, {value}`02-y.b`.\n"
+    values = {"01-x.a": "5", "02-y.b": f"of it {words.NOT_MEASURED}"}
+    text = f"{known}{unmeasured}{{value}}`03-z.c`.\n"
+    assert paper.without(text, {"03-z"}, values) == known
 
 
 def test_parameter_that_the_notebook_lacks_is_an_error(tmp_path):
