@@ -6,16 +6,25 @@ HISTOGRAM_SCHEMA, `actual_rate_rps(fields, samples, spec)`, which is what it rea
 `limited(fields, offered_rate_rps, actual_rate_rps)`, whether a point shows its own limits.
 
 A report is the text of its log, unless it has `read(log)`. One that writes more than a log has
-`condense(log, keep_events)`, called when a rate was offered; one that a server's build makes has
-BUILT_BY, that server's name.
+`condense(log, keep_events)`, called when a rate was offered.
 """
 
-from deathmatch import config, httperf, roundtrip, wsload
+from importlib import import_module
+from types import ModuleType
 
-CLIENTS = {"httperf": httperf, "roundtrip": roundtrip, "wsload": wsload}
+from deathmatch import config
+
+CLIENTS = ("httperf", "roundtrip", "wsload")
+# Those that the build of a server makes too.
+BUILT_BY = {"wsload": "ws-null"}
+
+
+def load(name: str) -> ModuleType:
+    """Return the client's module; only now, as polars loads slowly and a plan needs none."""
+    return import_module(f"deathmatch.{name}")
 
 
 def builders(experiment: str) -> set[str]:
     """Return the servers whose builds make the experiment's client too."""
-    client = CLIENTS.get(config.load("experiment", experiment)["client"])
-    return {client.BUILT_BY} if hasattr(client, "BUILT_BY") else set()
+    client = config.load("experiment", experiment)["client"]
+    return {BUILT_BY[client]} if client in BUILT_BY else set()

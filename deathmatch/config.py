@@ -19,6 +19,9 @@ from deathmatch.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Of each experiment of a dataset; deathmatch/tables.py has their schemas.
+TABLES = ("trials", "points", "times", "samples", "seconds")
+
 PLACES = {
     "experiment": "experiments/{}.toml",
     "server": "servers/{}/server.toml",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from deathmatch import clients, config, matrix, progress, server, tables, toolchain
+from deathmatch import clients, config, matrix, progress, server, toolchain
 from deathmatch.errors import UserError
 
 PUBLISHED = sorted(
@@ -20,7 +20,6 @@ PAPER = sorted(
 )
 # What reads logs and draws is the package: when it changes, tables and figures are made again.
 CODE = sorted(str(p) for p in Path("deathmatch").glob("*.py"))
-TABLES = tables.NAMES
 COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
 
 
@@ -129,7 +128,7 @@ class Study:
         wanted = experiments_of(Path("notebooks", f"{notebook}.md"))
         own = [self.folder / name for name in wanted if name in self.measured]
         other = [Path("data", self.compare, name) for name in wanted] if self.compare else []
-        return [str(folder / f"{table}.parquet") for folder in own for table in TABLES] + [
+        return [str(folder / f"{table}.parquet") for folder in own for table in config.TABLES] + [
             str(file) for folder in other for file in sorted(folder.glob("*.parquet"))
         ]
 

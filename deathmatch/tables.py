@@ -18,12 +18,11 @@ from pathlib import Path
 import pandera.polars as pa
 import polars as pl
 
-from deathmatch import config, matrix, wsload
-from deathmatch.clients import CLIENTS
+from deathmatch import clients, config, matrix, wsload
 from deathmatch.errors import UserError
 from deathmatch.sampler import SCHEMA as SAMPLES
 
-NAMES = ("trials", "points", "times", "samples", "seconds")
+NAMES = config.TABLES
 
 _TRIALS = {
     "title": pl.String,
@@ -109,7 +108,7 @@ def keys(experiment: str) -> dict[str, type[pl.DataType]]:
 def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
     """Return a table's columns in order, with their types."""
     client = config.load("experiment", experiment)["client"]
-    points = _MEMORY if client == "memory" else _POINTS | CLIENTS[client].SCHEMA | _COUNTED
+    points = _MEMORY if client == "memory" else _POINTS | clients.load(client).SCHEMA | _COUNTED
     own = {"trials": _TRIALS, "points": points, "times": _TIMES, "samples": SAMPLES,
            "seconds": _SECONDS}  # fmt: skip
     return keys(experiment) | own[table]

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch import calls, config, matrix, tables
-from deathmatch.clients import CLIENTS
+from deathmatch import calls, clients, config, matrix, tables
 from deathmatch.errors import Truncated, UserError, run_main
 from deathmatch.sampler import SCHEMA as SAMPLES
 
@@ -52,7 +51,7 @@ def _memory_rows(trial: dict) -> dict[str, list[dict]]:
 
 
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
-    client = CLIENTS[trial["spec"]["client"]]
+    client = clients.load(trial["spec"]["client"])
     samples = _samples(path.with_name("samples.csv"))
     read = getattr(client, "read", _read)
     reports = {p["offered_rate_rps"]: read(path.with_name(p["log"])) for p in trial["points"]}
@@ -120,7 +119,7 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict) -> dict:
 
     A truncated report leaves the client's columns null.
     """
-    client, duration_s = CLIENTS[spec["client"]], spec["duration_s"]
+    client, duration_s = clients.load(spec["client"]), spec["duration_s"]
     offered = point["offered_rate_rps"]
     during = samples.filter(pl.col("offered_rate_rps") == offered)
     try:

@@ -127,6 +127,7 @@ class _Trial:
 
     def __init__(self, trial: matrix.Trial, bed: dict, spec: dict, out: Path):
         self.trial, self.bed, self.spec, self.out = trial, bed, spec, out
+        self.generator = clients.load(spec["client"])
         self.host = testbed.host(bed)
         self.factors = dict(trial.factors)
         self.holder = testbed.build(bed, spec["sysctl"])
@@ -214,7 +215,7 @@ class _Trial:
                     client = self._offer(rate_rps)
                 self.offering_us += (time.monotonic_ns() - began_ns) // 1000
                 how = self._state(running)
-                if condense := getattr(clients.CLIENTS[self.spec["client"]], "condense", None):
+                if condense := getattr(self.generator, "condense", None):
                     condense(self.out / client["log"], self.spec.get("keep_events", False))
                 points.append({
                     "offered_rate_rps": rate_rps, "fresh_start": fresh,
@@ -284,7 +285,7 @@ class _Trial:
         return self.idle.wrong
 
     def _count_calls(self) -> None:
-        rate_rps, client = self.spec["system_calls_rate_rps"], clients.CLIENTS[self.spec["client"]]
+        rate_rps, client = self.spec["system_calls_rate_rps"], self.generator
 
         def offer(duration_s: float) -> int | None:
             load, report = self.spec["load"], self.out / "traced.txt"
@@ -306,7 +307,7 @@ class _Trial:
         self.stops.append(server.stop(running, self._spare()))
 
     def _warm_up(self) -> None:
-        load, client = self.spec["load"], clients.CLIENTS[self.spec["client"]]
+        load, client = self.spec["load"], self.generator
         rate_rps = self.spec.get("warm_up_rate_rps", WARM_UP_RATE_RPS)
         duration_s = server.warm_up_s(self.trial.server, self.spec.get("warm_up_s", 0))
         words = client.command(self.host, PORT, load, rate_rps, duration_s)
@@ -317,7 +318,7 @@ class _Trial:
     def _offer(self, rate_rps: int) -> dict:
         """Offer one rate; return the client's log, exit status and command."""
         load, duration_s = self.spec["load"], self.spec["duration_s"]
-        client = clients.CLIENTS[self.spec["client"]]
+        client = self.generator
         words = client.command(self.host, PORT, load, rate_rps, duration_s)
         name = f"{self.spec['client']}-{rate_rps}.txt"
         limit_s = client.time_limit_s(load, duration_s)

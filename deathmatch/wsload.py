@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from deathmatch import config
+from deathmatch import clients, config
 from deathmatch.errors import Truncated
 
-BUILT_BY = "ws-null"
+BUILT_BY = clients.BUILT_BY["wsload"]
 # The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
 POST_CONNECT_TIMEOUT_US = 2_000_000
 HISTOGRAM_SCHEMA = {"quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}

@@ -20,10 +20,9 @@ if STUDY.trials:
             machine=100,
         params:
             spec=lambda wildcards: matrix.spec_text(place_of(wildcards)[1]),
-            folder=lambda wildcards, output: os.path.dirname(output[0]),
             testbed=STUDY.testbed,
         shell:
-            "python -m deathmatch.trial --testbed {params.testbed} {params.folder:q}"
+            "python -m deathmatch.trial --testbed {params.testbed} $(dirname {output:q})"
 
     rule complete:
         input:
