@@ -94,7 +94,7 @@ def _mixed(records: dict[Path, dict]) -> Iterator[Finding]:
 
 def _tables(dataset: str, experiment: str, trials: int) -> Iterator[Finding]:
     frames = {}
-    for table in tables.NAMES:
+    for table in config.TABLES:
         try:
             frames[table] = tables.read(dataset, experiment, table)
         except UserError as error:
@@ -107,7 +107,7 @@ def _tables(dataset: str, experiment: str, trials: int) -> Iterator[Finding]:
         held = len(frames["trials"])
         where = f"{where}: {held} trials, where the folder has {trials}"
         yield "tables made from other trials; run snakemake", where
-    if len(frames) == len(tables.NAMES) and "offered_rate_rps" in frames["points"].columns:
+    if len(frames) == len(config.TABLES) and "offered_rate_rps" in frames["points"].columns:
         yield from _implausible(f"data/{dataset}/{experiment}", frames)
 
 

@@ -519,7 +519,7 @@ STATISTICS: dict[str, Callable[[pl.DataFrame], float | None]] = {
     "connection_timeouts": lambda p: _mean(p, "connection_timeouts"),
     "context_switches_per_reply": lambda p: _per_reply(p, "context_switches"),
     "cpu_us_per_reply": lambda p: _per_reply(p, "server_cpu_ns", 1e-3),
-    "died": lambda p: float(p["server_state"].str.starts_with("died").any()),
+    "died": lambda p: float(p.select(views.DIED.any()).item()),
     "error_ratio": _error_ratio,
     "first_error_rate_rps": _first_error_rate,
     "handshake_time_mean_us": lambda p: _mean(p, "handshake_time_mean_us"),

@@ -22,8 +22,6 @@ from deathmatch import clients, config, matrix, wsload
 from deathmatch.errors import UserError
 from deathmatch.sampler import SCHEMA as SAMPLES
 
-NAMES = config.TABLES
-
 _TRIALS = {
     "title": pl.String,
     "language": pl.String,

@@ -27,7 +27,7 @@ def main() -> int:
     if not trials:
         raise UserError("no trial is measured", str(folder), "run snakemake")
     made = [tidy(path) for path in trials]
-    for table in tables.NAMES:
+    for table in config.TABLES:
         wanted = tables.columns(experiment, table)
         rows = [row for one in made for row in one[table]]
         frame = pl.DataFrame(rows, schema=wanted, orient="row")
@@ -43,7 +43,7 @@ def tidy(path: Path) -> dict[str, list[dict]]:
     key |= {"server": trial["server"], "variant": path.parts[-3], "n": trial["n"]}
     rows = _memory_rows(trial) if trial["spec"]["client"] == "memory" else _load_rows(trial, path)
     made = {"trials": [trial_row(trial)]} | rows
-    return {table: [key | row for row in made.get(table, [])] for table in tables.NAMES}
+    return {table: [key | row for row in made.get(table, [])] for table in config.TABLES}
 
 
 def _memory_rows(trial: dict) -> dict[str, list[dict]]:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree
 
-from deathmatch import beside, config, tables
+from deathmatch import beside, config
 from deathmatch.clients import CLIENTS
 from deathmatch.errors import UserError
 from deathmatch.views import RATE, REPLY
@@ -87,7 +87,7 @@ def test_a_chapter_is_made_again_when_the_other_dataset_changes(tree: Tree):
     tree.snakemake(chapter, dataset="tiny", compare="other").succeeded()
     text = (tree.path / chapter).read_text()
     assert "Beside the dataset other" in text and "tbl-storage-beside" in text
-    for table in tables.NAMES:
+    for table in config.TABLES:
         path = tree.path / "data" / "other" / "storage" / f"{table}.parquet"
         frame = pl.read_parquet(path)
         frame.with_columns(pl.lit(2, pl.Int64).alias("n")).write_parquet(path)

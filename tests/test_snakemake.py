@@ -21,7 +21,7 @@ from conftest import (
 )
 from playwright.sync_api import sync_playwright
 
-from deathmatch import tables
+from deathmatch import config
 
 TABLES = "data/tiny/backlog/points.parquet"
 
@@ -34,14 +34,17 @@ def stamps(tree: Tree) -> dict[str, tuple[int, int]]:
     return found
 
 
-def to_do(tree: Tree, target: str = TABLES, **config: str) -> dict[str, int]:
-    """Return how many jobs of each rule a dry run plans."""
-    options = ["-n", "--quiet", "reason"]
-    return jobs(tree.snakemake(target, *options, **({"dataset": "tiny"} | config)).succeeded().text)
+def dry_run(tree: Tree, target: str = TABLES, dataset: str = "tiny") -> str:
+    return tree.snakemake(target, "-n", "--quiet", "reason", dataset=dataset).succeeded().text
 
 
 def jobs(text: str) -> dict[str, int]:
+    """Return how many jobs of each rule a dry run plans, from what it prints."""
     return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", text, re.MULTILINE)}
+
+
+def to_do(tree: Tree, target: str = TABLES, dataset: str = "tiny") -> dict[str, int]:
+    return jobs(dry_run(tree, target, dataset))
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +142,7 @@ def test_what_decides_a_measurement_makes_it_again(killed_and_resumed, name, old
     tree, _ = killed_and_resumed
     whole = (tree.path / name).read_text()
     tree.replace(name, old, new)
-    text = tree.snakemake(TABLES, "-n", "--quiet", "reason", dataset="tiny").succeeded().text
+    text = dry_run(tree)
     tree.write(name, whole)
     assert jobs(text).get("trial", 0) == trials
     done, planned = map(int, re.search(r"servers: (\d+) of (\d+) trials", text).groups())
@@ -193,7 +196,7 @@ def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_hol
 def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
     tree.dataset("kept", ["null"], [100])
     tree.replace("config/datasets/kept.toml", "seed = 1\n", "seed = 1\nfrozen = true\n")
-    for table in tables.NAMES:
+    for table in config.TABLES:
         tree.write(f"data/kept/backlog/{table}.parquet", "")
     done = tree.snakemake("-n", dataset="kept").succeeded()
     assert "measured before; only the paper is made" in done.text
@@ -205,7 +208,7 @@ def test_the_paper_alone_is_the_committed_datasets(tree: Tree):
     """`snakemake paper` measures nothing once a dataset is committed."""
     tree.dataset("reference", ["null"], [100])
     tree.replace("config/datasets/reference.toml", "seed = 1\n", "seed = 1\nfrozen = true\n")
-    for table in tables.NAMES:
+    for table in config.TABLES:
         tree.write(f"data/reference/backlog/{table}.parquet", "")
     planned = tree.run("snakemake", "paper", "-n", "--quiet", "reason").succeeded().text
     assert "dataset reference: measured before; only the paper is made" in planned

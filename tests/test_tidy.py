@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from deathmatch import config, httperf, stats, tables, tidy
 from deathmatch.errors import UserError
 
-FILLED = [table for table in tables.NAMES if table != "seconds"]
+FILLED = [table for table in config.TABLES if table != "seconds"]
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1/trial.json"))
 
 
@@ -26,7 +26,7 @@ def frames() -> dict[str, pl.DataFrame]:
     made = tidy.tidy(TRIAL)
     return {
         table: pl.DataFrame(made[table], schema=tables.columns("backlog", table), orient="row")
-        for table in tables.NAMES
+        for table in config.TABLES
     }
 
 
@@ -122,7 +122,7 @@ def test_tables_are_written_whole_and_read_back(frames, tmp_path, monkeypatch):
     for table, frame in frames.items():
         tables.write(frame, "backlog", table, folder)
     assert sorted(path.name for path in folder.iterdir()) == sorted(
-        f"{table}.parquet" for table in tables.NAMES
+        f"{table}.parquet" for table in config.TABLES
     )
     monkeypatch.setattr(config, "ROOT", tmp_path)
     for table, frame in frames.items():
