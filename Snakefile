@@ -17,7 +17,7 @@ import sys
 
 import snakemake
 
-from deathmatch import captions, matrix, progress, sandbox, server, settings, toolchain
+from deathmatch import captions, matrix, nix, progress, sandbox, server, settings, toolchain
 from deathmatch.errors import UserError
 
 
@@ -44,6 +44,7 @@ try:
     # Its own check tells more, and does not stop at the first.
     if workflow.is_main_process and "check_dataset" not in sys.argv:
         STUDY.check_toolchain()
+        STUDY.check_clients()
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -60,8 +61,9 @@ onstart:
     workflow.scheduler.job_rate_limiter = None
 
 
-# For the captions of `snakemake --report`, which can read no file.
-config["caption"] = captions.caption
+# For the captions of `snakemake --report`, which can read no file. Snakemake writes `config` as JSON.
+if any(word.startswith("--report") for word in sys.argv):
+    config["captions"] = captions.captions(STUDY.dataset)
 
 
 wildcard_constraints:

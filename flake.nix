@@ -41,8 +41,10 @@
     {
       packages = each "packages";
       legacyPackages = each "legacyPackages";
-      devShells = each "devShells";
-      apps = each "apps";
+      devShells = each "devShells" // {
+        # Nothing is measured there: its kernel is another.
+        aarch64-darwin.default = import ./nix/darwin.nix nixpkgs.legacyPackages.aarch64-darwin;
+      };
       checks = each "checks";
       formatter = each "formatter";
     };

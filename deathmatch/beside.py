@@ -195,22 +195,23 @@ def claims(dataset: str, compare: str) -> None:
     sides = {}
     for each in (dataset, compare):
         ledger = verdicts.ledger(each)
-        effects = [verdicts.effect_text(row) for row in ledger.to_dicts()]
-        sides[each] = ledger.select("claim", "says", verdict="verdict", effect=pl.Series(effects))
+        rows = ledger.to_dicts()
+        sides[each] = ledger.select(
+            "claim",
+            "says",
+            run=pl.any_horizontal(pl.col(*verdicts.WHEN) != verdicts.NOT_RUN),
+            verdict=pl.Series(map(verdicts.verdicts, rows)),
+            told=pl.Series(map(verdicts.told, rows)),
+        )
     both = sides[dataset].join(sides[compare], on="claim", suffix="_other")
-    shown = both.filter(
-        (pl.col("verdict") != verdicts.NOT_RUN) | (pl.col("verdict_other") != verdicts.NOT_RUN)
-    )
+    shown = both.filter(pl.col("run") | pl.col("run_other"))
     agree = len(shown.filter(pl.col("verdict") == pl.col("verdict_other")))
     _say(f"Of the {len(shown)} claims that either dataset speaks to, both give {agree} the same "
-         "verdict (@tbl-claims-beside).")  # fmt: skip
+         "verdicts (@tbl-claims-beside).")  # fmt: skip
     display.table(
-        shown.select("says", "verdict", "effect", "verdict_other", "effect_other"),
+        shown.select("says", "told", "told_other"),
         label="tbl-claims-beside",
         caption="The verdicts of both datasets, with the effect that each found.",
         source=[f"data/{each}" for each in (dataset, compare)],
-        names={
-            "says": "Claim", "verdict": dataset, "effect": "Effect",
-            "verdict_other": compare, "effect_other": "Effect",
-        },
-    )  # fmt: skip
+        names={"says": "Claim", "told": dataset, "told_other": compare},
+    )

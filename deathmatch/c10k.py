@@ -4,7 +4,7 @@ import altair as alt
 import polars as pl
 from great_tables import GT
 
-from deathmatch import config, stats, theme, words
+from deathmatch import config, stats, theme, views, words
 from deathmatch.views import RATE
 
 # Our server and its schedulers -> the post's row that is the same software. Relatives have none,
@@ -80,6 +80,28 @@ def with_post(frame: pl.DataFrame) -> pl.DataFrame:
         pairs, how="left", left_on=["server", pl.col("schedulers").fill_null("one")],
         right_on=["server", "schedulers"],
     )  # fmt: skip
+
+
+def beside_post(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
+    """Return the 95th percentile of the latency, ours beside the post's on its own hardware.
+
+    One row for each server and schedulers that the post had too: label, trials, p95_ms, low, high,
+    published_ms; highest first.
+    """
+    named = (
+        with_post(points)
+        .filter(pl.col("post").is_not_null())
+        .with_columns(p95_ms=pl.col("message_latency_p95_us") / 1e3)
+    )
+    found = stats.summarise(named, ["label", "post"], "p95_ms").rename({"median": "p95_ms"})
+    local = theirs.filter(pl.col("environment") == BESIDE["unthrottled"]).select(
+        "system", published_ms=pl.col("message_latency_p95_us") / 1e3
+    )
+    return (
+        found.drop_nulls("p95_ms")
+        .join(local, left_on="post", right_on="system")
+        .sort("published_ms", descending=True)
+    )
 
 
 def boxes(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> pl.DataFrame:
@@ -170,7 +192,7 @@ def box_plot(found: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VConc
                 )
                 .encode(x="value_ms:Q", y=y)
             )
-        panels.append(alt.layer(*layers).properties(width=430, height=22 * len(order), title=title))
+        panels.append(alt.layer(*layers).properties(width=430, height=17 * len(order), title=title))
     return alt.vconcat(*panels)
 
 
@@ -197,6 +219,20 @@ def course(seconds: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
         for (quantity, column), what in names.items()
     ]  # fmt: skip
     return pl.concat(parts).drop_nulls("time_ms")
+
+
+def pages(found: pl.DataFrame, most: int = 15) -> list[pl.DataFrame]:
+    """Return `course` in parts of at most `most` servers, fastest first, for a figure each."""
+    order = (
+        found.group_by("label", maintain_order=True)
+        .agg(pl.col("time_ms").median())
+        .sort("time_ms", "label")["label"]
+        .to_list()
+    )
+    number = -(-len(order) // most)
+    size = -(-len(order) // max(1, number))
+    parts = [order[at : at + size] for at in range(0, len(order), max(1, size))]
+    return [found.filter(pl.col("label").is_in(part)) for part in parts]
 
 
 def course_plot(found: pl.DataFrame) -> alt.FacetChart:
@@ -233,7 +269,7 @@ def course_plot(found: pl.DataFrame) -> alt.FacetChart:
         .mark_point(size=35)
         .encode(shape=mark),
         data=thin,
-    ).properties(width=150, height=90)
+    ).properties(width=165, height=85)
     return layers.facet(
         facet=alt.Facet("label:N", title=None, sort=order["label"].to_list()), columns=3
     )
@@ -263,7 +299,7 @@ def cost_plot(found: pl.DataFrame) -> alt.HConcatChart:
     panels = [
         theme.dots(
             found, column, "label", low=f"low_{column}", high=f"high_{column}", x_title=title,
-            order=order, width=210,
+            order=order, width=160,
         )
         for column, title in (
             ("memory_kib", "memory of a connection (KiB)"),
@@ -407,10 +443,10 @@ def limited_words(limited: pl.DataFrame, points: pl.DataFrame) -> str:
 def held(points: pl.DataFrame) -> pl.DataFrame:
     """Return of each server on one CPU, unthrottled: label, whole, late, outcome_completed.
 
-    Whole: in every trial all connections were held and none timed out. Late: what was not held had
-    not been opened when the run ended.
+    Instruments are not counted. Whole: in every trial all connections were held and none timed
+    out. Late: what was not held had not been opened when the run ended.
     """
-    plain = points.filter(
+    plain = views.subjects(points).filter(
         pl.col("environment") == "unthrottled", pl.col("schedulers").fill_null("one") == "one"
     )
     kept = pl.col("outcome_completed") == pl.col("connections")
@@ -446,9 +482,11 @@ def held_words(found: pl.DataFrame) -> str:
 
 def growth_words(points: pl.DataFrame) -> str:
     """Return the range of the latency's growth over servers in the throttled environment."""
-    found = points.filter(pl.col("environment") == "ec2-like")[
-        "message_latency_growth"
-    ].drop_nulls()
+    found = (
+        views.subjects(points)
+        .filter(pl.col("environment") == "ec2-like")["message_latency_growth"]
+        .drop_nulls()
+    )
     if not len(found):
         return words.NOT_MEASURED + " as a multiple of"
     return f"{found.min():.2g} to {found.max():.2g} times"

@@ -64,6 +64,11 @@ def names(kind: str, root: Path = ROOT) -> list[str]:
     return sorted(p.parent.name if kind == "server" else p.stem for p in found)
 
 
+def instruments(root: Path = ROOT) -> list[str]:
+    """Return the servers that measure the harness: no order, count or "every server" has them."""
+    return [name for name in names("server", root) if load("server", name, root).get("instrument")]
+
+
 @cache
 def _check(kind: str, path: Path, root: Path, mtime_ns: int) -> dict:
     shown = str(path.relative_to(root))

@@ -11,7 +11,7 @@
 Each call shows its object at once and returns None. A figure is written to
 `figures/<dataset>/<label>.json`, `.svg`, `.png` and `.pdf`, the same bytes each time. What the
 paper needs travels in the notebook's outputs under `MIME`, as
-`{"kind": "figure" | "table" | "value" | "eval", …}`.
+`{"kind": "figure" | "table" | "absent" | "value" | "eval", …}`.
 """
 
 import html
@@ -84,6 +84,7 @@ def figure(
     `label` begins with "fig-" and is what prose cites as @fig-…; `caption` is Markdown; `alt`
     says in words what the chart shows; `source` names the data files drawn, from which the paper
     also learns n and the testbed. Numbers in the chart are rounded to six significant digits.
+    A chart without a row of data is left out, as `table` leaves out one without a row.
     Raises UserError before `setup`, for a bad label or an empty caption or alt text.
     """
     _check(label, "fig", caption)
@@ -97,6 +98,10 @@ def figure(
         raise UserError(
             "the chart holds more than 5000 rows", label, "summarise or thin the data first"
         ) from None
+    if spec.get("datasets") and not any(spec["datasets"].values()):
+        for old in _folder.glob(f"{label}.*"):
+            old.unlink()
+        return _leave_out(label)
     try:
         files = render(spec)
     except ValueError:
@@ -119,6 +124,12 @@ def figure(
     about["measured"] = provenance.sentence(shown, drawn=_intervals(spec))
     svg = files["svg"].decode()
     show({MIME: about, "image/svg+xml": svg, "text/plain": label}, raw=True)
+
+
+def _leave_out(label: str) -> None:
+    """Show nothing, and let references to it say so."""
+    show({MIME: {"kind": "absent", "label": label},
+          "text/plain": f"{label}: left out, as there is no row to show"}, raw=True)  # fmt: skip
 
 
 def _intervals(spec: Any) -> bool:
@@ -169,10 +180,13 @@ def table(
     For a frame, `names` maps columns to headings (default: the column's name with its unit)
     and `decimals` sets digits after the point (default: integers with thousands separated,
     other numbers to three significant digits). Null shows as an en dash; text is Markdown.
+    A frame without a row is left out: where a reference stands it says that it is not there.
     """
     _check(label, "tbl", caption)
     if isinstance(content, pl.DataFrame):
-        content = _formatted(content, names or {}, decimals or {})
+        empty, content = content.is_empty(), _formatted(content, names or {}, decimals or {})
+        if empty:
+            return _leave_out(label)
     raw = content.with_id(label).as_raw_html()
     about = {"kind": "table", "label": label, "caption": caption, "html": plain_table(raw)}
     show({MIME: about | {"source": _sources(source)}, "text/html": raw, "text/plain": label},

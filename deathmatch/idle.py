@@ -8,10 +8,10 @@ import re
 import select
 import subprocess
 
-from deathmatch import roundtrip
+from deathmatch import clients, roundtrip
 from deathmatch.sampler import sockets
 
-FACTOR = "idle_connections"
+FACTOR = clients.IDLE_FACTOR
 # A server that looks at every connection at each wait takes 8,000 slowly.
 PATIENCE_S = 60
 CLOSE_S = 5
@@ -28,7 +28,8 @@ class Idle:
     def __init__(self, prefix: list[str], host: str, port: int, load: dict, connections: int):
         """Open them; `prefix` are the words that run a command on the client's side.
 
-        `wrong` is what went wrong, empty if the kernel has them all as established.
+        `wrong` is what went wrong, empty if the kernel has them all as established. Raises
+        UserError if the program that holds them cannot run.
         """
         self._process = subprocess.Popen(
             [*prefix, *roundtrip.idle_command(host, port, load, connections)],
@@ -41,8 +42,19 @@ class Idle:
         self.wrong = "" if said == f"idle_connections: {connections}" else said
         if not self.wrong and held < connections:
             self.wrong = f"the kernel has {held} established"
+        if ready and not said.startswith("idle_connections: "):
+            self._check_ran(said)
         if self.wrong:
             self._process.kill()
+
+    def _check_ran(self, said: str) -> None:
+        """Raise UserError if what was said are the last words of a program that cannot run."""
+        try:
+            status = self._process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            return
+        if status in clients.NOT_RUN:
+            raise clients.failure(clients.HOLDER, f"ended with exit status {status}", said, "")
 
     def release(self) -> int | None:
         """Close them; return how many the server had ended before, None if that is unknown."""

@@ -177,7 +177,9 @@ def _finished(done: nbformat.NotebookNode, source: Path) -> dict:
     for cell in done.cells:
         tags = cell.metadata.get("tags", [])
         if "prose" in tags:
-            texts = list(cell.outputs[0].data[MIME]["texts"])
+            # A warning is an output too.
+            shown = next(out for out in cell.outputs if MIME in out.get("data", {}))
+            texts = list(shown.data[MIME]["texts"])
             continue
         if cell.cell_type == "markdown":
             for text in texts:

@@ -7,9 +7,14 @@ writes `deathmatch.html` (one file, fetches nothing) and `deathmatch.pdf`, the s
 time. Input: `paper/front.md` (YAML title and abstract, then opening sections), the notebooks in
 the order given, `figures/<dataset>/`, `paper/references.bib`.
 
+The narrative comes first: what a notebook says before its first heading with the class `.appendix`,
+one sentence a line. What follows that heading is an appendix, and so are the notebook's code cells.
+In HTML an appendix folds.
+
 Prose is pandoc Markdown: `[@walkin2009]` cites, `@fig-x`, `@tbl-x` and `@sec-x` refer,
 `# Title {#sec-x}` names a section, `::: note` … `:::` sets a remark off,
-`{value}`\`01-backlog.best\` recalls a `display.value` of any notebook, in front.md too.
+`{value}`\`01-backlog.best\` recalls a `display.value` of any notebook, in front.md too, and
+`{show}`\`fig-x\`, alone on a line of the narrative, moves a figure or table there.
 """
 
 import argparse
@@ -33,6 +38,13 @@ from deathmatch.errors import UserError, run_main
 PAPER = ROOT / "paper"
 CHAPTERS = ROOT / "notebooks"
 VALUE = re.compile(r"\{value\}`([^`]+)`")
+SHOW = re.compile(r"^\{show\}`([^`]+)`[ ]*$", re.M)
+APPENDIX = re.compile(r"^# .*\{[^}\n]*\.appendix[ }].*$", re.M)
+DIVIDER = """::: {.appendices}
+# Appendices {#sec-appendices .unnumbered}
+
+Every table, every variant and the method in full.
+:::"""
 ROLE = re.compile(r"\{([a-z][\w:-]*)\}`[^`]*`|^```+\{([a-z][\w-]*)\}", re.M)
 TEXT_WIDTH_PT, TEXT_HEIGHT_PT = 440, 690
 
@@ -62,26 +74,47 @@ def build(
             raise UserError("this file is missing", str(path), "the paper needs it")
     chapters = {path.stem: path.read_text() for path in sorted(CHAPTERS.glob("*.md"))}
     absent = set(chapters) - {path.stem for path, _ in sources}
-    parts = [(front.name, without(front.read_text(), absent, values))]
-    parts += [(_name(path, nb), _markdown(nb, _name(path, nb))) for path, nb in sources]
-    texts = {name: _resolved(text, values, name) for name, text in parts}
-    whole = "\n\n".join(texts.values()) + "\n\n# References {.unnumbered}\n\n::: {#refs}\n:::\n"
+    missing = elsewhere(chapters, absent) | {
+        item["label"]: _left_out(item["label"])
+        for _, notebook in sources
+        for item in _items(notebook)
+        if item["kind"] == "absent"
+    }
+    told, full = {front.name: without(front.read_text(), absent, values)}, {}
+    for path, notebook in sources:
+        name = _name(path, notebook)
+        text, full[name] = parted(_blocks(notebook, name))
+        told[name] = answered(without(text, absent, values)) if full[name] else text
+    first, last = (
+        {name: _resolved(text, values, name) for name, text in each.items()}
+        for each in placed(told, full, set(missing))
+    )
+    texts = {name: f"{first[name]}\n{last.get(name, '')}" for name in first}
+    whole = _joined(list(first.values()), list(last.values()))
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="deathmatch-") as scratch:
         work = Path(scratch)
         (work / "deathmatch.md").write_text(whole)
-        (work / "elsewhere.json").write_text(json.dumps({"elsewhere": elsewhere(chapters, absent)}))
+        (work / "elsewhere.json").write_text(json.dumps({"elsewhere": missing}))
         (work / "head.html").write_text(f"<style>\n{(PAPER / 'style.css').read_text()}</style>\n")
-        (work / "tail.html").write_text(_scripts((PAPER / "charts.js").read_text()))
+        (work / "tail.html").write_text(_scripts())
         for target in ("html", "typst"):
             _pandoc(target, work, figures, dataset, references, texts)
         _typeset(work, figures)
         return tuple(_moved(work / f"deathmatch.{kind}", out) for kind in ("html", "pdf"))
 
 
-def _scripts(charts: str) -> str:
+def _joined(narrative: list[str], appendices: list[str]) -> str:
+    """Return the paper in Markdown: narrative, appendices, references."""
+    divider = [DIVIDER] if any(appendices) else []
+    end = "# References {.unnumbered}\n\n::: {#refs}\n:::\n"
+    return "\n\n".join([*filter(None, narrative), *divider, *filter(None, appendices), end])
+
+
+def _scripts() -> str:
+    own = "\n".join((PAPER / name).read_text() for name in ("charts.js", "ledger.js"))
     vega = vl_convert.javascript_bundle(vl_version=VEGALITE).replace("</script", "<\\/script")
-    return f"<script>(()=>{{{vega}}})();</script>\n<script>\n{charts}</script>\n"
+    return f"<script>(()=>{{{vega}}})();</script>\n<script>\n{own}</script>\n"
 
 
 def _load(path: Path) -> nbformat.NotebookNode:
@@ -120,20 +153,87 @@ def _items(notebook: nbformat.NotebookNode) -> list[dict]:
     return [content for kind, content in pairs if kind == MIME]
 
 
-def _markdown(notebook: nbformat.NotebookNode, name: str) -> str:
-    """Return the notebook as one Markdown text with figures, tables and code as divs."""
+def _blocks(notebook: nbformat.NotebookNode, name: str) -> list[tuple[str, str]]:
+    """Return the notebook as (kind, Markdown): "prose", "code", "output", or a figure's label."""
     blocks = []
     for cell in notebook.cells:
         tags = set(cell.metadata.get("tags", []))
         if "remove-cell" in tags:
             continue
         if cell.cell_type == "markdown":
-            blocks.append(cell.source)
+            blocks.append(("prose", cell.source))
             continue
         if cell.source.strip() and not tags & {"parameters", "injected-parameters", "remove-input"}:
-            blocks.append(f"::::: {{.code}}\n{_fenced(cell.source, 'python')}\n:::::")
-        blocks += [_block(kind, content, name) for kind, content in _outputs(cell)]
-    return "\n\n".join(block for block in blocks if block)
+            fenced = _fenced(cell.source, "python")
+            blocks.append(("code", f"::::: {{.code}}\n{fenced}\n:::::"))
+        for kind, content in _outputs(cell):
+            label = content["label"] if kind == MIME and "label" in content else "output"
+            blocks.append((label, _block(kind, content, name)))
+    return [(kind, text) for kind, text in blocks if text]
+
+
+Blocks = list[tuple[str, str]]
+
+
+def parted(blocks: Blocks) -> tuple[str, Blocks]:
+    """Return a notebook's narrative, and the blocks of its appendix.
+
+    Without a heading of the class `.appendix` all is narrative.
+    """
+    told, kept, rest, found = [], [], [], False
+    for kind, text in blocks:
+        heading = APPENDIX.search(text) if kind == "prose" and not found else None
+        if heading:
+            before, found = text[: heading.start()].strip(), True
+            told += [before] if before else []
+            title, _, under = text[heading.start() :].partition("\n")
+            rest += [("prose", title), *kept, ("prose", under.strip())]
+        elif found:
+            rest.append((kind, text))
+        elif kind == "code":
+            kept.append((kind, text))
+        else:
+            told.append(text)
+    if not found:
+        return "\n\n".join(text for _, text in blocks), []
+    return "\n\n".join(told), [(kind, text) for kind, text in rest if text]
+
+
+def placed(
+    told: dict[str, str], full: dict[str, Blocks], missing: set[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return narratives and appendices with each `{show}` replaced by what it names.
+
+    That is taken out of its appendix. A line that shows what the dataset does not fill (`missing`)
+    is left out; UserError for a label that no notebook has.
+    """
+    made = {label: text for blocks in full.values() for label, text in blocks if "-" in label}
+    taken = {label for text in told.values() for label in SHOW.findall(text)}
+
+    def show(text: str, name: str) -> str:
+        for label in set(SHOW.findall(text)) - set(made) - missing:
+            raise UserError(
+                f"there is no figure or table {label!r} to show", name,
+                f"an appendix makes: {', '.join(sorted(made)) or 'none'}",
+            )  # fmt: skip
+        # Others float to the top or foot of a page; these stand where the narrative shows them.
+        found = SHOW.sub(lambda role: made.get(role[1], ""), text)
+        return found.replace(" .figure ", " .figure .here ")
+
+    first = {name: show(text, name) for name, text in told.items()}
+    last = {
+        name: "\n\n".join(text for label, text in blocks if label not in taken)
+        for name, blocks in full.items()
+    }
+    return first, last
+
+
+def answered(text: str) -> str:
+    """Return a narrative, which says so if nothing of it was measured."""
+    title, _, body = text.partition("\n")
+    if not title.startswith("# ") or body.strip():
+        return text
+    return f"{title}\n\nThis dataset holds no answer."
 
 
 def _block(kind: str, content: dict | str, name: str) -> str:
@@ -166,17 +266,20 @@ def _quoted(text: str) -> str:
 
 
 def without(text: str, absent: set[str], values: dict[str, str]) -> str:
-    """Return the text without the lines that recall values of what was not measured.
+    """Return the text without the lines that tell values of what was not measured.
 
-    A dataset need not hold every experiment, nor all of one; so front.md has a sentence a line.
-    `absent` are the chapters that are not there.
+    A dataset need not hold every experiment, nor all of one; so front.md and the narrative have a
+    sentence a line. `absent` are the chapters that are not there.
     """
 
     def measured(name: str) -> bool:
         return name.split(".")[0] not in absent and words.NOT_MEASURED not in values.get(name, "")
 
     lines = text.splitlines(keepends=True)
-    return "".join(line for line in lines if all(map(measured, VALUE.findall(line))))
+    return "".join(
+        line for line in lines
+        if all(map(measured, VALUE.findall(line))) and words.NOT_MEASURED not in line
+    )  # fmt: skip
 
 
 def elsewhere(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
@@ -189,11 +292,17 @@ def elsewhere(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
     for name, text in chapters.items():
         title = re.search(r"^# (.+?) *\{#", text, re.MULTILINE)
         chapter = f"the chapter “{title[1]}”" if title else "another chapter"
-        for section, label in re.findall(r"\{#(sec-[\w-]+)\}|label=\"((?:fig|tbl)-[\w-]+)\"", text):
-            what = chapter if name in absent else {"f": "a figure", "t": "a table"}.get(label[:1])
-            if what:
-                found[section or label] = f"{what} (not in this dataset)"
+        for section, label in re.findall(r"\{#(sec-[\w-]+)[ }]|\"((?:fig|tbl)-[\w-]+)\"", text):
+            if name in absent:
+                found[section or label] = f"{chapter} (not in this dataset)"
+            elif label:
+                found[label] = _left_out(label)
     return found
+
+
+def _left_out(label: str) -> str:
+    what = "a figure" if label.startswith("fig-") else "a table"
+    return f"{what} (not in this dataset)"
 
 
 def _resolved(text: str, values: dict[str, str], name: str) -> str:
@@ -234,7 +343,7 @@ def _pandoc(
     ]  # fmt: skip
     if target == "html":
         command += [
-            "--toc", "--toc-depth=2", "--number-sections", "--mathml", "--section-divs=false",
+            "--toc", "--toc-depth=1", "--mathml", "--section-divs=false",
             f"--include-in-header={work / 'head.html'}",
             f"--include-after-body={work / 'tail.html'}",
         ]  # fmt: skip

@@ -1,13 +1,14 @@
 """The sources' own numbers and claims: `data/published/` as checked polars frames.
 
-`load("walkin2009")` returns one source's numbers, `load_all()` those of all sources on the
-columns they share, `testbeds()` the machines they were taken on, `quantities()` what each
-quantity means, `claims()` what is to be decided and by which rule, `effect()` what the source
-itself found. data/published/README.md explains the columns.
+`load("walkin2009")` returns one source's numbers, `one(…)` a single one of them, `load_all()`
+those of all sources on the columns they share, `testbeds()` the machines they were taken on,
+`quantities()` what each quantity means, `claims()` what is to be decided and by which rule,
+`effect()` what the source itself found. data/published/README.md explains the columns.
 """
 
 import difflib
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pandera.errors
@@ -101,6 +102,21 @@ def load(source: str, folder: Path = FOLDER) -> pl.DataFrame:
     return _read(path, types, schema)
 
 
+def one(frame: pl.DataFrame, **columns: object) -> float:
+    """Return the value of the rows of `load` with these levels, as `place="post: Erlang table"`.
+
+    Raises UserError if they hold none, or several: a source may give the same system two numbers,
+    of two runs, and prose must say which it means.
+    """
+    found = frame.filter(**columns)["value"].unique().sort().to_list()
+    if len(found) != 1:
+        raise UserError(
+            f"{columns} selects {len(found)} different values {found}",
+            remedy="name the columns that pick one number of the source",
+        )
+    return found[0]
+
+
 def load_all(folder: Path = FOLDER) -> pl.DataFrame:
     """Return all sources' numbers on the columns they share, without the factors."""
     return pl.concat([load(source, folder).select(list(_SHARED)) for source in FACTORS])
@@ -156,20 +172,35 @@ def claims(path: Path = CLAIMS) -> list[dict]:
 
 def differences(path: Path = DIFFERENCES) -> list[dict]:
     """Return what differs between the sources' measurements and ours, as that file explains."""
+    return _differences(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _differences(path: Path, mtime_ns: int) -> list[dict]:
     text = path.read_text()
     known = tomllib.loads(text)
     config.validate("differences", known, path.name, text)
     return known["difference"]
 
 
+@cache
+def _parsed(path: Path, mtime_ns: int) -> dict:
+    return tomllib.loads(path.read_text())
+
+
 def planned(path: Path = CLAIMS) -> dict[str, str]:
     """Return the columns that rules select by and no experiment has yet, with what they are."""
-    return tomllib.loads(path.read_text())["planned"]
+    return _parsed(path, path.stat().st_mtime_ns)["planned"]
+
+
+def nearest(path: Path = CLAIMS) -> dict[str, dict]:
+    """Return by source what stands for each of today's servers then: columns by server."""
+    return _parsed(path, path.stat().st_mtime_ns)["then"]
 
 
 def minimum_trials(path: Path = CLAIMS) -> int:
     """Return with how many trials a claim can be decided at all, as claims.toml has it."""
-    return tomllib.loads(path.read_text())["minimum_trials"]
+    return _parsed(path, path.stat().st_mtime_ns)["minimum_trials"]
 
 
 def selectors(rule: dict) -> list[dict]:
@@ -180,6 +211,7 @@ def selectors(rule: dict) -> list[dict]:
     """
     where = rule.get("where", {})
     levels = rule.get("levels", rule.get("ascending", []))
+    levels = [*levels, rule["level"]] if "level" in rule and rule["level"] not in levels else levels
     named = [level if isinstance(level, dict) else {rule["over"]: level} for level in levels]
     own = [rule[side] for side in ("a", "b") if side in rule]
     own += [where | level for level in named] or ([where] if where else [])
@@ -227,7 +259,8 @@ def _row(holds: pl.Expr, error: str) -> pa.Check:
 
 def _read(path: Path, types: dict, schema: pa.DataFrameSchema) -> pl.DataFrame:
     try:
-        header = pl.read_csv(path, n_rows=0).columns
+        # Polars would guess types from the first rows, and read others by them.
+        header = pl.read_csv(path, n_rows=0, infer_schema=False).columns
         if sorted(header) != sorted(types):
             wrong = ", ".join(sorted(set(header) ^ set(types)))
             raise UserError(

@@ -7,7 +7,7 @@ time; what it takes after its client has gone is work lost.
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
@@ -16,10 +16,25 @@ import polars as pl
 # which doubles each time.
 RETRIES_S = (1.0, 3.0, 7.0)
 RETRIES_2009_S = (3.0, 9.0)
-# Linux and FreeBSD compare what waits with the backlog before one more is added.
-EXTRA = 1
 
 SCHEMA = {"arrival_s": pl.Float64, "tries": pl.Int64, "queued": pl.Boolean, "answer_s": pl.Float64}
+
+
+def linux_places(backlog: int) -> int:
+    """Return how many the accept queue holds: include/net/sock.h, sk_acceptq_is_full.
+
+    One more than the backlog, which is compared with `>` before the next is added.
+    """
+    return backlog + 1
+
+
+def freebsd_places(backlog: int) -> int:
+    """Return how many FreeBSD 7.2's holds: sys/kern/uipc_socket.c, sonewconn.
+
+    One more than one and a half times the backlog: `so_qlen > 3 * so_qlimit / 2`, in integers,
+    before the next is added.
+    """
+    return 3 * backlog // 2 + 1
 
 
 def simulate(
@@ -28,18 +43,19 @@ def simulate(
     backlog: int,
     retries_s: Sequence[float] = RETRIES_S,
     timeout_s: float = 5,
+    places: Callable[[int], int] = linux_places,
 ) -> pl.DataFrame:
     """Return one row a connection, in order of arrival, with the columns of SCHEMA.
 
     `tries`: SYNs sent; `queued`: whether it got into the accept queue, which holds
-    `backlog + EXTRA` beside the one in service; `answer_s`: when it was answered, null if that
+    `places(backlog)` beside the one in service; `answer_s`: when it was answered, null if that
     was not within `timeout_s` of its arrival. `service_s` is one time, or times that are used in
     turn.
     """
     service = np.atleast_1d(np.asarray(service_s, dtype=float))
     tries, queued, answers = _lists(len(arrivals_s))
     events = [(float(at), n, n) for n, at in enumerate(arrivals_s)]
-    order, served, free_s = len(events), 0, 0.0
+    order, served, free_s, room = len(events), 0, 0.0, places(backlog)
     waiting: deque[int] = deque()
     heapq.heapify(events)
 
@@ -56,7 +72,7 @@ def simulate(
         now_s, _, n = heapq.heappop(events)
         serve_until(now_s)
         tries[n] += 1
-        if len(waiting) < backlog + EXTRA:
+        if len(waiting) < room:
             queued[n] = True
             if not waiting:
                 free_s = max(free_s, now_s)

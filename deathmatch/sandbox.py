@@ -85,8 +85,7 @@ def die_with_owner() -> None:
         return
 
     def watch() -> None:
-        with contextlib.suppress(ProcessLookupError):
-            select.select([os.pidfd_open(int(owner))], [], [])
+        _wait_for_end(int(owner))
         me, stopped = psutil.Process(), []
         while fresh := [child for child in me.children(recursive=True) if child not in stopped]:
             for child in fresh:
@@ -100,6 +99,17 @@ def die_with_owner() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _wait_for_end(pid: int) -> None:
+    """Return once that process, which need not be a child, has ended."""
+    # Only Linux can be asked to tell; elsewhere psutil looks again and again.
+    if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(ProcessLookupError):
+            select.select([os.pidfd_open(pid)], [], [])
+    else:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(pid).wait()
 
 
 def _lock() -> socket.socket:

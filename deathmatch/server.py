@@ -13,13 +13,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from deathmatch import config, debian, matrix, sandbox, toolchain
+from deathmatch import config, debian, matrix, nix, sandbox, toolchain
 from deathmatch.errors import UserError, run_main
 
 STOP_TIMEOUT_S = 5
@@ -40,11 +40,17 @@ def build(name: str) -> dict:
     """
     server = config.load("server", name)
     out = build_dir(name)
-    out.mkdir(parents=True, exist_ok=True)
+    _leave_no_other_toolchain(out)
     folder = config.ROOT / "servers" / name
     (out / "build.log").unlink(missing_ok=True)
+    if nix.chosen() and "not_in_nix" in server:
+        return {"ok": False, "version": None, "log": server["not_in_nix"]}
     packages = server.get("packages", {}).get("debian", [])
-    if toolchain.name() == "debian" and not debian.install(packages, out / "build.log"):
+    if toolchain.name() == "debian":
+        installed = debian.install(packages, out / "build.log")
+    else:
+        installed = not nix.chosen() or nix.build(name, package(name), out / "build.log")
+    if not installed:
         return {"ok": False, "version": None, "log": tail(out / "build.log")}
     with (out / "build.log").open("a") as log:
         for command in _build_commands(server, folder):
@@ -56,6 +62,8 @@ def build(name: str) -> dict:
             ).returncode  # fmt: skip
             if status != 0:
                 return {"ok": False, "version": None, "log": tail(out / "build.log")}
+    if foreign := _foreign_tools(name):
+        return {"ok": False, "version": None, "log": foreign}
     version = subprocess.run(
         ["sh", "-c", _fill(server["version"], name, {})], cwd=folder, env=environment(name),
         capture_output=True, text=True, stdin=subprocess.DEVNULL,
@@ -67,11 +75,39 @@ def build(name: str) -> dict:
     return {"ok": True, "version": lines[0], "log": ""}
 
 
+def _leave_no_other_toolchain(out: Path) -> None:
+    """Make the build folder; empty one that another toolchain filled: its programs come first."""
+    stamp = out / "toolchain"
+    if out.exists() and (not stamp.exists() or stamp.read_text() != toolchain.name()):
+        shutil.rmtree(out)
+    out.mkdir(parents=True, exist_ok=True)
+    stamp.write_text(toolchain.name())
+
+
+def _foreign_tools(name: str) -> str:
+    """Return which of the server's tools Nix did not bring; empty where all are its own.
+
+    A program of the system under a Nix shell would be measured under Nix's name.
+    """
+    if not nix.chosen():
+        return ""
+    path = environment(name)["PATH"]
+    found = {tool: shutil.which(tool, path=path) for tool in config.load("server", name)
+             .get("packages", {}).get("tools", [])}  # fmt: skip
+    own = (toolchain.STORE, build_dir(name))
+    return "\n".join(
+        f"{tool}, which packages.tools of servers/{name}/server.toml names, is {where or 'missing'}"
+        f" and not of Nix: name its package in packages.nix there, or in nix/servers/{name}.nix"
+        for tool, where in found.items()
+        if not where or not any(Path(where).resolve().is_relative_to(place) for place in own)
+    )
+
+
 def _build_commands(server: dict, folder: Path) -> list[str]:
     name = folder.name
     commands = []
     # Nix gives the server's Python packages itself.
-    if "pypi" in server.get("packages", {}) and "DEATHMATCH_SERVERS" not in os.environ:
+    if "pypi" in server.get("packages", {}) and not nix.chosen():
         venv = shlex.quote(str(build_dir(name) / "venv"))
         lock = shlex.quote(server["packages"]["pypi"])
         commands += [
@@ -83,28 +119,34 @@ def _build_commands(server: dict, folder: Path) -> list[str]:
     return commands
 
 
-def environment(name: str) -> dict[str, str]:
-    """Return the environment of a server's commands.
-
-    PATH begins with the server's own programs: those of its Nix package where
-    $DEATHMATCH_SERVERS names a folder of such packages, else those of its virtual environment.
-    Then comes the caller's PATH under Nix, else only that of Debian's packages: a compiler that
-    someone put into /usr/local or into their home is not the one that the study names.
-    """
-    nix = os.environ.get("DEATHMATCH_SERVERS")
-    if nix and not Path(nix, name).exists():
+def package(name: str) -> Path:
+    """Return `nix.package`; raise UserError where the shell brings servers, but not this one."""
+    found = nix.package(name)
+    if "DEATHMATCH_SERVERS" in os.environ and not found.exists():
         raise UserError(
             f"this Nix shell holds no package of the server {name!r}",
             where=f"servers/{name}/server.toml, key packages.nix",
-            remedy="name its packages there, `git add` the folder, leave the shell and enter it "
-            f"again; a server that only `nix develop .#{name}` has is listed in nix/README.md",
+            remedy="leave it and enter `nix develop`, which builds a server when it is needed",
         )
-    first = Path(nix, name, "bin") if nix else build_dir(name) / "venv" / "bin"
-    rest = os.environ["PATH"] if nix else "/usr/sbin:/usr/bin:/sbin:/bin"
+    return found
+
+
+def environment(name: str) -> dict[str, str]:
+    """Return the environment of a server's commands.
+
+    PATH begins with what the server's own build made, then come the programs of its Nix package,
+    or else those of its virtual environment. Then comes the caller's PATH under Nix, else only
+    that of Debian's packages: a compiler that someone put into /usr/local or into their home is
+    not the one that the study names.
+    """
+    nixed = nix.chosen()
+    first = package(name) / "bin" if nixed else build_dir(name) / "venv" / "bin"
+    rest = os.environ["PATH"] if nixed else "/usr/sbin:/usr/bin:/sbin:/bin"
     return {
         "HOME": str(build_dir(name)),
         "LANG": "C.UTF-8",
-        "PATH": f"{first}:{build_dir(name) / 'bin'}:{rest}",
+        "PATH": f"{build_dir(name) / 'bin'}:{first}:{rest}",
+        "DEATHMATCH_TOOLCHAIN": toolchain.name(),
     } | {key: value for key, value in os.environ.items() if key.startswith("PIP_")}
 
 
@@ -294,11 +336,32 @@ def tools(name: str) -> dict[str, str]:
     path = environment(name)["PATH"]
     programs = {tool: shutil.which(tool, path=path) for tool in packages.get("tools", [])}
     found = {"toolchain": toolchain.name()}
-    if "DEATHMATCH_SERVERS" in os.environ:
-        programs["package"] = Path(os.environ["DEATHMATCH_SERVERS"], name)
+    if nix.chosen():
+        # Not there before the first build.
+        programs["package"] = package(name) if package(name).exists() else None
     else:
         found |= toolchain.versions(packages.get("debian", []))
     return found | toolchain.identify({tool: file for tool, file in programs.items() if file})
+
+
+def on_this_machine(names: Iterable[str]) -> list[tuple[str, dict]]:
+    """Return for each server what a trial would record now, as `toolchain.check` takes it.
+
+    What is not built yet has no tools of its own to tell.
+    """
+    return [
+        (
+            "this machine now",
+            {
+                "server": name,
+                "tools": {
+                    "harness": toolchain.harness(),
+                    "server": tools(name) if (build_dir(name) / "build.json").exists() else {},
+                },
+            },
+        )
+        for name in names
+    ]
 
 
 if __name__ == "__main__":

@@ -97,12 +97,13 @@ class Study:
         """
         records = [(str(trial.path), record) for trial, record in self.records.items()]
         left = {trial.server for trial in self.trials if trial not in self.records}
-        for name in sorted(left) if records else []:
-            # What is not built yet has no tools of its own to tell.
-            built = (server.build_dir(name) / "build.json").exists()
-            tools = {"harness": toolchain.harness(), "server": server.tools(name) if built else {}}
-            records.append(("this machine now", {"server": name, "tools": tools}))
-        toolchain.check(self.dataset, records)
+        now = server.on_this_machine(sorted(left)) if records else []
+        toolchain.check(self.dataset, [*records, *now])
+
+    def check_clients(self) -> None:
+        """Raise UserError if a load generator that is needed for what is left cannot run."""
+        left = {trial.experiment for trial in self.trials if trial not in self.records}
+        clients.check(sorted(left), planned=True)
 
     @property
     def folder(self) -> Path:

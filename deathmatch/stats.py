@@ -1,8 +1,10 @@
-"""Statistics over trials: medians with bootstrap intervals, ratios within a block, quantiles,
-lines through measured costs and where two of them meet.
+"""Statistics over trials: medians with bootstrap intervals, ratios within a block, quantiles, and
+what the levels of a factor cost.
 
 The trial is the unit of repetition: what happens within one is summarised to one number first.
 """
+
+import itertools
 
 import numpy as np
 import polars as pl
@@ -85,66 +87,57 @@ def quantile_us(histogram: pl.DataFrame, q: float, total: int | None = None) -> 
     return reached["time_us"][0] if counted and len(reached) else None
 
 
-def line(x: list[float], y: list[float]) -> dict[str, dict[str, float | int | None]] | None:
-    """Return the straight line through costs `y` at levels `x`: {"fixed": …, "slope": …}.
+def quantiles(
+    histograms: pl.DataFrame,
+    by: list[str],
+    wanted: dict[str, float],
+    totals: dict[tuple, int] | None = None,
+) -> pl.DataFrame:
+    """Return for each group of `by` the quantiles `wanted`, {column: q}, in us.
 
-    Each has INTERVAL's keys; its "median" is the estimate, "trials" the fewest at any level. The
-    fit is least squares of relative residuals, since a cost's noise grows with it. The interval is
-    the percentile bootstrap over the trials of each level, from a fixed seed; with one trial at a
-    level low and high are None. None with fewer than two levels.
+    `totals` has for a group what `quantile_us` takes as its total. The columns have their types
+    without a row too.
     """
-    found = _lines(x, y, SEED)
-    if found is None:
-        return None
-    return {name: _estimate(found[:, i], x) for i, name in enumerate(("fixed", "slope"))}
+    rows = []
+    for group, bins in histograms.group_by(by, maintain_order=True):
+        total = totals[group] if totals else None
+        found = (quantile_us(bins, q, total) for q in wanted.values())
+        rows.append((*group, *found))
+    kinds = {name: histograms.schema[name] for name in by} | dict.fromkeys(wanted, pl.Int64)
+    return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
-def crossing(
-    steep: tuple[list[float], list[float]], flat: tuple[list[float], list[float]]
-) -> dict[str, float | int | None]:
-    """Return from which x on the line through `flat` lies below that through `steep`.
+def steps(
+    frame: pl.DataFrame, level: str, column: str, block: str = "n"
+) -> list[dict[str, float | int | None]]:
+    """Return what each level of a factor costs more than the lowest, for each unit of the factor.
 
-    Both are (x, y) as in `line`, of which see the interval; keys as in INTERVAL. 0 if it is below
-    from the start, infinity if it never is; without two levels on both sides, nothing.
+    One row a level above the lowest: {"level": …, "from": the level below, "each": …, "step": …}.
+    "each" is the interval of (cost at the level - cost at the lowest) / (level - lowest), "step"
+    that against the level below, both paired by `block`: no shape of the curve between levels is
+    assumed. A block that lacks a side is left out; each block must hold at most one row a level
+    (ValueError). Empty with fewer than two levels.
     """
-    a, b = _lines(*steep, SEED), _lines(*flat, SEED + 1)
-    if a is None or b is None:
-        return interval([])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        at = (b[:, 0] - a[:, 0]) / (a[:, 1] - b[:, 1])
-    meets = np.where(a[:, 1] > b[:, 1], np.maximum(at, 0), np.where(a[:, 0] > b[:, 0], 0, np.inf))
-    return _estimate(meets, [*steep[0]] if _fewest(steep[0]) <= _fewest(flat[0]) else [*flat[0]])
+    if frame.select(pl.struct(level, block).is_duplicated().any()).item():
+        raise ValueError("a level holds several rows of one block")
+    known = frame.drop_nulls(column)
+    levels = known[level].unique().sort().to_list()
+    cost = {
+        at: dict(known.filter(pl.col(level) == at).select(block, column).rows()) for at in levels
+    }
+
+    def rise(at: float, below: float) -> dict[str, float | int | None]:
+        both = [n for n in cost[at] if n in cost[below]]
+        return interval([(cost[at][n] - cost[below][n]) / (at - below) for n in both])
+
+    return [
+        {"level": at, "from": below, "each": rise(at, levels[0]), "step": rise(at, below)}
+        for below, at in itertools.pairwise(levels)
+    ]
 
 
-def _lines(x: list[float], y: list[float], seed: int) -> np.ndarray | None:
-    """Return rows of intercept and slope: of the data first, then of RESAMPLES resamples."""
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    levels = np.unique(x)
-    if len(levels) < 2:
-        return None
-    draw, drawn, weight = (
-        np.random.default_rng(seed),
-        np.empty((RESAMPLES, len(y))),
-        np.empty(len(y)),
-    )
-    for level in levels:
-        at = np.flatnonzero(x == level)
-        drawn[:, at] = draw.choice(y[at], (RESAMPLES, len(at)))
-        weight[at] = 1 / np.median(y[at])
-    design = np.linalg.pinv(np.column_stack([weight, weight * x]))
-    return np.vstack([y, drawn]) * weight @ design.T
-
-
-def _fewest(x: list[float]) -> int:
-    return int(np.unique(x, return_counts=True)[1].min())
-
-
-def _estimate(values: np.ndarray, x: list[float]) -> dict[str, float | int | None]:
-    fewest, low, high = _fewest(x), None, None
-    if fewest > 1:
-        tail = (1 - CONFIDENCE) / 2
-        # Infinity is a value like any other: no interpolation with it.
-        low, high = (
-            float(q) for q in np.quantile(values[1:], [tail, 1 - tail], method="inverted_cdf")
-        )
-    return {"trials": fewest, "median": float(values[0]), "low": low, "high": high}
+def side_of_zero(found: dict[str, float | int | None]) -> int:
+    """Return 1 or -1 where the interval of a difference lies wholly on that side of 0, else 0."""
+    if found["low"] is None:
+        return 0
+    return int(found["low"] > 0) - int(found["high"] < 0)

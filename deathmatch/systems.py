@@ -10,7 +10,7 @@ from functools import cache
 
 import polars as pl
 
-from deathmatch import claims, config, stats, views, words
+from deathmatch import config, matrix, measures, stats, views, words
 from deathmatch.errors import UserError, run_main
 from deathmatch.views import RATE, REPLY
 
@@ -130,15 +130,17 @@ def conformance(trials: pl.DataFrame) -> str | None:
 def figure(experiment: views.Experiment, server: str) -> str:
     """Return the server's best figure in an experiment in words; empty if it has no point.
 
-    Requests: the highest reply rate, "at least" where the client was the limit before the highest
+    Requests: the highest reply rate, "at least" that where the client was the limit at the highest
     rate offered; of the overhead experiment, in its closed loop. Messages stored: the fewest bytes
-    of resident memory for each. WebSocket: the lowest median latency.
+    of resident memory for each, of the experiment's usual size. WebSocket: the lowest median
+    latency.
     """
     points = experiment.points.filter(pl.col("server") == server)
     if not len(points):
         return ""
     if "messages" in points.columns:
-        return _best(points, claims.STATISTICS["bytes_per_message"], min, "bytes/message")
+        points = views.usual(points, experiment.name, frozenset({matrix.SETUP}))
+        return _best(points, measures.STATISTICS["bytes_per_message"], min, "bytes/message")
     if LATENCY in points.columns:
         return _best(points, lambda p: p[LATENCY].min(), min, "µs")
     if (points[RATE] == 0).any():
@@ -147,7 +149,9 @@ def figure(experiment: views.Experiment, server: str) -> str:
     if not len(sound):
         return "client-limited at every rate"
     cut = sound[RATE].max() != points[RATE].max()
-    return ("at least " if cut else "") + _best(sound, lambda p: p[REPLY].max(), max, "req/s")
+    # What a client at its limit got out of a server, the server can answer.
+    shown = points if cut else sound
+    return ("at least " if cut else "") + _best(shown, lambda p: p[REPLY].max(), max, "req/s")
 
 
 def _best(points: pl.DataFrame, statistic: Callable, choose: Callable, unit: str) -> str:

@@ -163,7 +163,7 @@ def lines(
     y_title: str | None = None,
     log_x: bool = False,
     log_y: bool = False,
-    width: int = 500,
+    width: int = 490,
     height: int = 300,
     order: list[str] | None = None,
 ) -> alt.LayerChart:
@@ -215,23 +215,78 @@ def lines(
         ),
         on="_label",
     )
-    layers += _end_labels(ends.sort("label_px"), x, series, colour, x_scale.domain[1])
+    layers += _end_labels(ends.sort("label_px"), series, colour)
     layers[0] = layers[0].add_params(chosen)
     return alt.layer(*layers).properties(width=width, height=height)
 
 
-def _end_labels(
-    ends: pl.DataFrame, x: str, series: str, colour: alt.Color, last: float
-) -> list[alt.Chart]:
-    """Return the labels, a spot of their series' colour before each, and leaders to early ends.
+def together(panels: list[alt.LayerChart], columns: int = 1) -> alt.VConcatChart | alt.ConcatChart:
+    """Return charts of `lines` as one, in rows of `columns`: a click in any picks in all.
 
-    The text itself is in ink: not every colour of the palette could be read as text.
+    Altair names the views that can be clicked, and its release 6.1 forgets those of the first.
     """
-    early = alt.Chart(ends.filter(pl.col(x) < last))
+    views = {}
+    for panel in panels:
+        for chosen in panel.params:
+            views.setdefault(chosen.name, []).extend(chosen.views)
+    whole = alt.vconcat(*panels) if columns == 1 else alt.concat(*panels, columns=columns)
+    for chosen in whole.params:
+        chosen.views = views[chosen.name]
+    return whole
+
+
+def multiples(
+    frame: pl.DataFrame,
+    x: str,
+    y: str,
+    series: str,
+    panel: str,
+    *,
+    low: str,
+    high: str,
+    order: list[str],
+    x_title: str,
+    y_title: str,
+    log_y: bool = False,
+    columns: int = 3,
+    width: int = 145,
+    height: int = 115,
+) -> alt.ConcatChart:
+    """Return one small chart for each level of `panel`, with one legend and scales of their own.
+
+    Curves by `series` with their intervals, in the colours of `order`. Three columns of the default
+    width fit a printed page with type of 7 pt.
+    """
+    present = [name for name in order if name in frame[series].unique().to_list()]
+    legend = alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1)
+    colour = alt.Color(f"{series}:N", scale=alt.Scale(domain=present, range=[
+        PALETTE[order.index(name) % len(PALETTE)] for name in present]), legend=legend)  # fmt: skip
+    charts = []
+    for name in frame[panel].unique(maintain_order=True).to_list():
+        mine = frame.filter(pl.col(panel) == name)
+        values = [mine[column].drop_nulls() for column in (y, low, high)]
+        scale = alt.Scale(type="log" if log_y else "linear", nice=False,
+                          domain=_domain([mine], [y, low, high], log_y))  # fmt: skip
+        base = alt.Chart(mine, title=name).encode(
+            x=alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickCount=4)),
+            y=alt.Y(f"{y}:Q", title=y_title, scale=scale,
+                    axis=_axis(scale) if log_y else alt.Axis(tickCount=4)),
+            color=colour, tooltip=_tooltip([series, x, y, low, high]),
+        )  # fmt: skip
+        layers = [base.mark_line(), base.mark_point(size=30)]
+        if len(values[1]):
+            layers.insert(0, base.mark_area(opacity=0.18).encode(y=f"{low}:Q", y2=high))
+        charts.append(alt.layer(*layers).properties(width=width, height=height))
+    return alt.concat(*charts, columns=columns)
+
+
+def _end_labels(ends: pl.DataFrame, series: str, colour: alt.Color) -> list[alt.Chart]:
+    """Return the labels, a spot of their series' colour before each.
+
+    The text itself is in ink: not every colour of the palette could be read as text. A curve that
+    ends early has no line to its label: it would read as a plateau.
+    """
     pixels = {"scale": None, "title": None, "axis": None}
-    leaders = early.mark_rule(color=GREY, strokeDash=[1, 3], strokeWidth=1).encode(
-        x=f"{x}:Q", x2=alt.value("width"), y=alt.Y("end_px:Q", **pixels), y2="label_px"
-    )
     ours, theirs = (
         alt.Chart(ends.filter(pl.col("_theirs") == theirs)).encode(
             x=alt.value("width"),
@@ -247,7 +302,7 @@ def _end_labels(
     ]
     if ends["_theirs"].any():
         layers.append(theirs.mark_text(dx=8, color=GREY, **text).encode(text="_label:N"))
-    return ([leaders] if (ends[x] < last).any() else []) + layers
+    return layers
 
 
 _published = published
@@ -266,7 +321,7 @@ def dots(
     x_title: str | None = None,
     log_x: bool = False,
     order: list[str] | None = None,
-    width: int = 440,
+    width: int = 400,
 ) -> alt.LayerChart:
     """Return one row per category: the value as a dot, its interval as a bar.
 
@@ -283,6 +338,14 @@ def dots(
         axis=alt.Axis(labelLimit=310, grid=True),
     )
     axis = alt.X(f"{x}:Q", title=x_title or title(x), scale=scale)
+    if log_x:
+        known = [frame[column] for column in (x, low, high, published) if column]
+        span = pl.concat([column.cast(pl.Float64) for column in known]).drop_nulls()
+        powers = [10.0**k for k in range(-9, 16) if 10.0**k <= (span.max() or 1)]
+        shown = [p for p in powers if 10 * p > (span.min() or 1)]
+        # Labels of a narrow panel would run into each other.
+        ticks = shown if width >= 300 else shown[::2]
+        axis = axis.axis(values=ticks, format=",~r")
     tint = (
         {"color": alt.Color(f"{colour}:N", title=None), "yOffset": f"{colour}:N"} if colour else {}
     )

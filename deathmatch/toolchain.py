@@ -5,6 +5,7 @@ to go on where two would be mixed.
 """
 
 import hashlib
+import json
 import os
 import platform
 import shutil
@@ -14,12 +15,14 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from deathmatch.clients import CLIENTS
+from deathmatch import clients, config, nix
 from deathmatch.config import ROOT
 from deathmatch.errors import UserError
 
 # What Nix's tools are made from.
 FLAKE = ["flake.nix", "flake.lock"]
+RECIPES = ROOT / "nix"
+STORE = Path(os.environ.get("NIX_STORE_DIR", "/nix/store"))
 DIGITS = 16  # of a SHA-256, enough to tell two files apart
 
 # What a trial records of its harness and may still differ within a dataset: it neither serves nor
@@ -32,17 +35,33 @@ def name() -> str:
     return os.environ.get("DEATHMATCH_TOOLCHAIN", "unknown")
 
 
+def recipes(server: str) -> list[str]:
+    """Return the files that a server's Nix package is made from, relative to the root, sorted.
+
+    None on another toolchain; its own folder, whose server.toml may name attributes, not counted.
+    """
+    if not nix.chosen():
+        return []
+    found = [*RECIPES.glob("*.nix"), RECIPES / "servers" / f"{server}.nix"]
+    return FLAKE + sorted(str(path.relative_to(ROOT)) for path in found if path.is_file())
+
+
 @cache
 def harness() -> dict[str, str]:
     """Return {tool: identity} of what every trial runs on: kernel, load generators, Python."""
-    found = {client: which for client in CLIENTS if (which := shutil.which(client))}
+    found = {client: program for client in clients.CLIENTS if (program := clients.find(client))}
+    # In Nix's store a program has its path for a name, whoever built it.
+    own = {} if nix.chosen() else found
+    built = {client for client, program in own.items() if program == clients.built_at(client)}
+    others = {tool: program for tool, program in found.items() if tool not in built}
     tools = {
         "toolchain": name(),
         "kernel": platform.release(),
-        **identify(found | {"python": sys.executable}),
+        **identify(others | {"python": sys.executable}),
+        **{client: _built_identity(client) for client in built},
         "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),
     }
-    if name().startswith("nix"):
+    if nix.chosen():
         tools["flake.lock"] = _digest(ROOT / file for file in FLAKE)
     return tools
 
@@ -53,13 +72,13 @@ def identify(programs: dict[str, str | Path]) -> dict[str, str]:
     A program that was built here is named by what it was built from, any other by its SHA-256.
     """
     files = {tool: Path(path).resolve() for tool, path in programs.items()}
-    owners = _owners({path for path in files.values() if not path.is_relative_to("/nix/store")})
+    owners = _owners({path for path in files.values() if not path.is_relative_to(STORE)})
     return {tool: _identity(path, owners) for tool, path in files.items()}
 
 
 def _identity(path: Path, owners: dict[Path, str]) -> str:
-    if path.is_relative_to("/nix/store"):
-        return "/".join(path.parts[:4])[1:]
+    if path.is_relative_to(STORE):
+        return str(STORE / path.relative_to(STORE).parts[0])
     if path.is_relative_to(ROOT / "build"):
         made = path.relative_to(ROOT / "build").parts
         if made[0] == "servers":
@@ -69,6 +88,18 @@ def _identity(path: Path, owners: dict[Path, str]) -> str:
             files = sorted(each for each in source.rglob("*") if each.is_file())
             return f"built from clients/{made[0]}, {_digest(files)}"
     return owners.get(path) or f"no package, {_digest([path])}"
+
+
+def _built_identity(client: str) -> str:
+    """Return what a client was built from that the build of a server makes, and by what."""
+    server = clients.BUILT_BY[client]
+    sources = [ROOT / source for source in config.load("server", server)["sources"]]
+    files = [each for source in sources for each in (source, *source.rglob("*")) if each.is_file()]
+    record = ROOT / "build" / "servers" / server / "build.json"
+    version = json.loads(record.read_text())["version"] if record.is_file() else None
+    return (
+        f"built from clients/{client}, {_digest(sorted(files))}, as {version or 'it says itself'}"
+    )
 
 
 def _digest(files: Iterable[Path]) -> str:

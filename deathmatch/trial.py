@@ -64,6 +64,8 @@ def main() -> int:
     # Here, as a build may download and the sandbox has no network.
     for name in {trial.server, *clients.builders(trial.experiment)}:
         server.built(name)
+    clients.check([trial.experiment])
+    _check_tools(trial, given.testbed)
     words = [sys.executable, "-m", "deathmatch.trial", "--inside", "--testbed", given.testbed]
     status = sandbox.run([*words, str(trial.path)])
     if status == 0:
@@ -81,6 +83,18 @@ def _check_disk(path: Path) -> None:
             remedy=f"make room for {LEAST_FREE_BYTES // 1_000_000} MB and run again: "
             "finished trials are kept",
         )
+
+
+def _check_tools(trial: matrix.Trial, bed: str) -> None:
+    """Raise UserError if the dataset's other trials were measured with other tools."""
+    try:
+        others = progress.measured(matrix.trials(trial.dataset), bed)
+    except UserError:
+        # Another server's file may be broken meanwhile: this trial is measured all the same.
+        return
+    records = [(str(other.path), record) for other, record in others.items() if other != trial]
+    now = server.on_this_machine([trial.server]) if records else []
+    toolchain.check(trial.dataset, [*records, *now])
 
 
 def _run(trial: matrix.Trial, bed: dict, bed_name: str) -> None:
@@ -189,6 +203,7 @@ class _Trial:
             reason = f"ended as it was checked ({how})\n{server.tail(running.log)}"
             return self._ended("did not start", reason) | {"conformance": checks}
         points = self._points(running)
+        self._check_reports(points)
         died = [point for point in points if point["server"] != "ran"]
         outcome = "measured, with failures" if died else "measured"
         said = " ".join(f"{c['name']}: {known[c['name']]}" for c in checks if not c["ok"])
@@ -241,6 +256,30 @@ class _Trial:
         pl.DataFrame(sampler.rows, schema=SAMPLES).write_csv(self.out / "samples.csv")
         return points
 
+    def _check_reports(self, points: list[dict]) -> None:
+        """Raise UserError if no report of the client is whole although the server ran throughout.
+
+        What a server does to its client, by its end too, is a result.
+        """
+        if any(point["server"] != "ran" or self._reported(point) for point in points):
+            return
+        log, how = self.out / points[-1]["log"], points[-1]["client"]
+        what = f"left no whole report of any of {len(points)} rates; at the last: {how}"
+        raise self._client_failure(what, log)
+
+    def _reported(self, point: dict) -> bool:
+        log = self.out / point["log"]
+        read = getattr(self.generator, "read", lambda file: file.read_text(errors="replace"))
+        try:
+            self.generator.parse(read(log), self.spec["duration_s"])
+        except Truncated:
+            return False
+        return True
+
+    def _client_failure(self, how: str, log: Path) -> UserError:
+        said = server.tail(log)
+        return clients.failure(self.spec["client"], how, said, str(self.trial.path))
+
     def _sampler(self, start_ns: int) -> Sampler:
         def pids(side: str) -> list[int]:
             if side == "client":
@@ -290,8 +329,7 @@ class _Trial:
         def offer(duration_s: float) -> int | None:
             load, report = self.spec["load"], self.out / "traced.txt"
             words = client.command(self.host, PORT, load, rate_rps, duration_s)
-            with report.open("w") as log:
-                self._client(words, log, client.time_limit_s(load, duration_s), self.out)
+            self._client(words, report, client.time_limit_s(load, duration_s), self.out)
             try:
                 replies = client.parse(report.read_text(), duration_s)["replies"]
             except Truncated:
@@ -313,7 +351,7 @@ class _Trial:
         words = client.command(self.host, PORT, load, rate_rps, duration_s)
         limit_s = client.time_limit_s(load, duration_s)
         with tempfile.TemporaryDirectory(dir=self.out) as aside:
-            self._client(words, subprocess.DEVNULL, limit_s, Path(aside))
+            self._client(words, Path(aside, "warm-up.txt"), limit_s, Path(aside))
 
     def _offer(self, rate_rps: int) -> dict:
         """Offer one rate; return the client's log, exit status and command."""
@@ -322,31 +360,35 @@ class _Trial:
         words = client.command(self.host, PORT, load, rate_rps, duration_s)
         name = f"{self.spec['client']}-{rate_rps}.txt"
         limit_s = client.time_limit_s(load, duration_s)
-        with (self.out / name).open("w") as log:
-            status = self._client(words, log, limit_s, self.out)
+        status = self._client(words, self.out / name, limit_s, self.out)
         return {
             "log": name,
             "command": " ".join(words).replace(f"{config.ROOT}/", ""),
             "client": f"wedged: killed after {limit_s:g} s" if status is None else f"exit {status}",
         }
 
-    def _client(self, words: list[str], log, limit_s: float, folder: Path) -> int | None:
+    def _client(self, words: list[str], log: Path, limit_s: float, folder: Path) -> int | None:
         """Run the client in its namespace on its CPUs; return its status, None if it wedged.
 
-        `folder` is its working directory, for what it writes beside its log.
+        `folder` is its working directory, for what it writes beside its log. Raises UserError if
+        its program cannot run.
         """
-        self.client = subprocess.Popen(
-            testbed.in_client(*self._pinned(), *words), stdin=subprocess.DEVNULL,
-            stdout=log, stderr=subprocess.STDOUT, cwd=folder,
-        )  # fmt: skip
+        with log.open("w") as output:
+            self.client = subprocess.Popen(
+                testbed.in_client(*self._pinned(), *words), stdin=subprocess.DEVNULL,
+                stdout=output, stderr=subprocess.STDOUT, cwd=folder,
+            )  # fmt: skip
         try:
-            return self.client.wait(limit_s)
+            status = self.client.wait(limit_s)
         except subprocess.TimeoutExpired:
             self.client.kill()
             self.client.wait()
             return None
         finally:
             self.client = None
+        if status in clients.NOT_RUN:
+            raise self._client_failure(f"ended with exit status {status}", log)
+        return status
 
     def _pinned(self) -> list[str]:
         return ["taskset", "--cpu-list", ",".join(map(str, self.cpus["client"]))]
@@ -380,7 +422,9 @@ def _machine() -> dict:
          if line.startswith("model name")),
         platform.processor(),
     )  # fmt: skip
-    version = subprocess.run(["httperf", "--version"], capture_output=True, text=True).stdout
+    httperf = shutil.which("httperf")
+    words = [httperf, "--version"] if httperf else ["true"]
+    version = subprocess.run(words, capture_output=True, text=True).stdout
     return {
         "cpu": model,
         "cpus": os.cpu_count(),

@@ -71,23 +71,30 @@ class Experiment:
 
     @cached_property
     def sound(self) -> pl.DataFrame:
-        """The points that show the server: those that are not client-limited."""
-        return self.points.filter(~pl.col("client_limited"))
+        """The points that show the server: reported whole, and not client-limited.
+
+        A store's points have no client that could fail.
+        """
+        if "report" not in self.points.columns:
+            return self.points
+        return self.points.filter(~pl.col("client_limited"), pl.col("report") == "whole")
 
     @property
-    def top(self) -> int:
-        """The highest offered rate, in requests per second."""
+    def top(self) -> int | None:
+        """The highest offered rate, in requests per second; None without a point."""
         return self.points[RATE].max()
 
     @property
     def rates(self) -> str:
         """The offered rates, in words."""
-        return ", ".join(words.number(rate) for rate in sorted(self.points[RATE].unique()))
+        rates = sorted(self.points[RATE].unique())
+        return ", ".join(map(words.number, rates)) or words.NOT_MEASURED
 
     @property
     def duration_s(self) -> str:
         """How long each rate was offered, in words."""
-        return f"{(self.points['duration_us'].max() or 0) / 1e6:g}"
+        longest_us = self.points["duration_us"].max()
+        return words.NOT_MEASURED if longest_us is None else f"{longest_us / 1e6:g}"
 
     @property
     def rounds(self) -> int:
@@ -96,8 +103,13 @@ class Experiment:
 
     @property
     def no_plateau(self) -> str:
-        """What to say of those whose trials were all client-limited at the highest rate."""
-        at = self.points.filter(pl.col(RATE) == self.top)
+        """What to say of those whose trials were all client-limited at the highest rate.
+
+        Nothing without a point.
+        """
+        if self.points.is_empty():
+            return ""
+        at = self.points.filter(at_rate(self.top))
         hidden = at.group_by("label", maintain_order=True).agg(pl.col("client_limited").all())
         labels = hidden.filter("client_limited")["label"].sort().to_list()
         if not labels:
@@ -116,9 +128,13 @@ class Experiment:
         return [f"data/{self.dataset}/{self.name}/{table}.parquet" for table in names]
 
     def ended(self) -> pl.DataFrame:
-        """Return how trials ended: label, version, trials, clean, reason; systems not run too."""
+        """Return how trials ended: label, version, trials, clean, reason; systems not run too.
+
+        The reason is a trial's own, or what became of its server first and at which rate.
+        """
         ended = (
-            self.trials.group_by("label", "version", maintain_order=True)
+            self._explained()
+            .group_by("label", "version", maintain_order=True)
             .agg(
                 pl.len().cast(pl.Int64).alias("trials"),
                 (pl.col("outcome") == "measured").sum().cast(pl.Int64).alias("clean"),
@@ -127,6 +143,62 @@ class Experiment:
             .sort("label")
         )
         return pl.concat([ended, not_run(self.name)])
+
+    def _explained(self) -> pl.DataFrame:
+        """Return the trials, those without a reason with what became of their servers."""
+        if "server_state" not in self.points.columns:
+            return self.trials
+        failed = self.points.filter(pl.col("server_state") != "ran").sort(RATE)
+        key = ["server", "variant", "n"]
+        first = failed.group_by(key, maintain_order=True).agg(pl.first("server_state", RATE))
+        said = pl.format("{} at {} req/s", "server_state", RATE)
+        return self.trials.join(first, on=key, how="left", maintain_order="left").with_columns(
+            reason=pl.when(pl.col("reason").fill_null("") == "").then(said).otherwise("reason")
+            .fill_null("")
+        )  # fmt: skip
+
+
+def silence(*experiments: Experiment) -> str:
+    """Return a remark in Markdown on each experiment that has trials and no sound point.
+
+    It names the servers with the reasons. Empty where every experiment shows a server.
+    """
+    return "\n\n".join(filter(None, map(_silence, experiments)))
+
+
+def _silence(experiment: Experiment) -> str:
+    trials, points = experiment.trials, experiment.points
+    if trials.is_empty() or len(experiment.sound):
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for row in trials.unique("title", keep="first", maintain_order=True).sort("title").to_dicts():
+        mine = points.filter(pl.col("title") == row["title"])
+        reasons.setdefault(_why_silent(row, mine), []).append(row["title"])
+    lines = [f"- {'; '.join(names)}: {why}." for why, names in reasons.items()]
+    head = (
+        f"**Nothing was measured.** None of the {len(trials)} trials of *{experiment.name}* has a "
+        "point that shows its server:"
+    )
+    return "\n\n".join(["::: note", head, "\n".join(lines), ":::"])
+
+
+def _why_silent(trial: dict, points: pl.DataFrame) -> str:
+    """Return why none of a server's points shows it; `trial` is its first."""
+    if points.is_empty() and trial["outcome"].startswith("measured"):
+        return "no rate was offered"
+    if points.is_empty():
+        first = (trial["reason"] or "").strip().partition("\n")[0]
+        # Pandoc would take what a server said for markup of its own.
+        quoted = first.replace("`", "'").replace("{", "(").replace("}", ")")
+        return f"{trial['outcome']}, `{quoted}`" if quoted else trial["outcome"]
+    limited = points["client_limited"].sum()
+    broken = (points["report"] == "truncated").sum()
+    found = {
+        f"client-limited at {limited}": limited,
+        f"with a report of the load generator that breaks off at {broken}": broken,
+    }
+    told = " and ".join(text for text, count in found.items() if count)
+    return f"{told} of {len(points)} points"
 
 
 def _first_line(text: pl.Expr) -> pl.Expr:
@@ -167,6 +239,11 @@ def not_run(experiment: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def at_rate(rate_rps: int | None, column: str = RATE) -> pl.Expr:
+    """Return what holds of the rows at this rate; of none where there is no such rate."""
+    return pl.col(column) == pl.lit(rate_rps, dtype=pl.Int64)
+
+
 # Of a point at which the server ended without having been stopped.
 DIED = pl.col("server_state").str.starts_with("died")
 
@@ -177,6 +254,11 @@ def died(points: pl.DataFrame) -> str:
     if trials.is_empty():
         return f"no trial {words.NOT_MEASURED}"
     return f"{trials['dead'].sum()} of {len(trials)} trials"
+
+
+def subjects(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of servers that are compared: without those that measure the harness."""
+    return frame.filter(~pl.col("server").is_in(config.instruments()))
 
 
 def usual(
@@ -221,9 +303,35 @@ def plateaus(points: pl.DataFrame, by: list[str], column: str = REPLY) -> pl.Dat
         pl.col(column).max(), reached=pl.col(RATE).max()
     )
     top = points[RATE].max()
-    whole = best.filter(pl.col("reached") == top).drop("reached")
+    whole = best.filter(at_rate(top, "reached")).drop("reached")
     found = stats.summarise(whole.sort(*by, "n"), by, column)
     return found.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * (top or 0))
+
+
+def shown(ranked: list[str], cited: list[str], most: int) -> list[str]:
+    """Return `most` names of a ranking, in its order: those that prose cites, then the first."""
+    kept = [name for name in ranked if name in cited]
+    kept += [name for name in ranked if name not in cited][: max(0, most - len(kept))]
+    return [name for name in ranked if name in kept]
+
+
+def floors(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the highest reply rate of the null server and of the fastest other one.
+
+    Columns: `who`, those of `stats.INTERVAL`, and `all_answered`: whether that is all that was
+    offered, so that neither server nor harness has shown a limit. Client-limited points and
+    closed loops do not count.
+    """
+    sound = points.filter(~pl.col("client_limited"), pl.col(RATE) > 0)
+    rows = []
+    null = sound.filter(server="null")
+    for who, mine in (("the null server", null), ("the fastest server", subjects(sound))):
+        best = mine.group_by("n", maintain_order=True).agg(pl.col(REPLY).max())
+        if len(best):
+            rows.append({"who": who} | stats.interval(best[REPLY].to_list()))
+    top = sound[RATE].max() or 0
+    frame = pl.DataFrame(rows, schema={"who": pl.String} | stats.INTERVAL)
+    return frame.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * top)
 
 
 def ranking(found: pl.DataFrame, column: str) -> str:

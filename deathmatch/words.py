@@ -32,6 +32,14 @@ def interval(found: Statistic, unit: str = "", digits: int = 0) -> str:
     return f"{middle} (interval {low} to {high}, n = {found['trials']})"
 
 
+def brackets(found: Statistic, digits: int = 0) -> str:
+    """Return "7 440 [7 200, 7 600]" for a cell of a table; without an interval, the number."""
+    middle = number(found["median"], digits)
+    if found["low"] is None:
+        return middle
+    return f"{middle} [{number(found['low'], digits)}, {number(found['high'], digits)}]"
+
+
 def ratio(found: Statistic) -> str:
     """Return "2.31 times (interval 2.20 to 2.44, n = 3)"."""
     return interval(found, "times", 2)

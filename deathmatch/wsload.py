@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from deathmatch import clients, config
+from deathmatch import clients
 from deathmatch.errors import Truncated
 
 BUILT_BY = clients.BUILT_BY["wsload"]
@@ -104,9 +104,8 @@ class Report:
 
 
 def program() -> str:
-    """Return the client's path: that on PATH (Nix), else where the null server's build put it."""
-    built = config.ROOT / "build" / "servers" / BUILT_BY / "bin" / "wsload"
-    return shutil.which("wsload") or str(built)
+    """Return the client's path, or where the null server's build puts it."""
+    return str(clients.find("wsload") or clients.built_at("wsload"))
 
 
 def command(host: str, port: int, load: dict, rate_rps: int, duration_s: float) -> list[str]:

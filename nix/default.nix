@@ -10,9 +10,14 @@ let
   inherit (pkgs) lib;
 
   httperf = import ./httperf.nix pkgs;
+  roundtrip = import ./roundtrip.nix pkgs;
   wsload = import ./wsload.nix pkgs;
-  tools = import ./tools.nix { inherit pkgs httperf wsload; };
-  paper = import ./paper.nix { inherit pkgs tools source; };
+  tools = import ./tools.nix pkgs;
+  paperOf = import ./paper.nix {
+    inherit pkgs source;
+    tools = tools.paper;
+  };
+  paper = paperOf "";
 
   # An empty `config`, so that they look for none in the home directory.
   imported = {
@@ -28,6 +33,9 @@ let
       inherit pkgs;
       pkgs-2022 = import nixpkgs-2022 imported;
     }
+    // {
+      inherit wsload;
+    }
     // old;
   servers = import ./servers.nix { inherit pkgs toolchain; };
   # Those whose hashes are known: README.md says which are not, and they build only by name.
@@ -37,41 +45,51 @@ let
   ];
   era = lib.optionalAttrs (old != { }) (import ./era.nix ({ inherit pkgs; } // old));
 
-  # What the runner reads; see `environment` in deathmatch/server.py.
-  variables = name: offered: {
+  # What the runner reads; see `package` in deathmatch/server.py.
+  variables = name: {
     DEATHMATCH_TOOLCHAIN = name;
-    DEATHMATCH_SERVERS = "${pkgs.linkFarm "deathmatch-servers" offered}";
     JUPYTER_CONFIG_PATH = "${../config/jupyter}";
     PYTHONNOUSERSITE = "1";
   };
   shell = packages: environment: pkgs.mkShell ({ inherit packages; } // environment);
-
-  snakemake = pkgs.writeShellApplication {
-    name = "deathmatch";
-    runtimeInputs = tools;
-    runtimeEnv = variables "nix" confirmed;
-    text = ''exec snakemake "$@"'';
+  # With servers in it already, so that none is built later.
+  furnished =
+    name: packages: offered:
+    shell packages (
+      variables name
+      // {
+        DEATHMATCH_SERVERS = "${pkgs.linkFarm "deathmatch-servers" offered}";
+      }
+    );
+  ours = {
+    inherit
+      httperf
+      paper
+      roundtrip
+      wsload
+      ;
   };
-  ours = { inherit httperf paper wsload; };
 in
 {
   packages = servers // ours // { default = paper; };
   legacyPackages = { inherit (toolchain) erlangLibs; };
-  checks = confirmed // ours;
-
-  devShells =
-    builtins.mapAttrs (name: server: shell tools (variables "nix" { ${name} = server; })) servers
-    // builtins.mapAttrs (
-      name: of: shell (tools ++ [ of.programs ]) (variables "nix-${name}" of.servers)
-    ) era
+  checks =
+    confirmed
+    // ours
     // {
-      default = shell tools (variables "nix" confirmed);
+      paper-of-data = import ./paper-of-data.nix { inherit pkgs paper paperOf; };
     };
 
-  apps.default = {
-    type = "app";
-    program = lib.getExe snakemake;
-    meta.description = "Snakemake with the study's tools: measures a dataset and writes its paper";
-  };
+  devShells =
+    builtins.mapAttrs (name: server: furnished "nix" tools.measure { ${name} = server; }) servers
+    // builtins.mapAttrs (
+      name: of: furnished "nix-${name}" (tools.measure ++ [ of.programs ]) of.servers
+    ) era
+    // {
+      default = shell tools.measure (variables "nix");
+      full = furnished "nix" tools.measure confirmed;
+      test = shell tools.test (variables "nix");
+    };
+
   formatter = pkgs.nixfmt-tree;
 }

@@ -49,5 +49,6 @@ in
 {
   era-R14B04 = of pkgs-2014.erlangR14B04;
   era-R15B03 = of pkgs-2014.erlangR15B03;
-  era-R16B02 = of pkgs-2014.erlangR16B02;
+  # It has no name of its own there.
+  era-R16B02 = of pkgs-2014.erlang;
 }

@@ -1,15 +1,13 @@
-# Everything that runs, reads or tests the study, apart from the servers: a list of packages.
-{
-  pkgs,
-  httperf,
-  wsload,
-}:
+# What runs, reads or tests the study, apart from the servers: three lists of packages, each with
+# one Python of its own. wsload is not among them: its 118 crates are fetched when a dataset has
+# an experiment that needs it, with the package of the server ws-null.
+pkgs:
 let
-  python = pkgs.python3.withPackages (
+  # The modules that deathmatch/, the Snakefile and the notebooks import, and JupyterLab.
+  modules =
     packages: with packages; [
       altair
       great-tables
-      hypothesis
       ipykernel
       ipython
       jsonschema
@@ -19,40 +17,59 @@ let
       numpy
       pandera
       papermill
-      playwright
       polars
       psutil
       pyarrow
       pypandoc
-      pytest
       pyyaml
-      rich
       scipy
+      snakemake
       traitlets
       typst
       vl-convert-python
       websockets
-      # A module, not only a program: the Snakefile imports from deathmatch/.
-      (toPythonModule pkgs.snakemake)
-    ]
-  );
+    ];
+  testModules =
+    packages: with packages; [
+      hypothesis
+      playwright
+      pytest
+    ];
+
+  client = name: import (./. + "/${name}.nix") pkgs;
+  load = [
+    (client "httperf")
+    (client "roundtrip")
+    pkgs.iproute2
+    pkgs.procps
+    pkgs.strace
+    pkgs.util-linux
+  ];
 in
-[
-  python
-  httperf
-  wsload
-  pkgs.cargo
-  pkgs.chromium
-  pkgs.deadnix
-  pkgs.gcc
-  pkgs.git
-  pkgs.iproute2
-  pkgs.nixfmt
-  pkgs.poppler-utils
-  pkgs.procps
-  pkgs.ruff
-  pkgs.rustc
-  pkgs.snakefmt
-  pkgs.strace
-  pkgs.util-linux
-]
+{
+  paper = [
+    (pkgs.python3.withPackages modules)
+    pkgs.git
+  ];
+
+  measure = [
+    (pkgs.python3.withPackages modules)
+    pkgs.git
+  ]
+  ++ load;
+
+  test = [
+    (pkgs.python3.withPackages (packages: modules packages ++ testModules packages))
+    pkgs.cargo
+    pkgs.chromium
+    pkgs.deadnix
+    pkgs.gcc
+    pkgs.git
+    pkgs.nixfmt
+    pkgs.poppler-utils
+    pkgs.ruff
+    pkgs.rustc
+    pkgs.snakefmt
+  ]
+  ++ load;
+}

@@ -77,7 +77,24 @@
     clearTimeout(waiting);
     waiting = setTimeout(again, 150);
   });
-  addEventListener("beforeprint", again);
+  // A link leads into a folded chapter: it opens first.
+  function unfold() {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const chapter = target && target.closest("details.chapter");
+    if (!chapter || chapter.open) return;
+    chapter.open = true;
+    target.scrollIntoView();
+  }
+  addEventListener("hashchange", unfold);
+  document.addEventListener("click", (event) => {
+    // The same link again, after the chapter was folded by hand, changes no hash.
+    if (event.target.closest("a[href^='#']")) setTimeout(unfold);
+  });
+  unfold();
+  addEventListener("beforeprint", () => {
+    document.querySelectorAll("details.chapter").forEach((chapter) => { chapter.open = true; });
+    again();
+  });
   dark.addEventListener("change", again);
   if (matchMedia("(max-width: 75rem)").matches) {
     document.querySelector("#contents details").open = false;

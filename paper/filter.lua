@@ -7,6 +7,8 @@
 
 local html = FORMAT:match("html") ~= nil
 local kinds = { fig = "Figure", tbl = "Table", sec = "Section" }
+-- Sections of an appendix are numbered A, A.1, …, and called by another name.
+local appendix, appendices = false, {}
 local number, known, missing = {}, {}, {}
 local figures, page
 
@@ -41,10 +43,16 @@ local count = {
       known[header.identifier] = true
       return
     end
+    if header.level == 1 and header.classes:includes("appendix") and not appendix then
+      appendix, section = true, {}
+    end
     for level = header.level + 1, #section do section[level] = nil end
     for level = 1, header.level do section[level] = section[level] or 0 end
     section[header.level] = section[header.level] + 1
-    define(header.identifier, table.concat(section, "."))
+    local text = table.concat(section, ".")
+    if appendix then text = text:gsub("^%d+", function(n) return string.char(64 + n) end) end
+    appendices[header.identifier] = appendix
+    define(header.identifier, text)
   end,
   Div = function(div)
     local kind = div.identifier:match("^(%a+)-")
@@ -67,6 +75,7 @@ local function reference(id)
     missing[#missing + 1] = "@" .. id
     return pandoc.Str("?")
   end
+  if appendices[id] then kind = "Appendix" end
   return pandoc.Link({ pandoc.Str(kind .. "\u{a0}" .. number[id]) }, "#" .. id, "", { class = "ref" })
 end
 
@@ -151,8 +160,8 @@ local function figure(div)
   -- 0.74 pt a pixel sets the theme's 12 px type at about 9 pt.
   local scale = math.min(0.74, page.width / width, page.height * 0.85 / height)
   local inlines = pandoc.Inlines({ pandoc.RawInline("typst", string.format(
-    '#figure(image("%s.pdf", width: %.1fpt, alt: %s), caption: [',
-    id, width * scale, '"' .. alt:gsub('[\\"]', "\\%0") .. '"')) })
+    '#figure(%simage("%s.pdf", width: %.1fpt, alt: %s), caption: [',
+    div.classes:includes("here") and "placement: none, " or "", id, width * scale, '"' .. alt:gsub('[\\"]', "\\%0") .. '"')) })
   inlines:extend(caption(div))
   inlines:insert(pandoc.RawInline("typst", "]) <" .. id .. ">"))
   return pandoc.Para(inlines)
@@ -224,32 +233,47 @@ local function wrap_headings(tab, cells)
   end)
 end
 
+-- Columns that wrap, from which length on; narrower ones are tried only if the table needs them.
+local wraps = { 30, 22, 16, 12 }
+local smallest = 6.5 -- pt
+
 -- A column of prose wraps; the others keep their width. The type shrinks until the widest rows
--- fit, and below 6.5 pt the table gets a page of its own, turned.
+-- fit; a table that is too wide then wraps shorter columns too.
 local function fit(tab)
   local cells, words = measures(tab)
   local gap, em = 2.6, 0.52 -- a cell's insets in characters; a character's mean width
-  local need, fixed, long = 0, 0, 0
-  for column, cell in ipairs(cells) do
-    if cell > prose then
-      need = need + gap + math.max(prose, words[column])
-      long = long + math.min(cell, 4 * prose)
-    else
-      need = need + gap + cell
-      fixed = fixed + gap + cell
+  local size, fixed, long, limit
+  for _, wrap in ipairs(wraps) do
+    limit = wrap
+    local need = 0
+    fixed, long = 0, 0
+    for column, cell in ipairs(cells) do
+      if cell > wrap then
+        need = need + gap + math.max(wrap, words[column])
+        long = long + math.min(cell, 4 * prose)
+      else
+        need = need + gap + cell
+        fixed = fixed + gap + cell
+      end
     end
+    size = math.min(8.5, page.width / need / em)
+    if size >= smallest then break end
   end
-  local width, turned = page.width, false
-  if width / need / em < 6.5 then width, turned = page.height, true end
-  local size = math.min(8.5, width / need / em)
   if size < 8.5 then wrap_headings(tab, cells) end
-  local free = math.max(0.2, 1 - fixed * em * size / width)
+  -- A wrapped column has room for its longest word, and its share of what is left.
+  local unit = em * size / page.width
+  local free = 1 - fixed * unit
+  for column, cell in ipairs(cells) do
+    if cell > limit then free = free - (words[column] + gap) * unit end
+  end
   for column, spec in ipairs(tab.colspecs) do
-    if cells[column] > prose then
-      tab.colspecs[column] = { spec[1], free * math.min(cells[column], 4 * prose) / long }
+    local cell = cells[column]
+    if cell > limit then
+      local share = math.max(0, free) * math.min(cell, 4 * prose) / long
+      tab.colspecs[column] = { spec[1], (words[column] + gap) * unit + share }
     end
   end
-  return size, turned
+  return size
 end
 
 local function make_table(div)
@@ -279,7 +303,7 @@ local function make_table(div)
       pandoc.RawBlock("html", "</div></figure>") })
     return blocks
   end
-  local size, turned = fit(tab)
+  local size = fit(tab)
   -- A short table is kept together.
   local text = 0
   each_cell(tab, function(cell) text = text + length(pandoc.utils.stringify(cell.contents)) end)
@@ -287,8 +311,7 @@ local function make_table(div)
   tab.caption = { long = { pandoc.Plain(caption(div)) } }
   tab.attr = pandoc.Attr(div.identifier)
   return {
-    pandoc.RawBlock("typst", string.format("#[%s%s#show table: set text(size: %.2fpt)",
-      turned and "#set page(flipped: true)\n" or "",
+    pandoc.RawBlock("typst", string.format("#[%s#show table: set text(size: %.2fpt)",
       whole and "#show figure.where(kind: table): set block(breakable: false)\n" or "", size)),
     tab,
     pandoc.RawBlock("typst", "]"),
@@ -296,7 +319,25 @@ local function make_table(div)
 end
 
 local write = {
+  Header = function(header)
+    if html and number[header.identifier] then
+      header.content:insert(1, pandoc.Space())
+      header.content:insert(1, pandoc.Span({ pandoc.Str(number[header.identifier]) },
+        { class = "header-section-number" }))
+      return header
+    end
+  end,
   Div = function(div)
+    if FORMAT == "typst" and div.classes:includes("appendices") then
+      local blocks = pandoc.Blocks({ pandoc.RawBlock("typst", "#pagebreak(weak: true)") })
+      blocks:extend(div.content)
+      blocks:insert(pandoc.RawBlock("typst", "#counter(heading).update(0)\n"
+        .. '#set heading(numbering: "A.1", supplement: [Appendix])'))
+      return blocks
+    end
+    if FORMAT == "typst" and div.classes:includes("contents") then
+      return pandoc.RawBlock("typst", "#contents()")
+    end
     if div.classes:includes("figure") then return figure(div) end
     if div.classes:includes("table") then return make_table(div) end
     if FORMAT == "typst" and (div.classes:includes("note") or div.classes:includes("warning")) then
@@ -316,6 +357,46 @@ local write = {
   end,
 }
 
+-- Typst would draw two hyphens as a dash, and pandoc before 3.9 leaves them so.
+local hyphens = {
+  Str = function(str)
+    if not str.text:match("%-%-") then return nil end
+    local inlines = pandoc.Inlines({})
+    for text, run in str.text:gmatch("([^-]*)(%-*)") do
+      if text ~= "" then inlines:insert(pandoc.Str(text)) end
+      if run ~= "" then inlines:insert(pandoc.RawInline("typst", (run:gsub("%-", "\\-")))) end
+    end
+    return inlines
+  end,
+}
+
+-- In HTML each appendix folds: what is under its heading goes into a `details` that has the heading
+-- as its summary.
+local function folded(blocks)
+  local made, open = pandoc.Blocks({}), false
+  local function close()
+    if open then made:insert(pandoc.RawBlock("html", "</details>")) end
+    open = false
+  end
+  for _, block in ipairs(blocks) do
+    if block.t == "Header" and block.level == 1 then
+      close()
+      if block.classes:includes("appendix") then
+        open = true
+        made:insert(pandoc.RawBlock("html", '<details class="chapter"><summary>'))
+        made:insert(block)
+        made:insert(pandoc.RawBlock("html", "</summary>"))
+      else
+        made:insert(block)
+      end
+    else
+      made:insert(block)
+    end
+  end
+  close()
+  return made
+end
+
 function Pandoc(doc)
   figures = pandoc.utils.stringify(doc.meta.figures)
   page = {
@@ -326,6 +407,8 @@ function Pandoc(doc)
   doc:walk(count)
   doc = doc:walk(resolve)
   doc = doc:walk(write)
+  if FORMAT == "typst" then doc = doc:walk(hyphens) end
+  if html then doc.blocks = folded(doc.blocks) end
   if #missing > 0 then fail("unknown-reference " .. missing[1]) end
   return doc
 end

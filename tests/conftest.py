@@ -24,6 +24,8 @@ BROKEN = ROOT / "tests" / "servers" / "broken.py"
 SANDBOXED = "from deathmatch import sandbox; import sys; sys.exit(sandbox.run(sys.argv[1:]))"
 AS_ROOT = os.geteuid() == 0
 STARTED: list[subprocess.Popen] = []
+# A command that still runs then hangs: no bound for one that is slow on a busy machine.
+HUNG_S = 1800
 
 
 def project_files() -> list[Path]:
@@ -74,7 +76,7 @@ class Tree:
         STARTED.append(process)
         return process
 
-    def run(self, *words: str | Path, timeout_s: float = 120) -> Done:
+    def run(self, *words: str | Path, timeout_s: float = HUNG_S) -> Done:
         process = self.start(*words)
         try:
             text, _ = process.communicate(timeout=timeout_s)
@@ -85,14 +87,14 @@ class Tree:
             pytest.fail(f"{words} still ran after {timeout_s} s:\n{text}")
         return Done(process.returncode, text)
 
-    def python(self, module: str, *words: str | Path, timeout_s: float = 120) -> Done:
+    def python(self, module: str, *words: str | Path, timeout_s: float = HUNG_S) -> Done:
         return self.run("python", "-m", f"deathmatch.{module}", *words, timeout_s=timeout_s)
 
-    def sandboxed(self, *words: str | Path, timeout_s: float = 120) -> Done:
+    def sandboxed(self, *words: str | Path, timeout_s: float = HUNG_S) -> Done:
         """Run a command as a trial is run: in the sandbox, under the testbed's lock."""
         return self.run("python", "-c", SANDBOXED, *words, timeout_s=timeout_s)
 
-    def snakemake(self, *words: str, timeout_s: float = 180, **config: str) -> Done:
+    def snakemake(self, *words: str, timeout_s: float = HUNG_S, **config: str) -> Done:
         settings = [f"{key}={value}" for key, value in config.items()]
         return self.run(
             "snakemake", *words, *(["--config", *settings] if settings else []),

@@ -176,9 +176,9 @@ def checked(tmp_path_factory, network) -> list[dict]:
     tree.write("config/datasets/once.toml", 'title = "t"\ntrials = 1\nseed = 1\n' + "".join(parts))
     for server in SERVERS:
         # Not in the tests' own network: a build may download.
-        Tree(path).python("server", server, timeout_s=300).succeeded()
+        Tree(path).python("server", server).succeeded()
         assert json.loads((path / f"build/servers/{server}/build.json").read_text())["ok"]
-    done = tree.sandboxed("python", "-c", CHECK, "server.log", timeout_s=300).succeeded()
+    done = tree.sandboxed("python", "-c", CHECK, "server.log").succeeded()
     return [json.loads(line) for line in done.text.splitlines()]
 
 

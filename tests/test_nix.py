@@ -1,8 +1,10 @@
 """The flake, evaluated by a real Nix against a stand-in for nixpkgs.
 
-No binary cache is within reach here, so nothing is built. Instead `tests/nix/` holds the names
-recorded from the pinned trees and builders that check their arguments; what neither can see is
-decided by the rules below. `test_nix_faults.py` shows which mistakes each of them finds.
+No binary cache is within reach here, so nothing of nixpkgs is built. Instead `tests/nix/` holds
+`facts.json`, what evaluation of the real nixpkgs found of each attribute and builder, and a
+stand-in made of it: what the facts do not name does not exist, and an argument that they do not
+list is refused. What they cannot tell is decided by the rules below. `test_nix_faults.py` shows
+which mistakes each of them finds.
 """
 
 import ast
@@ -14,26 +16,39 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import polars as pl
 import pytest
-from conftest import copy_tree
+from conftest import Tree, copy_tree, project_files
 
-from deathmatch import config, sandbox
+from deathmatch import clients as load_generators
+from deathmatch import config, debian, sandbox
+from deathmatch.views import REPLY
 
 FIXTURES = config.ROOT / "tests" / "nix"
 PINS = json.loads((FIXTURES / "pins.json").read_text())
+FACTS = json.loads((FIXTURES / "facts.json").read_text())
 SYSTEMS = ["aarch64-linux", "x86_64-linux"]
+DARWIN = "aarch64-darwin"
 # What the flake offers beside the servers: no server may have these names.
-OTHERS = {"default", "httperf", "paper", "wsload"}
+CLIENTS_PACKAGED = {"httperf", "roundtrip", "wsload"}
+OTHERS = {"default", "paper", *CLIENTS_PACKAGED}
+SHELLS = {"default", "full", "test"}
 ERAS = {"era-R14B04", "era-R15B03", "era-R16B02"}
-# The programs that the study's own commands and tests run.
-PROGRAMS = {
-    "cargo", "cc", "chromium", "deadnix", "git", "httperf", "ip", "jupyter", "mount", "nixfmt",
-    "pdftoppm", "pdftotext", "pytest", "python", "ruff", "setpriv", "snakefmt", "snakemake",
-    "ss", "sysctl", "taskset", "tc", "unshare", "wsload",
+# The programs that make the paper, that measure, and that the tests run besides.
+READING = {"git", "jupyter", "python", "snakemake"}
+MEASURING = READING | {
+    "httperf", "ip", "mount", "nsenter", "roundtrip", "setpriv", "ss", "strace", "sysctl",
+    "taskset", "tc", "unshare",
 }  # fmt: skip
+TESTING = MEASURING | {
+    "cargo", "cc", "chromium", "deadnix", "nixfmt", "pdftoppm", "pdftotext", "pytest", "ruff",
+    "snakefmt",
+}  # fmt: skip
+# Derivations of the first entry that no binary cache holds.
+MOST_UNCACHED = 40
 # Modules that nixpkgs calls by another name.
 MODULES = {
     "IPython": "ipython", "geventwebsocket": "gevent-websocket", "vl_convert": "vl-convert-python",
@@ -56,9 +71,11 @@ class Nix:
 
     home: Path
     sandbox: list[str]
+    stand_ins: Path
+    known: dict[tuple[Path, str], dict] = field(default_factory=dict)
 
-    def run(self, *words: str) -> str:
-        """Return the output of a Nix command run without any network; Refused if it fails."""
+    def environment(self) -> dict[str, str]:
+        """Return the variables that keep Nix within `home`, without any other configuration."""
         folders = {"STORE": "store", "STATE": "var", "LOG": "log", "CONF": "etc"}
         settings = {
             "experimental-features": "nix-command flakes",
@@ -68,14 +85,17 @@ class Nix:
             "sandbox": "false",
             "fsync-metadata": "false",
         }
+        return {
+            "HOME": str(self.home),
+            "NIX_CONFIG": "".join(f"{key} = {value}\n" for key, value in settings.items()),
+            **{f"NIX_{name}_DIR": str(self.home / to) for name, to in folders.items()},
+        }
+
+    def run(self, *words: str) -> str:
+        """Return the output of a Nix command run without any network; Refused if it fails."""
         done = subprocess.run(
             [*self.sandbox, *words],
-            env={
-                "HOME": str(self.home),
-                "PATH": os.environ["PATH"],
-                "NIX_CONFIG": "".join(f"{key} = {value}\n" for key, value in settings.items()),
-                **{f"NIX_{name}_DIR": str(self.home / to) for name, to in folders.items()},
-            },
+            env=self.environment() | {"PATH": os.environ["PATH"]},
             capture_output=True,
             text=True,
         )
@@ -88,15 +108,26 @@ class Nix:
         inputs = [
             word
             for name in PINS["inputs"]
-            for word in ("--override-input", name, f"path:{FIXTURES / name}")
+            for word in ("--override-input", name, f"path:{self.stand_ins / name}")
         ]
         target = f"path:{tree}{output}"
         return self.run("nix", *verb.split(), target, *words, "--no-write-lock-file", *inputs)
 
-    def outputs(self, tree: Path, output: str, attributes: str) -> dict:
-        """Return those attributes of each derivation of one output: {system: {name: {...}}}."""
-        show = f"builtins.mapAttrs (_: builtins.mapAttrs (_: of: {{ inherit (of) {attributes}; }}))"
-        return json.loads(self.flake("eval --json", tree, f"#{output}", "--apply", show))
+    def outputs(self, tree: Path, output: str) -> dict:
+        """Return what the checks read of one output: {system: {name: {attribute: ...}}}.
+
+        One evaluation serves all checks of a tree.
+        """
+        if (tree, output) not in self.known:
+            # A set with an outPath would be printed as that alone.
+            show = (
+                "builtins.mapAttrs (_: builtins.mapAttrs (_: of: { inherit (of) name drvPath; "
+                "out = of.outPath; tools = of.tools or [ ]; modules = of.modules or [ ]; "
+                "variables = of.variables or { }; context = of.context or { }; }))"
+            )
+            text = self.flake("eval --json", tree, f"#{output}", "--apply", show)
+            self.known[tree, output] = json.loads(text)
+        return self.known[tree, output]
 
 
 def tool(name: str) -> str:
@@ -108,8 +139,13 @@ def tool(name: str) -> str:
 
 
 def start(home: Path) -> Nix:
+    """Return a Nix with the stand-ins, each with the facts beside it: an input holds no more."""
     tool("nix")
-    return Nix(home, sandbox.command())
+    stand_ins = home / "stand-ins"
+    for name in PINS["inputs"]:
+        shutil.copytree(FIXTURES / name, stand_ins / name)
+        shutil.copy(FIXTURES / "facts.json", stand_ins / name)
+    return Nix(home, sandbox.command(), stand_ins)
 
 
 @pytest.fixture(scope="module")
@@ -184,27 +220,32 @@ def names(nix: Nix, tree: Path) -> None:
     named = {name for name in servers if packages(tree, name).get("nix")}
     twice = sorted(named & set(lists))
     require(not twice, f"both [packages] nix and nix/servers/<name>.nix for {twice}: keep one")
-    what = "servers/<name>/ with [packages] nix, or with nix/servers/<name>.nix"
-    same(named | set(lists), servers, what)
+    lacking = {name for name in servers if about(tree, name).get("not_in_nix")}
+    reasoned = sorted(lacking & (named | set(lists)))
+    require(not reasoned, f"not_in_nix of {reasoned}, which Nix does offer")
+    what = "servers/<name>/ with [packages] nix, nix/servers/<name>.nix or not_in_nix"
+    same(named | set(lists) | lacking, servers, what)
+    servers -= lacking
     offered = {
         "x86_64-linux": servers,
         "aarch64-linux": {name for name in servers if "pkgs-2014" not in lists.get(name, "")},
     }
-    others = {"packages": OTHERS, "checks": OTHERS - {"default"}, "devShells": {"default"}}
+    checked = OTHERS - {"default"} | {"paper-of-data"}
+    others = {"packages": OTHERS, "checks": checked, "devShells": SHELLS}
     for output, more in others.items():
-        found = nix.outputs(tree, output, "name")
-        same(found, offered, output)
+        found = nix.outputs(tree, output)
+        on_darwin = ["default"] if output == "devShells" else []
+        same(found.get(DARWIN, {}), on_darwin, f"{output}.{DARWIN}")
+        same(set(found) - {DARWIN}, offered, output)
         for system, wanted in offered.items():
             left_out = unconfirmed(tree) if output == "checks" else set()
             eras = ERAS if (output, system) == ("devShells", "x86_64-linux") else set()
             same(found[system], wanted - left_out | more | eras, f"{output}.{system}")
-    app = json.loads(nix.flake("eval --json", tree, "#apps.x86_64-linux.default"))
-    require(app["type"] == "app" and app["program"].endswith("/bin/deathmatch"), "apps.default")
 
 
 def programs(nix: Nix, tree: Path) -> None:
     """Each program that server.toml names is in the server's package, and ours in each shell."""
-    for system, offered in nix.outputs(tree, "packages", "tools").items():
+    for system, offered in nix.outputs(tree, "packages").items():
         for name in sorted({*config.names("server", tree)} & set(offered)):
             lacks = set(packages(tree, name).get("tools", [])) - set(offered[name]["tools"])
             require(
@@ -212,15 +253,57 @@ def programs(nix: Nix, tree: Path) -> None:
                 f"servers/{name}/server.toml, key packages.tools: packages.{system}.{name} "
                 f"lacks {sorted(lacks)}; mend packages.nix there, or nix/servers/{name}.nix",
             )
-    for system, shells in nix.outputs(tree, "devShells", "tools").items():
+    for system, shells in nix.outputs(tree, "devShells").items():
         for name, shell in shells.items():
-            lacks = PROGRAMS - set(shell["tools"])
+            usual = READING if system == DARWIN else MEASURING
+            lacks = (TESTING if name == "test" else usual) - set(shell["tools"])
             require(not lacks, f"devShells.{system}.{name} lacks {sorted(lacks)}")
+
+
+def clients(nix: Nix, tree: Path) -> None:
+    """Each load generator is in the shell, or in the package of the server that brings it."""
+    for system in SYSTEMS:
+        shell = nix.outputs(tree, "devShells")[system]["default"]["tools"]
+        offered = nix.outputs(tree, "packages")[system]
+        for client in load_generators.CLIENTS:
+            builder = load_generators.BUILT_BY.get(client)
+            holds = offered[builder]["tools"] if builder else shell
+            place = f"packages.{system}.{builder}" if builder else f"devShells.{system}.default"
+            require(client in holds, f"{place} lacks the load generator {client}")
+
+
+def light(nix: Nix, tree: Path) -> None:
+    """The first entry makes few derivations that no binary cache holds, and no server."""
+    for system in [*SYSTEMS, DARWIN]:
+        shell = nix.outputs(tree, "devShells")[system]["default"]["drvPath"]
+        count = sum(uncached(path) for path in closure(nix, shell))
+        require(
+            0 < count < MOST_UNCACHED,
+            f"devShells.{system}.default is made by {count} derivations that no cache holds",
+        )
+
+
+def closure(nix: Nix, derivation: str) -> list[Path]:
+    """Return the derivations that one is made from, itself included."""
+    found = nix.run("nix-store", "--query", "--requisites", derivation).split()
+    return [Path(path) for path in found if path.endswith(".drv")]
+
+
+def uncached(derivation: Path) -> int:
+    """Return how many derivations of the real nixpkgs this one of the stand-in is."""
+    found = re.search(r'\("uncached","(\d+)"\)', derivation.read_text())
+    require(found is not None, f"{derivation.name} is not of the stand-in of today's nixpkgs")
+    return int(found[1])
+
+
+def about(tree: Path, name: str) -> dict:
+    """Return a server's own file."""
+    return tomllib.loads(config.path_of("server", name, tree).read_text())
 
 
 def packages(tree: Path, name: str) -> dict:
     """Return what a server's own file says of packages."""
-    return tomllib.loads(config.path_of("server", name, tree).read_text()).get("packages", {})
+    return about(tree, name).get("packages", {})
 
 
 def built_in(folder: Path) -> set[str]:
@@ -236,11 +319,18 @@ def modules(nix: Nix, tree: Path) -> None:
     """Each Python module that the study or a server imports is in its environment."""
     ours = [*tree.glob("deathmatch/*.py"), *tree.glob("tests/**/*.py"), tree / "Snakefile"]
     ours += [*tree.glob("workflow/*.smk"), *tree.glob("notebooks/*.md")]
-    shells = nix.outputs(tree, "devShells", "modules")["x86_64-linux"]
+    shells = nix.outputs(tree, "devShells")
     local = {"deathmatch", *(path.stem.replace("_", "-") for path in tree.glob("tests/*.py"))}
-    lacks = imported(ours) - local - set(shells["default"]["modules"])
-    require(not lacks, f"nix/tools.nix lacks the Python modules {sorted(lacks)}")
-    offered = nix.outputs(tree, "packages", "modules")["x86_64-linux"]
+    untested = imported([path for path in ours if path.parts[len(tree.parts)] != "tests"])
+    for system, name, wanted in (
+        ("x86_64-linux", "test", imported(ours)),
+        ("x86_64-linux", "default", untested),
+        (DARWIN, "default", untested),
+    ):
+        lacks = wanted - local - set(shells[system][name]["modules"])
+        place = f"devShells.{system}.{name}"
+        require(not lacks, f"nix/tools.nix, {place}: no Python modules {sorted(lacks)}")
+    offered = nix.outputs(tree, "packages")["x86_64-linux"]
     for name in sorted({*config.names("server", tree)} & set(offered)):
         needed = imported([*(tree / "servers" / name).glob("**/*.py")])
         lacks = needed - set(offered[name]["modules"]) - built_in(tree / "servers" / name)
@@ -270,22 +360,26 @@ def _imports(source: Path) -> Iterator[str]:
 
 def environment(nix: Nix, tree: Path) -> None:
     """Each shell tells the runner its toolchain and the folder of its servers' packages."""
-    built = nix.outputs(tree, "packages", "outPath")
-    for system, shells in nix.outputs(tree, "devShells", "variables context").items():
+    built = nix.outputs(tree, "packages")
+    for system, shells in nix.outputs(tree, "devShells").items():
         for name, shell in shells.items():
             here = f"devShells.{system}.{name}"
             toolchain = f"nix-{name}" if name in ERAS else "nix"
             found = shell["variables"].get("DEATHMATCH_TOOLCHAIN")
             require(found == toolchain, f"{here}: DEATHMATCH_TOOLCHAIN is {found}")
             farm = shell["context"].get("DEATHMATCH_SERVERS", [])
+            if name in SHELLS - {"full"}:
+                # There a server is built when it is needed.
+                require("DEATHMATCH_SERVERS" not in shell["variables"], f"{here} brings servers")
+                continue
             require(len(farm) == 1, f"{here}: DEATHMATCH_SERVERS is not one package")
             linked = uses(Path(farm[0]))
             if name in ERAS:
                 same(linked, {"null", "otp-echo", "otp-http", "yaws", "yucan"}, f"{here}: servers")
                 continue
             offered = set(built[system]) - OTHERS - unconfirmed(tree)
-            offered = offered if name == "default" else {name}
-            wanted = {each: built[system][each] for each in offered}
+            offered = offered if name == "full" else {name}
+            wanted = {each: built[system][each]["out"] for each in offered}
             require(linked == wanted, f"{here}: DEATHMATCH_SERVERS must link {sorted(wanted)}")
 
 
@@ -328,6 +422,46 @@ def unconfirmed(tree: Path) -> set[str]:
     return {path.stem for path in lists if used and re.search(used, path.read_text())}
 
 
+def facts(nix: Nix, tree: Path) -> None:
+    """The programs noted of packages are of packages that the facts name; so are the old pins'."""
+    for kind in ("packages", "python", "perl", "ruby"):
+        known = {name for name, fact in FACTS[kind].items() if isinstance(fact, dict)}
+        noted = json.loads((FIXTURES / "nixpkgs" / "programs.json").read_text())[kind]
+        unknown = sorted(set(noted) - known)
+        require(not unknown, f"tests/nix/nixpkgs/programs.json: facts.json has no {unknown}")
+    noted = json.loads((FIXTURES / "nixpkgs-2014" / "programs.json").read_text())
+    unknown = sorted(set(noted) - set(FACTS["nixpkgs-2014"]["names"]))
+    require(not unknown, f"tests/nix/nixpkgs-2014/programs.json: facts.json has no {unknown}")
+
+
+def paper(nix: Nix, tree: Path) -> None:
+    """packages.paper makes the paper: by its dates, all one in the store, it would be current."""
+    recipe = (tree / "nix" / "paper.nix").read_text()
+    command = re.search(r"^ *(snakemake paper .*)$", recipe, re.M)
+    require(command is not None, "nix/paper.nix runs no `snakemake paper`")
+    words = command[1].split()
+    require("--forceall" in words, f"nix/paper.nix: `{command[1]}` makes nothing in the store")
+    require("dataset=reference" in words, f"nix/paper.nix: `{command[1]}` is of another dataset")
+
+
+def debian_paths(nix: Nix, tree: Path) -> None:
+    """No server takes a file of the system that it runs on where Nix has one of its own.
+
+    Its build may link one where Nix is not the toolchain, or where no such program is on PATH: the
+    runner then refuses what is not of Nix.
+    """
+    for name in config.names("server", tree):
+        server = about(tree, name)
+        for key in ("version", "run", "build"):
+            for line in server.get(key, "").splitlines():
+                guarded = key == "build" and ("nix*)" in line or "command -v" in line)
+                require(
+                    guarded or not re.search(r"(?<![\w}*])/usr/", line),
+                    f"servers/{name}/server.toml, key {key}: under Nix too it would take a file "
+                    f"of the system: {line}",
+                )
+
+
 def httperf(nix: Nix, tree: Path) -> None:
     """Both toolchains build httperf alike: clients/httperf/build is where its flags are decided."""
     script = (tree / "clients" / "httperf" / "build").read_text()
@@ -341,8 +475,8 @@ def httperf(nix: Nix, tree: Path) -> None:
 
 
 CHECKS = [
-    parse, formatting, dead_code, evaluation, lock, names, programs, modules, environment, hashes,
-    httperf,
+    parse, formatting, dead_code, facts, evaluation, lock, names, programs, clients, modules,
+    environment, light, hashes, debian_paths, httperf, paper,
 ]  # fmt: skip
 
 
@@ -359,7 +493,7 @@ def test_a_folder_is_all_that_nix_needs(nix, tmp_path):
     nixed = 'nix = ["gcc", "python3Packages.tornado", "apacheHttpdPackages.mod_wsgi3"]'
     toml.write_text(toml.read_text().replace('nix = ["python3"]', nixed))
     for system in SYSTEMS:
-        mine = nix.outputs(tree, "packages", "tools modules")[system]["mine"]
+        mine = nix.outputs(tree, "packages")[system]["mine"]
         assert {"cc", "python3"} <= set(mine["tools"]) and mine["modules"] == ["tornado"]
     names(nix, tree)
     programs(nix, tree)
@@ -376,6 +510,8 @@ def test_an_attribute_that_nixpkgs_lacks_is_named_with_its_file(nix, tmp_path):
 
 def test_an_old_erl_is_not_given_later_flags(tmp_path):
     """With today's erl and a flag that it does not know in the place of one that is too new."""
+    if not shutil.which("erl", path="/usr/bin"):
+        assert debian.install(["erlang-base"], tmp_path / "install.log")
     script = tmp_path / "erl"
     text = (config.ROOT / "nix" / "era-erl").read_text()
     script.write_text(text.replace("@erl@", "/usr/bin/erl").replace('"+SDio 1"', '"+nosuch 1"'))
@@ -383,3 +519,38 @@ def test_an_old_erl_is_not_given_later_flags(tmp_path):
     code = 'io:format("~p ~s", [erlang:system_info(schedulers), "a  b"]), halt().'
     done = subprocess.run(["sh", script, *words, code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "1 a  b"), done.stderr
+
+
+def test_the_paper_is_made_where_all_files_have_one_date(tmp_path, network):
+    """As in Nix's store: what Snakemake would take for current is made by the recipe's command."""
+    for name in project_files():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(config.ROOT / name, tmp_path / name)
+        os.utime(tmp_path / name, (1, 1))
+    tree = Tree(tmp_path, network)
+    recipe = (config.ROOT / "nix" / "paper.nix").read_text()
+    words = re.search(r"^ *(snakemake paper .*)$", recipe, re.M)[1].split()
+    without = [word for word in words if word != "--forceall"]
+    # Only the figures' links are left to make; the paper itself is not.
+    assert "write_paper" not in planned(tree, without)
+    made = planned(tree, words)
+    assert made["write_paper"] == 1
+    assert made["notebook"] == len(list((tmp_path / "notebooks").glob("*.md")))
+
+
+def planned(tree: Tree, words: list[str]) -> dict[str, int]:
+    """Return how many jobs of each rule a dry run of the command plans."""
+    text = tree.run(*words, "--dry-run", "--quiet", "reason").succeeded().text
+    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", text, re.M)}
+
+
+def test_another_table_is_what_the_check_of_the_paper_makes(tmp_path):
+    """The change that nix/paper-of-data.nix makes is one of numbers that the paper prints."""
+    table = tmp_path / "points.parquet"
+    shutil.copy(config.ROOT / "data" / "reference" / "backlog" / "points.parquet", table)
+    script = config.ROOT / "nix" / "halve-replies.py"
+    subprocess.run([sys.executable, script, table], check=True)
+    before = pl.read_parquet(config.ROOT / "data" / "reference" / "backlog" / "points.parquet")
+    after = pl.read_parquet(table)
+    assert after.drop(REPLY).equals(before.drop(REPLY))
+    assert after[REPLY].equals(before[REPLY] / 2) and before[REPLY].sum() > 0

@@ -1,5 +1,6 @@
 """The paper, end to end: papermill, pandoc, typst and chromium on a notebook of made-up data."""
 
+import importlib
 import itertools
 import os
 import re
@@ -85,6 +86,7 @@ def visit(browser, built: Path, **options):
     page.on("request", lambda request: complaints.append(request.url[:80])
             if not request.url.startswith(("file:", "data:")) else None)  # fmt: skip
     page.goto((built / "deathmatch.html").as_uri())
+    page.eval_on_selector_all("details.chapter", "all => all.forEach(one => { one.open = true })")
     for chart in page.query_selector_all(".chart"):
         chart.scroll_into_view_if_needed()
         # One that has left the screen before the next frame is never drawn.
@@ -119,8 +121,9 @@ def test_html_draws_every_chart_without_a_request_or_an_error(browser, whole, wi
 @pytest.mark.parametrize("width, scheme", SCREENS)
 def test_html_is_accessible(browser, whole, width, scheme):
     """axe-core: contrast, alt texts, order of headings, language, names of links and tables."""
-    # nixpkgs has no package of it.
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    if os.environ["DEATHMATCH_TOOLCHAIN"].startswith("nix"):
+        pytest.skip("nixpkgs has no package of axe-playwright-python: run it on Debian")
+    axe = importlib.import_module("axe_playwright_python.sync_playwright")
     page, _ = visit(browser, whole, viewport={"width": width, "height": 900}, color_scheme=scheme)
     found = axe.Axe().run(page).response
     told = [(v["id"], v["help"], [n["html"][:80] for n in v["nodes"]]) for v in found["violations"]]
@@ -215,9 +218,55 @@ def test_html_links_lead_somewhere_and_every_figure_has_its_own(browser, whole):
         assert page.locator(f"#{label} a.permalink[href='#{label}']").count() == 1
 
 
+FOLDS = """() => [...document.querySelectorAll('details.chapter')].map(one =>
+    [one.open, one.querySelector('summary h1').id])"""
+
+
+def test_html_chapters_after_the_narrative_fold(browser, whole):
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto((whole / "deathmatch.html").as_uri())
+    folds = page.evaluate(FOLDS)
+    assert len(folds) >= 1 and not any(opened for opened, _ in folds)
+    assert page.evaluate("document.body.scrollHeight / innerHeight") < 30, "screens on a desk"
+    hidden = page.locator("details.chapter figure").first
+    assert not hidden.is_visible()
+    page.locator("details.chapter > summary").first.click()
+    assert page.evaluate(FOLDS)[0][0]
+
+
+# It scrolls smoothly, so it takes a moment to get there.
+ON_SCREEN = """label => {
+    const top = document.getElementById(label).getBoundingClientRect().top;
+    return -5 < top && top < innerHeight;
+}"""
+
+
+def test_html_links_open_the_chapter_they_lead_into(browser, built, whole):
+    address = (whole / "deathmatch.html").as_uri()
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(address)
+    inside = page.eval_on_selector_all(
+        "details.chapter h2[id], details.chapter figure[id]", "all => all.map(e => e.id)"
+    )
+    assert len(inside) >= 3
+    for label in (inside[0], inside[-1]):
+        # From outside, by a link within, and by the same link after folding again.
+        fresh = browser.new_page(viewport={"width": 1400, "height": 900})
+        fresh.goto(f"{address}#{label}")
+        fresh.locator(f"#{label}").wait_for(state="visible")
+        page.evaluate("label => { location.hash = label }", label)
+        page.locator(f"#{label}").wait_for(state="visible")
+        page.wait_for_function(ON_SCREEN, arg=label)
+    if whole == built:
+        page.evaluate("document.querySelector('details.chapter').open = false")
+        page.locator("a[href='#sec-mechanism']").first.click()
+        page.locator("#sec-mechanism").wait_for(state="visible")
+
+
 def test_html_without_javascript_still_shows_pictures(browser, built):
     page = browser.new_page(java_script_enabled=False)
     page.goto((built / "deathmatch.html").as_uri())
+    page.locator("details.chapter > summary").first.click()
     images = page.locator(".chart img")
     assert images.count() == 3
     assert all(images.nth(i).bounding_box()["height"] > 80 for i in range(3))
@@ -229,7 +278,8 @@ def test_html_resolves_numbers_references_and_citations(built):
     prose = " ".join(prose.split())
     assert "the best server reached 9,160 replies a second" in prose
     assert "Yucan reached 9,160 replies a second over 10 rates (Figure 1)" in prose
-    assert "the mechanism is in Section 1.1" in prose
+    assert "the mechanism is in Appendix A.1" in prose
+    assert "Nobody measured" not in prose, "a sentence of the narrative whose number is missing"
     assert "Source: tests/paper/sample.md, data/quick/backlog/points.parquet." in prose
     assert "Walkin, Lev. 2009" in prose and "{eval}" not in prose and "{value}" not in prose
     assert html.count('<details class="code">') == 4
@@ -260,8 +310,57 @@ def test_pdf_holds_captions_numbers_and_references(text):
     assert "Figure 1. Reply rate by offered rate; bands are 95% intervals." in flat
     assert "Table 2. A table of many columns" in flat
     assert "offered (req/s)" in flat, "the text of the charts"
-    assert "1.1 The mechanism" in flat and "Walkin, Lev. 2009" in flat
+    assert "A.1 The mechanism" in flat and "Walkin, Lev. 2009" in flat
     assert "import polars" not in flat
+    assert "With --rate" in flat, "not a dash"
+
+
+LEAST_PT = 7
+ZOOM = 3  # the most that pdftohtml takes; it rounds to whole pixels, here thirds of a point
+
+
+def sizes_in_figures(pdf: Path) -> dict[float, str]:
+    """Return {size in pt: a text of that size} of what is set in the figures' font."""
+    command = ["pdftohtml", "-xml", "-i", "-stdout", "-zoom", str(ZOOM), str(pdf)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    fonts = re.findall(r'<fontspec id="(\d+)" size="(\d+)" family="[^"]*LiberationSans', told)
+    texts = dict(re.findall(r'<text [^>]*font="(\d+)">(.*?)</text>', told))
+    return {int(size) / ZOOM: texts.get(font, "") for font, size in fonts}
+
+
+def test_no_text_of_a_figure_is_too_small_in_print(whole):
+    found = sizes_in_figures(whole / "deathmatch.pdf")
+    assert len(found) >= 2 and max(found) < 12, "sizes are of the page, not of the zoom"
+    assert {size: text for size, text in found.items() if size < LEAST_PT} == {}
+
+
+def test_small_text_would_be_found(tmp_path):
+    """A chart of twice the page's width is set at half its size."""
+    display.setup("quick", tmp_path)
+    frame = pl.DataFrame({"x": [1, 2], "y": [1, 2]})
+    chart = alt.Chart(frame).mark_point().encode(x="x", y="y").properties(width=1100)
+    display.figure(chart, label="fig-a", caption="C.", alt="A.")
+    build_prose(tmp_path, "A", [FIGURE])
+    assert min(sizes_in_figures(tmp_path / "deathmatch.pdf")) < LEAST_PT
+
+
+def pages(pdf: Path) -> list[str]:
+    command = ["pdftotext", "-layout", str(pdf), "-"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return text.split("\f")[:-1]
+
+
+def test_pdf_has_a_short_narrative_before_its_appendices(whole):
+    found = [re.search(r"^ *Appendices$", page, re.M) for page in pages(whole / "deathmatch.pdf")]
+    narrative = [bool(match) for match in found].index(True)
+    assert 1 <= narrative <= 12, "printed pages"
+
+
+def test_pdf_turns_no_page_sideways(whole):
+    command = ["pdfinfo", "-l", "9999", str(whole / "deathmatch.pdf")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    sizes = re.findall(r"^Page +\d+ size: +([\d.]+) x ([\d.]+)", told, re.M)
+    assert len(sizes) >= 3 and all(float(wide) < float(high) for wide, high in sizes)
 
 
 def test_pdf_keeps_wide_tables_on_the_page_and_their_words_apart(built):
@@ -415,6 +514,21 @@ def test_mistakes_in_prose_are_named_with_their_place(tmp_path, prose, outputs, 
     assert not (tmp_path / "deathmatch.html").exists()
 
 
+def test_a_reference_to_what_had_no_row_says_that_it_is_not_there(tmp_path):
+    build_prose(tmp_path, "See @fig-none.", [{"kind": "absent", "label": "fig-none"}])
+    assert "a figure (not in this dataset)" in (tmp_path / "deathmatch.html").read_text()
+
+
+def test_a_chart_without_a_row_is_left_out_with_its_old_files(tmp_path, capsys):
+    display.setup("quick", tmp_path)
+    frame = pl.DataFrame({"n": [1, 2], "t_us": [5.0, 1.0], "server": ["a", "a"]})
+    for rows in (frame, frame.clear()):
+        chart = theme.lines(rows, "n", "t_us", "server")
+        display.figure(chart, label="fig-x", caption="C.", alt="A.")
+        assert len(list(tmp_path.glob("fig-x.*"))) == 4 * len(rows) // 2
+    assert "fig-x: left out" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "body, place",
     [
@@ -445,11 +559,45 @@ def test_a_sentence_without_its_number_is_left_out():
     assert paper.without(text, {"03-z"}, values) == known
 
 
+def test_an_appendix_begins_at_its_heading_and_takes_the_code():
+    prose = "# A {#sec-a}\n\nAnswer.\n\n# B {#sec-b .appendix}\n\nRest."
+    blocks = [("code", "c1"), ("prose", prose), ("fig-a", "F"), ("code", "c2")]
+    told, rest = paper.parted(blocks)
+    assert told == "# A {#sec-a}\n\nAnswer."
+    assert [text for _, text in rest] == ["# B {#sec-b .appendix}", "c1", "Rest.", "F", "c2"]
+    assert paper.parted(blocks[2:]) == ("F\n\nc2", [])
+
+
+def test_what_the_narrative_shows_is_not_in_the_appendix_too():
+    told = {"a": "Look.\n\n{show}`fig-a`\n\n{show}`fig-gone`"}
+    full = {"b": [("prose", "Text."), ("fig-a", "F"), ("tbl-a", "T")]}
+    first, last = paper.placed(told, full, {"fig-gone"})
+    assert first["a"].split() == ["Look.", "F"] and last["b"] == "Text.\n\nT"
+    with pytest.raises(UserError, match="no figure or table 'fig-gone' to show"):
+        paper.placed(told, full, set())
+
+
+def test_a_narrative_without_an_answer_says_so():
+    assert paper.answered("# Q? {#sec-q}\n\n") == "# Q? {#sec-q}\n\nThis dataset holds no answer."
+    assert paper.answered("# Q? {#sec-q}\n\nYes.") == "# Q? {#sec-q}\n\nYes."
+
+
 def test_parameter_that_the_notebook_lacks_is_an_error(tmp_path):
     source = tmp_path / "bad.md"
     source.write_text(HEADER)
     with pytest.raises(UserError, match="does not set 'compare'"):
         notebook.run(source, tmp_path / "x.ipynb", {"compare": "full"}, tmp_path)
+
+
+def test_a_click_in_any_panel_picks_in_all():
+    """Each panel holds a view that the selection names, and all share one selection."""
+    frame = pl.DataFrame({"x": [1, 2] * 2, "y": [1, 2, 3, 4], "of": ["a", "a", "b", "b"]})
+    panels = [theme.lines(frame.head(rows), "x", "y", "of") for rows in (2, 3, 4)]
+    for columns in (1, 2):
+        spec = theme.together(panels, columns).to_dict()
+        (chosen,) = spec["params"]
+        for panel in spec["vconcat" if columns == 1 else "concat"]:
+            assert len({layer.get("name") for layer in panel["layer"]} & set(chosen["views"])) == 1
 
 
 def test_second_font_in_a_figure_is_refused(tmp_path):

@@ -13,7 +13,7 @@ import pypandoc
 import pytest
 from scipy.stats import spearmanr
 
-from deathmatch import c10k, claims, config, published
+from deathmatch import c10k, claims, config, measures, published, rules
 from deathmatch.errors import UserError
 
 LEDGER = tomllib.loads(published.CLAIMS.read_text())
@@ -201,6 +201,17 @@ def test_day_rates():
     assert rate("Erlang echo", erlang) > rate("eventlet echo", python, processes=2)
 
 
+def test_one_number_of_a_source_is_one():
+    """Day gave his wrapper two rates: the post's, and that of a run two days later."""
+    day = published.load("day2011")
+    wrapper = {"system": "Erlang openstack", "quantity": "reply_rate"}
+    assert published.one(day, place="post: Erlang table", **wrapper) == 24154
+    with pytest.raises(UserError, match="2 different values"):
+        published.one(day, **wrapper)
+    with pytest.raises(UserError, match="0 different values"):
+        published.one(day, system="nobody")
+
+
 def test_day_rerun_rates_are_requests_over_time():
     rerun = rows("day2011", place="reply 2011-03-07/Eric Day").drop_nulls("calls_per_connection")
     requests = value("day2011", quantity="requests")
@@ -274,13 +285,24 @@ def test_the_sources_own_numbers_pass_the_rule(claim):
         assert rule["low"] < effect < rule["high"]
     else:
         assert (effect > rule["threshold"]) == (rule["direction"] == "above")
-    if claim["rule"]["basis"] == "half":
-        assert rule["threshold"] == pytest.approx(math.sqrt(effect), abs=0.006)
+    if claim["rule"]["basis"] == "size" and claim["id"] != "ostinelli-node-gains-from-processes":
+        half_and_double = sorted([math.sqrt(effect), effect**2])
+        assert [rule["low"], rule["high"]] == pytest.approx(half_and_double, rel=0.01)
 
 
-def test_half_an_effect_needs_the_effect():
-    half = {claim["id"] for claim in CLAIMS if claim["rule"]["basis"] == "half"}
-    assert half <= {claim["id"] for claim in WITH_NUMBERS}
+def test_a_range_that_is_stated_has_half_of_its_lower_and_double_of_its_higher_end():
+    rule = rule_of("ostinelli-node-gains-from-processes")
+    assert (rule["low"], rule["high"]) == (pytest.approx(math.sqrt(2), abs=0.01), 4**2)
+
+
+def test_a_size_needs_the_effect_and_two_bounds():
+    sizes = [claim for claim in CLAIMS if claim["rule"]["basis"] == "size"]
+    assert {claim["id"] for claim in sizes} <= {claim["id"] for claim in WITH_NUMBERS}
+    assert all(parts(claim["rule"])[0]["kind"] == "within" for claim in sizes)
+
+
+def parts(rule: dict) -> list[dict]:
+    return rule.get("rules", [rule])
 
 
 def rule_of(name: str) -> dict:
@@ -323,7 +345,11 @@ def test_moritz_own_tables_pass_the_rules_over_all_servers():
     median = "message_latency_median"
     assert (both[median] > both[f"{median}_local"]).all()
     spread = (ec2["message_latency_p95"] / ec2[median]).min()
-    assert spread > rule_of("moritz-ec2-deviates-widely")["threshold"]
+    assert spread > rule_of("moritz-ec2-deviates-widely")["rules"][0]["threshold"]
+    far, near = (
+        both[f"message_latency_p95{end}"] - both[f"{median}{end}"] for end in ("", "_local")
+    )
+    assert (far > near).all()
     slow = rule_of("moritz-ec2-p95-over-a-second")["threshold"]
     assert (ec2["message_latency_p95"] > slow).all()
     assert ec2.sort("handshake_time_mean")["system"][0] == "erlang-cowboy"
@@ -417,12 +443,14 @@ def test_an_unknown_source_is_answered_with_the_nearest():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('direction = "above"', 'direction = "over"', "direction"),
-        ("rule.threshold = 1.41\n", "", "threshold"),
+        ('rule.direction = "above"', 'rule.direction = "over"', "direction"),
+        ("rule.low = 1.41\n", "", "low"),
         ('statistic = "died"', 'statistic = "dead"', "undefined statistic"),
         ('id = "day-ets-bytes"', 'id = "day-sqlite-bytes"', "there twice"),
         ('experiment = "storage"', 'experiment = "memory"', "experiment"),
-        ('rule.basis = "half"', 'rule.basis = "guess"', "rule.basis"),
+        ('rule.basis = "size"', 'rule.basis = "guess"', "rule.basis"),
+        ("needs.server_cpus = { at_least = 2", "needs.cpus = { at_least = 2", "unknown key"),
+        ("needs.server_cpus = { at_least = 2", "needs.server_cpus = { most = 2", "at_least"),
         ('role = "result"', 'role = "result"\nnote = "x"', "unknown key"),
         ("[[claim]]", "[[claim", "not TOML"),
     ],
@@ -468,7 +496,7 @@ def test_differences_name_servers_levels_and_statistics_that_there_are():
         assert set([*one.get("servers", []), *named]) <= set(servers), one["id"]
         assert set(one.get("experiments", [])) <= set(experiments), one["id"]
         if tells:
-            assert tells["experiment"] in experiments and tells["statistic"] in claims.STATISTICS
+            assert tells["experiment"] in experiments and tells["statistic"] in measures.STATISTICS
             for selector in (tells["a"], tells.get("b", {})):
                 serves = config.load("server", selector.get("server", "null"))["experiments"]
                 assert tells["experiment"] in serves, one["id"]
@@ -503,7 +531,8 @@ def test_a_claim_that_was_not_run_says_why(name, reason):
 def test_a_dataset_without_data_has_a_ledger_of_claims_not_run():
     ledger = claims.ledger("never-measured")
     assert dict(ledger.schema) == claims.LEDGER and len(ledger) == len(CLAIMS)
-    assert set(ledger["verdict"]) == {claims.NOT_RUN} and "" not in ledger["why"].to_list()
+    for when in claims.WHEN:
+        assert set(ledger[when]) == {claims.NOT_RUN} and "" not in ledger[f"{when}_why"].to_list()
     told = claims.differences("never-measured")
     assert len(told) == len(DIFFERENCES) and set(told["trials"]) == {0}
 
@@ -524,42 +553,42 @@ def test_effects_are_written_with_interval_and_n(row, text):
 
 def test_a_peak_that_nothing_limited_leaves_its_end_open():
     at_least, known = (
-        {n: claims.AtLeast(9900) for n in (1, 2, 3)},
-        {1: 4000.0, 2: 4100.0, 3: 4200.0},
+        rules.Values({n: rules.AtLeast(9900) for n in (1, 2, 3)}),
+        rules.Values({1: 4000.0, 2: 4100.0, 3: 4200.0}),
     )
     higher, lower, neither = (
-        claims._quotient(*sides)
+        rules.quotient(*sides)
         for sides in ((at_least, known), (known, at_least), (at_least, at_least))
     )
-    assert claims._side(higher, 2, "above")["verdict"] == claims.REPLICATED
-    assert claims._side(higher, 3, "above")["verdict"] == claims.OPEN
-    assert claims._side(lower, 0.5, "above")["verdict"] == claims.NOT
+    assert rules._side(higher, 2, "above")["verdict"] == claims.REPLICATED
+    assert rules._side(higher, 3, "above")["verdict"] == claims.OPEN
+    assert rules._side(lower, 0.5, "above")["verdict"] == claims.NOT
     for direction in ("above", "below"):
-        assert claims._side(neither, 0.9, direction)["verdict"] == claims.OPEN
+        assert rules._side(neither, 0.9, direction)["verdict"] == claims.OPEN
     said = [claims.effect_text(one | {"effect": one["median"]}) for one in (higher, lower, neither)]
     assert said == ["at least 2.36, n = 3", "at most 0.424, n = 3", "no limit reached, n = 3"]
 
 
 def test_what_rounding_hides_widens_a_ratio_of_response_times():
     def trials(*times_us: int) -> dict:
-        return {n: claims.Rounded(time_us) for n, time_us in enumerate(times_us, 1)}
+        return rules.Values({n: rules.Rounded(t) for n, t in enumerate(times_us, 1)})
 
-    even = claims._quotient(trials(100, 100, 100), trials(100, 100, 100))
+    even = rules.quotient(trials(100, 100, 100), trials(100, 100, 100))
     assert (even["low"], even["median"], even["high"]) == (pytest.approx(1 / 3), 1.0, 3.0)
-    assert claims._side(even, 1.1, "below")["verdict"] == claims.OPEN
-    unbounded = claims._quotient(trials(100, 200, 300), trials(0, 50, 100))
+    assert rules._side(even, 1.1, "below")["verdict"] == claims.OPEN
+    unbounded = rules.quotient(trials(100, 200, 300), trials(0, 50, 100))
     assert unbounded["high"] == claims.INFINITE
-    far = claims._quotient(trials(300_000, 310_000, 320_000), trials(10_000, 10_000, 10_000))
-    assert claims._side(far, 29, "above")["verdict"] == claims.REPLICATED
+    far = rules.quotient(trials(300_000, 310_000, 320_000), trials(10_000, 10_000, 10_000))
+    assert rules._side(far, 29, "above")["verdict"] == claims.REPLICATED
 
 
 def test_what_was_never_counted_is_not_the_highest(monkeypatch):
     counts = {"a": {1: 0.0, 2: 0.0, 3: 0.0}, "b": {1: 0.0, 2: 0.0, 3: 0.0}}
-    monkeypatch.setattr(claims, "values", lambda *given: counts[given[-1]["server"]])
+    monkeypatch.setattr(rules, "values", lambda *given: counts[given[-1]["server"]])
     rule = {"over": "server", "level": "a", "levels": ["a", "b"], "direction": "highest"}
-    [found] = claims._best("tiny", "c10k", rule)
+    [found] = rules._best("tiny", "c10k", rule)
     assert found["verdict"] == claims.NOT and found["trials"] == 3
     counts["a"] = {1: 5.0, 2: 6.0, 3: 7.0}
     counts["b"] = {1: 1.0, 2: 2.0, 3: 1.0}
-    [found] = claims._best("tiny", "c10k", rule)
+    [found] = rules._best("tiny", "c10k", rule)
     assert found["verdict"] == claims.REPLICATED

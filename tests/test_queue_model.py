@@ -51,6 +51,17 @@ def test_without_overload_nothing_is_lost(backlog):
     assert (made["answer_s"] - made["arrival_s"]).max() == pytest.approx(SERVICE_S)
 
 
+@pytest.mark.parametrize(
+    "places, backlog, room",
+    [(model.linux_places, 5, 6), (model.linux_places, 128, 129),
+     (model.freebsd_places, 5, 8), (model.freebsd_places, 128, 193)],
+)  # fmt: skip
+def test_a_queue_holds_what_its_kernel_lets_in(places, backlog, room):
+    """All come at once: one is in service, `room` wait, the others are dropped."""
+    made = model.simulate([0.0] * 300, SERVICE_S, backlog, (), PATIENT, places)
+    assert made["queued"].sum() == 1 + room
+
+
 def test_a_burst_fits_or_waits_for_its_retry():
     made = model.simulate([0.0] * 10, SERVICE_S, 4)
     # One in service and five in the queue; then three more tries for the rest.

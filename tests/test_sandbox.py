@@ -176,3 +176,20 @@ def test_descendant_is_found_through_the_sandbox(tree: Tree):
     process.kill()
     process.wait()
     wait_for(lambda: ended([seen]), 10, "the command ended")
+
+
+@pytest.mark.parametrize("lacking", ["", "del os.pidfd_open"])
+def test_what_runs_outside_a_sandbox_ends_with_its_owner(tree: Tree, lacking):
+    """With Linux's own notice of an end, and without, as on macOS."""
+    owner = tree.start("sleep", "1000")
+    tree.environment["DEATHMATCH_OWNER"] = str(owner.pid)
+    script = (
+        f"import os, subprocess\n{lacking}\nfrom deathmatch import sandbox\n"
+        "sandbox.die_with_owner()\nsubprocess.run(['sleep', '1000'])"
+    )
+    process = tree.start("python", "-c", script)
+    wait_for(lambda: descendant(process.pid, "sleep"), 20, "its child runs")
+    seen = descendants(process.pid)
+    owner.kill()
+    owner.wait()
+    wait_for(lambda: ended(seen) and process.poll() is not None, 20, "it and its child ended")

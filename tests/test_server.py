@@ -21,7 +21,8 @@ def stamp(tree: Tree, name: str) -> int:
 
 
 def test_a_server_is_built_again_only_from_other_sources_or_tools(tree: Tree):
-    tree.server("one", "ok", build="echo built >>{build}/count")
+    # Another toolchain's build is not kept: what counts them is outside its folder.
+    tree.server("one", "ok", build="echo built >>{build}/../count")
     assert tree.run("python", "-c", BUILD, "one").text.endswith("True\n")
     first = stamp(tree, "one")
     for _ in range(2):
@@ -33,7 +34,7 @@ def test_a_server_is_built_again_only_from_other_sources_or_tools(tree: Tree):
     tree.run("python", "-c", BUILD, "one").succeeded()
     tree.environment["DEATHMATCH_TOOLCHAIN"] = "another"
     tree.run("python", "-c", BUILD, "one").succeeded()
-    assert (tree.path / "build/servers/one/count").read_text() == "built\n" * 3
+    assert (tree.path / "build/servers/count").read_text() == "built\n" * 3
 
 
 def test_build_that_fails_is_told_with_its_last_lines(tree: Tree):
@@ -73,13 +74,16 @@ def test_unknown_server(tree: Tree):
 
 
 def test_environment_holds_the_servers_own_programs_first(monkeypatch, tmp_path):
-    monkeypatch.delenv("DEATHMATCH_SERVERS", raising=False)
     folder = config.ROOT / "build" / "servers" / "x"
+    monkeypatch.setenv("DEATHMATCH_TOOLCHAIN", "debian")
     path = server.environment("x")["PATH"].split(":")
-    assert path[:2] == [f"{folder}/venv/bin", f"{folder}/bin"]
+    assert path[:2] == [f"{folder}/bin", f"{folder}/venv/bin"]
+    monkeypatch.setenv("DEATHMATCH_TOOLCHAIN", "nix")
+    monkeypatch.delenv("DEATHMATCH_SERVERS", raising=False)
+    assert server.environment("x")["PATH"].split(":")[:2] == [f"{folder}/bin", f"{folder}/nix/bin"]
     (tmp_path / "x").mkdir()
     monkeypatch.setenv("DEATHMATCH_SERVERS", str(tmp_path))
-    assert server.environment("x")["PATH"].split(":")[0] == f"{tmp_path}/x/bin"
+    assert server.environment("x")["PATH"].split(":")[1] == f"{tmp_path}/x/bin"
     with pytest.raises(UserError, match="holds no package of the server 'y'"):
         server.environment("y")
     monkeypatch.setenv("SECRET", "1")

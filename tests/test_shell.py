@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import AS_ROOT, ROOT, Done, copy_tree
+from conftest import AS_ROOT, HUNG_S, ROOT, Done, copy_tree
 
 # A Debian that has it all; elsewhere ./shell has to say so.
 DEBIAN = os.environ.get("DEATHMATCH_TOOLCHAIN") == "debian"
@@ -17,7 +17,7 @@ def shell(*words: str, before: list[str] | None = None, folder=ROOT, **variables
     done = subprocess.run(
         [*(before or []), "./shell", *words], cwd=folder, env=os.environ | variables,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        timeout=300,
+        timeout=HUNG_S,
     )  # fmt: skip
     return Done(done.returncode, done.stdout)
 
@@ -55,8 +55,9 @@ def test_unknown_option_and_no_command():
 def test_another_system_gets_one_sentence(tmp_path, release):
     done = shell("true", before=another_system(tmp_path, release)).failed()
     assert done.text == (
-        "shell: this is not Debian 12 and has no Nix with flakes; "
-        "install either (nixos.org) and run again\n"
+        "shell: this is neither Debian 12 nor a system with Nix and flakes; a container is the way "
+        "without\n  either: podman build -t deathmatch . (Containerfile says how to run it); "
+        "README.md has all three\n"
     )
 
 
@@ -76,6 +77,8 @@ def test_nix_with_flakes_is_entered(tmp_path):
     for words in (["true", "a b"], ["--nix", "true", "a b"]):
         done = shell(*words, PATH=path).succeeded()
         assert done.text == f"develop {ROOT} --command true a b\n"
+    done = shell("pytest", "-x", PATH=path).succeeded()
+    assert done.text == f"develop {ROOT}#test --command pytest -x\n"
 
 
 def test_nothing_to_do_is_quick_and_silent():
@@ -155,7 +158,7 @@ def install(tmp_path, *words: str) -> set[str]:
     done = subprocess.run(
         [*sudo, *private, "sh", "-ec", INSTALL, "sh", tmp_path, ROOT / "config/debian/install",
          *words],
-        capture_output=True, text=True, timeout=200, env=os.environ | {"LC_ALL": "C"},
+        capture_output=True, text=True, timeout=HUNG_S, env=os.environ | {"LC_ALL": "C"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return set(done.stdout.splitlines())

@@ -246,7 +246,7 @@ def test_from_servers_to_the_paper(tree: Tree):
     tree.server("exits", "exits")
     tree.dataset("mine", ["null", "yucan", "exits"], [100, 200], trials=2)
     # Not in the tests' own network: a build may download.
-    Tree(tree.path).python("server", "yucan", timeout_s=300).succeeded()
+    Tree(tree.path).python("server", "yucan").succeeded()
     done = tree.snakemake(dataset="mine").failed()
     told = "servers/exits: did not start, in 2 trials:\n    ended before it listened"
     assert told in done.text, done.text

@@ -129,59 +129,46 @@ def test_summarise_gives_one_row_a_group():
     assert found.rows() == [("a", 2, 2.0, 1.0, 3.0), ("b", 0, None, None, None)]
 
 
-LEVELS = [0, 0, 0, 900, 900, 900, 8000, 8000, 8000]
+def planted(
+    each_us: dict[tuple[int, int], float], trials: int = 3, noise: float = 0
+) -> pl.DataFrame:
+    """Return costs of 80 us at none, rising between levels by what is planted for each unit."""
+    draw, cost, rows = np.random.default_rng(3), 80.0, []
+    for (below, at), each in ({(0, 0): 0.0} | each_us).items():
+        cost += each * (at - below)
+        rows += [(at, n, cost * draw.normal(1, noise)) for n in range(trials)]
+    return pl.DataFrame(rows, schema=["idle", "n", "cpu_us"], orient="row")
 
 
-def test_line_of_known_values():
-    exact = stats.line(LEVELS, [20 + 0.05 * x for x in LEVELS])
-    for name, value in (("fixed", 20), ("slope", 0.05)):
-        same = dict.fromkeys(("median", "low", "high"), pytest.approx(value)) | {"trials": 3}
-        assert exact[name] == same
-    single = stats.line([0, 1000], [10, 30])
-    assert single["slope"] == {
-        "trials": 1,
-        "median": pytest.approx(0.02),
-        "low": None,
-        "high": None,
-    }
-    assert stats.line([5, 5], [1, 2]) is None and stats.line([], []) is None
+def test_steps_find_a_cost_that_bends():
+    """A line through these would say 0.79 at every level, with an interval that holds none."""
+    bent = {(0, 500): 0.47, (500, 900): 0.81, (900, 4000): 0.99}
+    found = stats.steps(planted(bent), "idle", "cpu_us")
+    assert [(row["from"], row["level"]) for row in found] == list(bent)
+    assert [row["step"]["median"] for row in found] == pytest.approx(list(bent.values()))
+    means = [0.47, (500 * 0.47 + 400 * 0.81) / 900, (235 + 324 + 3100 * 0.99) / 4000]
+    assert [row["each"]["median"] for row in found] == pytest.approx(means)
+    assert {row["each"]["trials"] for row in found} == {3}
 
 
-def test_line_minds_relative_residuals():
-    """A tenth too much at 8,000 moves the intercept by far less than a tenth of that cost."""
-    found = stats.line([0, 0, 1000, 1000, 8000, 8000], [20, 20, 70, 70, 462, 462])
-    assert found["fixed"]["median"] == pytest.approx(20, rel=0.05)
-    assert 0.05 < found["slope"]["median"] < 0.0553
-
-
-def test_slope_lies_in_its_interval_about_as_often_as_it_says():
-    draw, levels, inside = np.random.default_rng(3), np.repeat([0, 500, 1000, 4000, 8000], 12), 0
-    for _ in range(100):
-        costs = (20 + 0.05 * levels) * draw.normal(1, 0.1, len(levels))
-        found = stats.line(levels, costs)["slope"]
-        inside += found["low"] <= 0.05 <= found["high"]
-    assert 85 <= inside <= 100
-
-
-def test_crossing_of_known_lines():
-    flat = (LEVELS, [30.0] * 9)
-    assert stats.crossing((LEVELS, [20 + 0.05 * x for x in LEVELS]), flat)["median"] == (
-        pytest.approx(200)
+def test_steps_are_paired_and_want_one_row_a_trial():
+    """Trials that differ by a factor of ten among them still rise by the same."""
+    frame = pl.DataFrame({"idle": [0, 0, 9, 9], "n": [1, 2, 2, 1], "cpu_us": [10.0, 100, 109, 19]})
+    row = stats.steps(frame, "idle", "cpu_us")[0]["each"]
+    assert (row["median"], row["low"], row["high"]) == (1, 1, 1)
+    assert (
+        stats.steps(frame[:2], "idle", "cpu_us") == [] == stats.steps(frame[:0], "idle", "cpu_us")
     )
-    # Dearer from the start, and never.
-    for steep, at in (([40 + 0.05 * x for x in LEVELS], 0), ([20.0] * 9, math.inf)):
-        wanted = {"trials": 3, "median": at, "low": at, "high": at}
-        assert stats.crossing((LEVELS, steep), flat) == wanted
-    assert stats.crossing(([0, 0], [1, 2]), flat) == stats.interval([])
+    with pytest.raises(ValueError, match="several rows"):
+        stats.steps(pl.concat([frame, frame]), "idle", "cpu_us")
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.floats(1, 1e4), min_size=9, max_size=9), st.sampled_from([0.25, 2, 1024]))
-def test_line_scales_with_its_costs(costs, scale):
-    plain, scaled = stats.line(LEVELS, costs), stats.line(LEVELS, [scale * cost for cost in costs])
-    for name in ("fixed", "slope"):
-        for key in ("median", "low", "high"):
-            assert scaled[name][key] == pytest.approx(scale * plain[name][key], rel=1e-6, abs=1e-6)
+def test_a_flat_cost_has_no_side_and_a_saving_has_one():
+    flat = stats.steps(planted({(0, 8000): 0.0}, trials=5, noise=0.05), "idle", "cpu_us")[0]
+    less = stats.steps(planted({(0, 8000): -0.004}, trials=5, noise=0.01), "idle", "cpu_us")[0]
+    more = stats.steps(planted({(0, 8000): 0.004}, trials=5, noise=0.01), "idle", "cpu_us")[0]
+    assert [stats.side_of_zero(row["each"]) for row in (flat, less, more)] == [0, -1, 1]
+    assert stats.side_of_zero(stats.interval([-1.0])) == 0
 
 
 @pytest.mark.parametrize("trials", [2, 3, 5])

@@ -31,7 +31,7 @@ def measured(tmp_path_factory, network) -> tuple[Tree, Done, dict]:
     # An unanswered connection must not be waited for long.
     tree.replace("experiments/backlog.toml", "timeout_s = 5", "timeout_s = 1")
     tree.dataset("broken", ["null", "departs", "unbuilt", "unversioned", *MODES], RATES)
-    done = tree.snakemake("data/broken/backlog/points.parquet", dataset="broken", timeout_s=400)
+    done = tree.snakemake("data/broken/backlog/points.parquet", dataset="broken")
     return tree, done, {server: path for (server, _), path in tree.trials("broken").items()}
 
 

@@ -1,8 +1,9 @@
 """What notebooks look at: plateaus, what the client hides of them, and numbers in prose."""
 
 import polars as pl
+import pytest
 
-from deathmatch import theme, views, words
+from deathmatch import c10k, theme, views, words
 from deathmatch.views import RATE, REPLY
 
 
@@ -21,6 +22,48 @@ def test_a_plateau_at_all_that_was_offered_may_be_higher():
     found = views.plateaus(SWEEP.filter(~pl.col("client_limited")), ["label"])
     rows = {row["label"]: (row["median"], row["all_answered"]) for row in found.to_dicts()}
     assert rows == {"fast": (3990.0, True), "slow": (2500.0, False)}
+
+
+def test_a_floor_at_all_that_was_offered_is_no_limit():
+    rows = [
+        ("null", 1, 1000, 999.0, False), ("a", 1, 1000, 700.0, False),
+        ("b", 1, 1000, 800.0, True), ("null", 1, 0, 9999.0, False),
+    ]  # fmt: skip
+    frame = pl.DataFrame(rows, schema=["server", "n", RATE, REPLY, "client_limited"], orient="row")
+    found = views.floors(frame).select("who", "median", "all_answered").rows()
+    assert found == [("the null server", 999.0, True), ("the fastest server", 700.0, False)]
+    assert len(views.floors(frame[:0])) == 0
+
+
+def test_what_prose_cites_is_shown():
+    ranked = ["a", "b", "c", "d", "e"]
+    assert views.shown(ranked, ["e", "b"], 3) == ["a", "b", "e"]
+    assert views.shown(ranked, ["d", "e", "gone"], 1) == ["d", "e"]
+
+
+def test_a_trial_whose_server_died_says_where():
+    made = views.Experiment("tiny", "backlog")
+    key = {"server": "tornado-1", "variant": "v"}
+    made.__dict__["trials"] = pl.DataFrame([
+        key | {"n": n, "label": "Tornado", "version": "1.2.1", "outcome": outcome, "reason": ""}
+        for n, outcome in ((1, "measured"), (2, "measured, with failures"))
+    ])  # fmt: skip
+    made.__dict__["points"] = pl.DataFrame([
+        key | {"n": 1, RATE: 7000, "server_state": "ran"},
+        key | {"n": 2, RATE: 9000, "server_state": "hung"},
+        key | {"n": 2, RATE: 7000, "server_state": "died: exit status 1"},
+    ])  # fmt: skip
+    first = made.ended().row(0, named=True)
+    assert first["reason"] == "died: exit status 1 at 7000 req/s"
+    assert (first["trials"], first["clean"]) == (2, 1)
+
+
+def test_a_curve_that_ends_early_has_no_line_to_its_label():
+    """Such a line is level: it reads as a plateau that was not measured."""
+    theme.register()
+    frame = pl.DataFrame({"x": [0, 900, 0, 8000], "y": [1, 5, 1, 2], "s": ["a", "a", "b", "b"]})
+    drawn = theme.lines(frame, "x", "y", "s").to_dict()
+    assert [layer["mark"]["type"] for layer in drawn["layer"]].count("rule") == 0
 
 
 def test_what_the_client_hides_is_named():
@@ -54,3 +97,68 @@ def test_numbers_in_prose():
     assert words.ratio(found) == "1.50 times (interval 1.25 to 2.00, n = 3)"
     listed = [words.listed(["a", "b", "c"][:length]) for length in range(4)]
     assert listed == ["", "a", "a and b", "a, b and c"]
+
+
+def test_a_range_in_a_cell():
+    found = {"trials": 3, "median": 1234.5, "low": -2.0, "high": 5000.0}
+    assert words.brackets(found) == "1\u202f234 [-2, 5\u202f000]"
+    assert words.brackets(found | {"low": None}, 1) == "1\u202f234.5"
+
+
+# Small multiples and other parts of charts ---------------------------------------------------
+
+
+def test_small_multiples_share_one_legend_and_keep_a_mechanisms_colour():
+    theme.register()
+    rows = [("C", "poll", 0), ("C", "epoll", 0), ("nginx", "epoll", 0), ("nginx", "epoll", 900)]
+    frame = pl.DataFrame(rows, schema=["title", "way", "idle"], orient="row").with_columns(
+        low=pl.lit(1.0), median=pl.lit(2.0), high=pl.lit(3.0)
+    )
+    order = ["select", "poll", "epoll"]
+    drawn = theme.multiples(
+        frame, "idle", "median", "way", "title", low="low", high="high", order=order,
+        x_title="idle", y_title="CPU",
+    ).to_dict()  # fmt: skip
+    assert drawn["columns"] == 3 and len(drawn["concat"]) == 2
+    scales = [panel["layer"][0]["encoding"]["color"]["scale"] for panel in drawn["concat"]]
+    # None was measured on select, whose colour nothing else takes.
+    assert scales == [{"domain": ["poll", "epoll"], "range": theme.PALETTE[1:3]}] * 2
+    assert [panel["layer"][0]["title"] for panel in drawn["concat"]] == ["C", "nginx"]
+
+
+def test_rows_on_a_logarithmic_axis_have_ticks_at_powers_of_ten():
+    theme.register()
+    frame = pl.DataFrame({"v": [0.5, 90_000.0], "s": ["a", "b"]})
+
+    def ticks(width: int) -> list[float]:
+        drawn = theme.dots(frame, "v", "s", log_x=True, width=width).to_dict()
+        return drawn["layer"][0]["encoding"]["x"]["axis"]["values"]
+
+    assert ticks(400) == [0.1, 1, 10, 100, 1000, 10_000]
+    assert ticks(130) == [0.1, 10, 1000], "they would run into each other"
+
+
+@pytest.mark.parametrize("servers, sizes", [(3, [3]), (16, [8, 8]), (31, [11, 11, 9]), (0, [])])
+def test_many_panels_go_to_several_figures_of_about_one_size(servers, sizes):
+    rows = [(f"s{n:02}", 100.0 - n) for n in range(servers)] * 2
+    course = pl.DataFrame(rows, schema={"label": pl.String, "time_ms": pl.Float64}, orient="row")
+    parts = c10k.pages(course)
+    assert [part["label"].n_unique() for part in parts] == sizes
+    if len(parts) > 1:
+        assert parts[0]["time_ms"].max() < parts[-1]["time_ms"].min(), "the fastest come first"
+
+
+def test_our_latency_stands_beside_the_same_software_of_the_post():
+    points = pl.DataFrame({
+        "label": ["Tornado", "Tornado", "axum"], "server": ["tornado-ws", "tornado-ws", "axum"],
+        "schedulers": ["one", "one", "one"], "n": [1, 2, 1],
+        "message_latency_p95_us": [1000, 3000, 9],
+    })  # fmt: skip
+    theirs = pl.DataFrame({
+        "system": ["python-tornado-1", "python-tornado-1"], "environment": ["local", "EC2"],
+        "message_latency_p95_us": [50_000.0, 7.0],
+    })  # fmt: skip
+    found = c10k.beside_post(points, theirs).to_dicts()
+    assert [(row["label"], row["trials"], row["p95_ms"], row["published_ms"]) for row in found] == [
+        ("Tornado", 2, 2.0, 50.0)
+    ]

@@ -306,6 +306,7 @@ def test_a_trial(measured, environment):
         assert trial["throttle"]["jitter"] and trial["throttle"]["periods"] > 0
     (point,) = trial["points"]
     assert (point["client"], point["server"]) == ("exit 0", "ran")
+    assert trial["tools"]["harness"]["wsload"].startswith("built from clients/wsload, sha256 ")
     assert str(ROOT) not in json.dumps(trial)
     assert sorted(path.name for path in folder.iterdir()) == [
         "samples.csv", "server.log", "trial.json", "wsload-200.parquet", "wsload-200.txt",

@@ -1,13 +1,14 @@
 rule build:
     input:
         lambda wildcards: matrix.sources(wildcards.server),
-        toolchain.FLAKE if toolchain.name().startswith("nix") else [],
+        lambda wildcards: toolchain.recipes(wildcards.server),
     output:
         "build/servers/{server}/build.json",
     # Before any trial, so that no compiler disturbs one.
     priority: 1_000_000
     resources:
-        machine=50,
+        # Nix evaluates and builds with more memory than two at a time may have.
+        machine=100 if nix.chosen() else 50,
     params:
         toolchain=toolchain.name(),
     shell:

@@ -1,8 +1,9 @@
-# The recorded packages of nixpkgs of March 2014, as derivations that build nothing.
+# Packages of nixpkgs of March 2014 that facts.json names, as derivations that build nothing.
 { system, config }:
 assert system == "x86_64-linux" && config == { };
 let
-  recorded = builtins.fromJSON (builtins.readFile ./recorded.json);
+  programs = builtins.fromJSON (builtins.readFile ./programs.json);
+  facts = (builtins.fromJSON (builtins.readFile ./facts.json)).nixpkgs-2014.names;
   package =
     name: tools:
     derivation {
@@ -11,7 +12,9 @@ let
     }
     // {
       inherit tools;
-      override = { erlang }: package "${name}-${erlang.name}" tools;
-    };
+    }
+    // (
+      if name == "yaws" then { override = { erlang }: package "yaws-${erlang.name}" tools; } else { }
+    );
 in
-builtins.mapAttrs package recorded.evaluated.packages
+builtins.mapAttrs package (builtins.intersectAttrs facts programs)

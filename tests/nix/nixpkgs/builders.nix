@@ -1,6 +1,11 @@
 # nixpkgs' builders, reduced to their arguments: each refuses what the real one would not take,
 # forces everything it is given and returns a derivation that carries `tools`, the programs in it.
-system: lib:
+# `takes` are the argument names that evaluation of the real ones found.
+{
+  system,
+  lib,
+  takes,
+}:
 let
   inherit (builtins)
     all
@@ -40,6 +45,52 @@ let
     "fixupPhase"
   ] (_: isString);
 
+  # What a builder takes by an ellipsis, beside the names that the facts list, and the builders
+  # that the facts do not list: arguments with which the study's own recipes were evaluated.
+  beyond = {
+    "beamPackages.buildRebar3" = [
+      "name"
+      "version"
+      "src"
+    ];
+    fetchFromGitHub = [
+      "owner"
+      "repo"
+      "rev"
+      "tag"
+      "hash"
+    ];
+    symlinkJoin = [ "nativeBuildInputs" ];
+    "rustPlatform.buildRustPackage" = [
+      "pname"
+      "version"
+      "src"
+      "doCheck"
+    ];
+    mkDerivation = [
+      "name"
+      "pname"
+      "version"
+      "src"
+      "patches"
+      "nativeBuildInputs"
+      "configureFlags"
+      "makeFlags"
+      "hardeningDisable"
+      "env"
+      "meta"
+    ]
+    ++ builtins.attrNames phases;
+    # In a shell, and only there, variables stand beside the arguments.
+    mkShell = name: match "[A-Z][A-Z0-9_]*" name != null;
+  };
+  admits =
+    function: name:
+    let
+      more = beyond.${function} or [ ];
+    in
+    elem name (takes.${function} or [ ]) || (if isList more then elem name more else more name);
+
   # Arguments against { required, optional }, each a set of predicates by name.
   check =
     function:
@@ -51,14 +102,14 @@ let
     let
       missing = builtins.filter (name: !(arguments ? ${name})) (builtins.attrNames required);
       known = optional // required;
-      wrong = name: !(known ? ${name}) || !known.${name} arguments.${name};
+      wrong = name: !(admits function name) || !(known ? ${name}) || !known.${name} arguments.${name};
       refused = builtins.filter wrong (builtins.attrNames arguments);
     in
     if missing != [ ] then
       throw "${function} needs the argument ${builtins.head missing}"
     else if refused == [ ] then
       arguments
-    else if known ? ${builtins.head refused} then
+    else if known ? ${builtins.head refused} && admits function (builtins.head refused) then
       throw "${function} cannot take this value of ${builtins.head refused}"
     else
       throw "${function} has no argument ${builtins.head refused}";
@@ -70,15 +121,21 @@ let
       tools ? [ ],
       modules ? [ ],
       passed ? { },
+      # Whether nixpkgs has it, so that a binary cache does.
+      cached ? false,
+      # How many derivations it is really made by, beside those that it uses.
+      derivations ? 1,
+      version ? "",
     }:
     derivation {
       inherit name system;
       builder = "/bin/sh";
+      uncached = if cached then 0 else derivations;
       uses = builtins.deepSeq tools (builtins.toJSON uses);
     }
     // passed
     // {
-      inherit tools modules;
+      inherit tools modules version;
     };
 
   union = paths: builtins.concatLists (map (path: path.tools) paths);
@@ -142,26 +199,57 @@ in
         name = "${interpreter.name}-env";
         uses = [ interpreter ] ++ chosen;
         tools = interpreter.tools ++ union chosen;
-        modules = map (module: module.name) chosen;
+        modules = map (module: module.moduleName) chosen;
       };
 
-  mayOverride = check "overrideAttrs" {
+  mayOverrideAttrs = check "mkDerivation" {
     required = { };
     optional = phases // {
       configureFlags = listOf isWord;
     };
   };
 
+  # `.override` of a package that takes these arguments.
+  mayOverride =
+    package: known: arguments:
+    let
+      refused = builtins.filter (name: !elem name known) (builtins.attrNames arguments);
+    in
+    if refused != [ ] then
+      throw "${package}.override has no argument ${builtins.head refused}"
+    else
+      make {
+        name = builtins.replaceStrings [ "." ] [ "-" ] package;
+        # Their kinds: a set of packages, such as an Erlang release's, is too much to write down.
+        uses = builtins.mapAttrs (_: builtins.typeOf) arguments;
+        tools = [ package ];
+      };
+
   # An Erlang release's builders.
   beam = {
-    buildHex =
+    fetchHex =
+      arguments:
+      make {
+        name = "hex-source";
+        # It unpacks what it fetched in a derivation of its own.
+        derivations = 2;
+        uses = check "beamPackages.fetchHex" {
+          required = {
+            pkg = isName;
+            version = isName;
+            sha256 = isHash;
+          };
+        } arguments;
+      };
+
+    buildRebar3 =
       arguments:
       let
-        checked = check "buildHex" {
+        checked = check "beamPackages.buildRebar3" {
           required = {
             name = isName;
             version = isName;
-            sha256 = isHash;
+            src = isPackage;
           };
           optional = phases // {
             beamDeps = packages;
@@ -247,7 +335,9 @@ in
         wraps =
           match ".*wrapProgram.*" (builtins.replaceStrings [ "\n" ] [ " " ] (checked.postBuild or ""))
           != null;
-        wrapper = builtins.filter (input: input.name == "makeWrapper") (checked.nativeBuildInputs or [ ]);
+        wrapper = builtins.filter (input: input.attribute or "" == "makeWrapper") (
+          checked.nativeBuildInputs or [ ]
+        );
       in
       if wraps && wrapper == [ ] then
         throw "symlinkJoin ${checked.name}: wrapProgram comes from makeWrapper"
@@ -279,7 +369,7 @@ in
           &&
             all (crate: !(crate ? source) || isHash (crate.checksum or null))
               (builtins.fromTOML (builtins.readFile value)).package;
-        checked = check "buildRustPackage" {
+        checked = check "rustPlatform.buildRustPackage" {
           required = {
             pname = isName;
             version = isName;
@@ -297,6 +387,13 @@ in
         uses = checked;
         tools = [ checked.meta.mainProgram ];
         passed = { inherit (checked) meta; };
+        # Itself, the folder of its crates, and each crate.
+        derivations =
+          2
+          + builtins.length (
+            builtins.filter (crate: crate ? source)
+              (builtins.fromTOML (builtins.readFile checked.cargoLock.lockFile)).package
+          );
       };
 
     writeShellApplication =
@@ -327,17 +424,13 @@ in
     mkShell =
       arguments:
       let
-        # In a shell, and only there, variables stand beside the arguments.
-        variables = builtins.filter (name: match "[A-Z][A-Z0-9_]*" name != null) (
-          builtins.attrNames arguments
-        );
+        variables = builtins.filter beyond.mkShell (builtins.attrNames arguments);
         checked = check "mkShell" {
           required = {
             packages = packages;
           };
           optional = lib.genAttrs variables (_: isString) // {
             name = isName;
-            shellHook = isString;
             inputsFrom = packages;
           };
         } arguments;

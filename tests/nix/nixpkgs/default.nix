@@ -1,33 +1,76 @@
-# The recorded packages of nixpkgs, as derivations that build nothing.
+# The stand-in for nixpkgs: what facts.json says that evaluation of the real one found, and no more.
+# A name that the facts lack does not exist here. Derivations build nothing.
 { system }:
 let
   lib = import ./lib.nix;
-  builders = import ./builders.nix system lib;
-  recorded = builtins.fromJSON (builtins.readFile ./recorded.json);
-  # Evaluated or not: the difference is for the reader.
-  all =
-    kind: builtins.foldl' (known: group: known // group.${kind}) { } (builtins.attrValues recorded);
+  facts = builtins.fromJSON (builtins.readFile ./facts.json);
+  # Which programs a package holds, which evaluation does not tell.
+  programs = builtins.fromJSON (builtins.readFile ./programs.json);
+  builders = import ./builders.nix {
+    inherit system lib;
+    takes = facts.functions;
+  };
+
+  # Null is an attribute that does not exist, a text one that throws.
+  there = lib.filterAttrs (_: fact: fact != null);
+  # The facts are of Linux; of aarch64-darwin it is known which of the study's tools it lacks.
+  lackedByDarwin = [
+    "chromium"
+    "iproute2"
+    "strace"
+  ];
 
   package =
-    name: tools:
-    builders.make {
-      inherit tools;
-      name = builtins.replaceStrings [ "." ] [ "-" ] name;
-    };
-  module = name: tools: package name tools // { isModule = true; };
+    kind: name: fact:
+    if builtins.isString fact then
+      throw "${name} ${fact}"
+    else if system == "aarch64-darwin" && builtins.elem name lackedByDarwin then
+      throw "${name} is not available on ${system}"
+    else
+      builders.make {
+        tools = programs.${kind}.${name} or [ ];
+        name = "${builtins.replaceStrings [ "." ] [ "-" ] name}-${fact.version}";
+        version = fact.version;
+        cached = true;
+      }
+      // {
+        attribute = name;
+      }
+      // lib.optionalAttrs (fact ? override) {
+        override = builders.mayOverride name fact.override;
+      };
+  modules =
+    kind:
+    builtins.mapAttrs (
+      name: fact:
+      package kind name fact
+      // {
+        isModule = true;
+        moduleName = name;
+      }
+    ) (there facts.${kind});
 
-  python = builtins.mapAttrs module (all "python") // {
-    toPythonModule = module: module // { isModule = true; };
-  };
-  perl = builtins.mapAttrs module (all "perl");
-  haskell = builtins.mapAttrs module (all "haskell");
-  ruby = builtins.mapAttrs module (all "ruby");
+  python = modules "python";
+  perl = modules "perl";
+  ruby = modules "ruby";
+  # hackage-packages.nix was missing from the tree of the facts: these are not judged.
+  haskell = builtins.mapAttrs (
+    name: _:
+    builders.make {
+      inherit name;
+      cached = true;
+    }
+    // {
+      isModule = true;
+      moduleName = name;
+    }
+  ) programs.haskell;
 
   # What a package offers beside itself.
   extras =
     name:
-    if builtins.match "(python|pypy)[0-9]+" name != null then
-      { withPackages = builders.withPackages plain.${name} python; }
+    if name == "python3" then
+      { withPackages = builders.withPackages plain.python3 python; }
     else if name == "perl" then
       { withPackages = builders.withPackages plain.perl perl; }
     else if name == "ruby" then
@@ -38,24 +81,17 @@ let
           change:
           builders.make {
             inherit (plain.${name}) name tools;
-            uses = builders.mayOverride (change {
+            uses = builders.mayOverrideAttrs (change {
               configureFlags = [ "--of-nixpkgs" ];
             });
-          };
-      }
-    else if name == "yaws" then
-      {
-        override =
-          { erlang }:
-          builders.make {
-            inherit (plain.yaws) name tools;
-            uses = [ erlang ];
           };
       }
     else
       { };
 
-  plain = builtins.mapAttrs package (all "packages");
+  # A builder is a function: it has no version.
+  isPackage = _: fact: builtins.isString fact || fact.version != null;
+  plain = builtins.mapAttrs (package "packages") (lib.filterAttrs isPackage (there facts.packages));
   whole = builtins.mapAttrs (name: value: value // extras name) plain;
 
   # { "a.b" = x; } becomes { a.b = x; }.
@@ -75,11 +111,13 @@ let
     in
     insert tree keys whole.${name};
   tree = builtins.foldl' merge { } (builtins.attrNames whole);
+  # Those builders of an Erlang release whose names its set holds.
+  beam = lib.filterAttrs (name: _: builtins.elem name facts.beamPackages) builders.beam;
 in
 tree
 // builders.pkgs
 // {
-  beam.packages = builtins.mapAttrs (_: of: of // builders.beam) tree.beam.packages;
+  beam.packages = builtins.mapAttrs (_: of: of // beam) tree.beam.packages;
   haskellPackages = tree.haskellPackages // {
     ghcWithPackages = builders.withPackages plain."haskellPackages.ghc" haskell;
   };

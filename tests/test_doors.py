@@ -1,0 +1,87 @@
+"""The ways in beside ./shell: the workflow of GitHub, direnv, and what README.md says of them."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+import yaml
+from conftest import ROOT
+
+from deathmatch import config
+
+WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
+RUNS = [step["run"] for job in WORKFLOW["jobs"].values() for step in job["steps"] if "run" in step]
+# What the runners bring along.
+THEIRS = {"apt-get", "docker", "git", "nix", "sudo"}
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_each_command_of_the_workflow_exists(run):
+    for command in run.split("&&"):
+        words = shlex.split(command)
+        assert words[0] in THEIRS or os.access(ROOT / words[0], os.X_OK), words
+        for word in words[1:]:
+            if word.startswith(".#"):
+                ours = (ROOT / "nix" / f"{word[2:]}.nix").exists()
+                assert ours or word[2:] in config.names("server"), word
+            if word.startswith("dataset="):
+                assert word.partition("=")[2] in config.names("dataset")
+
+
+def test_the_workflow_covers_both_systems_by_both_toolchains():
+    jobs = WORKFLOW["jobs"]
+    for name, tool in (("nix", "nix flake check"), ("debian", ".ci/run")):
+        systems = [
+            one["system"].partition("-")[0] for one in jobs[name]["strategy"]["matrix"]["include"]
+        ]
+        assert systems == ["x86_64", "aarch64"]
+        assert any(tool in step.get("run", "") for step in jobs[name]["steps"])
+    used = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|[0-9a-f]{40})", each) for each in used)
+
+
+def test_the_workflows_container_has_what_the_containerfile_says_that_it_takes():
+    said = [
+        line for line in (ROOT / "Containerfile").read_text().splitlines() if "=NET_ADMIN" in line
+    ]
+    options = set(re.findall(r"--[\w-]+=\S+", said[0]))
+    (run,) = [run for run in RUNS if "--cap-add" in run]
+    assert options <= set(run.split())
+
+
+def test_direnv_without_nix_has_what_the_shell_has():
+    """With its two functions that the file calls: which way it goes, not what direnv does."""
+    script = "has() { false; }; use() { exit 9; }; . ./.envrc; command -v httperf snakemake; env"
+    plain = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": os.environ["HOME"]}
+    done = subprocess.run(
+        ["bash", "-euc", script], cwd=ROOT, env=plain, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].endswith("/build/httperf/bin/httperf") and lines[1].endswith(
+        "venv/bin/snakemake"
+    )
+    assert "DEATHMATCH_TOOLCHAIN=debian" in lines
+    assert shutil.which("httperf", path=plain["PATH"]) is None
+
+
+def test_direnv_with_nix_uses_the_flake():
+    script = (
+        "has() { [ $1 = nix ]; }; nix() { echo experimental-features = flakes; }; "
+        "use() { echo used $*; }; . ./.envrc"
+    )
+    done = subprocess.run(["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "used flake\n", done.stderr
+
+
+def test_the_readme_has_the_doors_in_their_order():
+    text = " ".join((ROOT / "README.md").read_text().split())
+    places = [text.index(word) for word in ("**Debian 12**", "**Nix**", "**A container**")]
+    assert places == sorted(places)
+    assert (
+        "Debian 12 is tested; Nix was evaluated against nixpkgs of July 2026 and built with the "
+        "host's compilers; nobody has entered it with a binary cache"
+    ) in text

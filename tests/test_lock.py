@@ -1,0 +1,97 @@
+"""requirements.txt: the same releases behind both doors, and nothing that nobody imports."""
+
+import json
+import re
+import runpy
+
+from conftest import ROOT
+from test_nix import imported
+
+LOCKING = runpy.run_path(str(ROOT / "config" / "lock.py"))
+FACTS = json.loads(LOCKING["FACTS"].read_text())
+GROUPS = LOCKING["groups"]()
+
+# Why a release is not nixpkgs' own.
+DIFFERENCES = {
+    "axe-playwright-python": "nixpkgs lacks it; one test looks with it and is skipped under Nix",
+    "nixfmt": "crates have a port of nixpkgs' nixfmt to Rust, with releases of its own",
+}
+# Needed, though no module of ours imports it.
+RUN_BY_NAME = {
+    "run": {
+        "ipykernel": "papermill starts it, by the name that the notebooks give",
+        "pyarrow": "polars writes the Parquet files with it",
+    },
+    "lab": {"jupyterlab": "`jupyter lab`"},
+    "test": {"axe-playwright-python": "tests/test_paper.py looks whether it is there"},
+    "lint": {"ruff": "`ruff`", "snakefmt": "`snakefmt`"},
+}
+
+
+def locked() -> dict[str, str]:
+    lines = LOCKING["LOCK"].read_text()
+    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", lines, re.MULTILINE))
+
+
+def differing(ours: dict[str, str], theirs: dict[str, str | None]) -> dict[str, str]:
+    """Return which of the names known to both are of another release, or missing there."""
+    return {
+        name: f"{ours[name]} here, {theirs[name]} in nixpkgs"
+        for name in ours
+        if name in theirs and ours[name] != theirs[name]
+    }
+
+
+def unexplained(found: dict[str, str]) -> dict[str, str]:
+    return {name: what for name, what in found.items() if name not in DIFFERENCES}
+
+
+def of_nixpkgs() -> dict[str, str | None]:
+    """Return the release of each library by PyPI's name; None for one that nixpkgs lacks."""
+    lacking = {name: None for name, fact in FACTS["python"].items() if not fact}
+    return lacking | LOCKING["releases"]()
+
+
+def cargo() -> dict[str, str]:
+    """Return the releases of the checkers that tests/nix/install builds."""
+    script = (ROOT / "tests" / "nix" / "install").read_text().replace("nixfmt_rs", "nixfmt")
+    return dict(re.findall(r"([\w-]+)@([\d.]+)", script))
+
+
+def test_libraries_are_those_that_nixpkgs_holds():
+    ours, theirs = locked(), of_nixpkgs()
+    both = set(ours) & set(theirs)
+    direct = {name for group in GROUPS.values() for name in group}
+    assert direct <= both, "say in tests/nix/facts.json what nixpkgs has of these"
+    assert len(both - direct) > 3
+    assert unexplained(differing(ours, theirs)) == {}
+    assert differing(ours, theirs).keys() == DIFFERENCES.keys() & both
+
+
+def test_checkers_are_those_that_nixpkgs_holds():
+    theirs = {name: FACTS["packages"][name]["version"] for name in ("deadnix", "nixfmt")}
+    assert cargo().keys() == theirs.keys()
+    assert unexplained(differing(cargo(), theirs)) == {}
+    assert differing(cargo(), theirs).keys() == DIFFERENCES.keys() & theirs.keys()
+
+
+def test_another_release_is_found():
+    for name in of_nixpkgs().keys() & locked().keys():
+        assert name in differing(locked() | {name: "0.0.1"}, of_nixpkgs())
+
+
+def test_groups_hold_what_is_imported_and_nothing_else():
+    files = {
+        "run": [
+            *ROOT.glob("deathmatch/*.py"), *ROOT.glob("notebooks/*.md"),
+            *ROOT.glob("workflow/*.smk"), ROOT / "Snakefile",
+        ],
+        "test": [*ROOT.glob("tests/**/*.py"), *ROOT.glob("clients/**/*.py")],
+    }  # fmt: skip
+    ours = {"deathmatch", *(path.stem.replace("_", "-") for path in ROOT.glob("tests/*.py"))}
+    pypi = {nix: name for name, nix in LOCKING["NIX_NAMES"].items()}
+    wanted = {}
+    for group, by_name in RUN_BY_NAME.items():
+        modules = {pypi.get(name, name) for name in imported(files.get(group, [])) - ours}
+        wanted[group] = (modules | set(by_name)) - wanted.get("run", set())
+    assert {group: set(names) for group, names in GROUPS.items()} == wanted

@@ -1,0 +1,169 @@
+"""A dataset in which nothing could be measured still has a paper, which says what and why."""
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import ROOT, Tree, copy_tree
+
+from deathmatch import clients, config, display, notebook, stats, tables, views
+from deathmatch.complete import UNMEASURED
+from deathmatch.display import MIME
+
+NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
+# Chapters about experiments; the others are about the whole dataset.
+CHAPTERS = [name for name in NOTEBOOKS if name < "11" and name > "01"]
+# What is known of a trial only once its server ran.
+OF_THE_RUN = [
+    "wall_us", "offering_us", "server_cpus", "client_cpus", "cpu", "cpus", "memory_bytes", "kernel",
+    "os", "toolchain", "commit", "calls_per_reply", "waits_per_reply",
+]  # fmt: skip
+REASON = "cc: `x.c` has {no} @main\nand more"
+
+
+def nothing_ran(frames: dict[str, pl.DataFrame], _: str) -> dict[str, pl.DataFrame]:
+    """The tables as they are if no server could be measured: no trial has a point."""
+    order = pl.int_range(pl.len()) % 3
+    outcome = order.replace_strict(dict(enumerate(UNMEASURED)), return_dtype=pl.String)
+    said = frames["trials"].sort("title").with_columns(outcome=outcome, reason=pl.lit(REASON))
+    unbuilt = pl.col("outcome") == "not built"
+    said = said.with_columns(pl.when(~unbuilt).then(pl.col(name)) for name in OF_THE_RUN)
+    return {name: frame.clear() for name, frame in frames.items()} | {"trials": said}
+
+
+def nothing_sound(frames: dict[str, pl.DataFrame], client: str) -> dict[str, pl.DataFrame]:
+    """The tables as they are if the client failed at every point, in one of two ways."""
+    if client == "memory":
+        return nothing_ran(frames, client)
+    points = frames["points"].with_columns(broken=pl.col("server").rank("dense") % 2 == 0)
+    unknown = (
+        pl.when(~pl.col("broken")).then(pl.col(name)).alias(name)
+        for name in clients.load(client).SCHEMA
+    )
+    report = pl.when("broken").then(pl.lit("truncated")).otherwise(pl.lit("whole"))
+    # httperf's rate is the kernel's: a point without its report need not be limited.
+    alone = pl.col("broken") & (client == "httperf")
+    points = points.with_columns(*unknown, report=report, client_limited=~alone).drop("broken")
+    return frames | {"points": points}
+
+
+KINDS = {each.__name__: each for each in (nothing_ran, nothing_sound)}
+
+
+def plant(tree: Path, kind: str) -> None:
+    """Write a dataset of that name: the committed one's first round, with nothing measured."""
+    about = (ROOT / "config/datasets/reference.toml").read_text()
+    (tree / "config/datasets" / f"{kind}.toml").write_text(about)
+    for experiment in config.names("experiment"):
+        frames = {
+            name: tables.read("reference", experiment, name).filter(pl.col("n") == 1)
+            for name in config.TABLES
+        }
+        folder = tree / "data" / kind / experiment
+        folder.mkdir(parents=True)
+        client = config.load("experiment", experiment)["client"]
+        for name, frame in KINDS[kind](frames, client).items():
+            tables.write(frame, experiment, name, folder)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def papers(request, tmp_path_factory, network) -> tuple[Path, str]:
+    """The folder of a planted dataset's paper, made by the study's own command, and its log."""
+    tree = Tree(copy_tree(tmp_path_factory.mktemp(request.param) / "tree"), network)
+    plant(tree.path, request.param)
+    words = ["paper", "--keep-going", "--cores", "2"]
+    done = tree.snakemake(*words, dataset=request.param)
+    yield tree.path / "paper" / request.param, done.text
+    shutil.rmtree(tree.path)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_chapter_holds_with_no_measured_point(papers, name):
+    folder, log = papers
+    made = folder / "notebooks" / f"{name}.ipynb"
+    assert made.is_file(), log[-3000:]
+    cells = json.loads(made.read_text())["cells"]
+    prose = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    told = prose.count("**Nothing was measured.**")
+    assert bool(told) == (name in CHAPTERS)
+    if name in CHAPTERS:
+        chosen = config.names("server")
+        experiments = [
+            each for each in config.names("experiment") if f"trials of *{each}*" in prose
+        ]
+        assert len(experiments) == told
+        for experiment in experiments:
+            measured = tables.read("reference", experiment, "trials")["server"].unique().to_list()
+            titles = {config.load("server", each)["title"] for each in chosen if each in measured}
+            assert [title for title in titles if title not in prose] == []
+
+
+def test_the_paper_holds_with_no_measured_point(papers):
+    folder, log = papers
+    assert (folder / "deathmatch.pdf").is_file(), log[-3000:]
+    html = (folder / "deathmatch.html").read_text()
+    assert "Nothing was measured." in html and "(not in this dataset)" in html
+    # In both datasets: a store has no client that could fail.
+    assert "<code>cc: 'x.c' has (no) @main</code>" in html
+
+
+def test_quantiles_of_no_histogram_have_their_types():
+    kinds = {"label": pl.String, "time_us": pl.Int64, "count": pl.Int64}
+    rows = [("a", 10, 98), ("a", 500, 2), ("b", 7, 1)]
+    full = pl.DataFrame(rows, schema=kinds, orient="row")
+    wanted = {"p50_us": 0.5, "p99_us": 0.99}
+    found = stats.quantiles(full, ["label"], wanted)
+    assert found.rows() == [("a", 10, 500), ("b", 7, 7)]
+    lost = stats.quantiles(full, ["label"], wanted, {("a",): 1000, ("b",): 1})
+    assert lost.rows() == [("a", None, None), ("b", 7, 7)]
+    assert stats.quantiles(full.clear(), ["label"], wanted).schema == found.schema
+
+
+def test_a_point_whose_report_breaks_off_does_not_show_its_server():
+    made = views.Experiment("tiny", "backlog")
+    kinds = {"client_limited": pl.Boolean, "report": pl.String, views.RATE: pl.Int64}
+    rows = [(False, "whole", 1), (False, "truncated", 2), (True, "whole", 3)]
+    made.__dict__["points"] = pl.DataFrame(rows, schema=kinds, orient="row")
+    assert made.sound[views.RATE].to_list() == [1]
+    made.__dict__["points"] = made.points.clear()
+    assert made.top is None and made.no_plateau == ""
+
+
+@pytest.mark.parametrize(
+    "limited_points, report, said",
+    [
+        (2, "whole", "client-limited at 2 of 2 points."),
+        (0, "truncated", "with a report of the load generator that breaks off at 2 of 2 points."),
+    ],
+)
+def test_silence_says_why_no_point_shows_its_server(limited_points, report, said):
+    made = views.Experiment("tiny", "backlog")
+    made.__dict__["trials"] = pl.DataFrame({"title": ["A", "B"], "outcome": "measured",
+                                            "reason": ""})  # fmt: skip
+    points = pl.DataFrame({"title": ["A", "A"], "client_limited": limited_points > 0,
+                           "report": report})  # fmt: skip
+    made.__dict__["points"] = points
+    assert f"- A: {said}\n- B: no rate was offered." in views.silence(made)
+    both = pl.concat([points, points.with_columns(client_limited=False, report=pl.lit("whole"))])
+    shown = views.Experiment("tiny", "backlog")
+    shown.__dict__.update(trials=made.trials, points=both)
+    assert views.silence(shown) == ""
+
+
+def test_a_table_without_a_row_is_left_out(capsys):
+    display.table(pl.DataFrame({"a": []}, schema={"a": pl.Int64}), label="tbl-a", caption="C.")
+    assert "tbl-a: left out" in capsys.readouterr().out
+
+
+def test_a_warning_does_not_hide_the_numbers_in_prose(tmp_path):
+    source = tmp_path / "warns.md"
+    source.write_text(
+        "---\nkernelspec:\n  name: python3\n  display_name: Python 3\n---\n"
+        '```{code-cell} ipython3\n:tags: [parameters]\ndataset = "quick"\nimport warnings\n```\n\n'
+        "Text {eval}`warnings.warn('beware') or 41 + 1`.\n"
+    )
+    out = tmp_path / "out.ipynb"
+    notebook.run(source, out, {"dataset": "quick"}, tmp_path)
+    assert "Text 42." in out.read_text() and MIME not in out.read_text()

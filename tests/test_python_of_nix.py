@@ -1,0 +1,103 @@
+"""The study under the Python of nixpkgs, 3.13, with the libraries of requirements.txt.
+
+Under Nix the suite itself runs so. On Debian 12, whose Python is 3.11, tests/nix/python sets one up
+in build/, and these tests run with it what needs no server: the plan, the paper of the committed
+dataset, and the tests of parsing, statistics, tables and prose.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import ROOT, Tree, copy_tree, project_files
+from polars.testing import assert_frame_equal
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("DEATHMATCH_TOOLCHAIN") != "debian",
+    reason="inside Nix, the other tests run with its Python already",
+)
+BUILD = ROOT / "build"
+FACTS = json.loads((ROOT / "tests" / "nix" / "facts.json").read_text())
+RELEASE = FACTS["python3"].rpartition(".")[0]
+PURE = [
+    "archive", "beside", "config", "matrix", "prose", "published", "queue_model",
+    "stats", "systems", "tidy", "views",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def programs() -> Path:
+    """The folder with nixpkgs' Python and the programs of its libraries, made if need be."""
+    out, script = BUILD / "python-of-nix", ROOT / "tests" / "nix" / "python"
+    made_from = b"".join(path.read_bytes() for path in (script, ROOT / "requirements.txt"))
+    # Its programs hold its path.
+    stamp = f"{out} {hashlib.sha256(made_from).hexdigest()}"
+    with (BUILD / "python-of-nix.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        known = out / "stamp"
+        if not known.exists() or known.read_text() != stamp:
+            done = subprocess.run([script, out], capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+            known.write_text(stamp)
+    return out / "bin"
+
+
+@pytest.fixture(scope="module")
+def environment(programs) -> dict[str, str]:
+    """That Python and its programs first on PATH; of neither toolchain, as nothing is measured."""
+    path = os.environ["PATH"].replace(str(BUILD / "venv" / "bin"), str(programs))
+    assert shutil.which("snakemake", path=path) == str(programs / "snakemake")
+    return {
+        "PATH": path,
+        "VIRTUAL_ENV": str(programs.parent),
+        "DEATHMATCH_TOOLCHAIN": "unknown",
+        # Its libraries are compiled as they are first imported: each process would do that again.
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory, network, environment) -> Tree:
+    """A copy of the project with the committed dataset, and nothing made of it."""
+    path = copy_tree(tmp_path_factory.mktemp("committed") / "tree")
+    for name in project_files():
+        if name.parts[:2] == ("data", "reference"):
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, path / name)
+    return Tree(path, network, environment)
+
+
+def test_release_is_that_of_nixpkgs(committed):
+    said = committed.run("python", "--version").succeeded().text
+    assert said.startswith(f"Python {RELEASE}.")
+
+
+def test_plan(committed):
+    text = committed.snakemake("-n", dataset="quick").succeeded().text
+    assert "This was a dry-run" in text
+
+
+def test_paper_of_the_committed_dataset(committed):
+    """The verdicts are those of the committed paper, which Debian's Python made."""
+    committed.snakemake("paper").succeeded()
+    paper = committed.path / "paper" / "reference"
+    assert all((paper / f"deathmatch.{kind}").stat().st_size > 1e6 for kind in ("html", "pdf"))
+    verdicts = Path("figures", "reference", "claims.parquet")
+    ours, theirs = (pl.read_parquet(root / verdicts) for root in (committed.path, ROOT))
+    assert_frame_equal(ours, theirs)
+
+
+def test_what_needs_no_server(environment):
+    files = [f"tests/test_{name}.py" for name in PURE]
+    done = subprocess.run(
+        ["python", "-m", "pytest", "-p", "no:cacheprovider", *files],
+        cwd=ROOT, env=os.environ | environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"Python {RELEASE}." in done.stdout

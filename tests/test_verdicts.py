@@ -1,0 +1,337 @@
+"""Verdicts on planted datasets: each holds one way in which a rule could say what data do not."""
+
+import polars as pl
+import pytest
+
+from deathmatch import c10k, claims, config, matrix, published, tables
+
+# What every point has unless it says otherwise.
+USUAL = {
+    "server_state": "ran",
+    "client_state": "exit 0",
+    "client_limited": False,
+    "schedulers": "one",
+    "readiness": "epoll",
+}
+RATE, REPLY = "offered_rate_rps", "reply_rate_offered_window_rps"
+
+
+class Ledger:
+    """The rows of the planted dataset's ledger by the claims' names."""
+
+    def __getitem__(self, name: str) -> dict:
+        known = {claim["id"]: claim for claim in published.claims()}
+        return claims.row_of("planted", known[name])
+
+
+@pytest.fixture
+def plant(tmp_path, monkeypatch):
+    """Return a function that writes tables of an experiment and returns the ledger's rows.
+
+    Each row is a point, of three trials whose reply rates differ by one part in a hundred.
+    """
+    monkeypatch.setattr(config, "ROOT", tmp_path)
+
+    def planted(experiment: str, rows: list[dict], trial: dict | None = None) -> Ledger:
+        folder = tmp_path / "data" / "planted" / experiment
+        folder.mkdir(parents=True, exist_ok=True)
+        defaults = {
+            name: about["default"]
+            for name, about in config.load("experiment", experiment)["factors"].items()
+        }
+        full = [
+            defaults
+            | USUAL
+            | {"variant": ",".join(f"{k}={row[k]}" for k in row if k in defaults), "n": n}
+            | {k: v * (1 + n / 100) if k == REPLY else v for k, v in row.items()}
+            for row in rows
+            for n in (1, 2, 3)
+        ]
+        for table, more in (("points", {}), ("trials", {"outcome": "measured"} | (trial or {}))):
+            names = tables.columns(experiment, table)
+            known = [{k: v for k, v in (row | more).items() if k in names} for row in full]
+            frame = pl.DataFrame(known, schema=names)
+            shaped = frame if table == "points" else frame.unique(maintain_order=True)
+            tables.write(shaped, experiment, table, folder)
+        claims.forget()
+        return Ledger()
+
+    return planted
+
+
+def websocket(server: str, environment: str, **more: float) -> dict:
+    known = {"connections": 10_000, "outcome_completed": 10_000, "connection_timeouts": 0,
+             RATE: 10_000, "messages_due": 100_000, "duration_us": 15_000_000}  # fmt: skip
+    return {"server": server, "environment": environment} | known | more
+
+
+# Instruments
+
+
+def test_an_instrument_is_not_one_of_every_server(plant):
+    slow, fast = {"message_latency_p50_us": 9000}, {"message_latency_p50_us": 100}
+    found = plant("c10k", [
+        *(websocket(s, "unthrottled", **fast) for s in ("erlang-cowboy", "node-ws", "ws-null")),
+        *(websocket(s, "ec2-like", **slow) for s in ("erlang-cowboy", "node-ws")),
+        websocket("ws-null", "ec2-like", **fast),
+    ])  # fmt: skip
+    assert found["moritz-metal-faster-for-every-server"]["now"] == claims.REPLICATED
+    points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
+    assert c10k.held_count(c10k.held(points)) == "2 of 2"
+
+
+def test_the_instruments_are_those_that_measure_the_harness():
+    assert config.instruments() == ["acceptors", "c-readiness", "null", "perl-ev", "ws-null"]
+
+
+# A claim about a condition, and its contrast without it
+
+
+@pytest.mark.parametrize(("unthrottled", "verdict"), [(7.5, claims.NOT), (1.1, claims.REPLICATED)])
+def test_what_grows_without_the_condition_too_is_not_of_the_condition(plant, unthrottled, verdict):
+    five_minutes = {"duration_us": 300_000_000}
+    found = plant("c10k", [
+        websocket("tornado-ws", "ec2-like", message_latency_growth=7.0, **five_minutes),
+        websocket("tornado-ws", "unthrottled", message_latency_growth=unthrottled, **five_minutes),
+    ])  # fmt: skip
+    assert found["moritz-ec2-latency-grows"]["now"] == verdict
+
+
+def test_many_descriptors_must_matter_more_than_few(plant):
+    rates = {("select", 0): 3000, ("epoll", 0): 5000, ("select", 900): 3000, ("epoll", 900): 4000}
+    found = plant("readiness", [
+        {"server": "tornado", "readiness": mechanism, "idle_connections": idle, RATE: 0, REPLY: rps}
+        for (mechanism, idle), rps in rates.items()
+    ])  # fmt: skip
+    row = found["walkin-epoll-faster-with-many-descriptors"]
+    # 1.33 times select's with 900 idle connections, but 1.67 times with none.
+    assert row["now"] == claims.NOT
+
+
+# Then and now
+
+
+def crash(old_dies: bool, new_dies: bool, descriptors: int) -> list[dict]:
+    state = {True: "died: exit status 1", False: "ran"}
+    known = {"backlog": 128, "somaxconn": 4096, RATE: 10_000, "server_descriptors_max": descriptors}
+    servers = {"tornado-1": old_dies, "tornado": new_dies}
+    return [
+        {"server": server, "readiness": mechanism, **known,
+         "server_state": state[dies and mechanism == "select"]}
+        for server, dies in servers.items() for mechanism in ("select", "epoll")
+    ]  # fmt: skip
+
+
+def test_a_claim_is_decided_on_the_release_of_its_time_and_on_todays(plant):
+    found = plant("backlog", crash(old_dies=True, new_dies=False, descriptors=2000))
+    died, cured = found["walkin-select-dies-under-overload"], found["walkin-epoll-does-not-die"]
+    assert (died["then"], died["now"]) == (claims.REPLICATED, claims.NOT)
+    assert not died["same"] and died["then_sides"][0]["what"].startswith("Tornado 1.2.1, ")
+    # Where select survives, there is nothing that epoll could save it from.
+    assert (cured["then"], cured["now"]) == (claims.REPLICATED, claims.UNREACHED)
+    assert claims.verdicts(died) == "replicated then, not replicated now"
+
+
+def test_where_one_release_ran_both_verdicts_are_of_it(plant):
+    rows = [row for row in crash(True, True, 2000) if row["server"] == "tornado"]
+    row = plant("backlog", rows)["walkin-select-dies-under-overload"]
+    assert row["same"] and row["then"] == row["now"] == claims.REPLICATED
+
+
+def test_no_claim_compares_an_old_release_with_a_new_one(plant):
+    one = {RATE: 12_000, "schedulers": "one"}
+    found = plant("dynamic", [
+        {"server": "node", "setup": "parsing", **one, REPLY: 8000},
+        {"server": "node", "setup": "no-parsing", **one, REPLY: 8000},
+        {"server": "node-0.8", "setup": "parsing", **one, REPLY: 4000},
+    ])  # fmt: skip
+    # Without url.parse only today's Node ran: both sides are today's.
+    assert found["ostinelli-url-parse-is-slow"]["same"]
+
+
+# Conditions
+
+
+def test_a_sweep_that_opens_few_descriptors_says_nothing_of_select(plant):
+    found = plant("backlog", crash(old_dies=True, new_dies=False, descriptors=300))
+    row = found["walkin-select-dies-under-overload"]
+    assert (row["then"], row["now"]) == (claims.REPLICATED, claims.UNREACHED)
+    assert "1\u202f024 descriptors" in row["now_why"] and "there: 300" in row["now_why"]
+    assert [need["met"] for need in row["now_needs"]] == [False]
+
+
+@pytest.mark.parametrize(
+    ("server_cpus", "verdict"), [([0, 1], claims.UNREACHED), ([0, 2], claims.NOT)]
+)
+def test_all_cores_are_more_than_the_one_beside_the_client(plant, server_cpus, verdict):
+    rate = {RATE: 40_000, "setup": "parsing", "duration_us": 3_000_000}
+    found = plant(
+        "dynamic",
+        [
+            {"server": "node", "schedulers": "one", REPLY: 9000, **rate},
+            {"server": "node", "schedulers": "all", REPLY: 6000, **rate},
+        ],
+        {"server_cpus": server_cpus, "client_cpus": [1]},
+    )
+    assert found["ostinelli-node-gains-from-processes"]["now"] == verdict
+
+
+def test_a_cure_is_shown_only_where_there_is_an_illness(plant):
+    def cowboy(backlog: int, limit: int, replies: int) -> dict:
+        return {"server": "cowboy", "setup": "raised", "backlog": backlog, "replies": replies,
+                "max_connections": limit, RATE: 12_000, "duration_us": 1_000_000}  # fmt: skip
+
+    cured = [cowboy(1024, 65535, 12_000), cowboy(1024, 1024, 12_000)]
+    claim = "ostinelli-cowboy-backlog-cures-errors"
+    assert plant("dynamic", [cowboy(128, 65535, 12_000), *cured])[claim]["now"] == claims.UNREACHED
+    assert plant("dynamic", [cowboy(128, 65535, 9000), *cured])[claim]["now"] == claims.REPLICATED
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(3, claims.UNREACHED), (20, claims.NOT)])
+def test_nobody_waits_five_seconds_in_a_queue_of_three(plant, seconds, verdict):
+    # Twice what the servers answer: after T seconds the last request waits another T.
+    rows = [
+        {"server": server, "setup": setup, RATE: 12_000, REPLY: 6000.0,
+         "replies": 12_000 * seconds, "duration_us": 1_000_000 * seconds}
+        for server, setup in (("mochiweb", "tuned"), ("node", "parsing"), ("tornado", None))
+    ]  # fmt: skip
+    assert plant("dynamic", rows)["ostinelli-others-fail-under-load"]["now"] == verdict
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(2, claims.UNREACHED), (60, claims.NOT)])
+def test_ports_held_for_a_minute_do_not_run_out_in_two_seconds(plant, seconds, verdict):
+    row = {"server": "null", RATE: 2000, "duration_us": 1_000_000 * seconds}
+    errors = dict.fromkeys(
+        ("errors_descriptors_unavailable", "errors_address_unavailable", "errors_file_table_full"),
+        0,
+    )
+    found = plant("static", [row | errors])
+    assert found["williams-time-wait-exhausts-ports"]["now"] == verdict
+
+
+def test_time_outs_of_clients_that_open_a_few_at_a_time_refute_nothing(plant):
+    servers = ("perl-ev-ws", "erlang-cowboy", "node-ws")
+    found = plant("c10k", [websocket(server, "unthrottled") for server in servers])
+    row = found["moritz-perl-loses-most-connections"]
+    assert row["now"] == claims.UNREACHED and "there: 128" in row["now_why"]
+
+
+def test_a_peak_that_nobody_reached_is_no_verdict_and_is_not_missing(plant):
+    def one(server: str, backlog: int, rps: float) -> dict:
+        return {"server": server, "backlog": backlog, "somaxconn": 4096, RATE: 5000, REPLY: rps}
+
+    found = plant("backlog", [
+        one("yucan", 5, 4950), one("yucan", 128, 4950),
+        one("tornado", 5, 2000), one("tornado", 128, 3000),
+    ])  # fmt: skip
+    row = found["walkin-backlog-helps-python-most"]
+    assert row["now"] == claims.UNREACHED and "not all that was offered" in row["now_why"]
+
+
+def test_what_the_client_hides_is_not_called_missing(plant):
+    servers = ("cherrypy", "webpy-modwsgi", "django-modwsgi", "tornado")
+    found = plant("single-thread", [
+        {"server": s, "setup": setup, RATE: 9000, REPLY: 1000.0 * n, "backlog": 128,
+         "client_limited": s == "django-modwsgi"}
+        for n, (s, setup) in enumerate(zip(servers, ("production", "daemon", "daemon", None)), 1)
+    ])  # fmt: skip
+    row = found["walkin-chart-order"]
+    assert row["now"] == claims.UNREACHED and "client-limited" in row["now_why"]
+
+
+@pytest.mark.parametrize(("step_us", "verdict"), [(100, claims.UNREACHED), (900, claims.NOT)])
+def test_a_clock_of_tenths_of_milliseconds_orders_no_times_of_one(plant, step_us, verdict):
+    servers = (("nginx", "tuned", "epoll"), ("yaws", "cached", "epoll"))
+    found = plant("static", [
+        {"server": server, "setup": setup, "readiness": readiness, RATE: 2000,
+         "response_time_avg_us": step_us * (1 + 2 * (server == "yaws"))}
+        for server, setup, readiness in servers
+    ])  # fmt: skip
+    assert found["williams-kernel-polling-yaws-matches-nginx"]["now"] == verdict
+
+
+@pytest.mark.parametrize(("rps", "verdict"), [(1985, claims.UNREACHED), (1500, claims.NOT)])
+def test_what_all_answer_in_full_has_no_order(plant, rps, verdict):
+    servers = (("mochiweb", "tuned"), ("nginx", "tuned"), ("yaws", "cached"))
+    found = plant("static", [
+        {"server": server, "setup": setup, RATE: 2000, REPLY: (rps - 10 * n) / 1.01}
+        for n, (server, setup) in enumerate(servers)
+    ])  # fmt: skip
+    assert found["williams-kernel-polling-yaws-leads"]["now"] == verdict
+
+
+@pytest.mark.parametrize(("levels", "verdict"), [(4, claims.UNREACHED), (7, claims.NOT)])
+def test_a_rank_wants_enough_servers(plant, levels, verdict):
+    servers = ["bun", "erlang-cowboy", "go-gonet", "netty-ws", "node-ws", "play", "tornado-ws"]
+    found = plant("c10k", [
+        websocket(server, environment, message_latency_p50_us=100 * n)
+        for n, server in enumerate(servers[:levels], 1)
+        for environment in ("unthrottled", "ec2-like")
+    ])  # fmt: skip
+    assert found["moritz-ec2-does-not-predict-metal"]["now"] == verdict
+
+
+def test_three_rates_rank_no_servers_by_their_first_error(plant):
+    servers = ["cowboy", "gevent", "go", "mochiweb", "netty", "node", "tornado"]
+    found = plant("dynamic", [
+        {"server": server, "setup": setup, RATE: rate, REPLY: 100.0 * n, "duration_us": 1_000_000,
+         "replies": rate if rate < 3000 * n else 0}
+        for n, server in enumerate(servers, 1) for rate in (3000, 12_000, 40_000)
+        for setup in matrix.setups(server, "dynamic")[:1] or [None]
+    ])  # fmt: skip
+    row = found["ostinelli-faster-servers-err-later"]
+    assert row["now"] == claims.UNREACHED and "12 offered rates" in row["now_why"]
+    assert "there: 3" in row["now_why"]
+
+
+@pytest.mark.parametrize("testbed", ["netns", None])
+def test_interrupts_are_a_network_cards(plant, testbed):
+    servers = (("nginx", "tuned", "epoll"), ("yaws-poll", "cached", "poll"),
+               ("mochiweb-poll", "tuned", "poll"))  # fmt: skip
+    found = plant(
+        "static",
+        [
+            {"server": server, "setup": setup, "readiness": readiness, RATE: 2000,
+             "interrupts": 10 * n, "replies": 10}
+            for n, (server, setup, readiness) in enumerate(servers, 1)
+        ],
+        {"testbed": testbed},
+    )  # fmt: skip
+    row = found["williams-interrupts-even"]
+    assert row["now"] == claims.UNREACHED and "network cards" in row["now_why"]
+
+
+def test_what_was_said_of_a_laptop_that_is_gone_stays_open(plant):
+    row = {"server": "null", RATE: 2000, "duration_us": 1_000_000, "replies": 2000}
+    found = plant("static", [row])["williams-client-is-saturated"]
+    assert found["now"] == claims.UNREACHED and "laptop" in found["now_why"]
+
+
+def test_every_need_is_met_by_some_data_or_gone():
+    kinds = {kind for claim in published.claims() for kind in claim.get("needs", {})}
+    assert kinds == {
+        "server_cpus", "offered_s", "handshakes_at_once", "queue_s", "errors", "resolution",
+        "rates", "levels", "descriptors", "unanswered", "network_card", "reference", "gone",
+    }  # fmt: skip
+
+
+# Sizes
+
+
+@pytest.mark.parametrize(
+    ("node_rps", "verdict", "direction"),
+    [
+        (7490, claims.NOT, claims.REPLICATED),
+        (2000, claims.REPLICATED, claims.REPLICATED),
+        (1200, claims.NOT, claims.REPLICATED),
+        (500, claims.NOT, claims.NOT),
+    ],
+)
+def test_twice_is_neither_seven_times_nor_a_fifth_more(plant, node_rps, verdict, direction):
+    rate = {RATE: 40_000, "backlog": 128}
+    found = plant("dynamic", [
+        {"server": "tornado", REPLY: 1000.0, **rate},
+        {"server": "node", "setup": "parsing", REPLY: float(node_rps), **rate},
+    ])  # fmt: skip
+    row = found["ostinelli-node-leads-tornado"]
+    assert (row["now"], row["now_direction"]) == (verdict, direction)
