@@ -17,7 +17,11 @@ import sys
 
 import snakemake
 
-from deathmatch import captions, matrix, nix, progress, sandbox, server, settings, toolchain
+from deathmatch.control import progress, study
+from deathmatch.hosts import nix, sandbox, toolchain
+from deathmatch.measure import server
+from deathmatch.paper import captions
+from deathmatch.plan import matrix
 from deathmatch.errors import UserError
 
 
@@ -30,8 +34,8 @@ report: "workflow/report/study.rst"
 # What a large matrix makes of jobs all lives to the end: looking for garbage is a tenth of a dry run.
 gc.set_threshold(100_000)
 
-if settings.only_paper(sys.argv[1:], workflow.config_settings.overwrite_config):
-    config["dataset"] = settings.COMMITTED
+if study.only_paper(sys.argv[1:], workflow.config_settings.overwrite_config):
+    config["dataset"] = study.COMMITTED
 
 # A trial's sandbox ends when this process does, even by SIGKILL.
 if workflow.is_main_process:
@@ -40,7 +44,7 @@ if workflow.is_main_process:
 os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
 
 try:
-    STUDY = settings.check(config)
+    STUDY = study.check(config)
     # Its own check tells more, and does not stop at the first.
     if workflow.is_main_process and "check_dataset" not in sys.argv:
         STUDY.check_toolchain()
@@ -50,7 +54,7 @@ except UserError as error:
 
 if workflow.is_main_process:
     progress.hush_scheduler()
-    if settings.dry_run(sys.argv[1:]) and STUDY.trials:
+    if study.dry_run(sys.argv[1:]) and STUDY.trials:
         print(STUDY.listing())
     print(STUDY.summary(), file=sys.stderr)
 
@@ -88,28 +92,28 @@ rule all:
 # What could not be built or answered wrongly is kept as a result until its sources change.
 rule retry:
     shell:
-        "python -m deathmatch.complete {STUDY.dataset:q} --retry"
+        "python -m deathmatch failures {STUDY.dataset:q} --retry"
 
 
 rule new_server:
     params:
         name=config.get("name", ""),
     shell:
-        "python -m deathmatch.new_server {params.name:q}"
+        "python -m deathmatch new-server {params.name:q}"
 
 
 rule check_dataset:
     params:
         dataset=STUDY.dataset,
     shell:
-        "python -m deathmatch.check_dataset {params.dataset:q}"
+        "python -m deathmatch check {params.dataset:q}"
 
 
 rule archive:
     params:
         dataset=STUDY.dataset,
     shell:
-        "python -m deathmatch.archive {params.dataset:q}"
+        "python -m deathmatch archive {params.dataset:q}"
 
 
 include: "workflow/build.smk"

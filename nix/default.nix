@@ -45,7 +45,7 @@ let
   ];
   era = lib.optionalAttrs (old != { }) (import ./era.nix ({ inherit pkgs; } // old));
 
-  # What the runner reads; see `package` in deathmatch/server.py.
+  # What the runner reads; see `package` in deathmatch/measure/server.py.
   variables = name: {
     DEATHMATCH_TOOLCHAIN = name;
     JUPYTER_CONFIG_PATH = "${../config/jupyter}";

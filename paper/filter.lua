@@ -1,6 +1,6 @@
 -- Numbers figures, tables and sections, resolves @fig-, @tbl- and @sec- references, and writes
 -- each figure and table the way the output wants it. Runs before citeproc, so that what is
--- left as a citation is one. Input: the Markdown made by deathmatch/paper.py.
+-- left as a citation is one. Input: the Markdown made by deathmatch/paper/build.py.
 --
 -- Metadata read: `figures` (folder of the charts), `text-width-pt` and `text-height-pt` of the
 -- PDF's page.

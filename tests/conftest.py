@@ -21,7 +21,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 BROKEN = ROOT / "tests" / "servers" / "broken.py"
-SANDBOXED = "from deathmatch import sandbox; import sys; sys.exit(sandbox.run(sys.argv[1:]))"
+SANDBOXED = "from deathmatch.hosts import sandbox; import sys; sys.exit(sandbox.run(sys.argv[1:]))"
 AS_ROOT = os.geteuid() == 0
 STARTED: list[subprocess.Popen] = []
 # A command that still runs then hangs: no bound for one that is slow on a busy machine.
@@ -87,8 +87,8 @@ class Tree:
             pytest.fail(f"{words} still ran after {timeout_s} s:\n{text}")
         return Done(process.returncode, text)
 
-    def python(self, module: str, *words: str | Path, timeout_s: float = HUNG_S) -> Done:
-        return self.run("python", "-m", f"deathmatch.{module}", *words, timeout_s=timeout_s)
+    def deathmatch(self, command: str, *words: str | Path, timeout_s: float = HUNG_S) -> Done:
+        return self.run("python", "-m", "deathmatch", command, *words, timeout_s=timeout_s)
 
     def sandboxed(self, *words: str | Path, timeout_s: float = HUNG_S) -> Done:
         """Run a command as a trial is run: in the sandbox, under the testbed's lock."""
@@ -141,7 +141,7 @@ class Tree:
     def trials(self, dataset: str) -> dict[tuple[str, int], Path]:
         """Return {(server, n): folder} of a dataset that has one variant of each server."""
         script = (
-            "import sys; from deathmatch import matrix\n"
+            "import sys; from deathmatch.plan import matrix\n"
             "for t in matrix.trials(sys.argv[1]): print(t.server, t.n, t.path)"
         )
         lines = self.run("python", "-c", script, dataset).succeeded().text.splitlines()

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree, copy_tree, wait_for
 
-from deathmatch import fates
+from deathmatch.analysis import connection_outcomes
 
 CONNECTIONS = 8
 DATASET = """title = "a test"
@@ -69,16 +69,18 @@ def test_account_is_whole_and_agrees_with_the_kernel(measured):
     times = pl.read_parquet(measured[0] / "times.parquet")
     for abort in (0, 1):
         mine = points(measured, abort)
-        found = fates.fates(mine, times.filter(abort_on_overflow=abort), ["server"])
-        assert found["fate"].to_list() == fates.FATES
+        found = connection_outcomes.fates(mine, times.filter(abort_on_overflow=abort), ["server"])
+        assert found["fate"].to_list() == connection_outcomes.FATES
         assert found["share_percent"].sum() == pytest.approx(100, abs=0.5)
     # Without resets, what the times do not tell are the retries of those that timed out.
     (point,) = points(measured, 0).to_dicts()
-    told = fates.fates(points(measured, 0), times.filter(abort_on_overflow=0), ["server"])
-    rest = point["client_syn_retransmissions"] - fates.implied_retries(told)
+    told = connection_outcomes.fates(
+        points(measured, 0), times.filter(abort_on_overflow=0), ["server"]
+    )
+    rest = point["client_syn_retransmissions"] - connection_outcomes.implied_retries(told)
     slack = 0.02 * point["connections"]
     assert -slack <= rest <= 3 * point["errors_client_timeout"] + slack
-    (where,) = fates.drops(points(measured, 0)).to_dicts()
+    (where,) = connection_outcomes.drops(points(measured, 0)).to_dicts()
     dropped = ("syns_syn_queue", "syns_accept_queue", "acks_accept_queue")
     assert sum(where[what] for what in dropped) == pytest.approx(
         point["server_listen_drops"], abs=slack
@@ -92,10 +94,10 @@ def test_fates_of_known_times():
     times = pl.DataFrame(
         {"server": "x", "quantity": "connection_time", "time_us": times_us, "count": 1}
     )
-    found = fates.fates(known, times, ["server"])
+    found = connection_outcomes.fates(known, times, ["server"])
     assert found["connections"].to_list() == [2, 2, 2, 1, 2, 1]
     assert found["share_percent"].sum() == pytest.approx(100)
-    assert fates.implied_retries(found) == 2 * 1 + 2 * 2 + 1 * 3
+    assert connection_outcomes.implied_retries(found) == 2 * 1 + 2 * 2 + 1 * 3
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ def tree(tmp_path, network) -> Tree:
 
 
 def test_what_is_packed_is_what_was_measured(tree: Tree, tmp_path):
-    tree.python("archive", "tiny").succeeded()
+    tree.deathmatch("archive", "tiny").succeeded()
     packed = tree.path / "data/tiny/backlog/raw.tar.xz"
     first = packed.read_bytes()
     with tarfile.open(packed) as archive:
@@ -38,13 +38,13 @@ def test_what_is_packed_is_what_was_measured(tree: Tree, tmp_path):
     }
     for path in (tree.path / "data/tiny").rglob("*.json"):
         path.touch()
-    tree.python("archive", "tiny").succeeded()
+    tree.deathmatch("archive", "tiny").succeeded()
     assert packed.read_bytes() == first
 
 
 def test_half_a_dataset_is_not_packed(tree: Tree):
     tree.dataset("tiny", ["yucan", "null"], [500, 2000])
-    done = tree.python("archive", "tiny").failed()
+    done = tree.deathmatch("archive", "tiny").failed()
     assert "trials are missing, the first data/tiny/backlog/" in done.text
     assert not list((tree.path / "data/tiny").rglob("raw*"))
 

@@ -7,10 +7,11 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree
 
-from deathmatch import beside, config
-from deathmatch.clients import CLIENTS
+from deathmatch.analysis.views import RATE, REPLY
 from deathmatch.errors import UserError
-from deathmatch.views import RATE, REPLY
+from deathmatch.load.registry import CLIENTS
+from deathmatch.paper import compare
+from deathmatch.plan import config
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.md"))
 CALL = r"^beside\.show\(dataset, compare, (.*)\)$"
@@ -27,7 +28,7 @@ def test_every_experiment_is_shown_beside_the_second_dataset_once():
 
 def test_every_experiment_has_a_measure():
     clients = {config.load("experiment", name)["client"] for name in config.names("experiment")}
-    assert clients | set(CLIENTS) <= set(beside.MEASURES)
+    assert clients | set(CLIENTS) <= set(compare.MEASURES)
 
 
 def points(**columns: list) -> pl.DataFrame:
@@ -50,7 +51,7 @@ def test_only_rates_that_both_offered_count():
         **{"dataset": ["mine"] * 3 + ["other"] * 2, RATE: [100, 200, 400, 100, 200],
            REPLY: [100.0, 190.0, 390.0, 99.0, 150.0]}
     )  # fmt: skip
-    assert beside._reply_rates(frame).sort("dataset")["value"].to_list() == [190, 150]
+    assert compare._reply_rates(frame).sort("dataset")["value"].to_list() == [190, 150]
 
 
 def test_a_trial_that_the_client_cut_short_shows_nothing():
@@ -58,20 +59,20 @@ def test_a_trial_that_the_client_cut_short_shows_nothing():
         **{"dataset": ["mine", "mine", "other", "other"], RATE: [100, 200] * 2,
            REPLY: [100.0, 110.0, 99.0, 150.0], "client_limited": [False, True, False, False]}
     )  # fmt: skip
-    assert beside._reply_rates(frame).select("dataset", "value").rows() == [("other", 150)]
+    assert compare._reply_rates(frame).select("dataset", "value").rows() == [("other", 150)]
 
 
 def test_bytes_per_message_are_what_the_process_grew_by():
     frame = points(messages=[0, 1000], rss_bytes=[10_000, 170_000])
-    assert beside._bytes_per_message(frame)["value"].to_list() == [160]
+    assert compare._bytes_per_message(frame)["value"].to_list() == [160]
 
 
 def test_what_cannot_be_compared(monkeypatch):
     with pytest.raises(UserError, match="'never' has no tables to compare with"):
-        beside.show("quick", "never", "backlog")
+        compare.show("quick", "never", "backlog")
     with pytest.raises(UserError, match="is the dataset itself"):
-        beside.claims("quick", "quick")
-    beside.show("quick", "", "backlog")
+        compare.claims("quick", "quick")
+    compare.show("quick", "", "backlog")
 
 
 def test_a_chapter_is_made_again_when_the_other_dataset_changes(tree: Tree):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Tree
 
-from deathmatch import clients
+from deathmatch.load import registry
 
 OVERHEAD = """
 title = "a test"
@@ -48,8 +48,8 @@ def recorded(tree: Tree, path: Path) -> dict | None:
 
 
 def test_what_an_experiment_needs():
-    assert clients.needed("backlog") == ["httperf"] and clients.needed("storage") == []
-    assert clients.needed("readiness") == ["roundtrip"] and clients.needed("c10k") == ["wsload"]
+    assert registry.needed("backlog") == ["httperf"] and registry.needed("storage") == []
+    assert registry.needed("readiness") == ["roundtrip"] and registry.needed("c10k") == ["wsload"]
 
 
 def test_a_missing_client_stops_the_plan_and_the_trial_by_name(tree: Tree):
@@ -59,7 +59,7 @@ def test_a_missing_client_stops_the_plan_and_the_trial_by_name(tree: Tree):
     tree.environment["PATH"] = without("roundtrip")
     expected = "experiment 'overhead': the load generator roundtrip is missing\n  ./shell builds it"
     assert expected in tree.snakemake("-n", dataset="tiny").failed().text
-    assert expected in tree.python("trial", path).failed().text
+    assert expected in tree.deathmatch("trial", path).failed().text
     assert recorded(tree, path) is None
     # An experiment that has no use for it can be measured.
     tree.snakemake("-n", dataset="other").succeeded()
@@ -92,7 +92,7 @@ def test_a_client_that_fails_under_load_fails_the_trial(tree: Tree, script: str,
     tree.dataset("tiny", ["null"], [100, 200])
     instead(tree, "httperf", UNDER_LOAD + script)
     path = trial(tree, "tiny", "null")
-    said = tree.python("trial", path).failed().text
+    said = tree.deathmatch("trial", path).failed().text
     assert f"deathmatch: {path}: the load generator httperf {what}" in said
     assert recorded(tree, path) is None
 
@@ -103,7 +103,7 @@ def test_a_holder_of_idle_connections_that_fails_is_not_the_servers_fault(tree: 
     tree.write("config/datasets/tiny.toml", about.replace("[0, 500]", "[500]"))
     instead(tree, "roundtrip", 'case "$*" in *--idle=*) exit 127;; esac; exec $real "$@"\n')
     path = trial(tree, "tiny", "c-readiness")
-    said = tree.python("trial", path).failed().text
+    said = tree.deathmatch("trial", path).failed().text
     assert "the load generator roundtrip ended with exit status 127" in said
     assert recorded(tree, path) is None
 
@@ -114,7 +114,7 @@ def test_a_server_that_dies_is_a_result_whatever_its_client_says(tree: Tree):
     tree.dataset("tiny", ["dies"], [400, 410])
     instead(tree, "httperf", UNDER_LOAD + '$real "$@" | head -n 5\n')
     path = trial(tree, "tiny", "dies")
-    tree.python("trial", path).succeeded()
+    tree.deathmatch("trial", path).succeeded()
     found = recorded(tree, path)
     assert found["outcome"] == "measured, with failures"
     assert "died: signal SIGKILL" in [point["server"] for point in found["points"]]
@@ -123,10 +123,10 @@ def test_a_server_that_dies_is_a_result_whatever_its_client_says(tree: Tree):
 def test_a_client_of_another_build_does_not_go_on_with_a_dataset(tree: Tree):
     tree.dataset("tiny", ["null"], [100], trials=2)
     first, second = (trial(tree, "tiny", "null", n) for n in (1, 2))
-    tree.python("trial", first).succeeded()
+    tree.deathmatch("trial", first).succeeded()
     tree.snakemake("-n", dataset="tiny").succeeded()
     instead(tree, "httperf", 'exec $real "$@"\n')
-    for done in (tree.snakemake("-n", dataset="tiny"), tree.python("trial", second)):
+    for done in (tree.snakemake("-n", dataset="tiny"), tree.deathmatch("trial", second)):
         said = done.failed().text
         assert "two toolchains would be mixed: httperf is\n" in said
         assert f"({first})" in said and "(this machine now)" in said
@@ -134,7 +134,7 @@ def test_a_client_of_another_build_does_not_go_on_with_a_dataset(tree: Tree):
 
 
 def test_what_a_client_is_that_a_servers_build_makes(tree: Tree):
-    script = "from deathmatch import toolchain; print(toolchain.harness().get('wsload'))"
+    script = "from deathmatch.hosts import toolchain; print(toolchain.harness().get('wsload'))"
 
     def said() -> str:
         return tree.run("python", "-c", script).succeeded().text.strip()

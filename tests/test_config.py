@@ -11,8 +11,9 @@ from conftest import ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch import config, settings
+from deathmatch.control import study
 from deathmatch.errors import UserError
+from deathmatch.plan import config
 
 GIVEN = [
     ("dataset=smok", "key dataset", "there is no dataset 'smok'", "did you mean 'smoke'?"),
@@ -35,7 +36,7 @@ def test_mistake_on_the_command_line(monkeypatch, given, where, what, remedy):
     monkeypatch.chdir(ROOT)
     key, _, value = given.partition("=")
     with pytest.raises(UserError) as error:
-        settings.check(DEFAULTS | {key: yaml.safe_load(value)})
+        study.check(DEFAULTS | {key: yaml.safe_load(value)})
     for part in ("config/config.yaml or --config", where, what, remedy):
         assert part in str(error.value)
 
@@ -194,7 +195,7 @@ WRITTEN = [
 CHECK_EACH = """
 import json, sys
 from pathlib import Path
-from deathmatch import settings
+from deathmatch.control import study
 from deathmatch.errors import UserError
 good, written = json.load(sys.stdin)
 for name, text in good.items():
@@ -205,7 +206,7 @@ for name, old, new in [[next(iter(good)), "", ""], *written]:
     if old:
         Path(name).write_text(good[name].replace(old, new))
     try:
-        settings.check({"dataset": "mine", "testbed": "mine", "servers": "all",
+        study.check({"dataset": "mine", "testbed": "mine", "servers": "all",
                         "experiments": "all", "compare": ""}).trials
         said.append("nothing")
     except UserError as error:
@@ -249,7 +250,7 @@ def test_mistakes_reach_the_user_as_one_message(tree: Tree):
 def test_nothing_to_measure(monkeypatch):
     monkeypatch.chdir(ROOT)
     with pytest.raises(UserError, match="dataset 'smoke': nothing to measure"):
-        settings.check(DEFAULTS | {"servers": "otp-store", "experiments": "backlog"})
+        study.check(DEFAULTS | {"servers": "otp-store", "experiments": "backlog"})
 
 
 def test_file_that_is_not_text(tmp_path):
@@ -267,7 +268,7 @@ def test_path_that_names_no_trial(shared_tree: Tree):
         "smoke/null",
         "data/smoke/backlog/nul/x/1",
     ):
-        done = shared_tree.python("trial", path).failed()
+        done = shared_tree.deathmatch("trial", path).failed()
         assert re.search("has no trial|names no trial|did you mean 'null'", done.text)
 
 

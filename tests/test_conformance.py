@@ -11,7 +11,8 @@ from conftest import Tree, copy_tree, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch import config, conformance, matrix
+from deathmatch.measure import conformance
+from deathmatch.plan import config, matrix
 
 LOAD_EXPERIMENTS = [
     name
@@ -26,7 +27,9 @@ SERVERS = ("null", "tornado", "yaws", "yucan")
 CHECK = """
 import json, sys
 from pathlib import Path
-from deathmatch import config, conformance, matrix, server, testbed
+from deathmatch.hosts import testbed
+from deathmatch.measure import conformance, server
+from deathmatch.plan import config, matrix
 bed = config.load("testbed", "netns")
 spare = {testbed.build(bed, {}).pid}
 host, cpus = testbed.host(bed), testbed.affinity()
@@ -176,7 +179,7 @@ def checked(tmp_path_factory, network) -> list[dict]:
     tree.write("config/datasets/once.toml", 'title = "t"\ntrials = 1\nseed = 1\n' + "".join(parts))
     for server in SERVERS:
         # Not in the tests' own network: a build may download.
-        Tree(path).python("server", server).succeeded()
+        Tree(path).deathmatch("build", server).succeeded()
         assert json.loads((path / f"build/servers/{server}/build.json").read_text())["ok"]
     done = tree.sandboxed("python", "-c", CHECK, "server.log").succeeded()
     return [json.loads(line) for line in done.text.splitlines()]

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from conftest import Tree, copy_tree
 
-from deathmatch import toolchain
+from deathmatch.hosts import toolchain
 
 FOLDER = "data/tiny/backlog/null/backlog=128,schedulers=one,somaxconn=4096"
 RECORD = f"{FOLDER}/1/trial.json"
@@ -104,7 +104,7 @@ def test_a_newer_flake_makes_nothing_stale(tiny: Tree):
     lock.write_text(lock.read_text() + "\n")
     done = tiny.snakemake("-n", dataset="tiny").succeeded()
     assert "rule trial" not in done.text
-    script = "from deathmatch import toolchain; print(toolchain.harness().get('flake.lock'))"
+    script = "from deathmatch.hosts import toolchain; print(toolchain.harness().get('flake.lock'))"
     said = []
     for name, text in (("debian", ""), ("nix", "one"), ("nix", "two")):
         lock.write_text(text)
@@ -204,7 +204,7 @@ MISTAKES: list[tuple[str, Callable[[Tree], object], list[str]]] = [
 def test_a_fault_is_found_where_it_is(tiny: Tree, what, spoil, parts):
     tiny.environment["LOGNAME"] = "lovelace"
     spoil(tiny)
-    done = tiny.python("check_dataset", "tiny").failed()
+    done = tiny.deathmatch("check", "tiny").failed()
     for part in parts:
         assert part in done.text
 
@@ -213,6 +213,6 @@ def test_paths_are_relative_in_what_a_server_says(tree: Tree):
     tree.server("one", "ok", run="python3 {folder}/broken.py ok {host} {port}")
     tree.dataset("tiny", ["one"], [100])
     path = tree.trials("tiny")["one", 1]
-    tree.python("trial", str(path.relative_to(tree.path))).succeeded()
+    tree.deathmatch("trial", str(path.relative_to(tree.path))).succeeded()
     log = Path(path, "server.log").read_text()
     assert log.startswith("$ taskset --cpu-list") and "python3 servers/one/broken.py" in log

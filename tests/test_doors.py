@@ -10,7 +10,7 @@ import pytest
 import yaml
 from conftest import ROOT
 
-from deathmatch import config
+from deathmatch.plan import config
 
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
 RUNS = [step["run"] for job in WORKFLOW["jobs"].values() for step in job["steps"] if "run" in step]

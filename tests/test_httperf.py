@@ -14,7 +14,7 @@ from conftest import BROKEN, ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch import httperf
+from deathmatch.load import httperf
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 REPORT = (TRIAL / "httperf-2000.txt").read_text()
@@ -171,7 +171,10 @@ def test_connection_longer_than_the_histogram_goes_into_its_last_bin(tmp_path):
 # Runs in the sandbox: httperf opens connections to a server that never answers.
 HOLD = """
 import json, subprocess, sys, time
-from deathmatch import config, httperf, sampler, testbed
+from deathmatch.hosts import testbed
+from deathmatch.load import httperf
+from deathmatch.measure import sampler
+from deathmatch.plan import config
 bed = config.load("testbed", "netns")
 holder = testbed.build(bed, {})
 testbed.raise_descriptors(bed["descriptors"])
@@ -222,9 +225,9 @@ def test_ten_thousand_new_connections_a_second_for_ten_seconds(
     tree.replace_all(
         "config/datasets/flood.toml", "experiments.backlog", f"experiments.{experiment}"
     )
-    tree.python("server", "null").succeeded()
+    tree.deathmatch("build", "null").succeeded()
     (folder,) = tree.trials("flood").values()
-    tree.python("trial", folder.relative_to(tree.path)).succeeded()
+    tree.deathmatch("trial", folder.relative_to(tree.path)).succeeded()
     point = json.loads((folder / "trial.json").read_text())["points"][0]
     fields = httperf.parse((folder / point["log"]).read_text(), 10)
     samples = pl.read_csv(folder / "samples.csv").drop_nulls("offered_rate_rps")

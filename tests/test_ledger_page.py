@@ -7,7 +7,9 @@ import polars as pl
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from deathmatch import claims, config, ledger_page, published
+from deathmatch.analysis import claims, published
+from deathmatch.paper import ledger_page
+from deathmatch.plan import config
 
 SIDES = [
     {"what": "Yucan, backlog 128", "median": 8000.0, "low": 7000.0, "high": 9000.0, "trials": 3,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from conftest import Tree
 
-from deathmatch import config, matrix
 from deathmatch.errors import UserError
+from deathmatch.plan import config, matrix
 
 DATASETS = [
     name for name in config.names("dataset") if not config.load("dataset", name).get("frozen")
@@ -53,7 +53,7 @@ def test_blocks_are_products_of_levels(tree: Tree):
         '[[experiments.backlog.blocks]]\nservers = ["null"]\nbacklog = [5]\nsomaxconn = [128]\n',
     )
     script = (
-        "from deathmatch import matrix\n"
+        "from deathmatch.plan import matrix\n"
         "for trial in sorted(matrix.trials('blocks'), key=str): print(trial.path)"
     )
     done = tree.run("python", "-c", script).succeeded()
@@ -107,7 +107,7 @@ def test_choice_narrows():
 
 def test_spec_follows_what_decides_a_measurement(tree: Tree):
     script = (
-        "from deathmatch import matrix\n"
+        "from deathmatch.plan import matrix\n"
         "print(matrix.spec_text(matrix.trials('smoke', ['null'], ['backlog'])[0]))"
     )
 
@@ -130,7 +130,7 @@ def test_spec_follows_what_decides_a_measurement(tree: Tree):
 
 
 def test_fingerprint_sees_sources_outside_the_folder(tree: Tree):
-    script = "from deathmatch import matrix; print(matrix.fingerprint('yucan-otp27'))"
+    script = "from deathmatch.plan import matrix; print(matrix.fingerprint('yucan-otp27'))"
     before = tree.run("python", "-c", script).succeeded().text
     tree.replace("servers/yucan/src/yucan.erl", "original", "first one")
     assert tree.run("python", "-c", script).succeeded().text != before
@@ -143,7 +143,7 @@ def test_a_slow_build_is_measured_only_where_a_dataset_names_it(tree: Tree):
         "config/datasets/slow.toml",
         f'title = "t"\ntrials = 1\nseed = 1\n[experiments.backlog]\n{block}',
     )
-    script = "from deathmatch import matrix; print([t.server for t in matrix.trials('slow')])"
+    script = "from deathmatch.plan import matrix; print([t.server for t in matrix.trials('slow')])"
     servers = tree.run("python", "-c", script).succeeded().text
     assert "'yaws'" in servers and "'yucan'" not in servers
     tree.replace("config/datasets/slow.toml", "blocks]]\n", 'blocks]]\nservers = ["yucan"]\n')
@@ -151,7 +151,7 @@ def test_a_slow_build_is_measured_only_where_a_dataset_names_it(tree: Tree):
 
 
 def test_fingerprint_sees_names_as_well_as_contents(tree: Tree):
-    script = "from deathmatch import matrix; print(matrix.fingerprint('null'))"
+    script = "from deathmatch.plan import matrix; print(matrix.fingerprint('null'))"
     before = tree.run("python", "-c", script).succeeded().text
     folder = Path(tree.path, "servers/null")
     (folder / "null.c").rename(folder / "nul.c")

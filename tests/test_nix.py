@@ -23,9 +23,10 @@ import polars as pl
 import pytest
 from conftest import Tree, copy_tree, project_files
 
-from deathmatch import clients as load_generators
-from deathmatch import config, debian, sandbox
-from deathmatch.views import REPLY
+from deathmatch.analysis.views import REPLY
+from deathmatch.hosts import debian, sandbox
+from deathmatch.load import registry as load_generators
+from deathmatch.plan import config
 
 FIXTURES = config.ROOT / "tests" / "nix"
 PINS = json.loads((FIXTURES / "pins.json").read_text())

@@ -50,7 +50,7 @@ def server(tree: Tree, name: str, more: str = "") -> None:
 
 
 def built(tree: Tree, name: str) -> dict:
-    tree.python("server", name).succeeded()
+    tree.deathmatch("build", name).succeeded()
     return json.loads((tree.path / "build" / "servers" / name / "build.json").read_text())
 
 
@@ -92,7 +92,7 @@ def test_a_program_of_the_system_is_not_measured_under_the_name_of_nix(nixed: Tr
 
 def test_a_server_that_the_flake_does_not_offer(nixed: Tree):
     server(nixed, "two")
-    done = nixed.python("server", "two").failed()
+    done = nixed.deathmatch("build", "two").failed()
     assert "the flake offers no package of the server 'two'" in done.text
     assert "`git add` the folder" in done.text
 
@@ -111,7 +111,7 @@ def test_without_nix_on_path(nixed: Tree):
     for program in ("sh", "nsenter"):
         (hidden / program).symlink_to(shutil.which(program))
     nixed.environment["PATH"] = f"{where}:{hidden}"
-    done = nixed.python("server", "one").failed()
+    done = nixed.deathmatch("build", "one").failed()
     assert "there is no nix on PATH to build the server 'one' with" in done.text
 
 

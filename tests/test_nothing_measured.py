@@ -8,9 +8,13 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree, copy_tree
 
-from deathmatch import clients, config, display, notebook, stats, tables, views
-from deathmatch.complete import UNMEASURED
-from deathmatch.display import MIME
+from deathmatch.analysis import stats, views
+from deathmatch.control.failures import UNMEASURED
+from deathmatch.data import tables
+from deathmatch.load import registry
+from deathmatch.paper import display, notebook
+from deathmatch.paper.display import MIME
+from deathmatch.plan import config
 
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
 # Chapters about experiments; the others are about the whole dataset.
@@ -40,7 +44,7 @@ def nothing_sound(frames: dict[str, pl.DataFrame], client: str) -> dict[str, pl.
     points = frames["points"].with_columns(broken=pl.col("server").rank("dense") % 2 == 0)
     unknown = (
         pl.when(~pl.col("broken")).then(pl.col(name)).alias(name)
-        for name in clients.load(client).SCHEMA
+        for name in registry.load(client).SCHEMA
     )
     report = pl.when("broken").then(pl.lit("truncated")).otherwise(pl.lit("whole"))
     # httperf's rate is the kernel's: a point without its report need not be limited.

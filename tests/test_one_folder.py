@@ -24,7 +24,7 @@ omit = ["tornado-1", "yucan-otp23", "yucan-otp27"]
 def test_a_new_folder_is_in_matrix_table_figure_and_paper(tree: Tree):
     tree.write("config/datasets/small.toml", SMALL)
     before = set(tree.path.rglob("*"))
-    tree.python("new_server", "mine").succeeded()
+    tree.deathmatch("new-server", "mine").succeeded()
     made = {path for path in tree.path.rglob("*") if path.is_file()} - before
     ours = {path for path in made if not {".snakemake", "__pycache__"} & set(path.parts)}
     assert {path.parent for path in ours} == {tree.path / "servers" / "mine"}

@@ -15,10 +15,12 @@ import polars as pl
 import pytest
 from playwright.sync_api import sync_playwright
 
-from deathmatch import config, display, notebook, paper, provenance, theme, words
-from deathmatch.config import ROOT
-from deathmatch.display import MIME
+from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
+from deathmatch.paper import build, display, notebook, theme
+from deathmatch.paper.display import MIME
+from deathmatch.plan import config
+from deathmatch.plan.config import ROOT
 
 HERE = Path(__file__).parent / "paper"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -39,7 +41,7 @@ def make(out: Path) -> Path:
     executed = out / "sample.ipynb"
     notebook.run(HERE / "sample.md", executed, {"dataset": "quick"}, out / "figures")
     command = [
-        sys.executable, "-m", "deathmatch.paper", "--dataset", "quick", "--notebooks",
+        sys.executable, "-m", "deathmatch.paper.build", "--dataset", "quick", "--notebooks",
         str(executed), "--figures", str(out / "figures"), "--front", str(HERE / "front.md"),
         "--references", str(HERE / "references.bib"), "--out", str(out),
     ]  # fmt: skip
@@ -485,7 +487,7 @@ def build_prose(tmp_path: Path, prose: str, outputs: list | None = None, front: 
     path = tmp_path / "01-x.ipynb"
     nbformat.write(made, path)
     (tmp_path / "front.md").write_text(f"---\ntitle: T\n---\n{front}\n")
-    paper.build([path], "quick", tmp_path, tmp_path, tmp_path / "front.md", HERE / "references.bib")
+    build.build([path], "quick", tmp_path, tmp_path, tmp_path / "front.md", HERE / "references.bib")
 
 
 TABLE = {"kind": "table", "label": "tbl-a", "caption": "C.", "source": [],
@@ -543,7 +545,7 @@ def test_failing_cell_or_expression_names_its_line(tmp_path, body, place):
     source = tmp_path / "bad.md"
     source.write_text(f"{HEADER}\n{body}")
     command = [
-        sys.executable, "-m", "deathmatch.notebook", str(source), "--dataset", "quick",
+        sys.executable, "-m", "deathmatch.paper.notebook", str(source), "--dataset", "quick",
         "--figures", str(tmp_path / "figures"), "--out", str(tmp_path / "bad.ipynb"),
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -554,32 +556,32 @@ def test_failing_cell_or_expression_names_its_line(tmp_path, body, place):
 
 def test_a_sentence_without_its_number_is_left_out():
     known, unmeasured = "None.\n{value}`01-x.a`.\n", "{value}`01-x.a`, {value}`02-y.b`.\n"
-    values = {"01-x.a": "5", "02-y.b": f"of it {words.NOT_MEASURED}"}
+    values = {"01-x.a": "5", "02-y.b": f"of it {phrases.NOT_MEASURED}"}
     text = f"{known}{unmeasured}{{value}}`03-z.c`.\n"
-    assert paper.without(text, {"03-z"}, values) == known
+    assert build.without(text, {"03-z"}, values) == known
 
 
 def test_an_appendix_begins_at_its_heading_and_takes_the_code():
     prose = "# A {#sec-a}\n\nAnswer.\n\n# B {#sec-b .appendix}\n\nRest."
     blocks = [("code", "c1"), ("prose", prose), ("fig-a", "F"), ("code", "c2")]
-    told, rest = paper.parted(blocks)
+    told, rest = build.parted(blocks)
     assert told == "# A {#sec-a}\n\nAnswer."
     assert [text for _, text in rest] == ["# B {#sec-b .appendix}", "c1", "Rest.", "F", "c2"]
-    assert paper.parted(blocks[2:]) == ("F\n\nc2", [])
+    assert build.parted(blocks[2:]) == ("F\n\nc2", [])
 
 
 def test_what_the_narrative_shows_is_not_in_the_appendix_too():
     told = {"a": "Look.\n\n{show}`fig-a`\n\n{show}`fig-gone`"}
     full = {"b": [("prose", "Text."), ("fig-a", "F"), ("tbl-a", "T")]}
-    first, last = paper.placed(told, full, {"fig-gone"})
+    first, last = build.placed(told, full, {"fig-gone"})
     assert first["a"].split() == ["Look.", "F"] and last["b"] == "Text.\n\nT"
     with pytest.raises(UserError, match="no figure or table 'fig-gone' to show"):
-        paper.placed(told, full, set())
+        build.placed(told, full, set())
 
 
 def test_a_narrative_without_an_answer_says_so():
-    assert paper.answered("# Q? {#sec-q}\n\n") == "# Q? {#sec-q}\n\nThis dataset holds no answer."
-    assert paper.answered("# Q? {#sec-q}\n\nYes.") == "# Q? {#sec-q}\n\nYes."
+    assert build.answered("# Q? {#sec-q}\n\n") == "# Q? {#sec-q}\n\nThis dataset holds no answer."
+    assert build.answered("# Q? {#sec-q}\n\nYes.") == "# Q? {#sec-q}\n\nYes."
 
 
 def test_parameter_that_the_notebook_lacks_is_an_error(tmp_path):

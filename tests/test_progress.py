@@ -4,8 +4,10 @@ import json
 
 import pytest
 
-from deathmatch import config, matrix, progress, server
+from deathmatch.control import progress
 from deathmatch.errors import UserError
+from deathmatch.measure import server
+from deathmatch.plan import config, matrix
 
 TRIALS = matrix.trials("full")[:130]
 

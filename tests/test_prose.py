@@ -9,7 +9,7 @@ import jupytext
 import pytest
 from conftest import ROOT
 
-from deathmatch import published
+from deathmatch.analysis import published
 
 TEXTS = [ROOT / "paper/front.md", *sorted((ROOT / "notebooks").glob("*.md"))]
 

@@ -13,8 +13,9 @@ import pypandoc
 import pytest
 from scipy.stats import spearmanr
 
-from deathmatch import c10k, claims, config, measures, published, rules
+from deathmatch.analysis import c10k, claims, measures, published, rules
 from deathmatch.errors import UserError
+from deathmatch.plan import config
 
 LEDGER = tomllib.loads(published.CLAIMS.read_text())
 CLAIMS = published.claims()

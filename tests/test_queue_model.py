@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import poisson
 
-from deathmatch import queue_model as model
+from deathmatch.analysis import queue_model as model
 
 PATIENT = float("inf")
 SERVICE_S = 0.001

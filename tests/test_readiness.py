@@ -7,7 +7,10 @@ import polars as pl
 import pytest
 from conftest import Tree, copy_tree
 
-from deathmatch import calls, claims, config, published, tables
+from deathmatch.analysis import claims, published
+from deathmatch.data import tables
+from deathmatch.measure import system_calls
+from deathmatch.plan import config
 
 WAITS = {
     "select": {"select", "pselect6"},
@@ -51,7 +54,7 @@ def test_each_mechanism_is_seen_and_waits_once_for_several_requests_at_most(meas
     replies, times = counted["replies"], counted["calls"]
     # One second more at 500 requests a second.
     assert replies == 500
-    assert set(times) & calls.WAITS <= WAITS[mechanism]
+    assert set(times) & system_calls.WAITS <= WAITS[mechanism]
     # On a busy machine one wait finds several.
     assert 0 < sum(times.get(name, 0) for name in WAITS[mechanism]) < replies * 1.1
     assert times["sendto"] == pytest.approx(replies, abs=5)
@@ -59,7 +62,9 @@ def test_each_mechanism_is_seen_and_waits_once_for_several_requests_at_most(meas
 
 RESTARTS = """
 from pathlib import Path
-from deathmatch import config, server, testbed
+from deathmatch.hosts import testbed
+from deathmatch.measure import server
+from deathmatch.plan import config
 bed = config.load("testbed", "netns")
 spare, host = {testbed.build(bed, {}).pid}, testbed.host(bed)
 values = {"backlog": 128, "workers": 1, "readiness": "io_uring"}
@@ -114,9 +119,9 @@ def test_tornado_on_select_dies_past_its_range_and_its_log_says_why(tree: Tree):
         "idle_connections = [4000]\n",
     )
     # Not in the tests' own network: a build may download.
-    Tree(tree.path).python("server", "tornado").succeeded()
+    Tree(tree.path).deathmatch("build", "tornado").succeeded()
     (path,) = tree.trials("dies").values()
-    tree.python("trial", path.relative_to(tree.path)).succeeded()
+    tree.deathmatch("trial", path.relative_to(tree.path)).succeeded()
     trial = json.loads((path / "trial.json").read_text())
     assert trial["outcome"] == "answers wrongly"
     assert "it ended (exit status 1)" in trial["reason"]
@@ -127,15 +132,15 @@ def test_summary_of_strace(tmp_path):
     words = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=123", "status=none"]
     log = tmp_path / "strace.txt"
     subprocess.run(["strace", "-f", "-c", "-U", "name,calls", "-o", log, *words], check=True)
-    found = calls.parse(log.read_text())
+    found = system_calls.parse(log.read_text())
     assert 123 <= found["write"] <= 124 and "total" not in found and "calls" not in found
 
 
 def test_counts_per_reply():
     found = {"replies": 200, "calls": {"epoll_wait": 100, "recvfrom": 200, "sendto": 200}}
-    assert calls.per_reply(found) == {"calls_per_reply": 2.5, "waits_per_reply": 0.5}
+    assert system_calls.per_reply(found) == {"calls_per_reply": 2.5, "waits_per_reply": 0.5}
     for nothing in (None, {"reason": "not allowed"}, {"replies": 0, "calls": {}}):
-        assert set(calls.per_reply(nothing).values()) == {None}
+        assert set(system_calls.per_reply(nothing).values()) == {None}
 
 
 def verdicts(folder, monkeypatch, name: str, rates: dict, limited: set = frozenset()) -> dict:

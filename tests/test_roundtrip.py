@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 from conftest import ROOT
 
-from deathmatch import roundtrip
 from deathmatch.errors import Truncated
+from deathmatch.load import roundtrip
 
 REQUEST = "PING\r\n\x00\\"
 LOAD = {"request": REQUEST, "connections": 4, "timeout_s": 1}

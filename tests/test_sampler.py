@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch import sampler
+from deathmatch.measure import sampler
 
 # proc(5)'s three shapes, cut from a real machine.
 NETSTAT = """\

@@ -21,7 +21,7 @@ from conftest import (
     wait_for,
 )
 
-from deathmatch import matrix
+from deathmatch.plan import matrix
 
 # What a trial can leave: a daemon of its own session, a namespace with a name, a mount, a link.
 MESSY = """
@@ -116,7 +116,7 @@ def check_refusal(done: Done) -> None:
     assert "tried" not in done.text
 
 
-TRY = ["python", "-c", "from deathmatch import sandbox, errors\n"
+TRY = ["python", "-c", "from deathmatch.hosts import sandbox; from deathmatch import errors\n"
        "errors.run_main(lambda: sandbox.run(['echo', 'tried']))"]  # fmt: skip
 
 
@@ -132,11 +132,11 @@ def test_kernel_that_forbids_namespaces(tree: Tree):
 
 
 def test_trial_tells_of_the_refusal(tree: Tree):
-    tree.python("server", "null").succeeded()
+    tree.deathmatch("build", "null").succeeded()
     path = matrix.trials("smoke", ["null"], ["backlog"])[0].path
     own = [] if AS_ROOT else ["unshare", "--user", "--map-root-user"]
     refuse = [*own, "setpriv", "--bounding-set", "-sys_admin", "--"]
-    check_refusal(tree.run(*refuse, "python", "-m", "deathmatch.trial", path))
+    check_refusal(tree.run(*refuse, "python", "-m", "deathmatch.measure.trial", path))
     assert not (tree.path / path).exists()
 
 
@@ -150,7 +150,7 @@ def test_lock_of_a_killed_snakemake(tree: Tree):
     """A lock file whose owner is dead goes, one whose owner lives stays."""
     lock = tree.write(".snakemake/locks/0.input.lock", "data/x")
     script = (
-        "from deathmatch import sandbox; import sys, time\n"
+        "from deathmatch.hosts import sandbox; import sys, time\n"
         "held = sandbox.clear_dead_lock()\nprint(held is not None, flush=True)\ntime.sleep(1000)"
     )
     first = tree.start("python", "-c", script)

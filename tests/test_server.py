@@ -10,10 +10,11 @@ import time
 import pytest
 from conftest import BROKEN, Tree
 
-from deathmatch import config, server
 from deathmatch.errors import UserError
+from deathmatch.measure import server
+from deathmatch.plan import config
 
-BUILD = "import sys; from deathmatch import server; print(server.built(sys.argv[1])['ok'])"
+BUILD = "import sys; from deathmatch.measure import server; print(server.built(sys.argv[1])['ok'])"
 
 
 def stamp(tree: Tree, name: str) -> int:
@@ -39,7 +40,7 @@ def test_a_server_is_built_again_only_from_other_sources_or_tools(tree: Tree):
 
 def test_build_that_fails_is_told_with_its_last_lines(tree: Tree):
     tree.server("one", "ok", build="seq 100; no-such-compiler; echo not reached")
-    done = tree.python("server", "one").succeeded()
+    done = tree.deathmatch("build", "one").succeeded()
     assert "[build] one failed" in done.text and "no-such-compiler: not found" in done.text
     assert "not reached" not in done.text and "\n79\n" not in done.text
     result = json.loads((tree.path / "build/servers/one/build.json").read_text())
@@ -54,7 +55,7 @@ def test_lock_with_a_wrong_hash_is_not_installed(tree: Tree):
     )
     path.write_text(text)
     # Not in the tests' own network: it has to be downloaded to be refused.
-    Tree(tree.path).python("server", "tornado").succeeded()
+    Tree(tree.path).deathmatch("build", "tornado").succeeded()
     result = json.loads((tree.path / "build/servers/tornado/build.json").read_text())
     assert result["ok"] is False
     assert re.search(r"Expected +(or )?\w{64}\n +Got +\w{64}", result["log"])
@@ -62,14 +63,14 @@ def test_lock_with_a_wrong_hash_is_not_installed(tree: Tree):
 
 def test_version_is_the_first_line(tree: Tree):
     tree.server("one", "ok", version="echo One 1.0; echo more")
-    tree.python("server", "one").succeeded()
+    tree.deathmatch("build", "one").succeeded()
     assert (
         json.loads((tree.path / "build/servers/one/build.json").read_text())["version"] == "One 1.0"
     )
 
 
 def test_unknown_server(tree: Tree):
-    done = tree.python("server", "nul").failed()
+    done = tree.deathmatch("build", "nul").failed()
     assert "there is no server 'nul'\n  did you mean 'null'?" in done.text
 
 
@@ -150,7 +151,7 @@ def test_log_is_shown_from_its_end(tmp_path):
 def test_placeholder_that_only_a_trial_would_miss(tree: Tree):
     """A command that no check of the file caught still gives one message, no traceback."""
     script = (
-        "from deathmatch import errors, server\n"
+        "from deathmatch import errors; from deathmatch.measure import server\n"
         "errors.run_main(lambda: server.words('null', {'host': 'h'}))"
     )
     done = tree.run("python", "-c", script).failed()

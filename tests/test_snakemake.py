@@ -21,7 +21,7 @@ from conftest import (
 )
 from playwright.sync_api import sync_playwright
 
-from deathmatch import config
+from deathmatch.plan import config
 
 TABLES = "data/tiny/backlog/points.parquet"
 
@@ -111,7 +111,7 @@ def test_a_touched_file_measures_nothing_again(killed_and_resumed):
     tree, _ = killed_and_resumed
     for name in (
         "servers/null/null.c", "servers/null/server.toml", "config/datasets/tiny.toml",
-        "config/testbeds/netns.toml", "experiments/backlog.toml", "deathmatch/trial.py",
+        "config/testbeds/netns.toml", "experiments/backlog.toml", "deathmatch/measure/trial.py",
         "clients/httperf/deathmatch.patch", "workflow/measure.smk", "Snakefile",
     ):  # fmt: skip
         (tree.path / name).touch()
@@ -246,7 +246,7 @@ def test_from_servers_to_the_paper(tree: Tree):
     tree.server("exits", "exits")
     tree.dataset("mine", ["null", "yucan", "exits"], [100, 200], trials=2)
     # Not in the tests' own network: a build may download.
-    Tree(tree.path).python("server", "yucan").succeeded()
+    Tree(tree.path).deathmatch("build", "yucan").succeeded()
     done = tree.snakemake(dataset="mine").failed()
     told = "servers/exits: did not start, in 2 trials:\n    ended before it listened"
     assert told in done.text, done.text

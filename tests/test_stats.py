@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deathmatch import stats
+from deathmatch.analysis import stats
 
 VALUES = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=12)
 

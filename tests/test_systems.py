@@ -6,8 +6,10 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree, copy_tree
 
-from deathmatch import config, settings, systems, views
-from deathmatch.views import RATE, REPLY
+from deathmatch.analysis import systems, views
+from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.control import study
+from deathmatch.plan import config
 
 MEASURED = ROOT / "tests" / "data" / "yucan"
 
@@ -19,12 +21,12 @@ def tree(tmp_path_factory, network) -> Tree:
     levels = 'backlog = [1]\nschedulers = ["all"]\nsomaxconn = [128]'
     tree.dataset("tiny", ["yucan"], [500, 2000], levels=levels)
     shutil.copytree(MEASURED, tree.path / "data/tiny/backlog/yucan")
-    tree.python("tidy", "data/tiny/backlog").succeeded()
+    tree.deathmatch("tidy", "data/tiny/backlog").succeeded()
     return tree
 
 
 def test_a_row_for_every_folder(tree: Tree):
-    lines = tree.python("systems", "tiny").succeeded().text.splitlines()
+    lines = tree.deathmatch("systems", "tiny").succeeded().text.splitlines()
     assert len(lines) == 2 + len(config.names("server"))
     cells = {line.split(" | ")[0].removeprefix("| "): line.split(" | ")[1:] for line in lines[2:]}
     assert cells["Yucan"] == [
@@ -37,13 +39,13 @@ def test_a_row_for_every_folder(tree: Tree):
 
 def test_a_dataset_without_any_trial_is_told(tree: Tree):
     tree.dataset("empty", ["yucan"], [500])
-    done = tree.python("systems", "empty").failed()
+    done = tree.deathmatch("systems", "empty").failed()
     assert "data/empty: no server has been measured\n  snakemake --config" in done.text
 
 
 def test_the_chapter_is_of_every_experiment():
     chapter = ROOT / "notebooks" / "11-systems.md"
-    assert sorted(settings.experiments_of(chapter)) == sorted(config.names("experiment"))
+    assert sorted(study.experiments_of(chapter)) == sorted(config.names("experiment"))
 
 
 def experiment(points: list[dict]) -> views.Experiment:

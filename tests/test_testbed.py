@@ -11,14 +11,16 @@ from conftest import ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch import config, testbed
 from deathmatch.errors import UserError
+from deathmatch.hosts import testbed
+from deathmatch.plan import config
 
 # Runs inside a sandbox and prints what it finds.
 INSIDE = """
 import json, socket, subprocess, threading
 from pathlib import Path
-from deathmatch import config, testbed
+from deathmatch.hosts import testbed
+from deathmatch.plan import config
 bed = config.load("testbed", "netns")
 holder = testbed.build(bed, {"net.core.somaxconn": 128, "net.ipv4.no_such_setting": 1})
 keys = {side: sorted(bed[side]["sysctl"]) for side in ("server", "client")}
@@ -66,7 +68,8 @@ def test_machine_keeps_its_own_settings(tree: Tree):
 
 def test_address_that_cannot_be_one(tree: Tree):
     script = (
-        "from deathmatch import config, errors, testbed\n"
+        "from deathmatch import errors; from deathmatch.hosts import testbed\n"
+        "from deathmatch.plan import config\n"
         "bed = config.load('testbed', 'netns')\n"
         "bed = bed | {'client': bed['client'] | {'address': '10.77.0.300/24'}}\n"
         "errors.run_main(lambda: testbed.build(bed, {}))"
@@ -104,7 +107,7 @@ def test_affinity_is_what_this_process_may_use():
 
 def test_descriptors_are_raised_as_far_as_allowed():
     script = (
-        "import resource; from deathmatch import testbed\n"
+        "import resource; from deathmatch.hosts import testbed\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 300))\n"
         "print(testbed.raise_descriptors(200), testbed.raise_descriptors(250))\n"
     )

@@ -7,8 +7,9 @@ import time
 import psutil
 import pytest
 
-from deathmatch import config, throttle
 from deathmatch.errors import UserError
+from deathmatch.hosts import throttle
+from deathmatch.plan import config
 
 BUSY = "import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"
 SHARE = {"cpu_share": 0.2, "cpu_period_us": 100_000}
@@ -102,7 +103,7 @@ def test_jitter_that_is_not_in_force_is_recorded():
 def test_jitter_is_in_force_or_the_kernel_has_none(network):
     """In a network of the tests' own: what the record says is what the kernel has."""
     script = (
-        "from deathmatch import throttle\n"
+        "from deathmatch.hosts import throttle\n"
         "print(throttle.apply({'jitter': 'delay 1ms'}, 'lo', 1).record['jitter'])"
     )
     words = [*network, "sh", "-c", 'python -c "$0"; tc qdisc show dev lo; tc qdisc del dev lo root']

@@ -14,8 +14,11 @@ from conftest import ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch import config, httperf, stats, tables, tidy
+from deathmatch.analysis import stats
+from deathmatch.data import tables, tidy
 from deathmatch.errors import UserError
+from deathmatch.load import httperf
+from deathmatch.plan import config
 
 FILLED = [table for table in config.TABLES if table != "seconds"]
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1/trial.json"))
@@ -201,5 +204,5 @@ def test_rate_is_that_at_the_sample_nearest_to_the_end(connections, every_s):
 
 
 def test_folder_without_trials(tree: Tree):
-    done = tree.python("tidy", "data/smoke/backlog").failed()
+    done = tree.deathmatch("tidy", "data/smoke/backlog").failed()
     assert "data/smoke/backlog: no trial is measured\n  run snakemake" in done.text

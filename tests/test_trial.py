@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from conftest import AS_ROOT, Done, Tree, copy_tree
 
-from deathmatch import config
+from deathmatch.plan import config
 
 # Below broken.py's limit at the first and third rate, above it at the second.
 RATES = [100, 300, 110]
@@ -157,7 +157,7 @@ def test_measuring_and_tables_end_well(measured):
 
 def test_complete_names_what_could_not_be_measured(measured):
     tree, _, _ = measured
-    done = tree.python("complete", "broken").failed()
+    done = tree.deathmatch("failures", "broken").failed()
     assert done.status == 1
     for server, outcome in [("unbuilt", "not built"), ("exits", "did not start"),
                             ("wrong", "answers wrongly")]:  # fmt: skip
@@ -171,7 +171,7 @@ def test_retry_forgets_what_could_not_be_measured_and_only_that(tree: Tree):
     tree.server("unbuilt", "ok", build="exit 3")
     tree.dataset("tiny", ["null", "unbuilt"], [100])
     folders = {server: path for (server, _), path in tree.trials("tiny").items()}
-    tree.python("trial", folders["unbuilt"].relative_to(tree.path)).succeeded()
+    tree.deathmatch("trial", folders["unbuilt"].relative_to(tree.path)).succeeded()
     kept = tree.write(
         f"{folders['null'].relative_to(tree.path)}/trial.json", json.dumps({"outcome": "measured"})
     )
@@ -187,7 +187,7 @@ def test_truncated_report_is_a_row_of_nulls(measured):
     log = folders["null"] / "httperf-300.txt"
     whole = log.read_text()
     log.write_text(whole[: whole.index("Reply time")])
-    tree.python("tidy", "data/broken/backlog").succeeded()
+    tree.deathmatch("tidy", "data/broken/backlog").succeeded()
     points = pl.read_parquet(tree.path / "data/broken/backlog/points.parquet")
     log.write_text(whole)
     cut = points.filter(pl.col("server") == "null", pl.col("offered_rate_rps") == 300).to_dicts()
@@ -201,7 +201,7 @@ def test_truncated_report_is_a_row_of_nulls(measured):
 def test_a_trial_is_the_same_for_root_and_for_a_user(someones_tree: Tree):
     someones_tree.dataset("small", ["null"], [100])
     path = someones_tree.trials("small")["null", 1].relative_to(someones_tree.path)
-    someones_tree.python("trial", path).succeeded()
+    someones_tree.deathmatch("trial", path).succeeded()
     found = json.loads((someones_tree.path / path / "trial.json").read_text())
     assert (found["outcome"], found["reason"]) == ("measured", "")
     assert found["stops"] == [{"on_sigterm": True, "killed": [], "left": []}]
@@ -215,11 +215,11 @@ def test_a_trial_is_the_same_for_root_and_for_a_user(someones_tree: Tree):
 def test_little_disk_left(tree: Tree):
     """100 MB for data/, nothing said of the rest of the machine."""
     tree.dataset("small", ["null"], [100], trials=2)
-    tree.python("server", "null").succeeded()
+    tree.deathmatch("build", "null").succeeded()
     script = (
         "mkdir data/small; mount -t tmpfs -o size=100M tmpfs data/small; "
         "mkdir -p data/small/backlog; touch data/small/backlog/kept; "
-        'python -m deathmatch.trial "$1"; status=$?; ls data/small/backlog; exit $status'
+        'python -m deathmatch trial "$1"; status=$?; ls data/small/backlog; exit $status'
     )
     path = tree.trials("small")["null", 1].relative_to(tree.path)
     own = [] if AS_ROOT else ["--user", "--map-root-user"]
@@ -246,8 +246,8 @@ def test_half_a_trial_is_never_seen(tree: Tree):
     path = tree.trials("half")["null", 1].relative_to(tree.path)
     tree.write(f"{path.parent}/.1.partial/httperf-100.txt", "rubbish")
     tree.write(f"{path.parent}/.1.partial/rubbish", "rubbish")
-    tree.python("server", "null").succeeded()
-    done = tree.python("trial", path).succeeded()
+    tree.deathmatch("build", "null").succeeded()
+    done = tree.deathmatch("trial", path).succeeded()
     assert "1 of 1 trials, all measured" in done.text
     assert [path.name for path in (tree.path / path.parent).iterdir()] == ["1"]
     assert not (tree.path / path / "rubbish").exists()

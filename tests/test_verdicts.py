@@ -3,7 +3,9 @@
 import polars as pl
 import pytest
 
-from deathmatch import c10k, claims, config, matrix, published, tables
+from deathmatch.analysis import c10k, claims, published
+from deathmatch.data import tables
+from deathmatch.plan import config, matrix
 
 # What every point has unless it says otherwise.
 USUAL = {

@@ -3,8 +3,9 @@
 import polars as pl
 import pytest
 
-from deathmatch import c10k, theme, views, words
-from deathmatch.views import RATE, REPLY
+from deathmatch.analysis import c10k, phrases, views
+from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.paper import theme
 
 
 def points(rows: list[tuple[str, int, int, float, bool]]) -> pl.DataFrame:
@@ -92,17 +93,17 @@ def test_those_without_a_limit_have_no_order():
 
 
 def test_numbers_in_prose():
-    assert words.number(-0.04, 1) == "0.0" and words.number(-1234.56, 1) == "-1\u202f234.6"
+    assert phrases.number(-0.04, 1) == "0.0" and phrases.number(-1234.56, 1) == "-1\u202f234.6"
     found = {"trials": 3, "median": 1.5, "low": 1.25, "high": 2.0}
-    assert words.ratio(found) == "1.50 times (interval 1.25 to 2.00, n = 3)"
-    listed = [words.listed(["a", "b", "c"][:length]) for length in range(4)]
+    assert phrases.ratio(found) == "1.50 times (interval 1.25 to 2.00, n = 3)"
+    listed = [phrases.listed(["a", "b", "c"][:length]) for length in range(4)]
     assert listed == ["", "a", "a and b", "a, b and c"]
 
 
 def test_a_range_in_a_cell():
     found = {"trials": 3, "median": 1234.5, "low": -2.0, "high": 5000.0}
-    assert words.brackets(found) == "1\u202f234 [-2, 5\u202f000]"
-    assert words.brackets(found | {"low": None}, 1) == "1\u202f234.5"
+    assert phrases.brackets(found) == "1\u202f234 [-2, 5\u202f000]"
+    assert phrases.brackets(found | {"low": None}, 1) == "1\u202f234.5"
 
 
 # Small multiples and other parts of charts ---------------------------------------------------

@@ -10,7 +10,8 @@ import threading
 
 import pytest
 
-from deathmatch import config, conformance
+from deathmatch.measure import conformance
+from deathmatch.plan import config
 
 CHECKS = config.load("experiment", "c10k")["conformance"]
 CONTINUED, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10

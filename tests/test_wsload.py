@@ -15,8 +15,12 @@ from conftest import ROOT, Tree, copy_tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deathmatch import config, server, stats, tidy, wsload
+from deathmatch.analysis import stats
+from deathmatch.data import tidy
 from deathmatch.errors import Truncated
+from deathmatch.load import wsload
+from deathmatch.measure import server
+from deathmatch.plan import config
 
 LOAD = {"message_bytes": 33, "interval_s": 0.1, "opening": 16, "timeout_s": 1, "drain_s": 0.5}
 RATE_RPS, DURATION_S = 500, 2
@@ -259,10 +263,10 @@ def measured(programs, tmp_path_factory, network) -> tuple[Tree, dict[str, Path]
         to = tree.write(f"build/servers/{wsload.BUILT_BY}/{name}", "")
         shutil.copy2(source, to)
     tree.write("config/datasets/tiny.toml", TINY)
-    script = "from deathmatch import matrix\nfor t in matrix.trials('tiny'): print(t.path)"
+    script = "from deathmatch.plan import matrix\nfor t in matrix.trials('tiny'): print(t.path)"
     paths = tree.run("python", "-c", script).succeeded().text.split()
     for path in paths:
-        done = tree.python("trial", path, timeout_s=120)
+        done = tree.deathmatch("trial", path, timeout_s=120)
         if done.status and "no CPU quota can be set" in done.text:
             continue
         done.succeeded()
@@ -328,11 +332,11 @@ def test_a_trial(measured, environment):
 
 def test_tables_of_the_trials(measured):
     tree, _ = measured
-    tree.python("tidy", "data/tiny/c10k").succeeded()
+    tree.deathmatch("tidy", "data/tiny/c10k").succeeded()
     points = pl.read_parquet(tree.path / "data/tiny/c10k/points.parquet")
     assert 1 <= len(points) <= 2 and points["report"].unique().to_list() == ["whole"]
     assert len(pl.read_parquet(tree.path / "data/tiny/c10k/seconds.parquet")) > 3
-    told = tree.python("check_dataset", "tiny").text
+    told = tree.deathmatch("check", "tiny").text
     assert "counters that cannot be" not in told and "Traceback" not in told, told
 
 

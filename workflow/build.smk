@@ -12,4 +12,4 @@ rule build:
     params:
         toolchain=toolchain.name(),
     shell:
-        "python -m deathmatch.server {wildcards.server}"
+        "python -m deathmatch build {wildcards.server}"

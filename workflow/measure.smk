@@ -22,7 +22,7 @@ if STUDY.trials:
             spec=lambda wildcards: matrix.spec_text(place_of(wildcards)[1]),
             testbed=STUDY.testbed,
         shell:
-            "python -m deathmatch.trial --testbed {params.testbed} $(dirname {output:q})"
+            "python -m deathmatch trial --testbed {params.testbed} $(dirname {output:q})"
 
     rule complete:
         input:
@@ -32,4 +32,4 @@ if STUDY.trials:
         output:
             touch("data/{dataset}/complete"),
         shell:
-            "python -m deathmatch.complete {wildcards.dataset}"
+            "python -m deathmatch failures {wildcards.dataset}"

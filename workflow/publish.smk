@@ -9,7 +9,7 @@ rule notebook:
     params:
         compare=STUDY.compare,
     shell:
-        "python -m deathmatch.notebook notebooks/{wildcards.notebook}.md"
+        "python -m deathmatch notebook notebooks/{wildcards.notebook}.md"
         " --dataset {wildcards.dataset} --compare='{params.compare}' --out {output}"
 
 
@@ -23,7 +23,7 @@ rule write_paper:
     params:
         dataset=STUDY.dataset,
     shell:
-        "python -m deathmatch.paper --dataset {params.dataset} --notebooks {input.notebooks}"
+        "python -m deathmatch paper --dataset {params.dataset} --notebooks {input.notebooks}"
         " --out paper/{params.dataset}"
 
 

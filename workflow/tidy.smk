@@ -15,4 +15,4 @@ if not STUDY.frozen:
             samples="data/{dataset}/{experiment}/samples.parquet",
             seconds="data/{dataset}/{experiment}/seconds.parquet",
         shell:
-            "python -m deathmatch.tidy data/{wildcards.dataset}/{wildcards.experiment}"
+            "python -m deathmatch tidy data/{wildcards.dataset}/{wildcards.experiment}"

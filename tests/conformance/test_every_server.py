@@ -9,7 +9,7 @@ import pytest
 from conftest import Tree, copy_tree
 from test_conformance import CHECK, LOAD_EXPERIMENTS
 
-from deathmatch import config, matrix
+from deathmatch.plan import config, matrix
 
 SERVERS = sorted({name for experiment in LOAD_EXPERIMENTS for name in matrix.serving(experiment)})
 
@@ -35,7 +35,7 @@ def test_every_variant_conforms(project, server):
     ]
     tree.write("config/datasets/once.toml", 'title = "t"\ntrials = 1\nseed = 1\n' + "".join(parts))
     # Not in the tests' own network: a build may download.
-    Tree(path).python("server", server, timeout_s=1200).succeeded()
+    Tree(path).deathmatch("build", server, timeout_s=1200).succeeded()
     built = json.loads((path / f"build/servers/{server}/build.json").read_text())
     assert built["ok"], built["log"]
     done = tree.sandboxed("python", "-c", CHECK, "server.log", timeout_s=300).succeeded()

@@ -1,0 +1,5 @@
+"""`python -m deathmatch`: see `deathmatch.cli`."""
+
+from deathmatch.cli import run
+
+run()

@@ -1,0 +1,82 @@
+"""What became of offered connections, and where the kernel dropped their packets.
+
+A SYN that finds a queue full is dropped and sent again 1, 3 and 7 s after the first. A client
+whose handshake was dropped at its last step believes that it is connected: it sends its request
+again and again. So the connection times of answered connections tell which way they were late.
+"""
+
+import polars as pl
+
+from deathmatch.analysis import queue_model
+
+SYN_S = (0.0, *queue_model.RETRIES_S)
+# Of a request after its connect: a tail loss probe (RFC 8985), then timeouts that double from
+# Linux's least one of 0.2 s. As seen, since the last is an estimate from the round trip.
+AGAIN_S = (0.2, 0.4, 0.8, 1.6, 3.3)
+
+FATES = ["at once", "after 1 retry", "after 2 retries", "after 3 retries", "timed out", "reset"]
+
+
+def fates(points: pl.DataFrame, times: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return for each group and fate how many of its connections met it.
+
+    Columns: `by`, `fate` (one of FATES, each always there), `connections`, `share_percent`.
+    An answered connection's retries are told by its time: a request that was sent again more
+    than 2 s after its connect counts with the next class.
+    """
+    time_s = pl.col("time_us") / 1e6
+    retries = sum((time_s >= at).cast(pl.Int64) for at in SYN_S[1:])
+    answered = times.filter(pl.col("quantity") == "connection_time").with_columns(
+        fate=retries.replace_strict(dict(enumerate(FATES)), return_dtype=pl.String)
+    )
+    errors = {"timed out": "errors_client_timeout", "reset": "errors_connection_reset"}
+    failed = [
+        points.select(*by, pl.lit(fate).alias("fate"), pl.col(column).cast(pl.Int64).alias("count"))
+        for fate, column in errors.items()
+    ]
+    counted = pl.concat([answered.select(*by, "fate", pl.col("count").cast(pl.Int64)), *failed])
+    every = (
+        points.select(by)
+        .unique(maintain_order=True)
+        .join(pl.DataFrame({"fate": FATES}), how="cross")
+    )
+    total = points.group_by(by, maintain_order=True).agg(
+        pl.col("connections").sum().alias("_total")
+    )
+    found = (
+        every.join(
+            counted.group_by(*by, "fate", maintain_order=True).agg(pl.col("count").sum()),
+            [*by, "fate"],
+            "left",
+        )
+        .join(total, on=by)
+        .with_columns(connections=pl.col("count").fill_null(0))
+        .with_columns(share_percent=100 * pl.col("connections") / pl.col("_total"))
+    )
+    order = pl.col("fate").replace_strict({name: i for i, name in enumerate(FATES)})
+    return found.sort(*by, order).select(*by, "fate", "connections", "share_percent")
+
+
+def implied_retries(found: pl.DataFrame) -> int:
+    """Return how many SYN retries the answered connections of `fates` made, by their times."""
+    return sum(
+        number * found.filter(pl.col("fate") == fate)["connections"].sum()
+        for number, fate in enumerate(FATES[:4])
+    )
+
+
+def drops(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the points with what was dropped where, by the counters of the kernel (Linux 6).
+
+    `syns_syn_queue`: SYNs that found the SYN queue full, the drops that are no overflow;
+    `syns_accept_queue`: SYNs that found the accept queue full. Every dropped SYN is sent again
+    while its client has patience, so both together are the client's SYN retries.
+    `acks_accept_queue`: last ACKs and requests that found the accept queue full, the overflows
+    that are left.
+    """
+    syn_queue = pl.col("server_listen_drops") - pl.col("server_listen_overflows")
+    accept_queue = (pl.col("client_syn_retransmissions") - syn_queue).clip(0)
+    acks = (pl.col("server_listen_overflows") - accept_queue).clip(0)
+    return points.with_columns(
+        syns_syn_queue=syn_queue, syns_accept_queue=accept_queue, acks_accept_queue=acks
+    )

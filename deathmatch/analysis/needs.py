@@ -1,0 +1,250 @@
+"""What data must have reached before they can speak to a claim: the `needs` table of a claim.
+
+    checked(dataset, claim, found)   # one row for each need: what was asked for, what was there
+
+A need that is not met makes a verdict "condition not reached" where it would refute the claim or
+leave it open; one that is needed `always` does so where it would replicate it, too.
+"""
+
+from collections.abc import Callable
+
+import polars as pl
+
+from deathmatch.analysis import measures, phrases, published, rules, stats
+from deathmatch.analysis.views import ALL_ANSWERED, RATE, REPLY
+from deathmatch.plan import config
+
+NOT_RECORDED = "not recorded"
+# Of the rows of `checked`.
+SCHEMA = {"needed": pl.String, "there": pl.String, "met": pl.Boolean, "always": pl.Boolean}
+
+
+def checked(dataset: str, claim: dict, found: dict) -> list[dict]:
+    """Return a row for each need of a claim, with the columns of SCHEMA.
+
+    `found` is what `rules.decide` returns: what it lacks is a need without being written.
+    """
+    rows = []
+    for kind, need in claim.get("needs", {}).items():
+        text, there, met = _CHECKS[kind](dataset, claim, need)
+        why = f" ({need['why']})" if "why" in need else ""
+        always = need.get("always", kind in _ALWAYS)
+        rows.append({"needed": text + why, "there": there, "met": met, "always": always})
+    if found["lacks"]:
+        text, there = _LACKS[found["lacks"]]
+        rows.append({"needed": text, "there": there, "met": False, "always": False})
+    return rows
+
+
+def verdict(dataset: str, claim: dict, found: dict, needs: list[dict]) -> str:
+    """Return the verdict of `rules.decide` as what was there allows it."""
+    decided = found["verdict"]
+    unmet = [need for need in needs if not need["met"]]
+    if not unmet or (decided == rules.NOT_RUN and not _measured(dataset, claim)):
+        return decided
+    if decided != rules.REPLICATED or any(need["always"] for need in unmet):
+        return rules.UNREACHED
+    return decided
+
+
+def lacking(needs: list[dict]) -> str:
+    """Return which needs were not met, as the end of a sentence; empty if none."""
+    unmet = [f"needed: {n['needed']}; there: {n['there']}" for n in needs if not n["met"]]
+    return ". ".join(unmet)
+
+
+_LACKS = {
+    rules.SATURATION: (
+        "a highest reply rate that is the server's limit, not all that was offered",
+        "a server that answered all that was offered",
+    ),
+    rules.CLIENT: (
+        "a client that is not the limit at the highest rate",
+        "a variant of which every trial is client-limited there",
+    ),
+}
+
+
+def _measured(dataset: str, claim: dict) -> bool:
+    """Return whether all that the rule compares ran, with clients that record what it asks."""
+    known = published.statistics_of(claim["rule"]) <= measures.STATISTICS.keys()
+    chosen = (
+        rules.selected(dataset, claim["experiment"], selector, _free(claim))
+        for selector in _selectors(claim)
+    )
+    return known and all(frame is not None for frame in chosen)
+
+
+def _selectors(claim: dict) -> list[dict]:
+    return published.selectors(claim["rule"])
+
+
+def _frames(dataset: str, claim: dict, table=rules.points) -> list[pl.DataFrame]:
+    """Return the rows of each selector of the rule that has some."""
+    chosen = [
+        rules.selected(dataset, claim["experiment"], selector, _free(claim), table)
+        for selector in _selectors(claim)
+    ]
+    rates = [selector.get(RATE) for selector in _selectors(claim)]
+    return [
+        frame if rate is None or RATE not in frame.columns else frame.filter(pl.col(RATE) == rate)
+        for frame, rate in zip(chosen, rates, strict=True)
+        if frame is not None
+    ]
+
+
+def _free(claim: dict) -> frozenset[str]:
+    parts = [claim["rule"], *claim["rule"].get("rules", [])]
+    return frozenset(part[key] for part in parts for key in ("over", "each") if key in part)
+
+
+def _server_cpus(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    alone = [
+        len(set(server or []) - set(client or []))
+        for frame in _frames(dataset, claim, rules.trials)
+        for server, client in frame.select("server_cpus", "client_cpus").rows()
+    ]
+    text = f"{need['at_least']} CPUs of the server beyond the client's"
+    return _at_least(text, max(alone, default=None), need, "")
+
+
+def _offered(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    longest = [frame["duration_us"].max() for frame in _frames(dataset, claim) if len(frame)]
+    known = [us / 1e6 for us in longest if us is not None]
+    text = f"each rate offered for {need['at_least']} s"
+    return _at_least(text, min(known, default=None), need, " s")
+
+
+def _opening(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    text = f"{phrases.number(need['at_least'])} handshakes under way at once"
+    there = config.load("experiment", claim["experiment"])["load"]["opening"]
+    return _at_least(text, there, need, "")
+
+
+def _errors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    rule = {"statistic": "error_ratio"}
+    found = rules.values(dataset, claim["experiment"], rule, need["of"])
+    shares = stats.interval(list(found.values()))
+    who = rules.selector_words(need["of"])
+    text = f"errors: {100 * need['at_least']:g} % of the requests or more, by {who}"
+    share = shares["median"] if shares["trials"] >= rules.MINIMUM_TRIALS else None
+    there = NOT_RECORDED if share is None else f"{100 * share:.2g} %"
+    return text, there, share is not None and share >= need["at_least"]
+
+
+def _queue(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    """Return the longest wait that a rate beyond a server's own can cause while it is offered.
+
+    A queue that grows for T s at an offered rate R and is served at the rate C holds (R - C) T
+    requests at its end, the last of which waits (R / C - 1) T.
+    """
+    waits = []
+    for frame in _frames(dataset, claim):
+        told = frame.filter(pl.col(REPLY) > 0)
+        wait = (pl.col(RATE) / pl.col(REPLY) - 1) * pl.col("duration_us") / 1e6
+        waits.append(told.select(wait.median()).item())
+    known = [max(0.0, wait) for wait in waits if wait is not None]
+    text = f"a queue that a request can wait in for {need['at_least']} s"
+    return _at_least(text, min(known, default=None), need, " s")
+
+
+def _resolution(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    steps = []
+    for selector in _selectors(claim):
+        rule = claim["rule"]
+        found = rules.values(dataset, claim["experiment"], rule, selector)
+        if found:
+            steps.append(stats.interval(list(found.values()))["median"] / rules.CLOCK_STEP_US)
+    text = f"response times of {need['at_least']} steps of the client's clock (0.1 ms) or more"
+    return _at_least(text, min(steps, default=None), need, " steps")
+
+
+def _rates(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    frame = rules.points(dataset, claim["experiment"])
+    there = None if frame is None else frame[RATE].n_unique()
+    return _at_least(f"{need['at_least']} offered rates", there, need, "")
+
+
+def _levels(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    rule = claim["rule"]
+    sides = [
+        set(rules.measured_levels(dataset, claim["experiment"], rule | {"where": rule[side]}))
+        for side in ("a", "b")
+    ]
+    text = f"{need['at_least']} levels of {rule['over']} on both sides"
+    return _at_least(text, len(set.intersection(*sides)), need, "")
+
+
+def _descriptors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    highest = []
+    for selector in _selectors(claim):
+        frame = rules.selected(dataset, claim["experiment"], selector)
+        if frame is not None:
+            by_trial = frame.group_by("n", maintain_order=True).agg(
+                pl.col("server_descriptors_max").max()
+            )
+            highest.append(by_trial["server_descriptors_max"].median())
+    known = [value for value in highest if value is not None]
+    text = f"{phrases.number(need['at_least'])} descriptors open in the server"
+    return _at_least(text, min(known, default=None), need, "")
+
+
+def _unanswered(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    """Return whether at most one of the servers answers all: between others there is no order."""
+    shares = [
+        frame.select((pl.col(REPLY) / pl.col(RATE)).median()).item()
+        for frame in _frames(dataset, claim)
+        if len(frame)
+    ]
+    full = sum(share is None or share >= ALL_ANSWERED for share in shares)
+    text = "a rate that no more than one of the servers answers in full"
+    return text, f"{full} of {len(shares)} answer it", full <= 1 < len(shares)
+
+
+def _reference(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    experiment = need.get("experiment", claim["experiment"])
+    found = rules.decide(dataset, experiment, need["rule"])
+    return need["what"], found["verdict"], found["verdict"] == rules.REPLICATED
+
+
+def _network_card(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    beds = {
+        bed
+        for frame in _frames(dataset, claim, rules.trials)
+        for bed in frame["testbed"].drop_nulls()
+    }
+    known = set(config.names("testbed"))
+    kinds = {config.load("testbed", bed)["kind"] for bed in beds & known}
+    virtual = not kinds or "netns" in kinds
+    there = "a virtual link" if kinds else NOT_RECORDED
+    return "network cards between client and server", there if virtual else "there", not virtual
+
+
+def _gone(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    return need["what"], "gone: ours instead", False
+
+
+def _at_least(text: str, there: float | None, need: dict, unit: str) -> tuple[str, str, bool]:
+    if there is None:
+        return text, NOT_RECORDED, False
+    digits = 0 if float(there).is_integer() else 1
+    return text, f"{phrases.number(there, digits)}{unit}", there >= need["at_least"]
+
+
+_CHECKS: dict[str, Callable] = {
+    "server_cpus": _server_cpus,
+    "offered_s": _offered,
+    "handshakes_at_once": _opening,
+    "errors": _errors,
+    "queue_s": _queue,
+    "resolution": _resolution,
+    "rates": _rates,
+    "levels": _levels,
+    "descriptors": _descriptors,
+    "unanswered": _unanswered,
+    "reference": _reference,
+    "network_card": _network_card,
+    "gone": _gone,
+}
+# Without these a replication would say as little as a refutation.
+_ALWAYS = {"server_cpus", "errors", "rates", "levels", "reference", "network_card", "gone"}

@@ -1,0 +1,443 @@
+"""How one rule of claims.toml is decided on a dataset.
+
+A statistic is first taken of each trial, by block (the trial's number); ratios are paired within a
+block. The header of `data/published/claims.toml` says how each kind of rule is decided.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+from functools import cache
+
+import polars as pl
+from scipy.stats import spearmanr
+
+from deathmatch.analysis import measures, phrases, published, stats, views
+from deathmatch.analysis.measures import PEAK
+from deathmatch.analysis.views import ALL_ANSWERED, RATE
+from deathmatch.data import tables
+from deathmatch.errors import UserError
+from deathmatch.plan import config
+
+REPLICATED, NOT, OPEN = "replicated", "not replicated", "inconclusive"
+UNREACHED, NOT_RUN = "condition not reached", "not run"
+VERDICTS = (REPLICATED, NOT, OPEN, UNREACHED, NOT_RUN)
+# Of a rule with several parts, the first of these that a part has.
+_DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, REPLICATED)
+MINIMUM_TRIALS = published.minimum_trials()
+INFINITE = float("inf")
+
+
+class AtLeast(float):
+    """What may be more: the highest reply rate of a trial that answered all that was offered."""
+
+
+class AtMost(float):
+    """What may be less: a quotient by such a rate."""
+
+
+class Unbounded(AtLeast, AtMost):
+    """What may be more or less: a quotient of two such rates."""
+
+
+class Rounded(float):
+    """A time in us that httperf prints in tenths of a millisecond: half of one either way."""
+
+
+class Values(dict):
+    """A statistic by block.
+
+    `hidden`: there are trials, and the client was the limit in all of them.
+    """
+
+    hidden = False
+
+
+CLOCK_STEP_US = 100  # of httperf's mean response time
+ROUNDED = {"response_time_mean_us"}
+# Keys of a selector that are no columns.
+OWN = ("statistic", "experiment", "relative_to", RATE)
+
+SATURATION = "saturation"
+CLIENT = "client"
+
+
+def decide(dataset: str, experiment: str, rule: dict) -> dict:
+    """Return the verdict on one rule, with the interval of the part that decides it.
+
+    Keys: those of `stats.INTERVAL`; `verdict`; `direction`, the verdict on the direction alone
+    where the rule has a size, else None; `lacks`, SATURATION or CLIENT where that kept the data
+    from deciding; `compared`, (experiment, rule, selector) of what was divided by what.
+    """
+    parts = list(_PARTS[rule["kind"]](dataset, experiment, rule))
+    if not parts:
+        return _not_run()
+    # The clearest part that refutes; of a rule that holds, the part that holds most narrowly.
+    worst = min(_DECISIVE.index(part["verdict"]) for part in parts)
+    least = [part for part in parts if part["verdict"] == _DECISIVE[worst]]
+    sign = -1 if _DECISIVE[worst] == NOT else 1
+    decisive = min(least, key=lambda part: sign * part.get("margin", 0))
+    known = [part["direction"] for part in parts]
+    direction = None if None in known else min(known, key=_DECISIVE.index)
+    return decisive | {"direction": direction}
+
+
+def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
+    """Return a selector's statistic for each block; empty if nothing was measured so."""
+    experiment = selector.get("experiment", experiment)
+    statistic = selector.get("statistic", rule.get("statistic"))
+    frame = selected(dataset, experiment, selector)
+    if frame is None or statistic not in measures.STATISTICS:
+        return Values()
+    found = _of_trials(frame, statistic, selector)
+    if "relative_to" not in selector:
+        return found
+    plain = {key: level for key, level in selector.items() if key != "relative_to"}
+    base = values(dataset, experiment, rule, plain | selector["relative_to"])
+    blocks = sorted(found.keys() & base.keys())
+    quotients = Values({n: _divided(found[n], base[n]) for n in blocks if base[n]})
+    quotients.hidden = found.hidden or base.hidden
+    return quotients
+
+
+def _of_trials(frame: pl.DataFrame, statistic: str, selector: dict) -> Values:
+    top = measures.hardest(frame) if RATE in frame.columns else None
+    if RATE in selector:
+        frame = frame.filter(pl.col(RATE) == selector[RATE])
+    sound = frame
+    if not statistic.startswith("client_") and "client_limited" in frame.columns:
+        sound = frame.filter(~pl.col("client_limited"))
+    found = Values(
+        {
+            n: value
+            for (n,), group in sound.group_by("n", maintain_order=True)
+            # A sweep that the client cut short has not shown what it comes to.
+            if statistic not in measures.OF_SWEEP or measures.hardest(group) == top
+            if (value := measures.STATISTICS[statistic](group)) is not None
+        }
+    )
+    found.hidden = not found and bool(len(frame)) and len(sound) < len(frame)
+    if statistic == PEAK and top:
+        found.update({n: AtLeast(v) for n, v in found.items() if v >= ALL_ANSWERED * top})
+    if statistic in ROUNDED:
+        found.update({n: Rounded(value) for n, value in found.items()})
+    return found
+
+
+def _divided(above: float, below: float) -> float:
+    more = isinstance(above, AtLeast) or isinstance(below, AtMost)
+    less = isinstance(above, AtMost) or isinstance(below, AtLeast)
+    kinds = {(True, True): Unbounded, (True, False): AtLeast, (False, True): AtMost}
+    return kinds.get((more, less), float)(above / below)
+
+
+@cache
+def points(dataset: str, experiment: str) -> pl.DataFrame | None:
+    """Return the points of an experiment; None if the dataset has none."""
+    return _table(dataset, experiment, "points")
+
+
+@cache
+def trials(dataset: str, experiment: str) -> pl.DataFrame | None:
+    """Return the trials of an experiment; None if the dataset has none."""
+    return _table(dataset, experiment, "trials")
+
+
+def forget() -> None:
+    """Read tables anew from now on: what was measured has changed."""
+    points.cache_clear()
+    trials.cache_clear()
+
+
+def _table(dataset: str, experiment: str, table: str) -> pl.DataFrame | None:
+    if experiment not in config.names("experiment"):
+        return None
+    try:
+        return tables.read(dataset, experiment, table)
+    except UserError:
+        return None
+
+
+def selected(
+    dataset: str, experiment: str, selector: dict, free: set[str] = frozenset(), table=points
+) -> pl.DataFrame | None:
+    """Return the points of one variant: unnamed factors at their defaults; None if it has none."""
+    experiment = selector.get("experiment", experiment)
+    frame = table(dataset, experiment)
+    if frame is None:
+        return None
+    named = {key: level for key, level in selector.items() if key not in OWN}
+    if not set(named) <= set(frame.columns):
+        return None
+    frame = views.usual(frame, experiment, frozenset(named) | free)
+    for name, level in named.items():
+        frame = frame.filter(pl.col(name) == level)
+    return frame if len(frame) else None
+
+
+def measured_levels(dataset: str, experiment: str, rule: dict) -> list:
+    """Return the levels of the rule's column `over` that a dataset has, without instruments."""
+    frame = selected(dataset, experiment, rule.get("where", {}), free={rule["over"]})
+    if frame is None or rule["over"] not in frame.columns:
+        return []
+    return sorted(_compared_servers(frame, rule["over"])[rule["over"]].drop_nulls().unique())
+
+
+def _compared_servers(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Return the rows of servers that are compared, where a rule goes over servers."""
+    return views.subjects(frame) if column == "server" else frame
+
+
+def selector_words(selector: dict) -> str:
+    """Return a selector in words: the server's title, then what else is chosen."""
+    server = selector.get("server")
+    known = server in config.names("server")
+    title = config.load("server", server)["title"] if known else server
+    base = selector.get("relative_to", {})
+    own = ("server", "statistic", "experiment", "relative_to")
+    chosen = []
+    for name, level in selector.items():
+        word = _level_words(name, level)
+        to = f" to {_level_words(name, base[name])}" if name in base else ""
+        # What the title says already, as "Yaws, poll" does, is not said again.
+        if name not in own and not (known and title.endswith(f", {word}")):
+            chosen.append(word + to)
+    return ", ".join(filter(None, [title, *chosen]))
+
+
+def _level_words(name: str, level) -> str:
+    """Return "backlog 128", "epoll", "all CPUs", "900 idle connections"."""
+    if name == RATE:
+        return f"at {phrases.number(level)} req/s"
+    if name == "schedulers":
+        return "all CPUs" if level == "all" else "one CPU"
+    if name == "idle_connections":
+        return f"{phrases.number(level)} idle connections"
+    if name in ("readiness", "setup", "layer", "environment"):
+        return str(level)
+    return f"{name.replace('_', ' ')} {level}"
+
+
+def _not_run() -> dict:
+    return _part(stats.interval([]), NOT_RUN)
+
+
+def _part(found: dict, verdict: str, **more) -> dict:
+    return found | {"verdict": verdict, "direction": None, "lacks": None, "compared": []} | more
+
+
+def _judged(found: dict, low: float, high: float) -> dict:
+    """Compare an interval with the claimed range; too few trials decide nothing."""
+    if not found["trials"]:
+        return _part(found, NOT_RUN)
+    if found["trials"] < MINIMUM_TRIALS or found["low"] is None:
+        return _part(found, OPEN)
+    beyond = low < found["low"] or low == -INFINITE
+    if beyond and (found["high"] < high or high == INFINITE):
+        return _part(found, REPLICATED, margin=_margin(found, low, high))
+    if found["high"] < low or found["low"] > high:
+        return _part(found, NOT, margin=_margin(found, low, high))
+    return _part(found, OPEN)
+
+
+def _margin(found: dict, low: float, high: float) -> float:
+    """Return the distance, as a ratio's logarithm, between an interval and the nearest bound."""
+    ends = [(found["low"], low), (found["high"], high), (found["high"], low), (found["low"], high)]
+    known = [abs(math.log(a / b)) for a, b in ends if 0 < a < INFINITE and 0 < b < INFINITE]
+    return min(known, default=INFINITE)
+
+
+def _side(found: dict, threshold: float, direction: str) -> dict:
+    if direction == "above":
+        return _judged(found, threshold, INFINITE)
+    return _judged(found, -INFINITE, threshold)
+
+
+def _opened(found: dict, above: Values, below: Values) -> dict:
+    """Return an interval without the ends that rates known only "at least" leave open."""
+    if found["low"] is None:
+        return found
+    more = _any(AtLeast, above) or _any(AtMost, below)
+    less = _any(AtMost, above) or _any(AtLeast, below)
+    return found | ({"high": INFINITE} if more else {}) | ({"low": -INFINITE} if less else {})
+
+
+def _any(kind: type, found: Values) -> bool:
+    return any(isinstance(value, kind) for value in found.values())
+
+
+def _blurred(found: dict, pairs: list[tuple[float, float]]) -> dict:
+    """Return the interval of ratios, wide enough for what rounding may have hidden."""
+    if found["low"] is None or not any(isinstance(a, Rounded) for a, _ in pairs):
+        return found
+    half = CLOCK_STEP_US / 2
+    least = stats.interval([(a - half) / (b + half) for a, b in pairs])
+    if min(b for _, b in pairs) <= half:
+        return found | {"low": least["low"], "high": INFINITE}
+    most = stats.interval([(a + half) / (b - half) for a, b in pairs])
+    return found | {"low": least["low"], "high": most["high"]}
+
+
+def quotient(above: Values, below: Values, paired: bool = True) -> dict:
+    """Return the interval of above / below, paired by block unless told otherwise."""
+    if not above or not below:
+        return stats.interval([])
+    if paired and above.keys() & below.keys():
+        blocks = sorted(above.keys() & below.keys())
+        pairs = [(above[n], below[n]) for n in blocks if below[n]]
+        found = stats.interval([a / b for a, b in pairs])
+    else:
+        pairs = [(a, b) for a in above.values() for b in below.values() if b]
+        found = stats.interval([a / b for a, b in pairs]) | {"trials": min(len(above), len(below))}
+    return _opened(_blurred(found, pairs), above, below)
+
+
+def _explained(part: dict, *sides: Values) -> dict:
+    """Return a part with what kept its data from deciding: then it is a condition not reached."""
+    if part["verdict"] == NOT_RUN and any(getattr(side, "hidden", False) for side in sides):
+        return part | {"verdict": UNREACHED, "lacks": CLIENT}
+    # Of fewer trials nobody knows what more of them would decide.
+    open_ended = [s for s in sides if len(s) >= MINIMUM_TRIALS and _any(AtLeast, s)]
+    if part["verdict"] == OPEN and open_ended:
+        return part | {"verdict": UNREACHED, "lacks": SATURATION}
+    return part
+
+
+def compared(dataset: str, experiment: str, rule: dict) -> tuple[dict, list[Values], list]:
+    """Return the interval of a / b, or of a alone; the values; and what they are of."""
+    a = values(dataset, experiment, rule, rule["a"])
+    if "b" not in rule:
+        found = _opened(stats.interval(list(a.values())), a, Values())
+        return found, [a], [(experiment, rule, rule["a"])]
+    b = values(dataset, experiment, rule, rule["b"])
+    same = rule["a"].get("experiment", experiment) == rule["b"].get("experiment", experiment)
+    of = [(experiment, rule, rule[side]) for side in ("a", "b")]
+    return quotient(a, b, paired=same), [a, b], of
+
+
+def _threshold(dataset: str, experiment: str, rule: dict):
+    for chosen in _each(dataset, experiment, rule):
+        found, sides, of = compared(dataset, experiment, chosen)
+        part = _side(found, rule["threshold"], rule["direction"])
+        yield _explained(part, *sides) | {"compared": of}
+
+
+def _each(dataset: str, experiment: str, rule: dict) -> list[dict]:
+    """Return the rule once for every value of its `each` column that both sides have."""
+    if "each" not in rule:
+        return [rule]
+    sides = [side for side in ("a", "b") if side in rule]
+    common: set | None = None
+    for side in sides:
+        frame = selected(dataset, experiment, rule[side])
+        if frame is None or rule["each"] not in frame.columns:
+            return [rule]
+        found = set(_compared_servers(frame, rule["each"])[rule["each"]])
+        common = found if common is None else common & found
+    return [
+        rule | {side: rule[side] | {rule["each"]: level} for side in sides}
+        for level in sorted(common or set())
+    ]
+
+
+def _within(dataset: str, experiment: str, rule: dict):
+    found, sides, of = compared(dataset, experiment, rule)
+    part = _explained(_judged(found, rule["low"], rule["high"]), *sides)
+    direction = None
+    if "b" in rule and (rule["low"] >= 1 or rule["high"] <= 1):
+        direction = _side(found, 1, "above" if rule["low"] >= 1 else "below")["verdict"]
+    yield part | {"compared": of, "direction": direction}
+
+
+def _level(rule: dict, level) -> dict:
+    chosen = level if isinstance(level, dict) else {rule["over"]: level}
+    return rule.get("where", {}) | chosen
+
+
+def _pair(dataset: str, experiment: str, rule: dict, above: dict, below: dict, side: str) -> dict:
+    sides = [values(dataset, experiment, rule, each) for each in (above, below)]
+    part = _explained(_side(quotient(*sides), 1, side), *sides)
+    return part | {"compared": [(experiment, rule, each) for each in (above, below)]}
+
+
+def _order(dataset: str, experiment: str, rule: dict):
+    levels = [_level(rule, level) for level in rule["ascending"]]
+    for lower, higher in itertools.pairwise(levels):
+        yield _pair(dataset, experiment, rule, higher, lower, "above")
+
+
+def _best(dataset: str, experiment: str, rule: dict):
+    levels = rule.get("levels") or measured_levels(dataset, experiment, rule)
+    best = _level(rule, rule["level"])
+    mine = values(dataset, experiment, rule, best)
+    for level in levels:
+        other = _level(rule, level)
+        if other == best:
+            continue
+        theirs = values(dataset, experiment, rule, other)
+        if rule["direction"] == "highest" and theirs and _never(mine):
+            # What was never counted is not more than anything.
+            verdict = NOT if len(mine) >= MINIMUM_TRIALS else OPEN
+            of = [(experiment, rule, best)]
+            yield _part(stats.interval(list(mine.values())), verdict, compared=of)
+            continue
+        side = "above" if rule["direction"] == "highest" else "below"
+        yield _pair(dataset, experiment, rule, best, other, side)
+
+
+def _never(found: Values) -> bool:
+    return bool(found) and not any(found.values())
+
+
+def _spread(dataset: str, experiment: str, rule: dict):
+    selectors = [_level(rule, level) for level in rule["levels"]]
+    found = [values(dataset, experiment, rule, each) for each in selectors]
+    if not all(found):
+        yield _explained(_not_run(), *found)
+        return
+    blocks = sorted(set.intersection(*(set(values) for values in found)))
+    above = Values({n: max(values[n] for values in found) for n in blocks})
+    below = Values({n: min(values[n] for values in found) for n in blocks})
+    part = _side(quotient(above, below), rule["threshold"], rule["direction"])
+    of = [(experiment, rule, each) for each in selectors]
+    yield _explained(part, *found) | {"compared": of}
+
+
+def _rank(dataset: str, experiment: str, rule: dict):
+    """Judge the interval of Spearman's correlation, taken in each block over the levels."""
+    sides = [
+        [values(dataset, experiment, rule, rule[side] | {rule["over"]: level}) for level in levels]
+        for levels in [measured_levels(dataset, experiment, rule | {"where": rule["a"]})]
+        for side in ("a", "b")
+    ]
+    both = [(a, b) for a, b in zip(*sides, strict=True) if a and b]
+    if len(both) < 3:
+        yield _not_run()
+        return
+    blocks = set.intersection(*(a.keys() & b.keys() for a, b in both))
+    found = []
+    for n in sorted(blocks):
+        of = [a[n] for a, _ in both], [b[n] for _, b in both]
+        # Ranks need at least two values that differ.
+        if all(len(set(side)) > 1 for side in of):
+            found.append(float(spearmanr(*of).statistic))
+    known = stats.interval(found) if found else stats.interval([]) | {"trials": len(blocks)}
+    part = _side(known, rule["threshold"], rule["direction"]) if found else _part(known, OPEN)
+    yield part | {"compared": [(experiment, rule, rule[side]) for side in ("a", "b")]}
+
+
+def _all(dataset: str, experiment: str, rule: dict):
+    for part in rule["rules"]:
+        yield decide(dataset, experiment, part)
+
+
+_PARTS: dict[str, Callable] = {
+    "ratio": _threshold,
+    "level": _threshold,
+    "within": _within,
+    "order": _order,
+    "best": _best,
+    "spread": _spread,
+    "rank": _rank,
+    "all": _all,
+}

@@ -1,0 +1,174 @@
+"""Every system in one table: `python -m deathmatch systems DATASET` prints it as Markdown.
+
+A system is a folder of `servers/`. Its row says which version ran, in which variants, whether it
+answered as each experiment asks, one figure for each experiment, or why it did not run.
+"""
+
+import argparse
+from collections.abc import Callable
+from functools import cache
+
+import polars as pl
+
+from deathmatch.analysis import measures, phrases, stats, views
+from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.errors import UserError
+from deathmatch.plan import config, matrix
+
+SCHEMA = {
+    "server": pl.String,
+    "system": pl.String,
+    "language": pl.String,
+    "source": pl.String,
+    "version": pl.String,
+    "variants": pl.String,
+    "conformance": pl.String,
+    "figures": pl.String,
+}
+_HEADINGS = {
+    "system": "System", "version": "Version", "variants": "Variants", "conformance": "Conformance",
+    "figures": "One figure for each experiment",
+}  # fmt: skip
+LATENCY = "message_latency_p50_us"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command line takes."""
+    parser.add_argument("dataset")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Print the table of the dataset named on the command line."""
+    dataset = given.dataset
+    config.load("dataset", dataset)
+    found = systems(dataset)
+    if not found["version"].count():
+        raise UserError(
+            "no server has been measured",
+            f"data/{dataset}",
+            f"snakemake --config dataset={dataset}",
+        )
+    print(markdown(found))
+    return 0
+
+
+def systems(dataset: str) -> pl.DataFrame:
+    """Return one row for each folder of `servers/`, by title, with the columns of SCHEMA.
+
+    `version` is null for a system that the dataset has no trial of; `figures` then gives the
+    reason. Each figure is the median of the best variant, with the number of trials behind it.
+    """
+    read = cache(lambda experiment: views.Experiment(dataset, experiment))
+    rows = [_row(name, read) for name in config.names("server")]
+    frame = pl.DataFrame(rows, schema=SCHEMA)
+    return frame.sort(pl.col("system").str.to_lowercase())
+
+
+def markdown(found: pl.DataFrame) -> str:
+    """Return the frame of `systems` as a Markdown table."""
+    lines = [list(_HEADINGS.values()), ["---"] * len(_HEADINGS)]
+    lines += found.select(*_HEADINGS).fill_null("").rows()
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines
+    )
+
+
+def _row(name: str, read) -> dict:
+    server = config.load("server", name)
+    known = [read(experiment) for experiment in server["experiments"]]
+    trials = [each.trials.filter(pl.col("server") == name) for each in known]
+    versions = [each["version"].drop_nulls() for each in trials]
+    version = next((found[0] for found in versions if len(found)), None)
+    if not any(map(len, trials)):
+        figures = f"not run: {server['not_run']}" if "not_run" in server else "not in this dataset"
+    else:
+        shown = [(each.name, figure(each, name)) for each in known]
+        figures = "; ".join(f"{experiment} {text}" for experiment, text in shown if text)
+    schema = {"outcome": pl.String, "reason": pl.String, "deviations": pl.List(pl.String)}
+    ended = pl.concat(
+        [pl.DataFrame(schema=schema), *(each.select(list(schema)) for each in trials)]
+    )
+    return {
+        "server": name,
+        "system": server["title"],
+        "language": server["language"],
+        "source": server["source"],
+        "version": version,
+        "variants": variants(server),
+        "conformance": conformance(ended),
+        "figures": figures,
+    }
+
+
+def variants(server: dict) -> str:
+    """Return how the server can be run: its setups, then the levels of its factors."""
+    levels = [[setup.replace("-", " ") for setup in server.get("setups", {})]]
+    for factor, able in server.get("factors", {}).items():
+        if factor == "backlog":
+            levels.append([f"backlog {level}" for level in able])
+        elif factor == "schedulers":
+            levels.append([" or ".join(able) + (" CPUs" if "all" in able else " CPU")])
+        elif able:
+            levels.append(list(map(str, able)))
+    return "; ".join(", ".join(each) for each in levels if each)
+
+
+def conformance(trials: pl.DataFrame) -> str | None:
+    """Return in how many trials the checks passed, else what was wrong first; null without trials.
+
+    A trial is timed only if every check of its experiment passes, but for those that the server is
+    known to fail (`deviations` of its server.toml): one that was measured has passed the others.
+    """
+    if not len(trials):
+        return None
+    failed = trials.filter(~pl.col("outcome").str.starts_with("measured"))
+    if not len(failed):
+        known = sorted(set(trials["deviations"].explode().drop_nulls()))
+        but = f", but for: {'; '.join(known)}" if known else ""
+        return f"passed in {len(trials)} of {len(trials)} trials{but}"
+    outcome, reason = failed.select("outcome", "reason").row(0)
+    first = reason.splitlines()[0] if reason else ""
+    return f"{outcome} in {len(failed)} of {len(trials)} trials: {first}"
+
+
+def figure(experiment: views.Experiment, server: str) -> str:
+    """Return the server's best figure in an experiment in words; empty if it has no point.
+
+    Requests: the highest reply rate, "at least" that where the client was the limit at the highest
+    rate offered; of the overhead experiment, in its closed loop. Messages stored: the fewest bytes
+    of resident memory for each, of the experiment's usual size. WebSocket: the lowest median
+    latency.
+    """
+    points = experiment.points.filter(pl.col("server") == server)
+    if not len(points):
+        return ""
+    if "messages" in points.columns:
+        points = views.usual(points, experiment.name, frozenset({matrix.SETUP}))
+        return _best(points, measures.STATISTICS["bytes_per_message"], min, "bytes/message")
+    if LATENCY in points.columns:
+        return _best(points, lambda p: p[LATENCY].min(), min, "µs")
+    if (points[RATE] == 0).any():
+        points = points.filter(pl.col(RATE) == 0)
+    sound = points.filter(~pl.col("client_limited"))
+    if not len(sound):
+        return "client-limited at every rate"
+    cut = sound[RATE].max() != points[RATE].max()
+    # What a client at its limit got out of a server, the server can answer.
+    shown = points if cut else sound
+    return ("at least " if cut else "") + _best(shown, lambda p: p[REPLY].max(), max, "req/s")
+
+
+def _best(points: pl.DataFrame, statistic: Callable, choose: Callable, unit: str) -> str:
+    """Return "12 345 req/s (tuned, n = 3)": the best variant's median of a statistic of trials."""
+    values: dict[str, list[float]] = {}
+    for (variant, _), trial in points.group_by("variant", "n", maintain_order=True):
+        if (value := statistic(trial)) is not None:
+            values.setdefault(variant, []).append(value)
+    if not values:
+        return ""
+    found = {variant: stats.interval(of) for variant, of in values.items()}
+    best = choose(found, key=lambda variant: found[variant]["median"])
+    title, label = points.filter(variant=best).select("title", "label").row(0)
+    way = label.removeprefix(title).removeprefix(", ")
+    n = f"n = {found[best]['trials']}"
+    return f"{phrases.number(found[best]['median'])} {unit} ({', '.join(filter(None, [way, n]))})"

@@ -1,0 +1,350 @@
+"""What notebooks look at: an experiment's tables with labels, curves, plateaus and endings."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from deathmatch.analysis import phrases, stats
+from deathmatch.data import tables
+from deathmatch.plan import config, matrix
+
+RATE = "offered_rate_rps"
+REPLY = "reply_rate_offered_window_rps"
+# Replies a request offered: fewer are lost at the edges of the offered window.
+ALL_ANSWERED = 0.97
+# For the captions of figures that mark `all_answered`.
+ARROWHEAD = "Arrowhead: answered all that was offered, and may do more."
+
+# Factors that say how a server runs, as words after its title; the others are axes of figures.
+SPOKEN = (matrix.SETUP, "readiness", "schedulers", "max_connections")
+_WORDS = {"one": "", "all": "all CPUs", "65535": "", "1024": "at most 1024 connections"}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of one dataset, as checked tables (see `deathmatch.data.tables`)."""
+
+    dataset: str
+    name: str
+    # Factors that labels speak of too, where a server has more than one level of them.
+    spoken: tuple[str, ...] = ()
+
+    @cached_property
+    def about(self) -> dict:
+        """The experiment's own file."""
+        return config.load("experiment", self.name)
+
+    @cached_property
+    def trials(self) -> pl.DataFrame:
+        """Every trial, with `label`: title, setup and how the server runs, in words."""
+        defaults = {name: self.about["factors"][name]["default"] for name in self.spoken}
+        return label(self._read("trials"), defaults)
+
+    @cached_property
+    def points(self) -> pl.DataFrame:
+        """Every point, with `title` and `label`."""
+        return self._labelled("points")
+
+    @cached_property
+    def times(self) -> pl.DataFrame:
+        """Every histogram bin, with `title` and `label`."""
+        return self._labelled("times")
+
+    @cached_property
+    def samples(self) -> pl.DataFrame:
+        """Every sample of counters, with `title` and `label`."""
+        return self._labelled("samples")
+
+    @cached_property
+    def seconds(self) -> pl.DataFrame:
+        """Every second of a point, with `title` and `label`."""
+        return self._labelled("seconds")
+
+    def _read(self, table: str) -> pl.DataFrame:
+        if not tables.path_of(self.dataset, self.name, table).is_file():
+            # A chapter may be about several experiments, of which the dataset has some.
+            return pl.DataFrame(schema=tables.columns(self.name, table))
+        return tables.read(self.dataset, self.name, table)
+
+    def _labelled(self, table: str) -> pl.DataFrame:
+        key = ["server", "variant", "n"]
+        return self._read(table).join(self.trials.select(*key, "title", "label"), on=key)
+
+    @cached_property
+    def sound(self) -> pl.DataFrame:
+        """The points that show the server: reported whole, and not client-limited.
+
+        A store's points have no client that could fail.
+        """
+        if "report" not in self.points.columns:
+            return self.points
+        return self.points.filter(~pl.col("client_limited"), pl.col("report") == "whole")
+
+    @property
+    def top(self) -> int | None:
+        """The highest offered rate, in requests per second; None without a point."""
+        return self.points[RATE].max()
+
+    @property
+    def rates(self) -> str:
+        """The offered rates, in words."""
+        rates = sorted(self.points[RATE].unique())
+        return ", ".join(map(phrases.number, rates)) or phrases.NOT_MEASURED
+
+    @property
+    def duration_s(self) -> str:
+        """How long each rate was offered, in words."""
+        longest_us = self.points["duration_us"].max()
+        return phrases.NOT_MEASURED if longest_us is None else f"{longest_us / 1e6:g}"
+
+    @property
+    def rounds(self) -> int:
+        """How many trials a variant has at most."""
+        return self.trials["n"].max() or 0
+
+    @property
+    def no_plateau(self) -> str:
+        """What to say of those whose trials were all client-limited at the highest rate.
+
+        Nothing without a point.
+        """
+        if self.points.is_empty():
+            return ""
+        at = self.points.filter(at_rate(self.top))
+        hidden = at.group_by("label", maintain_order=True).agg(pl.col("client_limited").all())
+        labels = hidden.filter("client_limited")["label"].sort().to_list()
+        if not labels:
+            return "Every variant has a trial that the client did not limit at the highest rate."
+        names = "; ".join(labels)
+        return f"Not drawn, as the client limited every trial at the highest rate: {names}."
+
+    @property
+    def machine(self) -> dict:
+        """The machine of the first trial that knows its own: cpu, cpus, kernel, os, …"""
+        known = self.trials.drop_nulls("cpu")
+        return known.row(0, named=True) if len(known) else dict.fromkeys(self.trials.columns, "?")
+
+    def source(self, *names: str) -> list[str]:
+        """Return the paths of tables, for a figure's `source`."""
+        return [f"data/{self.dataset}/{self.name}/{table}.parquet" for table in names]
+
+    def ended(self) -> pl.DataFrame:
+        """Return how trials ended: label, version, trials, clean, reason; systems not run too.
+
+        The reason is a trial's own, or what became of its server first and at which rate.
+        """
+        ended = (
+            self._explained()
+            .group_by("label", "version", maintain_order=True)
+            .agg(
+                pl.len().cast(pl.Int64).alias("trials"),
+                (pl.col("outcome") == "measured").sum().cast(pl.Int64).alias("clean"),
+                _first_line(pl.col("reason").filter(pl.col("reason") != "").first()),
+            )
+            .sort("label")
+        )
+        return pl.concat([ended, not_run(self.name)])
+
+    def _explained(self) -> pl.DataFrame:
+        """Return the trials, those without a reason with what became of their servers."""
+        if "server_state" not in self.points.columns:
+            return self.trials
+        failed = self.points.filter(pl.col("server_state") != "ran").sort(RATE)
+        key = ["server", "variant", "n"]
+        first = failed.group_by(key, maintain_order=True).agg(pl.first("server_state", RATE))
+        said = pl.format("{} at {} req/s", "server_state", RATE)
+        return self.trials.join(first, on=key, how="left", maintain_order="left").with_columns(
+            reason=pl.when(pl.col("reason").fill_null("") == "").then(said).otherwise("reason")
+            .fill_null("")
+        )  # fmt: skip
+
+
+def silence(*experiments: Experiment) -> str:
+    """Return a remark in Markdown on each experiment that has trials and no sound point.
+
+    It names the servers with the reasons. Empty where every experiment shows a server.
+    """
+    return "\n\n".join(filter(None, map(_silence, experiments)))
+
+
+def _silence(experiment: Experiment) -> str:
+    trials, points = experiment.trials, experiment.points
+    if trials.is_empty() or len(experiment.sound):
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for row in trials.unique("title", keep="first", maintain_order=True).sort("title").to_dicts():
+        mine = points.filter(pl.col("title") == row["title"])
+        reasons.setdefault(_why_silent(row, mine), []).append(row["title"])
+    lines = [f"- {'; '.join(names)}: {why}." for why, names in reasons.items()]
+    head = (
+        f"**Nothing was measured.** None of the {len(trials)} trials of *{experiment.name}* has a "
+        "point that shows its server:"
+    )
+    return "\n\n".join(["::: note", head, "\n".join(lines), ":::"])
+
+
+def _why_silent(trial: dict, points: pl.DataFrame) -> str:
+    """Return why none of a server's points shows it; `trial` is its first."""
+    if points.is_empty() and trial["outcome"].startswith("measured"):
+        return "no rate was offered"
+    if points.is_empty():
+        first = (trial["reason"] or "").strip().partition("\n")[0]
+        # Pandoc would take what a server said for markup of its own.
+        quoted = first.replace("`", "'").replace("{", "(").replace("}", ")")
+        return f"{trial['outcome']}, `{quoted}`" if quoted else trial["outcome"]
+    limited = points["client_limited"].sum()
+    broken = (points["report"] == "truncated").sum()
+    found = {
+        f"client-limited at {limited}": limited,
+        f"with a report of the load generator that breaks off at {broken}": broken,
+    }
+    told = " and ".join(text for text, count in found.items() if count)
+    return f"{told} of {len(points)} points"
+
+
+def _first_line(text: pl.Expr) -> pl.Expr:
+    return text.str.split("\n").list.first()
+
+
+def label(trials: pl.DataFrame, defaults: dict) -> pl.DataFrame:
+    """Return the trials with `label`: the title, then what differs from its other variants.
+
+    `defaults` has the further factors to speak of, with the level that goes without saying.
+    """
+    spoken = []
+    for column in SPOKEN:
+        if column in trials.columns:
+            varied = pl.col(column).n_unique().over("title") > 1
+            word = pl.col(column).cast(pl.String).replace(_WORDS).str.replace_all("-", " ")
+            spoken.append(pl.when(varied & (word != "")).then(pl.lit(", ") + word))
+    for column, default in defaults.items():
+        other = pl.col(column) != default
+        spoken.append(pl.when(other).then(pl.format(f", {column} {{}}", column)))
+    return trials.with_columns(label=pl.concat_str("title", *spoken, ignore_nulls=True))
+
+
+def not_run(experiment: str) -> pl.DataFrame:
+    """Return the systems of the experiment that could not run here, with the reason."""
+    rows = []
+    for name in config.names("server"):
+        server = config.load("server", name)
+        if experiment in server["experiments"] and "not_run" in server:
+            rows.append((server["title"], None, 0, 0, f"not run: {server['not_run']}"))
+    schema = {
+        "label": pl.String,
+        "version": pl.String,
+        "trials": pl.Int64,
+        "clean": pl.Int64,
+        "reason": pl.String,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def at_rate(rate_rps: int | None, column: str = RATE) -> pl.Expr:
+    """Return what holds of the rows at this rate; of none where there is no such rate."""
+    return pl.col(column) == pl.lit(rate_rps, dtype=pl.Int64)
+
+
+# Of a point at which the server ended without having been stopped.
+DIED = pl.col("server_state").str.starts_with("died")
+
+
+def died(points: pl.DataFrame) -> str:
+    """Return "2 of 6 trials": those at one of whose points the server died, of all there are."""
+    trials = points.group_by("server", "variant", "n", maintain_order=True).agg(dead=DIED.any())
+    if trials.is_empty():
+        return f"no trial {phrases.NOT_MEASURED}"
+    return f"{trials['dead'].sum()} of {len(trials)} trials"
+
+
+def subjects(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of servers that are compared: without those that measure the harness."""
+    return frame.filter(~pl.col("server").is_in(config.instruments()))
+
+
+def usual(
+    frame: pl.DataFrame, experiment: str, named: frozenset[str] = frozenset()
+) -> pl.DataFrame:
+    """Return the rows of each server as it runs if nothing else is said.
+
+    That is its first setup, and the experiment's default of every factor that it has; but for what
+    is `named`.
+    """
+    for name, about in config.load("experiment", experiment)["factors"].items():
+        if name not in named:
+            # A server that lacks the factor has null there.
+            frame = frame.filter(pl.col(name).is_null() | (pl.col(name) == about["default"]))
+    return frame if matrix.SETUP in named else _usual_setup(frame, experiment)
+
+
+def _usual_setup(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
+    known = set(frame["server"]) & set(config.names("server"))
+    first = {server: ways[0] for server in known if (ways := matrix.setups(server, experiment))}
+    chosen = pl.col("server").replace_strict(first, default=None, return_dtype=pl.String)
+    return frame.filter(chosen.is_null() | (pl.col(matrix.SETUP) == chosen))
+
+
+def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.DataFrame:
+    """Return a curve with its interval over trials for each level of `by`.
+
+    Columns: `by`, the offered rate, trials, value, low, high; sorted.
+    """
+    found = stats.summarise(points, [by, RATE], column).sort(by, RATE)
+    return found.rename({"median": "value"})
+
+
+def plateaus(points: pl.DataFrame, by: list[str], column: str = REPLY) -> pl.DataFrame:
+    """Return for each group the highest value of any offered rate, per trial, summarised.
+
+    A trial whose point at the highest rate is missing from `points`, being client-limited,
+    has not shown its plateau and does not count. Columns: `by`, those of `stats.INTERVAL`, and
+    `all_answered`: whether the median is all that was offered, so that the server may do more.
+    """
+    best = points.group_by(*by, "n", maintain_order=True).agg(
+        pl.col(column).max(), reached=pl.col(RATE).max()
+    )
+    top = points[RATE].max()
+    whole = best.filter(at_rate(top, "reached")).drop("reached")
+    found = stats.summarise(whole.sort(*by, "n"), by, column)
+    return found.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * (top or 0))
+
+
+def shown(ranked: list[str], cited: list[str], most: int) -> list[str]:
+    """Return `most` names of a ranking, in its order: those that prose cites, then the first."""
+    kept = [name for name in ranked if name in cited]
+    kept += [name for name in ranked if name not in cited][: max(0, most - len(kept))]
+    return [name for name in ranked if name in kept]
+
+
+def floors(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the highest reply rate of the null server and of the fastest other one.
+
+    Columns: `who`, those of `stats.INTERVAL`, and `all_answered`: whether that is all that was
+    offered, so that neither server nor harness has shown a limit. Client-limited points and
+    closed loops do not count.
+    """
+    sound = points.filter(~pl.col("client_limited"), pl.col(RATE) > 0)
+    rows = []
+    null = sound.filter(server="null")
+    for who, mine in (("the null server", null), ("the fastest server", subjects(sound))):
+        best = mine.group_by("n", maintain_order=True).agg(pl.col(REPLY).max())
+        if len(best):
+            rows.append({"who": who} | stats.interval(best[REPLY].to_list()))
+    top = sound[RATE].max() or 0
+    frame = pl.DataFrame(rows, schema={"who": pl.String} | stats.INTERVAL)
+    return frame.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * top)
+
+
+def ranking(found: pl.DataFrame, column: str) -> str:
+    """Return the names in `column` of `plateaus`, highest first: "a > b".
+
+    Those that answered all that was offered have no order among them: "a and b, without a limit
+    here, > c".
+    """
+    ordered = found.sort("median", descending=True)
+    unlimited = sorted(ordered.filter("all_answered")[column])
+    rest = ordered.filter(~pl.col("all_answered"))[column].to_list()
+    if len(unlimited) < 2:
+        return " > ".join(ordered[column])
+    return " > ".join([f"{phrases.listed(unlimited)}, without a limit here,", *rest])

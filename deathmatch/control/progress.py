@@ -1,0 +1,92 @@
+"""How far a dataset is and how long it will still take."""
+
+import json
+import logging
+import math
+import sys
+from pathlib import Path
+
+from deathmatch.errors import UserError
+from deathmatch.measure import server
+from deathmatch.plan import matrix
+
+OVERHEAD_S = 2  # Snakemake and Python around a trial
+START_STOP_S = 2  # start, checks and stop, beside the warm-up
+
+
+def seconds(trial: matrix.Trial) -> float:
+    """Return a first estimate of how long the trial takes: its rates, twice for overloads."""
+    spec = matrix.spec(trial)
+    offering_s = 2 * len(spec.get("rates_rps", [])) * spec.get("duration_s", 0)
+    warm_up_s = server.warm_up_s(trial.server, spec.get("warm_up_s", 0))
+    around_s = warm_up_s + spec.get("cool_down_s", 0)
+    return OVERHEAD_S + START_STOP_S + around_s + offering_s
+
+
+def measured(
+    trials: list[matrix.Trial], testbed: str, root: Path = Path()
+) -> dict[matrix.Trial, dict]:
+    """Return the records, as in `trial.json`, of those trials that were measured as specified now.
+
+    One whose server, experiment, dataset or (usual) testbed has changed since is measured again,
+    and not here. Raises UserError for a record that is no JSON.
+    """
+    found = {}
+    for trial in trials:
+        file = root / trial.path / "trial.json"
+        try:
+            record = json.loads(file.read_text())
+        except FileNotFoundError:
+            continue
+        except ValueError as error:
+            raise UserError(
+                f"not JSON: {error}",
+                where=str(file),
+                remedy=f"remove {file.parent}, and it is measured again",
+            ) from None
+        bed = matrix.testbed(trial, testbed)
+        now = {"testbed": bed, "spec": json.loads(matrix.spec_text(trial))}
+        if now.items() <= record.items():
+            found[trial] = record
+    return found
+
+
+def left(trials: list[matrix.Trial], records: dict[matrix.Trial, dict]) -> tuple[int, float]:
+    """Return how many of the trials are `measured` and the estimated seconds that the others take.
+
+    The estimate is scaled by what the measured ones took.
+    """
+    took_s, estimated_s = 0.0, 0.0
+    for trial in (done := [trial for trial in trials if trial in records]):
+        if wall_us := records[trial].get("wall_us"):
+            took_s += wall_us / 1e6 + OVERHEAD_S
+            estimated_s += seconds(trial)
+    scale = took_s / estimated_s if estimated_s else 1
+    wait_s = scale * sum(seconds(trial) for trial in trials if trial not in records)
+    return len(done), wait_s
+
+
+def line(done: int, total: int, wait_s: float) -> str:
+    """Return "12 of 36 trials, about 9 min left"."""
+    wait = f"about {math.ceil(wait_s / 60)} min left" if wait_s else "all measured"
+    return f"{done} of {total} trials, {wait}"
+
+
+def report(trial: matrix.Trial, testbed: str) -> None:
+    """Print one line on standard error: how far the dataset is, and which trial ended."""
+    name = f"{trial.experiment} {trial.server} {trial.variant} #{trial.n}"
+    try:
+        trials = matrix.trials(trial.dataset)
+        done, wait_s = left(trials, measured(trials, testbed))
+        how_far = line(done, len(trials), wait_s)
+    except UserError as error:
+        # Another server's file may be broken meanwhile: this trial is measured all the same.
+        how_far = f"measured, but {error.what} ({error.where})"
+    print(f"[{how_far}] {name}", file=sys.stderr)
+
+
+def hush_scheduler() -> None:
+    """Keep Snakemake's log free of the two lines that its scheduler writes for each job."""
+    logging.getLogger("snakemake.logging").addFilter(
+        lambda record: not str(record.msg).startswith(("Select jobs", "Execute "))
+    )

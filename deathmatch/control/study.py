@@ -1,0 +1,234 @@
+"""What one call of Snakemake is about: `config/config.yaml`, checked and resolved."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import yaml
+
+from deathmatch.control import progress
+from deathmatch.errors import UserError
+from deathmatch.hosts import toolchain
+from deathmatch.load import registry
+from deathmatch.measure import server
+from deathmatch.plan import config, matrix
+
+PUBLISHED = sorted(
+    str(p) for p in Path("data/published").glob("*") if p.suffix in {".csv", ".toml"}
+)
+PAPER = sorted(
+    str(p)
+    for p in Path("paper").glob("*")
+    if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
+)
+# What reads logs and draws is the package: when it changes, tables and figures are made again.
+CODE = sorted(str(p) for p in Path("deathmatch").glob("*.py"))
+COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
+
+
+@dataclass(frozen=True)
+class Study:
+    """A checked configuration; paths are relative to the project's root."""
+
+    dataset: str
+    testbed: str
+    compare: str
+    servers: list[str] | None
+    experiments: list[str] | None
+
+    @cached_property
+    def frozen(self) -> bool:
+        """Whether the dataset is only read: measured before and kept in git."""
+        return config.load("dataset", self.dataset).get("frozen", False)
+
+    @cached_property
+    def trials(self) -> list[matrix.Trial]:
+        """The trials to measure, in order; none of a frozen dataset."""
+        if self.frozen:
+            return []
+        return matrix.trials(self.dataset, self.servers, self.experiments)
+
+    @cached_property
+    def records(self) -> dict[matrix.Trial, dict]:
+        """The records of what is `progress.measured` of the whole dataset, whatever is chosen."""
+        if self.frozen:
+            return {}
+        return progress.measured(matrix.trials(self.dataset), self.testbed)
+
+    @cached_property
+    def served(self) -> list[str]:
+        """The servers to measure."""
+        return sorted({trial.server for trial in self.trials})
+
+    @cached_property
+    def built(self) -> list[str]:
+        """The servers to build: those to measure, and those that their clients come from."""
+        builders = (registry.builders(experiment) for experiment in self.measured)
+        return sorted({*self.served}.union(*builders)) if self.trials else []
+
+    @cached_property
+    def measured(self) -> list[str]:
+        """The experiments of the dataset that the paper is about."""
+        if self.frozen:
+            return sorted(path.parent.name for path in self.folder.glob("*/points.parquet"))
+        return sorted({trial.experiment for trial in self.trials})
+
+    def summary(self) -> str:
+        """Return one line: how much there is to measure and how long it will take."""
+        if self.frozen:
+            return f"dataset {self.dataset}: measured before; only the paper is made"
+        done, wait_s = progress.left(self.trials, self.records)
+        servers = len(self.served)
+        state = progress.line(done, len(self.trials), wait_s)
+        return f"dataset {self.dataset}, {servers} servers: {state}"
+
+    def listing(self) -> str:
+        """Return the matrix, a line for each variant: how many of its trials are measured."""
+        counts: dict[tuple[str, str, str], list[bool]] = {}
+        for trial in self.trials:
+            key = (trial.experiment, trial.server, trial.variant)
+            counts.setdefault(key, []).append(trial in self.records)
+        return "\n".join(
+            f"{' '.join(key)}: {sum(counts[key])} of {len(counts[key])} trials"
+            for key in sorted(counts)
+        )
+
+    def check_toolchain(self) -> None:
+        """Raise UserError if the dataset holds trials of two toolchains, or would after this run.
+
+        A trial that is to be measured again, its specification having changed, does not count.
+        """
+        records = [(str(trial.path), record) for trial, record in self.records.items()]
+        left = {trial.server for trial in self.trials if trial not in self.records}
+        now = server.on_this_machine(sorted(left)) if records else []
+        toolchain.check(self.dataset, [*records, *now])
+
+    def check_clients(self) -> None:
+        """Raise UserError if a load generator that is needed for what is left cannot run."""
+        left = {trial.experiment for trial in self.trials if trial not in self.records}
+        registry.check(sorted(left), planned=True)
+
+    @property
+    def folder(self) -> Path:
+        """The dataset's folder."""
+        return Path("data", self.dataset)
+
+    @property
+    def paper(self) -> list[str]:
+        """The files of the paper."""
+        return [f"paper/{self.dataset}/deathmatch.{kind}" for kind in ("html", "pdf")]
+
+    @cached_property
+    def notebooks(self) -> list[str]:
+        """The notebooks that the dataset can fill, in order, without suffix."""
+        return [
+            path.stem
+            for path in sorted(Path("notebooks").glob("*.md"))
+            if set(experiments_of(path)) & set(self.measured)
+        ]
+
+    def tables(self, notebook: str) -> list[str]:
+        """Return the tables that a notebook reads."""
+        wanted = experiments_of(Path("notebooks", f"{notebook}.md"))
+        own = [self.folder / name for name in wanted if name in self.measured]
+        other = [Path("data", self.compare, name) for name in wanted] if self.compare else []
+        return [str(folder / f"{table}.parquet") for folder in own for table in config.TABLES] + [
+            str(file) for folder in other for file in sorted(folder.glob("*.parquet"))
+        ]
+
+
+def only_paper(words: list[str], given: dict) -> bool:
+    """Return whether the command line asks for the paper and for no dataset's in particular.
+
+    Then it is that of the committed dataset, if there is one. `words` are the command line's,
+    since Snakemake knows its targets only once it has read the Snakefile.
+    """
+    return (
+        "paper" in words
+        and "all" not in words
+        and "dataset" not in (given or {})
+        and any(Path("data", COMMITTED).glob("*/points.parquet"))
+    )
+
+
+def dry_run(words: list[str]) -> bool:
+    """Return whether the command line asks what would be done: -n, --dry-run, or -n among others.
+
+    As above, Snakemake itself knows only once it has read the Snakefile.
+    """
+    return any(re.fullmatch(r"--dry-?run|-[a-zA-Z]*n[a-zA-Z]*", word) for word in words)
+
+
+def check(given: dict) -> Study:
+    """Check Snakemake's `config` and return the study it asks for.
+
+    Raises UserError for an unknown key and for a dataset, testbed, server, experiment or
+    comparison that does not exist.
+    """
+    config.validate("config", given, "config/config.yaml or --config")
+    study = Study(
+        dataset=given["dataset"],
+        testbed=given["testbed"],
+        compare=given["compare"],
+        servers=_names(given, "servers"),
+        experiments=_names(given, "experiments"),
+    )
+    _known("dataset", [study.dataset], "dataset")
+    _known("testbed", [study.testbed], "testbed")
+    _known("server", study.servers or [], "servers")
+    _known("experiment", study.experiments or [], "experiments")
+    if not study.frozen and not study.trials:
+        raise UserError(
+            "nothing to measure: no server chosen serves an experiment chosen",
+            where=f"dataset {study.dataset!r}",
+            remedy="choose other servers= or experiments=",
+        )
+    if study.compare == study.dataset:
+        raise UserError(
+            f"{study.compare!r} is the dataset itself",
+            where="config/config.yaml or --config, key compare",
+            remedy="name another dataset, or none",
+        )
+    if study.compare and not list(Path("data", study.compare).glob("*/points.parquet")):
+        raise UserError(
+            f"data/{study.compare} holds no tables to compare with",
+            where="config/config.yaml or --config, key compare",
+            remedy=f"measure it first: snakemake --config dataset={study.compare}",
+        )
+    return study
+
+
+def _names(given: dict, key: str) -> list[str] | None:
+    value = given[key]
+    if value == "all":
+        return None
+    return value if isinstance(value, list) else [name for name in value.split(",") if name]
+
+
+def _known(kind: str, names: list[str], key: str) -> None:
+    for name in names:
+        try:
+            config.load(kind, name)
+        except UserError as error:
+            where = error.where or f"config/config.yaml or --config, key {key}"
+            raise UserError(error.what, where, error.remedy) from None
+
+
+def experiments_of(notebook: Path) -> list[str]:
+    """Return the experiments that a notebook's header names: `deathmatch: experiments: […]`.
+
+    `experiments: all` names every one that there is.
+    Raises UserError if the header has no such list.
+    """
+    header = re.match(r"---\n(.*?)\n---\n", notebook.read_text(), re.DOTALL)
+    named = yaml.safe_load(header[1]).get("deathmatch", {}).get("experiments") if header else None
+    if named == "all":
+        return config.names("experiment")
+    if not named:
+        raise UserError(
+            "the header names no experiment",
+            where=f"{notebook}, line 1",
+            remedy="add to the header:\ndeathmatch:\n  experiments: [backlog]",
+        )
+    return named

@@ -1,0 +1,65 @@
+"""Pack a dataset's raw logs for git: `snakemake archive --config dataset=NAME`.
+
+Each experiment's trials go into `data/NAME/<experiment>/raw.tar.xz`, beside the tables that were
+made of them: a tenth of the size, the same bytes whenever they are packed. Unpacked where it lies,
+with tar(1), it is what was measured.
+"""
+
+import argparse
+import os
+import sys
+import tarfile
+from pathlib import Path
+
+from deathmatch.plan import config, matrix
+from deathmatch.errors import UserError
+
+NAME = "raw.tar.xz"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command line takes."""
+    parser.add_argument("dataset")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Pack the dataset named on the command line; print what was written."""
+    dataset = given.dataset
+    os.chdir(config.ROOT)
+    for path in pack(dataset):
+        print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
+    return 0
+
+
+def pack(dataset: str) -> list[Path]:
+    """Write an archive for each experiment of a dataset that is whole; return their paths.
+
+    Raises UserError, and writes nothing, if a trial of the dataset is missing.
+    """
+    trials = matrix.trials(dataset)
+    missing = [trial.path for trial in trials if not (trial.path / "trial.json").exists()]
+    if missing:
+        raise UserError(
+            f"{len(missing)} of {len(trials)} trials are missing, the first {missing[0]}",
+            f"data/{dataset}",
+            f"measure them first: snakemake --config dataset={dataset}",
+        )
+    folders: dict[Path, list[Path]] = {}
+    for trial in trials:
+        folders.setdefault(Path("data", dataset, trial.experiment), []).append(trial.path)
+    return [_pack(folder, sorted(paths)) for folder, paths in sorted(folders.items())]
+
+
+def _pack(folder: Path, paths: list[Path]) -> Path:
+    def anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.uid = member.gid = member.mtime = 0
+        member.uname = member.gname = ""
+        member.mode = 0o644
+        return member
+
+    aside = folder / f"{NAME}.partial"
+    with tarfile.open(aside, "w:xz", preset=9) as archive:
+        for path in paths:
+            for file in sorted(found for found in path.rglob("*") if found.is_file()):
+                archive.add(file, file.relative_to(folder), filter=anonymous)
+    return aside.rename(folder / NAME)

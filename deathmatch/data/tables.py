@@ -1,0 +1,177 @@
+"""The tidy tables of a dataset: their schemas, and how to read them.
+
+`data/<dataset>/<experiment>/<table>.parquet`, one row for each
+
+- `trials`: trial, with what it ran on and how it ended;
+- `points`: offered rate of a trial, with httperf's report and the kernel's counters;
+- `times`: bin of a point's histogram of one quantity, such as connection time;
+- `samples`: sample of counters, as `deathmatch.measure.sampler` describes;
+- `seconds`: second of a point, with its latencies, where the client records when each was due.
+
+Every table begins with `server`, `variant`, `setup`, the experiment's factors and the trial's
+number `n`.
+A factor that the server does not have is null.
+"""
+
+from pathlib import Path
+
+import pandera.polars as pa
+import polars as pl
+
+from deathmatch.load import registry, wsload
+from deathmatch.plan import config, matrix
+from deathmatch.errors import UserError
+from deathmatch.measure.sampler import SCHEMA as SAMPLES
+
+_TRIALS = {
+    "title": pl.String,
+    "language": pl.String,
+    "version": pl.String,
+    "outcome": pl.String,
+    "reason": pl.String,
+    "started_at": pl.Datetime("us", "UTC"),
+    "wall_us": pl.Int64,
+    "offering_us": pl.Int64,
+    "testbed": pl.String,
+    "descriptors": pl.Int64,
+    "throttle": pl.String,
+    "server_cpus": pl.List(pl.Int64),
+    "client_cpus": pl.List(pl.Int64),
+    "cpu": pl.String,
+    "cpus": pl.Int64,
+    "memory_bytes": pl.Int64,
+    "kernel": pl.String,
+    "os": pl.String,
+    "toolchain": pl.String,
+    "commit": pl.String,
+    "stopped_on_sigterm": pl.Boolean,
+    "deviations": pl.List(pl.String),
+    "calls_per_reply": pl.Float64,
+    "waits_per_reply": pl.Float64,
+}
+
+# Counters of `samples` that grow: a point has their growth while its rate was offered and drained.
+GROWING = [
+    "server_listen_overflows", "server_listen_drops", "server_syncookies_sent",
+    "server_passive_opens", "server_retransmitted_segments", "server_resets_sent",
+    "client_active_opens", "client_attempt_fails", "client_syn_retransmissions",
+    *(name for name in SAMPLES if name.startswith(("cpu_", "server_cpus_"))),
+    "context_switches", "interrupts", "server_cpu_ns",
+]  # fmt: skip
+HIGHEST = ["accept_queue_connections", "syn_queue_connections", "server_rss_bytes",
+           "server_descriptors", "client_descriptors", "server_threads",
+           "load_average"]  # fmt: skip
+
+_POINTS = {
+    "offered_rate_rps": pl.Int64,
+    "duration_us": pl.Int64,
+    "fresh_start": pl.Boolean,
+    "server_state": pl.String,
+    "client_state": pl.String,
+    "idle_held": pl.Int64,
+    "report": pl.String,
+    "actual_rate_rps": pl.Float64,
+    "client_limited": pl.Boolean,
+}
+_COUNTED = dict.fromkeys(GROWING, pl.Int64) | {f"{name}_max": SAMPLES[name] for name in HIGHEST}
+_MEMORY = {"messages": pl.Int64, "runtime_bytes": pl.Int64, "rss_bytes": pl.Int64}
+
+_TIMES = {
+    "offered_rate_rps": pl.Int64,
+    "quantity": pl.String,
+    "time_us": pl.Int64,
+    "count": pl.Int64,
+}
+
+_SECONDS = {"offered_rate_rps": pl.Int64} | wsload.SECONDS_SCHEMA
+
+OUTCOMES = ["measured", "measured, with failures", "not built", "did not start", "answers wrongly"]
+
+
+def keys(experiment: str) -> dict[str, type[pl.DataType]]:
+    """Return the columns that name a row's trial, with their types."""
+    factors = config.load("experiment", experiment)["factors"]
+    kinds = {
+        name: pl.Int64 if all(isinstance(level, int) for level in factor["levels"]) else pl.String
+        for name, factor in factors.items()
+    }
+    return {
+        "server": pl.String,
+        "variant": pl.String,
+        matrix.SETUP: pl.String,
+        **kinds,
+        "n": pl.Int64,
+    }
+
+
+def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
+    """Return a table's columns in order, with their types."""
+    client = config.load("experiment", experiment)["client"]
+    points = _MEMORY if client == "memory" else _POINTS | registry.load(client).SCHEMA | _COUNTED
+    own = {"trials": _TRIALS, "points": points, "times": _TIMES, "samples": SAMPLES,
+           "seconds": _SECONDS}  # fmt: skip
+    return keys(experiment) | own[table]
+
+
+def schema(experiment: str, table: str) -> pa.DataFrameSchema:
+    """Return a table's schema: columns, types, and what their values must be."""
+    always = {"server", "variant", "n", "outcome", "server_state", "messages"}
+    checks = {
+        "n": [pa.Check.ge(1)],
+        "offered_rate_rps": [pa.Check.ge(0)],
+        "outcome": [pa.Check.isin(OUTCOMES)],
+        "report": [pa.Check.isin(["whole", "truncated"])],
+        "connections": [pa.Check.ge(0)],
+        "time_us": [pa.Check.ge(0)],
+    }
+    return pa.DataFrameSchema(
+        {
+            name: pa.Column(kind, checks.get(name, []), nullable=name not in always)
+            for name, kind in columns(experiment, table).items()
+        },
+        strict=True,
+        ordered=True,
+    )
+
+
+def path_of(dataset: str, experiment: str, table: str) -> Path:
+    """Return the file of a table, whether or not it exists."""
+    return config.ROOT / "data" / dataset / experiment / f"{table}.parquet"
+
+
+def read(dataset: str, experiment: str, table: str) -> pl.DataFrame:
+    """Return one checked table of a dataset; UserError if it is absent or breaks its schema."""
+    path = path_of(dataset, experiment, table)
+    where = str(path.relative_to(config.ROOT))
+    if not path.is_file():
+        raise UserError("no such table", where, f"run: snakemake --config dataset={dataset}")
+    return check(pl.read_parquet(path), experiment, table, where)
+
+
+def check(frame: pl.DataFrame, experiment: str, table: str, where: str) -> pl.DataFrame:
+    """Return the frame if it fits its schema, else raise a UserError that names the column."""
+    try:
+        return schema(experiment, table).validate(frame)
+    except pa.errors.SchemaError as error:
+        raise UserError(str(error).splitlines()[0], where, "make it again: delete it") from None
+
+
+def write(frame: pl.DataFrame, experiment: str, table: str, folder: Path) -> None:
+    """Check the frame and write it into the folder, whole or not at all."""
+    path = folder / f"{table}.parquet"
+    aside = path.with_suffix(".partial")
+    # Times stand in order: their differences take half the room, and polars' own writer has none.
+    integers = [name for name, kind in frame.schema.items() if kind.is_integer()]
+    encoding = {
+        "use_dictionary": [name for name in frame.columns if name not in integers],
+        "column_encoding": dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
+    }
+    checked = check(frame, experiment, table, str(path))
+    # A missing list that still spans values, as polars' when() leaves one, is more than pyarrow 23
+    # can write: taking its values apart and together again leaves none.
+    lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
+    apart = (pl.Series(name, checked[name].to_list(), frame.schema[name]) for name in lists)
+    checked.with_columns(*apart).write_parquet(
+        aside, compression="zstd", compression_level=19, use_pyarrow=True, pyarrow_options=encoding
+    )
+    aside.rename(path)

@@ -1,0 +1,158 @@
+"""Raw logs to tidy tables: `python -m deathmatch tidy data/<dataset>/<experiment>`.
+
+Reads the `trial.json` of each of the dataset's trials that is measured, with the logs beside it,
+and writes the tables that `deathmatch.data.tables` describes. The raw logs stay as they are.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import polars as pl
+
+from deathmatch.data import tables
+from deathmatch.load import registry
+from deathmatch.measure import system_calls
+from deathmatch.plan import config, matrix
+from deathmatch.errors import Truncated, UserError
+from deathmatch.measure.sampler import SCHEMA as SAMPLES
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command line takes."""
+    parser.add_argument("folder", help="data/<dataset>/<experiment>")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Write the tables of the experiment named on the command line."""
+    folder = Path(given.folder)
+    experiment = folder.name
+    # Not what the folder holds: a trial that is no longer in the dataset would come along.
+    known = sorted(t.path for t in matrix.trials(folder.parent.name, experiments=[experiment]))
+    trials = [path / "trial.json" for path in known if (path / "trial.json").exists()]
+    if not trials:
+        raise UserError("no trial is measured", str(folder), "run snakemake")
+    made = [tidy(path) for path in trials]
+    for table in config.TABLES:
+        wanted = tables.columns(experiment, table)
+        rows = [row for one in made for row in one[table]]
+        frame = pl.DataFrame(rows, schema=wanted, orient="row")
+        tables.write(frame, experiment, table, folder)
+    return 0
+
+
+def tidy(path: Path) -> dict[str, list[dict]]:
+    """Return the rows of every table for one trial, given its `trial.json`."""
+    trial = json.loads(path.read_text())
+    names = tables.keys(trial["experiment"])
+    key = dict.fromkeys(names) | trial["spec"]["factors"]
+    key |= {"server": trial["server"], "variant": path.parts[-3], "n": trial["n"]}
+    rows = _memory_rows(trial) if trial["spec"]["client"] == "memory" else _load_rows(trial, path)
+    made = {"trials": [trial_row(trial)]} | rows
+    return {table: [key | row for row in made.get(table, [])] for table in config.TABLES}
+
+
+def _memory_rows(trial: dict) -> dict[str, list[dict]]:
+    return {"points": trial["points"]}
+
+
+def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
+    client = registry.load(trial["spec"]["client"])
+    samples = _samples(path.with_name("samples.csv"))
+    read = getattr(client, "read", _read)
+    reports = {p["offered_rate_rps"]: read(path.with_name(p["log"])) for p in trial["points"]}
+    seconds = getattr(client, "seconds", None)
+    return {
+        "points": [
+            point_row(p, reports[p["offered_rate_rps"]], samples, trial["spec"])
+            for p in trial["points"]
+        ],
+        "times": [
+            {"offered_rate_rps": rate_rps} | row
+            for rate_rps, report in reports.items()
+            for row in client.histogram(report).to_dicts()
+        ],
+        "samples": samples.to_dicts(),
+        "seconds": [
+            {"offered_rate_rps": rate_rps} | row
+            for rate_rps, report in (reports.items() if seconds else ())
+            for row in seconds(report).to_dicts()
+        ],
+    }
+
+
+def _samples(file: Path) -> pl.DataFrame:
+    wanted = pl.DataFrame(schema=SAMPLES)
+    if not file.exists():
+        return wanted
+    found = pl.read_csv(file, schema_overrides=SAMPLES)
+    # A trial measured before a counter was sampled has null there.
+    return pl.concat([wanted, found], how="diagonal")
+
+
+def _read(log: Path) -> str:
+    return log.read_text(errors="replace") if log.exists() else ""
+
+
+def trial_row(trial: dict) -> dict:
+    """Return the columns of `trials` beside the key."""
+    server = config.load("server", trial["server"])
+    machine, cpus = trial.get("machine", {}), trial.get("cpus", {})
+    return {
+        "title": server["title"],
+        "language": server["language"],
+        "started_at": pl.Series([trial["started_at"]]).str.to_datetime(time_zone="UTC")[0],
+        "server_cpus": cpus.get("server"),
+        "client_cpus": cpus.get("client"),
+        "stopped_on_sigterm": all(stop["on_sigterm"] for stop in trial.get("stops", [])),
+        **{
+            name: trial.get(name)
+            for name in ("version", "outcome", "reason", "wall_us", "offering_us", "testbed")
+        },
+        "descriptors": trial["descriptors"],
+        "throttle": "; ".join(f"{k} {v}" for k, v in trial.get("throttle", {}).items()),
+        **{
+            name: machine.get(name)
+            for name in ("cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain", "commit")
+        },
+        "deviations": [check["name"] for check in trial.get("conformance", []) if not check["ok"]],
+        **system_calls.per_reply(trial.get("system_calls")),
+    }
+
+
+def point_row(point: dict, report, samples: pl.DataFrame, spec: dict) -> dict:
+    """Return the columns of `points` beside the key.
+
+    A truncated report leaves the client's columns null.
+    """
+    client, duration_s = registry.load(spec["client"]), spec["duration_s"]
+    offered = point["offered_rate_rps"]
+    during = samples.filter(pl.col("offered_rate_rps") == offered)
+    try:
+        fields, whole = client.parse(report, duration_s), "whole"
+    except Truncated:
+        fields, whole = dict.fromkeys(client.SCHEMA), "truncated"
+    if of_samples := getattr(client, "of_samples", None):
+        fields |= of_samples(fields, samples, during)
+    actual = client.actual_rate_rps(fields, during, spec)
+    return {
+        "offered_rate_rps": offered,
+        "duration_us": round(duration_s * 1e6),
+        "fresh_start": point["fresh_start"],
+        "server_state": point["server"],
+        "client_state": point["client"],
+        "idle_held": point.get("idle_held"),
+        "report": whole,
+        "actual_rate_rps": actual,
+        "client_limited": client.limited(fields, offered, actual),
+        **fields,
+        **{name: _growth(during[name]) for name in tables.GROWING},
+        **{f"{name}_max": during[name].max() for name in tables.HIGHEST},
+    }
+
+
+def _growth(counter: pl.Series) -> int | None:
+    counter = counter.drop_nulls()
+    # A process that died took its count with it.
+    grown = counter[-1] - counter[0] if len(counter) > 1 else None
+    return None if grown is None or grown < 0 else grown

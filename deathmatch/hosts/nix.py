@@ -1,0 +1,65 @@
+"""A server's package, built by the flake when it is first needed."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from deathmatch.errors import UserError
+from deathmatch.plan.config import ROOT
+
+FEATURES = ["--extra-experimental-features", "nix-command flakes"]
+
+
+def chosen() -> bool:
+    """Return whether the tools come from a shell of the flake."""
+    return os.environ.get("DEATHMATCH_TOOLCHAIN", "").startswith("nix")
+
+
+def package(name: str) -> Path:
+    """Return where the server's package is, or is to be linked once it is built.
+
+    $DEATHMATCH_SERVERS, which the shells of single servers and `.#full` set, names a folder of
+    packages; it may lack this one.
+    """
+    folder = os.environ.get("DEATHMATCH_SERVERS")
+    return Path(folder, name) if folder else ROOT / "build" / "servers" / name / "nix"
+
+
+def command(name: str, link: Path) -> list[str]:
+    """Return the words that build the flake's package `name` and link it at `link`.
+
+    They are for the project's root: as `.`, its path needs no encoding. Quotes keep the dot of a
+    name such as node-0.10 from dividing it (nix3-flake(1), "attribute path").
+    """
+    return ["nix", *FEATURES, "build", f'.#"{name}"', "--out-link", str(link), "--print-build-logs"]
+
+
+def build(name: str, link: Path, log: Path) -> bool:
+    """Build a server's package and link it; return whether it is there.
+
+    Nothing is done where a Nix shell brought the package. The output goes to `log`. Raises
+    UserError where there is no `nix` to ask, and where the flake has no such package.
+    """
+    if "DEATHMATCH_SERVERS" in os.environ:
+        return True
+    if not shutil.which("nix"):
+        raise UserError(
+            f"there is no nix on PATH to build the server {name!r} with",
+            remedy="enter `nix develop` from a shell that has nix on its PATH",
+        )
+    with log.open("a") as output:
+        words = command(name, link)
+        output.write(f"$ {' '.join(words)}\n")
+        output.flush()
+        done = subprocess.run(
+            words, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+    if done.returncode != 0 and "does not provide attribute" in log.read_text(errors="replace"):
+        raise UserError(
+            f"the flake offers no package of the server {name!r}",
+            where=f"servers/{name}/server.toml, key packages.nix",
+            remedy="name its packages there, or in nix/servers/; `git add` the folder, as Nix sees "
+            "no other files; nix/README.md lists the servers that Nix cannot offer",
+        )
+    return done.returncode == 0

@@ -1,0 +1,175 @@
+"""Which tools measured: each by the package or store path it comes from.
+
+A dataset is measured with one toolchain. Every `trial.json` records its own, and `check` refuses
+to go on where two would be mixed.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from deathmatch.errors import UserError
+from deathmatch.hosts import nix
+from deathmatch.load import registry
+from deathmatch.plan import config
+from deathmatch.plan.config import ROOT
+
+# What Nix's tools are made from.
+FLAKE = ["flake.nix", "flake.lock"]
+RECIPES = ROOT / "nix"
+STORE = Path(os.environ.get("NIX_STORE_DIR", "/nix/store"))
+DIGITS = 16  # of a SHA-256, enough to tell two files apart
+
+# What a trial records of its harness and may still differ within a dataset: it neither serves nor
+# offers load.
+FREE = {"python", "snakemake"}
+
+
+def name() -> str:
+    """Return where the tools come from: "debian", "nix", or "unknown" outside both."""
+    return os.environ.get("DEATHMATCH_TOOLCHAIN", "unknown")
+
+
+def recipes(server: str) -> list[str]:
+    """Return the files that a server's Nix package is made from, relative to the root, sorted.
+
+    None on another toolchain; its own folder, whose server.toml may name attributes, not counted.
+    """
+    if not nix.chosen():
+        return []
+    found = [*RECIPES.glob("*.nix"), RECIPES / "servers" / f"{server}.nix"]
+    return FLAKE + sorted(str(path.relative_to(ROOT)) for path in found if path.is_file())
+
+
+@cache
+def harness() -> dict[str, str]:
+    """Return {tool: identity} of what every trial runs on: kernel, load generators, Python."""
+    found = {client: program for client in registry.CLIENTS if (program := registry.find(client))}
+    # In Nix's store a program has its path for a name, whoever built it.
+    own = {} if nix.chosen() else found
+    built = {client for client, program in own.items() if program == registry.built_at(client)}
+    others = {tool: program for tool, program in found.items() if tool not in built}
+    tools = {
+        "toolchain": name(),
+        "kernel": platform.release(),
+        **identify(others | {"python": sys.executable}),
+        **{client: _built_identity(client) for client in built},
+        "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),
+    }
+    if nix.chosen():
+        tools["flake.lock"] = _digest(ROOT / file for file in FLAKE)
+    return tools
+
+
+def identify(programs: dict[str, str | Path]) -> dict[str, str]:
+    """Return for each program what it is: "package version" on Debian, its store path in Nix.
+
+    A program that was built here is named by what it was built from, any other by its SHA-256.
+    """
+    files = {tool: Path(path).resolve() for tool, path in programs.items()}
+    owners = _owners({path for path in files.values() if not path.is_relative_to(STORE)})
+    return {tool: _identity(path, owners) for tool, path in files.items()}
+
+
+def _identity(path: Path, owners: dict[Path, str]) -> str:
+    if path.is_relative_to(STORE):
+        return str(STORE / path.relative_to(STORE).parts[0])
+    if path.is_relative_to(ROOT / "build"):
+        made = path.relative_to(ROOT / "build").parts
+        if made[0] == "servers":
+            return f"built from servers/{made[1]}"
+        source = ROOT / "clients" / made[0]
+        if source.is_dir():
+            files = sorted(each for each in source.rglob("*") if each.is_file())
+            return f"built from clients/{made[0]}, {_digest(files)}"
+    return owners.get(path) or f"no package, {_digest([path])}"
+
+
+def _built_identity(client: str) -> str:
+    """Return what a client was built from that the build of a server makes, and by what."""
+    server = registry.BUILT_BY[client]
+    sources = [ROOT / source for source in config.load("server", server)["sources"]]
+    files = [each for source in sources for each in (source, *source.rglob("*")) if each.is_file()]
+    record = ROOT / "build" / "servers" / server / "build.json"
+    version = json.loads(record.read_text())["version"] if record.is_file() else None
+    return (
+        f"built from clients/{client}, {_digest(sorted(files))}, as {version or 'it says itself'}"
+    )
+
+
+def _digest(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return f"sha256 {digest.hexdigest()[:DIGITS]}"
+
+
+def _owners(paths: set[Path]) -> dict[Path, str]:
+    """Return the Debian package with its version of those of the files that have one."""
+    if not shutil.which("dpkg-query"):
+        return {}
+    # Debian 12 still lists what /bin and /lib held before they became links into /usr.
+    asked = {str(path): path for path in paths}
+    asked |= {text.removeprefix("/usr"): path for text, path in asked.items()}
+    done = subprocess.run(["dpkg-query", "--search", *asked], capture_output=True, text=True)
+    # A line is "package: path"; with several packages or a diversion, not.
+    lines = [line.rpartition(": ") for line in done.stdout.splitlines()]
+    owned = {asked[path]: owner for owner, _, path in lines if path in asked and "," not in owner}
+    known = versions(owned.values())
+    return {path: known[owner] for path, owner in owned.items() if owner in known}
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return {package: "package version"} of those Debian packages that are installed."""
+    wanted = sorted(set(packages))
+    if not wanted or not shutil.which("dpkg-query"):
+        return {}
+    shown = "${db:Status-Status} ${binary:Package} ${Package} ${Version}\n"
+    words = ["dpkg-query", "--show", "--showformat", shown, *wanted]
+    lines = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
+    known = {}
+    for status, full, package, version in map(str.split, lines):
+        if status == "installed":
+            known[full] = known[package] = f"{package} {version}"
+    return {package: known[package] for package in wanted if package in known}
+
+
+def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Return each tool that not all records agree on, with {identity: where it was first seen}.
+
+    A record is (where, trial), the latter as in `trial.json`, of which `server` and `tools` are
+    read. Tools of one server are compared among its own trials only.
+    """
+    seen: dict[str, dict[str, str]] = {}
+    for where, trial in records:
+        tools = trial.get("tools", {})
+        found = {tool: of for tool, of in tools.get("harness", {}).items() if tool not in FREE}
+        for tool, of in tools.get("server", {}).items():
+            found[f"{tool} of servers/{trial['server']}"] = of
+        for tool, of in found.items():
+            seen.setdefault(tool, {}).setdefault(of, where)
+    return ((tool, places) for tool, places in seen.items() if len(places) > 1)
+
+
+def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
+    """Raise UserError if the records, as `differences` takes them, are of two toolchains."""
+    for tool, places in differences(records):
+        server = tool.partition(" of servers/")[2]
+        (one, first), (other, second), *_ = places.items()
+        stale = f"data/{dataset}/*/{server}" if server else f"data/{dataset}"
+        raise UserError(
+            f"two toolchains would be mixed: {tool} is\n"
+            f"    {one}   ({first})\n    {other}   ({second})",
+            where=f"data/{dataset}",
+            remedy="A dataset holds one toolchain. Either go on with the first one;\n"
+            f"  or measure those trials again: rm -r {stale}\n"
+            f"  or keep both: cp config/datasets/{dataset}.toml config/datasets/{dataset}-2.toml, "
+            f"and run snakemake --config dataset={dataset}-2",
+        )

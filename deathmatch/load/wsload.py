@@ -1,0 +1,376 @@
+"""wsload: the command line, summary and records of clients/wsload (see its README.md).
+
+An experiment's `load` for it has `message_bytes`, `interval_s`, `opening`, `timeout_s` and
+`drain_s`. Its rate counts messages, so that it has as many connections as messages are due in one
+interval.
+
+Of its records, which hold every message, a trial keeps histograms of whole microseconds for each
+second of intended time, in a Parquet file beside the log. They lose only which connection a
+message was on: every quantile of every second is exact.
+"""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from deathmatch.errors import Truncated
+from deathmatch.load import registry
+
+BUILT_BY = registry.BUILT_BY["wsload"]
+# The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
+POST_CONNECT_TIMEOUT_US = 2_000_000
+HISTOGRAM_SCHEMA = {"quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}
+SECONDS_SCHEMA = {
+    "quantity": pl.String, "since_start_s": pl.Int64, "count": pl.Int64, "lost": pl.Int64,
+    "p50_us": pl.Int64, "p95_us": pl.Int64, "p99_us": pl.Int64, "max_us": pl.Int64,
+}  # fmt: skip
+
+# Quantity of the histograms -> how its columns begin.
+_QUANTITIES = {
+    "handshake_time": "handshake_time",
+    "latency": "message_latency",
+    "service_time": "service_time",
+    "connection_time": "connection_time",
+}
+# A null time is that of a message or connection that never got so far.
+TIMES_SCHEMA = {
+    "quantity": pl.Enum(list(_QUANTITIES)), "second": pl.Int32, "time_us": pl.Int64,
+    "count": pl.Int32,
+}  # fmt: skip
+# Up to here an array with a place for every microsecond is cheaper than sorting: 128 MB.
+_DENSE_US = 1 << 24
+_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+_STATISTICS = {"mean": pl.Float64, "stddev": pl.Float64} | dict.fromkeys(
+    [*_QUANTILES, "max"], pl.Int64
+)
+
+OUTCOMES = ["completed", "connect_timeout", "handshake_timeout", "refused", "reset", "unreachable",
+            "handshake_rejected", "closed_by_server", "protocol_error", "out_of_descriptors",
+            "out_of_ports", "other_error", "unfinished", "not_opened"]  # fmt: skip
+
+# Column -> where it is in the summary.
+_SUMMARY = {
+    "connections": ("connections", "intended_count"),
+    "connections_opened": ("connections", "opened_count"),
+    "connections_upgraded": ("connections", "upgraded_count"),
+    "messages_due": ("messages", "intended_count"),
+    "messages_sent": ("messages", "sent_count"),
+    "replies": ("messages", "echoed_count"),
+    "messages_lost": ("messages", "lost_count"),
+    "messages_unsent": ("messages", "unsent_count"),
+    "messages_mismatched": ("messages", "mismatched_count"),
+    "client_lag_p99_us": ("client", "lag", "p99_us"),
+    "client_lag_max_us": ("client", "lag", "max_us"),
+    "client_cpu_us": ("client", "cpu_us"),
+    "client_rss_peak_bytes": ("client", "resident_peak_bytes"),
+    "client_loop_busy_share": ("client", "loop_busy_share"),
+}
+_RSS = {
+    "server_rss_before_bytes": pl.Int64,
+    "server_rss_held_bytes": pl.Int64,
+    "server_rss_per_connection_bytes": pl.Float64,
+    "server_established_max": pl.Int64,
+}
+
+SCHEMA = (
+    {
+        name: pl.Float64 if name.endswith("_share") else pl.Int64
+        for name in [*_SUMMARY, *(f"outcome_{outcome}" for outcome in OUTCOMES)]
+    }
+    | {"connection_timeouts": pl.Int64, "client_limited_by": pl.String}
+    | {
+        f"{begin}_{statistic}_us": kind
+        for begin in _QUANTITIES.values()
+        for statistic, kind in _STATISTICS.items()
+    }
+    | {"message_latency_growth": pl.Float64, "reply_rate_offered_window_rps": pl.Float64}
+    | _RSS
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run left: the summary's text and the histograms, or none.
+
+    `times` is as `histograms` returns it; `seconds` relies on its order.
+    """
+
+    text: str
+    times: pl.DataFrame
+
+
+def program() -> str:
+    """Return the client's path, or where the null server's build puts it."""
+    return str(registry.find("wsload") or registry.built_at("wsload"))
+
+
+def command(host: str, port: int, load: dict, rate_rps: int, duration_s: float) -> list[str]:
+    """Return the command line for one offered rate in messages per second.
+
+    It writes its records into `wsload-<rate>` of its working directory. One source address is
+    enough: with the testbed's range it has 64,512 ports to the server.
+    """
+
+    def time(value_s: float) -> str:
+        return f"{round(value_s * 1e6)}us"
+
+    return [
+        program(), f"ws://{host}:{port}/", "--quiet",
+        f"--connections={max(1, round(rate_rps * load['interval_s']))}",
+        f"--opening={load['opening']}", f"--size={load['message_bytes']}",
+        f"--interval={time(load['interval_s'])}", f"--duration={time(duration_s)}",
+        f"--handshake-timeout={time(load['timeout_s'])}", f"--drain={time(load['drain_s'])}",
+        f"--output=wsload-{rate_rps}",
+    ]  # fmt: skip
+
+
+def time_limit_s(load: dict, duration_s: float) -> float:
+    """Return when a run has wedged: it ends by itself after the drain."""
+    return duration_s + load["drain_s"] + load["interval_s"] + 15
+
+
+def condense(log: Path, keep_events: bool) -> None:
+    """Write the histograms of a run beside its log; remove its records unless they are kept."""
+    records = log.with_suffix("")
+    aside = log.with_suffix(".partial")
+    if not records.exists():
+        return
+    # In steps from one time to the next, the file is a quarter smaller.
+    times = histograms(records)
+    earlier_us = times["time_us"].shift().scatter(_series(times), 0)
+    steps = times.with_columns(step_us=times["time_us"] - earlier_us)
+    stored = steps.select("quantity", "second", "step_us", "count")
+    stored.write_parquet(aside, compression="zstd", compression_level=19)
+    aside.rename(log.with_suffix(".parquet"))
+    if not keep_events:
+        shutil.rmtree(records)
+
+
+def histograms(records: Path) -> pl.DataFrame:
+    """Return how often each quantity took how long in each second of intended time.
+
+    Columns as in TIMES_SCHEMA; each quantity in one piece, sorted by second and time, what never
+    ended last. `latency` and `service_time` run from a message's
+    intended and actual send to its echo, and have a null for each that has none; `handshake_time`
+    and `connection_time` from a connection's intended opening to its upgrade and to the TCP
+    connection, likewise.
+    """
+    frames = []
+    messages = pl.scan_parquet(records / "messages" / "*.parquet")
+    if any((records / "messages").glob("*.parquet")):
+        frames += [
+            _counted(messages, "latency", "intended_us", "received_us"),
+            _counted(
+                messages.filter(pl.col("sent_us").is_not_null()),
+                "service_time", "sent_us", "received_us",
+            ),
+        ]  # fmt: skip
+    if (records / "connections.parquet").exists():
+        connections = pl.scan_parquet(records / "connections.parquet").filter(
+            pl.col("started_us").is_not_null()
+        )
+        frames += [
+            _counted(connections, "handshake_time", "intended_us", "upgraded_us"),
+            _counted(connections, "connection_time", "intended_us", "connected_us"),
+        ]
+    return pl.concat([pl.DataFrame(schema=TIMES_SCHEMA), *pl.collect_all(frames)])
+
+
+def _counted(events: pl.LazyFrame, quantity: str, begin: str, end: str) -> pl.LazyFrame:
+    second = (pl.col("intended_us") // 1_000_000).cast(pl.Int32)
+    return (
+        events.group_by(second=second, time_us=pl.col(end) - pl.col(begin))
+        .agg(count=pl.len().cast(pl.Int32))
+        .sort("second", "time_us", nulls_last=True)
+        .select(
+            pl.lit(quantity, TIMES_SCHEMA["quantity"]).alias("quantity"),
+            "second",
+            "time_us",
+            "count",
+        )
+    )
+
+
+def read(log: Path) -> Report:
+    """Return what a run left beside its log."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    file = log.with_suffix(".parquet")
+    if not file.exists():
+        return Report(text, pl.DataFrame(schema=TIMES_SCHEMA))
+    stored = pl.read_parquet(file).cast({"quantity": TIMES_SCHEMA["quantity"]})
+    step_us = stored["step_us"].fill_null(0).to_numpy()
+    # Sums over the whole file, less what they had come to before each series.
+    summed_us, first = step_us.cumsum(), _series(stored)
+    before_us = summed_us[first] - step_us[first]
+    summed_us -= np.repeat(before_us, np.diff(first, append=len(stored)))
+    time_us = pl.when(pl.col("step_us").is_not_null()).then(pl.Series(summed_us))
+    return Report(text, stored.with_columns(time_us=time_us).select(list(TIMES_SCHEMA)))
+
+
+def _series(frame: pl.DataFrame) -> np.ndarray:
+    """Return at which rows of the histograms another second or quantity begins."""
+    keys = [frame["second"].to_numpy(), frame["quantity"].to_physical().to_numpy()]
+    changes = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    return np.append(np.zeros(min(1, len(frame)), int), np.flatnonzero(changes) + 1)
+
+
+def parse(report: Report, duration_s: float) -> dict[str, int | float | str | None]:
+    """Return the summary's counts and the exact statistics, named and typed as in SCHEMA.
+
+    Quantiles are over all connections opened and all messages due: one that lies among those
+    that never ended is None. Mean, standard deviation and maximum are of those that did.
+    `connection_timeouts` counts as the post's client did: TCP connections that took more than
+    2 s. `message_latency_growth` is the median latency of the run's last fifth (a minute of the
+    post's five) over that of its first. What is taken of samples is None here (`of_samples`).
+    Raises Truncated if the summary is not whole.
+    """
+    try:
+        # What it has to say to a person comes around the summary.
+        summary, _ = json.JSONDecoder().raw_decode(report.text[report.text.index("{") :])
+        fields = {name: _at(summary, path) for name, path in _SUMMARY.items()}
+        outcomes = summary["connections"]["outcomes_count"]
+        fields["client_limited_by"] = "; ".join(summary["client"]["limited_by"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Truncated(f"the summary is not whole: {error}") from None
+    fields |= {f"outcome_{name}": outcomes.get(name, 0) for name in OUTCOMES}
+    slow = report.times.filter(
+        (pl.col("quantity") == "connection_time") & (pl.col("time_us") > POST_CONNECT_TIMEOUT_US)
+    )
+    fields["connection_timeouts"] = slow["count"].sum() + fields["outcome_connect_timeout"]
+    for quantity, begin in _QUANTITIES.items():
+        found = statistics(report.times.filter(pl.col("quantity") == quantity))
+        fields |= {f"{begin}_{name}_us": value for name, value in found.items()}
+    fields["message_latency_growth"] = _growth(report.times, duration_s)
+    fields["reply_rate_offered_window_rps"] = fields["replies"] / duration_s
+    return {name: fields.get(name) for name in SCHEMA}
+
+
+def _at(summary: dict, path: tuple[str, ...]) -> int | float | None:
+    value = summary
+    for key in path:
+        value = value[key]
+    return value
+
+
+def statistics(histogram: pl.DataFrame) -> dict[str, float | int | None]:
+    """Return mean, stddev, p50, p95, p99, p999 and max, in us, of time_us with their count.
+
+    A quantile is the least time that at least that share of all counted did not exceed; those
+    whose time is null took longer than any. stddev is that of the population.
+    """
+    known = histogram.drop_nulls("time_us")
+    if not len(known):
+        return dict.fromkeys(_STATISTICS)
+    times, counts = _merged(known)
+    mean = np.average(times, weights=counts)
+    variance = np.average((times - mean) ** 2, weights=counts)
+    found: dict[str, float | int | None] = {"mean": float(mean), "stddev": float(variance**0.5)}
+    reached, total = counts.cumsum(), histogram["count"].sum()
+    for name, q in _QUANTILES.items():
+        place = reached.searchsorted(q * total)
+        found[name] = int(times[place]) if place < len(times) else None
+    return found | {"max": int(times[-1])}
+
+
+def _merged(known: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct times in order, and how many were counted of each."""
+    if known["time_us"].max() < _DENSE_US:
+        every = np.bincount(known["time_us"].to_numpy(), weights=known["count"].to_numpy())
+        times = np.flatnonzero(every)
+        return times, every[times]
+    merged = known.group_by("time_us").agg(pl.col("count").cast(pl.Float64).sum()).sort("time_us")
+    return merged["time_us"].to_numpy(), merged["count"].to_numpy()
+
+
+def _growth(times: pl.DataFrame, duration_s: float) -> float | None:
+    latency = times.filter(pl.col("quantity") == "latency")
+    part_s = max(1, duration_s / 5)
+    first = latency.filter(pl.col("second") < part_s)
+    last = latency.filter(pl.col("second") >= duration_s - part_s)
+    medians = [statistics(part)["p50"] for part in (first, last)]
+    return medians[1] / medians[0] if all(medians) else None
+
+
+def histogram(report: Report) -> pl.DataFrame:
+    """Return the histograms over the whole run (HISTOGRAM_SCHEMA), without what never ended.
+
+    `time_us` is rounded to three significant digits; the statistics in `points` are not.
+    """
+    magnitude = 10 ** (pl.col("time_us").clip(1).log10().floor().clip(2) - 2)
+    rounded = ((pl.col("time_us") / magnitude).round() * magnitude).cast(pl.Int64)
+    return (
+        report.times.drop_nulls("time_us")
+        .group_by("quantity", time_us=rounded)
+        .agg(pl.col("count").sum().cast(pl.Int64))
+        .sort("quantity", "time_us")
+        .cast(HISTOGRAM_SCHEMA)
+    )
+
+
+def seconds(report: Report) -> pl.DataFrame:
+    """Return handshake and latency for each second of intended time (SECONDS_SCHEMA).
+
+    `lost` are those of `count` that never ended; quantiles as in `parse`.
+    """
+    chosen = report.times.filter(pl.col("quantity").is_in(["handshake_time", "latency"]))
+    first = _series(chosen)
+    last = np.append(first[1:], len(chosen))[: len(first)] - 1
+    each = chosen["count"].cast(pl.Int64).to_numpy()
+    reached = each.cumsum()
+    before = reached[first] - each[first]
+    counts = reached[last] - before
+    at = {
+        name: reached.searchsorted(before + q * counts)
+        for name, q in _QUANTILES.items()
+        if name != "p999"
+    }
+    lost = chosen["time_us"].is_null().to_numpy()[last]
+    at["max"] = np.maximum(last - lost, first)
+    return (
+        chosen[first]
+        .select(
+            "quantity", since_start_s="second", count=pl.Series(counts),
+            lost=pl.Series(np.where(lost, each[last], 0)),
+            **{f"{name}_us": chosen["time_us"][place] for name, place in at.items()},
+        )
+        .cast(SECONDS_SCHEMA)
+        .select(list(SECONDS_SCHEMA))
+        .sort("quantity", "since_start_s")
+    )  # fmt: skip
+
+
+def of_samples(fields: dict, samples: pl.DataFrame, during: pl.DataFrame) -> dict:
+    """Return the server's memory for each connection held, from a trial's samples.
+
+    `server_rss_held_bytes` is the median while most connections were established,
+    `server_rss_before_bytes` that of the first sample: before the warm-up, or, where another rate
+    was offered before this one, at this one's start. Pages that processes share count in each.
+    """
+    if not len(during):
+        return dict.fromkeys(_RSS)
+    earlier = samples.filter(pl.col("time_us") < during["time_us"][0])
+    first = earlier if len(earlier) and not earlier["offered_rate_rps"].count() else during
+    most = during["server_established"].max()
+    held = during.filter(pl.col("server_established") == most)["server_rss_bytes"].median()
+    before = first["server_rss_bytes"][0]
+    return {
+        "server_rss_before_bytes": before,
+        "server_rss_held_bytes": round(held),
+        "server_rss_per_connection_bytes": (held - before) / most if most else None,
+        "server_established_max": most,
+    }
+
+
+def actual_rate_rps(fields: dict, during: pl.DataFrame, spec: dict) -> float | None:
+    """Return the mean rate of messages that it sent; connections not upgraded yet send none."""
+    sent = fields["messages_sent"]
+    return None if sent is None else sent / spec["duration_s"]
+
+
+def limited(fields: dict, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:
+    """Return the client's own verdict, for the reasons in `client_limited_by`."""
+    return fields["client_limited_by"] != ""

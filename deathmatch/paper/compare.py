@@ -1,0 +1,220 @@
+"""A second dataset beside the first: what a notebook's parameter `compare` shows.
+
+    beside.show(dataset, compare, "backlog")         # the last cell of a notebook
+    beside.claims(dataset, compare)                  # of the ledger's
+
+Nothing is shown without `compare`. Servers that only one of the two has are shown too.
+"""
+
+import polars as pl
+from IPython.display import Markdown
+from IPython.display import display as show_markdown
+
+from deathmatch.analysis import claims as verdicts
+from deathmatch.analysis import phrases, stats, views
+from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.data import tables
+from deathmatch.errors import UserError
+from deathmatch.paper import display, theme
+from deathmatch.plan import config
+
+
+def _in_common(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the points at rates that both datasets offered, without client-limited ones."""
+    sides = [set(part[RATE]) for part in points.partition_by("dataset")]
+    return points.filter(pl.col(RATE).is_in(set.intersection(*sides)), ~pl.col("client_limited"))
+
+
+def _reply_rates(points: pl.DataFrame) -> pl.DataFrame:
+    """Return each trial's highest reply rate at the rates that both datasets offered."""
+    common = _in_common(points)
+    # A trial that the client cut short has not shown what it comes to.
+    best = common.group_by("dataset", "label", "n", maintain_order=True).agg(
+        pl.col(REPLY).max(), top=pl.col(RATE).max()
+    )
+    return best.filter(pl.col("top") == common[RATE].max()).rename({REPLY: "value"})
+
+
+def _closed_loop(points: pl.DataFrame) -> pl.DataFrame:
+    """Return each trial's rate of round trips in a closed loop."""
+    return points.filter(pl.col(RATE) == 0).select("dataset", "label", "n", value=REPLY)
+
+
+def _message_latency(points: pl.DataFrame) -> pl.DataFrame:
+    """Return each trial's 99th percentile of latency at the highest rate that both offered."""
+    common = _in_common(points)
+    top = common.filter(pl.col(RATE) == common[RATE].max()).drop_nulls("message_latency_p99_us")
+    return top.select("dataset", "label", "n", value="message_latency_p99_us")
+
+
+def _bytes_per_message(points: pl.DataFrame) -> pl.DataFrame:
+    """Return by how much each trial's resident set grew for a message."""
+    grown = pl.col("rss_bytes").max() - pl.col("rss_bytes").min()
+    return points.group_by("dataset", "label", "n", maintain_order=True).agg(
+        value=grown / pl.col("messages").max()
+    )
+
+
+# By client: what one trial comes to, and how that is called.
+MEASURES = {
+    "httperf": (_reply_rates, "highest reply rate at a rate that both offered (req/s)"),
+    "roundtrip": (_closed_loop, "round trips in a closed loop (req/s)"),
+    "wsload": (_message_latency, "99th percentile of message latency (µs)"),
+    "memory": (_bytes_per_message, "growth of the resident set (bytes per message)"),
+}
+
+
+def show(dataset: str, compare: str, *experiments: str) -> None:
+    """Show a section with a figure and a table for each experiment that both datasets have.
+
+    Shows nothing if `compare` is empty; raises UserError if there is no such dataset.
+    """
+    if not compare:
+        return
+    _check(dataset, compare)
+    _say(f"## Beside the dataset {compare} {{#sec-{experiments[0]}-beside}}")
+    for experiment in experiments:
+        has = {each: tables.path_of(each, experiment, "points").is_file() for each in
+               (dataset, compare)}  # fmt: skip
+        if not all(has.values()):
+            lacks = " and ".join(f"`{each}`" for each in has if not has[each])
+            _say(f"The experiment *{experiment}* is not in {lacks}.")
+            continue
+        _experiment(dataset, compare, experiment)
+
+
+def _check(dataset: str, compare: str) -> None:
+    if compare == dataset:
+        raise UserError(f"{compare!r} is the dataset itself", "parameter compare", "name another")
+    folder = config.ROOT / "data" / compare
+    if not list(folder.glob("*/points.parquet")):
+        raise UserError(
+            f"the dataset {compare!r} has no tables to compare with",
+            where="parameter compare",
+            remedy=f"measure it: snakemake --config dataset={compare}",
+        )
+
+
+def _say(text: str) -> None:
+    show_markdown(Markdown(text))
+
+
+def _experiment(dataset: str, compare: str, experiment: str) -> None:
+    measure, meaning = MEASURES[config.load("experiment", experiment)["client"]]
+    trials = measure(points(dataset, compare, experiment))
+    machines = "; ".join(
+        f"`{each}` on {_machine(views.Experiment(each, experiment))}" for each in (dataset, compare)
+    )
+    if trials.is_empty():
+        _say(f"*{experiment}*: the two datasets have no sound point in common.")
+        return
+    found = stats.summarise(trials.sort("label", "n"), ["dataset", "label"], "value")
+    best = (
+        found.group_by("label", maintain_order=True)
+        .agg(pl.col("median").max())
+        .sort("median", descending=True)
+    )
+    source = [f"data/{each}/{experiment}/points.parquet" for each in (dataset, compare)]
+    display.figure(
+        theme.dots(
+            found, "median", "label", low="low", high="high", colour="dataset",
+            x_title=meaning, order=best["label"].to_list(),
+        ),
+        label=f"fig-{experiment}-beside",
+        caption=(
+            f"*{experiment}*, factors at their defaults: {meaning}; medians over trials with "
+            f"their intervals. Measured {machines}."
+        ),
+        alt="One row for each server, with one dot for each of the two datasets that has it.",
+        source=source,
+    )  # fmt: skip
+    sides = {
+        each: found.filter(dataset=each).select("label", **{each: text(), f"_{each}": "median"})
+        for each in (dataset, compare)
+    }
+    both = sides[dataset].join(sides[compare], on="label", how="full", coalesce=True)
+    display.table(
+        both.with_columns(ratio=pl.col(f"_{dataset}") / pl.col(f"_{compare}"))
+        .join(best, on="label").sort("median", descending=True)
+        .select("label", dataset, compare, "ratio"),
+        label=f"tbl-{experiment}-beside",
+        caption=(
+            f"*{experiment}*: {meaning} as median, interval and trials, and the ratio of the "
+            "medians. The trials were not interleaved, so the machines' differences are in it."
+        ),
+        source=source,
+        names={"label": "Server", "ratio": f"{dataset} / {compare}"},
+        decimals={"ratio": 2},
+    )  # fmt: skip
+
+
+def points(dataset: str, compare: str, experiment: str) -> pl.DataFrame:
+    """Return the points of both datasets with `dataset` and `label`, other factors at defaults."""
+    both = [views.Experiment(each, experiment) for each in (dataset, compare)]
+    # Labels anew: they say in what the variants of both differ.
+    trials = views.label(pl.concat([_tagged(each.trials, each.dataset) for each in both]), {})
+    found = pl.concat([_tagged(each.points, each.dataset) for each in both])
+    for factor, about in config.load("experiment", experiment)["factors"].items():
+        if factor not in views.SPOKEN:
+            usual = (pl.col(factor) == about["default"]).fill_null(False)
+            # A server that cannot have the default stays as it is.
+            found = found.filter(usual | ~usual.any().over("server"))
+    key = ["dataset", "server", "variant", "n"]
+    return found.join(trials.select(*key, "label"), on=key)
+
+
+def _tagged(frame: pl.DataFrame, dataset: str) -> pl.DataFrame:
+    return frame.drop("label").with_columns(dataset=pl.lit(dataset))
+
+
+def text() -> pl.Expr:
+    """Return an interval's columns as "12 345 [12 001, 12 800], n = 3"."""
+
+    def one(row: dict) -> str:
+        between = (
+            "" if row["low"] is None else f" [{phrases.number(row['low'])}, "
+            f"{phrases.number(row['high'])}]"
+        )  # fmt: skip
+        return f"{phrases.number(row['median'])}{between}, n = {row['trials']}"
+
+    columns = pl.struct("median", "low", "high", "trials")
+    return columns.map_elements(one, return_dtype=pl.String)
+
+
+def _machine(experiment: views.Experiment) -> str:
+    machine = experiment.machine
+    return (
+        f"{machine['cpus']} CPUs ({machine['cpu']}), Linux {machine['kernel']}, "
+        f"toolchain {machine['toolchain']}"
+    )
+
+
+def claims(dataset: str, compare: str) -> None:
+    """Show the claims that either dataset decides, with both verdicts; nothing if none is given."""
+    if not compare:
+        return
+    _check(dataset, compare)
+    _say(f"## Beside the dataset {compare} {{#sec-claims-beside}}")
+    sides = {}
+    for each in (dataset, compare):
+        ledger = verdicts.ledger(each)
+        rows = ledger.to_dicts()
+        sides[each] = ledger.select(
+            "claim",
+            "says",
+            run=pl.any_horizontal(pl.col(*verdicts.WHEN) != verdicts.NOT_RUN),
+            verdict=pl.Series(map(verdicts.verdicts, rows)),
+            told=pl.Series(map(verdicts.told, rows)),
+        )
+    both = sides[dataset].join(sides[compare], on="claim", suffix="_other")
+    shown = both.filter(pl.col("run") | pl.col("run_other"))
+    agree = len(shown.filter(pl.col("verdict") == pl.col("verdict_other")))
+    _say(f"Of the {len(shown)} claims that either dataset speaks to, both give {agree} the same "
+         "verdicts (@tbl-claims-beside).")  # fmt: skip
+    display.table(
+        shown.select("says", "told", "told_other"),
+        label="tbl-claims-beside",
+        caption="The verdicts of both datasets, with the effect that each found.",
+        source=[f"data/{each}" for each in (dataset, compare)],
+        names={"says": "Claim", "told": dataset, "told_other": compare},
+    )

@@ -1,0 +1,291 @@
+"""Show figures, tables and numbers in a notebook so that the paper can pick them up.
+
+    from deathmatch.paper import display, theme
+    display.setup(dataset)
+    display.figure(chart, label="fig-backlog", caption="Reply rate by *backlog*.",
+                   alt="Curves …", source="data/quick/backlog/points.parquet")
+    display.table(frame, label="tbl-loss", caption="Where SYNs go.", source=…,
+                  names={"server": "Server"}, decimals={"loss_percent": 1})
+    display.value("best_backlog", f"{best}")     # {value}`01-backlog.best_backlog` in any prose
+
+Each call shows its object at once and returns None. A figure is written to
+`figures/<dataset>/<label>.json`, `.svg`, `.png` and `.pdf`, the same bytes each time. What the
+paper needs travels in the notebook's outputs under `MIME`, as
+`{"kind": "figure" | "table" | "absent" | "value" | "eval", …}`.
+"""
+
+import html
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import altair
+import polars as pl
+import vl_convert
+from great_tables import GT
+from IPython import get_ipython
+from IPython.display import display as show
+
+from deathmatch.analysis import provenance
+from deathmatch.errors import UserError
+from deathmatch.paper import theme
+from deathmatch.paper.captions import MIME
+from deathmatch.plan.config import ROOT
+
+VEGALITE = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+THIN = "\u202f"  # narrow no-break space between thousands
+_LABEL = re.compile(r"(fig|tbl)-[a-z0-9]+(-[a-z0-9]+)*")
+_folder: Path | None = None
+
+
+def setup(dataset: str, figures: Path | None = None) -> None:
+    """Choose the theme and the folder for figures: `figures/<dataset>/` unless one is given.
+
+    In JupyterLab, where none is, raises UserError if the dataset has no tables, and shows any
+    UserError as its sentence alone.
+    """
+    global _folder
+    given = figures or os.environ.get("DEATHMATCH_FIGURES")
+    _folder = Path(given) if given else ROOT / "figures" / dataset
+    theme.register()
+    if not given:
+        if shell := get_ipython():
+            shell.set_custom_exc((UserError,), _say)
+        _check_measured(dataset)
+
+
+def _say(shell: Any, _kind: type, error: Exception, _trace: Any, tb_offset: Any = None) -> None:
+    print(f"deathmatch: {error}", file=sys.stderr)
+
+
+def _check_measured(dataset: str) -> None:
+    measured = sorted({path.parts[-3] for path in ROOT.glob("data/*/*/points.parquet")})
+    if dataset not in measured:
+        raise UserError(
+            f"the dataset {dataset!r} has no tables",
+            where="parameter dataset, in the first cell",
+            remedy=f"measured here: {', '.join(measured) or 'none'}; put one of these there, "
+            f"or measure it: snakemake --config dataset={dataset}",
+        )
+
+
+def figure(
+    chart: altair.TopLevelMixin,
+    *,
+    label: str,
+    caption: str,
+    alt: str,
+    source: str | Path | list[str | Path] = (),
+) -> None:
+    """Write a chart in four formats and show it.
+
+    `label` begins with "fig-" and is what prose cites as @fig-…; `caption` is Markdown; `alt`
+    says in words what the chart shows; `source` names the data files drawn, from which the paper
+    also learns n and the testbed. Numbers in the chart are rounded to six significant digits.
+    A chart without a row of data is left out, as `table` leaves out one without a row.
+    Raises UserError before `setup`, for a bad label or an empty caption or alt text.
+    """
+    _check(label, "fig", caption)
+    if not alt.strip():
+        raise UserError("the figure has no alt text", label, "say in words what it shows")
+    if _folder is None:
+        raise UserError("a figure was made before display.setup(dataset)", label, "call it first")
+    try:
+        spec = _rounded(chart.to_dict())
+    except altair.MaxRowsError:
+        raise UserError(
+            "the chart holds more than 5000 rows", label, "summarise or thin the data first"
+        ) from None
+    if spec.get("datasets") and not any(spec["datasets"].values()):
+        for old in _folder.glob(f"{label}.*"):
+            old.unlink()
+        return _leave_out(label)
+    try:
+        files = render(spec)
+    except ValueError:
+        raise UserError(
+            "the chart holds a number that is not finite", label, "leave such rows out"
+        ) from None
+    fonts = set(re.findall(rb"/BaseFont /(\S+)", files["pdf"]))
+    if len(fonts) > 1:
+        raise UserError(
+            f"the chart uses {len(fonts)} fonts or weights", label,
+            "keep to the theme's one font, and to characters that it has",
+        )  # fmt: skip
+    _folder.mkdir(parents=True, exist_ok=True)
+    for suffix, content in files.items():
+        aside = _folder / f".{label}.{suffix}.part"
+        aside.write_bytes(content)
+        aside.replace(_folder / f"{label}.{suffix}")
+    shown = _sources(source)
+    about = {"kind": "figure", "label": label, "caption": caption, "alt": alt, "source": shown}
+    about["measured"] = provenance.sentence(shown, drawn=_intervals(spec))
+    svg = files["svg"].decode()
+    show({MIME: about, "image/svg+xml": svg, "text/plain": label}, raw=True)
+
+
+def _leave_out(label: str) -> None:
+    """Show nothing, and let references to it say so."""
+    show({MIME: {"kind": "absent", "label": label},
+          "text/plain": f"{label}: left out, as there is no row to show"}, raw=True)  # fmt: skip
+
+
+def _intervals(spec: Any) -> bool:
+    """Return whether a chart draws from one bound to another, as intervals do."""
+    if isinstance(spec, list):
+        return any(map(_intervals, spec))
+    if not isinstance(spec, dict):
+        return False
+    ends = [spec.get("encoding", {}).get(side, {}).get("field", "") for side in ("x2", "y2")]
+    return any(end.startswith("high") for end in ends) or any(map(_intervals, spec.values()))
+
+
+def render(spec: dict) -> dict[str, bytes]:
+    """Return a Vega-Lite specification as {"json", "svg", "png", "pdf"}; fetches nothing.
+
+    Raises ValueError for a number that JSON has no word for, at which a browser would stop.
+    """
+    options = {"vl_version": VEGALITE, "allowed_base_urls": []}
+    written = json.dumps(spec, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return {
+        "json": written.encode(),
+        "svg": vl_convert.vegalite_to_svg(spec, **options).encode(),
+        "png": vl_convert.vegalite_to_png(spec, scale=2, **options),
+        "pdf": _ordered(vl_convert.vegalite_to_pdf(spec, **options)),
+    }
+
+
+def _ordered(pdf: bytes) -> bytes:
+    """Return the PDF with its resources in order of name; vl-convert's order is a hash map's.
+
+    Only whole lines swap places within a dictionary, so every object keeps its offset.
+    """
+    entries = rb"(?:^ +/\w+ \d+ 0 R\n){2,}"
+    return re.sub(entries, lambda m: b"".join(sorted(m[0].splitlines(True))), pdf, flags=re.M)
+
+
+def table(
+    content: pl.DataFrame | GT,
+    *,
+    label: str,
+    caption: str,
+    source: str | Path | list[str | Path] = (),
+    names: dict[str, str] | None = None,
+    decimals: dict[str, int] | None = None,
+) -> None:
+    """Show a polars frame, or a great_tables.GT for one that needs groups or own formats.
+
+    For a frame, `names` maps columns to headings (default: the column's name with its unit)
+    and `decimals` sets digits after the point (default: integers with thousands separated,
+    other numbers to three significant digits). Null shows as an en dash; text is Markdown.
+    A frame without a row is left out: where a reference stands it says that it is not there.
+    """
+    _check(label, "tbl", caption)
+    if isinstance(content, pl.DataFrame):
+        empty, content = content.is_empty(), _formatted(content, names or {}, decimals or {})
+        if empty:
+            return _leave_out(label)
+    raw = content.with_id(label).as_raw_html()
+    about = {"kind": "table", "label": label, "caption": caption, "html": plain_table(raw)}
+    show({MIME: about | {"source": _sources(source)}, "text/html": raw, "text/plain": label},
+         raw=True)  # fmt: skip
+
+
+def _formatted(frame: pl.DataFrame, names: dict, decimals: dict) -> GT:
+    for column in [*names, *decimals]:
+        if column not in frame.columns:
+            raise UserError(
+                f"the table has no column {column!r}", remedy=f"it has {', '.join(frame.columns)}"
+            )
+    made = GT(frame).cols_label({c: names.get(c, theme.title(c)) for c in frame.columns})
+    for column, kind in frame.schema.items():
+        if column in decimals:
+            made = made.fmt_number(column, decimals=decimals[column], sep_mark=THIN)
+        elif kind.is_integer():
+            made = made.fmt_integer(column, sep_mark=THIN)
+        elif kind.is_float():
+            made = made.fmt_number(column, n_sigfig=3, sep_mark=THIN)
+        elif kind == pl.String:
+            made = made.fmt_markdown(column)
+        elif kind == pl.Boolean:
+            made = made.fmt_tf(column, tf_style="yes-no")
+    return made.sub_missing(missing_text="–")
+
+
+def plain_table(raw: str) -> str:
+    """Return the bare `<table>` of great_tables' HTML: structure and alignment, no styling."""
+    found = re.search(r"<table.*?</table>", raw, re.S)
+    if not found:
+        raise UserError("the table has no rows to show")
+
+    def clean(tag: re.Match) -> str:
+        name, attributes = tag[1], tag[2]
+        keep = re.findall(r'(?:col|row)span="[2-9]\d*"', attributes)
+        side = re.search(r"gt_(right|center|left)", attributes)
+        if name in ("td", "th") and side:
+            keep.append(f'style="text-align: {side[1]}"')
+        return f"<{' '.join([name, *keep])}>"
+
+    return re.sub(r"<(\w+)([^>]*)>", clean, found[0])
+
+
+def value(name: str, text: object) -> None:
+    """Remember a number or phrase as `<notebook>.<name>` for {value} roles anywhere."""
+    if not re.fullmatch(r"[a-z0-9_]+", name):
+        raise UserError(
+            f"{name!r} is no name for a value", remedy="use lower-case letters, digits and _"
+        )
+    show({MIME: {"kind": "value", "name": name, "text": text_of(text)},
+          "text/plain": f"{name} = {text_of(text)}"}, raw=True)  # fmt: skip
+
+
+def evaluate(expressions: list[str], names: dict[str, Any]) -> None:
+    """Evaluate prose's {eval} roles at their place in the notebook; used by `notebook`."""
+    results = []
+    for expression in expressions:
+        try:
+            results.append(text_of(eval(expression, names)))
+        except Exception as error:
+            raise UserError(
+                f"{{eval}}`{expression}` fails: {type(error).__name__}: {error}"
+            ) from None
+    show({MIME: {"kind": "eval", "texts": results}, "text/plain": ""}, raw=True)
+
+
+def text_of(thing: object) -> str:
+    """Return what prose shows for a value: floats to three significant digits, else str()."""
+    if isinstance(thing, bool) or not isinstance(thing, int | float):
+        return str(thing)
+    return f"{thing:,}".replace(",", THIN) if isinstance(thing, int) else f"{thing:.3g}"
+
+
+def _check(label: str, prefix: str, caption: str) -> None:
+    if not _LABEL.fullmatch(label) or not label.startswith(f"{prefix}-"):
+        raise UserError(
+            f"{label!r} is no label for this",
+            remedy=f"use {prefix}- and lower-case letters, digits and hyphens",
+        )
+    if not caption.strip():
+        raise UserError("the caption is empty", label, "say what it shows and under what load")
+
+
+def _sources(source: str | Path | list[str | Path]) -> list[str]:
+    paths = [source] if isinstance(source, str | Path) else list(source)
+    shown = []
+    for path in map(Path, paths):
+        inside = path.is_absolute() and path.is_relative_to(ROOT)
+        shown.append(html.escape(str(path.relative_to(ROOT) if inside else path), quote=False))
+    return shown
+
+
+def _rounded(thing: Any) -> Any:
+    if isinstance(thing, dict):
+        return {key: _rounded(item) for key, item in thing.items()}
+    if isinstance(thing, list):
+        return [_rounded(item) for item in thing]
+    if isinstance(thing, float):
+        return float(f"{thing:.6g}")
+    return thing

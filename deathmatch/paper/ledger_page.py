@@ -1,0 +1,64 @@
+"""The ledger as a web page shows it: what paper/ledger.js needs to sort, filter and open claims.
+
+    show(Markdown(ledger_page.block(rows, "tbl-claims")))   # after the table of that label
+
+The table stays a table where no script runs, and in print.
+"""
+
+import json
+
+import polars as pl
+
+from deathmatch.analysis import claims, phrases
+
+
+def block(rows: pl.DataFrame, table: str) -> str:
+    """Return, for HTML alone, the details of a table's rows of the ledger, in the table's order."""
+    known = {"table": table, "claims": [details(row) for row in rows.to_dicts()]}
+    text = json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    script = f'<script type="application/json" class="ledger">{text}</script>'
+    return f"```{{=html}}\n{script}\n```"
+
+
+def details(row: dict) -> dict:
+    """Return what a claim opens to: {"filters": …, "facts": [heading, text] pairs, "verdicts": …}.
+
+    Each verdict has its heading, its lines of text, and the paths of the raw logs.
+    """
+    facts = [["Claim", row["says"]], ["Said in", f"{row['place']} ({row['role']})"]]
+    facts += [["Rule", row["rule"]]]
+    if row["published"] is not None:
+        facts.append(["The source's own", short(row["published"])])
+    whens = ("now",) if row["same"] else claims.WHEN
+    return {
+        "filters": {"source": row["name"], "experiment": row["experiment"]}
+        | {when: row[when] for when in claims.WHEN},
+        "facts": facts,
+        "verdicts": [_verdict(row, when) for when in whens],
+    }
+
+
+def _verdict(row: dict, when: str) -> dict:
+    of = {name: row[f"{when}_{name}"] for name in ("sides", "needs", "unit", "direction", "why")}
+    lines = [claims.said(row, when)]
+    for side in of["sides"]:
+        value = claims.effect_text(side | {"effect": side["median"]})
+        unit = f" {of['unit']}" if of["unit"] and value else ""
+        named, comma, n = value.partition(", n")
+        lines.append(f"{side['what'] or 'all servers'}: {named or 'no value'}{unit}{comma}{n}")
+    if of["direction"]:
+        lines.append(f"The direction alone: {of['direction']}.")
+    lines += [
+        f"Needed: {need['needed']}; there: {need['there']} ({'met' if need['met'] else 'not met'})."
+        for need in of["needs"]
+    ]
+    if row[when] == claims.NOT_RUN:
+        lines.append(f"Not run: {of['why']}.")
+    title = "Then and now" if row["same"] else when.capitalize()
+    raw = list(dict.fromkeys(side["raw"] for side in of["sides"]))
+    return {"heading": f"{title}: {row[when]}", "lines": list(filter(None, lines)), "raw": raw}
+
+
+def short(value: float) -> str:
+    """Return a number to three significant digits, whole from a thousand on."""
+    return phrases.number(value) if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,0 +1,219 @@
+"""Run one MyST notebook and fill in the numbers of its prose.
+
+    python -m deathmatch notebook notebooks/01-backlog.md --dataset quick \
+        [--compare reference] [--figures figures/quick] --out paper/quick/notebooks/01-backlog.ipynb
+
+The notebook has a cell tagged `parameters` that sets `dataset` and `compare`. It runs with this
+very Python, in the repository's root, under a kernel specification made for the run, so that
+nothing installed in the user's home has a say. `{eval}``expression` in prose is evaluated where
+it stands, in the order of the cells. The result holds no times and no machine's paths; it
+appears only when every cell has succeeded.
+"""
+
+import argparse
+import ast
+import json
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import jupytext
+import nbformat
+import papermill
+import traitlets.config
+from papermill.exceptions import PapermillExecutionError
+
+from deathmatch.errors import UserError
+from deathmatch.hosts import sandbox
+from deathmatch.paper.captions import MIME
+from deathmatch.plan.config import ROOT
+
+EVAL = re.compile(r"\{eval\}`([^`]+)`")
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def run(source: Path, out: Path, parameters: dict[str, str], figures: Path) -> None:
+    """Execute `source` with `parameters` and write the result to `out` (.ipynb).
+
+    Raises UserError for a notebook that cannot be read, an unknown parameter, or a failing
+    cell or expression (naming its line in `source`).
+    """
+    notebook = read(source)
+    _check_parameters(notebook, parameters, source)
+    notebook.cells = [new for cell in notebook.cells for new in _with_evaluation(cell)]
+    notebook.metadata["kernelspec"] = KERNEL
+    with tempfile.TemporaryDirectory(prefix="deathmatch-") as scratch:
+        before, after = Path(scratch) / "before.ipynb", Path(scratch) / "after.ipynb"
+        nbformat.write(notebook, before)
+        private = _private_jupyter(Path(scratch), figures)
+        saved = os.environ.copy()
+        os.environ.update(private)
+        try:
+            papermill.execute_notebook(
+                before,
+                after,
+                parameters,
+                kernel_name="python3",
+                cwd=ROOT,
+                progress_bar=False,
+                # Sockets of its own: their default name is shared by all that start meanwhile.
+                config=traitlets.config.Config(
+                    {"KernelManager": {"transport": "ipc", "ip": f"{scratch}/kernel"}}
+                ),
+            )
+        except PapermillExecutionError as error:
+            raise _failure(error, source) from None
+        finally:
+            os.environ.clear()
+            os.environ.update(saved)
+        done = nbformat.read(after, as_version=4)
+    finished = _finished(done, source)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    aside = out.with_name(f".{out.name}.part")
+    aside.write_text(json.dumps(finished, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    aside.replace(out)
+
+
+def read(source: Path) -> nbformat.NotebookNode:
+    """Return the notebook in a jupytext Markdown file; UserError if there is none."""
+    if not source.is_file():
+        raise UserError("there is no such notebook", _shown(source))
+    try:
+        notebook = jupytext.read(source)
+    except Exception as error:
+        raise UserError(
+            f"not a MyST notebook: {error}", _shown(source), "see notebooks/ for the header"
+        ) from None
+    if not any(cell.cell_type == "code" for cell in notebook.cells):
+        raise UserError(
+            "no code cell was found", _shown(source),
+            "it needs a jupytext header and ```{code-cell} blocks",
+        )  # fmt: skip
+    return notebook
+
+
+def _check_parameters(notebook: nbformat.NotebookNode, given: dict, source: Path) -> None:
+    cells = [c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])]
+    if not cells:
+        raise UserError(
+            "no cell is tagged parameters", _shown(source), 'add one that sets dataset = "quick"'
+        )
+    known = {
+        target.id
+        for node in ast.parse(cells[0].source).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for name in given:
+        if name not in known:
+            raise UserError(
+                f"the parameters cell does not set {name!r}", _shown(source), f'add {name} = ""'
+            )
+
+
+def _with_evaluation(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    found = EVAL.findall(cell.source) if cell.cell_type == "markdown" else []
+    if not found:
+        return [cell]
+    code = f"__import__('deathmatch.paper.display').display.evaluate({found!r}, globals())"
+    return [nbformat.v4.new_code_cell(code, metadata={"tags": ["prose"]}), cell]
+
+
+def _private_jupyter(scratch: Path, figures: Path) -> dict[str, str]:
+    kernel = scratch / "jupyter" / "kernels" / "python3" / "kernel.json"
+    kernel.parent.mkdir(parents=True)
+    # The package first, which spares each kernel a second; see deathmatch/__init__.py.
+    start = "import deathmatch; from ipykernel import kernelapp; kernelapp.launch_new_instance()"
+    argv = [sys.executable, "-c", start, "-f", "{connection_file}"]
+    argv.append("--log-level=CRITICAL")
+    kernel.write_text(json.dumps({"argv": argv} | KERNEL))
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    return {
+        "JUPYTER_PATH": str(scratch / "jupyter"),
+        "JUPYTER_PREFER_ENV_PATH": "0",
+        **{f"JUPYTER_{kind}_DIR": str(scratch / kind) for kind in ("CONFIG", "DATA", "RUNTIME")},
+        "IPYTHONDIR": str(scratch / "ipython"),
+        "PYTHONPATH": path,
+        "PYTHONHASHSEED": "0",
+        "DEATHMATCH_FIGURES": str(figures.resolve()),
+    }
+
+
+def _failure(error: PapermillExecutionError, source: Path) -> UserError:
+    """Say which cell failed, by its line in the source file, and with what."""
+    code, what = error.source, _ANSI.sub("", error.evalue)
+    if "display.evaluate(" in code:
+        expression = re.search(r"\{eval\}`[^`]+`", what)
+        line, cell = _line(source, expression[0] if expression else ""), "the prose"
+    else:
+        line = _line(source, code) + _offset(error.traceback, code)
+        cell = f"the cell that begins {code.strip().splitlines()[0]!r}"
+    kind = "" if error.ename == "UserError" else f"{error.ename}: "
+    first, *rest = what.strip().splitlines() or ["no message"]
+    remedy = "\n  ".join(line.strip() for line in rest if line.strip())
+    return UserError(f"{cell} fails: {kind}{first}", f"{_shown(source)}, line {line}", remedy)
+
+
+def _line(source: Path, text: str) -> int:
+    whole = source.read_text()
+    return whole[: max(whole.find(text), 0)].count("\n") + 1
+
+
+def _offset(traceback: list[str], code: str) -> int:
+    for frame in map(_ANSI.sub, [""] * len(traceback), traceback):
+        arrow = re.search(r"^-+> (\d+) (.*)$", frame, re.M)
+        if arrow and arrow[2].strip() and arrow[2].strip() in code:
+            return int(arrow[1]) - 1
+    return 0
+
+
+def _finished(done: nbformat.NotebookNode, source: Path) -> dict:
+    """Return the executed notebook with its prose filled in and nothing that varies by run."""
+    cells, texts = [], []
+    for cell in done.cells:
+        tags = cell.metadata.get("tags", [])
+        if "prose" in tags:
+            # A warning is an output too.
+            shown = next(out for out in cell.outputs if MIME in out.get("data", {}))
+            texts = list(shown.data[MIME]["texts"])
+            continue
+        if cell.cell_type == "markdown":
+            for text in texts:
+                cell.source = EVAL.sub(text.replace("\\", r"\\"), cell.source, count=1)
+            texts = []
+        cell.metadata = {"tags": tags} if tags else {}
+        cell.id = f"cell-{len(cells) + 1:02}"
+        cells.append(cell)
+    about = {"notebook": _shown(source)}
+    return done | {
+        "cells": cells,
+        "metadata": {"deathmatch": about, "kernelspec": KERNEL},
+    }
+
+
+def _shown(path: Path) -> str:
+    path = path.resolve()
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name)
+
+
+def main() -> None:
+    """Parse the command line and run the notebook."""
+    parser = argparse.ArgumentParser(description="Run one notebook on one dataset.")
+    parser.add_argument("notebook", type=Path)
+    parser.add_argument("--dataset", required=True)
+    parser.add_argument("--compare", default="", help="a second dataset to set beside the first")
+    parser.add_argument("--figures", type=Path, help="default: figures/<dataset>")
+    parser.add_argument("--out", type=Path, required=True, help="the executed .ipynb")
+    options = parser.parse_args()
+    sandbox.die_with_owner()
+    parameters = {"dataset": options.dataset}
+    if options.compare:
+        parameters["compare"] = options.compare
+    figures = options.figures or ROOT / "figures" / options.dataset
+    # Notebooks start side by side: none may count on another for the folder.
+    figures.mkdir(parents=True, exist_ok=True)
+    run(options.notebook, options.out, parameters, figures)
