@@ -123,7 +123,7 @@ class Tree:
             f"config/datasets/{name}.toml",
             f'title = "a test"\ntrials = {trials}\nseed = 1\n\n[experiments.backlog]\n'
             f"rates_rps = {rates_rps}\nduration_s = {duration_s}\n\n"
-            f"[[experiments.backlog.blocks]]\nservers = {servers}\n{levels}\n",
+            f"[[experiments.backlog.grids]]\nservers = {servers}\n{levels}\n",
         )
 
     def server(self, name: str, mode: str, **keys: str | int) -> None:

@@ -24,7 +24,7 @@ seed = 1
 rates_rps = [6000]
 duration_s = 1
 
-[[experiments.accept-queue.blocks]]
+[[experiments.accept-queue.grids]]
 servers = ["acceptors"]
 abort_on_overflow = [0, 1]
 """

@@ -80,7 +80,7 @@ def test_a_chapter_is_made_again_when_the_other_dataset_changes(tree: Tree):
     tree.write(
         "config/datasets/tiny.toml",
         'title = "a test"\ntrials = 1\nseed = 1\n[experiments.storage]\nmessages = [1000]\n'
-        '[[experiments.storage.blocks]]\nservers = ["python-store"]\n',
+        '[[experiments.storage.grids]]\nservers = ["python-store"]\n',
     )
     chapter = "paper/tiny/notebooks/06-storage.ipynb"
     tree.snakemake("data/tiny/storage/points.parquet", dataset="tiny").succeeded()

@@ -19,7 +19,7 @@ seed = 1
 rates_rps = [0, 500]
 duration_s = 0.5
 
-[[experiments.overhead.blocks]]
+[[experiments.overhead.grids]]
 servers = ["eventlet-echo"]
 schedulers = ["one"]
 """

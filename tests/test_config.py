@@ -52,9 +52,9 @@ seed = 1
 rates_rps = [500, 2000]
 duration_s = 1
 
-[[experiments.mine.blocks]]
+[[experiments.mine.grids]]
 
-[[experiments.mine.blocks]]
+[[experiments.mine.grids]]
 servers = ["mine"]
 backlog = [1]
 """,
@@ -95,7 +95,7 @@ client = "httperf"
 
 [load]
 uri = "/"
-calls_per_connection = 1
+requests_per_connection = 1
 timeout_s = 5
 
 [factors.backlog]
@@ -176,12 +176,12 @@ WRITTEN = [
     (SERVER, "mine {host} {port} {backlog}", "mine {host} {port}", "key run",
      "does not use {backlog}", "take backlog out of [factors]"),
     (SERVER, "backlog = []", "backlog = 5", "key factors.backlog", "5 is not of type 'array'", ""),
-    (SERVER, "[factors]", "[setups.Tuned]\n\n[factors]", "key setups.Tuned",
+    (SERVER, "[factors]", "[configurations.Tuned]\n\n[factors]", "key configurations.Tuned",
      "'Tuned' does not match", "lower-case letters, digits and hyphens"),
-    (SERVER, "[factors]", "[setups.tuned]\n\n[factors]", "key setups.tuned.about",
+    (SERVER, "[factors]", "[configurations.tuned]\n\n[factors]", "key configurations.tuned.about",
      "this key is missing", "add it: What is different"),
-    (SERVER, "[factors]", '[setups.tuned]\nexperiments = ["static"]\nabout = "x"\n\n[factors]',
-     "key setups.tuned.experiments", "does not serve 'static'", "known: mine"),
+    (SERVER, "[factors]", '[configurations.tuned]\nexperiments = ["static"]\nabout = "x"\n\n[factors]',
+     "key configurations.tuned.experiments", "does not serve 'static'", "known: mine"),
     (SERVER, "[factors]", "[limits]\ntimeout = 60\n\n[factors]", "key limits.timeout",
      "60 is not of type 'string'", ""),
     (SERVER, "[factors]", "[limit]\n\n[factors]", "key limit", "unknown key", "'limits'"),

@@ -169,8 +169,8 @@ def checked(tmp_path_factory, network) -> list[dict]:
     path = copy_tree(tmp_path_factory.mktemp("conforming") / "tree")
     parts = [
         f"[experiments.{name}]\nrates_rps = [1]\nduration_s = 1\n"
-        f"[[experiments.{name}.blocks]]\nservers = {serving(name)}\n"
-        f"[[experiments.{name}.blocks]]\nservers = {serving(name)}\n"
+        f"[[experiments.{name}.grids]]\nservers = {serving(name)}\n"
+        f"[[experiments.{name}.grids]]\nservers = {serving(name)}\n"
         + "".join(f'{factor} = "all"\n' for factor in varied(name))
         for name in LOAD_EXPERIMENTS
         if serving(name)
@@ -191,11 +191,13 @@ def serving(experiment: str) -> list[str]:
 
 def varied(experiment: str) -> list[str]:
     """Return the factors that choose how a server runs, of those the experiment has."""
-    has = [*config.load("experiment", experiment)["factors"], matrix.SETUP]
-    setups = any(matrix.setups(server, experiment) for server in serving(experiment))
+    has = [*config.load("experiment", experiment)["factors"], matrix.CONFIGURATION]
+    configurations = any(
+        matrix.configurations(server, experiment) for server in serving(experiment)
+    )
     return [
-        factor for factor in ("schedulers", "readiness", matrix.SETUP)
-        if factor in has and (factor != matrix.SETUP or setups)
+        factor for factor in ("schedulers", "readiness", matrix.CONFIGURATION)
+        if factor in has and (factor != matrix.CONFIGURATION or configurations)
     ]  # fmt: skip
 
 

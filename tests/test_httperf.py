@@ -18,7 +18,7 @@ from deathmatch.load import httperf
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 REPORT = (TRIAL / "httperf-2000.txt").read_text()
-LOAD = {"uri": "/", "calls_per_connection": 1, "timeout_s": 5}
+LOAD = {"uri": "/", "requests_per_connection": 1, "timeout_s": 5}
 
 
 def test_every_field_of_a_real_report():
@@ -123,7 +123,7 @@ def test_no_histogram_is_an_empty_one():
 
 @given(st.integers(1, 10**6), st.sampled_from([1, 3, 10]), st.sampled_from([0.5, 1, 10]))
 def test_command_offers_the_rate_for_the_duration(rate_rps, calls, duration_s):
-    words = httperf.command("h", 1, LOAD | {"calls_per_connection": calls}, rate_rps, duration_s)
+    words = httperf.command("h", 1, LOAD | {"requests_per_connection": calls}, rate_rps, duration_s)
     options = dict(word.removeprefix("--").split("=", 1) for word in words if "=" in word)
     assert float(options["rate"]) * calls == pytest.approx(rate_rps, rel=1e-5)
     asked = int(options["num-conns"])
@@ -181,7 +181,7 @@ testbed.raise_descriptors(bed["descriptors"])
 host = testbed.host(bed)
 server = subprocess.Popen([sys.executable, sys.argv[1], "holds", host, "8080"])
 time.sleep(1)
-load = {"uri": "/", "calls_per_connection": 1, "timeout_s": 4}
+load = {"uri": "/", "requests_per_connection": 1, "timeout_s": 4}
 client = subprocess.Popen(testbed.in_client(*httperf.command(host, 8080, load, 5000, 2.2)),
                           stdout=subprocess.PIPE, text=True)
 held = 0
@@ -217,7 +217,7 @@ def test_ten_thousand_new_connections_a_second_for_ten_seconds(
     """
     path = tree.path / "experiments" / f"{experiment}.toml"
     text = re.sub(
-        r"(?m)^calls_per_connection = .*", f"calls_per_connection = {calls}", path.read_text()
+        r"(?m)^requests_per_connection = .*", f"requests_per_connection = {calls}", path.read_text()
     )
     # A connection that a busy machine serves late must not hold its descriptor for long.
     path.write_text(re.sub(r"(?m)^timeout_s = .*", "timeout_s = 1", text))

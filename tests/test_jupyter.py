@@ -16,7 +16,7 @@ seed = 1
 [experiments.storage]
 messages = [1000]
 
-[[experiments.storage.blocks]]
+[[experiments.storage.grids]]
 servers = ["python-store"]
 """
 

@@ -48,9 +48,9 @@ def test_blocks_are_products_of_levels(tree: Tree):
         "config/datasets/blocks.toml",
         'title = "t"\ntrials = 2\nseed = 1\n'
         "[experiments.backlog]\nrates_rps = [1]\nduration_s = 1\n"
-        '[[experiments.backlog.blocks]]\nservers = ["null", "yucan", "tornado"]\n'
+        '[[experiments.backlog.grids]]\nservers = ["null", "yucan", "tornado"]\n'
         'backlog = [1, 5]\nschedulers = ["one", "all"]\nsomaxconn = [128]\n'
-        '[[experiments.backlog.blocks]]\nservers = ["null"]\nbacklog = [5]\nsomaxconn = [128]\n',
+        '[[experiments.backlog.grids]]\nservers = ["null"]\nbacklog = [5]\nsomaxconn = [128]\n',
     )
     script = (
         "from deathmatch.plan import matrix\n"
@@ -138,7 +138,7 @@ def test_fingerprint_sees_sources_outside_the_folder(tree: Tree):
 
 def test_a_slow_build_is_measured_only_where_a_dataset_names_it(tree: Tree):
     tree.replace("servers/yucan/server.toml", "title =", "slow_build = true\ntitle =")
-    block = "rates_rps = [1]\nduration_s = 1\n[[experiments.backlog.blocks]]\n"
+    block = "rates_rps = [1]\nduration_s = 1\n[[experiments.backlog.grids]]\n"
     tree.write(
         "config/datasets/slow.toml",
         f'title = "t"\ntrials = 1\nseed = 1\n[experiments.backlog]\n{block}',

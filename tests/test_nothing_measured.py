@@ -22,7 +22,7 @@ CHAPTERS = [name for name in NOTEBOOKS if name < "11" and name > "01"]
 # What is known of a trial only once its server ran.
 OF_THE_RUN = [
     "wall_us", "offering_us", "server_cpus", "client_cpus", "cpu", "cpus", "memory_bytes", "kernel",
-    "os", "toolchain", "commit", "calls_per_reply", "waits_per_reply",
+    "os", "toolchain", "commit", "syscalls_per_reply", "waits_per_reply",
 ]  # fmt: skip
 REASON = "cc: `x.c` has {no} @main\nand more"
 

@@ -16,7 +16,7 @@ seed = 1
 rates_rps = [200]
 duration_s = 1
 
-[[experiments.backlog.blocks]]
+[[experiments.backlog.grids]]
 omit = ["tornado-1", "yucan-otp23", "yucan-otp27"]
 """
 

@@ -131,7 +131,7 @@ def test_williams_ranks_are_dense_and_name_all_servers():
 
 
 def test_williams_load():
-    calls = value("williams2009", quantity="calls_per_connection")
+    calls = value("williams2009", quantity="requests_per_connection")
     rates = rows("williams2009", quantity="offered_connection_rate")
     top = rates.filter(statistic="maximum")["value"][0] * calls
     slow = rows("williams2009", quantity="response_time", system="MochiWeb")
@@ -142,7 +142,7 @@ def test_williams_load():
 def test_ostinelli_peaks_and_load():
     peaks = rows("ostinelli2011", place="post: Test results", quantity="reply_rate")
     assert peaks["value"].to_list() == [1500, 3000, 4850, 8600, 9700]
-    calls = value("ostinelli2011", quantity="calls_per_connection")
+    calls = value("ostinelli2011", quantity="requests_per_connection")
     for end in ("minimum", "maximum"):
         where = {"place": "post: method", "statistic": end}
         connections = value("ostinelli2011", **where, quantity="offered_connection_rate")
@@ -214,7 +214,7 @@ def test_one_number_of_a_source_is_one():
 
 
 def test_day_rerun_rates_are_requests_over_time():
-    rerun = rows("day2011", place="reply 2011-03-07/Eric Day").drop_nulls("calls_per_connection")
+    rerun = rows("day2011", place="reply 2011-03-07/Eric Day").drop_nulls("requests_per_connection")
     requests = value("day2011", quantity="requests")
     timed = rerun.filter(quantity="duration")
     assert timed.height == 7
@@ -335,7 +335,7 @@ def test_the_sources_own_orders_pass_the_rule():
             # Where the chart has Tornado twice, its last row is the single process.
             found = dict(rows(claim["source"], **where).select("system", "value").iter_rows())
             chosen = published.selectors(claim["rule"])
-            names = [where.get("setup", where["server"]) for where in chosen]
+            names = [where.get("configuration", where["server"]) for where in chosen]
             values = [found[spelt[name]] for name in names]
             assert all(low < high for low, high in itertools.pairwise(values)), claim["id"]
 
@@ -375,7 +375,7 @@ def test_selectors_fit_the_experiments_there_are():
             levels = {name: factor["levels"] for name, factor in factors.items()}
             chosen = [*where.items(), *where.get("relative_to", {}).items()]
             for column, level in chosen:
-                if column in ("server", "setup", "statistic", "experiment", "relative_to"):
+                if column in ("server", "configuration", "statistic", "experiment", "relative_to"):
                     continue
                 if column == "offered_rate_rps" or column in LEDGER["planned"]:
                     continue
@@ -415,7 +415,7 @@ def copy(tmp_path):
         ("reply_rate,1/s,unstated,785", "reply_rate,us,unstated,785", "line 6: "),
         ("reply_rate,1/s,unstated,785", "speed,1/s,unstated,785", "line 6, column quantity"),
         ("walkin2009-wikipedia", "my-laptop", "line 2, column testbed"),
-        ("setup,processes", "setup,workers", "line 1"),
+        ("configuration,processes", "configuration,workers", "line 1"),
         (",785,exact", ",many,exact", "walkin2009.csv"),
     ],
 )

@@ -19,7 +19,7 @@ WAITS = {
     "io_uring": {"io_uring_enter"},
 }
 IDLE = 100
-BLOCK = "[[experiments.readiness.blocks]]\n"
+BLOCK = "[[experiments.readiness.grids]]\n"
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +100,11 @@ def test_counts_reach_the_tables(measured):
     trials = pl.read_parquet(measured[0].path / "data/waits/readiness/trials.parquet")
     held = trials.filter(pl.col("idle_connections") == IDLE)
     # A wait, a read and a write.
-    assert held["calls_per_reply"].is_between(1.9, 3.3).all()
+    assert held["syscalls_per_reply"].is_between(1.9, 3.3).all()
     assert held["waits_per_reply"].is_between(0, 1.1).all()
-    assert trials.filter(pl.col("idle_connections") == 4000)["calls_per_reply"].to_list() == [None]
+    assert trials.filter(pl.col("idle_connections") == 4000)["syscalls_per_reply"].to_list() == [
+        None
+    ]
 
 
 def test_a_select_that_cannot_hold_them_is_told(measured):
@@ -138,7 +140,7 @@ def test_summary_of_strace(tmp_path):
 
 def test_counts_per_reply():
     found = {"replies": 200, "calls": {"epoll_wait": 100, "recvfrom": 200, "sendto": 200}}
-    assert system_calls.per_reply(found) == {"calls_per_reply": 2.5, "waits_per_reply": 0.5}
+    assert system_calls.per_reply(found) == {"syscalls_per_reply": 2.5, "waits_per_reply": 0.5}
     for nothing in (None, {"reason": "not allowed"}, {"replies": 0, "calls": {}}):
         assert set(system_calls.per_reply(nothing).values()) == {None}
 

@@ -175,7 +175,7 @@ def samples_of(opens: list[int], every_s: float) -> pl.DataFrame:
     )
 
 
-SPEC = {"duration_s": 1, "load": {"calls_per_connection": 10}}
+SPEC = {"duration_s": 1, "load": {"requests_per_connection": 10}}
 
 
 def test_client_that_falls_behind_is_marked():

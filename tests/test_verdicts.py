@@ -143,9 +143,9 @@ def test_where_one_release_ran_both_verdicts_are_of_it(plant):
 def test_no_claim_compares_an_old_release_with_a_new_one(plant):
     one = {RATE: 12_000, "schedulers": "one"}
     found = plant("dynamic", [
-        {"server": "node", "setup": "parsing", **one, REPLY: 8000},
-        {"server": "node", "setup": "no-parsing", **one, REPLY: 8000},
-        {"server": "node-0.8", "setup": "parsing", **one, REPLY: 4000},
+        {"server": "node", "configuration": "parsing", **one, REPLY: 8000},
+        {"server": "node", "configuration": "no-parsing", **one, REPLY: 8000},
+        {"server": "node-0.8", "configuration": "parsing", **one, REPLY: 4000},
     ])  # fmt: skip
     # Without url.parse only today's Node ran: both sides are today's.
     assert found["ostinelli-url-parse-is-slow"]["same"]
@@ -166,7 +166,7 @@ def test_a_sweep_that_opens_few_descriptors_says_nothing_of_select(plant):
     ("server_cpus", "verdict"), [([0, 1], claims.UNREACHED), ([0, 2], claims.NOT)]
 )
 def test_all_cores_are_more_than_the_one_beside_the_client(plant, server_cpus, verdict):
-    rate = {RATE: 40_000, "setup": "parsing", "duration_us": 3_000_000}
+    rate = {RATE: 40_000, "configuration": "parsing", "duration_us": 3_000_000}
     found = plant(
         "dynamic",
         [
@@ -180,7 +180,7 @@ def test_all_cores_are_more_than_the_one_beside_the_client(plant, server_cpus, v
 
 def test_a_cure_is_shown_only_where_there_is_an_illness(plant):
     def cowboy(backlog: int, limit: int, replies: int) -> dict:
-        return {"server": "cowboy", "setup": "raised", "backlog": backlog, "replies": replies,
+        return {"server": "cowboy", "configuration": "raised", "backlog": backlog, "replies": replies,
                 "max_connections": limit, RATE: 12_000, "duration_us": 1_000_000}  # fmt: skip
 
     cured = [cowboy(1024, 65535, 12_000), cowboy(1024, 1024, 12_000)]
@@ -193,9 +193,9 @@ def test_a_cure_is_shown_only_where_there_is_an_illness(plant):
 def test_nobody_waits_five_seconds_in_a_queue_of_three(plant, seconds, verdict):
     # Twice what the servers answer: after T seconds the last request waits another T.
     rows = [
-        {"server": server, "setup": setup, RATE: 12_000, REPLY: 6000.0,
+        {"server": server, "configuration": configuration, RATE: 12_000, REPLY: 6000.0,
          "replies": 12_000 * seconds, "duration_us": 1_000_000 * seconds}
-        for server, setup in (("mochiweb", "tuned"), ("node", "parsing"), ("tornado", None))
+        for server, configuration in (("mochiweb", "tuned"), ("node", "parsing"), ("tornado", None))
     ]  # fmt: skip
     assert plant("dynamic", rows)["ostinelli-others-fail-under-load"]["now"] == verdict
 
@@ -233,9 +233,9 @@ def test_a_peak_that_nobody_reached_is_no_verdict_and_is_not_missing(plant):
 def test_what_the_client_hides_is_not_called_missing(plant):
     servers = ("cherrypy", "webpy-modwsgi", "django-modwsgi", "tornado")
     found = plant("single-thread", [
-        {"server": s, "setup": setup, RATE: 9000, REPLY: 1000.0 * n, "backlog": 128,
+        {"server": s, "configuration": configuration, RATE: 9000, REPLY: 1000.0 * n, "backlog": 128,
          "client_limited": s == "django-modwsgi"}
-        for n, (s, setup) in enumerate(zip(servers, ("production", "daemon", "daemon", None)), 1)
+        for n, (s, configuration) in enumerate(zip(servers, ("production", "daemon", "daemon", None)), 1)
     ])  # fmt: skip
     row = found["walkin-chart-order"]
     assert row["now"] == claims.UNREACHED and "client-limited" in row["now_why"]
@@ -245,9 +245,9 @@ def test_what_the_client_hides_is_not_called_missing(plant):
 def test_a_clock_of_tenths_of_milliseconds_orders_no_times_of_one(plant, step_us, verdict):
     servers = (("nginx", "tuned", "epoll"), ("yaws", "cached", "epoll"))
     found = plant("static", [
-        {"server": server, "setup": setup, "readiness": readiness, RATE: 2000,
+        {"server": server, "configuration": configuration, "readiness": readiness, RATE: 2000,
          "response_time_avg_us": step_us * (1 + 2 * (server == "yaws"))}
-        for server, setup, readiness in servers
+        for server, configuration, readiness in servers
     ])  # fmt: skip
     assert found["williams-kernel-polling-yaws-matches-nginx"]["now"] == verdict
 
@@ -256,8 +256,8 @@ def test_a_clock_of_tenths_of_milliseconds_orders_no_times_of_one(plant, step_us
 def test_what_all_answer_in_full_has_no_order(plant, rps, verdict):
     servers = (("mochiweb", "tuned"), ("nginx", "tuned"), ("yaws", "cached"))
     found = plant("static", [
-        {"server": server, "setup": setup, RATE: 2000, REPLY: (rps - 10 * n) / 1.01}
-        for n, (server, setup) in enumerate(servers)
+        {"server": server, "configuration": configuration, RATE: 2000, REPLY: (rps - 10 * n) / 1.01}
+        for n, (server, configuration) in enumerate(servers)
     ])  # fmt: skip
     assert found["williams-kernel-polling-yaws-leads"]["now"] == verdict
 
@@ -276,10 +276,10 @@ def test_a_rank_wants_enough_servers(plant, levels, verdict):
 def test_three_rates_rank_no_servers_by_their_first_error(plant):
     servers = ["cowboy", "gevent", "go", "mochiweb", "netty", "node", "tornado"]
     found = plant("dynamic", [
-        {"server": server, "setup": setup, RATE: rate, REPLY: 100.0 * n, "duration_us": 1_000_000,
+        {"server": server, "configuration": configuration, RATE: rate, REPLY: 100.0 * n, "duration_us": 1_000_000,
          "replies": rate if rate < 3000 * n else 0}
         for n, server in enumerate(servers, 1) for rate in (3000, 12_000, 40_000)
-        for setup in matrix.setups(server, "dynamic")[:1] or [None]
+        for configuration in matrix.configurations(server, "dynamic")[:1] or [None]
     ])  # fmt: skip
     row = found["ostinelli-faster-servers-err-later"]
     assert row["now"] == claims.UNREACHED and "12 offered rates" in row["now_why"]
@@ -293,9 +293,9 @@ def test_interrupts_are_a_network_cards(plant, testbed):
     found = plant(
         "static",
         [
-            {"server": server, "setup": setup, "readiness": readiness, RATE: 2000,
+            {"server": server, "configuration": configuration, "readiness": readiness, RATE: 2000,
              "interrupts": 10 * n, "replies": 10}
-            for n, (server, setup, readiness) in enumerate(servers, 1)
+            for n, (server, configuration, readiness) in enumerate(servers, 1)
         ],
         {"testbed": testbed},
     )  # fmt: skip
@@ -333,7 +333,7 @@ def test_twice_is_neither_seven_times_nor_a_fifth_more(plant, node_rps, verdict,
     rate = {RATE: 40_000, "backlog": 128}
     found = plant("dynamic", [
         {"server": "tornado", REPLY: 1000.0, **rate},
-        {"server": "node", "setup": "parsing", REPLY: float(node_rps), **rate},
+        {"server": "node", "configuration": "parsing", REPLY: float(node_rps), **rate},
     ])  # fmt: skip
     row = found["ostinelli-node-leads-tornado"]
     assert (row["now"], row["now_direction"]) == (verdict, direction)

@@ -286,7 +286,7 @@ warm_up_rate_rps = 20
 warm_up_s = 0.5
 cool_down_s = 0.1
 
-[[experiments.c10k.blocks]]
+[[experiments.c10k.grids]]
 servers = ["ws-null"]
 environment = "all"
 """

@@ -25,14 +25,14 @@ DIFFERENCES = FOLDER / "differences.toml"
 FACTORS = {
     "williams2009": {"kernel_poll": pl.Boolean, "offered_rate_rps": pl.Int64},
     "walkin2009": {
-        "setup": pl.String,
+        "configuration": pl.String,
         "processes": pl.Int64,
         "schedulers": pl.String,
         "backlog": pl.Int64,
         "offered_rate_rps": pl.Int64,
         "attempt": pl.Int64,
     },
-    "day2011": {"threads": pl.Int64, "processes": pl.Int64, "calls_per_connection": pl.Int64},
+    "day2011": {"threads": pl.Int64, "processes": pl.Int64, "requests_per_connection": pl.Int64},
     "ostinelli2011": {"backlog": pl.Int64},
     "moritz2012": {"position": pl.Int64},
 }

@@ -213,7 +213,7 @@ def _level_words(name: str, level) -> str:
         return "all CPUs" if level == "all" else "one CPU"
     if name == "idle_connections":
         return f"{phrases.number(level)} idle connections"
-    if name in ("readiness", "setup", "layer", "environment"):
+    if name in ("readiness", "configuration", "layer", "environment"):
         return str(level)
     return f"{name.replace('_', ' ')} {level}"
 

@@ -101,8 +101,10 @@ def _row(name: str, read) -> dict:
 
 
 def variants(server: dict) -> str:
-    """Return how the server can be run: its setups, then the levels of its factors."""
-    levels = [[setup.replace("-", " ") for setup in server.get("setups", {})]]
+    """Return how the server can be run: its configurations, then the levels of its factors."""
+    levels = [
+        [configuration.replace("-", " ") for configuration in server.get("configurations", {})]
+    ]
     for factor, able in server.get("factors", {}).items():
         if factor == "backlog":
             levels.append([f"backlog {level}" for level in able])
@@ -143,7 +145,7 @@ def figure(experiment: views.Experiment, server: str) -> str:
     if not len(points):
         return ""
     if "messages" in points.columns:
-        points = views.usual(points, experiment.name, frozenset({matrix.SETUP}))
+        points = views.usual(points, experiment.name, frozenset({matrix.CONFIGURATION}))
         return _best(points, measures.STATISTICS["bytes_per_message"], min, "bytes/message")
     if LATENCY in points.columns:
         return _best(points, lambda p: p[LATENCY].min(), min, "µs")

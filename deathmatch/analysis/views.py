@@ -17,7 +17,7 @@ ALL_ANSWERED = 0.97
 ARROWHEAD = "Arrowhead: answered all that was offered, and may do more."
 
 # Factors that say how a server runs, as words after its title; the others are axes of figures.
-SPOKEN = (matrix.SETUP, "readiness", "schedulers", "max_connections")
+SPOKEN = (matrix.CONFIGURATION, "readiness", "schedulers", "max_connections")
 _WORDS = {"one": "", "all": "all CPUs", "65535": "", "1024": "at most 1024 connections"}
 
 
@@ -37,7 +37,7 @@ class Experiment:
 
     @cached_property
     def trials(self) -> pl.DataFrame:
-        """Every trial, with `label`: title, setup and how the server runs, in words."""
+        """Every trial, with `label`: title, configuration and how the server runs, in words."""
         defaults = {name: self.about["factors"][name]["default"] for name in self.spoken}
         return label(self._read("trials"), defaults)
 
@@ -268,21 +268,23 @@ def usual(
 ) -> pl.DataFrame:
     """Return the rows of each server as it runs if nothing else is said.
 
-    That is its first setup, and the experiment's default of every factor that it has; but for what
+    That is its first configuration, and the experiment's default of every factor that it has; but for what
     is `named`.
     """
     for name, about in config.load("experiment", experiment)["factors"].items():
         if name not in named:
             # A server that lacks the factor has null there.
             frame = frame.filter(pl.col(name).is_null() | (pl.col(name) == about["default"]))
-    return frame if matrix.SETUP in named else _usual_setup(frame, experiment)
+    return frame if matrix.CONFIGURATION in named else _first_configuration(frame, experiment)
 
 
-def _usual_setup(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
+def _first_configuration(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
     known = set(frame["server"]) & set(config.names("server"))
-    first = {server: ways[0] for server in known if (ways := matrix.setups(server, experiment))}
+    first = {
+        server: ways[0] for server in known if (ways := matrix.configurations(server, experiment))
+    }
     chosen = pl.col("server").replace_strict(first, default=None, return_dtype=pl.String)
-    return frame.filter(chosen.is_null() | (pl.col(matrix.SETUP) == chosen))
+    return frame.filter(chosen.is_null() | (pl.col(matrix.CONFIGURATION) == chosen))
 
 
 def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.DataFrame:

@@ -8,7 +8,7 @@
 - `samples`: sample of counters, as `deathmatch.measure.sampler` describes;
 - `seconds`: second of a point, with its latencies, where the client records when each was due.
 
-Every table begins with `server`, `variant`, `setup`, the experiment's factors and the trial's
+Every table begins with `server`, `variant`, `configuration`, the experiment's factors and the trial's
 number `n`.
 A factor that the server does not have is null.
 """
@@ -46,7 +46,7 @@ _TRIALS = {
     "commit": pl.String,
     "stopped_on_sigterm": pl.Boolean,
     "deviations": pl.List(pl.String),
-    "calls_per_reply": pl.Float64,
+    "syscalls_per_reply": pl.Float64,
     "waits_per_reply": pl.Float64,
 }
 
@@ -98,7 +98,7 @@ def keys(experiment: str) -> dict[str, type[pl.DataType]]:
     return {
         "server": pl.String,
         "variant": pl.String,
-        matrix.SETUP: pl.String,
+        matrix.CONFIGURATION: pl.String,
         **kinds,
         "n": pl.Int64,
     }

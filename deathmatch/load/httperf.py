@@ -117,7 +117,7 @@ def command(host: str, port: int, load: dict, rate_rps: int, duration_s: float) 
     `rate_rps` counts requests: the connection rate is that over the calls per connection.
     Two -v make it print its samples and its histogram.
     """
-    calls = load["calls_per_connection"]
+    calls = load["requests_per_connection"]
     rate = rate_rps / calls
     words = [
         "httperf", "-v", "-v",
@@ -131,7 +131,7 @@ def command(host: str, port: int, load: dict, rate_rps: int, duration_s: float) 
 
 def time_limit_s(load: dict, duration_s: float) -> float:
     """Return when a run has wedged: out of ports or descriptors, httperf never ends by itself."""
-    return duration_s + (load["calls_per_connection"] + 1) * load["timeout_s"] + 5
+    return duration_s + (load["requests_per_connection"] + 1) * load["timeout_s"] + 5
 
 
 def parse(report: str, duration_s: float) -> dict[str, int | float | None]:
@@ -198,7 +198,7 @@ def actual_rate_rps(fields: dict, during: pl.DataFrame, spec: dict) -> float | N
     if away_s[nearest] > 0.05 * duration_s:
         return None
     opens = during["client_active_opens"]
-    return spec["load"]["calls_per_connection"] * (opens[nearest] - opens[0]) / duration_s
+    return spec["load"]["requests_per_connection"] * (opens[nearest] - opens[0]) / duration_s
 
 
 def limited(fields: dict, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:

@@ -73,11 +73,11 @@ def parse(summary: str) -> dict[str, int]:
 
 
 def per_reply(found: dict | None) -> dict[str, float | None]:
-    """Return calls_per_reply and waits_per_reply of a trial's count; None where it has none."""
+    """Return syscalls_per_reply and waits_per_reply of a trial's count; None where it has none."""
     if not found or not found.get("replies"):
-        return {"calls_per_reply": None, "waits_per_reply": None}
+        return {"syscalls_per_reply": None, "waits_per_reply": None}
     waits = sum(times for name, times in found["calls"].items() if name in WAITS)
     return {
-        "calls_per_reply": sum(found["calls"].values()) / found["replies"],
+        "syscalls_per_reply": sum(found["calls"].values()) / found["replies"],
         "waits_per_reply": waits / found["replies"],
     }

@@ -86,7 +86,7 @@ def figure(
     says in words what the chart shows; `source` names the data files drawn, from which the paper
     also learns n and the testbed. Numbers in the chart are rounded to six significant digits.
     A chart without a row of data is left out, as `table` leaves out one without a row.
-    Raises UserError before `setup`, for a bad label or an empty caption or alt text.
+    Raises UserError before `display.setup`, for a bad label or an empty caption or alt text.
     """
     _check(label, "fig", caption)
     if not alt.strip():

@@ -28,8 +28,8 @@ PLACES = {
     "dataset": "config/datasets/{}.toml",
     "testbed": "config/testbeds/{}.toml",
 }
-# What a trial fills into a start command, beside {build}, {folder}, its factors and its setup.
-PLACEHOLDERS = ("host", "port", "workers", "experiment", "setup")
+# What a trial fills into a start command, beside {build}, {folder}, its factors and its configuration.
+PLACEHOLDERS = ("host", "port", "workers", "experiment", "configuration")
 # What marks a factor as the harness's own: every server has it.
 HARNESS = {"sysctl", "testbeds", "client"}
 
@@ -103,11 +103,11 @@ def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
         raise UserError(
             f"there is no {lock} beside it", where, "write it: uv pip compile --generate-hashes"
         )
-    for name, setup in server.get("setups", {}).items():
-        for experiment in setup.get("experiments", []):
+    for name, configuration in server.get("configurations", {}).items():
+        for experiment in configuration.get("experiments", []):
             if experiment not in server["experiments"]:
                 what = f"the server does not serve {experiment!r}"
-                raise mistake(["setups", name, "experiments"], what, server["experiments"])
+                raise mistake(["configurations", name, "experiments"], what, server["experiments"])
     levels: dict[str, list] = {}
     checks: list[str] = []
     always = []
@@ -134,7 +134,11 @@ def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
             what = "no experiment that it serves has this check"
             raise mistake(["deviations", check], what, checks)
     places = {"version": ["build", "folder"], "build": ["build", "folder"]}
-    own = {key for setup in server.get("setups", {}).values() for key in [*setup, "setup"]}
+    own = {
+        key
+        for configuration in server.get("configurations", {}).values()
+        for key in [*configuration, "configuration"]
+    }
     own -= {"about", "experiments"}
     places["run"] = [*places["build"], *PLACEHOLDERS, *always, *server.get("factors", {}), *own]
     for key, known in places.items():

@@ -17,8 +17,8 @@ from deathmatch.plan import config
 
 Level = str | int
 
-# The factor that every experiment has: which of a server's own setups runs.
-SETUP = "setup"
+# The factor that every experiment has: which of a server's own configurations runs.
+CONFIGURATION = "configuration"
 
 # What a dataset may say of an experiment's trials beyond what it must (`steps`).
 OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s", "keep_events")
@@ -102,8 +102,8 @@ def _variants(dataset: str, experiment: str, part: dict) -> list[tuple[str, tupl
                 f"the client of {experiment!r} needs it",
             )  # fmt: skip
     found = {}
-    for index, block in enumerate(part["blocks"]):
-        where = ["experiments", experiment, "blocks", index]
+    for index, block in enumerate(part["grids"]):
+        where = ["experiments", experiment, "grids", index]
         for server in block.get("omit", []):
             _known(dataset, [*where, "omit"], "server", server)
         chosen = [
@@ -117,7 +117,7 @@ def _variants(dataset: str, experiment: str, part: dict) -> list[tuple[str, tupl
             if not known:
                 raise _mistake(
                     dataset, [*where, name], f"experiment {experiment!r} has no factor {name!r}",
-                    f"its factors: {', '.join([*factors, SETUP])}",
+                    f"its factors: {', '.join([*factors, CONFIGURATION])}",
                 )  # fmt: skip
             for level in levels[name]:
                 if level not in known:
@@ -144,29 +144,35 @@ def steps(experiment: str) -> list[str]:
 
 
 def _levels(factors: dict, experiment: str, name: str, servers: list[str]) -> list[Level]:
-    if name == SETUP:
-        every = (setups(server, experiment) for server in servers)
-        return sorted({setup for found in every for setup in found})
+    if name == CONFIGURATION:
+        every = (configurations(server, experiment) for server in servers)
+        return sorted({configuration for found in every for configuration in found})
     return factors.get(name, {}).get("levels", [])
 
 
 def setups(server: str, experiment: str) -> list[str]:
-    """Return the names of the server's setups in this experiment, the usual one first."""
-    named = config.load("server", server).get("setups", {})
+    """Return the names of the server's configurations in this experiment, the usual one first."""
+    named = config.load("server", server).get("configurations", {})
     return [
         name
-        for name, setup in named.items()
-        if experiment in setup.get("experiments", [experiment])
+        for name, configuration in named.items()
+        if experiment in configuration.get("experiments", [experiment])
     ]
 
 
 def placeholders(trial: Trial) -> dict[str, Level]:
-    """Return what the matrix fills into a server's command: its factors, its setup's own keys,
-    {experiment} and {setup}, which is "default" in an experiment where it has no setups."""
+    """Return what the matrix fills into a server's command: its factors, its configuration's own keys,
+    {experiment} and {configuration}, which is "default" in an experiment where it has no configurations."""
     factors = dict(trial.factors)
-    setup = config.load("server", trial.server).get("setups", {}).get(factors.get(SETUP), {})
-    own = {key: value for key, value in setup.items() if key not in ("about", "experiments")}
-    return {"experiment": trial.experiment, SETUP: "default"} | factors | own
+    configuration = (
+        config.load("server", trial.server)
+        .get("configurations", {})
+        .get(factors.get(CONFIGURATION), {})
+    )
+    own = {
+        key: value for key, value in configuration.items() if key not in ("about", "experiments")
+    }
+    return {"experiment": trial.experiment, CONFIGURATION: "default"} | factors | own
 
 
 def _product(factors: dict, levels: dict, server: str, experiment: str) -> list[tuple]:
@@ -176,8 +182,10 @@ def _product(factors: dict, levels: dict, server: str, experiment: str) -> list[
     """
     able = config.load("server", server).get("factors", {})
     axes = []
-    if ways := setups(server, experiment):
-        axes.append([(SETUP, way) for way in levels.get(SETUP, ways[:1]) if way in ways])
+    if ways := configurations(server, experiment):
+        axes.append(
+            [(CONFIGURATION, way) for way in levels.get(CONFIGURATION, ways[:1]) if way in ways]
+        )
     for name, factor in factors.items():
         # What the harness sets itself, every server has.
         if config.HARNESS & factor.keys():
@@ -286,7 +294,7 @@ def find(path: str | Path) -> Trial:
     config.load("server", server)
     known = {name: about["levels"] for name, about in
              config.load("experiment", experiment)["factors"].items()}  # fmt: skip
-    known[SETUP] = setups(server, experiment)
+    known[CONFIGURATION] = configurations(server, experiment)
     if experiment not in config.load("dataset", dataset)["experiments"]:
         raise UserError(
             f"dataset {dataset!r} has no experiment {experiment!r}",

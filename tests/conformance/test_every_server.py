@@ -26,7 +26,7 @@ def test_every_variant_conforms(project, server):
     parts = [
         f"[experiments.{name}]\nrates_rps = [1]\nduration_s = 1\n"
         + "".join(
-            f'[[experiments.{name}.blocks]]\nservers = ["{server}"]\n'
+            f'[[experiments.{name}.grids]]\nservers = ["{server}"]\n'
             + (f'{factor} = "all"\n' if factor else "")
             for factor in ("", *varied(server, name))
         )
@@ -58,5 +58,5 @@ def varied(server: str, experiment: str) -> list[str]:
     able = config.load("server", server).get("factors", {})
     has = [name for name in ("schedulers", "readiness") if name in able]
     known = config.load("experiment", experiment)["factors"]
-    setups = [matrix.SETUP] if matrix.setups(server, experiment) else []
-    return [name for name in has if name in known] + setups
+    configurations = [matrix.CONFIGURATION] if matrix.configurations(server, experiment) else []
+    return [name for name in has if name in known] + configurations
