@@ -84,8 +84,8 @@ def test_the_closed_loop_stands_for_overhead():
 
 def test_stored_messages_are_of_the_size_of_the_chapter_on_storage():
     made = views.Experiment("tiny", "storage")
-    common = {"server": "a", "variant": "x", "configuration": "ets", "n": 1, "title": "A", "label": "A",
-              "runtime_bytes": 0}  # fmt: skip
+    common = {"server": "a", "variant": "x", "configuration": "ets", "n": 1,
+              "title": "A", "label": "A", "runtime_bytes": 0}  # fmt: skip
     sizes = {100: 40.0, 1000: 3.0}
     made.__dict__["points"] = pl.DataFrame([
         common | {"body_bytes": body, "messages": messages, "rss_bytes": int(messages * each)}

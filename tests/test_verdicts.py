@@ -180,8 +180,8 @@ def test_all_cores_are_more_than_the_one_beside_the_client(plant, server_cpus, v
 
 def test_a_cure_is_shown_only_where_there_is_an_illness(plant):
     def cowboy(backlog: int, limit: int, replies: int) -> dict:
-        return {"server": "cowboy", "configuration": "raised", "backlog": backlog, "replies": replies,
-                "max_connections": limit, RATE: 12_000, "duration_us": 1_000_000}  # fmt: skip
+        return {"server": "cowboy", "configuration": "raised", "backlog": backlog,
+                "replies": replies, "max_connections": limit, RATE: 12_000, "duration_us": 1_000_000}  # fmt: skip
 
     cured = [cowboy(1024, 65535, 12_000), cowboy(1024, 1024, 12_000)]
     claim = "ostinelli-cowboy-backlog-cures-errors"
@@ -235,7 +235,9 @@ def test_what_the_client_hides_is_not_called_missing(plant):
     found = plant("single-thread", [
         {"server": s, "configuration": configuration, RATE: 9000, REPLY: 1000.0 * n, "backlog": 128,
          "client_limited": s == "django-modwsgi"}
-        for n, (s, configuration) in enumerate(zip(servers, ("production", "daemon", "daemon", None)), 1)
+        for n, (s, configuration) in enumerate(
+            zip(servers, ("production", "daemon", "daemon", None)), 1
+        )
     ])  # fmt: skip
     row = found["walkin-chart-order"]
     assert row["now"] == claims.UNREACHED and "client-limited" in row["now_why"]
@@ -276,8 +278,8 @@ def test_a_rank_wants_enough_servers(plant, levels, verdict):
 def test_three_rates_rank_no_servers_by_their_first_error(plant):
     servers = ["cowboy", "gevent", "go", "mochiweb", "netty", "node", "tornado"]
     found = plant("dynamic", [
-        {"server": server, "configuration": configuration, RATE: rate, REPLY: 100.0 * n, "duration_us": 1_000_000,
-         "replies": rate if rate < 3000 * n else 0}
+        {"server": server, "configuration": configuration, RATE: rate, REPLY: 100.0 * n,
+         "duration_us": 1_000_000, "replies": rate if rate < 3000 * n else 0}
         for n, server in enumerate(servers, 1) for rate in (3000, 12_000, 40_000)
         for configuration in matrix.configurations(server, "dynamic")[:1] or [None]
     ])  # fmt: skip

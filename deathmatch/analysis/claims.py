@@ -1,8 +1,8 @@
 """The ledger: verdicts on the sources' claims, computed from a dataset by the rules of claims.toml.
 
 `ledger(dataset)` returns one row a claim, with two verdicts: `then`, on the release and settings
-nearest to the source's that ran, and `now`, on today's. `rules` decides a rule, `needs` says whether
-the data could speak to it, `releases` which variants stand for then and now. The header of
+nearest to the source's that ran, and `now`, on today's. `rules` decides a rule, `needs` says
+whether the data could speak to it, `releases` which variants stand for then and now. The header of
 `data/published/claims.toml` explains all of it.
 """
 

@@ -268,8 +268,8 @@ def usual(
 ) -> pl.DataFrame:
     """Return the rows of each server as it runs if nothing else is said.
 
-    That is its first configuration, and the experiment's default of every factor that it has; but for what
-    is `named`.
+    That is its first configuration, and the experiment's default of every factor that it has;
+    but for what is `named`.
     """
     for name, about in config.load("experiment", experiment)["factors"].items():
         if name not in named:

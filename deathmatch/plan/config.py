@@ -28,7 +28,8 @@ PLACES = {
     "dataset": "config/datasets/{}.toml",
     "testbed": "config/testbeds/{}.toml",
 }
-# What a trial fills into a start command, beside {build}, {folder}, its factors and its configuration.
+# What a trial fills into a start command, besides {build}, {folder}, its factors and what its
+# configuration sets.
 PLACEHOLDERS = ("host", "port", "workers", "experiment", "configuration")
 # What marks a factor as the harness's own: every server has it.
 HARNESS = {"sysctl", "testbeds", "client"}

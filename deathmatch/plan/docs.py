@@ -1,5 +1,6 @@
 """The reference in servers/README.md, from the schema itself: `python -m deathmatch docs`."""
 
+import argparse
 import json
 
 from deathmatch.plan import config

@@ -150,7 +150,7 @@ def _levels(factors: dict, experiment: str, name: str, servers: list[str]) -> li
     return factors.get(name, {}).get("levels", [])
 
 
-def setups(server: str, experiment: str) -> list[str]:
+def configurations(server: str, experiment: str) -> list[str]:
     """Return the names of the server's configurations in this experiment, the usual one first."""
     named = config.load("server", server).get("configurations", {})
     return [
@@ -161,8 +161,8 @@ def setups(server: str, experiment: str) -> list[str]:
 
 
 def placeholders(trial: Trial) -> dict[str, Level]:
-    """Return what the matrix fills into a server's command: its factors, its configuration's own keys,
-    {experiment} and {configuration}, which is "default" in an experiment where it has no configurations."""
+    """Return what the matrix fills into a server's command: its factors, what its
+    configuration sets, {experiment} and {configuration}: "default" where there is none."""
     factors = dict(trial.factors)
     configuration = (
         config.load("server", trial.server)
