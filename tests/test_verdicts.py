@@ -181,7 +181,8 @@ def test_all_cores_are_more_than_the_one_beside_the_client(plant, server_cpus, v
 def test_a_cure_is_shown_only_where_there_is_an_illness(plant):
     def cowboy(backlog: int, limit: int, replies: int) -> dict:
         return {"server": "cowboy", "configuration": "raised", "backlog": backlog,
-                "replies": replies, "max_connections": limit, RATE: 12_000, "duration_us": 1_000_000}  # fmt: skip
+                "replies": replies, "max_connections": limit, RATE: 12_000,
+                "duration_us": 1_000_000}  # fmt: skip
 
     cured = [cowboy(1024, 65535, 12_000), cowboy(1024, 1024, 12_000)]
     claim = "ostinelli-cowboy-backlog-cures-errors"

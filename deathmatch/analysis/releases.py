@@ -1,8 +1,8 @@
 """Then and now: which release and settings a claim is decided on.
 
 A rule names today's servers, each with its first configuration. `[then.<source>]` of claims.toml,
-or a claim's own `then`, says what of theirs is nearest to the source's; it stands in wherever all that
-the rule compares of that server ran so.
+or a claim's own `then`, says what of theirs is nearest to the source's; it stands in
+wherever all that the rule compares of that server ran so.
 """
 
 from deathmatch.analysis import published, rules
