@@ -20,7 +20,6 @@ from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
 from deathmatch.paper import build, display, notebook, theme
 from deathmatch.paper.display import MIME
-from deathmatch.plan import config
 
 HERE = Path(__file__).parent / "paper"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -395,7 +394,7 @@ def test_same_bytes_when_everything_is_made_twice(built, tmp_path):
 
 
 def test_a_figure_says_how_many_trials_which_interval_and_which_testbed(tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "ROOT", tmp_path)
+    monkeypatch.setattr("deathmatch.data.tables.ROOT", tmp_path)
     folder = tmp_path / "data" / "mine" / "backlog"
     folder.mkdir(parents=True)
     trials = {
