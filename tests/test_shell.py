@@ -156,7 +156,7 @@ def install(tmp_path, *words: str) -> set[str]:
     sudo = [] if AS_ROOT else ["sudo", "-n"]
     private = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     done = subprocess.run(
-        [*sudo, *private, "sh", "-ec", INSTALL, "sh", tmp_path, ROOT / "config/debian/install",
+        [*sudo, *private, "sh", "-ec", INSTALL, "sh", tmp_path, ROOT / "toolchains/debian/install",
          *words],
         capture_output=True, text=True, timeout=HUNG_S, env=os.environ | {"LC_ALL": "C"},
     )  # fmt: skip

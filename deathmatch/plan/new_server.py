@@ -26,7 +26,7 @@ def main(given: argparse.Namespace) -> int:
     folder = config.path_of("server", name).parent
     if folder.exists():
         raise UserError(f"servers/{name} exists", where, "choose another name, or edit that one")
-    shutil.copytree(config.ROOT / "config" / "template", folder)
+    shutil.copytree(config.ROOT / "servers" / "_template", folder)
     toml = folder / "server.toml"
     toml.write_text(toml.read_text().replace("NAME", name))
     print(
