@@ -91,7 +91,7 @@ def _check_server(server: dict, shown: str, text: str, root: Path) -> None:
         where = f"{shown}, line {line_of(text, key)}, key {'.'.join(map(str, key))}"
         return UserError(what, where, f"known: {', '.join(known)}")
 
-    keys = re.findall(r"^@\w+\{([^,]+),", (root / "paper/references.bib").read_text(), re.M)
+    keys = re.findall(r"^@\w+\{([^,]+),", (root / "paper/source/references.bib").read_text(), re.M)
     if server["source"] not in (sources := ["ours", *keys]):
         raise mistake(["source"], f"no reference has the key {server['source']!r}", sources)
     for path in server.get("sources", []):
