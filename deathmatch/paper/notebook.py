@@ -119,7 +119,7 @@ def _with_evaluation(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]
     found = EVAL.findall(cell.source) if cell.cell_type == "markdown" else []
     if not found:
         return [cell]
-    code = f"__import__('deathmatch.paper.display').display.evaluate({found!r}, globals())"
+    code = f"__import__('deathmatch.paper.display').paper.display.evaluate({found!r}, globals())"
     return [nbformat.v4.new_code_cell(code, metadata={"tags": ["prose"]}), cell]
 
 
