@@ -188,11 +188,6 @@ def rate_by_backlog(points: pl.DataFrame, rate_rps: int, patience_s: float) -> p
     return pl.DataFrame(rows, schema=schema | dict.fromkeys(numbers, pl.Float64), orient="row")
 
 
-def backlog_ratio(points: pl.DataFrame, above: int, below: int) -> dict:
-    """Return the interval of the reply rate's ratio between two backlogs, paired by round."""
-    return stats.ratio(points, pl.col("backlog") == above, pl.col("backlog") == below, REPLY)
-
-
 def chance_of_difference(runs: pl.DataFrame, share: float, runs_each: int, pairs: int) -> float:
     """Return how often two means of runs that do not differ are at least `share` apart.
 
