@@ -9,7 +9,7 @@ import polars as pl
 from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.views import RATE
 from deathmatch.load import histogram
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 # Our server and its schedulers -> the post's row that is the same software. What the post ran on
 # every core is "all" here.
@@ -269,8 +269,8 @@ def statistics_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.
 
 def throttle_phrase() -> str:
     """Return in words what the throttled testbed gives a server."""
-    side = config.load("testbed", "ec2-like")["server"]
-    share, period_ms = side["cpu_share"], side["cpu_period_us"] / 1000
+    side = files.testbed("ec2-like").server
+    share, period_ms = side.cpu_share, side.cpu_period_us / 1000
     return f"{share * period_ms:g} ms of every {period_ms:g} ms, by a cgroup's quota."
 
 
