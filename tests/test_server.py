@@ -13,8 +13,12 @@ from conftest import BROKEN, Tree
 from deathmatch.errors import UserError
 from deathmatch.measure import server
 from deathmatch.plan.root import ROOT
+from deathmatch.plan.server import Server
 
-BUILD = "import sys; from deathmatch.measure import server; print(server.built(sys.argv[1])['ok'])"
+BUILD = (
+    "import sys; from deathmatch.measure import server; from deathmatch.plan import files\n"
+    "print(server.built(files.server(sys.argv[1]))['ok'])"
+)
 
 
 def stamp(tree: Tree, name: str) -> int:
@@ -93,12 +97,18 @@ def test_environment_holds_the_servers_own_programs_first(monkeypatch, tmp_path)
     assert "SECRET" not in found and found["PIP_X"] == "1"
 
 
+def broken(mode: str) -> Server:
+    """Return the specification of broken.py in a mode."""
+    run = f"{sys.executable} {BROKEN} {mode} {{host}} {{port}}"
+    return Server(
+        title="broken", language="Python", source="ours", about="A test.", version="true",
+        experiments=[], run=run, ready_timeout_s=2,
+    )  # fmt: skip
+
+
 @pytest.fixture
 def start(tmp_path, monkeypatch):
     """A function that starts broken.py in a mode on a free port, and what it returned."""
-    monkeypatch.setattr(config, "load", lambda kind, name: {
-        "run": f"{sys.executable} {BROKEN} {name} {{host}} {{port}}", "ready_timeout_s": 2,
-    })  # fmt: skip
     monkeypatch.setattr(server, "build_dir", lambda name: tmp_path)
     started = []
 
@@ -107,7 +117,7 @@ def start(tmp_path, monkeypatch):
             port = probe.getsockname()[1]
         log = tmp_path / "server.log"
         cpus = sorted(os.sched_getaffinity(0))[:1]
-        started.append(server.start(mode, {}, "127.0.0.1", port, cpus, log))
+        started.append(server.start(broken(mode), {}, "127.0.0.1", port, cpus, log))
         return started[-1]
 
     yield run
@@ -152,7 +162,8 @@ def test_placeholder_that_only_a_trial_would_miss(tree: Tree):
     """A command that no check of the file caught still gives one message, no traceback."""
     script = (
         "from deathmatch import errors; from deathmatch.measure import server\n"
-        "errors.run_main(lambda: server.words('null', {'host': 'h'}))"
+        "from deathmatch.plan import files\n"
+        "errors.run_main(lambda: server.words(files.server('null'), {'host': 'h'}))"
     )
     done = tree.run("python", "-c", script).failed()
     assert "servers/null/server.toml: cannot fill the placeholders" in done.text

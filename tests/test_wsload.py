@@ -29,7 +29,7 @@ RATE_RPS, DURATION_S = 500, 2
 @pytest.fixture(scope="module")
 def programs() -> Path:
     """The folder that holds wsload and ws-null, built if they are not."""
-    built = server.built(wsload.BUILT_BY)
+    built = server.built(files.server(wsload.BUILT_BY))
     assert built["ok"], built["log"]
     return server.build_dir(wsload.BUILT_BY) / "bin"
 
