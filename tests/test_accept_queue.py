@@ -69,15 +69,16 @@ def test_account_is_whole_and_agrees_with_the_kernel(measured):
     times = pl.read_parquet(measured[0] / "times.parquet")
     for abort in (0, 1):
         mine = points(measured, abort)
-        found = connection_outcomes.fates(mine, times.filter(abort_on_overflow=abort), ["server"])
-        assert found["fate"].to_list() == connection_outcomes.FATES
+        mine_times = times.filter(abort_on_overflow=abort)
+        found = connection_outcomes.outcomes(mine, mine_times, ["server"])
+        assert found["outcome"].to_list() == connection_outcomes.OUTCOMES
         assert found["share_percent"].sum() == pytest.approx(100, abs=0.5)
     # Without resets, what the times do not tell are the retries of those that timed out.
     (point,) = points(measured, 0).to_dicts()
-    told = connection_outcomes.fates(
+    answered = connection_outcomes.outcomes(
         points(measured, 0), times.filter(abort_on_overflow=0), ["server"]
     )
-    rest = point["client_syn_retransmissions"] - connection_outcomes.implied_retries(told)
+    rest = point["client_syn_retransmissions"] - connection_outcomes.implied_retries(answered)
     slack = 0.02 * point["connections"]
     assert -slack <= rest <= 3 * point["errors_client_timeout"] + slack
     (where,) = connection_outcomes.drops(points(measured, 0)).to_dicts()
@@ -87,14 +88,14 @@ def test_account_is_whole_and_agrees_with_the_kernel(measured):
     )
 
 
-def test_fates_of_known_times():
+def test_outcomes_of_known_times():
     key = {"server": ["x"], "connections": [10], "errors_client_timeout": [2]}
     known = pl.DataFrame(key | {"errors_connection_reset": [1]})
     times_us = [900, 999_990, 1_000_010, 2_999_990, 3_000_010, 6_999_990, 7_000_010]
     times = pl.DataFrame(
         {"server": "x", "quantity": "connection_time", "time_us": times_us, "count": 1}
     )
-    found = connection_outcomes.fates(known, times, ["server"])
+    found = connection_outcomes.outcomes(known, times, ["server"])
     assert found["connections"].to_list() == [2, 2, 2, 1, 2, 1]
     assert found["share_percent"].sum() == pytest.approx(100)
     assert connection_outcomes.implied_retries(found) == 2 * 1 + 2 * 2 + 1 * 3
