@@ -25,9 +25,10 @@ from conftest import Tree, copy_tree, project_files
 
 from deathmatch.analysis.views import REPLY
 from deathmatch.hosts import debian, sandbox
-from deathmatch.plan import config
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
 
-FIXTURES = config.ROOT / "tests" / "nix"
+FIXTURES = ROOT / "tests" / "nix"
 PINS = json.loads((FIXTURES / "pins.json").read_text())
 FACTS = json.loads((FIXTURES / "facts.json").read_text())
 SYSTEMS = ["aarch64-linux", "x86_64-linux"]
@@ -129,7 +130,7 @@ class Nix:
 
 def tool(name: str) -> str:
     """Return the path of a program; fail the test, saying what installs it, if there is none."""
-    places = os.pathsep.join([os.environ["PATH"], str(config.ROOT / "build" / "nix-tools" / "bin")])
+    places = os.pathsep.join([os.environ["PATH"], str(ROOT / "build" / "nix-tools" / "bin")])
     return shutil.which(name, path=places) or pytest.fail(
         f"{name} is not installed: run the tests inside ./shell, which {WHERE[name]}"
     )
@@ -169,19 +170,19 @@ def same(found, wanted, what: str) -> None:
     )
 
 
-def files(tree: Path) -> list[str]:
+def nix_files(tree: Path) -> list[str]:
     """Return the flake's files and the stand-ins'."""
     paths = [*tree.glob("**/nix/**/*.nix"), *tree.glob("clients/*/*.nix")]
     return ["flake.nix", *(str(path.relative_to(tree)) for path in sorted(paths))]
 
 
 def checker(tree: Path, *words: str) -> None:
-    done = subprocess.run([*words, *files(tree)], cwd=tree, capture_output=True, text=True)
+    done = subprocess.run([*words, *nix_files(tree)], cwd=tree, capture_output=True, text=True)
     require(done.returncode == 0, done.stdout + done.stderr)
 
 
 def parse(nix: Nix, tree: Path) -> None:
-    nix.run("nix-instantiate", "--parse", *(str(tree / name) for name in files(tree)))
+    nix.run("nix-instantiate", "--parse", *(str(tree / name) for name in nix_files(tree)))
 
 
 def formatting(nix: Nix, tree: Path) -> None:
@@ -212,7 +213,7 @@ def lock(nix: Nix, tree: Path) -> None:
 
 def names(nix: Nix, tree: Path) -> None:
     """Both systems offer a package, a check and a shell for each folder of servers/."""
-    servers = set(config.names("server", tree))
+    servers = set(files.names("server", tree))
     besides = others(tree)
     require(not besides & servers, f"a server may not be called any of {sorted(besides)}")
     lists = {path.stem: path.read_text() for path in (tree / "nix" / "servers").iterdir()}
@@ -260,7 +261,7 @@ def of_2014(tree: Path, name: str) -> bool:
 def programs(nix: Nix, tree: Path) -> None:
     """Each program that server.toml names is in the server's package, and ours in each shell."""
     for system, offered in nix.outputs(tree, "packages").items():
-        for name in sorted({*config.names("server", tree)} & set(offered)):
+        for name in sorted({*files.names("server", tree)} & set(offered)):
             lacks = set(packages(tree, name).get("tools", [])) - set(offered[name]["tools"])
             require(
                 not lacks,
@@ -314,7 +315,7 @@ def uncached(derivation: Path) -> int:
 
 def about(tree: Path, name: str) -> dict:
     """Return a server's own file."""
-    return tomllib.loads(config.path_of("server", name, tree).read_text())
+    return tomllib.loads(files.path_of("server", name, tree).read_text())
 
 
 def packages(tree: Path, name: str) -> dict:
@@ -347,7 +348,7 @@ def modules(nix: Nix, tree: Path) -> None:
         place = f"devShells.{system}.{name}"
         require(not lacks, f"pyproject.toml: {place} has no modules {sorted(lacks)}")
     offered = nix.outputs(tree, "packages")["x86_64-linux"]
-    for name in sorted({*config.names("server", tree)} & set(offered)):
+    for name in sorted({*files.names("server", tree)} & set(offered)):
         needed = imported([*(tree / "servers" / name).glob("**/*.py")])
         lacks = needed - set(offered[name]["modules"]) - built_in(tree / "servers" / name)
         require(not lacks, f"the Nix package of {name} lacks the Python modules {sorted(lacks)}")
@@ -437,7 +438,7 @@ def unconfirmed(tree: Path) -> set[str]:
     without = {f"erlangLibs.{library}" for library in placeholders(tree)}
     return {
         name
-        for name in config.names("server", tree)
+        for name in files.names("server", tree)
         if any(each.endswith(tuple(without)) for each in packages(tree, name).get("nix", []))
     }
 
@@ -470,7 +471,7 @@ def debian_paths(nix: Nix, tree: Path) -> None:
     Its build may link one where Nix is not the toolchain, or where no such program is on PATH: the
     runner then refuses what is not of Nix.
     """
-    for name in config.names("server", tree):
+    for name in files.names("server", tree):
         server = about(tree, name)
         for key in ("version", "run", "build"):
             for line in server.get(key, "").splitlines():
@@ -533,7 +534,7 @@ def test_an_old_erl_is_not_given_later_flags(tmp_path):
     if not shutil.which("erl", path="/usr/bin"):
         assert debian.install(["erlang-base"], tmp_path / "install.log")
     script = tmp_path / "erl"
-    text = (config.ROOT / "nix" / "era-erl").read_text()
+    text = (ROOT / "nix" / "era-erl").read_text()
     script.write_text(text.replace("@erl@", "/usr/bin/erl").replace('"+SDio 1"', '"+nosuch 1"'))
     words = ["+S", "1:1", "+nosuch", "1", "+sbwt", "none", "-noshell", "-eval"]
     code = 'io:format("~p ~s", [erlang:system_info(schedulers), "a  b"]), halt().'
@@ -545,10 +546,10 @@ def test_the_paper_is_made_where_all_files_have_one_date(tmp_path, network):
     """As in Nix's store: what Snakemake would take for current is made by the recipe's command."""
     for name in project_files():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(config.ROOT / name, tmp_path / name)
+        shutil.copyfile(ROOT / name, tmp_path / name)
         os.utime(tmp_path / name, (1, 1))
     tree = Tree(tmp_path, network)
-    recipe = (config.ROOT / "nix" / "paper.nix").read_text()
+    recipe = (ROOT / "nix" / "paper.nix").read_text()
     words = re.search(r"^ *(snakemake paper .*)$", recipe, re.M)[1].split()
     without = [word for word in words if word != "--forceall"]
     # Only the figures' links are left to make; the paper itself is not.
@@ -567,10 +568,10 @@ def planned(tree: Tree, words: list[str]) -> dict[str, int]:
 def test_another_table_is_what_the_check_of_the_paper_makes(tmp_path):
     """The change that nix/paper-of-data.nix makes is one of numbers that the paper prints."""
     table = tmp_path / "points.parquet"
-    shutil.copy(config.ROOT / "data" / "reference" / "backlog" / "points.parquet", table)
-    script = config.ROOT / "nix" / "halve-replies.py"
+    shutil.copy(ROOT / "data" / "reference" / "backlog" / "points.parquet", table)
+    script = ROOT / "nix" / "halve-replies.py"
     subprocess.run([sys.executable, script, table], check=True)
-    before = pl.read_parquet(config.ROOT / "data" / "reference" / "backlog" / "points.parquet")
+    before = pl.read_parquet(ROOT / "data" / "reference" / "backlog" / "points.parquet")
     after = pl.read_parquet(table)
     assert after.drop(REPLY).equals(before.drop(REPLY))
     assert after[REPLY].equals(before[REPLY] / 2) and before[REPLY].sum() > 0
