@@ -47,10 +47,10 @@ TESTING = LAB | {
 }  # fmt: skip
 # Derivations of the first entry that no binary cache holds.
 MOST_UNCACHED = 40
-# Modules that nixpkgs calls by another name.
+# Modules that nixpkgs calls by another name, or brings with another.
 MODULES = {
-    "IPython": "ipython", "geventwebsocket": "gevent-websocket", "vl_convert": "vl-convert-python",
-    "yaml": "pyyaml",
+    "IPython": "ipython", "geventwebsocket": "gevent-websocket", "pydantic_core": "pydantic",
+    "vl_convert": "vl-convert-python", "yaml": "pyyaml",
 }  # fmt: skip
 WHERE = {
     "nix": "installs Debian's package nix-bin",
@@ -518,6 +518,23 @@ def test_a_folder_is_all_that_nix_needs(nix, tmp_path):
         assert {"cc", "python3"} <= set(mine["tools"]) and mine["modules"] == ["tornado"]
     names(nix, tree)
     programs(nix, tree)
+
+
+@pytest.mark.parametrize("made_by", ["nix", "build"])
+def test_a_folder_is_all_that_a_load_generator_needs(made_by, nix, tmp_path):
+    """By an expression or by its build script it is a package, a check and in every shell."""
+    tree = copy_tree(tmp_path)
+    folder = shutil.copytree(tree / "clients" / "roundtrip", tree / "clients" / "mine")
+    about = 'title = "mine"\nprogram = "shoot"\nversion = "shoot --version"\n'
+    if made_by == "nix":
+        about += 'nix = "mine.nix"\n'
+        text = 'pkgs: pkgs.writeShellApplication {\n  name = "shoot";\n  text = "true";\n}\n'
+        (folder / "mine.nix").write_text(text)
+    (folder / "client.toml").write_text(about)
+    clients(nix, tree)
+    for system in SYSTEMS:
+        for output in ("packages", "checks"):
+            assert nix.outputs(tree, output)[system]["mine"]["tools"] == ["shoot"]
 
 
 def test_an_attribute_that_nixpkgs_lacks_is_named_with_its_file(nix, tmp_path):
