@@ -34,6 +34,7 @@ let
       hypothesis
       playwright
       pytest
+      pytest-xdist
     ];
 
   client = name: import (./. + "/${name}.nix") pkgs;

@@ -129,9 +129,9 @@ def test_way_of_accepting_is_what_it_says(programs, way, sockets, threads):
         return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split("\n")
 
     try:
-        wait_for(lambda: len(listening()) == sockets + 1, 5, f"{sockets} listening sockets")
+        wait_for(lambda: len(listening()) == sockets + 1, f"{sockets} listening sockets")
         tasks = Path(f"/proc/{server.pid}/task")
-        wait_for(lambda: len(list(tasks.iterdir())) == threads, 5, f"{threads} threads")
+        wait_for(lambda: len(list(tasks.iterdir())) == threads, f"{threads} threads")
         server.send_signal(signal.SIGSTOP)
         clients = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(CONNECTIONS)]
         for client in clients:
@@ -156,7 +156,7 @@ def test_request_in_pieces_is_answered_once(programs):
     words = [programs / "acceptors", "127.0.0.1", str(port), "1", "one", "0"]
     server = subprocess.Popen(words)
     try:
-        client = wait_for(lambda: connected(port), 5, "the server listens")
+        client = wait_for(lambda: connected(port), "the server listens")
         for piece in (b"GET / HTTP/1.1\r", b"\nA: b\r\n\r", b"\r\n\r"):
             client.sendall(piece)
             assert select.select([client], [], [], 0.1)[0] == []

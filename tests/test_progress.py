@@ -7,7 +7,7 @@ import pytest
 from deathmatch.control import progress
 from deathmatch.errors import UserError
 from deathmatch.measure import server
-from deathmatch.plan import config, matrix
+from deathmatch.plan import matrix
 
 TRIALS = matrix.trials("full")[:130]
 
@@ -26,11 +26,14 @@ def test_what_is_left(done):
     assert found == (done, pytest.approx(expected, rel=1e-6))
 
 
-def test_the_estimate_follows_what_the_done_ones_took():
-    done, wait_s = progress.left(TRIALS, records(TRIALS[:100], wall_s=1))
-    scale = 100 * (1 + progress.OVERHEAD_S) / sum(map(progress.seconds, TRIALS[:100]))
-    expected = scale * sum(map(progress.seconds, TRIALS[100:]))
-    assert (done, wait_s) == (100, pytest.approx(expected))
+def test_trials_that_took_twice_as_long_double_what_is_left():
+    trials = TRIALS[:100]
+    _, wait_s = progress.left(TRIALS, records(trials))
+    slower = {
+        trial: {"wall_us": 2 * one["wall_us"] + 1_000_000 * progress.OVERHEAD_S}
+        for trial, one in records(trials).items()
+    }
+    assert progress.left(TRIALS, slower) == (100, pytest.approx(2 * wait_s, rel=1e-6))
 
 
 def test_those_of_another_specification_or_testbed_are_left(tmp_path):
@@ -54,10 +57,25 @@ def test_a_broken_record_is_named(tmp_path):
 
 
 def test_a_longer_warm_up_counts():
-    name = next(name for name in config.names("server") if server.warm_up_s(name) > 1)
-    trial = next(trial for trial in matrix.trials("full") if trial.server == name)
-    spec = matrix.spec(trial)
-    offering_s = 2 * len(spec["rates_rps"]) * spec["duration_s"]
-    warm_up_s = server.warm_up_s(name, spec.get("warm_up_s", 0))
-    fixed_s = progress.OVERHEAD_S + progress.START_STOP_S + spec.get("cool_down_s", 0)
-    assert progress.seconds(trial) == fixed_s + warm_up_s + offering_s
+    """Between two trials that differ in their server only."""
+    slow = "netty"
+    trials = [trial for trial in matrix.trials("full") if trial.experiment == "single-thread"]
+    first = {name: next(t for t in trials if t.server == name) for name in (slow, "null")}
+    extra_s = server.warm_up_s(slow) - server.warm_up_s("null")
+    assert progress.seconds(first[slow]) - progress.seconds(first["null"]) == extra_s
+
+
+def test_each_finished_trial_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trials = TRIALS[:3]
+    told = progress.Progress(trials, {}, "netns")
+    for number, trial in enumerate(trials, 1):
+        trial.path.mkdir(parents=True)
+        file = trial.path / "trial.json"
+        record = {"spec": matrix.spec(trial), "testbed": "netns", "wall_us": 1_000_000}
+        file.write_text(json.dumps(record))
+        said = told.finished([str(file)])
+        assert said.startswith(f"[{number} of 3 trials, ")
+        assert said.endswith(f"] {trial.experiment} {trial.server} {trial.variant} #{trial.n}")
+    assert "all measured" in said
+    assert told.finished(["data/full/backlog/points.parquet"]) is None

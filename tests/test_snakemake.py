@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import (
+    HUNG_S,
     Tree,
     copy_tree,
     descendant,
@@ -54,21 +55,23 @@ def killed_and_resumed(tmp_path_factory, network, lock_holders) -> tuple[Tree, d
     What is left at each moment is noted, for the tests below.
     """
     tree = Tree(copy_tree(tmp_path_factory.mktemp("killed") / "tree"), network)
-    # A trial that nothing stops goes on for longer than its end is waited for.
     tree.dataset("tiny", ["null"], [100], duration_s=2, trials=3)
     machine = traces()
     process = tree.start("snakemake", TABLES, "--config", "dataset=tiny")
-    wait_for(lambda: stamps(tree), 90, "a first trial")
-    wait_for(lambda: descendant(process.pid, "httperf"), 60, "a second trial offers load")
+    wait_for(lambda: stamps(tree), "a first trial")
+    wait_for(lambda: descendant(process.pid, "httperf"), "a second trial offers load")
     below = descendants(process.pid)
     spaces = own_network_namespaces(below)
     names = {p.name() for p in below if p.is_running()}
     assert lock_holders() == 1 and len(spaces) == 2 and {"null-server", "httperf"} <= names
     kill(process)
-    wait_for(lambda: ended(below), 10, f"all of {names} ended")
-    wait_for(lambda: not spaces & network_namespaces(), 10, "its network namespaces are gone")
+    finished = stamps(tree)
+    wait_for(lambda: ended(below), f"all of {names} ended")
+    wait_for(lambda: not spaces & network_namespaces(), "its network namespaces are gone")
+    # It was ended: a trial that goes on leaves its record.
+    assert stamps(tree) == finished
     noted = {
-        "finished": stamps(tree), "holders": lock_holders(), "same machine": traces() == machine,
+        "finished": finished, "holders": lock_holders(), "same machine": traces() == machine,
     }  # fmt: skip
     noted["again"] = tree.snakemake(TABLES, "--verbose", dataset="tiny")
     noted["resumed"] = stamps(tree)
@@ -76,7 +79,7 @@ def killed_and_resumed(tmp_path_factory, network, lock_holders) -> tuple[Tree, d
 
 
 def test_nothing_survives_a_killed_snakemake(killed_and_resumed):
-    """That its processes and namespaces were gone soon is checked as it was killed."""
+    """That its processes and namespaces went too is checked as it was killed."""
     _, noted = killed_and_resumed
     assert noted["holders"] == 0 and noted["same machine"]
 
@@ -90,7 +93,13 @@ def test_a_rerun_goes_on_where_the_killed_one_was(killed_and_resumed):
     assert not list(tree.path.glob("data/tiny/**/.*.partial"))
     measured = len(noted["finished"])
     assert f"{measured} of 3 trials, about" in noted["again"].text
-    assert "3 of 3 trials, all measured" in noted["again"].text
+    assert "3 of 3 trials, all measured] backlog null " in noted["again"].text
+
+
+def test_what_a_trial_writes_is_kept(killed_and_resumed):
+    tree, _ = killed_and_resumed
+    logs = sorted(tree.path.glob("build/logs/trial/tiny/backlog/null/*/*.log"))
+    assert [log.stem for log in logs] == ["1", "2", "3"]
 
 
 def test_the_scheduler_rests_while_a_trial_runs(killed_and_resumed):
@@ -124,6 +133,31 @@ def test_a_deleted_build_folder_measures_nothing_again(killed_and_resumed):
     shutil.rmtree(tree.path / "build")
     tree.snakemake(TABLES, dataset="tiny").succeeded()
     assert stamps(tree) == before and "trial" not in to_do(tree)
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("load/httperf.py", {"tidy", "notebook"}),
+        ("data/tidy.py", {"tidy", "notebook"}),
+        ("analysis/stats.py", {"notebook"}),
+        ("paper/theme.py", {"notebook"}),
+        ("control/study.py", set()),
+    ],
+)
+def test_a_changed_module_makes_again_what_uses_it(killed_and_resumed, name, rules):
+    tree, _ = killed_and_resumed
+    notebook = "paper/tiny/notebooks/01-backlog.ipynb"
+    made = tree.path / notebook
+    if not made.exists():
+        tree.snakemake(notebook, dataset="tiny").succeeded()
+    file = tree.path / "deathmatch" / name
+    before = file.stat()
+    file.touch()
+    planned = to_do(tree, notebook)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert set(planned) - {"total"} == rules
+    assert to_do(tree, notebook) == {}
 
 
 @pytest.mark.parametrize(
@@ -162,6 +196,22 @@ def test_a_trial_no_longer_in_the_dataset_is_in_no_table(killed_and_resumed):
         tree.write("config/datasets/tiny.toml", whole)
 
 
+def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
+    """No line of the scheduler's; a failed job with all that its command wrote, and its log."""
+    tree.server("refuses", "ok", build="exit 3")
+    tree.dataset("tiny", ["null", "refuses"], [100])
+    tree.replace(
+        "deathmatch/data/tidy.py", "def main(", "def main(given):\n    given.no\n\n\ndef _("
+    )
+    text = tree.snakemake(TABLES, dataset="tiny").failed().text
+    assert re.findall(r"^\[(\d) of 2 trials, .+\] backlog \w+ ", text, re.MULTILINE) == ["1", "2"]
+    assert not re.search(r"^(Select jobs|Execute |Finished job|rule \w+:)", text, re.MULTILINE)
+    assert text.count("has no attribute 'no'") == 1
+    log = "build/logs/tidy/tiny/backlog.log"
+    assert "rule tidy failed: data/tiny/backlog/trials.parquet" in text and f"log: {log}" in text
+    assert "has no attribute 'no'" in (tree.path / log).read_text()
+
+
 def test_full_is_planned_with_a_bounded_number_of_jobs(shared_tree: Tree):
     planned = to_do(shared_tree, target="all", dataset="full")
     assert 0 < planned["trial"] < planned["total"] < 4000
@@ -169,26 +219,26 @@ def test_full_is_planned_with_a_bounded_number_of_jobs(shared_tree: Tree):
 
 @pytest.mark.parametrize("target", [TABLES, "build/servers/slow/build.json"])
 def test_a_killed_build_leaves_no_process(tree: Tree, target):
-    tree.server("slow", "ok", build="echo building; sleep 1000 & sleep 1001")
+    tree.server("slow", "ok", build="echo building; sleep infinity & sleep infinity")
     tree.dataset("tiny", ["slow"], [100])
     process = tree.start("snakemake", target, "--config", "dataset=tiny")
-    wait_for(lambda: descendant(process.pid, "sleep"), 60, "the build")
+    wait_for(lambda: descendant(process.pid, "sleep"), "the build")
     below = descendants(process.pid)
     kill(process)
-    wait_for(lambda: ended(below), 10, f"{below} ended")
+    wait_for(lambda: ended(below), f"{below} ended")
 
 
 def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_holders):
     """Control-C reaches the whole foreground group."""
-    tree.dataset("tiny", ["null"], [100], duration_s=30)
+    tree.dataset("tiny", ["null"], [100], duration_s=10 * HUNG_S)
     words = ["snakemake", TABLES, "--config", "dataset=tiny"]
     process = tree.start(*words, start_new_session=True)
-    wait_for(lambda: descendant(process.pid, "httperf"), 90, "a trial offers load")
+    wait_for(lambda: descendant(process.pid, "httperf"), "a trial offers load")
     below = descendants(process.pid)
     os.killpg(process.pid, signal.SIGINT)
-    process.wait(60)
+    process.wait(HUNG_S)
     assert process.returncode != 0
-    wait_for(lambda: ended(below), 10, f"{below} ended")
+    wait_for(lambda: ended(below), f"{below} ended")
     text = process.stdout.read()
     assert lock_holders() == 0 and "Traceback" not in text, text
 

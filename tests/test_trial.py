@@ -247,7 +247,6 @@ def test_half_a_trial_is_never_seen(tree: Tree):
     tree.write(f"{path.parent}/.1.partial/httperf-100.txt", "rubbish")
     tree.write(f"{path.parent}/.1.partial/rubbish", "rubbish")
     tree.deathmatch("build", "null").succeeded()
-    done = tree.deathmatch("trial", path).succeeded()
-    assert "1 of 1 trials, all measured" in done.text
+    tree.deathmatch("trial", path).succeeded()
     assert [path.name for path in (tree.path / path.parent).iterdir()] == ["1"]
     assert not (tree.path / path / "rubbish").exists()

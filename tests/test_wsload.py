@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from conftest import ROOT, Tree, copy_tree
+from conftest import HUNG_S, ROOT, Tree, copy_tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -266,7 +266,7 @@ def measured(programs, tmp_path_factory, network) -> tuple[Tree, dict[str, Path]
     script = "from deathmatch.plan import matrix\nfor t in matrix.trials('tiny'): print(t.path)"
     paths = tree.run("python", "-c", script).succeeded().text.split()
     for path in paths:
-        done = tree.deathmatch("trial", path, timeout_s=120)
+        done = tree.deathmatch("trial", path)
         if done.status and "no CPU quota can be set" in done.text:
             continue
         done.succeeded()
@@ -347,6 +347,6 @@ def test_every_client_test_of_wsload_itself():
     words = ["cargo", "test", "--quiet", "--locked", "--manifest-path"]
     done = subprocess.run(
         [*words, ROOT / "clients/wsload/Cargo.toml"], env=environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1500,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HUNG_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:]

@@ -22,8 +22,6 @@ PAPER = sorted(
     for p in Path("paper").glob("*")
     if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
 )
-# What reads logs and draws is the package: when it changes, tables and figures are made again.
-CODE = sorted(str(p) for p in Path("deathmatch").glob("*.py"))
 COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
 
 
