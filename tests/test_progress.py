@@ -6,7 +6,6 @@ import pytest
 
 from deathmatch.control import progress
 from deathmatch.errors import UserError
-from deathmatch.measure import server
 from deathmatch.plan import matrix
 
 TRIALS = matrix.trials("full")[:130]
@@ -37,10 +36,10 @@ def test_trials_that_took_twice_as_long_double_what_is_left():
 
 
 def test_those_of_another_specification_or_testbed_are_left(tmp_path):
-    now, before, elsewhere, never = [trial for trial in TRIALS if trial.experiment == "backlog"][:4]
+    now, before, elsewhere, never = [trial for trial in TRIALS if trial.experiment.name == "backlog"][:4]
     for trial in (now, before, elsewhere):
         (tmp_path / trial.path).mkdir(parents=True)
-        spec = matrix.spec(trial) | ({"server_sha256": "another"} if trial == before else {})
+        spec = json.loads(trial.spec_text()) | ({"server_sha256": "another"} if trial == before else {})
         record = {"spec": spec, "testbed": "ec2-like" if trial == elsewhere else "netns"}
         (tmp_path / trial.path / "trial.json").write_text(json.dumps(record))
     found = progress.measured([now, before, elsewhere, never], "netns", tmp_path)
@@ -59,9 +58,10 @@ def test_a_broken_record_is_named(tmp_path):
 def test_a_longer_warm_up_counts():
     """Between two trials that differ in their server only."""
     slow = "netty"
-    trials = [trial for trial in matrix.trials("full") if trial.experiment == "single-thread"]
-    first = {name: next(t for t in trials if t.server == name) for name in (slow, "null")}
-    extra_s = server.warm_up_s(slow) - server.warm_up_s("null")
+    trials = [trial for trial in matrix.trials("full") if trial.experiment.name == "single-thread"]
+    first = {name: next(t for t in trials if t.server.name == name) for name in (slow, "null")}
+    extra_s = first[slow].warm_up_s - first["null"].warm_up_s
+    assert extra_s > 10
     assert progress.seconds(first[slow]) - progress.seconds(first["null"]) == extra_s
 
 
@@ -72,10 +72,12 @@ def test_each_finished_trial_is_told(tmp_path, monkeypatch):
     for number, trial in enumerate(trials, 1):
         trial.path.mkdir(parents=True)
         file = trial.path / "trial.json"
-        record = {"spec": matrix.spec(trial), "testbed": "netns", "wall_us": 1_000_000}
+        record = {"spec": json.loads(trial.spec_text()), "testbed": "netns", "wall_us": 1_000_000}
         file.write_text(json.dumps(record))
         said = told.finished([str(file)])
         assert said.startswith(f"[{number} of 3 trials, ")
-        assert said.endswith(f"] {trial.experiment} {trial.server} {trial.variant} #{trial.n}")
+        assert said.endswith(
+            f"] {trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
+        )
     assert "all measured" in said
     assert told.finished(["data/full/backlog/points.parquet"]) is None

@@ -10,7 +10,7 @@ from conftest import Tree, copy_tree
 from deathmatch.analysis import claims, published
 from deathmatch.data import tables
 from deathmatch.measure import system_calls
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 WAITS = {
     "select": {"select", "pselect6"},
@@ -64,8 +64,8 @@ RESTARTS = """
 from pathlib import Path
 from deathmatch.hosts import testbed
 from deathmatch.measure import server
-from deathmatch.plan import config
-bed = config.load("testbed", "netns")
+from deathmatch.plan import files
+bed = files.testbed("netns").as_written
 spare, host = {testbed.build(bed, {}).pid}, testbed.host(bed)
 values = {"backlog": 128, "workers": 1, "readiness": "io_uring"}
 late = []

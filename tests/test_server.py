@@ -11,7 +11,7 @@ from conftest import BROKEN, HUNG_S, Tree
 
 from deathmatch.errors import UserError
 from deathmatch.measure import server
-from deathmatch.plan import config
+from deathmatch.plan.root import ROOT
 
 BUILD = "import sys; from deathmatch.measure import server; print(server.built(sys.argv[1])['ok'])"
 
@@ -74,7 +74,7 @@ def test_unknown_server(tree: Tree):
 
 
 def test_environment_holds_the_servers_own_programs_first(monkeypatch, tmp_path):
-    folder = config.ROOT / "build" / "servers" / "x"
+    folder = ROOT / "build" / "servers" / "x"
     monkeypatch.setenv("DEATHMATCH_TOOLCHAIN", "debian")
     path = server.environment("x")["PATH"].split(":")
     assert path[:2] == [f"{folder}/bin", f"{folder}/venv/bin"]

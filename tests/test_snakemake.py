@@ -22,9 +22,9 @@ from conftest import (
 )
 from playwright.sync_api import sync_playwright
 
-from deathmatch.plan import config
+from deathmatch.plan.dataset import TABLES
 
-TABLES = "data/tiny/backlog/points.parquet"
+POINTS = "data/tiny/backlog/points.parquet"
 
 
 def stamps(tree: Tree) -> dict[str, tuple[int, int]]:
@@ -35,7 +35,7 @@ def stamps(tree: Tree) -> dict[str, tuple[int, int]]:
     return found
 
 
-def dry_run(tree: Tree, target: str = TABLES, dataset: str = "tiny") -> str:
+def dry_run(tree: Tree, target: str = POINTS, dataset: str = "tiny") -> str:
     return tree.snakemake(target, "-n", "--quiet", "reason", dataset=dataset).succeeded().text
 
 
@@ -44,7 +44,7 @@ def jobs(text: str) -> dict[str, int]:
     return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", text, re.MULTILINE)}
 
 
-def to_do(tree: Tree, target: str = TABLES, dataset: str = "tiny") -> dict[str, int]:
+def to_do(tree: Tree, target: str = POINTS, dataset: str = "tiny") -> dict[str, int]:
     return jobs(dry_run(tree, target, dataset))
 
 
@@ -57,7 +57,7 @@ def killed_and_resumed(tmp_path_factory, network, lock_holders) -> tuple[Tree, d
     tree = Tree(copy_tree(tmp_path_factory.mktemp("killed") / "tree"), network)
     tree.dataset("tiny", ["null"], [100], duration_s=2, trials=3)
     machine = traces()
-    process = tree.start("snakemake", TABLES, "--config", "dataset=tiny")
+    process = tree.start("snakemake", POINTS, "--config", "dataset=tiny")
     wait_for(lambda: stamps(tree), "a first trial")
     wait_for(lambda: descendant(process.pid, "httperf"), "a second trial offers load")
     below = descendants(process.pid)
@@ -73,7 +73,7 @@ def killed_and_resumed(tmp_path_factory, network, lock_holders) -> tuple[Tree, d
     noted = {
         "finished": finished, "holders": lock_holders(), "same machine": traces() == machine,
     }  # fmt: skip
-    noted["again"] = tree.snakemake(TABLES, "--verbose", dataset="tiny")
+    noted["again"] = tree.snakemake(POINTS, "--verbose", dataset="tiny")
     noted["resumed"] = stamps(tree)
     return tree, noted
 
@@ -111,7 +111,7 @@ def test_the_scheduler_rests_while_a_trial_runs(killed_and_resumed):
 def test_a_second_run_does_nothing(killed_and_resumed):
     tree, _ = killed_and_resumed
     before = stamps(tree)
-    done = tree.snakemake(TABLES, dataset="tiny").succeeded()
+    done = tree.snakemake(POINTS, dataset="tiny").succeeded()
     assert "Nothing to be done" in done.text
     assert stamps(tree) == before and to_do(tree) == {}
 
@@ -131,7 +131,7 @@ def test_a_deleted_build_folder_measures_nothing_again(killed_and_resumed):
     tree, _ = killed_and_resumed
     before = stamps(tree)
     shutil.rmtree(tree.path / "build")
-    tree.snakemake(TABLES, dataset="tiny").succeeded()
+    tree.snakemake(POINTS, dataset="tiny").succeeded()
     assert stamps(tree) == before and "trial" not in to_do(tree)
 
 
@@ -203,7 +203,7 @@ def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
     tree.replace(
         "deathmatch/data/tidy.py", "def main(", "def main(given):\n    given.no\n\n\ndef _("
     )
-    text = tree.snakemake(TABLES, dataset="tiny").failed().text
+    text = tree.snakemake(POINTS, dataset="tiny").failed().text
     assert re.findall(r"^\[(\d) of 2 trials, .+\] backlog \w+ ", text, re.MULTILINE) == ["1", "2"]
     assert not re.search(r"^(Select jobs|Execute |Finished job|rule \w+:)", text, re.MULTILINE)
     assert text.count("has no attribute 'no'") == 1
@@ -217,7 +217,7 @@ def test_full_is_planned_with_a_bounded_number_of_jobs(shared_tree: Tree):
     assert 0 < planned["trial"] < planned["total"] < 4000
 
 
-@pytest.mark.parametrize("target", [TABLES, "build/servers/slow/build.json"])
+@pytest.mark.parametrize("target", [POINTS, "build/servers/slow/build.json"])
 def test_a_killed_build_leaves_no_process(tree: Tree, target):
     tree.server("slow", "ok", build="echo building; sleep infinity & sleep infinity")
     tree.dataset("tiny", ["slow"], [100])
@@ -231,7 +231,7 @@ def test_a_killed_build_leaves_no_process(tree: Tree, target):
 def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_holders):
     """Control-C reaches the whole foreground group."""
     tree.dataset("tiny", ["null"], [100], duration_s=10 * HUNG_S)
-    words = ["snakemake", TABLES, "--config", "dataset=tiny"]
+    words = ["snakemake", POINTS, "--config", "dataset=tiny"]
     process = tree.start(*words, start_new_session=True)
     wait_for(lambda: descendant(process.pid, "httperf"), "a trial offers load")
     below = descendants(process.pid)
@@ -246,7 +246,7 @@ def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_hol
 def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
     tree.dataset("kept", ["null"], [100])
     tree.replace("config/datasets/kept.toml", "seed = 1\n", "seed = 1\nfrozen = true\n")
-    for table in config.TABLES:
+    for table in TABLES:
         tree.write(f"data/kept/backlog/{table}.parquet", "")
     done = tree.snakemake("-n", dataset="kept").succeeded()
     assert "measured before; only the paper is made" in done.text
@@ -258,7 +258,7 @@ def test_the_paper_alone_is_the_committed_datasets(tree: Tree):
     """`snakemake paper` measures nothing once a dataset is committed."""
     tree.dataset("reference", ["null"], [100])
     tree.replace("config/datasets/reference.toml", "seed = 1\n", "seed = 1\nfrozen = true\n")
-    for table in config.TABLES:
+    for table in TABLES:
         tree.write(f"data/reference/backlog/{table}.parquet", "")
     planned = tree.run("snakemake", "paper", "-n", "--quiet", "reason").succeeded().text
     assert "dataset reference: measured before; only the paper is made" in planned

@@ -6,7 +6,7 @@ if not STUDY.frozen:
             lambda wildcards: [
                 f"{trial.path}/trial.json"
                 for trial in STUDY.trials
-                if trial.experiment == wildcards.experiment
+                if trial.experiment.name == wildcards.experiment
             ],
         output:
             trials="data/{dataset}/{experiment}/trials.parquet",

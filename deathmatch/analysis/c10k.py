@@ -7,7 +7,7 @@ from great_tables import GT
 from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.views import RATE
 from deathmatch.paper import theme
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 # Our server and its schedulers -> the post's row that is the same software. Relatives have none,
 # but stand beside it in tables. What the post ran on every core is "all" here.
@@ -406,8 +406,8 @@ def _ms(value_us: float | None) -> str:
 
 def environment() -> str:
     """Return in words what the throttled testbed gives a server."""
-    side = config.load("testbed", "ec2-like")["server"]
-    share, period_ms = side["cpu_share"], side["cpu_period_us"] / 1000
+    side = files.testbed("ec2-like").server
+    share, period_ms = side.cpu_share, side.cpu_period_us / 1000
     return f"{share * period_ms:g} ms of every {period_ms:g} ms, by a cgroup's quota."
 
 

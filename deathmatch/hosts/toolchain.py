@@ -18,8 +18,8 @@ from pathlib import Path
 from deathmatch.errors import UserError
 from deathmatch.hosts import nix
 from deathmatch.load import registry
-from deathmatch.plan import config
-from deathmatch.plan.config import ROOT
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
 
 # What Nix's tools are made from.
 FLAKE = ["flake.nix", "flake.lock"]
@@ -95,12 +95,12 @@ def _identity(path: Path, owners: dict[Path, str]) -> str:
 def _built_identity(client: str) -> str:
     """Return what a client was built from that the build of a server makes, and by what."""
     server = registry.BUILT_BY[client]
-    sources = [ROOT / source for source in config.load("server", server)["sources"]]
-    files = [each for source in sources for each in (source, *source.rglob("*")) if each.is_file()]
+    sources = [ROOT / source for source in files.server(server).sources]
+    found = [each for source in sources for each in (source, *source.rglob("*")) if each.is_file()]
     record = ROOT / "build" / "servers" / server / "build.json"
     version = json.loads(record.read_text())["version"] if record.is_file() else None
     return (
-        f"built from clients/{client}, {_digest(sorted(files))}, as {version or 'it says itself'}"
+        f"built from clients/{client}, {_digest(sorted(found))}, as {version or 'it says itself'}"
     )
 
 

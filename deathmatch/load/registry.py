@@ -19,7 +19,8 @@ from types import ModuleType
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import nix
-from deathmatch.plan import config
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
 
 CLIENTS = ("httperf", "roundtrip", "wsload")
 # Those that the build of a server makes too.
@@ -39,8 +40,8 @@ def load(name: str) -> ModuleType:
 
 def needed(experiment: str) -> list[str]:
     """Return the load generators that the experiment's trials run; none where all only store."""
-    about = config.load("experiment", experiment)
-    names = [about["client"], *([HOLDER] if IDLE_FACTOR in about["factors"] else [])]
+    spec = files.experiment(experiment)
+    names = [spec.client, *([HOLDER] if IDLE_FACTOR in spec.factors else [])]
     return sorted({name for name in names if name in CLIENTS})
 
 
@@ -57,7 +58,7 @@ def built_at(name: str) -> Path | None:
     if name not in BUILT_BY:
         return None
     server = BUILT_BY[name]
-    folder = nix.package(server) if nix.chosen() else config.ROOT / "build" / "servers" / server
+    folder = nix.package(server) if nix.chosen() else ROOT / "build" / "servers" / server
     return folder / "bin" / name
 
 
@@ -109,5 +110,5 @@ def _remedy(name: str) -> str:
 
 def builders(experiment: str) -> set[str]:
     """Return the servers whose builds make the experiment's client too."""
-    client = config.load("experiment", experiment)["client"]
+    client = files.experiment(experiment).client
     return {BUILT_BY[client]} if client in BUILT_BY else set()

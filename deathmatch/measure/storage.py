@@ -16,7 +16,7 @@ import psutil
 
 from deathmatch.hosts import testbed
 from deathmatch.measure import server
-from deathmatch.plan import matrix
+from deathmatch.plan.trial import Trial as PlannedTrial
 
 PATIENCE_S = 120
 # The allocator may give memory back a little later.
@@ -26,7 +26,7 @@ SETTLE_S = 0.5
 class Trial:
     """One trial: start the program, fill it step by step, read its memory, end it."""
 
-    def __init__(self, trial: matrix.Trial, bed: dict, spec: dict, out: Path):
+    def __init__(self, trial: PlannedTrial, bed: dict, spec: dict, out: Path):
         self.trial, self.spec, self.out = trial, spec, out
         self.cpus = {"server": testbed.affinity(), "client": testbed.affinity()}
         self.offering_us = 0
@@ -37,13 +37,13 @@ class Trial:
 
     def sweep(self) -> dict:
         """Return outcome, reason, points and stops."""
-        words = server.words(self.trial.server, matrix.placeholders(self.trial))
+        words = server.words(self.trial.server, self.trial.placeholders)
         with (self.out / "server.log").open("wb") as log:
             log.write(f"$ {shlex.join(words)}\n".encode())
             log.flush()
             process = subprocess.Popen(
-                words, cwd=server.build_dir(self.trial.server),
-                env=server.environment(self.trial.server), start_new_session=True,
+                words, cwd=server.build_dir(self.trial.server.name),
+                env=server.environment(self.trial.server.name), start_new_session=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
         running = server.Running(process, self.out / "server.log", 0, "")

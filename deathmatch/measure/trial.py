@@ -26,7 +26,9 @@ from deathmatch.load import registry
 from deathmatch.measure import conformance, idle_connections, server, storage, system_calls
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.measure.sampler import Sampler
-from deathmatch.plan import config, matrix
+from deathmatch.plan import files, matrix
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.trial import Trial
 
 PORT = 8080
 WARM_UP_RATE_RPS = 500
@@ -45,18 +47,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Run the trial named on the command line; return the exit status."""
-    os.chdir(config.ROOT)
+    os.chdir(ROOT)
     trial = matrix.find(given.trial.rstrip("/"))
-    bed = matrix.testbed(trial, given.testbed)
+    bed = trial.testbed(given.testbed)
     if given.inside:
-        _run(trial, config.load("testbed", bed), bed)
+        _run(trial, files.testbed(bed).as_written, bed)
         return 0
     _check_disk(trial.path)
     sandbox.die_with_owner()
     # Here, as a build may download and the sandbox has no network.
-    for name in {trial.server, *registry.builders(trial.experiment)}:
-        server.built(name)
-    registry.check([trial.experiment])
+    for name in {trial.server.name, *registry.builders(trial.experiment.name)}:
+        server.built(files.server(name))
+    registry.check([trial.experiment.name])
     _check_tools(trial, given.testbed)
     command = [sys.executable, "-m", "deathmatch", "trial", "--inside"]
     words = [*command, "--testbed", given.testbed]
@@ -75,7 +77,7 @@ def _check_disk(path: Path) -> None:
         )
 
 
-def _check_tools(trial: matrix.Trial, bed: str) -> None:
+def _check_tools(trial: Trial, bed: str) -> None:
     """Raise UserError if the dataset's other trials were measured with other tools."""
     try:
         others = progress.measured(matrix.trials(trial.dataset), bed)
@@ -87,7 +89,7 @@ def _check_tools(trial: matrix.Trial, bed: str) -> None:
     toolchain.check(trial.dataset, [*records, *now])
 
 
-def _run(trial: matrix.Trial, bed: dict, bed_name: str) -> None:
+def _run(trial: Trial, bed: dict, bed_name: str) -> None:
     aside = trial.path.with_name(f".{trial.n}.partial")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
@@ -95,17 +97,17 @@ def _run(trial: matrix.Trial, bed: dict, bed_name: str) -> None:
     (aside / "trial.json").write_text(json.dumps(record, indent=2) + "\n")
     # What the server said may be published: it need not tell where this clone is.
     for log in aside.glob("*.log"):
-        log.write_bytes(log.read_bytes().replace(f"{config.ROOT}/".encode(), b""))
+        log.write_bytes(log.read_bytes().replace(f"{ROOT}/".encode(), b""))
     # The folder appears whole; one that a former run left is replaced.
     shutil.rmtree(trial.path, ignore_errors=True)
     aside.rename(trial.path)
 
 
-def _measure(trial: matrix.Trial, bed: dict, bed_name: str, out: Path) -> dict:
-    spec = matrix.spec(trial)
+def _measure(trial: Trial, bed: dict, bed_name: str, out: Path) -> dict:
+    spec = trial.spec()
     built = server.built(trial.server)
     record = {
-        "experiment": trial.experiment, "server": trial.server, "dataset": trial.dataset,
+        "experiment": trial.experiment.name, "server": trial.server.name, "dataset": trial.dataset,
         "n": trial.n, "testbed": bed_name, "spec": spec, "version": built["version"],
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "descriptors": testbed.raise_descriptors(bed["descriptors"]),
@@ -114,7 +116,7 @@ def _measure(trial: matrix.Trial, bed: dict, bed_name: str, out: Path) -> dict:
     if not built["ok"]:
         return record | {"outcome": "not built", "reason": built["log"], "points": []}
     began_ns = time.monotonic_ns()
-    kind = storage.Trial if spec["client"] == "memory" else _Trial
+    kind = _Trial if trial.experiment.client else storage.Trial
     run = kind(trial, bed, spec, out)
     record |= run.sweep()
     return record | {
@@ -129,11 +131,11 @@ def _measure(trial: matrix.Trial, bed: dict, bed_name: str, out: Path) -> dict:
 class _Trial:
     """The moving parts of one trial inside its sandbox."""
 
-    def __init__(self, trial: matrix.Trial, bed: dict, spec: dict, out: Path):
+    def __init__(self, trial: Trial, bed: dict, spec: dict, out: Path):
         self.trial, self.bed, self.spec, self.out = trial, bed, spec, out
         self.generator = registry.load(spec["client"])
         self.host = testbed.host(bed)
-        self.factors = dict(trial.factors)
+        self.factors = trial.variant.factors
         self.holder = testbed.build(bed, spec["sysctl"])
         self.client: subprocess.Popen | None = None
         self.idle: idle_connections.Idle | None = None
@@ -149,9 +151,7 @@ class _Trial:
         # The harness keeps off the server's CPUs as far as there are others.
         os.sched_setaffinity(0, self.cpus["client"])
         self.throttle = throttle.apply(bed["server"], "server0", len(self.cpus["server"]))
-        self.values = matrix.placeholders(trial) | {
-            "workers": len(self.cpus["server"]) if every else 1
-        }
+        self.values = trial.placeholders | {"workers": len(self.cpus["server"]) if every else 1}
 
     def sysctls(self) -> dict:
         """Return what was in force on each side."""
@@ -172,7 +172,7 @@ class _Trial:
         checks = conformance.check_variant(
             self.host, PORT, self.spec["conformance"], self.factors, cap, self._pids
         )
-        known = config.load("server", self.trial.server).get("deviations", {})
+        known = self.trial.server.deviations
         failed = [check for check in checks if not check["ok"] and check["name"] not in known]
         if self.wanted_idle and not failed:
             wrong = self._hold()
@@ -342,7 +342,7 @@ class _Trial:
     def _warm_up(self) -> None:
         load, client = self.spec["load"], self.generator
         rate_rps = self.spec.get("warm_up_rate_rps", WARM_UP_RATE_RPS)
-        duration_s = server.warm_up_s(self.trial.server, self.spec.get("warm_up_s", 0))
+        duration_s = self.trial.warm_up_s
         words = client.command(self.host, PORT, load, rate_rps, duration_s)
         limit_s = client.time_limit_s(load, duration_s)
         with tempfile.TemporaryDirectory(dir=self.out) as aside:
@@ -358,7 +358,7 @@ class _Trial:
         status = self._client(words, self.out / name, limit_s, self.out)
         return {
             "log": name,
-            "command": " ".join(words).replace(f"{config.ROOT}/", ""),
+            "command": " ".join(words).replace(f"{ROOT}/", ""),
             "client": f"wedged: killed after {limit_s:g} s" if status is None else f"exit {status}",
         }
 
