@@ -268,6 +268,12 @@ def wait_for(what, why: str):
         time.sleep(0.05)
 
 
+def patient(page):
+    """Return the browser's page, which now waits for what comes late on a busy machine."""
+    page.set_default_timeout(HUNG_S * 1000)
+    return page
+
+
 def ended(processes: list[psutil.Process]) -> bool:
     """Return whether none of them runs; one that waits for its parent to notice has ended."""
     for process in processes:

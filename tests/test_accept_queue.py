@@ -15,6 +15,8 @@ from conftest import ROOT, Tree, copy_tree, wait_for
 
 from deathmatch.analysis import connection_outcomes
 
+pytestmark = pytest.mark.alone
+
 CONNECTIONS = 8
 DATASET = """title = "a test"
 trials = 1

@@ -139,6 +139,7 @@ def test_help_says_it_is_the_patched_one():
     assert done.stdout.startswith("httperf: httperf-0.9.0 ")
 
 
+@pytest.mark.alone
 def test_connection_longer_than_the_histogram_goes_into_its_last_bin(tmp_path):
     """A connection of about 150 s, on a clock 100 times as fast."""
     library = tmp_path / "fast_clock.so"
@@ -196,6 +197,7 @@ holder.kill()
 """
 
 
+@pytest.mark.alone
 def test_ten_thousand_connections_at_once(tree: Tree, record_property):
     found = json.loads(tree.sandboxed("python", "-c", HOLD, BROKEN).succeeded().text)
     fields = httperf.parse(found["report"], 2.2)
@@ -207,6 +209,7 @@ def test_ten_thousand_connections_at_once(tree: Tree, record_property):
     assert fields["errors_descriptors_unavailable"] == 0 and fields["errors_other"] == 0
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("experiment", "calls"), [("backlog", 1), ("dynamic", 2)])
 def test_ten_thousand_new_connections_a_second_for_ten_seconds(
     tree: Tree, record_property, experiment, calls

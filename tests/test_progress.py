@@ -36,10 +36,12 @@ def test_trials_that_took_twice_as_long_double_what_is_left():
 
 
 def test_those_of_another_specification_or_testbed_are_left(tmp_path):
-    now, before, elsewhere, never = [trial for trial in TRIALS if trial.experiment.name == "backlog"][:4]
+    trials = [trial for trial in TRIALS if trial.experiment.name == "backlog"]
+    now, before, elsewhere, never = trials[:4]
     for trial in (now, before, elsewhere):
         (tmp_path / trial.path).mkdir(parents=True)
-        spec = json.loads(trial.spec_text()) | ({"server_sha256": "another"} if trial == before else {})
+        changed = {"server_sha256": "another"} if trial == before else {}
+        spec = json.loads(trial.spec_text()) | changed
         record = {"spec": spec, "testbed": "ec2-like" if trial == elsewhere else "netns"}
         (tmp_path / trial.path / "trial.json").write_text(json.dumps(record))
     found = progress.measured([now, before, elsewhere, never], "netns", tmp_path)

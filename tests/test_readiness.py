@@ -12,6 +12,8 @@ from deathmatch.data import tables
 from deathmatch.measure import system_calls
 from deathmatch.plan import files
 
+pytestmark = pytest.mark.alone
+
 WAITS = {
     "select": {"select", "pselect6"},
     "poll": {"poll", "ppoll"},

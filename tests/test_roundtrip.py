@@ -18,6 +18,8 @@ from conftest import HUNG_S, ROOT
 from deathmatch.errors import Truncated
 from deathmatch.load import roundtrip
 
+pytestmark = pytest.mark.alone
+
 REQUEST = "PING\r\n\x00\\"
 LOAD = {"request": REQUEST, "connections": 4, "timeout_s": 1}
 

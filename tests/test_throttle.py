@@ -54,6 +54,7 @@ def group():
     assert not folder.exists()
 
 
+@pytest.mark.alone
 def test_the_kernel_enforces_the_share(group):
     assert group.record == {"cpu_quota_us": 20_000, "cpu_period_us": 100_000}
     process = subprocess.Popen([*group.prefix(), "python3", "-c", BUSY])

@@ -8,6 +8,8 @@ from conftest import AS_ROOT, Done, Tree, copy_tree
 
 from deathmatch.plan import files
 
+pytestmark = pytest.mark.alone
+
 # Below broken.py's limit at the first and third rate, above it at the second.
 RATES = [100, 300, 110]
 MODES = ["exits", "silent", "taken", "wrong", "mislabels", "endless", "crashes", "dies", "hangs",
