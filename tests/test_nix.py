@@ -25,7 +25,6 @@ from conftest import Tree, copy_tree, project_files
 
 from deathmatch.analysis.views import REPLY
 from deathmatch.hosts import debian, sandbox
-from deathmatch.load import registry as load_generators
 from deathmatch.plan import files as specs
 from deathmatch.plan.root import ROOT
 
@@ -439,7 +438,7 @@ def unconfirmed(tree: Path) -> set[str]:
     without = {f"erlangLibs.{library}" for library in placeholders(tree)}
     return {
         name
-        for name in files.names("server", tree)
+        for name in specs.names("server", tree)
         if any(each.endswith(tuple(without)) for each in packages(tree, name).get("nix", []))
     }
 
