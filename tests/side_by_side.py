@@ -62,6 +62,7 @@ def _shared(item: pytest.Item) -> set[tuple]:
     }
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One file, or tests of one, run in this process: their output comes as it is printed."""
     files = {word.partition("::")[0] for word in config.args}
