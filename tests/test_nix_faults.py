@@ -7,6 +7,8 @@ import pytest
 from conftest import copy_tree
 from test_nix import CHECKS, Nix, Refused, start
 
+pytestmark = pytest.mark.once
+
 # (what, file, old text, new text, the first check that finds it); no old text: write the file;
 # no new text: remove it.
 FAULTS = [
