@@ -185,7 +185,7 @@ def test_what_runs_outside_a_sandbox_ends_with_its_owner(tree: Tree, lacking):
     owner = tree.start("sleep", "infinity")
     tree.environment["DEATHMATCH_OWNER"] = str(owner.pid)
     script = (
-        f"import os, subprocess\n{lacking}\nfrom deathmatch import sandbox\n"
+        f"import os, subprocess\n{lacking}\nfrom deathmatch.hosts import sandbox\n"
         "sandbox.die_with_owner()\nsubprocess.run(['sleep', 'infinity'])"
     )
     process = tree.start("python", "-c", script)
