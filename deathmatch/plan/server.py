@@ -22,8 +22,9 @@ class Packages(Spec):
     )
     nix: Annotated[Many[Attribute], Field(min_length=1), *DISTINCT] | None = Field(
         None,
-        description="Attributes of nixpkgs that hold its tools; python3Packages.NAME brings its "
-        "own python3. What takes more than names is written in nix/servers/<name>.nix instead.",
+        description="Attributes that hold its tools, of nixpkgs or of the toolchain in nix/; a "
+        "module, such as python3Packages.NAME or erlangLibs.NAME, brings its own interpreter. What "
+        "takes more than names is written in nix/servers/<name>.nix instead.",
     )
     pypi: str | None = Field(
         None,
