@@ -169,7 +169,7 @@ WRITTEN = [
      "did you mean 'debian'?"),
     (SERVER, "tools = []", 'debian = ["Lua 5.4"]', "key packages.debian.0", "does not match", ""),
     (SERVER, "tools = []", 'nix = ["lua 5"]', "key packages.nix.0", "does not match", ""),
-    (SERVER, "tools = []", "nix = []", "key packages.nix", "[] is empty", "Attributes of nixpkgs"),
+    (SERVER, "tools = []", "nix = []", "key packages.nix", "[] is empty", "Attributes that hold"),
     (SERVER, "tools = []", 'pypi = "lock.txt"', "key packages.pypi", "there is no lock.txt beside",
      "uv pip compile --generate-hashes"),
     (SERVER, 'version = "true"', 'version = "echo {port}"', "key version", "unknown placeholder",
