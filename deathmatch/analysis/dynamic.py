@@ -17,7 +17,7 @@ ERRORS = {
 
 
 def failures(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the connections that failed, all trials together: label, the rate, error, failed_percent.
+    """Return the connections that failed, all trials together: label, rate, error, failed_percent.
 
     `error` is one of ERRORS; without those of which none failed so.
     """
