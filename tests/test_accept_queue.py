@@ -15,6 +15,8 @@ from conftest import ROOT, Tree, copy_tree, wait_for
 
 from deathmatch.analysis import connection_outcomes
 
+pytestmark = pytest.mark.alone
+
 CONNECTIONS = 8
 DATASET = """title = "a test"
 trials = 1
@@ -130,9 +132,9 @@ def test_way_of_accepting_is_what_it_says(programs, way, sockets, threads):
         return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split("\n")
 
     try:
-        wait_for(lambda: len(listening()) == sockets + 1, 5, f"{sockets} listening sockets")
+        wait_for(lambda: len(listening()) == sockets + 1, f"{sockets} listening sockets")
         tasks = Path(f"/proc/{server.pid}/task")
-        wait_for(lambda: len(list(tasks.iterdir())) == threads, 5, f"{threads} threads")
+        wait_for(lambda: len(list(tasks.iterdir())) == threads, f"{threads} threads")
         server.send_signal(signal.SIGSTOP)
         clients = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(CONNECTIONS)]
         for client in clients:
@@ -157,7 +159,7 @@ def test_request_in_pieces_is_answered_once(programs):
     words = [programs / "acceptors", "127.0.0.1", str(port), "1", "one", "0"]
     server = subprocess.Popen(words)
     try:
-        client = wait_for(lambda: connected(port), 5, "the server listens")
+        client = wait_for(lambda: connected(port), "the server listens")
         for piece in (b"GET / HTTP/1.1\r", b"\nA: b\r\n\r", b"\r\n\r"):
             client.sendall(piece)
             assert select.select([client], [], [], 0.1)[0] == []

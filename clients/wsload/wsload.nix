@@ -1,13 +1,13 @@
 # The WebSocket load client; its lock file holds the hash of each crate.
 pkgs:
 let
-  inherit (builtins.fromTOML (builtins.readFile ../clients/wsload/Cargo.toml)) package;
+  inherit (builtins.fromTOML (builtins.readFile ./Cargo.toml)) package;
 in
 pkgs.rustPlatform.buildRustPackage {
   pname = package.name;
   inherit (package) version;
-  src = ../clients/wsload;
-  cargoLock.lockFile = ../clients/wsload/Cargo.lock;
+  src = ./.;
+  cargoLock.lockFile = ./Cargo.lock;
   # The tests measure times, which a build machine does not keep.
   doCheck = false;
   meta = {

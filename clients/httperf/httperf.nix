@@ -1,4 +1,4 @@
-# The study's httperf: Debian's upstream tarball with our patch, as clients/httperf/build has it.
+# The study's httperf: Debian's upstream tarball with our patch, as `build` beside it has it.
 pkgs:
 pkgs.stdenv.mkDerivation {
   pname = "httperf";
@@ -9,7 +9,7 @@ pkgs.stdenv.mkDerivation {
     sha256 = "e1a0bf56bcb746c04674c47b6cfa531fad24e45e9c6de02aea0d1c5f85a2bf1c";
   };
 
-  patches = [ ../clients/httperf/deathmatch.patch ];
+  patches = [ ./deathmatch.patch ];
   # The tarball's timestamps would make make(1) rerun autotools.
   postPatch = "find . -exec touch {} +";
 
