@@ -28,7 +28,7 @@ CHECK = """
 import json, sys
 from pathlib import Path
 from deathmatch.hosts import testbed
-from deathmatch.measure import conformance, server
+from deathmatch.measure import conformance, server, server_process
 from deathmatch.plan import config, matrix
 bed = config.load("testbed", "netns")
 spare = {testbed.build(bed, {}).pid}
@@ -37,11 +37,11 @@ for trial in matrix.trials("once"):
     factors, values = dict(trial.factors), matrix.placeholders(trial)
     values |= {"workers": len(cpus) if factors.get("schedulers") == "all" else 1}
     log = Path(sys.argv[1])
-    running, wrong = server.start(trial.server, values, host, 8080, cpus, log)
+    running, wrong = server_process.start(trial.server, values, host, 8080, cpus, log)
     checks = conformance.check_variant(
         host, 8080, matrix.spec(trial)["conformance"], factors, 4096,
-        lambda: [process.pid for process in server.processes(spare)])
-    stop = server.stop(running, spare)
+        lambda: [process.pid for process in server_process.processes(spare)])
+    stop = server_process.stop(running, spare)
     print(json.dumps({"server": trial.server, "experiment": trial.experiment, "wrong": wrong,
                       "variant": trial.variant, "stop": stop, "checks": checks,
                       "log": server.tail(log)}))

@@ -63,16 +63,18 @@ def test_each_mechanism_is_seen_and_waits_once_for_several_requests_at_most(meas
 RESTARTS = """
 from pathlib import Path
 from deathmatch.hosts import testbed
-from deathmatch.measure import server
+from deathmatch.measure import server, server_process
 from deathmatch.plan import config
 bed = config.load("testbed", "netns")
 spare, host = {testbed.build(bed, {}).pid}, testbed.host(bed)
 values = {"backlog": 128, "workers": 1, "readiness": "io_uring"}
 late = []
 for _ in range(30):
-    running, wrong = server.start("c-readiness", values, host, 8080, [0], Path("server.log"))
-    server.stop(running, spare)
-    late.append(wrong or server.listens(host, 8080))
+    running, wrong = server_process.start(
+        "c-readiness", values, host, 8080, [0], Path("server.log")
+    )
+    server_process.stop(running, spare)
+    late.append(wrong or server_process.listens(host, 8080))
 assert not any(late), late
 """
 

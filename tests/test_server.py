@@ -11,7 +11,7 @@ import pytest
 from conftest import BROKEN, Tree
 
 from deathmatch.errors import UserError
-from deathmatch.measure import server
+from deathmatch.measure import server, server_process
 from deathmatch.plan import config
 
 BUILD = "import sys; from deathmatch.measure import server; print(server.built(sys.argv[1])['ok'])"
@@ -102,12 +102,12 @@ def start(tmp_path, monkeypatch):
     monkeypatch.setattr(server, "build_dir", lambda name: tmp_path)
     started = []
 
-    def run(mode: str) -> tuple[server.Running, str | None]:
+    def run(mode: str) -> tuple[server_process.Running, str | None]:
         with server.socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         log = tmp_path / "server.log"
         cpus = sorted(os.sched_getaffinity(0))[:1]
-        started.append(server.start(mode, {}, "127.0.0.1", port, cpus, log))
+        started.append(server_process.start(mode, {}, "127.0.0.1", port, cpus, log))
         return started[-1]
 
     yield run
@@ -119,7 +119,7 @@ def start(tmp_path, monkeypatch):
 def test_start_waits_until_it_listens(start):
     running, wrong = start("ok")
     assert wrong is None and running.died() is None
-    assert server.listens("127.0.0.1", running.port)
+    assert server_process.listens("127.0.0.1", running.port)
     affinity = os.sched_getaffinity(running.process.pid)
     assert affinity == set(sorted(os.sched_getaffinity(0))[:1])
     assert running.log.read_text().startswith("$ taskset --cpu-list ")

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from deathmatch.hosts import testbed
-from deathmatch.measure import server
+from deathmatch.measure import server, server_process
 from deathmatch.plan import matrix
 
 PATIENCE_S = 120
@@ -46,7 +46,7 @@ class Trial:
                 env=server.environment(self.trial.server), start_new_session=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
-        running = server.Running(process, self.out / "server.log", 0, "")
+        running = server_process.Running(process, self.out / "server.log", 0, "")
         began_ns = time.monotonic_ns()
         try:
             points = self._fill(process)
@@ -56,7 +56,7 @@ class Trial:
             how = running.died()
             reason = f"{error}{f'; it ended ({how})' if how else ''}\n{server.tail(running.log)}"
         self.offering_us = (time.monotonic_ns() - began_ns) // 1000
-        stops = [server.stop(running, set())]
+        stops = [server_process.stop(running, set())]
         (self.out / "memory.json").write_text(json.dumps(points, indent=2) + "\n")
         outcome = "answers wrongly" if reason else "measured"
         return {"outcome": outcome, "reason": reason, "points": points, "stops": stops}

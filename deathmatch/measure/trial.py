@@ -23,7 +23,14 @@ from deathmatch.control import progress
 from deathmatch.errors import Truncated, UserError
 from deathmatch.hosts import sandbox, testbed, throttle, toolchain
 from deathmatch.load import registry
-from deathmatch.measure import conformance, idle_connections, server, storage, system_calls
+from deathmatch.measure import (
+    conformance,
+    idle_connections,
+    server,
+    server_process,
+    storage,
+    system_calls,
+)
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.measure.sampler import Sampler
 from deathmatch.plan import config, matrix
@@ -210,7 +217,7 @@ class _Trial:
             self.throttle.end()
         return record
 
-    def _points(self, running: server.Running) -> list[dict]:
+    def _points(self, running: server_process.Running) -> list[dict]:
         points, start_ns = [], time.monotonic_ns()
         sampler = self._sampler(start_ns)
         with sampler:
@@ -292,11 +299,11 @@ class _Trial:
         return ours
 
     def _pids(self) -> list[int]:
-        return [process.pid for process in server.processes(self._spare())]
+        return [process.pid for process in server_process.processes(self._spare())]
 
-    def _start(self) -> tuple[server.Running, str | None]:
+    def _start(self) -> tuple[server_process.Running, str | None]:
         log = self.out / "server.log"
-        running, wrong = server.start(
+        running, wrong = server_process.start(
             self.trial.server, self.values, self.host, PORT, self.cpus["server"], log,
             self.throttle.prefix(),
         )  # fmt: skip
@@ -336,11 +343,11 @@ class _Trial:
 
         self.counted = system_calls.count(self._pids(), offer, self.out / "strace.txt")
 
-    def _stop(self, running: server.Running) -> None:
+    def _stop(self, running: server_process.Running) -> None:
         if self.idle:
             self.idle.release()
             self.idle = None
-        self.stops.append(server.stop(running, self._spare()))
+        self.stops.append(server_process.stop(running, self._spare()))
 
     def _warm_up(self) -> None:
         load, client = self.spec["load"], self.generator
@@ -394,7 +401,7 @@ class _Trial:
     def _probe(self) -> dict:
         return conformance.probe(self.spec["conformance"])
 
-    def _state(self, running: server.Running) -> str:
+    def _state(self, running: server_process.Running) -> str:
         """Let the queues drain, then return "ran", how the server died, or "hung"."""
         deadline = time.monotonic() + DRAIN_S
         while time.monotonic() < deadline and idle_connections.established(PORT) > self.wanted_idle:
