@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
 import time
 
@@ -103,7 +104,7 @@ def start(tmp_path, monkeypatch):
     started = []
 
     def run(mode: str) -> tuple[server_process.Running, str | None]:
-        with server.socket.create_server(("127.0.0.1", 0)) as probe:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         log = tmp_path / "server.log"
         cpus = sorted(os.sched_getaffinity(0))[:1]

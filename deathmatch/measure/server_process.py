@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from deathmatch.measure.server import build_dir, environment, words
+from deathmatch.measure import server as server_build
 from deathmatch.plan import config
 
 STOP_TIMEOUT_S = 5
@@ -53,13 +53,13 @@ def start(
     the running server and None, or what went wrong in one phrase.
     """
     server = config.load("server", name)
-    command = words(name, {"host": host, "port": port, **values})
+    command = server_build.words(name, {"host": host, "port": port, **values})
     pinned = [*prefix, "taskset", "--cpu-list", ",".join(map(str, cpus)), *command]
     with log.open("ab") as output:
         output.write(f"$ {shlex.join(pinned)}\n".encode())
         output.flush()
         process = subprocess.Popen(
-            pinned, cwd=build_dir(name), env=environment(name), start_new_session=True,
+            pinned, cwd=server_build.build_dir(name), env=server_build.environment(name), start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=output, stderr=output,
         )  # fmt: skip
     running = Running(process, log, port, host)
