@@ -43,6 +43,7 @@ static const char help[] =
   "  --idle N             no load: open N connections, one exchange on each, print\n"
   "                       `idle_connections: N`, hold them until standard input ends,\n"
   "                       then print how many the server ended meanwhile\n"
+  "  --version            the version of the report\n"
   "  --help               this\n"
   "\n"
   "The report gives a `key: value` on each line, then each histogram bin as\n"
@@ -55,6 +56,7 @@ static const char help[] =
 
 enum
 {
+  REPORT_VERSION = 1,
   LONGEST_REQUEST = 16384,
   BEGINNING = 12, /* of an answer, compared with the first one's: "HTTP/1.1 200" */
   MOST_CONNECTIONS = 60000,
@@ -493,8 +495,8 @@ micros (struct timeval then, struct timeval now)
 static void
 report (int64_t stopped, const struct rusage *before, const struct rusage *after)
 {
-  printf ("roundtrip: 1\nloop: %s\nconnections: %ld\noffered_rate_rps: %.3f\n",
-          rate > 0 ? "open" : "closed", connections, rate);
+  printf ("roundtrip: %d\nloop: %s\nconnections: %ld\noffered_rate_rps: %.3f\n",
+          REPORT_VERSION, rate > 0 ? "open" : "closed", connections, rate);
   printf ("offered_duration_us: %.0f\ntest_duration_us: %ld\n", duration_s * 1e6,
           (stopped - start) / 1000);
   printf ("request_bytes: %zu\nreply_bytes: %zu\nreply_begins: ", request_size, reply_size);
@@ -584,7 +586,7 @@ read_options (int argc, char **argv)
         { "request-file", 1, 0, 'f' }, { "reply-bytes", 1, 0, 'b' }, { "settle", 1, 0, 's' },
         { "connections", 1, 0, 'c' },  { "rate", 1, 0, 'r' },        { "duration", 1, 0, 'd' },
         { "timeout", 1, 0, 't' },      { "idle", 1, 0, 'i' },        { "help", 0, 0, 'H' },
-        { 0 } };
+        { "version", 0, 0, 'V' },      { 0 } };
   opterr = 0;
   for (int c; (c = getopt_long (argc, argv, "", known, NULL)) != -1; )
     switch (c)
@@ -601,6 +603,7 @@ read_options (int argc, char **argv)
       case 't': timeout_s = number ("timeout", optarg, 0.001, 3600); break;
       case 'i': idle = whole ("idle", optarg, 1, MOST_CONNECTIONS); break;
       case 'H': fputs (help, stdout); exit (0);
+      case 'V': printf ("roundtrip %d\n", REPORT_VERSION); exit (0);
       default:
         stop (2, "%s: unknown option or no value; see --help", argv[optind - 1]);
       }
