@@ -17,6 +17,7 @@ COMMANDS = {
     "failures": ("control.failures", "list the servers that could not be measured"),
     "tidy": ("data.tidy", "write an experiment's tidy tables from its raw logs"),
     "check": ("data.check", "check that a dataset is fit to be compared with others"),
+    "migrate": ("data.migrate", "rename what an earlier version of this project named otherwise"),
     "archive": ("data.archive", "pack a dataset's raw logs for git"),
     "systems": ("analysis.systems", "print a Markdown row for every system"),
     "notebook": ("paper.notebook", "run one notebook on one dataset"),

@@ -127,7 +127,7 @@ def boxes(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> pl.DataFr
     chosen = times.filter(pl.col("quantity") == quantity)
     for group, part in chosen.group_by(which, maintain_order=True):
         total = sum(filter(None, totals[group]))
-        found = {name: stats.quantile_us(part, q, total) for name, q in _QUANTILES.items()}
+        found = dict(zip(_QUANTILES, histogram.quantiles_us(part, list(_QUANTILES.values()), total)))
         rows.append(dict(zip(which, group)) | {k: v and v / 1e3 for k, v in found.items()})
     schema = dict.fromkeys(_KEY, pl.String) | {"limited": pl.Boolean}
     schema |= dict.fromkeys(_QUANTILES, pl.Float64)

@@ -74,7 +74,7 @@ _POINTS = {
     "client_limited": pl.Boolean,
 }
 _COUNTED = dict.fromkeys(GROWING, pl.Int64) | {f"{name}_max": SAMPLES[name] for name in HIGHEST}
-_MEMORY = {"messages": pl.Int64, "runtime_bytes": pl.Int64, "rss_bytes": pl.Int64}
+_STORAGE = {"messages": pl.Int64, "runtime_bytes": pl.Int64, "rss_bytes": pl.Int64}
 
 _TIMES = {
     "offered_rate_rps": pl.Int64,
@@ -107,7 +107,7 @@ def keys(experiment: str) -> dict[str, type[pl.DataType]]:
 def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
     """Return a table's columns in order, with their types."""
     client = config.load("experiment", experiment)["client"]
-    points = _MEMORY if client == "memory" else _POINTS | registry.load(client).SCHEMA | _COUNTED
+    points = _STORAGE if client == "memory" else _POINTS | registry.load(client).SCHEMA | _COUNTED
     own = {"trials": _TRIALS, "points": points, "times": _TIMES, "samples": SAMPLES,
            "seconds": _SECONDS}  # fmt: skip
     return keys(experiment) | own[table]

@@ -5,12 +5,11 @@ and writes the tables that `deathmatch.data.tables` describes. The raw logs stay
 """
 
 import argparse
-import json
 from pathlib import Path
 
 import polars as pl
 
-from deathmatch.data import tables
+from deathmatch.data import records, tables
 from deathmatch.load import registry
 from deathmatch.measure import system_calls
 from deathmatch.plan import config, matrix
@@ -43,16 +42,16 @@ def main(given: argparse.Namespace) -> int:
 
 def tidy(path: Path) -> dict[str, list[dict]]:
     """Return the rows of every table for one trial, given its `trial.json`."""
-    trial = json.loads(path.read_text())
+    trial = records.read(path)
     names = tables.keys(trial["experiment"])
     key = dict.fromkeys(names) | trial["spec"]["factors"]
     key |= {"server": trial["server"], "variant": path.parts[-3], "n": trial["n"]}
-    rows = _memory_rows(trial) if trial["spec"]["client"] == "memory" else _load_rows(trial, path)
+    rows = _load_rows(trial, path) if "client" in trial["spec"] else _storage_rows(trial)
     made = {"trials": [trial_row(trial)]} | rows
     return {table: [key | row for row in made.get(table, [])] for table in config.TABLES}
 
 
-def _memory_rows(trial: dict) -> dict[str, list[dict]]:
+def _storage_rows(trial: dict) -> dict[str, list[dict]]:
     return {"points": trial["points"]}
 
 
@@ -139,8 +138,8 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict) -> dict:
         "offered_rate_rps": offered,
         "duration_us": round(duration_s * 1e6),
         "fresh_start": point["fresh_start"],
-        "server_state": point["server"],
-        "client_state": point["client"],
+        "server_state": point["server_state"],
+        "client_state": point["client_state"],
         "idle_held": point.get("idle_held"),
         "report": whole,
         "actual_rate_rps": actual,

@@ -1,0 +1,84 @@
+"""Datasets of earlier versions: tables renamed, raw logs read as they were written."""
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import ROOT, Tree, copy_tree
+
+from deathmatch.data import migrate, records, tables
+
+REFERENCE = Path("data/reference")
+
+
+@pytest.mark.parametrize("experiment", ["storage", "overhead"])
+def test_the_committed_tables_are_those_of_the_committed_raw_logs(tmp_path, network, experiment):
+    """The archives hold the factors' first names: unpacked, migrated and read, they give them."""
+    tree = Tree(copy_tree(tmp_path / "tree"), network)
+    folder = tree.path / REFERENCE / experiment
+    folder.mkdir(parents=True)
+    with tarfile.open(ROOT / REFERENCE / experiment / "raw.tar.xz") as archive:
+        archive.extractall(folder)
+    raw = {path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    tree.deathmatch("migrate", "reference").succeeded()
+    assert not list(folder.glob("*/*setup=*"))
+    tree.deathmatch("tidy", folder.relative_to(tree.path)).succeeded()
+    for table in ("trials", "points", "times", "samples", "seconds"):
+        made, committed = folder / f"{table}.parquet", ROOT / REFERENCE / experiment
+        assert made.read_bytes() == (committed / made.name).read_bytes(), made.name
+        made.unlink()
+    assert {path.read_bytes() for path in folder.rglob("*") if path.is_file()} == raw
+
+
+def test_tables_of_an_earlier_version_have_todays_names(tmp_path):
+    old = tmp_path / "storage"
+    shutil.copytree(ROOT / REFERENCE / "storage", old)
+    for file in old.glob("*.parquet"):
+        now = pl.read_parquet(file)
+        first = {new: name for name, new in records.COLUMNS.items() if new in now.columns}
+        variants = pl.col("variant").str.replace("configuration=", "setup=")
+        now.with_columns(variants).rename(first).write_parquet(file)
+    assert len(migrate.frames(tmp_path)) == len(list(old.glob("*.parquet")))
+    for file in old.glob("*.parquet"):
+        committed = ROOT / REFERENCE / "storage" / file.name
+        assert file.read_bytes() == committed.read_bytes()
+        tables.check(pl.read_parquet(file), "storage", file.stem, str(file))
+    assert migrate.frames(tmp_path) == []
+
+
+def test_folders_are_renamed_once_and_never_onto_another(tmp_path):
+    for name in ("setup=ets,body_bytes=100", "backlog=128", "default"):
+        (tmp_path / "storage" / "otp-store" / name / "1").mkdir(parents=True)
+    (made,) = migrate.folders(tmp_path)
+    assert made.name == "configuration=ets,body_bytes=100"
+    assert migrate.folders(tmp_path) == []
+    made.with_name("setup=ets,body_bytes=100").mkdir()
+    with pytest.raises(Exception, match="both setup=ets,body_bytes=100 and configuration=ets"):
+        migrate.folders(tmp_path)
+
+
+def test_a_record_of_an_earlier_version_reads_as_todays():
+    file = next((ROOT / "tests/data/yucan").rglob("trial.json"))
+    written = json.loads(file.read_text())
+    assert "server" in written["points"][0]
+    read = records.read(file)
+    assert [point["server_state"] for point in read["points"]] == [
+        point["server"] for point in written["points"]
+    ]
+    assert "client_state" in read["points"][0] and "client" not in read["points"][0]
+    assert records.upgrade(read) == read
+    old = {"spec": {"factors": {"setup": "ets"}, "client": "memory", "load": {}}, "points": []}
+    kept = json.dumps(old)
+    assert records.upgrade(old)["spec"] == {
+        "factors": {"configuration": "ets"}, "load": {}, "measures": "storage",
+    }  # fmt: skip
+    assert json.dumps(old) == kept
+
+
+def test_a_dataset_that_is_not_there_is_named(tmp_path, network):
+    tree = Tree(copy_tree(tmp_path / "tree"), network)
+    said = tree.deathmatch("migrate", "mine").failed().text
+    assert "data/mine: there is no such folder" in said and "there are: published" in said
