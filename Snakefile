@@ -21,7 +21,7 @@ from deathmatch.control import progress, study
 from deathmatch.hosts import nix, sandbox, toolchain
 from deathmatch.measure import server
 from deathmatch.paper import captions
-from deathmatch.plan import matrix
+from deathmatch.plan import files, sources
 from deathmatch.errors import UserError
 
 

@@ -11,7 +11,8 @@ from deathmatch.analysis.views import RATE, REPLY
 from deathmatch.errors import UserError
 from deathmatch.load.registry import CLIENTS
 from deathmatch.paper import compare
-from deathmatch.plan import config
+from deathmatch.plan import files
+from deathmatch.plan.dataset import TABLES
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.md"))
 CALL = r"^compare_experiments\(dataset, compare, (.*)\)$"
@@ -22,12 +23,12 @@ def test_every_experiment_is_compared_once():
     calls = {path.stem: re.findall(CALL, path.read_text(), re.M) for path in NOTEBOOKS}
     shown = [name for found in calls.values() for call in found
              for name in re.findall(r'"([\w-]+)"', call)]  # fmt: skip
-    assert sorted(shown) == config.names("experiment")
+    assert sorted(shown) == files.names("experiment")
     assert "compare_claims(dataset, compare)" in (ROOT / "notebooks/20-claims.md").read_text()
 
 
 def test_every_experiment_has_a_measure():
-    clients = {config.load("experiment", name)["client"] for name in config.names("experiment")}
+    clients = {files.experiment(name).client for name in files.names("experiment")}
     assert clients | set(CLIENTS) <= set(compare.MEASURES)
 
 
@@ -88,7 +89,7 @@ def test_a_chapter_is_made_again_when_the_other_dataset_changes(tree: Tree):
     tree.snakemake(chapter, dataset="tiny", compare="other").succeeded()
     text = (tree.path / chapter).read_text()
     assert "Compared with the dataset other" in text and "tbl-storage-compare" in text
-    for table in config.TABLES:
+    for table in TABLES:
         path = tree.path / "data" / "other" / "storage" / f"{table}.parquet"
         frame = pl.read_parquet(path)
         frame.with_columns(pl.lit(2, pl.Int64).alias("n")).write_parquet(path)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from deathmatch.control import study
 from deathmatch.errors import UserError
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 GIVEN = [
     ("dataset=smok", "key dataset", "there is no dataset 'smok'", "did you mean 'smoke'?"),
@@ -259,7 +259,7 @@ def test_file_that_is_not_text(tmp_path):
     path.parent.mkdir(parents=True)
     path.write_bytes(b'title = "\xff"\n')
     with pytest.raises(UserError, match=r"not TOML.*byte 0xff"):
-        config.load("dataset", "x", tmp_path)
+        files.dataset("x", tmp_path)
 
 
 def test_path_that_names_no_trial(shared_tree: Tree):
@@ -275,9 +275,9 @@ def test_path_that_names_no_trial(shared_tree: Tree):
 
 @pytest.mark.parametrize("kind", ["experiment", "server", "dataset", "testbed"])
 def test_every_file_of_the_project_fits_its_schema(kind):
-    assert config.names(kind)
-    for name in config.names(kind):
-        assert config.load(kind, name)
+    assert files.names(kind)
+    for name in files.names(kind):
+        assert files.load(kind, name)
 
 
 def test_line_of_a_nested_key():

@@ -12,13 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deathmatch.measure import conformance
-from deathmatch.plan import config, matrix
+from deathmatch.plan import files, matrix
 
-LOAD_EXPERIMENTS = [
-    name
-    for name in config.names("experiment")
-    if config.load("experiment", name)["client"] != "memory"
-]
+LOAD_EXPERIMENTS = [name for name in files.names("experiment") if files.experiment(name).client]
 
 # The servers of the first experiment. What a trial finds of any other is in its record.
 SERVERS = ("null", "tornado", "yaws", "yucan")
@@ -29,17 +25,17 @@ import json, sys
 from pathlib import Path
 from deathmatch.hosts import testbed
 from deathmatch.measure import conformance, server, server_process
-from deathmatch.plan import config, matrix
-bed = config.load("testbed", "netns")
+from deathmatch.plan import files, matrix
+bed = files.testbed("netns").as_written
 spare = {testbed.build(bed, {}).pid}
 host, cpus = testbed.host(bed), testbed.affinity()
 for trial in matrix.trials("once"):
-    factors, values = dict(trial.factors), matrix.placeholders(trial)
+    factors, values = trial.variant.factors, trial.placeholders
     values |= {"workers": len(cpus) if factors.get("schedulers") == "all" else 1}
     log = Path(sys.argv[1])
     running, wrong = server_process.start(trial.server, values, host, 8080, cpus, log)
     checks = conformance.check_variant(
-        host, 8080, matrix.spec(trial)["conformance"], factors, 4096,
+        host, 8080, trial.spec()["conformance"], factors, 4096,
         lambda: [process.pid for process in server_process.processes(spare)])
     stop = server_process.stop(running, spare)
     print(json.dumps({"server": trial.server, "experiment": trial.experiment, "wrong": wrong,
@@ -191,13 +187,13 @@ def serving(experiment: str) -> list[str]:
 
 def varied(experiment: str) -> list[str]:
     """Return the factors that choose how a server runs, of those the experiment has."""
-    has = [*config.load("experiment", experiment)["factors"], matrix.CONFIGURATION]
+    has = [*files.experiment(experiment).factors, CONFIGURATION]
     configurations = any(
         matrix.configurations(server, experiment) for server in serving(experiment)
     )
     return [
-        factor for factor in ("schedulers", "readiness", matrix.CONFIGURATION)
-        if factor in has and (factor != matrix.CONFIGURATION or configurations)
+        factor for factor in ("schedulers", "readiness", CONFIGURATION)
+        if factor in has and (factor != CONFIGURATION or configurations)
     ]  # fmt: skip
 
 
@@ -205,7 +201,7 @@ def varied(experiment: str) -> list[str]:
 @pytest.mark.parametrize("experiment", LOAD_EXPERIMENTS)
 def test_every_variant_conforms(checked, server, experiment):
     found = [one for one in checked if (one["server"], one["experiment"]) == (server, experiment)]
-    assert bool(found) == (experiment in config.load("server", server)["experiments"])
+    assert bool(found) == (experiment in files.server(server).experiments)
     for one in found:
         assert one["wrong"] is None, one
         failed = [check for check in one["checks"] if not check["ok"]]

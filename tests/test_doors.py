@@ -10,7 +10,7 @@ import pytest
 import yaml
 from conftest import ROOT
 
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
 RUNS = [step["run"] for job in WORKFLOW["jobs"].values() for step in job["steps"] if "run" in step]
@@ -26,9 +26,9 @@ def test_each_command_of_the_workflow_exists(run):
         for word in words[1:]:
             if word.startswith(".#"):
                 ours = (ROOT / "nix" / f"{word[2:]}.nix").exists()
-                assert ours or word[2:] in config.names("server"), word
+                assert ours or word[2:] in files.names("server"), word
             if word.startswith("dataset="):
-                assert word.partition("=")[2] in config.names("dataset")
+                assert word.partition("=")[2] in files.names("dataset")
 
 
 def test_the_workflow_covers_both_systems_by_both_toolchains():

@@ -174,8 +174,8 @@ import json, subprocess, sys, time
 from deathmatch.hosts import testbed
 from deathmatch.load import httperf
 from deathmatch.measure import sampler
-from deathmatch.plan import config
-bed = config.load("testbed", "netns")
+from deathmatch.plan import files
+bed = files.testbed("netns").as_written
 holder = testbed.build(bed, {})
 testbed.raise_descriptors(bed["descriptors"])
 host = testbed.host(bed)

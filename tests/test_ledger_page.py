@@ -9,7 +9,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from deathmatch.analysis import claims, published
 from deathmatch.paper import ledger_page
-from deathmatch.plan import config
+from deathmatch.plan.root import ROOT
 
 SIDES = [
     {"what": "Yucan, backlog 128", "median": 8000.0, "low": 7000.0, "high": 9000.0, "trials": 3,
@@ -43,7 +43,7 @@ def page(rows):
     head = "<thead><tr><th>Source</th><th>Now</th></tr></thead>"
     table = f'<figure id="tbl-claims"><table>{head}<tbody>{body}</tbody></table></figure>'
     script = re.search(r"<script.*</script>", ledger_page.block(rows, "tbl-claims"))[0]
-    code = (config.ROOT / "paper/ledger.js").read_text()
+    code = (ROOT / "paper/ledger.js").read_text()
     with sync_playwright() as driver:
         chromium = shutil.which("chromium") or pytest.fail("no chromium: run inside ./shell")
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

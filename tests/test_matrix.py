@@ -8,16 +8,14 @@ import pytest
 from conftest import Tree
 
 from deathmatch.errors import UserError
-from deathmatch.plan import config, matrix
+from deathmatch.plan import files, matrix
 
-DATASETS = [
-    name for name in config.names("dataset") if not config.load("dataset", name).get("frozen")
-]
+DATASETS = [name for name in files.names("dataset") if not files.dataset(name).get("frozen")]
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_each_repetition_visits_every_variant_once(dataset):
-    plan, trials = config.load("dataset", dataset), matrix.trials(dataset)
+    plan, trials = files.dataset(dataset), matrix.trials(dataset)
     seen = Counter((t.experiment, t.server, t.variant, t.n) for t in trials)
     assert max(seen.values()) == 1
     for experiment, part in plan["experiments"].items():
@@ -30,7 +28,7 @@ def test_each_repetition_visits_every_variant_once(dataset):
 
 def test_every_server_that_serves_an_experiment_is_measured_in_full():
     trials = matrix.trials("full")
-    for experiment in config.names("experiment"):
+    for experiment in files.names("experiment"):
         seen = {trial.server for trial in trials if trial.experiment == experiment}
         assert seen >= set(matrix.serving(experiment, slow=False)), experiment
 

@@ -26,9 +26,10 @@ from conftest import Tree, copy_tree, project_files
 from deathmatch.analysis.views import REPLY
 from deathmatch.hosts import debian, sandbox
 from deathmatch.load import registry as load_generators
-from deathmatch.plan import config
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
 
-FIXTURES = config.ROOT / "tests" / "nix"
+FIXTURES = ROOT / "tests" / "nix"
 PINS = json.loads((FIXTURES / "pins.json").read_text())
 FACTS = json.loads((FIXTURES / "facts.json").read_text())
 SYSTEMS = ["aarch64-linux", "x86_64-linux"]
@@ -133,7 +134,7 @@ class Nix:
 
 def tool(name: str) -> str:
     """Return the path of a program; fail the test, saying what installs it, if there is none."""
-    places = os.pathsep.join([os.environ["PATH"], str(config.ROOT / "build" / "nix-tools" / "bin")])
+    places = os.pathsep.join([os.environ["PATH"], str(ROOT / "build" / "nix-tools" / "bin")])
     return shutil.which(name, path=places) or pytest.fail(
         f"{name} is not installed: run the tests inside ./shell, which {WHERE[name]}"
     )
@@ -215,7 +216,7 @@ def lock(nix: Nix, tree: Path) -> None:
 
 def names(nix: Nix, tree: Path) -> None:
     """Both systems offer a package, a check and a shell for each folder of servers/."""
-    servers = set(config.names("server", tree))
+    servers = set(files.names("server", tree))
     require(not OTHERS & servers, f"a server may not be called any of {sorted(OTHERS)}")
     lists = {path.stem: path.read_text() for path in (tree / "nix" / "servers").iterdir()}
     named = {name for name in servers if packages(tree, name).get("nix")}
@@ -247,7 +248,7 @@ def names(nix: Nix, tree: Path) -> None:
 def programs(nix: Nix, tree: Path) -> None:
     """Each program that server.toml names is in the server's package, and ours in each shell."""
     for system, offered in nix.outputs(tree, "packages").items():
-        for name in sorted({*config.names("server", tree)} & set(offered)):
+        for name in sorted({*files.names("server", tree)} & set(offered)):
             lacks = set(packages(tree, name).get("tools", [])) - set(offered[name]["tools"])
             require(
                 not lacks,
@@ -299,7 +300,7 @@ def uncached(derivation: Path) -> int:
 
 def about(tree: Path, name: str) -> dict:
     """Return a server's own file."""
-    return tomllib.loads(config.path_of("server", name, tree).read_text())
+    return tomllib.loads(files.path_of("server", name, tree).read_text())
 
 
 def packages(tree: Path, name: str) -> dict:
@@ -332,7 +333,7 @@ def modules(nix: Nix, tree: Path) -> None:
         place = f"devShells.{system}.{name}"
         require(not lacks, f"nix/tools.nix, {place}: no Python modules {sorted(lacks)}")
     offered = nix.outputs(tree, "packages")["x86_64-linux"]
-    for name in sorted({*config.names("server", tree)} & set(offered)):
+    for name in sorted({*files.names("server", tree)} & set(offered)):
         needed = imported([*(tree / "servers" / name).glob("**/*.py")])
         lacks = needed - set(offered[name]["modules"]) - built_in(tree / "servers" / name)
         require(not lacks, f"the Nix package of {name} lacks the Python modules {sorted(lacks)}")
@@ -451,7 +452,7 @@ def debian_paths(nix: Nix, tree: Path) -> None:
     Its build may link one where Nix is not the toolchain, or where no such program is on PATH: the
     runner then refuses what is not of Nix.
     """
-    for name in config.names("server", tree):
+    for name in files.names("server", tree):
         server = about(tree, name)
         for key in ("version", "run", "build"):
             for line in server.get(key, "").splitlines():
@@ -514,7 +515,7 @@ def test_an_old_erl_is_not_given_later_flags(tmp_path):
     if not shutil.which("erl", path="/usr/bin"):
         assert debian.install(["erlang-base"], tmp_path / "install.log")
     script = tmp_path / "erl"
-    text = (config.ROOT / "nix" / "era-erl").read_text()
+    text = (ROOT / "nix" / "era-erl").read_text()
     script.write_text(text.replace("@erl@", "/usr/bin/erl").replace('"+SDio 1"', '"+nosuch 1"'))
     words = ["+S", "1:1", "+nosuch", "1", "+sbwt", "none", "-noshell", "-eval"]
     code = 'io:format("~p ~s", [erlang:system_info(schedulers), "a  b"]), halt().'
@@ -526,10 +527,10 @@ def test_the_paper_is_made_where_all_files_have_one_date(tmp_path, network):
     """As in Nix's store: what Snakemake would take for current is made by the recipe's command."""
     for name in project_files():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(config.ROOT / name, tmp_path / name)
+        shutil.copyfile(ROOT / name, tmp_path / name)
         os.utime(tmp_path / name, (1, 1))
     tree = Tree(tmp_path, network)
-    recipe = (config.ROOT / "nix" / "paper.nix").read_text()
+    recipe = (ROOT / "nix" / "paper.nix").read_text()
     words = re.search(r"^ *(snakemake paper .*)$", recipe, re.M)[1].split()
     without = [word for word in words if word != "--forceall"]
     # Only the figures' links are left to make; the paper itself is not.
@@ -548,10 +549,10 @@ def planned(tree: Tree, words: list[str]) -> dict[str, int]:
 def test_another_table_is_what_the_check_of_the_paper_makes(tmp_path):
     """The change that nix/paper-of-data.nix makes is one of numbers that the paper prints."""
     table = tmp_path / "points.parquet"
-    shutil.copy(config.ROOT / "data" / "reference" / "backlog" / "points.parquet", table)
-    script = config.ROOT / "nix" / "halve-replies.py"
+    shutil.copy(ROOT / "data" / "reference" / "backlog" / "points.parquet", table)
+    script = ROOT / "nix" / "halve-replies.py"
     subprocess.run([sys.executable, script, table], check=True)
-    before = pl.read_parquet(config.ROOT / "data" / "reference" / "backlog" / "points.parquet")
+    before = pl.read_parquet(ROOT / "data" / "reference" / "backlog" / "points.parquet")
     after = pl.read_parquet(table)
     assert after.drop(REPLY).equals(before.drop(REPLY))
     assert after[REPLY].equals(before[REPLY] / 2) and before[REPLY].sum() > 0

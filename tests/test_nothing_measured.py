@@ -14,7 +14,8 @@ from deathmatch.data import tables
 from deathmatch.load import registry
 from deathmatch.paper import display, notebook
 from deathmatch.paper.display import MIME
-from deathmatch.plan import config
+from deathmatch.plan import files
+from deathmatch.plan.dataset import TABLES
 
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
 # Chapters about experiments; the others are about the whole dataset.
@@ -60,14 +61,14 @@ def plant(tree: Path, kind: str) -> None:
     """Write a dataset of that name: the committed one's first round, with nothing measured."""
     about = (ROOT / "config/datasets/reference.toml").read_text()
     (tree / "config/datasets" / f"{kind}.toml").write_text(about)
-    for experiment in config.names("experiment"):
+    for experiment in files.names("experiment"):
         frames = {
             name: tables.read("reference", experiment, name).filter(pl.col("n") == 1)
-            for name in config.TABLES
+            for name in TABLES
         }
         folder = tree / "data" / kind / experiment
         folder.mkdir(parents=True)
-        client = config.load("experiment", experiment)["client"]
+        client = files.experiment(experiment).client
         for name, frame in KINDS[kind](frames, client).items():
             tables.write(frame, experiment, name, folder)
 
@@ -93,14 +94,12 @@ def test_a_chapter_holds_with_no_measured_point(papers, name):
     told = prose.count("**Nothing was measured.**")
     assert bool(told) == (name in CHAPTERS)
     if name in CHAPTERS:
-        chosen = config.names("server")
-        experiments = [
-            each for each in config.names("experiment") if f"trials of *{each}*" in prose
-        ]
+        chosen = files.names("server")
+        experiments = [each for each in files.names("experiment") if f"trials of *{each}*" in prose]
         assert len(experiments) == told
         for experiment in experiments:
             measured = tables.read("reference", experiment, "trials")["server"].unique().to_list()
-            titles = {config.load("server", each)["title"] for each in chosen if each in measured}
+            titles = {files.server(each).title for each in chosen if each in measured}
             assert [title for title in titles if title not in prose] == []
 
 

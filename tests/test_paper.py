@@ -13,6 +13,7 @@ import altair as alt
 import nbformat
 import polars as pl
 import pytest
+from deathmatch.plan.config import ROOT
 from playwright.sync_api import sync_playwright
 
 from deathmatch.analysis import phrases, provenance
@@ -20,7 +21,6 @@ from deathmatch.errors import UserError
 from deathmatch.paper import build, display, notebook, theme
 from deathmatch.paper.display import MIME
 from deathmatch.plan import config
-from deathmatch.plan.config import ROOT
 
 HERE = Path(__file__).parent / "paper"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")

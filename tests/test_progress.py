@@ -7,7 +7,7 @@ import pytest
 from deathmatch.control import progress
 from deathmatch.errors import UserError
 from deathmatch.measure import server
-from deathmatch.plan import config, matrix
+from deathmatch.plan import files, matrix
 
 TRIALS = matrix.trials("full")[:130]
 
@@ -54,7 +54,7 @@ def test_a_broken_record_is_named(tmp_path):
 
 
 def test_a_longer_warm_up_counts():
-    name = next(name for name in config.names("server") if server.warm_up_s(name) > 1)
+    name = next(name for name in files.names("server") if server.warm_up_s(name) > 1)
     trial = next(trial for trial in matrix.trials("full") if trial.server == name)
     spec = matrix.spec(trial)
     offering_s = 2 * len(spec["rates_rps"]) * spec["duration_s"]

@@ -15,7 +15,8 @@ from scipy.stats import spearmanr
 
 from deathmatch.analysis import c10k, claims, measures, published, rules
 from deathmatch.errors import UserError
-from deathmatch.plan import config
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
 
 LEDGER = tomllib.loads(published.CLAIMS.read_text())
 CLAIMS = published.claims()
@@ -234,7 +235,7 @@ def test_claims_cover_every_source_and_the_readers_objections():
     assert {claim["source"] for claim in CLAIMS} == set(published.FACTORS)
     assert sum(claim["role"] == "objection" for claim in CLAIMS) >= 15
     experiments = {claim["experiment"] for claim in CLAIMS}
-    known = json.loads((config.ROOT / "config/schemas/claims.json").read_text())
+    known = json.loads((ROOT / "config/schemas/claims.json").read_text())
     assert experiments == set(known["$defs"]["experiment"]["enum"])
 
 
@@ -365,13 +366,13 @@ def test_moritz_own_tables_pass_the_rules_over_all_servers():
 
 
 def test_selectors_fit_the_experiments_there_are():
-    written = config.names("experiment")
+    written = files.names("experiment")
     for claim in CLAIMS:
         for where in published.selectors(claim["rule"]):
             experiment = where.get("experiment", claim["experiment"])
             if experiment not in written:
                 continue
-            factors = config.load("experiment", experiment)["factors"]
+            factors = files.experiment(experiment).factors
             levels = {name: factor["levels"] for name, factor in factors.items()}
             chosen = [*where.items(), *where.get("relative_to", {}).items()]
             for column, level in chosen:
@@ -392,8 +393,8 @@ def test_planned_columns_are_used_and_still_missing():
     assert set(LEDGER["planned"]) <= chosen
     built = {
         factor
-        for experiment in config.names("experiment")
-        for factor in config.load("experiment", experiment)["factors"]
+        for experiment in files.names("experiment")
+        for factor in files.experiment(experiment).factors
     }
     assert not set(LEDGER["planned"]) & built, "an experiment has it now: strike it from [planned]"
 
@@ -470,7 +471,7 @@ def test_a_slip_in_the_ledger_is_reported_with_its_place(copy, old, new, message
 
 
 def test_bibliography_is_read_by_pandoc_and_holds_every_source():
-    path = config.ROOT / "paper" / "references.bib"
+    path = ROOT / "paper" / "references.bib"
     written = re.findall(r"^@\w+\{(\w+),", path.read_text(), re.M)
     read = json.loads(pypandoc.convert_file(path, "csljson", format="biblatex"))
     assert sorted(written) == sorted(entry["id"] for entry in read)
@@ -489,7 +490,7 @@ DIFFERENCES = published.differences()
 
 
 def test_differences_name_servers_levels_and_statistics_that_there_are():
-    servers, experiments = config.names("server"), config.names("experiment")
+    servers, experiments = files.names("server"), files.names("experiment")
     assert len({one["id"] for one in DIFFERENCES}) == len(DIFFERENCES)
     for one in DIFFERENCES:
         tells = one.get("tells", {})
@@ -499,7 +500,7 @@ def test_differences_name_servers_levels_and_statistics_that_there_are():
         if tells:
             assert tells["experiment"] in experiments and tells["statistic"] in measures.STATISTICS
             for selector in (tells["a"], tells.get("b", {})):
-                serves = config.load("server", selector.get("server", "null"))["experiments"]
+                serves = files.server(selector.get("server", "null")).experiments
                 assert tells["experiment"] in serves, one["id"]
 
 

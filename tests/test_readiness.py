@@ -10,7 +10,7 @@ from conftest import Tree, copy_tree
 from deathmatch.analysis import claims, published
 from deathmatch.data import tables
 from deathmatch.measure import system_calls
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 WAITS = {
     "select": {"select", "pselect6"},
@@ -64,15 +64,13 @@ RESTARTS = """
 from pathlib import Path
 from deathmatch.hosts import testbed
 from deathmatch.measure import server, server_process
-from deathmatch.plan import config
-bed = config.load("testbed", "netns")
+from deathmatch.plan import files
+bed = files.testbed("netns").as_written
 spare, host = {testbed.build(bed, {}).pid}, testbed.host(bed)
 values = {"backlog": 128, "workers": 1, "readiness": "io_uring"}
 late = []
 for _ in range(30):
-    running, wrong = server_process.start(
-        "c-readiness", values, host, 8080, [0], Path("server.log")
-    )
+    running, wrong = server_process.start("c-readiness", values, host, 8080, [0], Path("server.log"))
     server_process.stop(running, spare)
     late.append(wrong or server_process.listens(host, 8080))
 assert not any(late), late

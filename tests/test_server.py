@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import sys
 import time
 
@@ -13,7 +12,7 @@ from conftest import BROKEN, Tree
 
 from deathmatch.errors import UserError
 from deathmatch.measure import server, server_process
-from deathmatch.plan import config
+from deathmatch.plan.root import ROOT
 
 BUILD = "import sys; from deathmatch.measure import server; print(server.built(sys.argv[1])['ok'])"
 
@@ -76,7 +75,7 @@ def test_unknown_server(tree: Tree):
 
 
 def test_environment_holds_the_servers_own_programs_first(monkeypatch, tmp_path):
-    folder = config.ROOT / "build" / "servers" / "x"
+    folder = ROOT / "build" / "servers" / "x"
     monkeypatch.setenv("DEATHMATCH_TOOLCHAIN", "debian")
     path = server.environment("x")["PATH"].split(":")
     assert path[:2] == [f"{folder}/bin", f"{folder}/venv/bin"]
@@ -104,7 +103,7 @@ def start(tmp_path, monkeypatch):
     started = []
 
     def run(mode: str) -> tuple[server_process.Running, str | None]:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
+        with server.socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         log = tmp_path / "server.log"
         cpus = sorted(os.sched_getaffinity(0))[:1]

@@ -9,7 +9,7 @@ from conftest import ROOT, Tree, copy_tree
 from deathmatch.analysis import systems, views
 from deathmatch.analysis.views import RATE, REPLY
 from deathmatch.control import study
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 MEASURED = ROOT / "tests" / "data" / "yucan"
 
@@ -27,7 +27,7 @@ def tree(tmp_path_factory, network) -> Tree:
 
 def test_a_row_for_every_folder(tree: Tree):
     lines = tree.deathmatch("systems", "tiny").succeeded().text.splitlines()
-    assert len(lines) == 2 + len(config.names("server"))
+    assert len(lines) == 2 + len(files.names("server"))
     cells = {line.split(" | ")[0].removeprefix("| "): line.split(" | ")[1:] for line in lines[2:]}
     assert cells["Yucan"] == [
         "Yucan on OTP 25, erts 13.1.5, jit", "one or all CPUs", "passed in 1 of 1 trials",
@@ -45,7 +45,7 @@ def test_a_dataset_without_any_trial_is_told(tree: Tree):
 
 def test_the_chapter_is_of_every_experiment():
     chapter = ROOT / "notebooks" / "11-systems.md"
-    assert sorted(study.experiments_of(chapter)) == sorted(config.names("experiment"))
+    assert sorted(study.experiments_of(chapter)) == sorted(files.names("experiment"))
 
 
 def experiment(points: list[dict]) -> views.Experiment:

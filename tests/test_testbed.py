@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import testbed
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 # Runs inside a sandbox and prints what it finds.
 INSIDE = """
 import json, socket, subprocess, threading
 from pathlib import Path
 from deathmatch.hosts import testbed
-from deathmatch.plan import config
-bed = config.load("testbed", "netns")
+from deathmatch.plan import files
+bed = files.testbed("netns").as_written
 holder = testbed.build(bed, {"net.core.somaxconn": 128, "net.ipv4.no_such_setting": 1})
 keys = {side: sorted(bed[side]["sysctl"]) for side in ("server", "client")}
 found = {
@@ -43,7 +43,7 @@ holder.kill()
 
 def test_both_sides_have_their_own_settings(someones_tree: Tree):
     found = json.loads(someones_tree.sandboxed("python", "-c", INSIDE).succeeded().text)
-    bed = config.load("testbed", "netns")
+    bed = files.testbed("netns").as_written
     machine = {"server": {"net.core.somaxconn": 128}, "client": {}}
     for side in ("server", "client"):
         wanted = bed[side]["sysctl"] | machine[side]
@@ -69,8 +69,8 @@ def test_machine_keeps_its_own_settings(tree: Tree):
 def test_address_that_cannot_be_one(tree: Tree):
     script = (
         "from deathmatch import errors; from deathmatch.hosts import testbed\n"
-        "from deathmatch.plan import config\n"
-        "bed = config.load('testbed', 'netns')\n"
+        "from deathmatch.plan import files\n"
+        "bed = files.testbed('netns').as_written\n"
         "bed = bed | {'client': bed['client'] | {'address': '10.77.0.300/24'}}\n"
         "errors.run_main(lambda: testbed.build(bed, {}))"
     )

@@ -9,7 +9,8 @@ import pytest
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import throttle
-from deathmatch.plan import config
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
 
 BUSY = "import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"
 SHARE = {"cpu_share": 0.2, "cpu_period_us": 100_000}
@@ -107,7 +108,7 @@ def test_jitter_is_in_force_or_the_kernel_has_none(network):
         "print(throttle.apply({'jitter': 'delay 1ms'}, 'lo', 1).record['jitter'])"
     )
     words = [*network, "sh", "-c", 'python -c "$0"; tc qdisc show dev lo; tc qdisc del dev lo root']
-    done = subprocess.run([*words, script], capture_output=True, text=True, cwd=config.ROOT)
+    done = subprocess.run([*words, script], capture_output=True, text=True, cwd=ROOT)
     said, shown = done.stdout.splitlines()[0], done.stdout.splitlines()[1:]
     if said == "delay 1ms":
         assert any("netem" in line and "delay 1ms" in line for line in shown)
@@ -116,7 +117,7 @@ def test_jitter_is_in_force_or_the_kernel_has_none(network):
 
 
 def test_the_testbeds_differ_in_nothing_else():
-    plain, throttled = config.load("testbed", "netns"), config.load("testbed", "ec2-like")
+    plain, throttled = files.testbed("netns").as_written, files.testbed("ec2-like").as_written
     own = {"cpu_share", "cpu_period_us", "jitter"}
     assert own <= throttled["server"].keys() and not own & plain["server"].keys()
     rest = {key: value for key, value in throttled["server"].items() if key not in own}

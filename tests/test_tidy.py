@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from deathmatch.data import tables, tidy
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, httperf
-from deathmatch.plan import config
+from deathmatch.plan.dataset import TABLES
 
-FILLED = [table for table in config.TABLES if table != "seconds"]
+FILLED = [table for table in TABLES if table != "seconds"]
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1/trial.json"))
 
 
@@ -28,7 +28,7 @@ def frames() -> dict[str, pl.DataFrame]:
     made = tidy.tidy(TRIAL)
     return {
         table: pl.DataFrame(made[table], schema=tables.columns("backlog", table), orient="row")
-        for table in config.TABLES
+        for table in TABLES
     }
 
 
@@ -124,7 +124,7 @@ def test_tables_are_written_whole_and_read_back(frames, tmp_path, monkeypatch):
     for table, frame in frames.items():
         tables.write(frame, "backlog", table, folder)
     assert sorted(path.name for path in folder.iterdir()) == sorted(
-        f"{table}.parquet" for table in config.TABLES
+        f"{table}.parquet" for table in TABLES
     )
     monkeypatch.setattr(config, "ROOT", tmp_path)
     for table, frame in frames.items():

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from conftest import AS_ROOT, Done, Tree, copy_tree
 
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 # Below broken.py's limit at the first and third rate, above it at the second.
 RATES = [100, 300, 110]
@@ -205,7 +205,7 @@ def test_a_trial_is_the_same_for_root_and_for_a_user(someones_tree: Tree):
     found = json.loads((someones_tree.path / path / "trial.json").read_text())
     assert (found["outcome"], found["reason"]) == ("measured", "")
     assert found["stops"] == [{"on_sigterm": True, "killed": [], "left": []}]
-    bed = config.load("testbed", "netns")
+    bed = files.testbed("netns").as_written
     for side in ("server", "client"):
         for key, value in bed[side]["sysctl"].items():
             # A kernel that lacks a setting has none in force.

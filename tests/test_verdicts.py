@@ -5,7 +5,7 @@ import pytest
 
 from deathmatch.analysis import c10k, claims, published
 from deathmatch.data import tables
-from deathmatch.plan import config, matrix
+from deathmatch.plan import files, matrix
 
 # What every point has unless it says otherwise.
 USUAL = {
@@ -38,8 +38,7 @@ def plant(tmp_path, monkeypatch):
         folder = tmp_path / "data" / "planted" / experiment
         folder.mkdir(parents=True, exist_ok=True)
         defaults = {
-            name: about["default"]
-            for name, about in config.load("experiment", experiment)["factors"].items()
+            name: about["default"] for name, about in files.experiment(experiment).factors.items()
         }
         full = [
             defaults
@@ -83,7 +82,7 @@ def test_an_instrument_is_not_one_of_every_server(plant):
 
 
 def test_the_instruments_are_those_that_measure_the_harness():
-    assert config.instruments() == ["acceptors", "c-readiness", "null", "perl-ev", "ws-null"]
+    assert files.instruments() == ["acceptors", "c-readiness", "null", "perl-ev", "ws-null"]
 
 
 # A claim about a condition, and its contrast without it

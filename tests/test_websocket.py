@@ -11,9 +11,9 @@ import threading
 import pytest
 
 from deathmatch.measure import conformance
-from deathmatch.plan import config
+from deathmatch.plan import files
 
-CHECKS = config.load("experiment", "c10k")["conformance"]
+CHECKS = files.experiment("c10k").conformance
 CONTINUED, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 
 

@@ -20,7 +20,7 @@ from deathmatch.data import tidy
 from deathmatch.errors import Truncated
 from deathmatch.load import wsload
 from deathmatch.measure import server
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 LOAD = {"message_bytes": 33, "interval_s": 0.1, "opening": 16, "timeout_s": 1, "drain_s": 0.5}
 RATE_RPS, DURATION_S = 500, 2
@@ -300,8 +300,8 @@ def test_a_trial(measured, environment):
         pytest.skip("no cgroup with a CPU quota can be made here")
     trial = json.loads((folder / "trial.json").read_text())
     assert (trial["outcome"], trial["reason"]) == ("measured", "")
-    names = [check["name"] for check in trial["conformance"]]
-    assert {check["name"] for check in config.load("experiment", "c10k")["conformance"]} < {*names}
+    names = [check.name for check in trial["conformance"]]
+    assert {check.name for check in files.experiment("c10k").conformance} < {*names}
     assert "100 connections at once" in names
     assert trial["testbed"] == {"unthrottled": "netns"}.get(environment, environment)
     assert ("throttle" in trial) == (environment == "ec2-like")

@@ -19,7 +19,7 @@ if STUDY.trials:
         resources:
             machine=100,
         params:
-            spec=lambda wildcards: matrix.spec_text(place_of(wildcards)[1]),
+            spec=lambda wildcards: place_of(wildcards)[1].spec_text(),
             testbed=STUDY.testbed,
         shell:
             "python -m deathmatch trial --testbed {params.testbed} $(dirname {output:q})"

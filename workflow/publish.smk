@@ -2,8 +2,8 @@ rule notebook:
     input:
         lambda wildcards: STUDY.tables(wildcards.notebook),
         "notebooks/{notebook}.md",
-        settings.PUBLISHED,
-        settings.CODE,
+        study.PUBLISHED,
+        study.PAPER_CODE,
     output:
         "paper/{dataset}/notebooks/{notebook}.ipynb",
     params:
@@ -16,7 +16,7 @@ rule notebook:
 rule write_paper:
     input:
         notebooks=[f"paper/{STUDY.dataset}/notebooks/{name}.ipynb" for name in STUDY.notebooks],
-        parts=settings.PAPER,
+        parts=study.PAPER,
     output:
         report(STUDY.paper[0], caption="report/paper.rst", category="The paper"),
         report(STUDY.paper[1], caption="report/paper.rst", category="The paper"),

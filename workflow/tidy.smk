@@ -2,11 +2,11 @@ if not STUDY.frozen:
 
     rule tidy:
         input:
-            settings.CODE,
+            study.TIDY_CODE,
             lambda wildcards: [
                 f"{trial.path}/trial.json"
                 for trial in STUDY.trials
-                if trial.experiment == wildcards.experiment
+                if trial.experiment.name == wildcards.experiment
             ],
         output:
             trials="data/{dataset}/{experiment}/trials.parquet",

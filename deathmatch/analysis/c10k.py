@@ -7,7 +7,7 @@ from great_tables import GT
 from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.views import RATE
 from deathmatch.paper import theme
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 # Our server and its schedulers -> the post's row that is the same software. Relatives have none,
 # but stand beside it in tables. What the post ran on every core is "all" here.
@@ -127,7 +127,9 @@ def boxes(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> pl.DataFr
     chosen = times.filter(pl.col("quantity") == quantity)
     for group, part in chosen.group_by(which, maintain_order=True):
         total = sum(filter(None, totals[group]))
-        found = dict(zip(_QUANTILES, histogram.quantiles_us(part, list(_QUANTILES.values()), total)))
+        found = dict(
+            zip(_QUANTILES, histogram.quantiles_us(part, list(_QUANTILES.values()), total))
+        )
         rows.append(dict(zip(which, group)) | {k: v and v / 1e3 for k, v in found.items()})
     schema = dict.fromkeys(_KEY, pl.String) | {"limited": pl.Boolean}
     schema |= dict.fromkeys(_QUANTILES, pl.Float64)
@@ -406,8 +408,8 @@ def _ms(value_us: float | None) -> str:
 
 def environment() -> str:
     """Return in words what the throttled testbed gives a server."""
-    side = config.load("testbed", "ec2-like")["server"]
-    share, period_ms = side["cpu_share"], side["cpu_period_us"] / 1000
+    side = files.testbed("ec2-like").server
+    share, period_ms = side.cpu_share, side.cpu_period_us / 1000
     return f"{share * period_ms:g} ms of every {period_ms:g} ms, by a cgroup's quota."
 
 

@@ -24,7 +24,8 @@ from deathmatch.analysis.rules import (
     forget,
 )
 from deathmatch.data import archive
-from deathmatch.plan import config
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
 
 __all__ = [
     "MINIMUM_TRIALS", "NOT", "NOT_RUN", "OPEN", "REPLICATED", "UNREACHED", "VERDICTS", "WHEN",
@@ -143,7 +144,7 @@ def _side(dataset: str, experiment: str, rule: dict, selector: dict) -> dict:
     one = frame is not None and frame.select("server", "variant").n_unique() == 1
     folder = Path("data", dataset, experiment)
     packed = folder / archive.NAME
-    raw = packed if (config.ROOT / packed).is_file() else folder
+    raw = packed if (ROOT / packed).is_file() else folder
     # Within the archive, trials have the folders that they were measured in.
     inside = f"{frame['server'][0]}/{frame['variant'][0]}" if one else ""
     between = ": " if raw == packed else "/"
@@ -180,8 +181,8 @@ def why(dataset: str, claim: dict) -> str:
         servers.add(selector.get("server"))
         columns |= selector.keys()
     for name in sorted(str(server) for server in servers if server):
-        if name in config.names("server") and "not_run" in config.load("server", name):
-            return f"{config.load('server', name)['title']} could not be run here"
+        if name in files.names("server") and not (server := files.server(name)).runs:
+            return f"{server.title} could not be run here"
     for column, about in published.planned().items():
         if column in columns:
             return f"no experiment has this column yet: {about}"

@@ -10,7 +10,7 @@ import polars as pl
 from deathmatch.analysis import views
 from deathmatch.analysis.views import RATE, REPLY
 from deathmatch.load import httperf
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 RAW_HEAD_BYTES = 32  # Day 2011: key 16, ttl 8, hide 8, beside the body
 
@@ -78,7 +78,7 @@ def _latency(points: pl.DataFrame, column: str) -> float | None:
     """
     if f"message_{column}" not in points.columns:
         return None
-    drain_us = config.load("experiment", "c10k")["load"]["drain_s"] * 1e6
+    drain_us = files.experiment("c10k").load.drain_s * 1e6
     answered = points.filter(pl.col("messages_due") > 0)
     return answered[f"message_{column}"].cast(pl.Float64).fill_null(drain_us).mean()
 

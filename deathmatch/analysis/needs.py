@@ -12,7 +12,7 @@ import polars as pl
 
 from deathmatch.analysis import measures, phrases, published, rules, stats
 from deathmatch.analysis.views import ALL_ANSWERED, RATE, REPLY
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 NOT_RECORDED = "not recorded"
 # Of the rows of `checked`.
@@ -117,7 +117,7 @@ def _offered(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
 
 def _opening(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     text = f"{phrases.number(need['at_least'])} handshakes under way at once"
-    there = config.load("experiment", claim["experiment"])["load"]["opening"]
+    there = files.experiment(claim["experiment"]).load.opening
     return _at_least(text, there, need, "")
 
 
@@ -213,8 +213,8 @@ def _network_card(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool
         for frame in _frames(dataset, claim, rules.trials)
         for bed in frame["testbed"].drop_nulls()
     }
-    known = set(config.names("testbed"))
-    kinds = {config.load("testbed", bed)["kind"] for bed in beds & known}
+    known = set(files.names("testbed"))
+    kinds = {files.testbed(bed).kind for bed in beds & known}
     virtual = not kinds or "netns" in kinds
     there = "a virtual link" if kinds else NOT_RECORDED
     return "network cards between client and server", there if virtual else "there", not virtual

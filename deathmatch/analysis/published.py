@@ -16,9 +16,11 @@ import pandera.polars as pa
 import polars as pl
 
 from deathmatch.errors import UserError
-from deathmatch.plan import config
+from deathmatch.plan import ledgers
+from deathmatch.plan.mistakes import Mistake
+from deathmatch.plan.root import ROOT
 
-FOLDER = config.ROOT / "data" / "published"
+FOLDER = ROOT / "data" / "published"
 CLAIMS = FOLDER / "claims.toml"
 DIFFERENCES = FOLDER / "differences.toml"
 
@@ -155,17 +157,16 @@ def claims(path: Path = CLAIMS) -> list[dict]:
         ledger = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"not TOML: {error}", path.name, "mend the syntax (toml.io)") from None
-    config.validate("claims", ledger, path.name, text)
+    ledgers.validate("claims", ledger, path.name, text)
     seen = set()
     for at, claim in enumerate(ledger["claim"]):
         unknown = sorted(statistics_of(claim["rule"]) - set(ledger["statistics"]))
-        for wrong, key, what, remedy in (
+        for problem, key, what, remedy in (
             (claim["id"] in seen, "id", f"the id {claim['id']!r} is there twice", "rename one"),
             (unknown, "rule", f"undefined statistic {unknown}", "define it under [statistics]"),
         ):
-            if wrong:
-                where = f"{path.name}, line {config.line_of(text, ['claim', at, key])}"
-                raise UserError(what, f"{where}, key claim.{at}.{key}", remedy)
+            if problem:
+                raise Mistake(["claim", at, key], what, remedy).located(path.name, text)
         seen.add(claim["id"])
     return ledger["claim"]
 
@@ -179,7 +180,7 @@ def differences(path: Path = DIFFERENCES) -> list[dict]:
 def _differences(path: Path, mtime_ns: int) -> list[dict]:
     text = path.read_text()
     known = tomllib.loads(text)
-    config.validate("differences", known, path.name, text)
+    ledgers.validate("differences", known, path.name, text)
     return known["difference"]
 
 

@@ -17,7 +17,7 @@ from deathmatch.analysis.measures import PEAK
 from deathmatch.analysis.views import ALL_ANSWERED, RATE
 from deathmatch.data import tables
 from deathmatch.errors import UserError
-from deathmatch.plan import config
+from deathmatch.plan import files
 
 REPLICATED, NOT, OPEN = "replicated", "not replicated", "inconclusive"
 UNREACHED, NOT_RUN = "condition not reached", "not run"
@@ -150,7 +150,7 @@ def forget() -> None:
 
 
 def _table(dataset: str, experiment: str, table: str) -> pl.DataFrame | None:
-    if experiment not in config.names("experiment"):
+    if experiment not in files.names("experiment"):
         return None
     try:
         return tables.read(dataset, experiment, table)
@@ -191,8 +191,8 @@ def _compared_servers(frame: pl.DataFrame, column: str) -> pl.DataFrame:
 def selector_words(selector: dict) -> str:
     """Return a selector in words: the server's title, then what else is chosen."""
     server = selector.get("server")
-    known = server in config.names("server")
-    title = config.load("server", server)["title"] if known else server
+    known = server in files.names("server")
+    title = files.server(server).title if known else server
     base = selector.get("relative_to", {})
     own = ("server", "statistic", "experiment", "relative_to")
     chosen = []

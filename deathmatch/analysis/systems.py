@@ -13,7 +13,9 @@ import polars as pl
 from deathmatch.analysis import measures, phrases, stats, views
 from deathmatch.analysis.views import RATE, REPLY
 from deathmatch.errors import UserError
-from deathmatch.plan import config, matrix
+from deathmatch.plan import files
+from deathmatch.plan.server import Server
+from deathmatch.plan.trial import CONFIGURATION
 
 SCHEMA = {
     "server": pl.String,
@@ -40,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(given: argparse.Namespace) -> int:
     """Print the table of the dataset named on the command line."""
     dataset = given.dataset
-    config.load("dataset", dataset)
+    files.dataset(dataset)
     found = systems(dataset)
     if not found["version"].count():
         raise UserError(
@@ -59,7 +61,7 @@ def systems(dataset: str) -> pl.DataFrame:
     reason. Each figure is the median of the best variant, with the number of trials behind it.
     """
     read = cache(lambda experiment: views.Experiment(dataset, experiment))
-    rows = [_row(name, read) for name in config.names("server")]
+    rows = [_row(server, read) for server in files.servers()]
     frame = pl.DataFrame(rows, schema=SCHEMA)
     return frame.sort(pl.col("system").str.to_lowercase())
 
@@ -73,26 +75,25 @@ def markdown(found: pl.DataFrame) -> str:
     )
 
 
-def _row(name: str, read) -> dict:
-    server = config.load("server", name)
-    known = [read(experiment) for experiment in server["experiments"]]
-    trials = [each.trials.filter(pl.col("server") == name) for each in known]
+def _row(server: Server, read) -> dict:
+    known = [read(experiment) for experiment in server.experiments]
+    trials = [each.trials.filter(pl.col("server") == server.name) for each in known]
     versions = [each["version"].drop_nulls() for each in trials]
     version = next((found[0] for found in versions if len(found)), None)
     if not any(map(len, trials)):
-        figures = f"not run: {server['not_run']}" if "not_run" in server else "not in this dataset"
+        figures = "not in this dataset" if server.runs else f"not run: {server.not_run}"
     else:
-        shown = [(each.name, figure(each, name)) for each in known]
+        shown = [(each.name, figure(each, server.name)) for each in known]
         figures = "; ".join(f"{experiment} {text}" for experiment, text in shown if text)
     schema = {"outcome": pl.String, "reason": pl.String, "deviations": pl.List(pl.String)}
     ended = pl.concat(
         [pl.DataFrame(schema=schema), *(each.select(list(schema)) for each in trials)]
     )
     return {
-        "server": name,
-        "system": server["title"],
-        "language": server["language"],
-        "source": server["source"],
+        "server": server.name,
+        "system": server.title,
+        "language": server.language,
+        "source": server.source,
         "version": version,
         "variants": variants(server),
         "conformance": conformance(ended),
@@ -100,12 +101,10 @@ def _row(name: str, read) -> dict:
     }
 
 
-def variants(server: dict) -> str:
+def variants(server: Server) -> str:
     """Return how the server can be run: its configurations, then the levels of its factors."""
-    levels = [
-        [configuration.replace("-", " ") for configuration in server.get("configurations", {})]
-    ]
-    for factor, able in server.get("factors", {}).items():
+    levels = [[name.replace("-", " ") for name in server.configurations]]
+    for factor, able in server.factors.items():
         if factor == "backlog":
             levels.append([f"backlog {level}" for level in able])
         elif factor == "schedulers":
@@ -145,7 +144,7 @@ def figure(experiment: views.Experiment, server: str) -> str:
     if not len(points):
         return ""
     if "messages" in points.columns:
-        points = views.usual(points, experiment.name, frozenset({matrix.CONFIGURATION}))
+        points = views.usual(points, experiment.name, frozenset({CONFIGURATION}))
         return _best(points, measures.STATISTICS["bytes_per_message"], min, "bytes/message")
     if LATENCY in points.columns:
         return _best(points, lambda p: p[LATENCY].min(), min, "µs")

@@ -7,7 +7,9 @@ import polars as pl
 
 from deathmatch.analysis import phrases, stats
 from deathmatch.data import tables
-from deathmatch.plan import config, matrix
+from deathmatch.plan import files
+from deathmatch.plan.experiment import Experiment as Spec
+from deathmatch.plan.trial import CONFIGURATION
 
 RATE = "offered_rate_rps"
 REPLY = "reply_rate_offered_window_rps"
@@ -17,7 +19,7 @@ ALL_ANSWERED = 0.97
 ARROWHEAD = "Arrowhead: answered all that was offered, and may do more."
 
 # Factors that say how a server runs, as words after its title; the others are axes of figures.
-SPOKEN = (matrix.CONFIGURATION, "readiness", "schedulers", "max_connections")
+SPOKEN = (CONFIGURATION, "readiness", "schedulers", "max_connections")
 _WORDS = {"one": "", "all": "all CPUs", "65535": "", "1024": "at most 1024 connections"}
 
 
@@ -31,14 +33,14 @@ class Experiment:
     spoken: tuple[str, ...] = ()
 
     @cached_property
-    def about(self) -> dict:
-        """The experiment's own file."""
-        return config.load("experiment", self.name)
+    def spec(self) -> Spec:
+        """What the experiment's own file says."""
+        return files.experiment(self.name)
 
     @cached_property
     def trials(self) -> pl.DataFrame:
         """Every trial, with `label`: title, configuration and how the server runs, in words."""
-        defaults = {name: self.about["factors"][name]["default"] for name in self.spoken}
+        defaults = {name: self.spec.factors[name].default for name in self.spoken}
         return label(self._read("trials"), defaults)
 
     @cached_property
@@ -227,10 +229,9 @@ def label(trials: pl.DataFrame, defaults: dict) -> pl.DataFrame:
 def not_run(experiment: str) -> pl.DataFrame:
     """Return the systems of the experiment that could not run here, with the reason."""
     rows = []
-    for name in config.names("server"):
-        server = config.load("server", name)
-        if experiment in server["experiments"] and "not_run" in server:
-            rows.append((server["title"], None, 0, 0, f"not run: {server['not_run']}"))
+    for server in files.servers():
+        if experiment in server.experiments and not server.runs:
+            rows.append((server.title, None, 0, 0, f"not run: {server.not_run}"))
     schema = {
         "label": pl.String,
         "version": pl.String,
@@ -260,7 +261,7 @@ def died(points: pl.DataFrame) -> str:
 
 def subjects(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of servers that are compared: without those that measure the harness."""
-    return frame.filter(~pl.col("server").is_in(config.instruments()))
+    return frame.filter(~pl.col("server").is_in(files.instruments()))
 
 
 def usual(
@@ -271,20 +272,20 @@ def usual(
     That is its first configuration, and the experiment's default of every factor that it has;
     but for what is `named`.
     """
-    for name, about in config.load("experiment", experiment)["factors"].items():
+    for name, factor in files.experiment(experiment).factors.items():
         if name not in named:
             # A server that lacks the factor has null there.
-            frame = frame.filter(pl.col(name).is_null() | (pl.col(name) == about["default"]))
-    return frame if matrix.CONFIGURATION in named else _first_configuration(frame, experiment)
+            frame = frame.filter(pl.col(name).is_null() | (pl.col(name) == factor.default))
+    return frame if CONFIGURATION in named else _first_configuration(frame, experiment)
 
 
 def _first_configuration(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
-    known = set(frame["server"]) & set(config.names("server"))
+    known = set(frame["server"]) & set(files.names("server"))
     first = {
-        server: ways[0] for server in known if (ways := matrix.configurations(server, experiment))
+        name: own[0] for name in known if (own := files.server(name).configurations_in(experiment))
     }
     chosen = pl.col("server").replace_strict(first, default=None, return_dtype=pl.String)
-    return frame.filter(chosen.is_null() | (pl.col(matrix.CONFIGURATION) == chosen))
+    return frame.filter(chosen.is_null() | (pl.col(CONFIGURATION) == chosen))
 
 
 def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.DataFrame:

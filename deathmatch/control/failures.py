@@ -11,6 +11,7 @@ import sys
 
 from deathmatch.measure import server
 from deathmatch.plan import matrix
+from deathmatch.plan.trial import Trial
 
 UNMEASURED = ("not built", "did not start", "answers wrongly")
 
@@ -52,13 +53,13 @@ def forget(dataset: str) -> list[str]:
     names = set()
     for trial, record in _unmeasured(dataset):
         shutil.rmtree(trial.path)
-        names.add(trial.server)
+        names.add(trial.server.name)
         if record["outcome"] == "not built":
-            (server.build_dir(trial.server) / "build.json").unlink(missing_ok=True)
+            (server.build_dir(trial.server.name) / "build.json").unlink(missing_ok=True)
     return sorted(names)
 
 
-def _unmeasured(dataset: str) -> list[tuple[matrix.Trial, dict]]:
+def _unmeasured(dataset: str) -> list[tuple[Trial, dict]]:
     trials = sorted(matrix.trials(dataset), key=lambda trial: trial.path)
     records = [
         (trial, json.loads((trial.path / "trial.json").read_text()))

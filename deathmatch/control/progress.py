@@ -7,28 +7,25 @@ import sys
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.measure import server
 from deathmatch.plan import matrix
+from deathmatch.plan.trial import Trial
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
 START_STOP_S = 2  # start, checks and stop, beside the warm-up
 
 
-def seconds(trial: matrix.Trial) -> float:
+def seconds(trial: Trial) -> float:
     """Return a first estimate of how long the trial takes: its rates, twice for overloads."""
-    spec = matrix.spec(trial)
-    offering_s = 2 * len(spec.get("rates_rps", [])) * spec.get("duration_s", 0)
-    warm_up_s = server.warm_up_s(trial.server, spec.get("warm_up_s", 0))
-    around_s = warm_up_s + spec.get("cool_down_s", 0)
+    plan = trial.plan
+    offering_s = 2 * len(plan.rates_rps or ()) * (plan.duration_s or 0)
+    around_s = trial.warm_up_s + (plan.cool_down_s or 0)
     return OVERHEAD_S + START_STOP_S + around_s + offering_s
 
 
-def measured(
-    trials: list[matrix.Trial], testbed: str, root: Path = Path()
-) -> dict[matrix.Trial, dict]:
+def measured(trials: list[Trial], testbed: str, root: Path = Path()) -> dict[Trial, dict]:
     """Return the records, as in `trial.json`, of those trials that were measured as specified now.
 
-    One whose server, experiment, dataset or (usual) testbed has changed since is measured again,
+    One whose server, experiment, dataset or (default) testbed has changed since is measured again,
     and not here. Raises UserError for a record that is no JSON.
     """
     found = {}
@@ -44,14 +41,14 @@ def measured(
                 where=str(file),
                 remedy=f"remove {file.parent}, and it is measured again",
             ) from None
-        bed = matrix.testbed(trial, testbed)
-        now = {"testbed": bed, "spec": json.loads(matrix.spec_text(trial))}
+        bed = trial.testbed(testbed)
+        now = {"testbed": bed, "spec": json.loads(trial.spec_text())}
         if now.items() <= record.items():
             found[trial] = record
     return found
 
 
-def left(trials: list[matrix.Trial], records: dict[matrix.Trial, dict]) -> tuple[int, float]:
+def left(trials: list[Trial], records: dict[Trial, dict]) -> tuple[int, float]:
     """Return how many of the trials are `measured` and the estimated seconds that the others take.
 
     The estimate is scaled by what the measured ones took.
@@ -72,9 +69,9 @@ def line(done: int, total: int, wait_s: float) -> str:
     return f"{done} of {total} trials, {wait}"
 
 
-def report(trial: matrix.Trial, testbed: str) -> None:
+def report(trial: Trial, testbed: str) -> None:
     """Print one line on standard error: how far the dataset is, and which trial ended."""
-    name = f"{trial.experiment} {trial.server} {trial.variant} #{trial.n}"
+    name = f"{trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
     try:
         trials = matrix.trials(trial.dataset)
         done, wait_s = left(trials, measured(trials, testbed))

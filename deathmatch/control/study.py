@@ -9,10 +9,12 @@ import yaml
 
 from deathmatch.control import progress
 from deathmatch.errors import UserError
-from deathmatch.hosts import toolchain
-from deathmatch.load import registry
+from deathmatch.hosts import clients, toolchain
 from deathmatch.measure import server
-from deathmatch.plan import config, matrix
+from deathmatch.plan import files, matrix, mistakes
+from deathmatch.plan.dataset import TABLES
+from deathmatch.plan.settings import Settings
+from deathmatch.plan.trial import Trial
 
 PUBLISHED = sorted(
     str(p) for p in Path("data/published").glob("*") if p.suffix in {".csv", ".toml"}
@@ -22,8 +24,17 @@ PAPER = sorted(
     for p in Path("paper").glob("*")
     if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
 )
-# What reads logs and draws is the package: when it changes, tables and figures are made again.
-CODE = sorted(str(p) for p in Path("deathmatch").glob("*.py"))
+
+
+def code(*packages: str) -> list[str]:
+    """Return the modules of those packages: when one changes, what they made is made again."""
+    return sorted(str(path) for name in packages for path in Path("deathmatch", name).glob("*.py"))
+
+
+# What reads logs, and what draws from the tables.
+TIDY_CODE = code("load", "plan", "measure", "data")
+PAPER_CODE = code("plan", "data", "analysis", "paper")
+WHERE = "config/config.yaml or --config"
 COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
 
 
@@ -40,17 +51,17 @@ class Study:
     @cached_property
     def frozen(self) -> bool:
         """Whether the dataset is only read: measured before and kept in git."""
-        return config.load("dataset", self.dataset).get("frozen", False)
+        return files.dataset(self.dataset).frozen
 
     @cached_property
-    def trials(self) -> list[matrix.Trial]:
+    def trials(self) -> list[Trial]:
         """The trials to measure, in order; none of a frozen dataset."""
         if self.frozen:
             return []
         return matrix.trials(self.dataset, self.servers, self.experiments)
 
     @cached_property
-    def records(self) -> dict[matrix.Trial, dict]:
+    def records(self) -> dict[Trial, dict]:
         """The records of what is `progress.measured` of the whole dataset, whatever is chosen."""
         if self.frozen:
             return {}
@@ -59,12 +70,12 @@ class Study:
     @cached_property
     def served(self) -> list[str]:
         """The servers to measure."""
-        return sorted({trial.server for trial in self.trials})
+        return sorted({trial.server.name for trial in self.trials})
 
     @cached_property
     def built(self) -> list[str]:
         """The servers to build: those to measure, and those that their clients come from."""
-        builders = (registry.builders(experiment) for experiment in self.measured)
+        builders = (clients.builders(experiment) for experiment in self.measured)
         return sorted({*self.served}.union(*builders)) if self.trials else []
 
     @cached_property
@@ -72,7 +83,7 @@ class Study:
         """The experiments of the dataset that the paper is about."""
         if self.frozen:
             return sorted(path.parent.name for path in self.folder.glob("*/points.parquet"))
-        return sorted({trial.experiment for trial in self.trials})
+        return sorted({trial.experiment.name for trial in self.trials})
 
     def summary(self) -> str:
         """Return one line: how much there is to measure and how long it will take."""
@@ -87,7 +98,7 @@ class Study:
         """Return the matrix, a line for each variant: how many of its trials are measured."""
         counts: dict[tuple[str, str, str], list[bool]] = {}
         for trial in self.trials:
-            key = (trial.experiment, trial.server, trial.variant)
+            key = (trial.experiment.name, trial.server.name, trial.variant.name)
             counts.setdefault(key, []).append(trial in self.records)
         return "\n".join(
             f"{' '.join(key)}: {sum(counts[key])} of {len(counts[key])} trials"
@@ -100,14 +111,14 @@ class Study:
         A trial that is to be measured again, its specification having changed, does not count.
         """
         records = [(str(trial.path), record) for trial, record in self.records.items()]
-        left = {trial.server for trial in self.trials if trial not in self.records}
-        now = server.on_this_machine(sorted(left)) if records else []
+        left = {trial.server.name for trial in self.trials if trial not in self.records}
+        now = server.on_this_machine(map(files.server, sorted(left))) if records else []
         toolchain.check(self.dataset, [*records, *now])
 
     def check_clients(self) -> None:
         """Raise UserError if a load generator that is needed for what is left cannot run."""
-        left = {trial.experiment for trial in self.trials if trial not in self.records}
-        registry.check(sorted(left), planned=True)
+        left = {trial.experiment.name for trial in self.trials if trial not in self.records}
+        clients.check(sorted(left), planned=True)
 
     @property
     def folder(self) -> Path:
@@ -133,7 +144,7 @@ class Study:
         wanted = experiments_of(Path("notebooks", f"{notebook}.md"))
         own = [self.folder / name for name in wanted if name in self.measured]
         other = [Path("data", self.compare, name) for name in wanted] if self.compare else []
-        return [str(folder / f"{table}.parquet") for folder in own for table in config.TABLES] + [
+        return [str(folder / f"{table}.parquet") for folder in own for table in TABLES] + [
             str(file) for folder in other for file in sorted(folder.glob("*.parquet"))
         ]
 
@@ -166,13 +177,14 @@ def check(given: dict) -> Study:
     Raises UserError for an unknown key and for a dataset, testbed, server, experiment or
     comparison that does not exist.
     """
-    config.validate("config", given, "config/config.yaml or --config")
+    mistakes.check(Settings, given, WHERE)
+    settings = Settings.model_validate(given)
     study = Study(
-        dataset=given["dataset"],
-        testbed=given["testbed"],
-        compare=given["compare"],
-        servers=_names(given, "servers"),
-        experiments=_names(given, "experiments"),
+        dataset=settings.dataset,
+        testbed=settings.testbed,
+        compare=settings.compare,
+        servers=_names(settings.servers),
+        experiments=_names(settings.experiments),
     )
     _known("dataset", [study.dataset], "dataset")
     _known("testbed", [study.testbed], "testbed")
@@ -187,31 +199,31 @@ def check(given: dict) -> Study:
     if study.compare == study.dataset:
         raise UserError(
             f"{study.compare!r} is the dataset itself",
-            where="config/config.yaml or --config, key compare",
+            where=f"{WHERE}, key compare",
             remedy="name another dataset, or none",
         )
     if study.compare and not list(Path("data", study.compare).glob("*/points.parquet")):
         raise UserError(
             f"data/{study.compare} holds no tables to compare with",
-            where="config/config.yaml or --config, key compare",
+            where=f"{WHERE}, key compare",
             remedy=f"measure it first: snakemake --config dataset={study.compare}",
         )
     return study
 
 
-def _names(given: dict, key: str) -> list[str] | None:
-    value = given[key]
-    if value == "all":
+def _names(chosen: str | tuple[str, ...]) -> list[str] | None:
+    """Return the names that a setting chooses; None for all."""
+    if chosen == "all":
         return None
-    return value if isinstance(value, list) else [name for name in value.split(",") if name]
+    return [name for name in chosen.split(",") if name] if isinstance(chosen, str) else list(chosen)
 
 
 def _known(kind: str, names: list[str], key: str) -> None:
     for name in names:
         try:
-            config.load(kind, name)
+            files.load(kind, name)
         except UserError as error:
-            where = error.where or f"config/config.yaml or --config, key {key}"
+            where = error.where or f"{WHERE}, key {key}"
             raise UserError(error.what, where, error.remedy) from None
 
 
@@ -224,7 +236,7 @@ def experiments_of(notebook: Path) -> list[str]:
     header = re.match(r"---\n(.*?)\n---\n", notebook.read_text(), re.DOTALL)
     named = yaml.safe_load(header[1]).get("deathmatch", {}).get("experiments") if header else None
     if named == "all":
-        return config.names("experiment")
+        return files.names("experiment")
     if not named:
         raise UserError(
             "the header names no experiment",

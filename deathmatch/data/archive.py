@@ -11,8 +11,9 @@ import sys
 import tarfile
 from pathlib import Path
 
-from deathmatch.plan import config, matrix
 from deathmatch.errors import UserError
+from deathmatch.plan import matrix
+from deathmatch.plan.root import ROOT
 
 NAME = "raw.tar.xz"
 
@@ -25,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(given: argparse.Namespace) -> int:
     """Pack the dataset named on the command line; print what was written."""
     dataset = given.dataset
-    os.chdir(config.ROOT)
+    os.chdir(ROOT)
     for path in pack(dataset):
         print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
     return 0
@@ -46,7 +47,7 @@ def pack(dataset: str) -> list[Path]:
         )
     folders: dict[Path, list[Path]] = {}
     for trial in trials:
-        folders.setdefault(Path("data", dataset, trial.experiment), []).append(trial.path)
+        folders.setdefault(Path("data", dataset, trial.experiment.name), []).append(trial.path)
     return [_pack(folder, sorted(paths)) for folder, paths in sorted(folders.items())]
 
 

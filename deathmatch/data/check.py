@@ -18,9 +18,12 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.data import tables
-from deathmatch.hosts import toolchain
-from deathmatch.plan import config, matrix
 from deathmatch.errors import UserError
+from deathmatch.hosts import toolchain
+from deathmatch.plan import files, matrix, mistakes
+from deathmatch.plan.dataset import TABLES
+from deathmatch.plan.record import TrialRecord
+from deathmatch.plan.root import ROOT
 
 SHOWN = 5  # findings of one kind
 SLACK_S = 60  # what draining, timeouts and samples may add to the time a rate is offered
@@ -39,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(given: argparse.Namespace) -> int:
     """Print what is wrong with the dataset named on the command line; return 1 if anything is."""
     dataset = given.dataset
-    os.chdir(config.ROOT)
+    os.chdir(ROOT)
     found: dict[str, list[str]] = {}
     for what, where in findings(dataset):
         found.setdefault(what, []).append(where)
@@ -54,7 +57,7 @@ def main(given: argparse.Namespace) -> int:
 
 def findings(dataset: str) -> Iterator[Finding]:
     """Return everything that is wrong with a dataset; UserError if there is no such dataset."""
-    frozen = config.load("dataset", dataset).get("frozen", False)
+    frozen = files.dataset(dataset).frozen
     folder = Path("data", dataset)
     paths = sorted(folder.glob("*/*/*/*/trial.json"))
     trials = [] if frozen else matrix.trials(dataset)
@@ -67,17 +70,17 @@ def findings(dataset: str) -> Iterator[Finding]:
     for path in paths:
         try:
             records[path] = json.loads(path.read_text())
-            config.validate("trial", records[path], str(path))
+            mistakes.check(TrialRecord, records[path], str(path))
         except UserError as error:
             yield "records that break their schema", str(error)
             records.pop(path)
         except ValueError as error:
             yield "records that are no JSON", f"{path}: {error}"
     for path in sorted(records.keys() & planned.keys()):
-        if records[path]["spec"] != json.loads(matrix.spec_text(planned[path])):
+        if records[path]["spec"] != json.loads(planned[path].spec_text()):
             yield "trials measured from other sources or rates; run snakemake", str(path.parent)
     yield from _mixed(records)
-    for experiment in config.names("experiment"):
+    for experiment in files.names("experiment"):
         if (folder / experiment).is_dir():
             measured = sum(path.parts[2] == experiment for path in paths)
             yield from _tables(dataset, experiment, measured)
@@ -99,20 +102,20 @@ def _mixed(records: dict[Path, dict]) -> Iterator[Finding]:
 
 def _tables(dataset: str, experiment: str, trials: int) -> Iterator[Finding]:
     frames = {}
-    for table in config.TABLES:
+    for table in TABLES:
         try:
             frames[table] = tables.read(dataset, experiment, table)
         except UserError as error:
             yield "tables that are absent or break their schema", str(error)
         except (OSError, pl.exceptions.PolarsError) as error:
-            where = tables.path_of(dataset, experiment, table).relative_to(config.ROOT)
+            where = tables.path_of(dataset, experiment, table).relative_to(ROOT)
             yield "tables that cannot be read", f"{where}: {str(error).splitlines()[0]}"
     if "trials" in frames and trials and len(frames["trials"]) != trials:
         where = f"data/{dataset}/{experiment}/trials.parquet"
         held = len(frames["trials"])
         where = f"{where}: {held} trials, where the folder has {trials}"
         yield "tables made from other trials; run snakemake", where
-    if len(frames) == len(config.TABLES) and "offered_rate_rps" in frames["points"].columns:
+    if len(frames) == len(TABLES) and "offered_rate_rps" in frames["points"].columns:
         yield from _implausible(f"data/{dataset}/{experiment}", frames)
 
 
@@ -152,7 +155,7 @@ def _private(folder: Path) -> Iterator[Finding]:
     """Return files that tell where or by whom they were made; binary tables are read as text."""
     names = {socket.gethostname(), getpass.getuser()} - COMMON
     words = [rf"\b{re.escape(name)}\b" for name in sorted(names) if len(name) > 3]
-    pattern = re.compile("|".join([HOMES, re.escape(f"{config.ROOT}/"), *words]))
+    pattern = re.compile("|".join([HOMES, re.escape(f"{ROOT}/"), *words]))
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         if found := pattern.search(_text(path)):
             yield "names or places of somebody's machine; take them out", f"{path}: {found[0]}"

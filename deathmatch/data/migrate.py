@@ -11,7 +11,7 @@ import polars as pl
 
 from deathmatch.data import records, tables
 from deathmatch.errors import UserError
-from deathmatch.plan import config
+from deathmatch.plan.root import ROOT
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,13 +21,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Migrate the dataset named on the command line; print what was renamed."""
-    folder = config.ROOT / "data" / given.dataset
+    folder = ROOT / "data" / given.dataset
     if not folder.is_dir():
         known = ", ".join(sorted(path.name for path in folder.parent.iterdir() if path.is_dir()))
         raise UserError("there is no such folder", f"data/{given.dataset}", f"there are: {known}")
     changed = [*folders(folder), *frames(folder)]
     for path in changed:
-        print(path.relative_to(config.ROOT))
+        print(path.relative_to(ROOT))
     print(f"data/{given.dataset}: {len(changed)} renamed")
     return 0
 

@@ -18,10 +18,13 @@ from pathlib import Path
 import pandera.polars as pa
 import polars as pl
 
-from deathmatch.load import registry, wsload
-from deathmatch.plan import config, matrix
 from deathmatch.errors import UserError
+from deathmatch.load import histogram, registry
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
+from deathmatch.plan import files
+from deathmatch.plan.record import OUTCOMES
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.trial import CONFIGURATION
 
 _TRIALS = {
     "title": pl.String,
@@ -83,22 +86,20 @@ _TIMES = {
     "count": pl.Int64,
 }
 
-_SECONDS = {"offered_rate_rps": pl.Int64} | wsload.SECONDS_SCHEMA
-
-OUTCOMES = ["measured", "measured, with failures", "not built", "did not start", "answers wrongly"]
+_SECONDS = {"offered_rate_rps": pl.Int64} | histogram.SECONDS
 
 
 def keys(experiment: str) -> dict[str, type[pl.DataType]]:
     """Return the columns that name a row's trial, with their types."""
-    factors = config.load("experiment", experiment)["factors"]
+    factors = files.experiment(experiment).factors
     kinds = {
-        name: pl.Int64 if all(isinstance(level, int) for level in factor["levels"]) else pl.String
+        name: pl.Int64 if all(isinstance(level, int) for level in factor.levels) else pl.String
         for name, factor in factors.items()
     }
     return {
         "server": pl.String,
         "variant": pl.String,
-        matrix.CONFIGURATION: pl.String,
+        CONFIGURATION: pl.String,
         **kinds,
         "n": pl.Int64,
     }
@@ -106,8 +107,8 @@ def keys(experiment: str) -> dict[str, type[pl.DataType]]:
 
 def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
     """Return a table's columns in order, with their types."""
-    client = config.load("experiment", experiment)["client"]
-    points = _STORAGE if client == "memory" else _POINTS | registry.load(client).SCHEMA | _COUNTED
+    client = files.experiment(experiment).client
+    points = _POINTS | registry.generator(client).columns | _COUNTED if client else _STORAGE
     own = {"trials": _TRIALS, "points": points, "times": _TIMES, "samples": SAMPLES,
            "seconds": _SECONDS}  # fmt: skip
     return keys(experiment) | own[table]
@@ -136,13 +137,13 @@ def schema(experiment: str, table: str) -> pa.DataFrameSchema:
 
 def path_of(dataset: str, experiment: str, table: str) -> Path:
     """Return the file of a table, whether or not it exists."""
-    return config.ROOT / "data" / dataset / experiment / f"{table}.parquet"
+    return ROOT / "data" / dataset / experiment / f"{table}.parquet"
 
 
 def read(dataset: str, experiment: str, table: str) -> pl.DataFrame:
     """Return one checked table of a dataset; UserError if it is absent or breaks its schema."""
     path = path_of(dataset, experiment, table)
-    where = str(path.relative_to(config.ROOT))
+    where = str(path.relative_to(ROOT))
     if not path.is_file():
         raise UserError("no such table", where, f"run: snakemake --config dataset={dataset}")
     return check(pl.read_parquet(path), experiment, table, where)

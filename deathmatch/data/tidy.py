@@ -10,11 +10,12 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.data import records, tables
+from deathmatch.errors import Truncated, UserError
 from deathmatch.load import registry
 from deathmatch.measure import system_calls
-from deathmatch.plan import config, matrix
-from deathmatch.errors import Truncated, UserError
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
+from deathmatch.plan import files, matrix
+from deathmatch.plan.dataset import TABLES
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +33,7 @@ def main(given: argparse.Namespace) -> int:
     if not trials:
         raise UserError("no trial is measured", str(folder), "run snakemake")
     made = [tidy(path) for path in trials]
-    for table in config.TABLES:
+    for table in TABLES:
         wanted = tables.columns(experiment, table)
         rows = [row for one in made for row in one[table]]
         frame = pl.DataFrame(rows, schema=wanted, orient="row")
@@ -48,7 +49,7 @@ def tidy(path: Path) -> dict[str, list[dict]]:
     key |= {"server": trial["server"], "variant": path.parts[-3], "n": trial["n"]}
     rows = _load_rows(trial, path) if "client" in trial["spec"] else _storage_rows(trial)
     made = {"trials": [trial_row(trial)]} | rows
-    return {table: [key | row for row in made.get(table, [])] for table in config.TABLES}
+    return {table: [key | row for row in made.get(table, [])] for table in TABLES}
 
 
 def _storage_rows(trial: dict) -> dict[str, list[dict]]:
@@ -56,11 +57,9 @@ def _storage_rows(trial: dict) -> dict[str, list[dict]]:
 
 
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
-    client = registry.load(trial["spec"]["client"])
+    client = registry.generator(trial["spec"]["client"])
     samples = _samples(path.with_name("samples.csv"))
-    read = getattr(client, "read", _read)
-    reports = {p["offered_rate_rps"]: read(path.with_name(p["log"])) for p in trial["points"]}
-    seconds = getattr(client, "seconds", None)
+    reports = {p["offered_rate_rps"]: client.read(path.with_name(p["log"])) for p in trial["points"]}
     return {
         "points": [
             point_row(p, reports[p["offered_rate_rps"]], samples, trial["spec"])
@@ -74,8 +73,8 @@ def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
         "samples": samples.to_dicts(),
         "seconds": [
             {"offered_rate_rps": rate_rps} | row
-            for rate_rps, report in (reports.items() if seconds else ())
-            for row in seconds(report).to_dicts()
+            for rate_rps, report in reports.items()
+            for row in client.seconds(report).to_dicts()
         ],
     }
 
@@ -89,17 +88,13 @@ def _samples(file: Path) -> pl.DataFrame:
     return pl.concat([wanted, found], how="diagonal")
 
 
-def _read(log: Path) -> str:
-    return log.read_text(errors="replace") if log.exists() else ""
-
-
 def trial_row(trial: dict) -> dict:
     """Return the columns of `trials` beside the key."""
-    server = config.load("server", trial["server"])
+    server = files.server(trial["server"])
     machine, cpus = trial.get("machine", {}), trial.get("cpus", {})
     return {
-        "title": server["title"],
-        "language": server["language"],
+        "title": server.title,
+        "language": server.language,
         "started_at": pl.Series([trial["started_at"]]).str.to_datetime(time_zone="UTC")[0],
         "server_cpus": cpus.get("server"),
         "client_cpus": cpus.get("client"),
@@ -124,15 +119,14 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict) -> dict:
 
     A truncated report leaves the client's columns null.
     """
-    client, duration_s = registry.load(spec["client"]), spec["duration_s"]
+    client, duration_s = registry.generator(spec["client"]), spec["duration_s"]
     offered = point["offered_rate_rps"]
     during = samples.filter(pl.col("offered_rate_rps") == offered)
     try:
         fields, whole = client.parse(report, duration_s), "whole"
     except Truncated:
-        fields, whole = dict.fromkeys(client.SCHEMA), "truncated"
-    if of_samples := getattr(client, "of_samples", None):
-        fields |= of_samples(fields, samples, during)
+        fields, whole = dict.fromkeys(client.columns), "truncated"
+    fields |= client.sampled(samples, during)
     actual = client.actual_rate_rps(fields, during, spec)
     return {
         "offered_rate_rps": offered,

@@ -13,7 +13,8 @@ from pathlib import Path
 from deathmatch.errors import UserError
 from deathmatch.hosts import nix
 from deathmatch.load import registry
-from deathmatch.plan import config
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
 
 # What a shell, taskset or env exits with when a program cannot be run or is not there.
 NOT_RUN = (126, 127)
@@ -23,9 +24,11 @@ QUOTED_LINES = 8
 
 def needed(experiment: str) -> list[str]:
     """Return the load generators that the experiment's trials run; none where all only store."""
-    about = config.load("experiment", experiment)
-    names = [about["client"], *([registry.HOLDER] if registry.IDLE_FACTOR in about["factors"] else [])]
-    return sorted({name for name in names if name in registry.CLIENTS})
+    spec = files.experiment(experiment)
+    names = {spec.client} - {None}
+    if registry.IDLE_FACTOR in spec.factors:
+        names.add(registry.HOLDER)
+    return sorted(names)
 
 
 def builders(experiment: str) -> set[str]:
@@ -47,7 +50,7 @@ def built_at(name: str) -> Path | None:
     client = registry.client(name)
     if not client.built_by:
         return None
-    built = config.ROOT / "build" / "servers" / client.built_by
+    built = ROOT / "build" / "servers" / client.built_by
     return (nix.package(client.built_by) if nix.chosen() else built) / "bin" / client.program
 
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from deathmatch.plan.config import ROOT
+from deathmatch.plan.root import ROOT
 
 
 def missing(packages: list[str]) -> list[str]:

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.plan.config import ROOT
+from deathmatch.plan.root import ROOT
 
 FEATURES = ["--extra-experimental-features", "nix-command flakes"]
 

@@ -15,38 +15,39 @@ from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import debian, nix, sandbox, toolchain
-from deathmatch.plan import config, matrix
+from deathmatch.plan import files, sources
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.server import Server
 
 LOG_TAIL_LINES = 20
 
 
 def build_dir(name: str) -> Path:
     """Return the folder into which the server is built; its whole path, for commands to use."""
-    return config.ROOT / "build" / "servers" / name
+    return ROOT / "build" / "servers" / name
 
 
-def build(name: str) -> dict:
+def build(server: Server) -> dict:
     """Build one server and return {"ok", "version", "log"}.
 
     `log` holds the last lines of a failed command. The build's output goes to `build.log`
     beside the result.
     """
-    server = config.load("server", name)
+    name = server.name
     out = build_dir(name)
     _leave_no_other_toolchain(out)
-    folder = config.ROOT / "servers" / name
+    folder = ROOT / "servers" / name
     (out / "build.log").unlink(missing_ok=True)
-    if nix.chosen() and "not_in_nix" in server:
-        return {"ok": False, "version": None, "log": server["not_in_nix"]}
-    packages = server.get("packages", {}).get("debian", [])
+    if nix.chosen() and server.not_in_nix:
+        return {"ok": False, "version": None, "log": server.not_in_nix}
     if toolchain.name() == "debian":
-        installed = debian.install(packages, out / "build.log")
+        installed = debian.install(server.packages.debian, out / "build.log")
     else:
         installed = not nix.chosen() or nix.build(name, package(name), out / "build.log")
     if not installed:
         return {"ok": False, "version": None, "log": tail(out / "build.log")}
     with (out / "build.log").open("a") as log:
-        for command in _build_commands(server, folder):
+        for command in _build_commands(server):
             log.write(f"$ {command}\n")
             log.flush()
             status = subprocess.run(
@@ -55,16 +56,16 @@ def build(name: str) -> dict:
             ).returncode  # fmt: skip
             if status != 0:
                 return {"ok": False, "version": None, "log": tail(out / "build.log")}
-    if foreign := _foreign_tools(name):
+    if foreign := _foreign_tools(server):
         return {"ok": False, "version": None, "log": foreign}
     version = subprocess.run(
-        ["sh", "-c", _fill(server["version"], name, {})], cwd=folder, env=environment(name),
+        ["sh", "-c", _fill(server.version, name, {})], cwd=folder, env=environment(name),
         capture_output=True, text=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     lines = (version.stdout + version.stderr).strip().splitlines()
     if version.returncode != 0 or not lines:
         shown = "\n".join(lines) or "it printed nothing"
-        return {"ok": False, "version": None, "log": f"$ {server['version']}\n{shown}"}
+        return {"ok": False, "version": None, "log": f"$ {server.version}\n{shown}"}
     return {"ok": True, "version": lines[0], "log": ""}
 
 
@@ -77,16 +78,16 @@ def _leave_no_other_toolchain(out: Path) -> None:
     stamp.write_text(toolchain.name())
 
 
-def _foreign_tools(name: str) -> str:
+def _foreign_tools(server: Server) -> str:
     """Return which of the server's tools Nix did not bring; empty where all are its own.
 
     A program of the system under a Nix shell would be measured under Nix's name.
     """
     if not nix.chosen():
         return ""
+    name = server.name
     path = environment(name)["PATH"]
-    found = {tool: shutil.which(tool, path=path) for tool in config.load("server", name)
-             .get("packages", {}).get("tools", [])}  # fmt: skip
+    found = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}
     own = (toolchain.STORE, build_dir(name))
     return "\n".join(
         f"{tool}, which packages.tools of servers/{name}/server.toml names, is {where or 'missing'}"
@@ -96,19 +97,18 @@ def _foreign_tools(name: str) -> str:
     )
 
 
-def _build_commands(server: dict, folder: Path) -> list[str]:
-    name = folder.name
+def _build_commands(server: Server) -> list[str]:
     commands = []
     # Nix gives the server's Python packages itself.
-    if "pypi" in server.get("packages", {}) and not nix.chosen():
-        venv = shlex.quote(str(build_dir(name) / "venv"))
-        lock = shlex.quote(server["packages"]["pypi"])
+    if server.packages.pypi and not nix.chosen():
+        venv = shlex.quote(str(build_dir(server.name) / "venv"))
+        lock = shlex.quote(server.packages.pypi)
         commands += [
             f"/usr/bin/python3 -m venv --clear {venv}",
             f"{venv}/bin/pip install --quiet --require-hashes -r {lock}",
         ]
-    if "build" in server:
-        commands.append(_fill(server["build"], name, {}))
+    if server.build:
+        commands.append(_fill(server.build, server.name, {}))
     return commands
 
 
@@ -145,45 +145,35 @@ def environment(name: str) -> dict[str, str]:
 
 def _fill(command: str, name: str, values: dict) -> str:
     try:
-        return command.format(
-            build=build_dir(name), folder=config.ROOT / "servers" / name, **values
-        )
+        return command.format(build=build_dir(name), folder=ROOT / "servers" / name, **values)
     except (KeyError, IndexError, ValueError) as error:
         known = ", ".join(f"{{{key}}}" for key in ["build", "folder", *values])
-        path = config.path_of("server", name)
+        path = files.path_of("server", name)
         raise UserError(
             f"cannot fill the placeholders of `{command}`: {error}",
-            where=str(path.relative_to(config.ROOT)),
+            where=str(path.relative_to(ROOT)),
             remedy=f"placeholders here: {known}; a literal brace is written twice",
         ) from None
 
 
-def words(name: str, values: dict) -> list[str]:
+def words(server: Server, values: dict) -> list[str]:
     """Return the server's start command as words, its placeholders filled."""
-    return shlex.split(_fill(config.load("server", name)["run"], name, values))
-
-
-def warm_up_s(name: str, planned_s: float = 0) -> float:
-    """Return for how many seconds the server is asked before it is timed.
-
-    The longer of what it needs and what the dataset plans for the experiment.
-    """
-    return max(planned_s, config.load("server", name).get("warm_up_s", 1))
+    return shlex.split(_fill(server.run, server.name, values))
 
 
 def tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
     """Return the last lines of a log, what is not UTF-8 replaced, paths from the project's root."""
-    text = log.read_text(errors="replace").replace(f"{config.ROOT}/", "")
+    text = log.read_text(errors="replace").replace(f"{ROOT}/", "")
     return "\n".join(text.splitlines()[-lines:])
 
 
-def write_build(name: str) -> dict:
+def write_build(server: Server) -> dict:
     """Build the server, record the result in `build.json` of its build folder, return it."""
-    fingerprint = matrix.fingerprint(name)
-    result = build(name) | {"server_sha256": fingerprint, "tools": tools(name)}
-    aside = build_dir(name) / "build.json.new"
-    aside.write_text(json.dumps(result, indent=2) + "\n")
-    aside.rename(aside.with_name("build.json"))
+    fingerprint = sources.fingerprint(server)
+    result = build(server) | {"server_sha256": fingerprint, "tools": tools(server)}
+    partial = build_dir(server.name) / "build.json.new"
+    partial.write_text(json.dumps(result, indent=2) + "\n")
+    partial.rename(partial.with_name("build.json"))
     return result
 
 
@@ -194,44 +184,44 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Build the server named on the command line; a failed build is a result too."""
-    name = given.server
+    server = files.server(given.server)
     sandbox.die_with_owner()
-    print(f"[build] {name}", file=sys.stderr)
-    result = write_build(name)
+    print(f"[build] {server.name}", file=sys.stderr)
+    result = write_build(server)
     if not result["ok"]:
-        print(f"[build] {name} failed; its last lines:\n{result['log']}", file=sys.stderr)
+        print(f"[build] {server.name} failed; its last lines:\n{result['log']}", file=sys.stderr)
     return 0
 
 
-def built(name: str) -> dict:
+def built(server: Server) -> dict:
     """Return what `write_build` recorded, building first if that is of other sources or tools."""
-    record = build_dir(name) / "build.json"
+    record = build_dir(server.name) / "build.json"
     if record.exists():
         result = json.loads(record.read_text())
         if (result.get("server_sha256"), result.get("tools")) == (
-            matrix.fingerprint(name),
-            tools(name),
+            sources.fingerprint(server),
+            tools(server),
         ):
             return result
-    print(f"[build] {name}", file=sys.stderr)
-    return write_build(name)
+    print(f"[build] {server.name}", file=sys.stderr)
+    return write_build(server)
 
 
-def tools(name: str) -> dict[str, str]:
+def tools(server: Server) -> dict[str, str]:
     """Return {tool: identity} of the server's programs and packages, without those missing."""
-    packages = config.load("server", name).get("packages", {})
+    name = server.name
     path = environment(name)["PATH"]
-    programs = {tool: shutil.which(tool, path=path) for tool in packages.get("tools", [])}
+    programs = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}
     found = {"toolchain": toolchain.name()}
     if nix.chosen():
         # Not there before the first build.
         programs["package"] = package(name) if package(name).exists() else None
     else:
-        found |= toolchain.versions(packages.get("debian", []))
+        found |= toolchain.versions(server.packages.debian)
     return found | toolchain.identify({tool: file for tool, file in programs.items() if file})
 
 
-def on_this_machine(names: Iterable[str]) -> list[tuple[str, dict]]:
+def on_this_machine(servers: Iterable[Server]) -> list[tuple[str, dict]]:
     """Return for each server what a trial would record now, as `toolchain.check` takes it.
 
     What is not built yet has no tools of its own to tell.
@@ -240,12 +230,16 @@ def on_this_machine(names: Iterable[str]) -> list[tuple[str, dict]]:
         (
             "this machine now",
             {
-                "server": name,
+                "server": server.name,
                 "tools": {
                     "harness": toolchain.harness(),
-                    "server": tools(name) if (build_dir(name) / "build.json").exists() else {},
+                    "server": tools(server) if _has_build(server) else {},
                 },
             },
         )
-        for name in names
+        for server in servers
     ]
+
+
+def _has_build(server: Server) -> bool:
+    return (build_dir(server.name) / "build.json").exists()

@@ -34,7 +34,7 @@ from deathmatch.analysis import phrases
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper.display import MIME, VEGALITE
-from deathmatch.plan.config import ROOT
+from deathmatch.plan.root import ROOT
 
 PAPER = ROOT / "paper"
 CHAPTERS = ROOT / "notebooks"

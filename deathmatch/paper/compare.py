@@ -17,7 +17,8 @@ from deathmatch.analysis.views import RATE, REPLY
 from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.paper import display, theme
-from deathmatch.plan import config
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
 
 
 def _in_common(points: pl.DataFrame) -> pl.DataFrame:
@@ -56,12 +57,12 @@ def _bytes_per_message(points: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-# By client: what one trial comes to, and how that is called.
+# By client, None where there is no load: what one trial comes to, and how that is called.
 MEASURES = {
     "httperf": (_reply_rates, "highest reply rate at a rate that both offered (req/s)"),
     "roundtrip": (_closed_loop, "round trips in a closed loop (req/s)"),
     "wsload": (_message_latency, "99th percentile of message latency (µs)"),
-    "memory": (_bytes_per_message, "growth of the resident set (bytes per message)"),
+    None: (_bytes_per_message, "growth of the resident set (bytes per message)"),
 }
 
 
@@ -87,7 +88,7 @@ def compare_experiments(dataset: str, compare: str, *experiments: str) -> None:
 def _check(dataset: str, compare: str) -> None:
     if compare == dataset:
         raise UserError(f"{compare!r} is the dataset itself", "parameter compare", "name another")
-    folder = config.ROOT / "data" / compare
+    folder = ROOT / "data" / compare
     if not list(folder.glob("*/points.parquet")):
         raise UserError(
             f"the dataset {compare!r} has no tables to compare with",
@@ -101,7 +102,7 @@ def _show_text(text: str) -> None:
 
 
 def _show_experiment(dataset: str, compare: str, experiment: str) -> None:
-    measure, meaning = MEASURES[config.load("experiment", experiment)["client"]]
+    measure, meaning = MEASURES[files.experiment(experiment).client]
     trials = measure(points(dataset, compare, experiment))
     machines = "; ".join(
         f"`{each}` on {_machine(views.Experiment(each, experiment))}" for each in (dataset, compare)
@@ -157,9 +158,9 @@ def points(dataset: str, compare: str, experiment: str) -> pl.DataFrame:
     # Labels anew: they say in what the variants of both differ.
     trials = views.label(pl.concat([_tagged(each.trials, each.dataset) for each in both]), {})
     found = pl.concat([_tagged(each.points, each.dataset) for each in both])
-    for factor, about in config.load("experiment", experiment)["factors"].items():
+    for factor, spec in files.experiment(experiment).factors.items():
         if factor not in views.SPOKEN:
-            at_default = (pl.col(factor) == about["default"]).fill_null(False)
+            at_default = (pl.col(factor) == spec.default).fill_null(False)
             # A server that cannot have the default stays as it is.
             found = found.filter(at_default | ~at_default.any().over("server"))
     key = ["dataset", "server", "variant", "n"]

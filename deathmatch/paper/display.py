@@ -33,7 +33,7 @@ from deathmatch.analysis import provenance
 from deathmatch.errors import UserError
 from deathmatch.paper import theme
 from deathmatch.paper.captions import MIME
-from deathmatch.plan.config import ROOT
+from deathmatch.plan.root import ROOT
 
 VEGALITE = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 THIN = "\u202f"  # narrow no-break space between thousands

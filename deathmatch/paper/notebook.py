@@ -28,7 +28,7 @@ from papermill.exceptions import PapermillExecutionError
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper.captions import MIME
-from deathmatch.plan.config import ROOT
+from deathmatch.plan.root import ROOT
 
 EVAL = re.compile(r"\{eval\}`([^`]+)`")
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}

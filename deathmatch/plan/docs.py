@@ -1,40 +1,49 @@
-"""The reference in servers/README.md, from the schema itself: `python -m deathmatch docs`."""
+"""What is written from the models: `config/schemas/` and the reference in servers/README.md.
+
+`python -m deathmatch docs` writes them.
+"""
 
 import argparse
-import json
+from pathlib import Path
+from typing import Any
 
-from deathmatch.plan import config
+from deathmatch.plan import files, schemas
+from deathmatch.plan.record import TrialRecord
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.server import Server
+from deathmatch.plan.settings import Settings
 
 MARK = "<!-- From here on this is written by `python -m deathmatch docs`. -->\n"
-FILE = config.ROOT / "servers" / "README.md"
+README = ROOT / "servers" / "README.md"
+MODELS = {**files.MODELS, "config": Settings, "trial": TrialRecord}
 
 
-def reference(kind: str = "server") -> str:
-    """Return the keys of a schema in `config/schemas/` as a Markdown table."""
-    schema = json.loads((config.ROOT / "config" / "schemas" / f"{kind}.json").read_text())
-    return "| key | type | meaning |\n|---|---|---|\n" + "".join(_rows(schema, ""))
+def reference() -> str:
+    """Return the keys of a server.toml as a Markdown table."""
+    schema = schemas.of(Server)
+    return "| key | type | meaning |\n|---|---|---|\n" + "".join(_rows(schema, schema, ""))
 
 
-def _rows(schema: dict, prefix: str) -> list[str]:
+def _rows(part: dict[str, Any], schema: dict[str, Any], prefix: str) -> list[str]:
     rows = []
-    for key, about in schema.get("properties", {}).items():
-        needed = key in schema.get("required", [])
-        kind = _kind(about) + (", required" if needed else "")
+    for key, inner in part.get("properties", {}).items():
+        about = schemas.resolved(inner, schema)
+        kind = _kind(about) + (", required" if key in part.get("required", []) else "")
         rows.append(f"| `{prefix}{key}` | {kind} | {about.get('description', '')} |\n")
-        rows += _rows(about, f"{prefix}{key}.")
-        inner = about.get("additionalProperties")
-        if isinstance(inner, dict) and "properties" in inner:
-            rows += _rows(inner, f"{prefix}{key}.<name>.")
+        rows += _rows(about, schema, f"{prefix}{key}.")
+        named = schemas.resolved(schemas.of_any_key(about), schema)
+        rows += _rows(named, schema, f"{prefix}{key}.<name>.")
     return rows
 
 
-def _kind(about: dict) -> str:
+def _kind(about: dict[str, Any]) -> str:
+    if "anyOf" in about:
+        return " or ".join(_kind(each) for each in about["anyOf"])
     kind = about.get("type", "text")
     if kind == "array":
         return f"list of {_kind(about.get('items', {}))}"
     names = {"string": "text", "object": "table", "integer": "whole number", "boolean": "yes or no"}
-    kinds = kind if isinstance(kind, list) else [kind]
-    return " or ".join(names.get(one, one) for one in kinds)
+    return names.get(kind, kind)
 
 
 def page(text: str) -> str:
@@ -42,11 +51,21 @@ def page(text: str) -> str:
     return text.partition(MARK)[0] + MARK + "\n" + reference()
 
 
+def written() -> dict[Path, str]:
+    """Return each file that is made from the models, with its text."""
+    made = {
+        ROOT / "config" / "schemas" / f"{kind}.json": schemas.text(model)
+        for kind, model in MODELS.items()
+    }
+    return made | {README: page(README.read_text())}
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the command line takes: nothing."""
 
 
 def main(given: argparse.Namespace) -> int:
-    """Write the reference into servers/README.md."""
-    FILE.write_text(page(FILE.read_text()))
+    """Write the schemas and the reference in servers/README.md."""
+    for file, text in written().items():
+        file.write_text(text)
     return 0

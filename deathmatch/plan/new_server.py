@@ -5,7 +5,8 @@ import re
 import shutil
 
 from deathmatch.errors import UserError
-from deathmatch.plan import config
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,10 +24,10 @@ def main(given: argparse.Namespace) -> int:
             where,
             "use lower-case letters, digits, hyphens and points",
         )
-    folder = config.path_of("server", name).parent
+    folder = files.path_of("server", name).parent
     if folder.exists():
         raise UserError(f"servers/{name} exists", where, "choose another name, or edit that one")
-    shutil.copytree(config.ROOT / "config" / "template", folder)
+    shutil.copytree(ROOT / "config" / "template", folder)
     toml = folder / "server.toml"
     toml.write_text(toml.read_text().replace("NAME", name))
     print(

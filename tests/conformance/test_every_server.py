@@ -9,7 +9,7 @@ import pytest
 from conftest import Tree, copy_tree
 from test_conformance import CHECK, LOAD_EXPERIMENTS
 
-from deathmatch.plan import config, matrix
+from deathmatch.plan import files, matrix
 
 SERVERS = sorted({name for experiment in LOAD_EXPERIMENTS for name in matrix.serving(experiment)})
 
@@ -43,7 +43,7 @@ def test_every_variant_conforms(project, server):
     assert {one["experiment"] for one in found} == {
         name for name in LOAD_EXPERIMENTS if server in matrix.serving(name)
     }
-    known = config.load("server", server).get("deviations", {})
+    known = files.server(server).get("deviations", {})
     for one in found:
         assert one["wrong"] is None, one
         failed = [
@@ -55,8 +55,8 @@ def test_every_variant_conforms(project, server):
 
 def varied(server: str, experiment: str) -> list[str]:
     """Return the factors that choose how this server runs in the experiment."""
-    able = config.load("server", server).get("factors", {})
+    able = files.server(server).get("factors", {})
     has = [name for name in ("schedulers", "readiness") if name in able]
-    known = config.load("experiment", experiment)["factors"]
+    known = files.experiment(experiment).factors
     configurations = [matrix.CONFIGURATION] if matrix.configurations(server, experiment) else []
     return [name for name in has if name in known] + configurations

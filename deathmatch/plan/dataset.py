@@ -1,0 +1,112 @@
+"""A dataset: how much of each experiment to measure, one file `config/datasets/<name>.toml`."""
+
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from deathmatch.plan.spec import AS_WRITTEN, DISTINCT, Level, Many, NamedSpec, Spec
+
+# Of each experiment of a dataset; deathmatch/data/tables.py has their schemas.
+TABLES = ("trials", "points", "times", "samples", "seconds")
+
+# What a dataset may say of an experiment's trials beyond what it must (`Experiment.steps`).
+OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s", "keep_events")
+
+Rate = Annotated[int, Field(ge=0, le=1_000_000)]
+Levels = Annotated[
+    Literal["all"] | Annotated[Many[Level], Field(min_length=1)],
+    Field(description="A factor's levels as a list, or \"all\" for every level that the server "
+          "knows."),
+]  # fmt: skip
+
+
+class Grid(Spec):
+    """Variants: the product of the levels of each factor that it names, for each server."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Levels]
+
+    servers: Many[str] | None = Field(
+        None, min_length=1,
+        description="Only these servers; absent: every one that serves the experiment, but those "
+        "whose build takes minutes.",
+    )  # fmt: skip
+    omit: Many[str] = Field(
+        (), min_length=1, description="Every server but these, so that a new one is in."
+    )
+
+    @property
+    def levels(self) -> dict[str, tuple[Level, ...] | Literal["all"]]:
+        """The levels of the factors that it names."""
+        return self.model_extra
+
+
+class ExperimentPlan(Spec):
+    """An experiment's part of a dataset: its variants, and what each trial goes through."""
+
+    rates_rps: Annotated[Many[Rate], Field(min_length=1), *DISTINCT] | None = Field(
+        None,
+        description="Offered rates in requests per second, in the order they are offered; 0 is a "
+        "closed loop, for the client roundtrip.",
+    )
+    messages: Many[Annotated[int, Field(ge=1, le=10_000_000)]] | None = Field(
+        None, min_length=1,
+        description="Messages held in all, step by step, for an experiment that measures storage.",
+    )  # fmt: skip
+    trials: int | None = Field(
+        None, ge=1, le=1000,
+        description="Fresh starts of each variant, where they differ from the dataset's.",
+    )  # fmt: skip
+    duration_s: Annotated[float, Field(gt=0, le=3600), AS_WRITTEN] | None = Field(
+        None, description="How long each rate is offered."
+    )
+    warm_up_rate_rps: int | None = Field(
+        None, ge=1,
+        description="Offered before the first rate, in requests per second; 500 if absent.",
+    )  # fmt: skip
+    warm_up_s: Annotated[float, Field(gt=0, le=3600), AS_WRITTEN] | None = Field(
+        None, description="How long; 1 if absent."
+    )
+    cool_down_s: Annotated[float, Field(ge=0, le=3600), AS_WRITTEN] | None = Field(
+        None, description="How long the machine rests after a trial; 0 if absent."
+    )
+    keep_events: bool | None = Field(
+        None,
+        description="Keep the client's record of each message; without, lossless histograms of "
+        "each second; for wsload.",
+    )
+    grids: Many[Grid] = Field(
+        min_length=1,
+        description="The variants are the union of the grids, each the product of its factors' "
+        "levels.",
+    )
+
+    @cached_property
+    def as_written(self) -> dict[str, Any]:
+        """The keys that the file gives it."""
+        return self.model_dump(exclude_unset=True)
+
+
+class Dataset(NamedSpec):
+    """A named set of trials: how much of each experiment to measure."""
+
+    title: str = Field(description="What the dataset is for.")
+    trials: int = Field(ge=1, le=1000, description="Fresh starts of each variant.")
+    remark: str | None = Field(
+        None,
+        description="What a reader must know of how it was measured, in sentences; the paper's "
+        "method says it.",
+    )
+    frozen: bool = Field(
+        False,
+        description="Measured before and kept in git: its tables are read, never made again.",
+    )
+    seed: int = Field(description="Seeds the order of trials.")
+    experiments: dict[str, ExperimentPlan] = Field(
+        description="Each experiment's part of the dataset."
+    )
+
+    def repetitions(self, experiment: str) -> int:
+        """Return how many fresh starts each variant of the experiment has."""
+        return self.experiments[experiment].trials or self.trials

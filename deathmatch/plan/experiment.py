@@ -1,0 +1,198 @@
+"""An experiment: one question, one file `experiments/<name>.toml`."""
+
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from deathmatch.plan.spec import AS_WRITTEN, Level, Many, NamedSpec, Spec, contradiction
+
+# The load generators that an experiment can name.
+CLIENTS = ("httperf", "roundtrip", "wsload")
+
+
+class Load(Spec):
+    """What the client asks for."""
+
+    uri: str | None = Field(None, description="The request target, for httperf.")
+    requests_per_connection: int | None = Field(
+        None, ge=1,
+        description="Requests on each connection; 1 sends Connection: close. For httperf.",
+    )  # fmt: skip
+    request: str | None = Field(None, description="The bytes of a request, for roundtrip.")
+    connections: int | None = Field(None, ge=1, description="Connections at once, for roundtrip.")
+    message_bytes: int | None = Field(
+        None, ge=0, le=65536, description="Payload of a binary message, for wsload."
+    )
+    interval_s: Annotated[float, Field(gt=0), AS_WRITTEN] | None = Field(
+        None,
+        description="Time between two messages of a connection, for wsload, which so has the "
+        "offered rate times this many connections.",
+    )
+    opening: int | None = Field(
+        None, ge=1,
+        description="Connections in the making at once, each opened as soon as there is room; "
+        "for wsload.",
+    )  # fmt: skip
+    drain_s: Annotated[float, Field(ge=0), AS_WRITTEN] | None = Field(
+        None,
+        description="How long the client waits for answers after the last message; for wsload.",
+    )
+    timeout_s: Annotated[float, Field(gt=0), AS_WRITTEN] = Field(
+        description="How long the client waits before it counts an error; for wsload, an upgrade."
+    )
+
+
+class Factor(Spec):
+    """What is varied."""
+
+    title: str = Field(description="What the factor is, with its unit.")
+    levels: Many[Level] = Field(min_length=1, description="Every level the experiment knows.")
+    default: Level = Field(description="The level where a dataset names none.")
+    client: Literal[True] | None = Field(
+        None, description="The factor is the client's, so every server has it."
+    )
+    sysctl: str | None = Field(
+        None,
+        description="The factor is this sysctl of the server's namespace, so every server has it.",
+    )
+    testbeds: dict[str, str] | None = Field(
+        None,
+        description="Levels that run on a testbed of their own, a file in config/testbeds/; the "
+        "others run on the one chosen. Every server has the factor.",
+    )
+
+    @cached_property
+    def of_harness(self) -> bool:
+        """Whether the harness sets it, so that every server has it."""
+        return bool(self.client or self.sysctl or self.testbeds)
+
+
+class Frame(Spec):
+    """A WebSocket frame to send."""
+
+    opcode: Literal["text", "binary", "cont", "ping", "close"] = Field(
+        description="What kind of frame; cont continues a message."
+    )
+    payload: str | None = Field(
+        None,
+        description="Its payload, as UTF-8; {a*4000} stands for 4000 times a, {i} for its number.",
+    )
+    code: int | None = Field(None, description="The code of a close.")
+    fin: bool | None = Field(None, description="Whether it ends its message; true if absent.")
+    masked: bool | None = Field(
+        None, description="Whether it is masked, as a client's must be; true if absent."
+    )
+    repeat: int | None = Field(None, ge=2, description="How many times.")
+
+
+class ConformanceCheck(Spec):
+    """What a server must answer before it is timed."""
+
+    name: str = Field(description="What is checked.")
+    send: str | None = Field(
+        None,
+        description="The bytes sent, with \\r\\n written out; {a*4000} stands for 4000 times a.",
+    )
+    status: Many[int] | None = Field(
+        None,
+        description="Acceptable status codes; absent: an error or no answer, which the server "
+        "survives.",
+    )
+    frames: Many[Frame] | None = Field(
+        None, min_length=1,
+        description="The WebSocket frames sent on a connection of its own, at once.",
+    )  # fmt: skip
+    echoes: bool | None = Field(
+        None,
+        description="The server must send the same bytes back; each message, a ping as a pong, a "
+        "close as a close and the connection's end.",
+    )
+    refuses: bool | None = Field(
+        None, description="The server must end the connection and answer nothing."
+    )
+    when: dict[str, Level] | None = Field(
+        None, description="Only for variants whose factors have these levels."
+    )
+    body: str | None = Field(None, description="The exact body.")
+    headers: dict[str, str] | None = Field(
+        None,
+        description="Headers that must be there, each with a regular expression for its value.",
+    )
+    closes: bool | None = Field(
+        None, description="Whether the server must close the connection after its answer."
+    )
+    repeat: int | None = Field(
+        None, ge=2,
+        description="Send it again after each answer, on the same connection, this many times in "
+        "all.",
+    )  # fmt: skip
+    answers: int | None = Field(
+        None, ge=1,
+        description="How many such answers must come, for pipelining; 1 if absent.",
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _sends_one_thing(self) -> "ConformanceCheck":
+        if (self.send is None) == (self.frames is None):
+            what = "both `send` and `frames`" if self.send is not None else "nothing is sent"
+            raise contradiction(("send",), what, "a check has either `send` or `frames`")
+        return self
+
+    @cached_property
+    def as_written(self) -> dict[str, Any]:
+        """The keys that the file gives it."""
+        return self.model_dump(exclude_unset=True)
+
+
+class Experiment(NamedSpec):
+    """One question, asked of every server that serves it."""
+
+    title: str = Field(description="The experiment's name in tables and figures.")
+    source: str = Field(description="The post it replicates, as a key of paper/references.bib.")
+    question: str = Field(description="What it asks, in one sentence.")
+    client: Literal[CLIENTS] | None = Field(
+        None,
+        description="The load generator, a folder in clients/; absent where `measures` says what "
+        "is measured without load.",
+    )
+    measures: Literal["storage"] | None = Field(
+        None,
+        description='What is measured in place of answers to a load: "storage", the memory of a '
+        "program that holds messages.",
+    )
+    load: Load | None = Field(None, description="What the client asks for.")
+    system_calls_rate_rps: int | None = Field(
+        None, ge=1,
+        description="After the sweep of the first trial of each variant, count the server's "
+        "system calls while this rate is offered; absent: do not.",
+    )  # fmt: skip
+    factors: dict[str, Factor] = Field(description="What is varied.")
+    conformance: Many[ConformanceCheck] | None = Field(
+        None, min_length=1, description="What a server must answer before it is timed."
+    )
+
+    @model_validator(mode="after")
+    def _load_or_none(self) -> "Experiment":
+        if self.client is None and self.measures is None:
+            remedy = f'name a load generator: {", ".join(CLIENTS)}; or `measures = "storage"`'
+            raise contradiction(("client",), "this key is missing", remedy)
+        if self.client is not None and self.measures is not None:
+            what = f"{self.measures} is measured without a load generator"
+            raise contradiction(("client",), what, "take out `client` or `measures`")
+        for key in ("load", "conformance"):
+            absent = getattr(self, key) is None
+            if absent and self.client is not None:
+                meaning = type(self).model_fields[key].description
+                raise contradiction((key,), "this key is missing", f"add it: {meaning}")
+        return self
+
+    @cached_property
+    def steps(self) -> tuple[str, ...]:
+        """The keys of a dataset that say what one trial of the experiment goes through."""
+        return ("messages",) if self.client is None else ("rates_rps", "duration_s")
+
+    @cached_property
+    def load_as_written(self) -> dict[str, Any]:
+        """The keys that the file gives `load`; none without load."""
+        return self.load.model_dump(exclude_unset=True) if self.load else {}

@@ -1,0 +1,183 @@
+"""Mistakes in files of settings, as messages: what is wrong, in which line, and what to do."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from deathmatch.errors import UserError
+from deathmatch.plan import schemas
+
+Key = Sequence[str | int]
+Model = TypeVar("Model", bound=BaseModel)
+
+# What pydantic calls a wrong type.
+TYPES = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "literal_error": "one of those",
+}
+
+
+class Mistake(Exception):
+    """A mistake at one key of a file; `located` makes of it what the user reads."""
+
+    def __init__(self, key: Key, what: str, remedy: str):
+        super().__init__(what)
+        self.key, self.what, self.remedy = key, what, remedy
+
+    def located(self, file: str, text: str = "") -> UserError:
+        """Return the error with the file's name, the line of its `text`, and the key."""
+        line = f", line {line_of(text, self.key)}" if text else ""
+        return UserError(
+            self.what, f"{file}{line}, key {'.'.join(map(str, self.key))}", self.remedy
+        )
+
+
+def parse(text: bytes, file: str) -> dict[str, Any]:
+    """Return the contents of a TOML file; UserError if it is none."""
+    try:
+        return tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"not TOML: {error}", file, "mend the syntax (toml.io)") from None
+
+
+def validated(model: type[Model], value: Any, name: str = "") -> Model:
+    """Return the value as a model, called `name`; raise Mistake if it does not fit."""
+    try:
+        return model.model_validate(value, context={"name": name})
+    except ValidationError as error:
+        raise _first(error, model, value) from None
+
+
+def check(model: type[BaseModel], value: Any, file: str) -> None:
+    """Raise UserError with the file and the key if the value does not fit the model."""
+    try:
+        validated(model, value)
+    except Mistake as found:
+        raise found.located(file) from None
+
+
+def near(name: str, known: Sequence[str]) -> str:
+    """Return "did you mean …? " with the nearest of the known names, empty if none is near."""
+    found = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {found[0]!r}? " if found else ""
+
+
+def line_of(text: str, key: Key) -> int:
+    """Return the 1-based line of a TOML text that sets `key`, or of its nearest parent table.
+
+    `key` is a path of names and array indices. Good for the flat TOML of this project; inline
+    tables are reported by the line of the key that holds them.
+    """
+    wanted = list(key)
+    table, tables, best = [], {}, (0, 1)
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := re.match(r"\s*\[\[\s*([^\]]+?)\s*\]\]", line):
+            name = tuple(match[1].split("."))
+            tables[name] = tables.get(name, -1) + 1
+            here = table = [*name, tables[name]]
+        elif match := re.match(r"\s*\[\s*([^\]]+?)\s*\]", line):
+            here = table = [part.strip('"') for part in match[1].split(".")]
+        elif match := re.match(r'\s*([\w."-]+)\s*=', line):
+            here = [*table, *(part.strip('"') for part in match[1].split("."))]
+        else:
+            continue
+        # A line that says more than the key, or something else, does not set it.
+        if here == wanted[: len(here)] and len(here) > best[0]:
+            best = (len(here), number)
+    return best[1]
+
+
+def _first(error: ValidationError, model: type[BaseModel], value: Any) -> Mistake:
+    """Return the first mistake; unknown keys first, as one explains a key that is missing."""
+    found = error.errors(include_url=False)
+    problem = min(found, key=lambda each: each["type"] != "extra_forbidden")
+    key = _key(problem["loc"], value)
+    schema = schemas.of(model)
+    kind, context = problem["type"], problem.get("ctx", {})
+    if kind == "extra_forbidden":
+        allowed = sorted(_part(schema, key[:-1])["properties"])
+        remedy = f"{near(str(key[-1]), allowed)}allowed here: {', '.join(allowed)}"
+        return Mistake(key, "unknown key", remedy)
+    meaning = _meaning(schema, key)
+    if "[key]" in problem["loc"]:
+        meaning = _part(schema, key[:-1])["propertyNames"]["description"]
+    if kind == "missing":
+        return Mistake(key, "this key is missing", f"add it: {meaning}")
+    if kind == "contradiction":
+        return Mistake([*key, *context["key"]], problem["msg"], context["remedy"])
+    alike = [each for each in found if _key(each["loc"], value) == key]
+    return Mistake(key, _problem(problem, alike), meaning)
+
+
+def _problem(problem: dict[str, Any], alike: list[dict[str, Any]]) -> str:
+    """Return what is wrong with one value; `alike` are the problems of the same key.
+
+    A value that may be of several types has a problem for each of them.
+    """
+    given, kind, context = problem["input"], problem["type"], problem.get("ctx", {})
+    if kind in TYPES:
+        wanted = [
+            each["ctx"]["expected"] if each["type"] == "literal_error" else TYPES[each["type"]]
+            for each in alike
+            if each["type"] in TYPES
+        ]
+        return f"{given!r} is not {' or '.join(dict.fromkeys(wanted))}"
+    bounds = {
+        "greater_than_equal": "less than the least allowed, {ge:g}",
+        "greater_than": "not greater than {gt:g}",
+        "less_than_equal": "greater than the greatest allowed, {le:g}",
+        "less_than": "not less than {lt:g}",
+    }
+    if kind in bounds:
+        return f"{given!r} is {bounds[kind].format(**context)}"
+    if kind in ("string_too_short", "too_short"):
+        return f"{given!r} is empty"
+    if kind == "string_pattern_mismatch":
+        return f"{given!r} does not match {context['pattern']!r}"
+    return problem["msg"]
+
+
+def _key(place: tuple[int | str, ...], value: Any) -> list[int | str]:
+    """Return the place of a problem without what pydantic adds to it: the names of types."""
+    key: list[int | str] = []
+    for part in place:
+        if isinstance(value, dict) and isinstance(part, str):
+            # Of a table, pydantic marks what is wrong with a key itself.
+            if part != "[key]":
+                key.append(part)
+            value = value.get(part)
+        elif isinstance(value, list | tuple) and isinstance(part, int):
+            key.append(part)
+            value = value[part] if part < len(value) else None
+    return key
+
+
+def _part(schema: dict[str, Any], key: Key) -> dict[str, Any]:
+    """Return the part of a JSON Schema that describes a key; empty if none does."""
+    part = schemas.resolved(schema, schema)
+    for step in key:
+        if isinstance(step, int):
+            inner = part.get("items", {})
+        else:
+            inner = part.get("properties", {}).get(step) or schemas.of_any_key(part)
+        part = schemas.resolved(inner, schema)
+    return part
+
+
+def _meaning(schema: dict[str, Any], key: Key) -> str:
+    """Return the description of a key, or of the nearest above it that has one."""
+    for end in range(len(key), 0, -1):
+        part = _part(schema, key[:end])
+        if "description" in part:
+            return part["description"]
+    return ""

@@ -1,0 +1,152 @@
+"""A server: one system under test, one folder `servers/<name>/` with its `server.toml`."""
+
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec
+
+Text = Annotated[str, Field(min_length=1)]
+Attribute = Annotated[str, Field(pattern=r"^[A-Za-z_][\w'-]*(\.[A-Za-z_][\w'-]*)*$")]
+
+
+class Packages(Spec):
+    """What a server needs installed."""
+
+    tools: Many[Annotated[str, Field(pattern=r"^[^/\s]+$")]] = Field(
+        (), description="Programs its commands use; under Nix, its package must hold them."
+    )
+    debian: Many[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(:[a-z0-9]+)?$")]] = Field(
+        (), description="Debian packages, which ./shell installs."
+    )
+    nix: Annotated[Many[Attribute], Field(min_length=1), *DISTINCT] | None = Field(
+        None,
+        description="Attributes of nixpkgs that hold its tools; python3Packages.NAME brings its "
+        "own python3. What takes more than names is written in nix/servers/<name>.nix instead.",
+    )
+    pypi: str | None = Field(
+        None,
+        description="A hash-locked requirements file in the server's folder; installed into "
+        "{build}/venv, whose bin is first on PATH.",
+    )
+
+
+class Configuration(Spec):
+    """One of a server's own ways to run; each key beyond these is a placeholder of its command."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Level]
+
+    about: str = Field(description="What is different, and why it is measured.")
+    experiments: Many[str] | None = Field(
+        None, description="Only in these experiments; absent: in all that the server serves."
+    )
+
+    @property
+    def placeholders(self) -> dict[str, Level]:
+        """What it fills into the start command."""
+        return self.model_extra
+
+
+class Server(NamedSpec):
+    """One system under test."""
+
+    title: Text = Field(description="The name that tables and figures show.")
+    language: Text = Field(description="What the server is written in.")
+    source: Text = Field(
+        description='The post that measured it, as a key of paper/references.bib; "ours" if none '
+        "did."
+    )
+    about: Text = Field(description="What it is, and where it differs from what the source ran.")
+    version: Text = Field(
+        description="A command that prints the version; its first line is recorded with every "
+        "trial."
+    )
+    experiments: Annotated[Many[str], *DISTINCT] = Field(
+        description="The experiments it serves, as names of files in experiments/."
+    )
+    not_run: Text | None = Field(
+        None,
+        description="Why it cannot run on Debian here; its rows then give this reason instead of "
+        "numbers.",
+    )
+    not_in_nix: Text | None = Field(
+        None,
+        description="Why Nix has no package of it; its rows then give this reason under that "
+        "toolchain.",
+    )
+    instrument: bool = Field(
+        False,
+        description="It exists to measure the harness or a mechanism, not to be compared with "
+        'servers that people run: tables and figures show it, but no order, no "every server", '
+        "no best and no count includes it. A claim's rule may name it.",
+    )
+    packages: Packages = Field(Packages(), description="What it needs installed.")
+    build: Text | None = Field(
+        None,
+        description="A shell command run in the server's folder. It writes into {build} only; "
+        "{folder} is the server's folder.",
+    )
+    sources: Many[str] = Field(
+        (),
+        description="Files and folders outside its own that it is made from, relative to the "
+        "project's root; when one changes, it is measured again.",
+    )
+    slow_build: bool = Field(
+        False, description="Its build takes minutes: only datasets that name it measure it."
+    )
+    run: Text = Field(
+        description="The start command, run without a shell in {build}; {host}, {port}, {folder} "
+        "and its factors are filled in. It stays in the foreground and ends on SIGTERM."
+    )
+    ready_timeout_s: int = Field(
+        20, ge=1, description="How long it may take to listen; 20 if absent."
+    )
+    warm_up_s: int = Field(
+        1, ge=1,
+        description="How long it is asked before the first rate and after each restart, at 500 "
+        "requests a second; 1 if absent. Say why in limits.",
+    )  # fmt: skip
+    limits: dict[str, str] = Field(
+        {},
+        description="Each limit that would distort a test (connection caps, timeouts, access "
+        "log), what it is set to, and why.",
+    )
+    deviations: dict[str, str] = Field(
+        {},
+        description="Conformance checks that it is known to fail, by name, each with what it does "
+        "instead and why it is measured all the same. Each trial records the failed check.",
+    )
+    configurations: dict[
+        Annotated[
+            str,
+            Field(
+                pattern=r"^[a-z0-9][a-z0-9-]*$",
+                description="A configuration's name has lower-case letters, digits and hyphens.",
+            ),
+        ],
+        Configuration,
+    ] = Field(
+        {},
+        description="Ways to run it that are compared as variants, such as tuned and defaults; "
+        "the first is the usual one.",
+    )
+    factors: dict[str, Many[Level]] = Field(
+        {},
+        description="The factors it can set, each as the list of levels it knows, its default "
+        "first; [] means any level. Each is a placeholder of the commands.",
+    )
+
+    @cached_property
+    def runs(self) -> bool:
+        """Whether it can run here."""
+        return self.not_run is None
+
+    def configurations_in(self, experiment: str) -> list[str]:
+        """Return the names of its configurations in an experiment, the default one first."""
+        return [
+            name
+            for name, configuration in self.configurations.items()
+            if configuration.experiments is None or experiment in configuration.experiments
+        ]

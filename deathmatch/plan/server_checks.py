@@ -1,0 +1,135 @@
+"""What a model cannot check of a server: experiments, factors, files, placeholders that exist."""
+
+import re
+import shlex
+import string
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+from deathmatch.plan.experiment import Experiment
+from deathmatch.plan.mistakes import Key, Mistake
+from deathmatch.plan.server import Server
+from deathmatch.plan.spec import Level
+
+# What a trial fills into a start command, besides {build}, {folder}, its factors and what its
+# configuration sets.
+PLACEHOLDERS = ("host", "port", "workers", "experiment", "configuration")
+# What each command can use at least.
+PLACES = ("build", "folder")
+
+
+def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None:
+    """Raise Mistake at the first key that names what is not there.
+
+    `experiments` are those that the server serves.
+    """
+    _check_files(server, root)
+    for name, configuration in server.configurations.items():
+        for experiment in configuration.experiments or ():
+            if experiment not in server.experiments:
+                what = f"the server does not serve {experiment!r}"
+                raise _unknown(["configurations", name, "experiments"], what, server.experiments)
+    levels: dict[str, list[Level]] = {}
+    for experiment in experiments:
+        for factor, spec in experiment.factors.items():
+            levels.setdefault(factor, []).extend(spec.levels)
+    _check_factors(server, levels)
+    checks = [check.name for each in experiments for check in each.conformance or ()]
+    for name in server.deviations:
+        if name not in checks:
+            what = "no experiment that it serves has this check"
+            raise _unknown(["deviations", name], what, checks)
+    of_harness = [
+        name for each in experiments for name, spec in each.factors.items() if spec.of_harness
+    ]
+    _check_commands(server, of_harness)
+    loaded = not experiments or any(each.client for each in experiments)
+    _check_use(server, levels, loaded)
+
+
+def _check_files(server: Server, root: Path) -> None:
+    bibliography = root / "paper" / "references.bib"
+    sources = ["ours", *_citation_keys(bibliography, bibliography.stat().st_mtime_ns)]
+    if server.source not in sources:
+        raise _unknown(["source"], f"no reference has the key {server.source!r}", sources)
+    for path in server.sources:
+        if not (root / path).exists():
+            raise Mistake(
+                ["sources"], f"there is no {path}", "name files and folders from the root"
+            )
+    lock = server.packages.pypi
+    if lock and not (root / "servers" / server.name / lock).is_file():
+        remedy = "write it: uv pip compile --generate-hashes"
+        raise Mistake(["packages", "pypi"], f"there is no {lock} beside it", remedy)
+
+
+@cache
+def _citation_keys(bibliography: Path, mtime_ns: int) -> list[str]:
+    return re.findall(r"^@\w+\{([^,]+),", bibliography.read_text(), re.M)
+
+
+def _check_factors(server: Server, levels: dict[str, list[Level]]) -> None:
+    """Check the factors that it can set against those of the experiments that it serves."""
+    if not server.experiments:
+        return
+    for factor, known in server.factors.items():
+        if factor not in levels:
+            what = "no experiment that it serves has this factor"
+            raise _unknown(["factors", factor], what, sorted(levels))
+        for level in known:
+            if level not in levels[factor]:
+                what = f"no experiment that it serves has the level {level!r}"
+                raise _unknown(["factors", factor], what, levels[factor])
+
+
+def _check_commands(server: Server, of_harness: Iterable[str]) -> None:
+    """Check that each command can be filled: its braces, quotes and placeholders."""
+    own = [
+        key
+        for configuration in server.configurations.values()
+        for key in configuration.placeholders
+    ]
+    filled = [*PLACES, *PLACEHOLDERS, *of_harness, *server.factors, *own]
+    for key, command, places in (
+        ("version", server.version, PLACES),
+        ("build", server.build or "", PLACES),
+        ("run", server.run, filled),
+    ):
+        known = [f"{{{place}}}" for place in places]
+        try:
+            used = _placeholders(command)
+            shlex.split(command)
+        except ValueError as error:
+            what = f"{error}; a literal brace is written twice"
+            raise _unknown([key], what, known) from None
+        for place in used:
+            if f"{{{place}}}" not in known:
+                raise _unknown([key], f"unknown placeholder {{{place}}}", known)
+
+
+def _check_use(server: Server, levels: dict[str, list[Level]], loaded: bool) -> None:
+    """Check that the start command uses what it must: its address, and each factor it can set.
+
+    A server that is not `loaded` by a client has no address.
+    """
+    remedies = {"host": "listen on the address {host}", "port": "listen on the port {port}"}
+    needed = list(remedies) if loaded else []
+    for factor, known in server.factors.items():
+        # With one level there is nothing to set; schedulers may be taken from the CPUs given.
+        if len(known or levels.get(factor, [])) > 1 and factor != "schedulers":
+            needed.append(factor)
+    used = _placeholders(server.run)
+    for name in needed:
+        if name not in used:
+            remedy = remedies.get(name, f"use it, or take {name} out of [factors]")
+            raise Mistake(["run"], f"the command does not use {{{name}}}", remedy)
+
+
+def _placeholders(command: str) -> list[str]:
+    """Return the names in braces; ValueError for a brace that stands alone."""
+    return [name for _, name, *_ in string.Formatter().parse(command) if name is not None]
+
+
+def _unknown(key: Key, what: str, known: Iterable[Level]) -> Mistake:
+    return Mistake(key, what, f"known: {', '.join(map(str, known))}")

@@ -1,0 +1,70 @@
+"""What all specs share: they are frozen, checked strictly, and know no key but their own."""
+
+from collections.abc import Hashable
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, WrapValidator
+from pydantic_core import PydanticCustomError
+
+Item = TypeVar("Item", bound=Hashable)
+
+# A TOML array, kept as a tuple.
+Many = Annotated[tuple[Item, ...], Field(strict=False)]
+
+Level = str | int
+
+
+def _as_written(value: Any, check) -> int | float:
+    check(value)
+    return value
+
+
+# A real number, or a whole one that stays whole: `5` in a file is `5` in a trial's record. Bounds
+# stand before it: `Annotated[float, Field(gt=0), AS_WRITTEN]`.
+AS_WRITTEN = WrapValidator(_as_written)
+
+
+def _distinct(items: tuple) -> tuple:
+    twice = next((item for place, item in enumerate(items) if item in items[:place]), None)
+    if twice is not None:
+        raise PydanticCustomError("repeated", "{twice} stands here twice", {"twice": repr(twice)})
+    return items
+
+
+# Of a TOML array that names nothing twice: `Annotated[Many[str], *DISTINCT]`.
+DISTINCT = (AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True}))
+
+
+class Spec(BaseModel):
+    """A part of a file of settings."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class NamedSpec(Spec):
+    """A whole file, called by the name of the file or of its folder."""
+
+    _name: str = PrivateAttr("")
+
+    def model_post_init(self, context: dict | None) -> None:
+        """Take the name from the validation's context: the file itself does not hold it."""
+        self._name = (context or {}).get("name", "")
+
+    @property
+    def name(self) -> str:
+        """The name by which other files refer to it."""
+        return self._name
+
+    def __hash__(self) -> int:
+        """Hash the name: the tables of a spec cannot be hashed."""
+        return hash(self._name)
+
+
+def contradiction(key: tuple[str, ...], what: str, remedy: str) -> PydanticCustomError:
+    """Return the error of a model's validator that concerns one key of it.
+
+    `deathmatch.plan.mistakes` reads it.
+    """
+    # Braces would be placeholders.
+    told = what.replace("{", "{{").replace("}", "}}")
+    return PydanticCustomError("contradiction", told, {"key": key, "remedy": remedy})

@@ -1,0 +1,143 @@
+"""A trial: one fresh start of one variant of one server, swept over all rates of its experiment."""
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from deathmatch.plan import sources
+from deathmatch.plan.dataset import OPTIONS, ExperimentPlan
+from deathmatch.plan.experiment import Experiment
+from deathmatch.plan.server import Server
+from deathmatch.plan.spec import Level
+
+# The factor that every experiment has: which of a server's own configurations runs.
+CONFIGURATION = "configuration"
+
+
+class Variant(BaseModel):
+    """A server's settings in an experiment: the level of each of its factors, in their order."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    factors: dict[str, Level]
+
+    @cached_property
+    def name(self) -> str:
+        """The factors as one folder name: `backlog=128,schedulers=one`."""
+        return ",".join(f"{name}={level}" for name, level in self.factors.items()) or "default"
+
+    def __str__(self) -> str:
+        """Return its name."""
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the factors, their order included, as the name has it."""
+        return isinstance(other, Variant) and self.name == other.name
+
+    def __hash__(self) -> int:
+        """Hash the name."""
+        return hash(self.name)
+
+
+class Trial(BaseModel):
+    """One cell of the matrix. Its path is its name: trials with the same path are equal."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    dataset: str
+    experiment: Experiment
+    plan: ExperimentPlan
+    server: Server
+    variant: Variant
+    n: int
+
+    @cached_property
+    def path(self) -> Path:
+        """The trial's folder, relative to the project's root."""
+        return Path(
+            "data", self.dataset, self.experiment.name, self.server.name, self.variant.name,
+            str(self.n),
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the paths."""
+        return isinstance(other, Trial) and self.path == other.path
+
+    def __hash__(self) -> int:
+        """Hash the path."""
+        return hash(self.path)
+
+    @property
+    def configuration(self) -> str | None:
+        """The name of the server's configuration that runs; None where it has none."""
+        return self.variant.factors.get(CONFIGURATION)
+
+    @property
+    def placeholders(self) -> dict[str, Level]:
+        """What the matrix fills into the server's command.
+
+        They are its factors, what its configuration sets, {experiment} and {configuration},
+        "default" where there is none.
+        """
+        own = {}
+        if self.configuration is not None:
+            own = self.server.configurations[self.configuration].placeholders
+        always = {"experiment": self.experiment.name, CONFIGURATION: "default"}
+        return always | self.variant.factors | own
+
+    @property
+    def warm_up_s(self) -> float:
+        """For how many seconds the server is asked before it is timed.
+
+        The longer of what the server needs and what the dataset plans for the experiment.
+        """
+        return max(self.plan.warm_up_s or 0, self.server.warm_up_s)
+
+    def testbed(self, default: str) -> str:
+        """Return the testbed on which it runs: that of one of its levels, else the default one."""
+        for name, level in self.variant.factors.items():
+            factor = self.experiment.factors.get(name)
+            if factor and (own := (factor.testbeds or {}).get(level)):
+                return own
+        return default
+
+    def spec(self) -> dict[str, Any]:
+        """Return everything that decides what the trial measures, ready for JSON.
+
+        Keys: factors, sysctl (what the factors set in the server's namespace), client (or
+        measures, where there is none), load, conformance, server_sha256, the keys that
+        `Experiment.steps` names, and system_calls_rate_rps if the experiment has one. Snakemake
+        measures a trial again when this changes.
+        """
+        experiment, factors = self.experiment, self.variant.factors
+        if experiment.client is not None:
+            measured = {"client": experiment.client}
+        else:
+            measured = {"measures": experiment.measures}
+        if experiment.system_calls_rate_rps is not None:
+            measured["system_calls_rate_rps"] = experiment.system_calls_rate_rps
+        plan = self.plan.as_written
+        return {
+            "factors": factors,
+            "sysctl": {
+                factor.sysctl: factors[name]
+                for name, factor in experiment.factors.items()
+                if factor.sysctl
+            },
+            "load": experiment.load_as_written,
+            "conformance": [
+                check.as_written
+                for check in experiment.conformance or ()
+                if (check.when or {}).items() <= factors.items()
+            ],
+            **{key: plan[key] for key in (*experiment.steps, *OPTIONS) if key in plan},
+            **measured,
+            "server_sha256": sources.fingerprint(self.server),
+        }
+
+    def spec_text(self) -> str:
+        """Return `spec` as canonical JSON."""
+        return json.dumps(self.spec(), sort_keys=True)
