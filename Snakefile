@@ -17,7 +17,7 @@ import sys
 
 import snakemake
 
-from deathmatch.control import progress, study
+from deathmatch.control import progress, study, untracked
 from deathmatch.hosts import nix, sandbox, toolchain
 from deathmatch.measure import server
 from deathmatch.paper import captions
@@ -60,6 +60,8 @@ if workflow.is_main_process:
 
 
 onstart:
+    if not {"new_server", "check_dataset", "archive", "retry"} & set(sys.argv):
+        untracked.make_folders(STUDY.dataset)
     # Snakemake 9's limiter of starts wakes the scheduler once more each second for every job that
     # has ended, until the run ends: after hundreds of trials a quarter of a CPU, beside the next.
     workflow.scheduler.job_rate_limiter = None

@@ -43,7 +43,7 @@ def page(rows):
     head = "<thead><tr><th>Source</th><th>Now</th></tr></thead>"
     table = f'<figure id="tbl-claims"><table>{head}<tbody>{body}</tbody></table></figure>'
     script = re.search(r"<script.*</script>", ledger_page.block(rows, "tbl-claims"))[0]
-    code = (ROOT / "paper/ledger.js").read_text()
+    code = (ROOT / "paper/source/ledger.js").read_text()
     with sync_playwright() as driver:
         chromium = shutil.which("chromium") or pytest.fail("no chromium: run inside ./shell")
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

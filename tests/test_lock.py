@@ -1,4 +1,4 @@
-"""requirements.txt: the same releases behind both doors, and nothing that nobody imports."""
+"""The locked Python packages: the same releases behind both doors, in each group what it needs."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import runpy
 from conftest import ROOT
 from test_nix import imported
 
-LOCKING = runpy.run_path(str(ROOT / "config" / "lock.py"))
+LOCKING = runpy.run_path(str(ROOT / "toolchains" / "python" / "lock.py"))
 FACTS = json.loads(LOCKING["FACTS"].read_text())
 GROUPS = LOCKING["groups"]()
 
@@ -28,9 +28,14 @@ RUN_BY_NAME = {
 }
 
 
-def locked() -> dict[str, str]:
-    lines = LOCKING["LOCK"].read_text()
+def locked_of(group: str) -> dict[str, str]:
+    """Return {name: release} of all that a group needs."""
+    lines = LOCKING["list_of"](group).read_text()
     return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", lines, re.MULTILINE))
+
+
+def locked() -> dict[str, str]:
+    return {name: at for group in GROUPS for name, at in locked_of(group).items()}
 
 
 def differing(ours: dict[str, str], theirs: dict[str, str | None]) -> dict[str, str]:
@@ -75,6 +80,19 @@ def test_checkers_are_those_that_nixpkgs_holds():
     assert differing(cargo(), theirs).keys() == DIFFERENCES.keys() & theirs.keys()
 
 
+def test_each_group_has_a_list_and_they_agree():
+    lists = {path.stem for path in (ROOT / "toolchains" / "python").glob("*.txt")}
+    assert lists == set(GROUPS)
+    for group, names in GROUPS.items():
+        assert set(names) <= set(locked_of(group))
+        assert locked_of(group).items() <= locked().items()
+
+
+def test_what_measures_brings_no_jupyterlab_no_browser_and_no_test():
+    foreign = {"jupyterlab", "jupyter-server", "playwright", "pytest", "ruff"}
+    assert foreign <= set(locked()) and not foreign & set(locked_of("run"))
+
+
 def test_another_release_is_found():
     for name in of_nixpkgs().keys() & locked().keys():
         assert name in differing(locked() | {name: "0.0.1"}, of_nixpkgs())
@@ -83,7 +101,7 @@ def test_another_release_is_found():
 def test_groups_hold_what_is_imported_and_nothing_else():
     files = {
         "run": [
-            *ROOT.glob("deathmatch/*.py"), *ROOT.glob("notebooks/*.md"),
+            *ROOT.glob("deathmatch/**/*.py"), *ROOT.glob("notebooks/*.md"),
             *ROOT.glob("workflow/*.smk"), ROOT / "Snakefile",
         ],
         "test": [*ROOT.glob("tests/**/*.py"), *ROOT.glob("clients/**/*.py")],

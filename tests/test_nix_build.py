@@ -126,6 +126,6 @@ def test_another_toolchains_build_is_left_behind(nixed: Tree):
 
 
 def test_nothing_is_unpacked_from_debian(nixed: Tree):
-    done = nixed.run(ROOT / "config/debian/fetch", "bookworm", nixed.path / "out", "hello")
+    done = nixed.run(ROOT / "toolchains/debian/fetch", "bookworm", nixed.path / "out", "hello")
     assert "under Nix nothing is taken from Debian" in done.failed().text
     assert not (nixed.path / "out").exists()

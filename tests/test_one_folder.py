@@ -30,6 +30,8 @@ def test_a_new_folder_is_in_matrix_table_figure_and_paper(tree: Tree):
     assert {path.parent for path in ours} == {tree.path / "servers" / "mine"}
 
     assert ("mine", 1) in tree.trials("small")
+    tree.run("git", "init", "--quiet").succeeded()
+    tree.run("git", "add", "--all").succeeded()
     # A busy machine limits the client, whose point is then in no figure.
     for _ in range(5):
         tree.snakemake(dataset="small", servers="mine").succeeded()
@@ -44,3 +46,14 @@ def test_a_new_folder_is_in_matrix_table_figure_and_paper(tree: Tree):
     pdf = tree.path / "paper/small/deathmatch.pdf"
     text = subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True).stdout
     assert "mine" in text
+    # What was measured and made is not offered to git, nor is a file of the study changed.
+    status = tree.run("git", "status", "--porcelain", "--untracked-files=all").succeeded().text
+    assert [line for line in status.splitlines() if not line.startswith("A  ")] == []
+
+
+def test_the_template_is_no_server(shared_tree: Tree):
+    assert "_template" not in config.names("server", shared_tree.path)
+    text = shared_tree.snakemake("-n", dataset="full").succeeded().text
+    assert "_template" not in text
+    said = shared_tree.snakemake("-n", dataset="smoke", servers="_template").failed().text
+    assert "there is no server '_template'" in said

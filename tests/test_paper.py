@@ -20,7 +20,6 @@ from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
 from deathmatch.paper import build, display, notebook, theme
 from deathmatch.paper.display import MIME
-from deathmatch.plan import config
 
 HERE = Path(__file__).parent / "paper"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")

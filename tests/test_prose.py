@@ -11,7 +11,7 @@ from conftest import ROOT
 
 from deathmatch.analysis import published
 
-TEXTS = [ROOT / "paper/front.md", *sorted((ROOT / "notebooks").glob("*.md"))]
+TEXTS = [ROOT / "paper/source/front.md", *sorted((ROOT / "notebooks").glob("*.md"))]
 
 # What is no quantity, or computed where it stands.
 SPARED = [

@@ -471,7 +471,7 @@ def test_a_slip_in_the_ledger_is_reported_with_its_place(copy, old, new, message
 
 
 def test_bibliography_is_read_by_pandoc_and_holds_every_source():
-    path = ROOT / "paper" / "references.bib"
+    path = ROOT / "paper" / "source" / "references.bib"
     written = re.findall(r"^@\w+\{(\w+),", path.read_text(), re.M)
     read = json.loads(pypandoc.convert_file(path, "csljson", format="biblatex"))
     assert sorted(written) == sorted(entry["id"] for entry in read)

@@ -1,4 +1,4 @@
-"""The study under the Python of nixpkgs, 3.13, with the libraries of requirements.txt.
+"""The study under the Python of nixpkgs, 3.13, with the libraries of toolchains/python/.
 
 Under Nix the suite itself runs so. On Debian 12, whose Python is 3.11, tests/nix/python sets one up
 in build/, and these tests run with it what needs no server: the plan, the paper of the committed
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(
     reason="inside Nix, the other tests run with its Python already",
 )
 BUILD = ROOT / "build"
+LISTS = [ROOT / "toolchains" / "python" / f"{group}.txt" for group in ("run", "test")]
 FACTS = json.loads((ROOT / "tests" / "nix" / "facts.json").read_text())
 RELEASE = FACTS["python3"].rpartition(".")[0]
 PURE = [
@@ -35,7 +36,7 @@ PURE = [
 def programs() -> Path:
     """The folder with nixpkgs' Python and the programs of its libraries, made if need be."""
     out, script = BUILD / "python-of-nix", ROOT / "tests" / "nix" / "python"
-    made_from = b"".join(path.read_bytes() for path in (script, ROOT / "requirements.txt"))
+    made_from = b"".join(path.read_bytes() for path in (script, *LISTS))
     # Its programs hold its path.
     stamp = f"{out} {hashlib.sha256(made_from).hexdigest()}"
     with (BUILD / "python-of-nix.lock").open("w") as lock:

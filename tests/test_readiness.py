@@ -10,7 +10,6 @@ from conftest import Tree, copy_tree
 from deathmatch.analysis import claims, published
 from deathmatch.data import tables
 from deathmatch.measure import system_calls
-from deathmatch.plan import files
 
 WAITS = {
     "select": {"select", "pselect6"},

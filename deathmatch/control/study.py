@@ -21,7 +21,7 @@ PUBLISHED = sorted(
 )
 PAPER = sorted(
     str(p)
-    for p in Path("paper").glob("*")
+    for p in Path("paper/source").glob("*")
     if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
 )
 

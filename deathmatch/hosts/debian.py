@@ -30,7 +30,7 @@ def install(packages: list[str], log: Path) -> bool:
         wanted = missing(packages)
         if not wanted:
             return True
-        words = [str(ROOT / "config" / "debian" / "install"), *wanted]
+        words = [str(ROOT / "toolchains" / "debian" / "install"), *wanted]
         if os.geteuid() != 0:
             if not shutil.which("sudo"):
                 output.write(

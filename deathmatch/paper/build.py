@@ -4,8 +4,8 @@ r"""Make the two papers of a dataset from its executed notebooks.
         --out paper/quick [--figures figures/quick] [--front F.md] [--references F.bib]
 
 writes `deathmatch.html` (one file, fetches nothing) and `deathmatch.pdf`, the same bytes each
-time. Input: `paper/front.md` (YAML title and abstract, then opening sections), the notebooks in
-the order given, `figures/<dataset>/`, `paper/references.bib`.
+time. Input: `paper/source/front.md` (YAML title and abstract, then opening sections), the notebooks
+in the order given, `figures/<dataset>/`, `paper/source/references.bib`.
 
 The narrative comes first: what a notebook says before its first heading with the class `.appendix`,
 one sentence a line. What follows that heading is an appendix, and so are the notebook's code cells.
@@ -36,7 +36,7 @@ from deathmatch.hosts import sandbox
 from deathmatch.paper.display import MIME, VEGALITE
 from deathmatch.plan.root import ROOT
 
-PAPER = ROOT / "paper"
+PAPER = ROOT / "paper" / "source"
 CHAPTERS = ROOT / "notebooks"
 VALUE = re.compile(r"\{value\}`([^`]+)`")
 SHOW = re.compile(r"^\{show\}`([^`]+)`[ ]*$", re.M)
@@ -355,7 +355,7 @@ def _pandoc(
 def _explain(done: subprocess.CompletedProcess, texts: dict[str, str]) -> None:
     """Turn pandoc's and the filter's complaints into one sentence with a place."""
     remedies = {
-        "citation": "add it to paper/references.bib or correct the key",
+        "citation": "add it to paper/source/references.bib or correct the key",
         "unknown-reference": "label a figure or table so, or write # Title {#sec-…}",
         "duplicate-label": "give each figure, table and section its own label",
         "missing-figure": "run its notebook again: the chart's files are gone",
@@ -372,7 +372,9 @@ def _explain(done: subprocess.CompletedProcess, texts: dict[str, str]) -> None:
             f"{found[1].replace('-', ' ')} {found[2]}", where(found[2]), remedies[found[1]]
         )
     if done.returncode:
-        raise UserError(f"pandoc failed: {done.stderr.strip()}", "paper/filter.lua or a template")
+        raise UserError(
+            f"pandoc failed: {done.stderr.strip()}", "paper/source/filter.lua or a template"
+        )
 
 
 def _typeset(work: Path, figures: Path) -> None:
@@ -388,7 +390,7 @@ def _typeset(work: Path, figures: Path) -> None:
             timestamp=int(os.environ.get("SOURCE_DATE_EPOCH", "0")),
         )
     except typst.TypstError as error:
-        raise UserError(f"typst failed: {error}", "paper/template.typ or a table") from None
+        raise UserError(f"typst failed: {error}", "paper/source/template.typ or a table") from None
 
 
 def _moved(made: Path, out: Path) -> Path:

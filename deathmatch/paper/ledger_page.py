@@ -1,4 +1,4 @@
-"""The ledger as a web page shows it: what paper/ledger.js needs to sort, filter and open claims.
+"""The ledger as a web page shows it: what ledger.js needs to sort, filter and open claims.
 
     show(Markdown(ledger_page.block(rows, "tbl-claims")))   # after the table of that label
 

@@ -149,7 +149,9 @@ class Experiment(NamedSpec):
     """One question, asked of every server that serves it."""
 
     title: str = Field(description="The experiment's name in tables and figures.")
-    source: str = Field(description="The post it replicates, as a key of paper/references.bib.")
+    source: str = Field(
+        description="The post it replicates, as a key of paper/source/references.bib."
+    )
     question: str = Field(description="What it asks, in one sentence.")
     client: Literal[CLIENTS] | None = Field(
         None,

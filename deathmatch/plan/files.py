@@ -77,8 +77,8 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
     file is wrong.
     """
     path = path_of(kind, name, root)
-    # A name with a slash would lead elsewhere.
-    if "/" in name or not path.is_file():
+    # A name with a slash would lead elsewhere; servers/_template/ is no server.
+    if "/" in name or name.startswith("_") or not path.is_file():
         known = names(kind, root)
         raise UserError(
             f"there is no {kind} {name!r}",
@@ -95,7 +95,7 @@ def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
 
 def names(kind: str, root: Path = ROOT) -> list[str]:
     """Return the sorted names of everything of that kind in the tree."""
-    pattern = path_of(kind, "*", root).relative_to(root)
+    pattern = path_of(kind, "[!_]*", root).relative_to(root)
     found = root.glob(str(pattern))
     return sorted(p.parent.name if kind == "server" else p.stem for p in found)
 

@@ -27,7 +27,7 @@ def main(given: argparse.Namespace) -> int:
     folder = files.path_of("server", name).parent
     if folder.exists():
         raise UserError(f"servers/{name} exists", where, "choose another name, or edit that one")
-    shutil.copytree(ROOT / "config" / "template", folder)
+    shutil.copytree(ROOT / "servers" / "_template", folder)
     toml = folder / "server.toml"
     toml.write_text(toml.read_text().replace("NAME", name))
     print(

@@ -55,7 +55,7 @@ class Server(NamedSpec):
     title: Text = Field(description="The name that tables and figures show.")
     language: Text = Field(description="What the server is written in.")
     source: Text = Field(
-        description='The post that measured it, as a key of paper/references.bib; "ours" if none '
+        description='The post that measured it, as a key of paper/source/references.bib; "ours" if none '
         "did."
     )
     about: Text = Field(description="What it is, and where it differs from what the source ran.")

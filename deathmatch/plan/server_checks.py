@@ -49,7 +49,7 @@ def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None
 
 
 def _check_files(server: Server, root: Path) -> None:
-    bibliography = root / "paper" / "references.bib"
+    bibliography = root / "paper" / "source" / "references.bib"
     sources = ["ours", *_citation_keys(bibliography, bibliography.stat().st_mtime_ns)]
     if server.source not in sources:
         raise _unknown(["source"], f"no reference has the key {server.source!r}", sources)
