@@ -142,7 +142,7 @@ class Tree:
         """Return {(server, n): folder} of a dataset that has one variant of each server."""
         script = (
             "import sys; from deathmatch.plan import matrix\n"
-            "for t in matrix.trials(sys.argv[1]): print(t.server, t.n, t.path)"
+            "for t in matrix.trials(sys.argv[1]): print(t.server.name, t.n, t.path)"
         )
         lines = self.run("python", "-c", script, dataset).succeeded().text.splitlines()
         words = [line.split() for line in lines]

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from deathmatch.measure import conformance
 from deathmatch.plan import files, matrix
+from deathmatch.plan.server import Server
+from deathmatch.plan.trial import CONFIGURATION
 
 LOAD_EXPERIMENTS = [name for name in files.names("experiment") if files.experiment(name).client]
 
@@ -26,21 +28,22 @@ from pathlib import Path
 from deathmatch.hosts import testbed
 from deathmatch.measure import conformance, server, server_process
 from deathmatch.plan import files, matrix
-bed = files.testbed("netns").as_written
-spare = {testbed.build(bed, {}).pid}
-host, cpus = testbed.host(bed), testbed.affinity()
+bed = files.testbed("netns")
+hosts = testbed.build(bed, {})
+host, own = hosts.server, hosts.own_pids()
 for trial in matrix.trials("once"):
-    factors, values = trial.variant.factors, trial.placeholders
+    factors, cpus = trial.variant.factors, host.affinity()
+    values = trial.placeholders
     values |= {"workers": len(cpus) if factors.get("schedulers") == "all" else 1}
-    log = Path(sys.argv[1])
-    running, wrong = server_process.start(trial.server, values, host, 8080, cpus, log)
+    running, problem = server_process.start(
+        host, trial.server, values, hosts.address, 8080, cpus=cpus, log=Path(sys.argv[1]))
     checks = conformance.check_variant(
-        host, 8080, trial.spec()["conformance"], factors, 4096,
-        lambda: [process.pid for process in server_process.processes(spare)])
-    stop = server_process.stop(running, spare)
-    print(json.dumps({"server": trial.server, "experiment": trial.experiment, "wrong": wrong,
-                      "variant": trial.variant, "stop": stop, "checks": checks,
-                      "log": server.tail(log)}))
+        host, hosts.address, 8080, trial.spec()["conformance"], factors,
+        lambda: host.processes(own))
+    stop = server_process.stop(running, own)
+    print(json.dumps({"server": trial.server.name, "experiment": trial.experiment.name,
+                      "wrong": problem, "variant": trial.variant.name, "stop": stop,
+                      "checks": checks, "log": server.tail(running.log)}))
 """
 
 
@@ -181,16 +184,14 @@ def checked(tmp_path_factory, network) -> list[dict]:
     return [json.loads(line) for line in done.text.splitlines()]
 
 
-def serving(experiment: str) -> list[str]:
-    return sorted(set(matrix.serving(experiment)) & set(SERVERS))
+def serving(experiment: str) -> list[Server]:
+    return [server for server in matrix.serving(experiment) if server.name in SERVERS]
 
 
 def varied(experiment: str) -> list[str]:
     """Return the factors that choose how a server runs, of those the experiment has."""
     has = [*files.experiment(experiment).factors, CONFIGURATION]
-    configurations = any(
-        matrix.configurations(server, experiment) for server in serving(experiment)
-    )
+    configurations = any(server.configurations_in(experiment) for server in serving(experiment))
     return [
         factor for factor in ("schedulers", "readiness", CONFIGURATION)
         if factor in has and (factor != CONFIGURATION or configurations)

@@ -26,7 +26,7 @@ from conftest import Tree, copy_tree, project_files
 from deathmatch.analysis.views import REPLY
 from deathmatch.hosts import debian, sandbox
 from deathmatch.load import registry as load_generators
-from deathmatch.plan import files
+from deathmatch.plan import files as specs
 from deathmatch.plan.root import ROOT
 
 FIXTURES = ROOT / "tests" / "nix"
@@ -216,7 +216,7 @@ def lock(nix: Nix, tree: Path) -> None:
 
 def names(nix: Nix, tree: Path) -> None:
     """Both systems offer a package, a check and a shell for each folder of servers/."""
-    servers = set(files.names("server", tree))
+    servers = set(specs.names("server", tree))
     require(not OTHERS & servers, f"a server may not be called any of {sorted(OTHERS)}")
     lists = {path.stem: path.read_text() for path in (tree / "nix" / "servers").iterdir()}
     named = {name for name in servers if packages(tree, name).get("nix")}
@@ -248,7 +248,7 @@ def names(nix: Nix, tree: Path) -> None:
 def programs(nix: Nix, tree: Path) -> None:
     """Each program that server.toml names is in the server's package, and ours in each shell."""
     for system, offered in nix.outputs(tree, "packages").items():
-        for name in sorted({*files.names("server", tree)} & set(offered)):
+        for name in sorted({*specs.names("server", tree)} & set(offered)):
             lacks = set(packages(tree, name).get("tools", [])) - set(offered[name]["tools"])
             require(
                 not lacks,
@@ -300,7 +300,7 @@ def uncached(derivation: Path) -> int:
 
 def about(tree: Path, name: str) -> dict:
     """Return a server's own file."""
-    return tomllib.loads(files.path_of("server", name, tree).read_text())
+    return tomllib.loads(specs.path_of("server", name, tree).read_text())
 
 
 def packages(tree: Path, name: str) -> dict:
@@ -333,7 +333,7 @@ def modules(nix: Nix, tree: Path) -> None:
         place = f"devShells.{system}.{name}"
         require(not lacks, f"nix/tools.nix, {place}: no Python modules {sorted(lacks)}")
     offered = nix.outputs(tree, "packages")["x86_64-linux"]
-    for name in sorted({*files.names("server", tree)} & set(offered)):
+    for name in sorted({*specs.names("server", tree)} & set(offered)):
         needed = imported([*(tree / "servers" / name).glob("**/*.py")])
         lacks = needed - set(offered[name]["modules"]) - built_in(tree / "servers" / name)
         require(not lacks, f"the Nix package of {name} lacks the Python modules {sorted(lacks)}")
@@ -452,7 +452,7 @@ def debian_paths(nix: Nix, tree: Path) -> None:
     Its build may link one where Nix is not the toolchain, or where no such program is on PATH: the
     runner then refuses what is not of Nix.
     """
-    for name in files.names("server", tree):
+    for name in specs.names("server", tree):
         server = about(tree, name)
         for key in ("version", "run", "build"):
             for line in server.get(key, "").splitlines():

@@ -394,7 +394,7 @@ def test_same_bytes_when_everything_is_made_twice(built, tmp_path):
 
 
 def test_a_figure_says_how_many_trials_which_interval_and_which_testbed(tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "ROOT", tmp_path)
+    monkeypatch.setattr("deathmatch.data.tables.ROOT", tmp_path)
     folder = tmp_path / "data" / "mine" / "backlog"
     folder.mkdir(parents=True)
     trials = {

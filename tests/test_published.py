@@ -373,14 +373,14 @@ def test_selectors_fit_the_experiments_there_are():
             if experiment not in written:
                 continue
             factors = files.experiment(experiment).factors
-            levels = {name: factor["levels"] for name, factor in factors.items()}
+            levels = {name: factor.levels for name, factor in factors.items()}
             chosen = [*where.items(), *where.get("relative_to", {}).items()]
             for column, level in chosen:
                 if column in ("server", "configuration", "statistic", "experiment", "relative_to"):
                     continue
                 if column == "offered_rate_rps" or column in LEDGER["planned"]:
                     continue
-                assert level in levels.get(column, []), f"{claim['id']}: {column} = {level}"
+                assert level in levels.get(column, ()), f"{claim['id']}: {column} = {level}"
 
 
 def test_planned_columns_are_used_and_still_missing():

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
 import time
 
@@ -11,10 +12,15 @@ import pytest
 from conftest import BROKEN, Tree
 
 from deathmatch.errors import UserError
+from deathmatch.hosts.host import Local
 from deathmatch.measure import server, server_process
 from deathmatch.plan.root import ROOT
+from deathmatch.plan.server import Server
 
-BUILD = "import sys; from deathmatch.measure import server; print(server.built(sys.argv[1])['ok'])"
+BUILD = (
+    "import sys; from deathmatch.measure import server; from deathmatch.plan import files\n"
+    "print(server.built(files.server(sys.argv[1]))['ok'])"
+)
 
 
 def stamp(tree: Tree, name: str) -> int:
@@ -93,27 +99,35 @@ def test_environment_holds_the_servers_own_programs_first(monkeypatch, tmp_path)
     assert "SECRET" not in found and found["PIP_X"] == "1"
 
 
+def broken(mode: str) -> Server:
+    """Return the specification of broken.py in a mode."""
+    run = f"{sys.executable} {BROKEN} {mode} {{host}} {{port}}"
+    return Server(
+        title="broken", language="Python", source="ours", about="A test.", version="true",
+        experiments=[], run=run, ready_timeout_s=2,
+    )  # fmt: skip
+
+
 @pytest.fixture
 def start(tmp_path, monkeypatch):
     """A function that starts broken.py in a mode on a free port, and what it returned."""
-    monkeypatch.setattr(config, "load", lambda kind, name: {
-        "run": f"{sys.executable} {BROKEN} {name} {{host}} {{port}}", "ready_timeout_s": 2,
-    })  # fmt: skip
     monkeypatch.setattr(server, "build_dir", lambda name: tmp_path)
     started = []
 
     def run(mode: str) -> tuple[server_process.Running, str | None]:
-        with server.socket.create_server(("127.0.0.1", 0)) as probe:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         log = tmp_path / "server.log"
         cpus = sorted(os.sched_getaffinity(0))[:1]
-        started.append(server_process.start(mode, {}, "127.0.0.1", port, cpus, log))
+        running = server_process.start(
+            Local(), broken(mode), {}, "127.0.0.1", port, cpus=cpus, log=log
+        )
+        started.append(running)
         return started[-1]
 
     yield run
     for running, _ in started:
         running.process.kill()
-        running.process.wait()
 
 
 def test_start_waits_until_it_listens(start):
@@ -137,7 +151,7 @@ def test_end_by_a_signal_has_its_name(start):
     running, _ = start("ok")
     for number in (signal.SIGABRT, signal.SIGKILL):
         running, _ = start("ok")
-        running.process.send_signal(number)
+        running.process.signal(number)
         assert running.died(5) == f"signal {number.name}"
 
 
@@ -152,7 +166,8 @@ def test_placeholder_that_only_a_trial_would_miss(tree: Tree):
     """A command that no check of the file caught still gives one message, no traceback."""
     script = (
         "from deathmatch import errors; from deathmatch.measure import server\n"
-        "errors.run_main(lambda: server.words('null', {'host': 'h'}))"
+        "from deathmatch.plan import files\n"
+        "errors.run_main(lambda: server.words(files.server('null'), {'host': 'h'}))"
     )
     done = tree.run("python", "-c", script).failed()
     assert "servers/null/server.toml: cannot fill the placeholders" in done.text

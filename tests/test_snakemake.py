@@ -21,7 +21,7 @@ from conftest import (
 )
 from playwright.sync_api import sync_playwright
 
-from deathmatch.plan.dataset import TABLES
+from deathmatch.plan import dataset
 
 TABLES = "data/tiny/backlog/points.parquet"
 
@@ -196,7 +196,7 @@ def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_hol
 def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
     tree.dataset("kept", ["null"], [100])
     tree.replace("config/datasets/kept.toml", "seed = 1\n", "seed = 1\nfrozen = true\n")
-    for table in TABLES:
+    for table in dataset.TABLES:
         tree.write(f"data/kept/backlog/{table}.parquet", "")
     done = tree.snakemake("-n", dataset="kept").succeeded()
     assert "measured before; only the paper is made" in done.text
@@ -208,7 +208,7 @@ def test_the_paper_alone_is_the_committed_datasets(tree: Tree):
     """`snakemake paper` measures nothing once a dataset is committed."""
     tree.dataset("reference", ["null"], [100])
     tree.replace("config/datasets/reference.toml", "seed = 1\n", "seed = 1\nfrozen = true\n")
-    for table in TABLES:
+    for table in dataset.TABLES:
         tree.write(f"data/reference/backlog/{table}.parquet", "")
     planned = tree.run("snakemake", "paper", "-n", "--quiet", "reason").succeeded().text
     assert "dataset reference: measured before; only the paper is made" in planned

@@ -126,7 +126,7 @@ def test_tables_are_written_whole_and_read_back(frames, tmp_path, monkeypatch):
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         f"{table}.parquet" for table in TABLES
     )
-    monkeypatch.setattr(config, "ROOT", tmp_path)
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
     for table, frame in frames.items():
         assert pl.read_parquet(folder / f"{table}.parquet").equals(frame)
     with pytest.raises(UserError, match="no such table\n  run: snakemake --config dataset=your"):

@@ -29,9 +29,9 @@ RATE_RPS, DURATION_S = 500, 2
 @pytest.fixture(scope="module")
 def programs() -> Path:
     """The folder that holds wsload and ws-null, built if they are not."""
-    built = server.built(wsload.BUILT_BY)
+    built = server.built(files.server(BUILT_BY))
     assert built["ok"], built["log"]
-    return server.build_dir(wsload.BUILT_BY) / "bin"
+    return server.build_dir(BUILT_BY) / "bin"
 
 
 class Null:
@@ -54,11 +54,11 @@ class Null:
 def run(folder: Path, port: int, after=lambda: None) -> Path:
     """Offer the load; return the log, with the records in its folder."""
     log = folder / f"wsload-{RATE_RPS}.txt"
-    words = wsload.command("127.0.0.1", port, LOAD, RATE_RPS, DURATION_S)
+    words = clients.located(wsload.GENERATOR.command("127.0.0.1", port, LOAD, RATE_RPS, DURATION_S))
     with log.open("w") as out:
         process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT, cwd=folder)
         after()
-        process.wait(wsload.time_limit_s(LOAD, DURATION_S))
+        process.wait(wsload.GENERATOR.time_limit_s(LOAD, DURATION_S))
     return log
 
 
@@ -77,7 +77,7 @@ def frozen(programs, tmp_path_factory) -> tuple[Path, pl.DataFrame, pl.DataFrame
     messages = pl.read_parquet(records / "messages" / "*.parquet")
     connections = pl.read_parquet(records / "connections.parquet")
     shutil.copytree(records, folder / "kept")
-    wsload.condense(log, keep_events=False)
+    wsload.GENERATOR.compact(log, keep_events=False)
     assert sorted(path.name for path in folder.iterdir()) == [
         "kept", f"wsload-{RATE_RPS}.parquet", f"wsload-{RATE_RPS}.txt",
     ]  # fmt: skip
@@ -106,7 +106,7 @@ def taken(events: pl.DataFrame, begin: str, end: str) -> list[tuple]:
 
 def test_histograms_lose_nothing(frozen):
     log, messages, connections = frozen
-    times = wsload.read(log).times
+    times = wsload.GENERATOR.read(log).times
     assert dict(times.schema) == wsload.TIMES_SCHEMA
     assert spread_out(times, "latency") == taken(messages, "intended_us", "received_us")
     sent = messages.drop_nulls("sent_us")
@@ -118,8 +118,8 @@ def test_histograms_lose_nothing(frozen):
 
 def test_statistics_are_those_of_the_raw_events(frozen):
     log, messages, connections = frozen
-    fields = wsload.parse(wsload.read(log), DURATION_S)
-    pl.DataFrame([fields], schema=wsload.SCHEMA, strict=True)
+    fields = wsload.GENERATOR.parse(wsload.GENERATOR.read(log), DURATION_S)
+    pl.DataFrame([fields], schema=wsload.COLUMNS, strict=True)
     latency = (messages["received_us"] - messages["intended_us"]).drop_nulls().to_numpy()
     due = len(messages)
     assert (fields["messages_due"], fields["replies"]) == (due, len(latency))
@@ -139,7 +139,7 @@ def test_statistics_are_those_of_the_raw_events(frozen):
 
 def test_seconds_are_those_of_the_raw_events(frozen):
     log, messages, _ = frozen
-    found = wsload.seconds(wsload.read(log)).filter(pl.col("quantity") == "latency")
+    found = wsload.GENERATOR.seconds(wsload.GENERATOR.read(log)).filter(pl.col("quantity") == "latency")
     assert found["count"].sum() == len(messages)
     for row in found.to_dicts():
         due = messages.filter(pl.col("intended_us") // 1_000_000 == row["since_start_s"])
@@ -152,7 +152,7 @@ def test_seconds_are_those_of_the_raw_events(frozen):
 
 def test_the_whole_run_s_histogram_is_near(frozen):
     log, messages, _ = frozen
-    bins = wsload.histogram(wsload.read(log)).filter(pl.col("quantity") == "latency")
+    bins = wsload.GENERATOR.histogram(wsload.GENERATOR.read(log)).filter(pl.col("quantity") == "latency")
     latency = (messages["received_us"] - messages["intended_us"]).drop_nulls()
     assert bins["count"].sum() == len(latency)
     for q in (0.1, 0.5, 0.9):
@@ -187,27 +187,27 @@ def test_rounding_keeps_three_digits_and_all_counts(rows):
     frame = pl.DataFrame(
         [("latency", second, us, 1) for second, us in rows], wsload.TIMES_SCHEMA, orient="row"
     )
-    bins = wsload.histogram(wsload.Report("", frame))
+    bins = wsload.GENERATOR.histogram(wsload.Report(("",), frame))
     assert bins["count"].sum() == len(rows)
     assert all(len(str(us).rstrip("0")) <= 3 for us in bins["time_us"])
 
 
 def test_a_summary_cut_anywhere_is_truncated(frozen):
     log, *_ = frozen
-    report = wsload.read(log)
-    whole = report.text.rstrip()
+    report = wsload.GENERATOR.read(log)
+    whole = report.texts[0].rstrip()
     for end in range(0, len(whole), 7):
         with pytest.raises(Truncated):
-            wsload.parse(wsload.Report(whole[:end], report.times), DURATION_S)
+            wsload.GENERATOR.parse(wsload.Report((whole[:end],), report.times), DURATION_S)
 
 
 def test_nobody_listens(programs, tmp_path):
     with Null(programs) as null:
         port = null.port
     log = run(tmp_path, port)
-    wsload.condense(log, keep_events=True)
+    wsload.GENERATOR.compact(log, keep_events=True)
     assert (tmp_path / f"wsload-{RATE_RPS}" / "connections.parquet").exists()
-    fields = wsload.parse(wsload.read(log), DURATION_S)
+    fields = wsload.GENERATOR.parse(wsload.GENERATOR.read(log), DURATION_S)
     assert fields["outcome_refused"] == fields["connections"] == 50
     assert fields["connections_upgraded"] == fields["messages_due"] == 0
     assert fields["connection_timeouts"] == 0 and fields["message_latency_p50_us"] is None
@@ -228,10 +228,10 @@ def test_connections_slower_than_the_posts_limit_count_as_its_timeouts():
             "loop_busy_share": 0.1, "limited_by": ["this", "that"],
         },
     }  # fmt: skip
-    fields = wsload.parse(wsload.Report(json.dumps(summary), times), 1)
+    fields = wsload.GENERATOR.parse(wsload.Report((json.dumps(summary),), times), 1)
     assert fields["connection_timeouts"] == 4 + 2
-    assert fields["client_limited_by"] == "this; that" and wsload.limited(fields, 1, 1.0)
-    assert not wsload.limited(fields | {"client_limited_by": ""}, 1, 1.0)
+    assert fields["client_limited_by"] == "this; that" and wsload.GENERATOR.limited(fields, 1, 1.0)
+    assert not wsload.GENERATOR.limited(fields | {"client_limited_by": ""}, 1, 1.0)
 
 
 def test_memory_of_a_connection():
@@ -245,13 +245,13 @@ def test_memory_of_a_connection():
         sample(6, 20, 0, 4000), sample(7, 20, 20, 8000),
     ])  # fmt: skip
     during = samples.filter(pl.col("offered_rate_rps") == 10)
-    found = wsload.of_samples({}, samples, during)
+    found = wsload.GENERATOR.sampled(samples, during)
     assert found["server_rss_before_bytes"] == 1000 and found["server_rss_held_bytes"] == 6000
     assert found["server_rss_per_connection_bytes"] == 500
     # The second rate of a trial begins with what the first one left.
-    found = wsload.of_samples({}, samples, samples.filter(pl.col("offered_rate_rps") == 20))
+    found = wsload.GENERATOR.sampled(samples, samples.filter(pl.col("offered_rate_rps") == 20))
     assert found["server_rss_per_connection_bytes"] == (8000 - 4000) / 20
-    assert set(wsload.of_samples({}, samples, samples.clear()).values()) == {None}
+    assert set(wsload.GENERATOR.sampled(samples, samples.clear()).values()) == {None}
 
 
 @pytest.fixture(scope="module")
@@ -259,8 +259,8 @@ def measured(programs, tmp_path_factory, network) -> tuple[Tree, dict[str, Path]
     """The trials of a small dataset of c10k, in a copy of the tree that takes our build along."""
     tree = Tree(copy_tree(tmp_path_factory.mktemp("c10k") / "tree"), network)
     for name in ("bin/wsload", "bin/ws-null", "build.json"):
-        source = server.build_dir(wsload.BUILT_BY) / name
-        to = tree.write(f"build/servers/{wsload.BUILT_BY}/{name}", "")
+        source = server.build_dir(BUILT_BY) / name
+        to = tree.write(f"build/servers/{BUILT_BY}/{name}", "")
         shutil.copy2(source, to)
     tree.write("config/datasets/tiny.toml", TINY)
     script = "from deathmatch.plan import matrix\nfor t in matrix.trials('tiny'): print(t.path)"
@@ -309,7 +309,7 @@ def test_a_trial(measured, environment):
         assert trial["throttle"]["cpu_quota_us"] == 40_000 * len(trial["cpus"]["server"])
         assert trial["throttle"]["jitter"] and trial["throttle"]["periods"] > 0
     (point,) = trial["points"]
-    assert (point["client"], point["server"]) == ("exit 0", "ran")
+    assert (point["client_state"], point["server_state"]) == ("exit 0", "ran")
     assert trial["tools"]["harness"]["wsload"].startswith("built from clients/wsload, sha256 ")
     assert str(ROOT) not in json.dumps(trial)
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -342,7 +342,7 @@ def test_tables_of_the_trials(measured):
 
 def test_every_client_test_of_wsload_itself():
     """`cargo test`: the client's own tests, on real servers, the freeze test among them."""
-    environment = server.environment(wsload.BUILT_BY)
+    environment = server.environment(BUILT_BY)
     environment |= {"CARGO_TARGET_DIR": str(ROOT / "build" / "cargo")}
     words = ["cargo", "test", "--quiet", "--locked", "--manifest-path"]
     done = subprocess.run(

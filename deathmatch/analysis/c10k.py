@@ -6,6 +6,7 @@ from great_tables import GT
 
 from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.views import RATE
+from deathmatch.load import histogram
 from deathmatch.paper import theme
 from deathmatch.plan import files
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.hosts.host import Host, Process
+from deathmatch.measure import server
+from deathmatch.plan.server import Server
+from deathmatch.plan.spec import Level
 
 STOP_TIMEOUT_S = 5
 CHILDREN_GRACE_S = 1
@@ -34,19 +37,24 @@ class Running:
 
 
 def start(
-    host: Host, words: Sequence[str], address: str, port: int, *, cpus: Sequence[int],
-    folder: Path, environment: Mapping[str, str], log: Path, patience_s: float,
+    host: Host, named: Server, values: Mapping[str, Level], address: str, port: int, *,
+    cpus: Sequence[int], log: Path, prefix: Sequence[str] = (),
 ) -> tuple[Running, str | None]:  # fmt: skip
-    """Start a server by its command and wait until it accepts a connection.
+    """Start a built server on those CPUs and wait until it accepts a connection.
 
-    It works in `folder` with that environment on those CPUs; `log` gets its command and what it
-    prints. Returns it and None, or what went wrong in one phrase, after `patience_s` at the latest.
+    `values` fills the placeholders of its command, beside {host}, {port} and {build}; `prefix` are
+    words before it. `log` gets the command and what it prints. Returns it and None, or what went
+    wrong in one phrase, after its `ready_timeout_s` at the latest.
     """
+    own = server.words(named, {"host": address, "port": port, **values})
+    words = [*prefix, *own]
     with log.open("ab") as output:
         output.write(f"$ {shlex.join(host.command(words, cpus))}\n".encode())
     process = host.start(
-        words, output=log, cpus=cpus, folder=folder, environment=environment
+        words, output=log, cpus=cpus, folder=server.build_dir(named.name),
+        environment=server.environment(named.name),
     )  # fmt: skip
+    patience_s = named.ready_timeout_s
     running = Running(process, host, log, address, port)
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:

@@ -132,13 +132,10 @@ def _stopping(context: Context, started: tuple[Running, str | None]) -> Iterator
 
 def start(context: Context) -> tuple[Running, str | None]:
     """Start the server and wait until it answers; return it and what went wrong, or None."""
-    named = context.trial.server
-    values = {"host": context.address, "port": PORT, **context.values}
     running, problem = server_process.start(
-        context.server, [*context.throttle.prefix(), *server.words(named, values)],
-        context.address, PORT, cpus=context.cpus["server"], folder=server.build_dir(named.name),
-        environment=server.environment(named.name), log=context.out / "server.log",
-        patience_s=named.ready_timeout_s,
+        context.server, context.trial.server, context.values, context.address, PORT,
+        cpus=context.cpus["server"], log=context.out / "server.log",
+        prefix=context.throttle.prefix(),
     )  # fmt: skip
     # Some listen a moment before they can answer.
     deadline = time.monotonic() + SETTLE_S
