@@ -18,10 +18,13 @@ from hypothesis import strategies as st
 from deathmatch.analysis import stats
 from deathmatch.data import tidy
 from deathmatch.errors import Truncated
-from deathmatch.load import wsload
+from deathmatch.hosts import clients
+from deathmatch.load import registry, wsload
+from deathmatch.load.wsload import GENERATOR
 from deathmatch.measure import server
 from deathmatch.plan import files
 
+BUILT_BY = registry.client("wsload").built_by
 LOAD = {"message_bytes": 33, "interval_s": 0.1, "opening": 16, "timeout_s": 1, "drain_s": 0.5}
 RATE_RPS, DURATION_S = 500, 2
 
@@ -54,11 +57,11 @@ class Null:
 def run(folder: Path, port: int, after=lambda: None) -> Path:
     """Offer the load; return the log, with the records in its folder."""
     log = folder / f"wsload-{RATE_RPS}.txt"
-    words = clients.located(wsload.GENERATOR.command("127.0.0.1", port, LOAD, RATE_RPS, DURATION_S))
+    words = clients.located(GENERATOR.command("127.0.0.1", port, LOAD, RATE_RPS, DURATION_S))
     with log.open("w") as out:
         process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT, cwd=folder)
         after()
-        process.wait(wsload.GENERATOR.time_limit_s(LOAD, DURATION_S))
+        process.wait(GENERATOR.time_limit_s(LOAD, DURATION_S))
     return log
 
 
@@ -77,7 +80,7 @@ def frozen(programs, tmp_path_factory) -> tuple[Path, pl.DataFrame, pl.DataFrame
     messages = pl.read_parquet(records / "messages" / "*.parquet")
     connections = pl.read_parquet(records / "connections.parquet")
     shutil.copytree(records, folder / "kept")
-    wsload.GENERATOR.compact(log, keep_events=False)
+    GENERATOR.compact(log, keep_events=False)
     assert sorted(path.name for path in folder.iterdir()) == [
         "kept", f"wsload-{RATE_RPS}.parquet", f"wsload-{RATE_RPS}.txt",
     ]  # fmt: skip
@@ -106,7 +109,7 @@ def taken(events: pl.DataFrame, begin: str, end: str) -> list[tuple]:
 
 def test_histograms_lose_nothing(frozen):
     log, messages, connections = frozen
-    times = wsload.GENERATOR.read(log).times
+    times = GENERATOR.read(log).times
     assert dict(times.schema) == wsload.TIMES_SCHEMA
     assert spread_out(times, "latency") == taken(messages, "intended_us", "received_us")
     sent = messages.drop_nulls("sent_us")
@@ -118,7 +121,7 @@ def test_histograms_lose_nothing(frozen):
 
 def test_statistics_are_those_of_the_raw_events(frozen):
     log, messages, connections = frozen
-    fields = wsload.GENERATOR.parse(wsload.GENERATOR.read(log), DURATION_S)
+    fields = GENERATOR.parse(GENERATOR.read(log), DURATION_S)
     pl.DataFrame([fields], schema=wsload.COLUMNS, strict=True)
     latency = (messages["received_us"] - messages["intended_us"]).drop_nulls().to_numpy()
     due = len(messages)
@@ -139,7 +142,7 @@ def test_statistics_are_those_of_the_raw_events(frozen):
 
 def test_seconds_are_those_of_the_raw_events(frozen):
     log, messages, _ = frozen
-    found = wsload.GENERATOR.seconds(wsload.GENERATOR.read(log)).filter(pl.col("quantity") == "latency")
+    found = GENERATOR.seconds(GENERATOR.read(log)).filter(pl.col("quantity") == "latency")
     assert found["count"].sum() == len(messages)
     for row in found.to_dicts():
         due = messages.filter(pl.col("intended_us") // 1_000_000 == row["since_start_s"])
@@ -152,7 +155,7 @@ def test_seconds_are_those_of_the_raw_events(frozen):
 
 def test_the_whole_run_s_histogram_is_near(frozen):
     log, messages, _ = frozen
-    bins = wsload.GENERATOR.histogram(wsload.GENERATOR.read(log)).filter(pl.col("quantity") == "latency")
+    bins = GENERATOR.histogram(GENERATOR.read(log)).filter(pl.col("quantity") == "latency")
     latency = (messages["received_us"] - messages["intended_us"]).drop_nulls()
     assert bins["count"].sum() == len(latency)
     for q in (0.1, 0.5, 0.9):
@@ -187,27 +190,27 @@ def test_rounding_keeps_three_digits_and_all_counts(rows):
     frame = pl.DataFrame(
         [("latency", second, us, 1) for second, us in rows], wsload.TIMES_SCHEMA, orient="row"
     )
-    bins = wsload.GENERATOR.histogram(wsload.Report(("",), frame))
+    bins = GENERATOR.histogram(wsload.Report(("",), frame))
     assert bins["count"].sum() == len(rows)
     assert all(len(str(us).rstrip("0")) <= 3 for us in bins["time_us"])
 
 
 def test_a_summary_cut_anywhere_is_truncated(frozen):
     log, *_ = frozen
-    report = wsload.GENERATOR.read(log)
+    report = GENERATOR.read(log)
     whole = report.texts[0].rstrip()
     for end in range(0, len(whole), 7):
         with pytest.raises(Truncated):
-            wsload.GENERATOR.parse(wsload.Report((whole[:end],), report.times), DURATION_S)
+            GENERATOR.parse(wsload.Report((whole[:end],), report.times), DURATION_S)
 
 
 def test_nobody_listens(programs, tmp_path):
     with Null(programs) as null:
         port = null.port
     log = run(tmp_path, port)
-    wsload.GENERATOR.compact(log, keep_events=True)
+    GENERATOR.compact(log, keep_events=True)
     assert (tmp_path / f"wsload-{RATE_RPS}" / "connections.parquet").exists()
-    fields = wsload.GENERATOR.parse(wsload.GENERATOR.read(log), DURATION_S)
+    fields = GENERATOR.parse(GENERATOR.read(log), DURATION_S)
     assert fields["outcome_refused"] == fields["connections"] == 50
     assert fields["connections_upgraded"] == fields["messages_due"] == 0
     assert fields["connection_timeouts"] == 0 and fields["message_latency_p50_us"] is None
@@ -228,10 +231,10 @@ def test_connections_slower_than_the_posts_limit_count_as_its_timeouts():
             "loop_busy_share": 0.1, "limited_by": ["this", "that"],
         },
     }  # fmt: skip
-    fields = wsload.GENERATOR.parse(wsload.Report((json.dumps(summary),), times), 1)
+    fields = GENERATOR.parse(wsload.Report((json.dumps(summary),), times), 1)
     assert fields["connection_timeouts"] == 4 + 2
-    assert fields["client_limited_by"] == "this; that" and wsload.GENERATOR.limited(fields, 1, 1.0)
-    assert not wsload.GENERATOR.limited(fields | {"client_limited_by": ""}, 1, 1.0)
+    assert fields["client_limited_by"] == "this; that" and GENERATOR.limited(fields, 1, 1.0)
+    assert not GENERATOR.limited(fields | {"client_limited_by": ""}, 1, 1.0)
 
 
 def test_memory_of_a_connection():
@@ -245,13 +248,13 @@ def test_memory_of_a_connection():
         sample(6, 20, 0, 4000), sample(7, 20, 20, 8000),
     ])  # fmt: skip
     during = samples.filter(pl.col("offered_rate_rps") == 10)
-    found = wsload.GENERATOR.sampled(samples, during)
+    found = GENERATOR.sampled(samples, during)
     assert found["server_rss_before_bytes"] == 1000 and found["server_rss_held_bytes"] == 6000
     assert found["server_rss_per_connection_bytes"] == 500
     # The second rate of a trial begins with what the first one left.
-    found = wsload.GENERATOR.sampled(samples, samples.filter(pl.col("offered_rate_rps") == 20))
+    found = GENERATOR.sampled(samples, samples.filter(pl.col("offered_rate_rps") == 20))
     assert found["server_rss_per_connection_bytes"] == (8000 - 4000) / 20
-    assert set(wsload.GENERATOR.sampled(samples, samples.clear()).values()) == {None}
+    assert set(GENERATOR.sampled(samples, samples.clear()).values()) == {None}
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,8 @@ def check_variant(
     if queue >= CONCURRENT:
         checks.append(check_concurrent(address, port, probe(requests), CONCURRENT))
     if "backlog" in factors:
-        checks.append(check_backlog(host, port, queue))
+        somaxconn = int(host.sysctls([SOMAXCONN])[SOMAXCONN])
+        checks.append(check_backlog(host, port, queue, somaxconn))
     running = pids()
     if "readiness" in factors:
         checks.append(check_readiness(host, running, factors["readiness"]))
@@ -66,12 +67,11 @@ def probe(requests: list[dict]) -> dict:
     return next(request for request in requests if request.keys() & ANSWERED)
 
 
-def check_backlog(host: Host, port: int, backlog: int) -> dict:
+def check_backlog(host: Host, port: int, backlog: int, somaxconn: int) -> dict:
     """Compare the kernel's view of the listening socket with min(backlog, somaxconn).
 
     ss(8) shows a listener's backlog as Send-Q; listen(2) tells of the cap.
     """
-    somaxconn = int(host.sysctls([SOMAXCONN])[SOMAXCONN])
     expected = min(backlog, somaxconn)
     lines = host.sockets("state", "listening", f"sport = :{port}")
     found = sorted({int(line.split()[1]) for line in lines})
