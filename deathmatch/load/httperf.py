@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load import histogram as histograms
+from deathmatch.load import histogram
 from deathmatch.load.generator import START_UP_S, Fields
 from deathmatch.load.histogram import SECONDS
 
@@ -185,7 +185,7 @@ class Httperf:
         httperf counts a connection in it once it got at least one reply.
         """
         found = [_histogram(text) for text in report]
-        return found[0] if len(found) == 1 else histograms.merge(found)
+        return found[0] if len(found) == 1 else histogram.merge(found)
 
     def seconds(self, report: Report) -> pl.DataFrame:
         """Return no row: httperf does not tell what was due when."""
@@ -254,7 +254,7 @@ def _histogram(text: str) -> pl.DataFrame:
     rows = re.findall(r"^ +(\d+)\.(\d{3}) (\d+)$", text[max(start, 0) :], re.MULTILINE)
     return pl.DataFrame(
         [("connection_time", int(ms) * 1000 + int(us), int(n)) for ms, us, n in rows],
-        schema=histograms.SCHEMA,
+        schema=histogram.SCHEMA,
         orient="row",
     )
 
@@ -290,8 +290,8 @@ def _merged(parts: list[Fields], report: Report) -> Fields:
         else:
             combine = min if name in _LEAST else max if name in _MOST else sum
             fields[name] = combine(known)
-    together = histograms.merge(bins)
-    fields["connection_time_median_us"] = histograms.quantile_us(together, 0.5)
+    together = histogram.merge(bins)
+    fields["connection_time_median_us"] = histogram.quantile_us(together, 0.5)
     fields["connection_time_stddev_us"] = _stddev_us(parts, answered)
     for what, count in (("connection", "connections"), ("request", "requests")):
         # Rates add up where the clients start together; a period is a rate's inverse.

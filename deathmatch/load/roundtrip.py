@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load import histogram as histograms
+from deathmatch.load import histogram
 from deathmatch.load.generator import Fields
 
 # From this share of a CPU on, the client, not the server, may set the rate.
@@ -125,7 +125,7 @@ class Roundtrip:
         tested_us = sum(part["test_duration_us"] for part in parts)
         fields["client_cpu_total_percent"] = 100 * cpu_us / tested_us
         lags = _lags(report)
-        wanted = histograms.quantiles_us(lags, [0.95, 0.99])
+        wanted = histogram.quantiles_us(lags, [0.95, 0.99])
         fields |= {
             f"send_lag_p{q}_us": None if upper_us is None else round(upper_us)
             for q, upper_us in zip((95, 99), wanted)
@@ -142,14 +142,14 @@ class Roundtrip:
             for text in report
             for quantity, lower, upper, count in _bins(text)
         ]
-        frame = pl.DataFrame(rows, schema=histograms.SCHEMA, orient="row")
+        frame = pl.DataFrame(rows, schema=histogram.SCHEMA, orient="row")
         if len(report) > 1:
-            return histograms.merge([frame])
+            return histogram.merge([frame])
         return frame.group_by("quantity", "time_us", maintain_order=True).agg(pl.col("count").sum())
 
     def seconds(self, report: Report) -> pl.DataFrame:
         """Return no row: the report does not tell what was due when."""
-        return pl.DataFrame(schema=histograms.SECONDS)
+        return pl.DataFrame(schema=histogram.SECONDS)
 
     def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
         """Return nothing: the report tells all."""

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load import histogram as counts
+from deathmatch.load import histogram
 from deathmatch.load.generator import Fields
 
 # The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
@@ -175,7 +175,7 @@ class Wsload:
         Of the whole, the 99th percentile of the client's lag is an upper bound, and so is the
         most memory that the clients used at a time.
         """
-        times = counts.merge(report.times for report in reports)
+        times = histogram.merge(report.times for report in reports)
         texts = tuple(text for report in reports for text in report.texts)
         return Report(texts, times.cast(TIMES_SCHEMA))
 
@@ -220,7 +220,7 @@ class Wsload:
             .group_by("quantity", time_us=rounded)
             .agg(pl.col("count").sum().cast(pl.Int64))
             .sort("quantity", "time_us")
-            .cast(counts.SCHEMA)
+            .cast(histogram.SCHEMA)
         )
 
     def seconds(self, report: Report) -> pl.DataFrame:
@@ -249,8 +249,8 @@ class Wsload:
                 lost=pl.Series(np.where(lost, each[last], 0)),
                 **{f"{name}_us": chosen["time_us"][place] for name, place in at.items()},
             )
-            .cast(counts.SECONDS)
-            .select(list(counts.SECONDS))
+            .cast(histogram.SECONDS)
+            .select(list(histogram.SECONDS))
             .sort("quantity", "since_start_s")
         )  # fmt: skip
 
