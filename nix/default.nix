@@ -9,10 +9,11 @@
 let
   inherit (pkgs) lib;
 
-  httperf = import ./httperf.nix pkgs;
-  roundtrip = import ./roundtrip.nix pkgs;
-  wsload = import ./wsload.nix pkgs;
-  tools = import ./tools.nix pkgs;
+  clients = import ./clients.nix pkgs;
+  tools = import ./tools.nix {
+    inherit pkgs;
+    clients = clients.shell;
+  };
   paperOf = import ./paper.nix {
     inherit pkgs source;
     tools = tools.paper;
@@ -33,23 +34,21 @@ let
       inherit pkgs;
       pkgs-2022 = import nixpkgs-2022 imported;
     }
-    // {
-      inherit wsload;
-    }
     // old;
-  servers = import ./servers.nix { inherit pkgs toolchain; };
+  servers = import ./servers.nix { inherit pkgs toolchain clients; };
   # Those whose hashes are known: README.md says which are not, and they build only by name.
   confirmed = removeAttrs servers [
     "misultin"
     "webmachine"
   ];
-  era = lib.optionalAttrs (old != { }) (import ./era.nix ({ inherit pkgs; } // old));
+  era = lib.optionalAttrs (old != { }) (import ./era.nix ({ inherit pkgs clients; } // old));
 
   # What the runner reads; see `package` in deathmatch/measure/server.py.
   variables = name: {
     DEATHMATCH_TOOLCHAIN = name;
     JUPYTER_CONFIG_PATH = "${../config/jupyter}";
     PYTHONNOUSERSITE = "1";
+    PYTHONPATH = "${../workflow/plugins}";
   };
   shell = packages: environment: pkgs.mkShell ({ inherit packages; } // environment);
   # With servers in it already, so that none is built later.
@@ -61,13 +60,8 @@ let
         DEATHMATCH_SERVERS = "${pkgs.linkFarm "deathmatch-servers" offered}";
       }
     );
-  ours = {
-    inherit
-      httperf
-      paper
-      roundtrip
-      wsload
-      ;
+  ours = clients.packages // {
+    inherit paper;
   };
 in
 {
@@ -87,6 +81,7 @@ in
     ) era
     // {
       default = shell tools.measure (variables "nix");
+      lab = shell tools.lab (variables "nix");
       full = furnished "nix" tools.measure confirmed;
       test = shell tools.test (variables "nix");
     };

@@ -1,6 +1,10 @@
 # The toolchains of the posts' time, by name of their shell: { servers, programs } of each.
 # Servers are those whose own files of servers/ need nothing newer.
-{ pkgs, pkgs-2014 }:
+{
+  pkgs,
+  clients,
+  pkgs-2014,
+}:
 let
   inherit (pkgs) lib;
   offered = [
@@ -33,7 +37,7 @@ let
       };
     in
     {
-      servers = lib.getAttrs offered (import ./servers.nix { inherit pkgs toolchain; });
+      servers = lib.getAttrs offered (import ./servers.nix { inherit pkgs toolchain clients; });
       # Only the programs: the set-up hooks of 2014 would reach into today's Python.
       programs = pkgs.buildEnv {
         name = "deathmatch-era";

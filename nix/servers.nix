@@ -1,53 +1,92 @@
 # One environment for each server, by name. What is in it says `[packages] nix` of its server.toml,
-# by attributes of nixpkgs; or, where that takes an expression, servers/<name>.nix: a function from
-# the toolchain to the list. A server that takes what the toolchain lacks is left out.
-{ pkgs, toolchain }:
+# by attributes of the toolchain and of nixpkgs; or, where that takes an expression,
+# servers/<name>.nix: a function from the toolchain to the list. Load generators that the server
+# brings come along. A server that takes what the toolchain lacks is left out.
+{
+  pkgs,
+  toolchain,
+  clients,
+}:
 let
   inherit (pkgs) lib;
   folder = ../servers;
 
   toml = name: folder + "/${name}/server.toml";
   attributes = name: (builtins.fromTOML (builtins.readFile (toml name))).packages.nix or [ ];
-  named = builtins.filter (name: builtins.pathExists (toml name) && attributes name != [ ]) (
-    builtins.attrNames (builtins.readDir folder)
-  );
+  named = builtins.filter (
+    name: !lib.hasPrefix "_" name && builtins.pathExists (toml name) && attributes name != [ ]
+  ) (builtins.attrNames (builtins.readDir folder));
   written = map (lib.removeSuffix ".nix") (builtins.attrNames (builtins.readDir ./servers));
 
-  # A module of Python is found only by an interpreter that was made with it.
-  isModule = lib.hasPrefix "python3Packages.";
+  # A module is found only by an interpreter that was made with it: by prefix of its attribute, the
+  # function from a choice among modules to that interpreter.
+  erlangs = builtins.filter (lib.hasPrefix "otp") (builtins.attrNames toolchain);
+  erlangOf = beam: choose: beam.erlangWith (choose beam.erlangLibs);
+  interpreters = {
+    "erlangLibs." = erlangOf toolchain;
+    "haskellPackages." = pkgs.haskellPackages.ghcWithPackages;
+    "perlPackages." = pkgs.perl.withPackages;
+    "python3Packages." = pkgs.python3.withPackages;
+    "rubyPackages." = pkgs.ruby.withPackages;
+  }
+  // builtins.listToAttrs (
+    map (otp: {
+      name = "${otp}.erlangLibs.";
+      value = erlangOf toolchain.${otp};
+    }) erlangs
+  );
+  prefixes = builtins.attrNames interpreters;
+  isModule = attribute: builtins.any (prefix: lib.hasPrefix prefix attribute) prefixes;
+
+  keys = lib.splitString ".";
+  # The attribute that `path` leads to from `set`.
   find =
-    name: set: attribute:
+    name: attribute: set: path:
     builtins.foldl' (
       found: key:
-      found.${key} or (throw "servers/${name}/server.toml, key packages.nix: nixpkgs has no ${attribute}")
-    ) set (lib.splitString "." attribute);
+      found.${key}
+        or (throw "servers/${name}/server.toml, key packages.nix: there is no ${attribute}; nix/README.md says what there is")
+    ) set path;
+  program =
+    name: attribute:
+    let
+      path = keys attribute;
+    in
+    find name attribute (if toolchain ? ${builtins.head path} then toolchain else pkgs) path;
+  withModules =
+    name: prefix:
+    let
+      modules = builtins.filter (lib.hasPrefix prefix) (attributes name);
+      choose = set: map (module: find name module set (keys (lib.removePrefix prefix module))) modules;
+    in
+    lib.optional (modules != [ ]) (interpreters.${prefix} choose);
   listed =
     name:
-    let
-      modules = builtins.filter isModule (attributes name);
-      programs = builtins.filter (attribute: !isModule attribute) (attributes name);
-      python = pkgs.python3.withPackages (
-        python3Packages: map (find name { inherit python3Packages; }) modules
-      );
-    in
-    _: map (find name pkgs) programs ++ lib.optional (modules != [ ]) python;
+    map (program name) (builtins.filter (attribute: !isModule attribute) (attributes name))
+    ++ lib.concatMap (withModules name) prefixes;
 
+  # A nixpkgs of another time is offered where it has packages for the system.
+  isOffered =
+    name:
+    builtins.all (attribute: !lib.hasPrefix "pkgs-2014." attribute || toolchain ? pkgs-2014) (
+      attributes name
+    );
+  ofFile = name: import (./servers + "/${name}.nix");
+  takes = name: builtins.attrNames (builtins.functionArgs (ofFile name));
+  isPossible = name: builtins.all (argument: toolchain ? ${argument}) (takes name);
   lists =
-    lib.genAttrs named listed // lib.genAttrs written (name: import (./servers + "/${name}.nix"));
-  possible = lib.filterAttrs (
-    _: list:
-    builtins.all (argument: toolchain ? ${argument}) (builtins.attrNames (builtins.functionArgs list))
-  ) lists;
+    lib.genAttrs (builtins.filter isOffered named) listed
+    // lib.genAttrs (builtins.filter isPossible written) (name: ofFile name toolchain);
 in
 builtins.mapAttrs (
   name: list:
   pkgs.buildEnv {
     name = "deathmatch-${name}";
-    paths = list toolchain;
+    paths = list ++ clients.broughtBy name;
     # Programs, and Apache's modules beside them.
     pathsToLink = [
       "/bin"
       "/modules"
     ];
   }
-) possible
+) lists

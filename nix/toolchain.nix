@@ -1,4 +1,4 @@
-# What the files of servers/ are called with: nixpkgs, and Erlang/OTP by release with its
+# What servers take packages from: nixpkgs, and Erlang/OTP by release with its
 # libraries, OTP 28 by itself. default.nix adds nixpkgs of 2014 where that exists.
 { pkgs, pkgs-2022 }:
 let

@@ -1,65 +1,48 @@
-# What runs, reads or tests the study, apart from the servers: three lists of packages, each with
-# one Python of its own. wsload is not among them: its 118 crates are fetched when a dataset has
-# an experiment that needs it, with the package of the server ws-null.
-pkgs:
+# What runs, reads or tests the study, apart from the servers: lists of packages, each with one
+# Python of its own. A load generator that a server brings is not among them: the 118 crates of
+# wsload are fetched when a dataset first has an experiment that needs it.
+{
+  pkgs,
+  clients ? [ ],
+}:
 let
-  # The modules that deathmatch/, the Snakefile and the notebooks import, and JupyterLab.
-  modules =
-    packages: with packages; [
-      altair
-      great-tables
-      ipykernel
-      ipython
-      jsonschema
-      jupyterlab
-      jupytext
-      nbformat
-      numpy
-      pandera
-      papermill
-      polars
-      psutil
-      pyarrow
-      pypandoc
-      pyyaml
-      scipy
-      snakemake
-      traitlets
-      typst
-      vl-convert-python
-      websockets
-    ];
-  testModules =
-    packages: with packages; [
-      hypothesis
-      playwright
-      pytest
-    ];
+  groups = (builtins.fromTOML (builtins.readFile ../pyproject.toml)).dependency-groups;
+  # What nixpkgs calls otherwise: it gives pypandoc its own pandoc.
+  renamed.pypandoc-binary = "pypandoc";
+  lacking = [
+    "axe-playwright-python"
+    "pytest-xdist"
+  ];
+  python =
+    names:
+    pkgs.python3.withPackages (
+      packages:
+      map (name: packages.${renamed.${name} or name}) (
+        builtins.filter (name: !builtins.elem name lacking) names
+      )
+    );
 
-  client = name: import (./. + "/${name}.nix") pkgs;
-  load = [
-    (client "httperf")
-    (client "roundtrip")
+  load = clients ++ [
     pkgs.iproute2
     pkgs.procps
     pkgs.strace
     pkgs.util-linux
   ];
 in
-{
+rec {
   paper = [
-    (pkgs.python3.withPackages modules)
+    (python groups.run)
     pkgs.git
   ];
-
-  measure = [
-    (pkgs.python3.withPackages modules)
+  notebooks = [
+    (python (groups.run ++ groups.lab))
     pkgs.git
-  ]
-  ++ load;
+  ];
+  measure = paper ++ load;
+  lab = notebooks ++ load;
 
   test = [
-    (pkgs.python3.withPackages (packages: modules packages ++ testModules packages))
+    (python (groups.run ++ groups.lab ++ groups.test))
     pkgs.cargo
     pkgs.chromium
     pkgs.deadnix

@@ -231,9 +231,8 @@ def test_a_wrong_readiness_mechanism_is_told(checked):
     """A Python process that waits in poll, taken for one that waits in epoll."""
     script = "import select; select.poll().poll()"
     with subprocess.Popen([sys.executable, "-c", script]) as waiting:
-        wait_for(
-            lambda: conformance.check_readiness(Local(), [waiting.pid], "poll")["ok"], 5, "it waits"
-        )
-        wrong = conformance.check_readiness(Local(), [waiting.pid], "epoll")
+        host, pids = Local(), [waiting.pid]
+        wait_for(lambda: conformance.check_readiness(host, pids, "poll")["ok"], "it waits")
+        wrong = conformance.check_readiness(host, pids, "epoll")
         waiting.kill()
     assert not wrong["ok"] and wrong["seen"] == "its threads wait in poll"

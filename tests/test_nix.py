@@ -25,7 +25,6 @@ from conftest import Tree, copy_tree, project_files
 
 from deathmatch.analysis.views import REPLY
 from deathmatch.hosts import debian, sandbox
-from deathmatch.load import registry as load_generators
 from deathmatch.plan import files as specs
 from deathmatch.plan.root import ROOT
 
@@ -34,27 +33,24 @@ PINS = json.loads((FIXTURES / "pins.json").read_text())
 FACTS = json.loads((FIXTURES / "facts.json").read_text())
 SYSTEMS = ["aarch64-linux", "x86_64-linux"]
 DARWIN = "aarch64-darwin"
-# What the flake offers beside the servers: no server may have these names.
-CLIENTS_PACKAGED = {"httperf", "roundtrip", "wsload"}
-OTHERS = {"default", "paper", *CLIENTS_PACKAGED}
-SHELLS = {"default", "full", "test"}
+SHELLS = {"default", "full", "lab", "test"}
 ERAS = {"era-R14B04", "era-R15B03", "era-R16B02"}
 # The programs that make the paper, that measure, and that the tests run besides.
-READING = {"git", "jupyter", "python", "snakemake"}
+READING = {"git", "python", "snakemake"}
 MEASURING = READING | {
-    "httperf", "ip", "mount", "nsenter", "roundtrip", "setpriv", "ss", "strace", "sysctl",
-    "taskset", "tc", "unshare",
+    "ip", "mount", "nsenter", "setpriv", "ss", "strace", "sysctl", "taskset", "tc", "unshare",
 }  # fmt: skip
-TESTING = MEASURING | {
+LAB = MEASURING | {"jupyter"}
+TESTING = LAB | {
     "cargo", "cc", "chromium", "deadnix", "nixfmt", "pdftoppm", "pdftotext", "pytest", "ruff",
     "snakefmt",
 }  # fmt: skip
 # Derivations of the first entry that no binary cache holds.
 MOST_UNCACHED = 40
-# Modules that nixpkgs calls by another name.
+# Modules that nixpkgs calls by another name, or brings with another.
 MODULES = {
-    "IPython": "ipython", "geventwebsocket": "gevent-websocket", "vl_convert": "vl-convert-python",
-    "yaml": "pyyaml",
+    "IPython": "ipython", "geventwebsocket": "gevent-websocket", "pydantic_core": "pydantic",
+    "vl_convert": "vl-convert-python", "yaml": "pyyaml",
 }  # fmt: skip
 WHERE = {
     "nix": "installs Debian's package nix-bin",
@@ -74,7 +70,7 @@ class Nix:
     home: Path
     sandbox: list[str]
     stand_ins: Path
-    known: dict[tuple[Path, str], dict] = field(default_factory=dict)
+    known: dict[Path, dict] = field(default_factory=dict)
 
     def environment(self) -> dict[str, str]:
         """Return the variables that keep Nix within `home`, without any other configuration."""
@@ -105,31 +101,30 @@ class Nix:
             raise Refused(done.stderr)
         return done.stdout
 
-    def flake(self, verb: str, tree: Path, output: str = "", *words: str) -> str:
-        """Run `nix VERB` on the flake in `tree`, its inputs replaced by the stand-ins."""
+    def flake(self, verb: str, target: str, *words: str, prefix: str = "") -> str:
+        """Run `nix VERB` on a flake, inputs of the study's replaced by the stand-ins.
+
+        `prefix` is the path of inputs that leads to the study's flake from that one.
+        """
         inputs = [
             word
             for name in PINS["inputs"]
-            for word in ("--override-input", name, f"path:{self.stand_ins / name}")
+            for word in ("--override-input", prefix + name, f"path:{self.stand_ins / name}")
         ]
-        target = f"path:{tree}{output}"
-        return self.run("nix", *verb.split(), target, *words, "--no-write-lock-file", *inputs)
+        words = (*verb.split(), target, *words, "--no-write-lock-file", *inputs)
+        return self.run("nix", *words)
 
-    def outputs(self, tree: Path, output: str) -> dict:
-        """Return what the checks read of one output: {system: {name: {attribute: ...}}}.
+    def outputs(self, tree: Path) -> dict:
+        """Return what the checks read: {output: {system: {name: {attribute: ...}}}}.
 
         One evaluation serves all checks of a tree.
         """
-        if (tree, output) not in self.known:
-            # A set with an outPath would be printed as that alone.
-            show = (
-                "builtins.mapAttrs (_: builtins.mapAttrs (_: of: { inherit (of) name drvPath; "
-                "out = of.outPath; tools = of.tools or [ ]; modules = of.modules or [ ]; "
-                "variables = of.variables or { }; context = of.context or { }; }))"
-            )
-            text = self.flake("eval --json", tree, f"#{output}", "--apply", show)
-            self.known[tree, output] = json.loads(text)
-        return self.known[tree, output]
+        if tree not in self.known:
+            target = f"path:{self.stand_ins / 'outputs'}#all"
+            study = ("--override-input", "study", f"path:{tree}")
+            text = self.flake("eval --json", target, *study, prefix="study/")
+            self.known[tree] = json.loads(text)
+        return self.known[tree]
 
 
 def tool(name: str) -> str:
@@ -147,6 +142,7 @@ def start(home: Path) -> Nix:
     for name in PINS["inputs"]:
         shutil.copytree(FIXTURES / name, stand_ins / name)
         shutil.copy(FIXTURES / "facts.json", stand_ins / name)
+    shutil.copytree(FIXTURES / "outputs", stand_ins / "outputs")
     return Nix(home, sandbox.command(), stand_ins)
 
 
@@ -174,18 +170,19 @@ def same(found, wanted, what: str) -> None:
     )
 
 
-def files(tree: Path) -> list[str]:
+def nix_files(tree: Path) -> list[str]:
     """Return the flake's files and the stand-ins'."""
-    return ["flake.nix", *(str(p.relative_to(tree)) for p in sorted(tree.glob("**/nix/**/*.nix")))]
+    paths = [*tree.glob("**/nix/**/*.nix"), *tree.glob("clients/*/*.nix")]
+    return ["flake.nix", *(str(path.relative_to(tree)) for path in sorted(paths))]
 
 
 def checker(tree: Path, *words: str) -> None:
-    done = subprocess.run([*words, *files(tree)], cwd=tree, capture_output=True, text=True)
+    done = subprocess.run([*words, *nix_files(tree)], cwd=tree, capture_output=True, text=True)
     require(done.returncode == 0, done.stdout + done.stderr)
 
 
 def parse(nix: Nix, tree: Path) -> None:
-    nix.run("nix-instantiate", "--parse", *(str(tree / name) for name in files(tree)))
+    nix.run("nix-instantiate", "--parse", *(str(tree / name) for name in nix_files(tree)))
 
 
 def formatting(nix: Nix, tree: Path) -> None:
@@ -197,11 +194,13 @@ def dead_code(nix: Nix, tree: Path) -> None:
 
 
 def evaluation(nix: Nix, tree: Path) -> None:
-    """`nix flake check`, and what it leaves out: the Erlang libraries no server uses yet."""
-    nix.flake("flake check", tree, "", "--no-build")
-    for system in SYSTEMS:
-        names = "builtins.mapAttrs (_: library: library.drvPath)"
-        nix.flake("eval --json", tree, f"#legacyPackages.{system}.erlangLibs", "--apply", names)
+    """All that the flake offers can be evaluated."""
+    nix.outputs(tree)
+
+
+def schema(nix: Nix, tree: Path) -> None:
+    """`nix flake check`: each output is of the kind that its name promises."""
+    nix.flake("flake check", f"path:{tree}", "--no-build")
 
 
 def lock(nix: Nix, tree: Path) -> None:
@@ -217,7 +216,8 @@ def lock(nix: Nix, tree: Path) -> None:
 def names(nix: Nix, tree: Path) -> None:
     """Both systems offer a package, a check and a shell for each folder of servers/."""
     servers = set(specs.names("server", tree))
-    require(not OTHERS & servers, f"a server may not be called any of {sorted(OTHERS)}")
+    besides = others(tree)
+    require(not besides & servers, f"a server may not be called any of {sorted(besides)}")
     lists = {path.stem: path.read_text() for path in (tree / "nix" / "servers").iterdir()}
     named = {name for name in servers if packages(tree, name).get("nix")}
     twice = sorted(named & set(lists))
@@ -230,12 +230,11 @@ def names(nix: Nix, tree: Path) -> None:
     servers -= lacking
     offered = {
         "x86_64-linux": servers,
-        "aarch64-linux": {name for name in servers if "pkgs-2014" not in lists.get(name, "")},
+        "aarch64-linux": {name for name in servers if not of_2014(tree, name)},
     }
-    checked = OTHERS - {"default"} | {"paper-of-data"}
-    others = {"packages": OTHERS, "checks": checked, "devShells": SHELLS}
-    for output, more in others.items():
-        found = nix.outputs(tree, output)
+    checked = besides - {"default"} | {"paper-of-data"}
+    for output, more in {"packages": besides, "checks": checked, "devShells": SHELLS}.items():
+        found = nix.outputs(tree)[output]
         on_darwin = ["default"] if output == "devShells" else []
         same(found.get(DARWIN, {}), on_darwin, f"{output}.{DARWIN}")
         same(set(found) - {DARWIN}, offered, output)
@@ -245,9 +244,25 @@ def names(nix: Nix, tree: Path) -> None:
             same(found[system], wanted - left_out | more | eras, f"{output}.{system}")
 
 
+def load_generators(tree: Path) -> dict[str, dict]:
+    """Return what each load generator's own file says, by the name of its folder."""
+    paths = sorted(tree.glob("clients/*/client.toml"))
+    return {path.parent.name: tomllib.loads(path.read_text()) for path in paths}
+
+
+def others(tree: Path) -> set[str]:
+    """Return what the flake offers beside the servers: no server may have these names."""
+    return {"default", "paper", *load_generators(tree)}
+
+
+def of_2014(tree: Path, name: str) -> bool:
+    """Return whether the server takes a package of the nixpkgs that only x86_64 has."""
+    return any(each.startswith("pkgs-2014.") for each in packages(tree, name).get("nix", []))
+
+
 def programs(nix: Nix, tree: Path) -> None:
     """Each program that server.toml names is in the server's package, and ours in each shell."""
-    for system, offered in nix.outputs(tree, "packages").items():
+    for system, offered in nix.outputs(tree)["packages"].items():
         for name in sorted({*specs.names("server", tree)} & set(offered)):
             lacks = set(packages(tree, name).get("tools", [])) - set(offered[name]["tools"])
             require(
@@ -255,29 +270,32 @@ def programs(nix: Nix, tree: Path) -> None:
                 f"servers/{name}/server.toml, key packages.tools: packages.{system}.{name} "
                 f"lacks {sorted(lacks)}; mend packages.nix there, or nix/servers/{name}.nix",
             )
-    for system, shells in nix.outputs(tree, "devShells").items():
+    for system, shells in nix.outputs(tree)["devShells"].items():
         for name, shell in shells.items():
-            usual = READING if system == DARWIN else MEASURING
-            lacks = (TESTING if name == "test" else usual) - set(shell["tools"])
+            usual = READING | {"jupyter"} if system == DARWIN else MEASURING
+            wanted = {"lab": LAB, "test": TESTING}.get(name, usual)
+            lacks = wanted - set(shell["tools"])
             require(not lacks, f"devShells.{system}.{name} lacks {sorted(lacks)}")
 
 
 def clients(nix: Nix, tree: Path) -> None:
-    """Each load generator is in the shell, or in the package of the server that brings it."""
-    for system in SYSTEMS:
-        shell = nix.outputs(tree, "devShells")[system]["default"]["tools"]
-        offered = nix.outputs(tree, "packages")[system]
-        for client in load_generators.CLIENTS:
-            builder = load_generators.BUILT_BY.get(client)
-            holds = offered[builder]["tools"] if builder else shell
-            place = f"packages.{system}.{builder}" if builder else f"devShells.{system}.default"
-            require(client in holds, f"{place} lacks the load generator {client}")
+    """Each load generator is in every shell, or in the package of the server that brings it."""
+    for client, said in load_generators(tree).items():
+        builder = said.get("built_by")
+        for system in SYSTEMS:
+            output = "packages" if builder else "devShells"
+            places = nix.outputs(tree)[output][system]
+            for name in [builder] if builder else places:
+                require(
+                    name in places and said["program"] in places[name]["tools"],
+                    f"{output}.{system}.{name} lacks the load generator {client}",
+                )
 
 
 def light(nix: Nix, tree: Path) -> None:
     """The first entry makes few derivations that no binary cache holds, and no server."""
     for system in [*SYSTEMS, DARWIN]:
-        shell = nix.outputs(tree, "devShells")[system]["default"]["drvPath"]
+        shell = nix.outputs(tree)["devShells"][system]["default"]["drvPath"]
         count = sum(uncached(path) for path in closure(nix, shell))
         require(
             0 < count < MOST_UNCACHED,
@@ -319,9 +337,9 @@ def built_in(folder: Path) -> set[str]:
 
 def modules(nix: Nix, tree: Path) -> None:
     """Each Python module that the study or a server imports is in its environment."""
-    ours = [*tree.glob("deathmatch/*.py"), *tree.glob("tests/**/*.py"), tree / "Snakefile"]
+    ours = [*tree.glob("deathmatch/**/*.py"), *tree.glob("tests/**/*.py"), tree / "Snakefile"]
     ours += [*tree.glob("workflow/*.smk"), *tree.glob("notebooks/*.md")]
-    shells = nix.outputs(tree, "devShells")
+    shells = nix.outputs(tree)["devShells"]
     local = {"deathmatch", *(path.stem.replace("_", "-") for path in tree.glob("tests/*.py"))}
     untested = imported([path for path in ours if path.parts[len(tree.parts)] != "tests"])
     for system, name, wanted in (
@@ -331,8 +349,8 @@ def modules(nix: Nix, tree: Path) -> None:
     ):
         lacks = wanted - local - set(shells[system][name]["modules"])
         place = f"devShells.{system}.{name}"
-        require(not lacks, f"nix/tools.nix, {place}: no Python modules {sorted(lacks)}")
-    offered = nix.outputs(tree, "packages")["x86_64-linux"]
+        require(not lacks, f"pyproject.toml: {place} has no modules {sorted(lacks)}")
+    offered = nix.outputs(tree)["packages"]["x86_64-linux"]
     for name in sorted({*specs.names("server", tree)} & set(offered)):
         needed = imported([*(tree / "servers" / name).glob("**/*.py")])
         lacks = needed - set(offered[name]["modules"]) - built_in(tree / "servers" / name)
@@ -362,8 +380,8 @@ def _imports(source: Path) -> Iterator[str]:
 
 def environment(nix: Nix, tree: Path) -> None:
     """Each shell tells the runner its toolchain and the folder of its servers' packages."""
-    built = nix.outputs(tree, "packages")
-    for system, shells in nix.outputs(tree, "devShells").items():
+    built = nix.outputs(tree)["packages"]
+    for system, shells in nix.outputs(tree)["devShells"].items():
         for name, shell in shells.items():
             here = f"devShells.{system}.{name}"
             toolchain = f"nix-{name}" if name in ERAS else "nix"
@@ -379,7 +397,7 @@ def environment(nix: Nix, tree: Path) -> None:
             if name in ERAS:
                 same(linked, {"null", "otp-echo", "otp-http", "yaws", "yucan"}, f"{here}: servers")
                 continue
-            offered = set(built[system]) - OTHERS - unconfirmed(tree)
+            offered = set(built[system]) - others(tree) - unconfirmed(tree)
             offered = offered if name == "full" else {name}
             wanted = {each: built[system][each]["out"] for each in offered}
             require(linked == wanted, f"{here}: DEATHMATCH_SERVERS must link {sorted(wanted)}")
@@ -393,7 +411,8 @@ def uses(derivation: Path) -> dict[str, str]:
 
 def hashes(nix: Nix, tree: Path) -> None:
     """Each hash is a recorded one; each placeholder has its reason, and its place in the README."""
-    texts = {path: path.read_text() for path in (tree / "nix").glob("**/*.nix")}
+    paths = [*(tree / "nix").glob("**/*.nix"), *tree.glob("clients/*/*.nix")]
+    texts = {path: path.read_text() for path in paths}
     pattern = r'"((?:[0-9a-f]{64})|sha256-[^"]*|[0-9a-f]{40})"'
     found = [value for text in texts.values() for value in re.findall(pattern, text)]
     same(found, PINS["hashes"].values(), "hashes in nix/ and those in tests/nix/pins.json")
@@ -419,9 +438,12 @@ def placeholders(tree: Path) -> list[str]:
 
 def unconfirmed(tree: Path) -> set[str]:
     """Return the servers with such a library: the default shell must do without them."""
-    used = "|".join(re.escape(f"erlangLibs.{library}") + r"\b" for library in placeholders(tree))
-    lists = (tree / "nix" / "servers").glob("*.nix")
-    return {path.stem for path in lists if used and re.search(used, path.read_text())}
+    without = {f"erlangLibs.{library}" for library in placeholders(tree)}
+    return {
+        name
+        for name in specs.names("server", tree)
+        if any(each.endswith(tuple(without)) for each in packages(tree, name).get("nix", []))
+    }
 
 
 def facts(nix: Nix, tree: Path) -> None:
@@ -467,18 +489,18 @@ def debian_paths(nix: Nix, tree: Path) -> None:
 def httperf(nix: Nix, tree: Path) -> None:
     """Both toolchains build httperf alike: clients/httperf/build is where its flags are decided."""
     script = (tree / "clients" / "httperf" / "build").read_text()
-    recipe = (tree / "nix" / "httperf.nix").read_text()
+    recipe = (tree / "clients" / "httperf" / "httperf.nix").read_text()
     flags, rest = re.search(r'^\./configure --quiet CFLAGS="(.*?)" (.*)$', script, re.M).groups()
     made = re.search(r"^make -s (\S+)", script, re.M)[1]
     wanted = [*flags.split(), *rest.split(), made, re.search(r"^sha256=(.*)$", script, re.M)[1]]
     wanted += [re.search(r"^tarball=(.*)$", script, re.M)[1], "deathmatch.patch"]
     lacks = [word for word in wanted if word not in recipe]
-    require(not lacks, f"nix/httperf.nix lacks {lacks} of clients/httperf/build")
+    require(not lacks, f"httperf.nix lacks {lacks} of build, both in clients/httperf/")
 
 
 CHECKS = [
     parse, formatting, dead_code, facts, evaluation, lock, names, programs, clients, modules,
-    environment, light, hashes, debian_paths, httperf, paper,
+    environment, light, hashes, debian_paths, httperf, paper, schema,
 ]  # fmt: skip
 
 
@@ -495,17 +517,34 @@ def test_a_folder_is_all_that_nix_needs(nix, tmp_path):
     nixed = 'nix = ["gcc", "python3Packages.tornado", "apacheHttpdPackages.mod_wsgi3"]'
     toml.write_text(toml.read_text().replace('nix = ["python3"]', nixed))
     for system in SYSTEMS:
-        mine = nix.outputs(tree, "packages")[system]["mine"]
+        mine = nix.outputs(tree)["packages"][system]["mine"]
         assert {"cc", "python3"} <= set(mine["tools"]) and mine["modules"] == ["tornado"]
     names(nix, tree)
     programs(nix, tree)
+
+
+@pytest.mark.parametrize("made_by", ["nix", "build"])
+def test_a_folder_is_all_that_a_load_generator_needs(made_by, nix, tmp_path):
+    """By an expression or by its build script it is a package, a check and in every shell."""
+    tree = copy_tree(tmp_path)
+    folder = shutil.copytree(tree / "clients" / "roundtrip", tree / "clients" / "mine")
+    about = 'title = "mine"\nprogram = "shoot"\nversion = "shoot --version"\n'
+    if made_by == "nix":
+        about += 'nix = "mine.nix"\n'
+        text = 'pkgs: pkgs.writeShellApplication {\n  name = "shoot";\n  text = "true";\n}\n'
+        (folder / "mine.nix").write_text(text)
+    (folder / "client.toml").write_text(about)
+    clients(nix, tree)
+    for system in SYSTEMS:
+        for output in ("packages", "checks"):
+            assert nix.outputs(tree)[output][system]["mine"]["tools"] == ["shoot"]
 
 
 def test_an_attribute_that_nixpkgs_lacks_is_named_with_its_file(nix, tmp_path):
     tree = copy_tree(tmp_path)
     toml = tree / "servers" / "nginx" / "server.toml"
     toml.write_text(toml.read_text().replace('nix = ["nginx"]', 'nix = ["ngnix"]'))
-    said = "servers/nginx/server.toml, key packages.nix: nixpkgs has no ngnix"
+    said = "servers/nginx/server.toml, key packages.nix: there is no ngnix; nix/README.md says"
     with pytest.raises(Refused, match=said):
         evaluation(nix, tree)
 

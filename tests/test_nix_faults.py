@@ -1,11 +1,15 @@
 """Faults seeded in the flake, and the check of `test_nix.py` that finds each of them first."""
 
 import re
+import shutil
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from conftest import copy_tree
 from test_nix import CHECKS, Nix, Refused, start
+
+HTTPERF = "clients/httperf/httperf.nix"
 
 # (what, file, old text, new text, the first check that finds it); no old text: write the file;
 # no new text: remove it.
@@ -15,7 +19,7 @@ FAULTS = [
     ("indented by hand", "nix/tools.nix", "  pkgs.gcc\n", "    pkgs.gcc\n", "formatting"),
     ("a binding that nothing uses", "nix/servers.nix", "  inherit (pkgs) lib;\n",
      "  inherit (pkgs) lib;\n  spare = 1;\n", "dead_code"),
-    ("an argument that nothing uses", "nix/servers/go.nix", "{ pkgs, ... }:",
+    ("an argument that nothing uses", "nix/servers/perl-ev-ws.nix", "{ pkgs, ... }:",
      "{ pkgs, erlang, ... }:", "dead_code"),
     ("a misspelt package", "nix/tools.nix", "pkgs.iproute2", "pkgs.iproute", "evaluation"),
     ("a name that nixpkgs dropped", "nix/tools.nix", "pkgs.poppler-utils", "pkgs.poppler_utils",
@@ -23,33 +27,33 @@ FAULTS = [
     ("a release that the pin lacks", "nix/toolchain.nix", "erlang_28", "erlang_26", "evaluation"),
     ("a release that the old pin lacks", "nix/era.nix", "pkgs-2014.erlangR15B03",
      "pkgs-2014.erlangR15B04", "evaluation"),
-    ("a misspelt Python module", "nix/tools.nix", "papermill", "papermil", "evaluation"),
-    ("a misspelt argument of a server's list", "nix/servers/go.nix", "{ pkgs, ... }: [ pkgs.",
-     "{ pkg, ... }: [ pkg.", "names"),
-    ("a program where a Python module must be", "nix/servers/tornado.nix",
-     "packages: [ packages.tornado ]", "_: [ pkgs.yaws ]", "evaluation"),
-    ("a misspelt argument of a builder", "nix/httperf.nix", "configureFlags", "configureFlag",
+    ("a misspelt Python module", "pyproject.toml", "papermill", "papermil", "evaluation"),
+    ("a misspelt argument of a server's list", "nix/servers/perl-ev-ws.nix", "pkgs", "pkgz",
+     "names"),
+    ("a program where a Python module must be", "nix/servers/perl-ev-ws.nix",
+     "packages.EV", "pkgs.yaws", "evaluation"),
+    ("a misspelt argument of a builder", HTTPERF, "configureFlags", "configureFlag",
      "evaluation"),
     ("an argument that is missing", "nix/servers.nix", "paths = list", "path = list",
      "evaluation"),
-    ("a package instead of a list of them", "nix/servers/yucan.nix", "[ erlang ]", "erlang",
-     "evaluation"),
-    ("a hash that is too short", "nix/httperf.nix", "bf1c\"", "bf1\"", "evaluation"),
-    ("a mirror that nixpkgs does not know", "nix/httperf.nix", "mirror://debian/",
+    ("a package instead of a list of them", "servers/yucan/server.toml", 'nix = ["erlang"]',
+     'nix = "erlang"', "evaluation"),
+    ("a hash that is too short", HTTPERF, "bf1c\"", "bf1\"", "evaluation"),
+    ("a mirror that nixpkgs does not know", HTTPERF, "mirror://debian/",
      "mirror://debain/", "evaluation"),
-    ("a flag that would be split at its space", "nix/httperf.nix", '"CPPFLAGS=-D_GNU_SOURCE"',
+    ("a flag that would be split at its space", HTTPERF, '"CPPFLAGS=-D_GNU_SOURCE"',
      '"CPPFLAGS=-D_GNU_SOURCE -g"', "evaluation"),
-    ("a patch that is not there", "nix/httperf.nix", "deathmatch.patch", "deathmatch.diff",
+    ("a patch that is not there", HTTPERF, "deathmatch.patch", "deathmatch.diff",
      "evaluation"),
     ("wrapProgram without makeWrapper", "nix/erlang-with.nix",
      "  nativeBuildInputs = [ pkgs.makeWrapper ];\n", "", "evaluation"),
-    ("two packages with one program", "nix/servers/yucan.nix", "{ erlang, ... }: [ erlang ]",
-     "{ erlang, erlangWith, ... }:\n[\n  erlang\n  (erlangWith [ ])\n]", "evaluation"),
+    ("two packages with one program", "servers/yucan/server.toml", 'nix = ["erlang"]',
+     'nix = ["erlang", "otp27.erlang"]', "evaluation"),
     ("another branch than the lock's", "flake.nix", "nixos-unstable", "nixos-25.11", "lock"),
     ("a lock moved without its record", "flake.lock", "xnJJk+ct+D2", "ynJJk+ct+D2", "lock"),
     ("an input that the lock lacks", "flake.lock", '"nixpkgs-2014": {', '"nixpkgs-2013": {',
      "evaluation"),
-    ("a server without its Nix file", "nix/servers/tornado.nix", None, None, "names"),
+    ("a server without its Nix file", "nix/servers/perl-ev-ws.nix", None, None, "names"),
     ("a misspelt attribute in a server's folder", "servers/nginx/server.toml", 'nix = ["nginx"]',
      'nix = ["ngnix"]', "evaluation"),
     ("a folder that names no packages", "servers/nginx/server.toml", 'nix = ["nginx"]\n', "",
@@ -72,29 +76,38 @@ FAULTS = [
      "{ pkgs, ... }: [ (pkgs.ruby.withPackages (gems: [ gems.thin ])) ]\n", "evaluation"),
     ("a release that the old pin has by another name", "nix/era.nix", "of pkgs-2014.erlang;",
      "of pkgs-2014.erlangR16B02;", "evaluation"),
-    ("a load generator forgotten", "nix/tools.nix", '    (client "roundtrip")\n', "", "programs"),
-    ("a load generator that its server does not bring", "nix/servers/ws-null.nix",
-     "{ pkgs, wsload, ... }:\n[\n  wsload\n", "{ pkgs, ... }:\n[\n", "clients"),
+    ("load generators forgotten", "nix/default.nix", "clients = clients.shell;", "clients = [ ];",
+     "clients"),
+    ("a load generator that does not reach the shell", "nix/clients.nix",
+     "(client: !(client ? built_by))", "(client: client ? nix && !(client ? built_by))", "clients"),
+    ("a load generator that its server does not bring", "nix/clients.nix", "client.built_by or",
+     "client.builtBy or", "clients"),
+    ("a load generator of a server that is none", "clients/wsload/client.toml",
+     'built_by = "ws-null"', 'built_by = "ws-nul"', "clients"),
+    ("a load generator whose expression is not there", "clients/wsload/client.toml",
+     'nix = "wsload.nix"', 'nix = "default.nix"', "evaluation"),
+    ("a library of Erlang that there is not", "servers/mochiweb/server.toml",
+     "erlangLibs.mochiweb", "erlangLibs.mochiwebb", "evaluation"),
     ("a paper that is taken for current", "nix/paper.nix", " --forceall", "", "paper"),
     ("a library of the system under Nix", "servers/yaws/server.toml", "-pa ebin lib/yaws/ebin",
      "-pa ebin /usr/lib/yaws/ebin", "debian_paths"),
     ("every server in the first shell", "nix/default.nix",
      'default = shell tools.measure (variables "nix");',
      'default = furnished "nix" tools.measure confirmed;', "environment"),
-    ("a hundred crates in the first shell", "nix/tools.nix", '    (client "roundtrip")\n',
-     '    (client "roundtrip")\n    (client "wsload")\n', "light"),
-    ("a shell for macOS with what it lacks", "nix/darwin.nix", ".paper", ".measure", "evaluation"),
+    ("a hundred crates in the first shell", "nix/clients.nix",
+     "those (client: !(client ? built_by));", "builtins.attrValues packages;", "light"),
+    ("a shell for macOS with what it lacks", "nix/darwin.nix", ".notebooks", ".lab", "evaluation"),
     ("a server that cannot be built in everyone's shell", "nix/default.nix", '    "misultin"\n', "",
      "names"),
-    ("a system dropped", "flake.nix", '        "aarch64-linux"\n', "", "evaluation"),
+    ("a system dropped", "flake.nix", '        "aarch64-linux"\n', "", "names"),
     ("a shell of the old pin dropped", "nix/era.nix",
      "  era-R16B02 = of pkgs-2014.erlang;\n", "", "names"),
-    ("a server without a program of its own", "nix/servers/yucan.nix",
-     "{ erlang, ... }: [ erlang ]", "{ pkgs, ... }: [ pkgs.gcc ]", "programs"),
+    ("a server without a program of its own", "servers/yucan/server.toml",
+     'nix = ["erlang"]', 'nix = ["gcc"]', "programs"),
     ("a program of the runner forgotten", "nix/tools.nix", "    pkgs.procps\n", "", "programs"),
-    ("a Python module forgotten", "nix/tools.nix", "      psutil\n", "", "modules"),
-    ("a server's Python module forgotten", "nix/servers/tornado.nix", "packages.tornado",
-     "packages.twisted", "modules"),
+    ("a Python module forgotten", "pyproject.toml", '  "psutil",\n', "", "modules"),
+    ("a server's Python module forgotten", "servers/tornado/server.toml",
+     "python3Packages.tornado", "python3Packages.twisted", "modules"),
     ("a misspelt variable of the shells", "nix/default.nix", "DEATHMATCH_SERVERS",
      "DEATHMATCH_SERVER", "environment"),
     ("a server linked under another name", "nix/default.nix", "{ ${name} = server; }",
@@ -103,11 +116,11 @@ FAULTS = [
     ("a placeholder without its reason", "nix/misultin.nix",
      "    # The tag is named in the project's README; no public place that we found records a hash "
      "of it.\n", "", "hashes"),
-    ("httperf built with other flags", "nix/httperf.nix", " -U_FORTIFY_SOURCE", "", "httperf"),
+    ("httperf built with other flags", HTTPERF, " -U_FORTIFY_SOURCE", "", "httperf"),
     # What only a build would find:
     ("a tag that does not exist", "nix/misultin.nix", "refs/tags/misultin-", "refs/tags/v", None),
-    ("a misspelt command in a phase", "nix/httperf.nix", "install -D", "instal -D", None),
-    ("a misspelt command in a build", "nix/roundtrip.nix", "sh ./build", "sh ./buidl", None),
+    ("a misspelt command in a phase", HTTPERF, "install -D", "instal -D", None),
+    ("a misspelt command in a build", "nix/clients.nix", "sh ./build", "sh ./buidl", None),
     ("a library put where Erlang does not look", "nix/misultin.nix",
      'mkdir -p "$out/lib/erlang/lib', 'mkdir -p "$out/lib/erlang', None),
 ]  # fmt: skip
@@ -142,8 +155,29 @@ def first_refusal(nix: Nix, tree: Path) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("what, name, old, new, found_by", FAULTS, ids=[f[0] for f in FAULTS])
-def test_fault(what, name, old, new, found_by, nix, tmp_path):
-    tree = copy_tree(tmp_path / "tree")
-    seed(tree, name, old, new)
-    assert first_refusal(nix, tree) == found_by
+@pytest.fixture(scope="module")
+def found(nix, request, tmp_path_factory) -> dict[str, Future]:
+    """What refuses each fault that this run asks for, by the fault: two are looked at at a time."""
+    trees = tmp_path_factory.mktemp("faults")
+
+    def refusal(number: int) -> str | None:
+        _, name, old, new, _ = FAULTS[number]
+        tree = copy_tree(trees / str(number))
+        seed(tree, name, old, new)
+        try:
+            return first_refusal(nix, tree)
+        finally:
+            shutil.rmtree(tree)
+
+    asked = [item.callspec.indices["what"] for item in request.session.items
+             if item.path == request.path and "what" in item.callspec.indices]  # fmt: skip
+    pool = ThreadPoolExecutor(max_workers=2)
+    yield {FAULTS[number][0]: pool.submit(refusal, number) for number in asked}
+    pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize(
+    "what, found_by", [(f[0], f[-1]) for f in FAULTS], ids=[f[0] for f in FAULTS]
+)
+def test_fault(what, found_by, found):
+    assert found[what].result() == found_by

@@ -7,6 +7,8 @@ import subprocess
 import polars as pl
 from conftest import Tree
 
+from deathmatch.plan import files
+
 SMALL = """
 title = "every server, but those that take a build"
 trials = 1
@@ -52,7 +54,7 @@ def test_a_new_folder_is_in_matrix_table_figure_and_paper(tree: Tree):
 
 
 def test_the_template_is_no_server(shared_tree: Tree):
-    assert "_template" not in config.names("server", shared_tree.path)
+    assert "_template" not in files.names("server", shared_tree.path)
     text = shared_tree.snakemake("-n", dataset="full").succeeded().text
     assert "_template" not in text
     said = shared_tree.snakemake("-n", dataset="smoke", servers="_template").failed().text

@@ -62,3 +62,21 @@ def test_a_longer_warm_up_counts():
     slow = trial.server.model_copy(update={"warm_up_s": trial.server.warm_up_s + 7})
     longer = trial.model_copy(update={"server": slow})
     assert progress.seconds(longer) == progress.seconds(trial) + 7
+
+
+def test_each_finished_trial_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trials = TRIALS[:3]
+    told = progress.Progress(trials, {}, "netns")
+    for number, trial in enumerate(trials, 1):
+        trial.path.mkdir(parents=True)
+        file = trial.path / "trial.json"
+        record = {"spec": json.loads(trial.spec_text()), "testbed": "netns", "wall_us": 1_000_000}
+        file.write_text(json.dumps(record))
+        said = told.finished([str(file)])
+        assert said.startswith(f"[{number} of 3 trials, ")
+        assert said.endswith(
+            f"] {trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
+        )
+    assert "all measured" in said
+    assert told.finished(["data/full/backlog/points.parquet"]) is None

@@ -15,6 +15,8 @@ from deathmatch.hosts import host
 from deathmatch.hosts.host import Local
 from deathmatch.measure import sampler
 
+pytestmark = pytest.mark.alone
+
 # proc(5)'s three shapes, cut from a real machine.
 NETSTAT = """\
 TcpExt: SyncookiesSent ListenOverflows ListenDrops

@@ -6,10 +6,9 @@ import re
 import signal
 import socket
 import sys
-import time
 
 import pytest
-from conftest import BROKEN, Tree
+from conftest import BROKEN, HUNG_S, Tree
 
 from deathmatch.errors import UserError
 from deathmatch.hosts.host import Local
@@ -140,9 +139,7 @@ def test_start_waits_until_it_listens(start):
 
 
 def test_start_tells_what_went_wrong(start):
-    began = time.monotonic()
     assert start("exits")[1] == "ended before it listened (exit status 1)"
-    assert time.monotonic() - began < 1.5
     running, wrong = start("silent")
     assert wrong == f"did not listen on port {running.port} within 2 s"
 
@@ -152,7 +149,7 @@ def test_end_by_a_signal_has_its_name(start):
     for number in (signal.SIGABRT, signal.SIGKILL):
         running, _ = start("ok")
         running.process.signal(number)
-        assert running.died(5) == f"signal {number.name}"
+        assert running.died(HUNG_S) == f"signal {number.name}"
 
 
 def test_log_is_shown_from_its_end(tmp_path):

@@ -55,7 +55,7 @@ def plant(tmp_path, monkeypatch):
             frame = pl.DataFrame(known, schema=names)
             shaped = frame if table == "points" else frame.unique(maintain_order=True)
             tables.write(shaped, experiment, table, folder)
-        claims.forget()
+        claims.clear_caches()
         return Ledger()
 
     return planted

@@ -1,13 +1,11 @@
 """How far a dataset is and how long it will still take."""
 
 import json
-import logging
 import math
-import sys
 from pathlib import Path
 
+from deathmatch.data import records
 from deathmatch.errors import UserError
-from deathmatch.plan import matrix
 from deathmatch.plan.trial import Trial
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
@@ -30,17 +28,10 @@ def measured(trials: list[Trial], testbed: str, root: Path = Path()) -> dict[Tri
     """
     found = {}
     for trial in trials:
-        file = root / trial.path / "trial.json"
         try:
-            record = json.loads(file.read_text())
+            record = records.read(root / trial.path / "trial.json")
         except FileNotFoundError:
             continue
-        except ValueError as error:
-            raise UserError(
-                f"not JSON: {error}",
-                where=str(file),
-                remedy=f"remove {file.parent}, and it is measured again",
-            ) from None
         bed = trial.testbed(testbed)
         now = {"testbed": bed, "spec": json.loads(trial.spec_text())}
         if now.items() <= record.items():
@@ -48,19 +39,20 @@ def measured(trials: list[Trial], testbed: str, root: Path = Path()) -> dict[Tri
     return found
 
 
-def left(trials: list[Trial], records: dict[Trial, dict]) -> tuple[int, float]:
-    """Return how many of the trials are `measured` and the estimated seconds that the others take.
+def left(trials: list[Trial], done: dict[Trial, dict]) -> tuple[int, float]:
+    """Return how many of the trials are done and the estimated seconds that the others take.
 
-    The estimate is scaled by what the measured ones took.
+    `done` holds the records of those that are `measured`; the estimate is scaled by what they took.
     """
     took_s, estimated_s = 0.0, 0.0
-    for trial in (done := [trial for trial in trials if trial in records]):
-        if wall_us := records[trial].get("wall_us"):
+    ended = [trial for trial in trials if trial in done]
+    for trial in ended:
+        if wall_us := done[trial].get("wall_us"):
             took_s += wall_us / 1e6 + OVERHEAD_S
             estimated_s += seconds(trial)
     scale = took_s / estimated_s if estimated_s else 1
-    wait_s = scale * sum(seconds(trial) for trial in trials if trial not in records)
-    return len(done), wait_s
+    wait_s = scale * sum(seconds(trial) for trial in trials if trial not in done)
+    return len(ended), wait_s
 
 
 def line(done: int, total: int, wait_s: float) -> str:
@@ -69,21 +61,25 @@ def line(done: int, total: int, wait_s: float) -> str:
     return f"{done} of {total} trials, {wait}"
 
 
-def report(trial: Trial, testbed: str) -> None:
-    """Print one line on standard error: how far the dataset is, and which trial ended."""
-    name = f"{trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
-    try:
-        trials = matrix.trials(trial.dataset)
-        done, wait_s = left(trials, measured(trials, testbed))
-        how_far = line(done, len(trials), wait_s)
-    except UserError as error:
-        # Another server's file may be broken meanwhile: this trial is measured all the same.
-        how_far = f"measured, but {error.what} ({error.where})"
-    print(f"[{how_far}] {name}", file=sys.stderr)
+class Progress:
+    """How far a run is, told each time that one of its trials has ended."""
 
+    def __init__(self, trials: list[Trial], records: dict[Trial, dict], testbed: str) -> None:
+        """Take the trials of the run and the records of those that are `measured` already."""
+        self.trials, self.records, self.testbed = trials, dict(records), testbed
+        self.of_file = {str(trial.path / "trial.json"): trial for trial in trials}
 
-def hush_scheduler() -> None:
-    """Keep Snakemake's log free of the two lines that its scheduler writes for each job."""
-    logging.getLogger("snakemake.logging").addFilter(
-        lambda record: not str(record.msg).startswith(("Select jobs", "Execute "))
-    )
+    def finished(self, files: list[str]) -> str | None:
+        """Return "[12 of 36 trials, about 9 min left] which", if these files are a trial's."""
+        trial = next((self.of_file[file] for file in files if file in self.of_file), None)
+        if trial is None:
+            return None
+        name = f"{trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
+        try:
+            self.records |= measured([trial], self.testbed)
+            done, wait_s = left(self.trials, self.records)
+            how_far = line(done, len(self.trials), wait_s)
+        except UserError as error:
+            # Another server's file may be broken meanwhile: this trial is measured all the same.
+            how_far = f"measured, but {error.what} ({error.where})"
+        return f"[{how_far}] {name}"

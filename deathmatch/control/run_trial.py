@@ -48,10 +48,7 @@ def main(given: argparse.Namespace) -> int:
     clients.check([trial.experiment.name])
     _check_tools(trial, given.testbed)
     words = [sys.executable, "-m", "deathmatch", "trial", "--inside", "--testbed", given.testbed]
-    status = sandbox.run([*words, str(trial.path)])
-    if status == 0:
-        progress.report(trial, given.testbed)
-    return status
+    return sandbox.run([*words, str(trial.path)])
 
 
 def _check_disk(path: Path) -> None:

@@ -108,7 +108,7 @@ def _show_experiment(dataset: str, compare: str, experiment: str) -> None:
         f"`{each}` on {_machine(views.Experiment(each, experiment))}" for each in (dataset, compare)
     )
     if trials.is_empty():
-        _show_text(f"*{experiment}*: the two datasets have no sound point in common.")
+        _show_text(f"*{experiment}*: the two datasets have no valid point in common.")
         return
     found = stats.summarise(trials.sort("label", "n"), ["dataset", "label"], "value")
     best = (
@@ -159,7 +159,7 @@ def points(dataset: str, compare: str, experiment: str) -> pl.DataFrame:
     trials = views.label(pl.concat([_tagged(each.trials, each.dataset) for each in both]), {})
     found = pl.concat([_tagged(each.points, each.dataset) for each in both])
     for factor, spec in files.experiment(experiment).factors.items():
-        if factor not in views.SPOKEN:
+        if factor not in views.LABEL_FACTORS:
             at_default = (pl.col(factor) == spec.default).fill_null(False)
             # A server that cannot have the default stays as it is.
             found = found.filter(at_default | ~at_default.any().over("server"))
@@ -208,7 +208,7 @@ def compare_claims(dataset: str, compare: str) -> None:
             "says",
             run=pl.any_horizontal(pl.col(*claims.WHEN) != claims.NOT_RUN),
             verdict=pl.Series(map(claims.verdicts, rows)),
-            told=pl.Series(map(claims.told, rows)),
+            told=pl.Series(map(claims.verdicts_phrase, rows)),
         )
     both = sides[dataset].join(sides[compare], on="claim", suffix="_other")
     shown = both.filter(pl.col("run") | pl.col("run_other"))

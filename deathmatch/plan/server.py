@@ -22,8 +22,9 @@ class Packages(Spec):
     )
     nix: Annotated[Many[Attribute], Field(min_length=1), *DISTINCT] | None = Field(
         None,
-        description="Attributes of nixpkgs that hold its tools; python3Packages.NAME brings its "
-        "own python3. What takes more than names is written in nix/servers/<name>.nix instead.",
+        description="Attributes that hold its tools, of nixpkgs or of the toolchain in nix/; a "
+        "module, such as python3Packages.NAME or erlangLibs.NAME, brings its own interpreter. What "
+        "takes more than names is written in nix/servers/<name>.nix instead.",
     )
     pypi: str | None = Field(
         None,
@@ -55,8 +56,8 @@ class Server(NamedSpec):
     title: Text = Field(description="The name that tables and figures show.")
     language: Text = Field(description="What the server is written in.")
     source: Text = Field(
-        description='The post that measured it, as a key of paper/source/references.bib; "ours" if none '
-        "did."
+        description="The post that measured it, as a key of paper/source/references.bib; "
+        '"ours" if none did.'
     )
     about: Text = Field(description="What it is, and where it differs from what the source ran.")
     version: Text = Field(
@@ -130,7 +131,7 @@ class Server(NamedSpec):
     ] = Field(
         {},
         description="Ways to run it that are compared as variants, such as tuned and defaults; "
-        "the first is the usual one.",
+        "the first is the default one.",
     )
     factors: dict[str, Many[Level]] = Field(
         {},

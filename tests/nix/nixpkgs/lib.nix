@@ -28,6 +28,12 @@ rec {
     builtins.filter builtins.isString (
       builtins.split (builtins.replaceStrings [ "." ] [ "\\." ] separator) string
     );
+  removePrefix =
+    prefix: string:
+    if hasPrefix prefix string then
+      builtins.substring (builtins.stringLength prefix) (-1) string
+    else
+      string;
   removeSuffix =
     suffix: string:
     let

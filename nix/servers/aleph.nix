@@ -1,5 +1,0 @@
-{ pkgs, ... }:
-[
-  pkgs.clojure
-  pkgs.jdk21
-]

@@ -1,1 +1,0 @@
-{ otp27, ... }: [ (otp27.erlangWith [ otp27.erlangLibs.cowboy ]) ]

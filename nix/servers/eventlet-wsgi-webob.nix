@@ -1,6 +1,0 @@
-{ pkgs, ... }: [
-  (pkgs.python3.withPackages (packages: [
-    packages.eventlet
-    packages.webob
-  ]))
-]

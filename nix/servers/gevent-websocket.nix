@@ -1,7 +1,0 @@
-{ pkgs, ... }:
-[
-  (pkgs.python3.withPackages (packages: [
-    packages.gevent
-    packages.gevent-websocket
-  ]))
-]

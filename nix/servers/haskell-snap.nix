@@ -1,8 +1,0 @@
-{ pkgs, ... }:
-[
-  (pkgs.haskellPackages.ghcWithPackages (packages: [
-    packages.network
-    packages.snap-core
-    packages.snap-server
-  ]))
-]

@@ -1,9 +1,0 @@
-{ pkgs, ... }:
-[
-  (pkgs.haskellPackages.ghcWithPackages (packages: [
-    packages.http-types
-    packages.network
-    packages.wai
-    packages.warp
-  ]))
-]

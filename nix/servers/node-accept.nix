@@ -1,2 +1,0 @@
-# The build says that the two releases it is about are not here.
-{ pkgs, ... }: [ pkgs.nodejs_24 ]

@@ -1,1 +1,0 @@
-{ pkgs, ... }: [ pkgs.nodejs_24 ]

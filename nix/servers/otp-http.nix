@@ -1,1 +1,0 @@
-{ erlang, ... }: [ erlang ]

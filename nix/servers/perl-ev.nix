@@ -1,1 +1,0 @@
-{ pkgs, ... }: [ (pkgs.perl.withPackages (packages: [ packages.EV ])) ]

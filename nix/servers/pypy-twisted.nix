@@ -1,5 +1,0 @@
-{ pkgs, ... }:
-[
-  pkgs.pypy311
-  pkgs.python3
-]

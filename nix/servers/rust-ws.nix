@@ -1,6 +1,0 @@
-{ pkgs, ... }:
-[
-  pkgs.cargo
-  pkgs.gcc
-  pkgs.rustc
-]

@@ -1,6 +1,0 @@
-{ pkgs, ... }: [
-  (pkgs.ruby.withPackages (gems: [
-    gems.puma
-    gems.sinatra
-  ]))
-]

@@ -1,1 +1,0 @@
-{ pkgs, ... }: [ (pkgs.python3.withPackages (packages: [ packages.tornado ])) ]

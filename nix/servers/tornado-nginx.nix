@@ -1,5 +1,0 @@
-{ pkgs, ... }:
-[
-  pkgs.nginx
-  (pkgs.python3.withPackages (packages: [ packages.tornado ]))
-]

@@ -1,7 +1,0 @@
-{ pkgs, ... }:
-[
-  (pkgs.python3.withPackages (packages: [
-    packages.autobahn
-    packages.twisted
-  ]))
-]

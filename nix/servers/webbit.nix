@@ -1,5 +1,0 @@
-{ pkgs, ... }:
-[
-  pkgs.jdk21
-  pkgs.maven
-]

@@ -1,1 +1,0 @@
-{ erlangWith, erlangLibs, ... }: [ (erlangWith [ erlangLibs.webmachine ]) ]

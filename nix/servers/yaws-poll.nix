@@ -1,1 +1,0 @@
-{ otp28-poll, ... }: [ (otp28-poll.erlangWith [ otp28-poll.erlangLibs.yaws ]) ]

@@ -1,1 +1,0 @@
-{ otp28-nojit, ... }: [ otp28-nojit.erlang ]
