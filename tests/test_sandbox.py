@@ -137,7 +137,7 @@ def test_trial_tells_of_the_refusal(tree: Tree):
     path = matrix.trials("smoke", ["null"], ["backlog"])[0].path
     own = [] if AS_ROOT else ["unshare", "--user", "--map-root-user"]
     refuse = [*own, "setpriv", "--bounding-set", "-sys_admin", "--"]
-    check_refusal(tree.run(*refuse, "python", "-m", "deathmatch.measure.trial", path))
+    check_refusal(tree.run(*refuse, "python", "-m", "deathmatch", "trial", path))
     assert not (tree.path / path).exists()
 
 
@@ -185,7 +185,7 @@ def test_what_runs_outside_a_sandbox_ends_with_its_owner(tree: Tree, lacking):
     owner = tree.start("sleep", "infinity")
     tree.environment["DEATHMATCH_OWNER"] = str(owner.pid)
     script = (
-        f"import os, subprocess\n{lacking}\nfrom deathmatch import sandbox\n"
+        f"import os, subprocess\n{lacking}\nfrom deathmatch.hosts import sandbox\n"
         "sandbox.die_with_owner()\nsubprocess.run(['sleep', 'infinity'])"
     )
     process = tree.start("python", "-c", script)
