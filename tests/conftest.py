@@ -73,8 +73,10 @@ class Tree:
         return [*self.enter, *map(str, words)]
 
     def start(self, *words: str | Path, **options) -> subprocess.Popen:
+        # Snakemake finds its logger there.
+        plugins = {"PYTHONPATH": str(self.path / "workflow" / "plugins")}
         process = subprocess.Popen(
-            self.command(*words), cwd=self.path, env=os.environ | self.environment,
+            self.command(*words), cwd=self.path, env=os.environ | plugins | self.environment,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, **options,
         )  # fmt: skip
@@ -257,12 +259,15 @@ def shared_tree(tmp_path_factory, network) -> Tree:
     return Tree(copy_tree(tmp_path_factory.mktemp("shared") / "tree"), network)
 
 
-def wait_for(what, why: str):
-    """Return `what()` as soon as it is true."""
+def wait_for(what, why: str, process: subprocess.Popen | None = None):
+    """Return `what()` as soon as it is true; fail if the process that is to do it ends before."""
     deadline = time.monotonic() + HUNG_S
     while True:
+        over = process is not None and process.poll() is not None
         if found := what():
             return found
+        if over:
+            pytest.fail(f"ended before {why}:\n{process.stdout.read()}")
         if time.monotonic() > deadline:
             pytest.fail(f"it hangs: {why}")
         time.sleep(0.05)

@@ -17,8 +17,8 @@ WORKERS = 2
 TURNS = Path(__file__).resolve().parent.parent / "build" / "turns"
 
 LONGEST = [
-    "test_wsload.py", "test_snakemake.py", "test_nothing_measured.py", "test_python_of_nix.py",
-    "test_paper.py", "test_jupyter.py", "test_nix_build.py", "test_nix_faults.py", "test_trial.py",
+    "test_wsload.py", "test_python_of_nix.py", "test_snakemake.py", "test_nothing_measured.py",
+    "test_conformance.py", "test_paper.py", "test_one_folder.py", "test_shell.py",
 ]  # fmt: skip
 """The files with the longest units, these first, so that the workers end together."""
 

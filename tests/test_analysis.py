@@ -8,12 +8,16 @@ from hypothesis import strategies as st
 from deathmatch.analysis import (
     accept_queue,
     c10k,
+    claims,
     connection_outcomes,
+    dynamic,
     listen_backlog,
     queue_model,
     readiness,
+    scale_out,
     static_files,
     stats,
+    storage,
 )
 from deathmatch.analysis.views import RATE, REPLY
 
@@ -457,3 +461,90 @@ def test_quantiles_count_what_was_due_and_never_came():
     limited = points.with_columns(client_limited=True)
     (row,) = c10k.time_quantiles(times, limited, "latency").to_dicts()
     assert (row["limited"], row["p50"], row["p75"]) == (True, 7.0, 7.0), "all trials then"
+
+
+# Dynamic pages, every CPU, storage, the ledger's cells ---------------------------------------
+
+
+def answered(label: str, n: int, rate: int, reply: float, **more) -> dict:
+    errors = dict.fromkeys(dynamic.ERRORS, 0)
+    return {
+        "server": label.split(",")[0], "title": label.split(",")[0], "label": label, "n": n,
+        RATE: rate, REPLY: reply, "connections": 100, "schedulers": "one",
+        "server_rss_bytes_max": 2_000_000, "connection_time_median_us": 1000 * n,
+        "connection_time_avg_us": 3000, "response_time_avg_us": 500,
+    } | errors | more  # fmt: skip
+
+
+def test_failures_are_shares_of_all_trials_together():
+    points = pl.DataFrame([
+        answered("a", 1, 10, 9.0, errors_client_timeout=30), answered("a", 2, 10, 9.0),
+        answered("b", 1, 10, 9.0),
+    ])  # fmt: skip
+    assert dynamic.failures(points).rows() == [("a", 10, "5 s timeout", 15.0)]
+
+
+def test_connection_times_have_no_quantile_among_the_unanswered():
+    points = pl.DataFrame([answered("slow", 9, 10, 9.0), answered("quick", 1, 10, 9.0)])
+    times = pl.DataFrame({
+        "label": ["slow", "quick"], "time_us": [9000, 1000], "count": [98, 100],
+    })  # fmt: skip
+    found = dynamic.connection_times(points, times)
+    assert found.select("label", "median_ms", "p99_ms").rows() == [
+        ("quick", 1.0, 1.0), ("slow", 9.0, None),
+    ]  # fmt: skip
+
+
+def test_a_variant_is_compared_with_the_first_of_its_server():
+    points = pl.DataFrame([
+        answered("a", 1, 100, 40.0), answered("a, all CPUs", 1, 100, 60.0),
+        answered("a, poll", 1, 100, 100.0), answered("b", 1, 100, 50.0),
+    ])  # fmt: skip
+    found = dynamic.variant_ratios(points, points)
+    assert found.select("variant", "against", "median").rows() == [
+        ("a, all CPUs", "a", 1.5), ("a, poll", "a", None),
+    ]  # fmt: skip
+
+
+def test_every_cpu_gains_only_where_one_was_not_enough():
+    single = [answered("a", 1, 100, 40.0), answered("b", 1, 100, 99.0), answered("c", 1, 100, 9.0)]
+    scale = [answered(name, 1, 100, 80.0, schedulers="all") for name in ("a", "b")]
+    found = scale_out.gains(pl.DataFrame(single), pl.DataFrame(scale))
+    assert found.select("title", "median", "trials").rows() == [("a", 2.0, 1)]
+
+
+def test_bytes_per_message_are_what_full_has_more_than_empty():
+    rows = [(100, 0, 1000, 50_000), (100, 10, 3000, 90_000), (500, 10, 9000, 99_000)]
+    points = pl.DataFrame(
+        rows, schema=["body_bytes", "messages", "runtime_bytes", "rss_bytes"], orient="row"
+    ).with_columns(label=pl.lit("x"), configuration=pl.lit("dict"), server=pl.lit("x"), n=pl.lit(1))
+    found = storage.bytes_per_message(points)
+    assert found.select("runtime_bytes", "rss_bytes").rows() == [(200.0, 4000.0)]
+
+
+def decided(verdict: str, **more) -> dict:
+    row = {"name": "Walkin", "says": "A is faster", "same": False}
+    for when in claims.WHEN:
+        row |= {
+            when: verdict, f"{when}_effect": 2.0, f"{when}_low": 1.9, f"{when}_high": 2.1,
+            f"{when}_trials": 3, f"{when}_direction": None, f"{when}_sides": [],
+            f"{when}_quantity": "", f"{when}_unit": "",
+            f"{when}_needs": [{"needed": "4 CPUs", "there": "1", "met": False, "always": False}],
+        }  # fmt: skip
+    return row | more
+
+
+def test_a_cell_of_the_ledger_has_its_number_only_where_it_was_decided():
+    cell = "**replicated**: 2 [1.9, 2.1], n\u00a0=\u00a03"
+    assert claims.verdict_text(decided(claims.REPLICATED), "now") == cell
+    assert claims.verdict_text(decided(claims.REPLICATED, same=True), "now") == "the same"
+    assert claims.verdict_text(decided(claims.UNREACHED), "now") == f"**{claims.UNREACHED}**"
+    smaller = decided(claims.NOT, then_direction=claims.REPLICATED)
+    assert claims.verdict_text(smaller, "then").endswith("; its direction is replicated")
+
+
+def test_needs_are_named_once_and_only_of_conditions_not_reached():
+    rows = pl.DataFrame([decided(claims.UNREACHED), decided(claims.NOT, says="B is faster")])
+    found = claims.unmet_needs(rows)
+    assert found.rows() == [("Walkin", "A is faster", "4 CPUs", "1")]
+    assert claims.unmet_needs(rows[1:]).columns == found.columns

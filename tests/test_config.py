@@ -5,6 +5,9 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -166,7 +169,7 @@ WRITTEN = [
      "did you mean 'debian'?"),
     (SERVER, "tools = []", 'debian = ["Lua 5.4"]', "key packages.debian.0", "does not match", ""),
     (SERVER, "tools = []", 'nix = ["lua 5"]', "key packages.nix.0", "does not match", ""),
-    (SERVER, "tools = []", "nix = []", "key packages.nix", "[] is empty", "Attributes of nixpkgs"),
+    (SERVER, "tools = []", "nix = []", "key packages.nix", "[] is empty", "Attributes that hold"),
     (SERVER, "tools = []", 'pypi = "lock.txt"', "key packages.pypi", "there is no lock.txt beside",
      "uv pip compile --generate-hashes"),
     (SERVER, 'version = "true"', 'version = "echo {port}"', "key version", "unknown placeholder",
@@ -366,6 +369,39 @@ def test_the_throttled_testbed_is_the_usual_one_but_for_its_share():
     assert throttled.model_dump(include={"kind", "descriptors", "sample_interval_s"}) == (
         plain.model_dump(include={"kind", "descriptors", "sample_interval_s"})
     )
+
+
+WRONG = ["", -1, 10**9, 1.5, float("nan"), True, [], [1, 1], [[1]], {}, {"a": {}}]
+
+
+def places(value: Any, place: tuple = ()) -> Iterator[tuple]:
+    """Return the place of each key and item in a nest of tables and lists."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in inside:
+        yield (*place, key)
+        if isinstance(inner, dict | list):
+            yield from places(inner, (*place, key))
+
+
+@pytest.mark.parametrize("file", GOOD)
+def test_whatever_stands_in_a_file_is_said_in_our_words(file):
+    """No message is the library's own, and each has a remedy."""
+    model = next(model for kind, model in files.MODELS.items()
+                 if Path(file).match(files.PLACES[kind].format("mine")))  # fmt: skip
+    mistaken = 0
+    for *above, key in places(tomllib.loads(GOOD[file])):
+        for wrong in WRONG:
+            value = inner = tomllib.loads(GOOD[file])
+            for step in above:
+                inner = inner[step]
+            inner[key] = wrong
+            try:
+                mistakes.validated(model, value)
+            except mistakes.Mistake as mistake:
+                mistaken += 1
+                said = f"{mistake.what} {mistake.remedy}"
+                assert mistake.remedy and not re.search("Input|pydantic|[Vv]alid|should", said)
+    assert mistaken > 50
 
 
 def test_line_of_a_nested_key():

@@ -65,6 +65,7 @@ def test_direnv_without_nix_has_what_the_shell_has():
         "venv/bin/snakemake"
     )
     assert "DEATHMATCH_TOOLCHAIN=debian" in lines
+    assert f"PYTHONPATH={ROOT}/workflow/plugins" in lines
     assert shutil.which("httperf", path=plain["PATH"]) is None
 
 

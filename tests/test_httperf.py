@@ -222,13 +222,13 @@ def test_ten_thousand_connections_at_once(tree: Tree, record_property):
 
 @pytest.mark.alone
 @pytest.mark.parametrize(("experiment", "calls"), [("backlog", 1), ("dynamic", 2)])
-def test_ten_thousand_new_connections_a_second_for_ten_seconds(
+def test_more_new_connections_than_ports_within_a_minute(
     tree: Tree, record_property, experiment, calls
 ):
     """Neither ports nor descriptors run out; how fast it went is recorded, not judged.
 
     After one call the server closes first, after two the client, whose ports then stay in
-    TIME_WAIT.
+    TIME_WAIT for a minute. A tenth of what httperf can offer: a busy machine can, too.
     """
     path = tree.path / "experiments" / f"{experiment}.toml"
     text = re.sub(
@@ -236,7 +236,7 @@ def test_ten_thousand_new_connections_a_second_for_ten_seconds(
     )
     # A connection that a busy machine serves late must not hold its descriptor for long.
     path.write_text(re.sub(r"(?m)^timeout_s = .*", "timeout_s = 1", text))
-    tree.dataset("flood", ["null"], [10_000 * calls], duration_s=10, levels="backlog = [1024]")
+    tree.dataset("flood", ["null"], [4_000 * calls], duration_s=25, levels="backlog = [1024]")
     tree.replace_all(
         "config/datasets/flood.toml", "experiments.backlog", f"experiments.{experiment}"
     )
@@ -244,7 +244,7 @@ def test_ten_thousand_new_connections_a_second_for_ten_seconds(
     (folder,) = tree.trials("flood").values()
     tree.deathmatch("trial", folder.relative_to(tree.path)).succeeded()
     point = json.loads((folder / "trial.json").read_text())["points"][0]
-    fields = parse((folder / point["log"]).read_text(), 10)
+    fields = parse((folder / point["log"]).read_text(), 25)
     samples = pl.read_csv(folder / "samples.csv").drop_nulls("offered_rate_rps")
     rate = fields["connections"] / fields["test_duration_us"] * 1e6
     record_property("connections_per_s", rate)
@@ -259,4 +259,4 @@ def test_ten_thousand_new_connections_a_second_for_ten_seconds(
     opened = samples["client_active_opens"][-1] - samples["client_active_opens"][0]
     assert opened >= 100_000
     if calls > 1:
-        assert samples["client_time_wait"].max() > 20_000
+        assert samples["client_time_wait"].max() > fields["replies"] / calls / 5

@@ -9,6 +9,8 @@ import pytest
 from conftest import copy_tree
 from test_nix import CHECKS, Nix, Refused, start
 
+pytestmark = pytest.mark.once
+
 HTTPERF = "clients/httperf/httperf.nix"
 
 # (what, file, old text, new text, the first check that finds it); no old text: write the file;

@@ -59,8 +59,8 @@ def killed_and_resumed(tmp_path_factory, network, lock_holders) -> tuple[Tree, d
     tree.dataset("tiny", ["null"], [100], duration_s=2, trials=3)
     machine = traces()
     process = tree.start("snakemake", POINTS, "--config", "dataset=tiny")
-    wait_for(lambda: stamps(tree), "a first trial")
-    wait_for(lambda: descendant(process.pid, "httperf"), "a second trial offers load")
+    wait_for(lambda: stamps(tree), "a first trial", process)
+    wait_for(lambda: descendant(process.pid, "httperf"), "a second trial offers load", process)
     below = descendants(process.pid)
     spaces = own_network_namespaces(below)
     names = {p.name() for p in below if p.is_running()}
@@ -152,10 +152,11 @@ def test_a_changed_module_makes_again_what_uses_it(killed_and_resumed, name, rul
     # When it is made decides, not what it holds.
     tree.write(notebook, "")
     file = tree.path / "deathmatch" / name
-    before = file.stat()
+    before, text = file.stat(), file.read_text()
     assert to_do(tree, notebook) == {}
-    file.touch()
+    file.write_text(f"{text}\n# Changed.\n")
     planned = to_do(tree, notebook)
+    file.write_text(text)
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert set(planned) - {"total"} == rules
 
@@ -203,7 +204,9 @@ def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
     tree.replace(
         "deathmatch/data/tidy.py", "def main(", "def main(given):\n    given.no\n\n\ndef _("
     )
-    text = tree.snakemake(POINTS, dataset="tiny").failed().text
+    done = tree.snakemake(POINTS, dataset="tiny")
+    text = done.text
+    assert done.status
     assert re.findall(r"^\[(\d) of 2 trials, .+\] backlog \w+ ", text, re.MULTILINE) == ["1", "2"]
     assert not re.search(r"^(Select jobs|Execute |Finished job|rule \w+:)", text, re.MULTILINE)
     assert text.count("has no attribute 'no'") == 1
@@ -222,7 +225,7 @@ def test_a_killed_build_leaves_no_process(tree: Tree, target):
     tree.server("slow", "ok", build="echo building; sleep infinity & sleep infinity")
     tree.dataset("tiny", ["slow"], [100])
     process = tree.start("snakemake", target, "--config", "dataset=tiny")
-    wait_for(lambda: descendant(process.pid, "sleep"), "the build")
+    wait_for(lambda: descendant(process.pid, "sleep"), "the build", process)
     below = descendants(process.pid)
     kill(process)
     wait_for(lambda: ended(below), f"{below} ended")
@@ -230,10 +233,10 @@ def test_a_killed_build_leaves_no_process(tree: Tree, target):
 
 def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_holders):
     """Control-C reaches the whole foreground group."""
-    tree.dataset("tiny", ["null"], [100], duration_s=10 * HUNG_S)
+    tree.dataset("tiny", ["null"], [100], duration_s=2 * HUNG_S)
     words = ["snakemake", POINTS, "--config", "dataset=tiny"]
     process = tree.start(*words, start_new_session=True)
-    wait_for(lambda: descendant(process.pid, "httperf"), "a trial offers load")
+    wait_for(lambda: descendant(process.pid, "httperf"), "a trial offers load", process)
     below = descendants(process.pid)
     os.killpg(process.pid, signal.SIGINT)
     process.wait(HUNG_S)

@@ -42,17 +42,17 @@ def programs() -> Path:
 
 
 def cargo_test(*words: str) -> subprocess.CompletedProcess:
-    """Run `cargo test` on what the build of the server has compiled."""
-    target = server.build_dir(NULL) / "target"
+    """Run `cargo test`; what it compiles is kept, apart from what the measurements use."""
+    target = ROOT / "build" / "cargo"
     return subprocess.run(
-        ["cargo", "test", "--release", "--quiet", "--locked", "--target-dir", target, *words],
+        ["cargo", "test", "--quiet", "--locked", "--target-dir", target, *words],
         cwd=ROOT / "clients" / "wsload", env=server.environment(NULL), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HUNG_S,
     )  # fmt: skip
 
 
 @pytest.mark.once
-def test_wsload_s_own_tests_compile(programs):
+def test_wsload_s_own_tests_compile():
     """Apart from their run, which is alone on the machine."""
     done = cargo_test("--no-run")
     assert done.returncode == 0, done.stdout[-4000:]
@@ -184,8 +184,10 @@ def test_the_whole_run_s_histogram_is_near(frozen):
     latency = (messages["received_us"] - messages["intended_us"]).drop_nulls()
     assert bins["count"].sum() == len(latency)
     for q in (0.1, 0.5, 0.9):
-        exact = float(latency.quantile(q, "nearest"))
-        assert stats.quantile_us(bins, q) == pytest.approx(exact, rel=0.02)
+        # Between neighbours: far apart where the machine stalled.
+        rank = round(q * (len(latency) - 1))
+        below, above = latency.sort()[rank - 1], latency.sort()[rank + 1]
+        assert 0.98 * below <= stats.quantile_us(bins, q) <= 1.02 * above
 
 
 TIMES = st.lists(st.one_of(st.none(), st.integers(0, 40_000_000)), min_size=1, max_size=60)

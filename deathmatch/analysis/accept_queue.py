@@ -38,6 +38,8 @@ WAY_MEASURES = ["replies_rps", "quick_percent", "failed_percent", "median_ms", "
 _BURSTS = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64]
 _BACKLOGS = [1, 2, 5, 10, 20, 30, 64, 128, 256, 512, 1024, 2048, 4096]
 _NODE_WAYS = {"loop": "all that wait (20.2)", "single": "one (20.3)"}
+# Ways of Node.js, before its change and after.
+NODE = tuple(f"Node.js, {way}" for way in _NODE_WAYS.values())
 _QUICK_US = 1_000_000
 
 
@@ -290,6 +292,13 @@ def ways_of_accepting(
     kinds |= dict.fromkeys(WAY_MEASURES, pl.Float64)
     kinds |= dict.fromkeys(("held", "accept_queue"), pl.Int64)
     return pl.DataFrame(rows, schema=kinds)
+
+
+def way_medians(trials: pl.DataFrame) -> pl.DataFrame:
+    """Return way, schedulers, trials and the medians of WAY_MEASURES, of `ways_of_accepting`."""
+    groups = trials.group_by("way", "schedulers")
+    found = groups.agg(pl.len().alias("trials"), pl.col(WAY_MEASURES).median())
+    return found.sort("way", "schedulers")
 
 
 def way_ratio(trials: pl.DataFrame, above: str, below: str, measure: str) -> dict:

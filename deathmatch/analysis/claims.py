@@ -191,6 +191,37 @@ def verdicts_phrase(row: dict) -> str:
     return "; ".join(parts)
 
 
+def verdict_text(row: dict, when: str) -> str:
+    """Return one verdict of a ledger row for a cell, in Markdown, with what it compared.
+
+    Numbers only where it was decided; "the same" for now where one variant stands for both.
+    """
+    if when == "now" and row["same"]:
+        return "the same"
+    decided = row[when] in (REPLICATED, NOT, OPEN)
+    found = f": {effect_phrase(row, when)}" if decided else ""
+    sized = row[when] == NOT and row[f"{when}_direction"] == REPLICATED
+    text = f"**{row[when]}**{found}{'; its direction is replicated' if sized else ''}"
+    return text.replace("n = ", "n\u00a0=\u00a0")
+
+
+def unmet_needs(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return what claims whose condition was not reached needed: name, says, needed, there.
+
+    `rows` are of the ledger, with `name`, that of the source.
+    """
+    unmet = [
+        {"name": row["name"], "says": row["says"], "needed": need["needed"], "there": need["there"]}
+        for row in rows.to_dicts()
+        for when in (WHEN[1:] if row["same"] else WHEN)
+        if row[when] == UNREACHED
+        for need in row[f"{when}_needs"]
+        if not need["met"]
+    ]
+    schema = dict.fromkeys(("name", "says", "needed", "there"), pl.String)
+    return pl.DataFrame(unmet, schema=schema).unique(maintain_order=True)
+
+
 def not_run_reason(dataset: str, claim: dict) -> str:
     """Return why a claim could not be decided at all in a dataset, as the end of a sentence."""
     experiments, servers, columns = set(), set(), set()

@@ -17,9 +17,9 @@ ERRORS = {
 
 
 def failures(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the connections that failed, all trials together: label, rate, error, failed_percent.
+    """Return the connections that failed, all trials together.
 
-    `error` is one of ERRORS; without those of which none failed so.
+    Columns: label, the rate, error (one of ERRORS) and failed_percent; without those of none.
     """
     return (
         points.group_by("label", RATE, maintain_order=True)
@@ -56,13 +56,13 @@ def connection_times(points: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:
     return found.sort("median_ms").join(p99, on="label", how="left", maintain_order="left")
 
 
-def variant_ratios(points: pl.DataFrame) -> pl.DataFrame:
+def variant_ratios(points: pl.DataFrame, valid_points: pl.DataFrame) -> pl.DataFrame:
     """Return the highest reply rate of each variant over that of the first of the same server.
 
     Columns: variant, against and those of `stats.INTERVAL`, paired by round; without an interval
-    where either answered all that was offered.
+    where either answered all that was offered at the `valid_points`.
     """
-    best = views.plateaus(points.filter(~pl.col("client_limited")), ["server", "label"])
+    best = views.plateaus(valid_points, ["server", "label"])
     unlimited = set(best.filter("all_answered")["label"])
     rows = []
     for server in sorted(set(points["server"])):

@@ -59,7 +59,7 @@ def frames(dataset: Path) -> list[Path]:
 
 
 def renamed(table: pl.DataFrame) -> pl.DataFrame:
-    """Return a tidy table with today's columns and today's names of variants, its rows as before."""
+    """Return a tidy table with today's columns and names of variants, its rows as before."""
     variants = table["variant"].unique()
     names = {name: records.variant(name) for name in variants}
     return table.rename(records.COLUMNS, strict=False).with_columns(

@@ -8,9 +8,8 @@
 - `samples`: sample of counters, as `deathmatch.measure.sampler` describes;
 - `seconds`: second of a point, with its latencies, where the client records when each was due.
 
-Every table begins with `server`, `variant`, `configuration`, the experiment's factors and the trial's
-number `n`.
-A factor that the server does not have is null.
+Every table begins with `server`, `variant`, `configuration`, the experiment's factors and the
+trial's number `n`. A factor that the server does not have is null.
 """
 
 from pathlib import Path
@@ -173,6 +172,10 @@ def write(frame: pl.DataFrame, experiment: str, table: str, folder: Path) -> Non
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
     apart = (pl.Series(name, checked[name].to_list(), frame.schema[name]) for name in lists)
     checked.with_columns(*apart).write_parquet(
-        partial, compression="zstd", compression_level=19, use_pyarrow=True, pyarrow_options=encoding
+        partial,
+        compression="zstd",
+        compression_level=19,
+        use_pyarrow=True,
+        pyarrow_options=encoding,
     )
     partial.rename(path)

@@ -59,7 +59,9 @@ def _storage_rows(trial: dict) -> dict[str, list[dict]]:
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
     client = registry.generator(trial["spec"]["client"])
     samples = _samples(path.with_name("samples.csv"))
-    reports = {p["offered_rate_rps"]: client.read(path.with_name(p["log"])) for p in trial["points"]}
+    reports = {
+        p["offered_rate_rps"]: client.read(path.with_name(p["log"])) for p in trial["points"]
+    }
     return {
         "points": [
             point_row(p, reports[p["offered_rate_rps"]], samples, trial["spec"])

@@ -11,6 +11,45 @@ import polars as pl
 
 from deathmatch.analysis import claims, phrases
 
+# Where the paper shows what a claim's rule compares: by experiment, then by statistic.
+_SHOWN_AT = {
+    "backlog": {
+        "": "fig-backlog-plateau", "died": "tbl-backlog-systems",
+        "concurrent_connections": "sec-backlog-servers",
+    },
+    "single-thread": {"": "fig-servers-one"},
+    "scale-out": {"": "tbl-servers-all"},
+    "readiness": {"": "sec-readiness-full"},
+    "select-crash": {"": "sec-readiness-crash"},
+    "accept-queue": {"": "sec-accept-full"},
+    "dynamic": {
+        "": "fig-dynamic-plateau", "error_ratio": "tbl-dynamic-errors",
+        "timeout_share": "tbl-dynamic-errors",
+        "first_error_rate_rps": "fig-dynamic-curves", "server_rss_bytes": "tbl-dynamic-times",
+    },
+    "static": {
+        "": "fig-static-replies", "cpu_us_per_reply": "fig-static-cpu",
+        "context_switches_per_reply": "tbl-static-cost", "interrupts_per_reply": "tbl-static-cost",
+        "response_time_mean_us": "fig-static-response", "server_rss_bytes": "tbl-static-cost",
+    },
+    "c10k": {"": "sec-c10k-full"},
+    "overhead": {"": "fig-overhead-closed"},
+    "storage": {"": "tbl-storage-bytes"},
+}  # fmt: skip
+SOURCES = {
+    "walkin2009": "Walkin",
+    "williams2009": "Williams",
+    "ostinelli2011": "Ostinelli",
+    "moritz2012": "Moritz",
+    "day2011": "Day",
+}
+
+
+def shown_at(row: dict) -> str:
+    """Return the label of the figure, table or section with a ledger row's data; "" if none."""
+    known = _SHOWN_AT.get(row["experiment"], {})
+    return next((known[name] for name in row["statistics"] if name in known), known.get("", ""))
+
 
 def block(rows: pl.DataFrame, table: str) -> str:
     """Return, for HTML alone, the details of a table's rows of the ledger, in the table's order."""

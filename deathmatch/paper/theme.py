@@ -11,6 +11,8 @@ Every function takes a polars frame and returns an Altair chart; nothing is writ
 Column names end in their unit, and axis titles are made from them unless given.
 """
 
+import warnings
+
 import altair as alt
 import numpy as np
 import polars as pl
@@ -229,7 +231,10 @@ def together(panels: list[alt.LayerChart], columns: int = 1) -> alt.VConcatChart
     for panel in panels:
         for chosen in panel.params:
             views.setdefault(chosen.name, []).extend(chosen.views)
-    whole = alt.vconcat(*panels) if columns == 1 else alt.concat(*panels, columns=columns)
+    with warnings.catch_warnings():
+        # That panels share a parameter is what is wanted, and the warning names this file's place.
+        warnings.filterwarnings("ignore", "Automatically deduplicated selection parameter")
+        whole = alt.vconcat(*panels) if columns == 1 else alt.concat(*panels, columns=columns)
     for chosen in whole.params:
         chosen.views = views[chosen.name]
     return whole

@@ -1,4 +1,4 @@
-"""The charts of connection times and outcomes of the accept queue.
+"""The charts of the accept queue: places, connection times, outcomes, reply rates by backlog.
 
 In: frames of `deathmatch.analysis.accept_queue`. Out: charts.
 """
@@ -17,6 +17,34 @@ LEAST_PERCENT = 0.01
 _LABELLED_PERCENT = 5
 _BLUES = ["#C6DBEF", "#6BAED6", "#2171B5", "#08306B"]
 _SYNS = ["first SYN", "2nd SYN", "3rd SYN", "4th SYN"]
+
+
+def waiting(waits: pl.DataFrame) -> alt.VConcatChart | alt.ConcatChart:
+    """Return a panel for each way of accepting in `waiting`: connections by place over time."""
+    known = waits["accept"].unique().to_list()
+    panels = [
+        theme.lines(
+            waits.filter(accept=way), "time_s", "connections", "place", order=accept_queue.PLACES,
+            width=400, height=150, x_title="time since the first connection (s)",
+            y_title="connections waiting",
+        ).properties(title=way)
+        for way in accept_queue.WAYS
+        if way in known
+    ]  # fmt: skip
+    return theme.together(panels)
+
+
+def rates_by_backlog(curves: dict[str, pl.DataFrame]) -> alt.VConcatChart | alt.ConcatChart:
+    """Return a panel for each server: `rate_by_backlog`, by title."""
+    panels = [
+        theme.lines(
+            frame, "backlog_connections", "reply_rate_rps", "series", low="low_rps",
+            high="high_rps", order=frame["series"].unique(maintain_order=True).to_list(),
+            log_x=True, width=380, height=180, x_title="listen backlog (connections, logarithmic)",
+        ).properties(title=title)
+        for title, frame in curves.items()
+    ]  # fmt: skip
+    return theme.together(panels).resolve_scale(color="independent", shape="independent")
 
 
 def drawn(shares: pl.DataFrame) -> pl.DataFrame:

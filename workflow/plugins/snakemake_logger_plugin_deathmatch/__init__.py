@@ -27,11 +27,16 @@ class LogHandler(LogHandlerBase):
     def __post_init__(self) -> None:
         # Not at the top: Snakemake's module of this name imports this one.
         from snakemake.logging import DefaultFilter
+        from snakemake.settings.enums import Quietness
 
         given = self.common_settings
         self.outputs: dict[int, list[str]] = {}
+        quiet = set(given.quiet or ())
+        if Quietness.RULES in quiet:
+            # Not in the profile: Snakemake would then not even say that a job has finished.
+            quiet.add(Quietness.PROGRESS)
         self.usual = DefaultFilter(
-            given.quiet, given.debug_dag, given.verbose, given.dryrun, given.printshellcmds
+            quiet, given.debug_dag, given.verbose, given.dryrun, given.printshellcmds
         )
 
     def emit(self, record: logging.LogRecord) -> None:
