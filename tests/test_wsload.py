@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from side_by_side import turn
 
-from deathmatch.analysis import stats
 from deathmatch.data import tidy
 from deathmatch.errors import Truncated
 from deathmatch.hosts import clients
-from deathmatch.load import registry, wsload
+from deathmatch.load import histogram, registry, wsload
 from deathmatch.load.wsload import GENERATOR
 from deathmatch.measure import server
 from deathmatch.plan import files
@@ -187,7 +186,7 @@ def test_the_whole_run_s_histogram_is_near(frozen):
         # Between neighbours: far apart where the machine stalled.
         rank = round(q * (len(latency) - 1))
         below, above = latency.sort()[rank - 1], latency.sort()[rank + 1]
-        assert 0.98 * below <= stats.quantile_us(bins, q) <= 1.02 * above
+        assert 0.98 * below <= histogram.quantile_us(bins, q) <= 1.02 * above
 
 
 TIMES = st.lists(st.one_of(st.none(), st.integers(0, 40_000_000)), min_size=1, max_size=60)
@@ -344,6 +343,7 @@ def test_a_trial(measured, environment):
     (point,) = trial["points"]
     assert (point["client_state"], point["server_state"]) == ("exit 0", "ran")
     assert trial["tools"]["harness"]["wsload"].startswith("built from clients/wsload, sha256 ")
+    assert trial["machine"]["wsload"].startswith("wsload ")
     assert str(ROOT) not in json.dumps(trial)
     assert sorted(path.name for path in folder.iterdir()) == [
         "samples.csv", "server.log", "trial.json", "wsload-200.parquet", "wsload-200.txt",
