@@ -56,11 +56,11 @@ def analyse(folder: Path) -> int:
     """Compute every run's statistics and those of its seconds; return how many numbers."""
     numbers = 0
     for file in sorted(folder.glob("*.parquet")):
-        report = wsload.read(file.with_suffix(".txt"))
+        report = wsload.GENERATOR.read(file.with_suffix(".txt"))
         for quantity in report.times["quantity"].unique():
             part = report.times.filter(pl.col("quantity") == quantity)
             numbers += len(wsload.statistics(part))
-        numbers += wsload.seconds(report).height
+        numbers += wsload.GENERATOR.seconds(report).height
     return numbers
 
 
@@ -92,7 +92,7 @@ def main() -> int:
             write(log.with_suffix(""), run, given.connections, given.duration)
             raw_bytes += sum(f.stat().st_size for f in log.with_suffix("").rglob("*.parquet"))
             began = time.monotonic()
-            wsload.condense(log, keep_events=False)
+            wsload.GENERATOR.compact(log, keep_events=False)
             condensing_s += time.monotonic() - began
         kept_bytes = sum(file.stat().st_size for file in folder.glob("*.parquet"))
         words = [sys.executable, __file__, "--analyse", folder]

@@ -13,7 +13,7 @@ COMMANDS = {
     "new-server": ("plan.new_server", "make a server's folder from the template"),
     "docs": ("plan.docs", "write the reference in servers/README.md from the schema"),
     "build": ("measure.server", "build one server"),
-    "trial": ("measure.trial", "run one trial"),
+    "trial": ("control.run_trial", "run one trial"),
     "failures": ("control.failures", "list the servers that could not be measured"),
     "tidy": ("data.tidy", "write an experiment's tidy tables from its raw logs"),
     "check": ("data.check", "check that a dataset is fit to be compared with others"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Tree
 
-from deathmatch.load import registry
+from deathmatch.hosts import clients
 
 OVERHEAD = """
 title = "a test"
@@ -48,8 +48,8 @@ def recorded(tree: Tree, path: Path) -> dict | None:
 
 
 def test_what_an_experiment_needs():
-    assert registry.needed("backlog") == ["httperf"] and registry.needed("storage") == []
-    assert registry.needed("readiness") == ["roundtrip"] and registry.needed("c10k") == ["wsload"]
+    assert clients.needed("backlog") == ["httperf"] and clients.needed("storage") == []
+    assert clients.needed("readiness") == ["roundtrip"] and clients.needed("c10k") == ["wsload"]
 
 
 def test_a_missing_client_stops_the_plan_and_the_trial_by_name(tree: Tree):
@@ -117,7 +117,7 @@ def test_a_server_that_dies_is_a_result_whatever_its_client_says(tree: Tree):
     tree.deathmatch("trial", path).succeeded()
     found = recorded(tree, path)
     assert found["outcome"] == "measured, with failures"
-    assert "died: signal SIGKILL" in [point["server"] for point in found["points"]]
+    assert "died: signal SIGKILL" in [point["server_state"] for point in found["points"]]
 
 
 def test_a_client_of_another_build_does_not_go_on_with_a_dataset(tree: Tree):

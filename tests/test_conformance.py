@@ -11,6 +11,7 @@ from conftest import Tree, copy_tree, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deathmatch.hosts.host import Local
 from deathmatch.measure import conformance
 from deathmatch.plan import files, matrix
 from deathmatch.plan.server import Server
@@ -26,23 +27,24 @@ CHECK = """
 import json, sys
 from pathlib import Path
 from deathmatch.hosts import testbed
-from deathmatch.measure import conformance, server
+from deathmatch.measure import conformance, server, server_process
 from deathmatch.plan import files, matrix
-bed = files.testbed("netns").as_written
-spare = {testbed.build(bed, {}).pid}
-host, cpus = testbed.host(bed), testbed.affinity()
+bed = files.testbed("netns")
+hosts = testbed.build(bed, {})
+host, own = hosts.server, hosts.own_pids()
 for trial in matrix.trials("once"):
-    factors, values = trial.variant.factors, trial.placeholders
+    factors, cpus = trial.variant.factors, host.affinity()
+    values = trial.placeholders
     values |= {"workers": len(cpus) if factors.get("schedulers") == "all" else 1}
-    log = Path(sys.argv[1])
-    running, wrong = server.start(trial.server, values, host, 8080, cpus, log)
+    running, problem = server_process.start(
+        host, trial.server, values, hosts.address, 8080, cpus=cpus, log=Path(sys.argv[1]))
     checks = conformance.check_variant(
-        host, 8080, trial.spec()["conformance"], factors, 4096,
-        lambda: [process.pid for process in server.processes(spare)])
-    stop = server.stop(running, spare)
+        host, hosts.address, 8080, trial.spec()["conformance"], factors,
+        lambda: host.processes(own))
+    stop = server_process.stop(running, own)
     print(json.dumps({"server": trial.server.name, "experiment": trial.experiment.name,
-                      "wrong": wrong, "variant": trial.variant.name, "stop": stop, "checks": checks,
-                      "log": server.tail(log)}))
+                      "wrong": problem, "variant": trial.variant.name, "stop": stop,
+                      "checks": checks, "log": server.tail(running.log)}))
 """
 
 
@@ -89,16 +91,16 @@ def test_right_answer():
 @pytest.mark.parametrize(
     ("reply", "seen"),
     [
-        (b"", "not a status line: ''"),
-        (b"Hello", "not a status line: 'Hello'"),
+        (b"", "no HTTP answer: "),
+        (b"Hello", "no HTTP answer: "),
         (RIGHT.replace(b"200", b"500"), "status 500, expected [200]"),
-        (RIGHT.replace(b"200", b"2000"), "not a status line"),
+        (RIGHT.replace(b"200", b"2000"), "no HTTP answer: illegal status line"),
         (RIGHT.replace(b"5", b"4"), "header Content-Length: '4', expected '5'"),
         (RIGHT.replace(b"Content-Length: 5", b"X: y"), "header Content-Length: None, expected '5'"),
         (RIGHT.replace(b"Hello", b"Adieu"), "body b'Adieu', expected 'Hello'"),
-        (RIGHT[:-2], "body b'Hel', expected 'Hello'"),
+        (RIGHT[:-2], "body: peer closed connection without sending complete message body"),
         (RIGHT + b"!", "more than the answer: b'!'"),
-        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\nY: x\r\n" * 200, ""),
+        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\nY: x\r\n" * 200, "no HTTP answer: "),
     ],
 )
 def test_wrong_answer_is_told(reply, seen):
@@ -155,9 +157,9 @@ def test_no_answer_at_all_makes_the_check_itself_fail(reply):
 def test_backlog_as_the_kernel_has_it():
     with socket.create_server(("127.0.0.1", 0), backlog=7) as listener:
         port = listener.getsockname()[1]
-        assert conformance.check_backlog(port, 7, 4096)["ok"]
-        assert conformance.check_backlog(port, 100, 7)["ok"]
-        wrong = conformance.check_backlog(port, 128, 4096)
+        assert conformance.check_backlog(Local(), port, 7, 4096)["ok"]
+        assert conformance.check_backlog(Local(), port, 100, 7)["ok"]
+        wrong = conformance.check_backlog(Local(), port, 128, 4096)
         assert not wrong["ok"] and wrong["seen"] == "the kernel has [7], expected 128"
 
 
@@ -217,11 +219,11 @@ def test_every_readiness_mechanism_is_tried(checked):
 
 def test_a_server_that_spins_is_told():
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as spinning:
-        wrong = conformance.check_rest([spinning.pid], within_s=0.5)
+        wrong = conformance.check_rest(Local(), [spinning.pid], within_s=0.5)
         spinning.kill()
     assert not wrong["ok"] and wrong["seen"].startswith("after 0.5 s it still uses ")
     with subprocess.Popen(["sleep", "60"]) as resting:
-        assert conformance.check_rest([resting.pid])["ok"]
+        assert conformance.check_rest(Local(), [resting.pid])["ok"]
         resting.kill()
 
 
@@ -229,7 +231,8 @@ def test_a_wrong_readiness_mechanism_is_told(checked):
     """A Python process that waits in poll, taken for one that waits in epoll."""
     script = "import select; select.poll().poll()"
     with subprocess.Popen([sys.executable, "-c", script]) as waiting:
-        wait_for(lambda: conformance.check_readiness([waiting.pid], "poll")["ok"], "it waits")
-        wrong = conformance.check_readiness([waiting.pid], "epoll")
+        host, pids = Local(), [waiting.pid]
+        wait_for(lambda: conformance.check_readiness(host, pids, "poll")["ok"], "it waits")
+        wrong = conformance.check_readiness(host, pids, "epoll")
         waiting.kill()
     assert not wrong["ok"] and wrong["seen"] == "its threads wait in poll"

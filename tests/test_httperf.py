@@ -14,16 +14,26 @@ from conftest import BROKEN, HUNG_S, ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.load import httperf
+from deathmatch.errors import Truncated
+from deathmatch.load import histogram, httperf
+from deathmatch.load.httperf import GENERATOR
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 REPORT = (TRIAL / "httperf-2000.txt").read_text()
 LOAD = {"uri": "/", "requests_per_connection": 1, "timeout_s": 5}
 
 
+def parse(text: str, duration_s: float) -> dict:
+    return GENERATOR.parse((text,), duration_s)
+
+
+def bins(text: str) -> pl.DataFrame:
+    return GENERATOR.histogram((text,))
+
+
 def test_every_field_of_a_real_report():
     """Each number read off the report by hand."""
-    assert httperf.parse(REPORT, 1) == {
+    assert parse(REPORT, 1) == {
         "connect_burst_connections": int(re.search(r"burst length: (\d+)", REPORT)[1]),
         "connections": 2000, "requests": 2000, "replies": 1995, "test_duration_us": 6_841_000,
         "connection_rate_rps": 292.3, "connection_period_us": 3400, "concurrent_connections": 123,
@@ -52,15 +62,15 @@ def test_every_field_of_a_real_report():
 
 
 def test_fields_have_the_types_of_the_schema():
-    frame = pl.DataFrame([httperf.parse(REPORT, 1)], schema=httperf.SCHEMA)
+    frame = pl.DataFrame([parse(REPORT, 1)], schema=httperf.COLUMNS)
     assert frame.null_count().sum_horizontal()[0] == 0
-    assert frame.columns == list(httperf.parse(REPORT, 1))
+    assert frame.columns == list(parse(REPORT, 1))
 
 
 def test_report_cut_anywhere_is_truncated():
     for end in range(len(REPORT)):
-        with pytest.raises(httperf.Truncated):
-            httperf.parse(REPORT[:end], 1)
+        with pytest.raises(Truncated):
+            parse(REPORT[:end], 1)
 
 
 LINES = REPORT.splitlines(keepends=True)
@@ -69,35 +79,35 @@ SUMMARY = [number for number, line in enumerate(LINES) if re.match(r"[A-Z].*: ",
 
 @pytest.mark.parametrize("number", SUMMARY)
 def test_report_without_a_line_of_its_summary_is_truncated(number):
-    with pytest.raises(httperf.Truncated, match=LINES[number].split(":")[0][:8]):
-        httperf.parse("".join(LINES[:number] + LINES[number + 1 :]), 1)
+    with pytest.raises(Truncated, match=LINES[number].split(":")[0][:8]):
+        parse("".join(LINES[:number] + LINES[number + 1 :]), 1)
 
 
 def test_numbers_that_are_none():
     report = REPORT.replace("min 0.1 avg 72.6", "min inf avg -nan")
-    fields = httperf.parse(report, 1)
+    fields = parse(report, 1)
     assert fields["connection_time_min_us"] is None and fields["connection_time_avg_us"] is None
     assert fields["connection_time_max_us"] == 4_352_400
-    assert httperf.parse(re.sub(r"reply-rate = .*\n", "", REPORT), 0.2)[
+    assert parse(re.sub(r"reply-rate = .*\n", "", REPORT), 0.2)[
         "reply_rate_offered_window_rps"
     ] == pytest.approx(1995 / 0.2)
 
 
 def test_offered_window_has_its_own_samples_only():
-    assert httperf.reply_rates(REPORT)[:3] == [1929.5, 1830.1, 64.0]
+    assert httperf.reply_rates((REPORT,))[:3] == [1929.5, 1830.1, 64.0]
     for duration_s, samples in ((0.3, 1), (0.5, 1), (1, 2), (1.4, 2), (1.5, 3)):
-        rates = httperf.reply_rates(REPORT)[:samples]
-        found = httperf.parse(REPORT, duration_s)["reply_rate_offered_window_rps"]
+        rates = httperf.reply_rates((REPORT,))[:samples]
+        found = parse(REPORT, duration_s)["reply_rate_offered_window_rps"]
         assert found == pytest.approx(sum(rates) / samples)
 
 
 def times(report: str) -> list[tuple[int, int]]:
-    return httperf.histogram(report).select("time_us", "count").rows()
+    return bins(report).select("time_us", "count").rows()
 
 
 def test_histogram_of_a_real_report_agrees_with_its_summary():
     found = times(REPORT)
-    fields = httperf.parse(REPORT, 1)
+    fields = parse(REPORT, 1)
     assert sum(count for _, count in found) == fields["replies"]
     mean = sum(time * count for time, count in found) / fields["replies"]
     assert mean == pytest.approx(fields["connection_time_avg_us"], abs=60)
@@ -119,12 +129,14 @@ def test_histogram_round_trip(bins):
 
 
 def test_no_histogram_is_an_empty_one():
-    assert times("") == [] and httperf.histogram("").schema == httperf.HISTOGRAM_SCHEMA
+    assert times("") == [] and bins("").schema == histogram.SCHEMA
 
 
 @given(st.integers(1, 10**6), st.sampled_from([1, 3, 10]), st.sampled_from([0.5, 1, 10]))
 def test_command_offers_the_rate_for_the_duration(rate_rps, calls, duration_s):
-    words = httperf.command("h", 1, LOAD | {"requests_per_connection": calls}, rate_rps, duration_s)
+    words = GENERATOR.command(
+        "h", 1, LOAD | {"requests_per_connection": calls}, rate_rps, duration_s
+    )
     options = dict(word.removeprefix("--").split("=", 1) for word in words if "=" in word)
     assert float(options["rate"]) * calls == pytest.approx(rate_rps, rel=1e-5)
     asked = int(options["num-conns"])
@@ -158,14 +170,14 @@ def test_connection_longer_than_the_histogram_goes_into_its_last_bin(tmp_path):
         thread = threading.Thread(target=answer_late)
         thread.start()
         load = LOAD | {"timeout_s": 10_000}
-        words = httperf.command("127.0.0.1", listener.getsockname()[1], load, 1, 1)
+        words = GENERATOR.command("127.0.0.1", listener.getsockname()[1], load, 1, 1)
         done = subprocess.run(
             words, env=os.environ | {"LD_PRELOAD": str(library)}, capture_output=True, text=True,
             timeout=HUNG_S,
         )  # fmt: skip
         thread.join()
     assert done.returncode == 0, done.stderr
-    lifetime_us = httperf.parse(done.stdout, 1)["connection_time_max_us"]
+    lifetime_us = parse(done.stdout, 1)["connection_time_max_us"]
     assert 140e6 < lifetime_us < 1000e6
     assert times(done.stdout) == [(99_999_995, 1)]
 
@@ -173,34 +185,33 @@ def test_connection_longer_than_the_histogram_goes_into_its_last_bin(tmp_path):
 # Runs in the sandbox: httperf opens connections to a server that never answers.
 HOLD = """
 import json, subprocess, sys, time
+from pathlib import Path
 from deathmatch.hosts import testbed
 from deathmatch.load import httperf
-from deathmatch.measure import sampler
 from deathmatch.plan import files
-bed = files.testbed("netns").as_written
-holder = testbed.build(bed, {})
-testbed.raise_descriptors(bed["descriptors"])
-host = testbed.host(bed)
-server = subprocess.Popen([sys.executable, sys.argv[1], "holds", host, "8080"])
+bed = files.testbed("netns")
+hosts = testbed.build(bed, {})
+hosts.server.raise_descriptors(bed.descriptors)
+words = [sys.executable, sys.argv[1], "holds", hosts.address, "8080"]
+server = hosts.server.start(words)
 time.sleep(1)
 load = {"uri": "/", "requests_per_connection": 1, "timeout_s": 4}
-client = subprocess.Popen(testbed.in_client(*httperf.command(host, 8080, load, 5000, 2.2)),
-                          stdout=subprocess.PIPE, text=True)
+words = httperf.GENERATOR.command(hosts.address, 8080, load, 5000, 2.2)
+report = Path("report.txt")
+client = hosts.clients[0].start(words, output=report)
 held = 0
-while client.poll() is None:
-    with open(f"/proc/{holder.pid}/net/snmp") as text:
-        held = max(held, sampler.counters(text.read())["Tcp", "CurrEstab"])
-    time.sleep(0.05)
-print(json.dumps({"status": client.returncode, "held": held, "report": client.stdout.read()}))
+while client.wait(0.05) is None:
+    held = max(held, hosts.clients[0].counters()["snmp"]["Tcp", "CurrEstab"])
+print(json.dumps({"status": client.wait(), "held": held, "report": report.read_text()}))
 server.kill()
-holder.kill()
+hosts.end()
 """
 
 
 @pytest.mark.alone
 def test_ten_thousand_connections_at_once(tree: Tree, record_property):
     found = json.loads(tree.sandboxed("python", "-c", HOLD, BROKEN).succeeded().text)
-    fields = httperf.parse(found["report"], 2.2)
+    fields = parse(found["report"], 2.2)
     record_property("established_connections", found["held"])
     assert found["status"] == 0
     assert found["held"] >= 10_000
@@ -233,12 +244,12 @@ def test_more_new_connections_than_ports_within_a_minute(
     (folder,) = tree.trials("flood").values()
     tree.deathmatch("trial", folder.relative_to(tree.path)).succeeded()
     point = json.loads((folder / "trial.json").read_text())["points"][0]
-    fields = httperf.parse((folder / point["log"]).read_text(), 25)
+    fields = parse((folder / point["log"]).read_text(), 25)
     samples = pl.read_csv(folder / "samples.csv").drop_nulls("offered_rate_rps")
     rate = fields["connections"] / fields["test_duration_us"] * 1e6
     record_property("connections_per_s", rate)
     print(f"{rate:.0f} connections/s, {fields['replies']} replies")
-    assert point["client"] == "exit 0" and point["server"] == "ran"
+    assert point["client_state"] == "exit 0" and point["server_state"] == "ran"
     for what in ("descriptors_unavailable", "address_unavailable", "file_table_full", "other"):
         assert fields[f"errors_{what}"] == 0
     assert fields["connections"] == 100_000

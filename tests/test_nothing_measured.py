@@ -45,7 +45,7 @@ def nothing_sound(frames: dict[str, pl.DataFrame], client: str | None) -> dict[s
     points = frames["points"].with_columns(broken=pl.col("server").rank("dense") % 2 == 0)
     unknown = (
         pl.when(~pl.col("broken")).then(pl.col(name)).alias(name)
-        for name in registry.load(client).SCHEMA
+        for name in registry.generator(client).columns
     )
     report = pl.when("broken").then(pl.lit("truncated")).otherwise(pl.lit("whole"))
     # httperf's rate is the kernel's: a point without its report need not be limited.

@@ -64,16 +64,16 @@ def test_each_mechanism_is_seen_and_waits_once_for_several_requests_at_most(meas
 RESTARTS = """
 from pathlib import Path
 from deathmatch.hosts import testbed
-from deathmatch.measure import server
+from deathmatch.measure import server_process
 from deathmatch.plan import files
-bed = files.testbed("netns").as_written
-spare, host = {testbed.build(bed, {}).pid}, testbed.host(bed)
+hosts = testbed.build(files.testbed("netns"), {})
 values = {"backlog": 128, "workers": 1, "readiness": "io_uring"}
 late, tested = [], files.server("c-readiness")
 for _ in range(30):
-    running, wrong = server.start(tested, values, host, 8080, [0], Path("server.log"))
-    server.stop(running, spare)
-    late.append(wrong or server.listens(host, 8080))
+    running, problem = server_process.start(
+        hosts.server, tested, values, hosts.address, 8080, cpus=[0], log=Path("server.log"))
+    server_process.stop(running, hosts.own_pids())
+    late.append(problem or server_process.listens(hosts.address, 8080))
 assert not any(late), late
 """
 

@@ -17,6 +17,7 @@ from conftest import HUNG_S, ROOT
 
 from deathmatch.errors import Truncated
 from deathmatch.load import roundtrip
+from deathmatch.load.roundtrip import GENERATOR
 
 pytestmark = pytest.mark.alone
 
@@ -63,17 +64,21 @@ class Handler(socketserver.BaseRequestHandler):
 
 
 def report(client: str, port: int, rate_rps: int = 0, duration_s: float = 0.5, **load) -> str:
-    words = roundtrip.command("127.0.0.1", port, LOAD | load, rate_rps, duration_s)
+    words = GENERATOR.command("127.0.0.1", port, LOAD | load, rate_rps, duration_s)
     done = subprocess.run(
         [client, *words[1:]], capture_output=True, text=True,
-        timeout=roundtrip.time_limit_s(LOAD | load, duration_s),
+        timeout=GENERATOR.time_limit_s(LOAD | load, duration_s),
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
 def times(text: str, quantity: str) -> pl.DataFrame:
-    return roundtrip.histogram(text).filter(pl.col("quantity") == quantity)
+    return GENERATOR.histogram((text,)).filter(pl.col("quantity") == quantity)
+
+
+def parse(text: str, duration_s: float) -> dict:
+    return GENERATOR.parse((text,), duration_s)
 
 
 def slower(text: str, quantity: str, than_us: int) -> int:
@@ -84,7 +89,7 @@ def test_closed_loop_counts_every_answer(client):
     seen = []
     with Server(lambda _, connection, data: (seen.append(data), connection.sendall(data))) as peer:
         text = report(client, peer.port)
-    fields = roundtrip.parse(text, 0.5)
+    fields = parse(text, 0.5)
     assert set(seen) == {REQUEST.encode("latin-1")}
     # Two more in the first exchange.
     assert fields["requests"] == fields["replies"] == len(seen) - 2 > 100
@@ -95,14 +100,14 @@ def test_closed_loop_counts_every_answer(client):
     assert 0 <= fields["replies"] - fields["replies_offered_window"] <= 4
     assert times(text, "service_time")["count"].sum() == fields["replies"]
     assert times(text, "latency").is_empty() and fields["send_lag_p99_us"] is None
-    pl.DataFrame([fields], schema=roundtrip.SCHEMA, strict=True)
+    pl.DataFrame([fields], schema=roundtrip.COLUMNS, strict=True)
 
 
 def test_open_loop_sends_at_its_rate_spread_over_the_connections(client):
     with Server() as peer:
         text = report(client, peer.port, 200, 1)
         gaps = [b - a for a, b in itertools.pairwise(peer.arrivals[2:])]
-    fields = roundtrip.parse(text, 1)
+    fields = parse(text, 1)
     assert fields["requests"] == fields["replies"] == 200
     assert fields["errors_total"] == fields["unsent"] == 0
     # All connections at once would give gaps of 0 and 20 ms.
@@ -113,7 +118,7 @@ def test_open_loop_sends_at_its_rate_spread_over_the_connections(client):
 
 def test_an_idle_client_does_not_spin(client):
     with Server() as peer:
-        fields = roundtrip.parse(report(client, peer.port, 10, 1), 1)
+        fields = parse(report(client, peer.port, 10, 1), 1)
     assert fields["client_cpu_total_percent"] < 20
 
 
@@ -124,7 +129,7 @@ def test_service_time_is_that_of_the_server(client):
 
     with Server(answer) as peer:
         text = report(client, peer.port)
-    assert slower(text, "service_time", 19_900) == roundtrip.parse(text, 0.5)["replies"]
+    assert slower(text, "service_time", 19_900) == parse(text, 0.5)["replies"]
     assert times(text, "service_time")["time_us"].median() < 35_000
 
 
@@ -142,7 +147,7 @@ def test_a_freeze_shows_in_the_latency_of_all_that_was_due(client):
 
     with Server(answer) as peer:
         text = report(client, peer.port, 200, 1.5)
-    assert roundtrip.parse(text, 1.5)["replies"] == 300
+    assert parse(text, 1.5)["replies"] == 300
     assert 4 <= slower(text, "service_time", 100_000) <= 8
     assert 90 <= slower(text, "latency", 100_000) <= 125
 
@@ -153,11 +158,11 @@ def test_overload_leaves_requests_unsent_and_says_so(client):
         connection.sendall(data)
 
     with Server(answer) as peer:
-        fields = roundtrip.parse(report(client, peer.port, 2000, 0.5, timeout_s=0.3), 0.5)
+        fields = parse(report(client, peer.port, 2000, 0.5, timeout_s=0.3), 0.5)
     resolved = fields["replies"] + fields["errors_total"]
     assert fields["unsent"] == 1000 - resolved > 800
     assert fields["reply_rate_offered_window_rps"] == pytest.approx(80, rel=0.3)
-    assert roundtrip.actual_rate_rps(fields, pl.DataFrame(), {"duration_s": 0.5}) < 120
+    assert GENERATOR.actual_rate_rps(fields, pl.DataFrame(), {"duration_s": 0.5}) < 120
 
 
 def reset(_, connection, __):
@@ -180,7 +185,7 @@ def test_a_fault_is_an_error_of_its_class(client, failure, rate_rps):
         FAULTS[failure](number, connection, data) if number == 20 else connection.sendall(data)
 
     with Server(answer) as peer:
-        fields = roundtrip.parse(report(client, peer.port, rate_rps, timeout_s=0.2), 0.5)
+        fields = parse(report(client, peer.port, rate_rps, timeout_s=0.2), 0.5)
     assert fields[f"errors_{failure}"] == fields["errors_total"] == 1
     assert fields["replies"] == fields["requests"] - 1 > 20
     assert fields["connects"] == 5
@@ -191,7 +196,7 @@ def test_an_answer_too_long_is_different(client):
         connection.sendall(data + (b"more" if number == 20 else b""))
 
     with Server(answer) as peer:
-        fields = roundtrip.parse(report(client, peer.port), 0.5)
+        fields = parse(report(client, peer.port), 0.5)
     assert fields["errors_answer_different"] + fields["idle_losses"] == 1
 
 
@@ -207,7 +212,7 @@ def test_a_server_that_goes_away_refuses(client):
             connection.sendall(data)
 
         peer.answer = answer
-        fields = roundtrip.parse(report(client, peer.port, 200, 0.6), 0.6)
+        fields = parse(report(client, peer.port, 200, 0.6), 0.6)
     assert fields["replies"] == 48
     assert fields["errors_connection_refused"] > 40
     assert fields["errors_total"] + fields["replies"] == 120
@@ -229,7 +234,7 @@ def test_http(client):
     with ThreadingHTTPServer(("127.0.0.1", 0), Page) as peer:
         threading.Thread(target=peer.serve_forever, args=(0.05,), daemon=True).start()
         request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        fields = roundtrip.parse(report(client, peer.server_port, request=request), 0.5)
+        fields = parse(report(client, peer.server_port, request=request), 0.5)
         peer.shutdown()
     assert fields["reply_begins"] == "HTTP/1.1.200" and fields["errors_total"] == 0
     assert fields["replies"] > 20 and fields["idle_losses"] == 0
@@ -243,7 +248,7 @@ def established(port: int) -> int:
 
 
 def hold(client: str, port: int, connections: int) -> subprocess.Popen:
-    words = roundtrip.idle_command("127.0.0.1", port, LOAD, connections)
+    words = GENERATOR.idle_command("127.0.0.1", port, LOAD, connections)
     return subprocess.Popen(
         [client, *words[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -281,7 +286,7 @@ def test_a_server_that_refuses_idle_connections_is_told(client):
         connection.close() if number == 20 else connection.sendall(data)
 
     with Server(answer) as peer:
-        words = roundtrip.idle_command("127.0.0.1", peer.port, LOAD, 50)
+        words = GENERATOR.idle_command("127.0.0.1", peer.port, LOAD, 50)
         done = subprocess.run(
             [client, *words[1:]],
             stdin=subprocess.DEVNULL,
@@ -305,14 +310,14 @@ def test_bins_are_narrow_and_in_order(client):
 def test_report_cut_anywhere_is_truncated(client):
     with Server() as peer:
         text = report(client, peer.port, 200, 0.1)
-    roundtrip.parse(text, 0.1)
+    parse(text, 0.1)
     for end in range(len(text)):
         with pytest.raises(Truncated):
-            roundtrip.parse(text[:end], 0.1)
+            parse(text[:end], 0.1)
     lines = text.splitlines(keepends=True)
     for number in range(26):
         with pytest.raises(Truncated):
-            roundtrip.parse("".join(lines[:number] + lines[number + 1 :]), 0.1)
+            parse("".join(lines[:number] + lines[number + 1 :]), 0.1)
 
 
 @pytest.mark.parametrize(
@@ -352,25 +357,25 @@ def test_mistakes_are_told(client, words, status, message):
 )
 def test_a_server_that_cannot_be_measured(client, answer, message):
     with Server(answer) as peer:
-        words = roundtrip.command("127.0.0.1", peer.port, LOAD | {"timeout_s": 0.3}, 0, 1)
+        words = GENERATOR.command("127.0.0.1", peer.port, LOAD | {"timeout_s": 0.3}, 0, 1)
         done = subprocess.run([client, *words[1:]], capture_output=True, text=True, timeout=HUNG_S)
     assert done.returncode == 1 and done.stdout == "" and message in done.stderr
 
 
 def test_what_limits_the_client(client):
     with Server() as peer:
-        fields = roundtrip.parse(report(client, peer.port, 100), 0.5)
+        fields = parse(report(client, peer.port, 100), 0.5)
     calm = fields | {"client_cpu_total_percent": 50, "send_lag_p95_us": 100}
-    assert not roundtrip.limited(calm, 100, 20)
-    assert roundtrip.limited(calm | {"client_cpu_total_percent": 99}, 100, 100)
-    assert roundtrip.limited(calm | {"send_lag_p95_us": 5000}, 100, 100)
-    assert not roundtrip.limited(calm | {"send_lag_p95_us": None}, 0, 100)
-    assert roundtrip.limited(dict.fromkeys(roundtrip.SCHEMA), 100, None)
+    assert not GENERATOR.limited(calm, 100, 20)
+    assert GENERATOR.limited(calm | {"client_cpu_total_percent": 99}, 100, 100)
+    assert GENERATOR.limited(calm | {"send_lag_p95_us": 5000}, 100, 100)
+    assert not GENERATOR.limited(calm | {"send_lag_p95_us": None}, 0, 100)
+    assert GENERATOR.limited(dict.fromkeys(roundtrip.COLUMNS), 100, None)
 
 
 def test_help_lists_every_option(client):
     text = subprocess.run([client, "--help"], capture_output=True, text=True, check=True).stdout
-    words = roundtrip.command("h", 1, LOAD | {"reply_bytes": 3}, 5, 1)
+    words = GENERATOR.command("h", 1, LOAD | {"reply_bytes": 3}, 5, 1)
     for option in {word.partition("=")[0] for word in words[1:]} | {
         "--request-file", "--settle", "--idle",
     }:  # fmt: skip

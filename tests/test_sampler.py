@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deathmatch.hosts import host
+from deathmatch.hosts.host import Local
 from deathmatch.measure import sampler
 
 pytestmark = pytest.mark.alone
@@ -30,11 +32,11 @@ UDP: inuse 0 mem 0
 
 
 def test_counters_of_known_text():
-    assert sampler.counters(NETSTAT) == {
+    assert host.counters(NETSTAT) == {
         ("TcpExt", "SyncookiesSent"): 3, ("TcpExt", "ListenOverflows"): 41,
         ("TcpExt", "ListenDrops"): 45, ("IpExt", "InNoRoutes"): -1,
     }  # fmt: skip
-    found = sampler.counters(SOCKSTAT)
+    found = host.counters(SOCKSTAT)
     assert found["TCP", "tw"] == 250 and found["TCP", "alloc"] == 4
     assert found["sockets", "used"] == 12 and found["UDP", "mem"] == 0
 
@@ -48,9 +50,12 @@ def test_counters_round_trip(groups):
         f"{group}: {' '.join(found)}\n{group}: {' '.join(map(str, found.values()))}\n"
         for group, found in groups.items()
     )
-    assert sampler.counters(text) == {
+    assert host.counters(text) == {
         (group, name): value for group, found in groups.items() for name, value in found.items()
     }
+
+
+HOSTS = {"server": Local(), "client": Local()}
 
 
 def watching(port: int = 1, cpus: list[int] = ()) -> sampler.Sampler:
@@ -59,7 +64,7 @@ def watching(port: int = 1, cpus: list[int] = ()) -> sampler.Sampler:
     def pids(side: str) -> list[int]:
         return [os.getpid()] * (side == "server")
 
-    return sampler.Sampler(0.1, time.monotonic_ns(), port, os.getpid(), pids, cpus)
+    return sampler.Sampler(0.1, time.monotonic_ns(), port, HOSTS, pids, cpus)
 
 
 def burn() -> None:
@@ -122,7 +127,7 @@ def test_the_syn_queue_is_not_asked_for_so_often_that_it_disturbs():
 
 def test_descriptors_are_all_counted():
     held = [socket.socket() for _ in range(300)]
-    assert abs(sampler.usage(os.getpid())["descriptors"] - len(os.listdir("/proc/self/fd"))) <= 1
+    assert abs(Local().usage(os.getpid())["descriptors"] - len(os.listdir("/proc/self/fd"))) <= 1
     for connection in held:
         connection.close()
 
@@ -162,4 +167,4 @@ def test_nothing_is_sampled_while_paused():
 def test_process_that_is_gone_uses_nothing():
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    assert set(sampler.usage(child.pid).values()) == {0}
+    assert set(Local().usage(child.pid).values()) == {0}

@@ -137,7 +137,7 @@ def test_trial_tells_of_the_refusal(tree: Tree):
     path = matrix.trials("smoke", ["null"], ["backlog"])[0].path
     own = [] if AS_ROOT else ["unshare", "--user", "--map-root-user"]
     refuse = [*own, "setpriv", "--bounding-set", "-sys_admin", "--"]
-    check_refusal(tree.run(*refuse, "python", "-m", "deathmatch.measure.trial", path))
+    check_refusal(tree.run(*refuse, "python", "-m", "deathmatch", "trial", path))
     assert not (tree.path / path).exists()
 
 

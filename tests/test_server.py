@@ -4,13 +4,15 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
 
 import pytest
 from conftest import BROKEN, HUNG_S, Tree
 
 from deathmatch.errors import UserError
-from deathmatch.measure import server
+from deathmatch.hosts.host import Local
+from deathmatch.measure import server, server_process
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 
@@ -111,24 +113,26 @@ def start(tmp_path, monkeypatch):
     monkeypatch.setattr(server, "build_dir", lambda name: tmp_path)
     started = []
 
-    def run(mode: str) -> tuple[server.Running, str | None]:
-        with server.socket.create_server(("127.0.0.1", 0)) as probe:
+    def run(mode: str) -> tuple[server_process.Running, str | None]:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         log = tmp_path / "server.log"
         cpus = sorted(os.sched_getaffinity(0))[:1]
-        started.append(server.start(broken(mode), {}, "127.0.0.1", port, cpus, log))
+        running = server_process.start(
+            Local(), broken(mode), {}, "127.0.0.1", port, cpus=cpus, log=log
+        )
+        started.append(running)
         return started[-1]
 
     yield run
     for running, _ in started:
         running.process.kill()
-        running.process.wait()
 
 
 def test_start_waits_until_it_listens(start):
     running, wrong = start("ok")
     assert wrong is None and running.died() is None
-    assert server.listens("127.0.0.1", running.port)
+    assert server_process.listens("127.0.0.1", running.port)
     affinity = os.sched_getaffinity(running.process.pid)
     assert affinity == set(sorted(os.sched_getaffinity(0))[:1])
     assert running.log.read_text().startswith("$ taskset --cpu-list ")
@@ -144,7 +148,7 @@ def test_end_by_a_signal_has_its_name(start):
     running, _ = start("ok")
     for number in (signal.SIGABRT, signal.SIGKILL):
         running, _ = start("ok")
-        running.process.send_signal(number)
+        running.process.signal(number)
         assert running.died(HUNG_S) == f"signal {number.name}"
 
 

@@ -13,31 +13,38 @@ from hypothesis import strategies as st
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import testbed
+from deathmatch.hosts.host import Local
 from deathmatch.plan import files
 
 # Runs inside a sandbox and prints what it finds.
 INSIDE = """
-import json, socket, subprocess, threading
+import json, socket
 from pathlib import Path
 from deathmatch.hosts import testbed
+from deathmatch.hosts.host import Local
 from deathmatch.plan import files
-bed = files.testbed("netns").as_written
-holder = testbed.build(bed, {"net.core.somaxconn": 128, "net.ipv4.no_such_setting": 1})
-keys = {side: sorted(bed[side]["sysctl"]) for side in ("server", "client")}
+bed = files.testbed("netns")
+hosts = testbed.build(bed, {"net.core.somaxconn": 128, "net.ipv4.no_such_setting": 1})
+server, (client,) = hosts.server, hosts.clients
 found = {
-    "server": testbed.sysctls([*keys["server"], "net.ipv4.no_such_setting"], []),
-    "client": testbed.sysctls(keys["client"], testbed.in_client()),
-    "namespaces": len({Path(f"/proc/{pid}/ns/net").readlink() for pid in ("self", holder.pid)}),
-    "descriptors": testbed.raise_descriptors(bed["descriptors"]),
+    "server": server.sysctls([*bed.server.sysctl, "net.ipv4.no_such_setting"]),
+    "client": client.sysctls(bed.client.sysctl),
+    "namespaces": len({Path(f"/proc/{pid}/ns/net").readlink()
+                       for pid in ("self", *hosts.own_pids())}),
+    "descriptors": server.raise_descriptors(bed.descriptors),
 }
-listener = socket.create_server((testbed.host(bed), 8080))
-client = "import socket; print(socket.create_connection(('%s', 8080)).getsockname()[0])"
-done = subprocess.run(testbed.in_client("python3", "-c", client % testbed.host(bed)),
-                      capture_output=True, text=True)
-found["client address"] = done.stdout.strip() + done.stderr
+listener = socket.create_server((hosts.address, 8080))
+script = "import socket; print(socket.create_connection(('%s', 8080)).getsockname()[0])"
+found["client address"] = client.run("python3", "-c", script % hosts.address).strip()
 found["peer"] = listener.accept()[1][0]
+found["opens"] = {side: host.counters()["snmp"]["Tcp", name] for side, host, name in
+                  (("server", server, "PassiveOpens"), ("client", client, "ActiveOpens"))}
+before = server.set_sysctls({"net.core.somaxconn": 64, "net.ipv4.no_such_setting": 1})
+found["set"] = server.sysctls(before)
+server.set_sysctls(before)
+found["restored"] = server.sysctls(before)
 print(json.dumps(found))
-holder.kill()
+hosts.end()
 """
 
 
@@ -53,6 +60,9 @@ def test_both_sides_have_their_own_settings(someones_tree: Tree):
         assert len(known) >= len(wanted) - 1, "a kernel before 6.5 lacks one of them"
     assert found["server"]["net.ipv4.no_such_setting"] == ""
     assert found["namespaces"] == 2
+    assert found["opens"] == {"server": 1, "client": 1}
+    assert found["set"] == {"net.core.somaxconn": "64"}
+    assert found["restored"] == {"net.core.somaxconn": "128"}
     address = bed["client"]["address"].split("/")[0]
     assert found["client address"] == address and found["peer"] == address
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -70,8 +80,9 @@ def test_address_that_cannot_be_one(tree: Tree):
     script = (
         "from deathmatch import errors; from deathmatch.hosts import testbed\n"
         "from deathmatch.plan import files\n"
-        "bed = files.testbed('netns').as_written\n"
-        "bed = bed | {'client': bed['client'] | {'address': '10.77.0.300/24'}}\n"
+        "bed = files.testbed('netns')\n"
+        "client = bed.client.model_copy(update={'address': '10.77.0.300/24'})\n"
+        "bed = bed.model_copy(update={'client': client})\n"
         "errors.run_main(lambda: testbed.build(bed, {}))"
     )
     text = tree.sandboxed("python", "-c", script).failed().text
@@ -102,14 +113,14 @@ def test_cpus_are_shared_out(numbers):
 
 
 def test_affinity_is_what_this_process_may_use():
-    assert testbed.affinity() == sorted(os.sched_getaffinity(0))
+    assert Local().affinity() == sorted(os.sched_getaffinity(0))
 
 
 def test_descriptors_are_raised_as_far_as_allowed():
     script = (
-        "import resource; from deathmatch.hosts import testbed\n"
+        "import resource; from deathmatch.hosts.host import Local\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 300))\n"
-        "print(testbed.raise_descriptors(200), testbed.raise_descriptors(250))\n"
+        "print(Local().raise_descriptors(200), Local().raise_descriptors(250))\n"
     )
     words = [sys.executable, "-c", script]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)

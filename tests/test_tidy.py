@@ -180,18 +180,18 @@ SPEC = {"duration_s": 1, "load": {"requests_per_connection": 10}}
 def test_client_that_falls_behind_is_marked():
     # 95 connections of ten calls in 1.04 s, where 100 were offered.
     during = samples_of([7, 7 + 95, 7 + 100], 1.04)
-    actual = httperf.actual_rate_rps({}, during, SPEC)
+    actual = httperf.GENERATOR.actual_rate_rps({}, during, SPEC)
     assert actual == 950
     clean = dict.fromkeys(
         ["errors_descriptors_unavailable", "errors_address_unavailable",
          "errors_file_table_full"], 0,
     ) | {"client_cpu_total_percent": 99.0}  # fmt: skip
-    assert httperf.limited(clean, 1000, actual)
-    assert not httperf.limited(clean, 1000, 980)
-    assert httperf.limited(clean | {"errors_address_unavailable": 1}, 1000, 1000)
-    assert httperf.actual_rate_rps({}, during[:1], SPEC) is None
-    assert httperf.limited(clean, 1000, None)
-    assert httperf.limited(clean | {"client_cpu_total_percent": 60.0}, 1000, 1000)
+    assert httperf.GENERATOR.limited(clean, 1000, actual)
+    assert not httperf.GENERATOR.limited(clean, 1000, 980)
+    assert httperf.GENERATOR.limited(clean | {"errors_address_unavailable": 1}, 1000, 1000)
+    assert httperf.GENERATOR.actual_rate_rps({}, during[:1], SPEC) is None
+    assert httperf.GENERATOR.limited(clean, 1000, None)
+    assert httperf.GENERATOR.limited(clean | {"client_cpu_total_percent": 60.0}, 1000, 1000)
 
 
 @given(st.integers(1, 10**5), st.floats(0.1, 0.3))
@@ -199,7 +199,9 @@ def test_rate_is_that_at_the_sample_nearest_to_the_end(connections, every_s):
     every_s = 1.04 / round(1.04 / every_s)
     steps = round(1.04 / every_s)
     opens = [round(connections * min(i / steps, 1)) for i in range(steps + 5)]
-    assert httperf.actual_rate_rps({}, samples_of(opens, every_s), SPEC) == 10 * connections
+    assert (
+        httperf.GENERATOR.actual_rate_rps({}, samples_of(opens, every_s), SPEC) == 10 * connections
+    )
 
 
 def test_folder_without_trials(tree: Tree):

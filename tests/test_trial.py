@@ -44,7 +44,7 @@ def record(measured: tuple[Tree, Done, dict], server: str) -> dict:
 def test_a_server_that_works_is_measured_beside_them(measured):
     found = record(measured, "null")
     assert (found["outcome"], found["reason"]) == ("measured", "")
-    assert [point["server"] for point in found["points"]] == ["ran"] * 3
+    assert [point["server_state"] for point in found["points"]] == ["ran"] * 3
     assert [point["fresh_start"] for point in found["points"]] == [True, False, False]
     assert [point["offered_rate_rps"] for point in found["points"]] == RATES
 
@@ -54,7 +54,7 @@ def test_a_known_deviation_is_measured_and_told(measured):
     assert (found["outcome"], found["reason"]) == ("measured", "HTTP/1.0: It says goodbye.")
     failed = [check for check in found["conformance"] if not check["ok"]]
     assert [check["name"] for check in failed] == ["HTTP/1.0"] and "Adieu" in failed[0]["seen"]
-    assert [point["server"] for point in found["points"]] == ["ran"] * 3
+    assert [point["server_state"] for point in found["points"]] == ["ran"] * 3
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_known_deviation_is_measured_and_told(measured):
         ("exits", "did not start", "ended before it listened (exit status 1)"),
         ("silent", "did not start", "did not listen on port 8080 within 1 s"),
         ("wrong", "answers wrongly", "body b'Adieu, world', expected 'Hello, world'"),
-        ("mislabels", "answers wrongly", "header Content-Length: 'twelve'"),
+        ("mislabels", "answers wrongly", "no HTTP answer: bad Content-Length"),
         ("endless", "answers wrongly", "header Content-Length: None, expected '12'"),
         ("crashes", "answers wrongly", "it ended (exit status 1)\n"),
     ],
@@ -96,7 +96,7 @@ def test_last_lines_of_its_log_are_kept(measured):
 def test_sweep_goes_on_after_a_failure(measured, server, state, tail):
     found = record(measured, server)
     assert found["outcome"] == "measured, with failures"
-    states = [point["server"] for point in found["points"]]
+    states = [point["server_state"] for point in found["points"]]
     assert states[0] == states[2] == "ran" and states[1].startswith(state)
     assert [point["fresh_start"] for point in found["points"]] == [True, False, True]
     assert tail in found["points"][1]["log_tail"] and found["points"][1]["log_tail"]

@@ -16,14 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from side_by_side import turn
 
-from deathmatch.analysis import stats
 from deathmatch.data import tidy
 from deathmatch.errors import Truncated
-from deathmatch.load import wsload
+from deathmatch.hosts import clients
+from deathmatch.load import histogram, registry, wsload
+from deathmatch.load.wsload import GENERATOR
 from deathmatch.measure import server
 from deathmatch.plan import files
 
-NULL = "ws-null"
+NULL = registry.client("wsload").built_by
 
 LOAD = {"message_bytes": 33, "interval_s": 0.1, "opening": 16, "timeout_s": 1, "drain_s": 0.5}
 RATE_RPS, DURATION_S = 500, 2
@@ -76,11 +77,11 @@ class Null:
 def run(folder: Path, port: int, after=lambda: None) -> Path:
     """Offer the load; return the log, with the records in its folder."""
     log = folder / f"wsload-{RATE_RPS}.txt"
-    words = wsload.command("127.0.0.1", port, LOAD, RATE_RPS, DURATION_S)
+    words = clients.located(GENERATOR.command("127.0.0.1", port, LOAD, RATE_RPS, DURATION_S))
     with log.open("w") as out:
         process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT, cwd=folder)
         after()
-        process.wait(wsload.time_limit_s(LOAD, DURATION_S))
+        process.wait(GENERATOR.time_limit_s(LOAD, DURATION_S))
     return log
 
 
@@ -99,7 +100,7 @@ def frozen(programs, tmp_path_factory) -> tuple[Path, pl.DataFrame, pl.DataFrame
     messages = pl.read_parquet(records / "messages" / "*.parquet")
     connections = pl.read_parquet(records / "connections.parquet")
     shutil.copytree(records, folder / "kept")
-    wsload.condense(log, keep_events=False)
+    GENERATOR.compact(log, keep_events=False)
     assert sorted(path.name for path in folder.iterdir()) == [
         "kept", f"wsload-{RATE_RPS}.parquet", f"wsload-{RATE_RPS}.txt",
     ]  # fmt: skip
@@ -129,7 +130,7 @@ def taken(events: pl.DataFrame, begin: str, end: str) -> list[tuple]:
 @pytest.mark.alone
 def test_histograms_lose_nothing(frozen):
     log, messages, connections = frozen
-    times = wsload.read(log).times
+    times = GENERATOR.read(log).times
     assert dict(times.schema) == wsload.TIMES_SCHEMA
     assert spread_out(times, "latency") == taken(messages, "intended_us", "received_us")
     sent = messages.drop_nulls("sent_us")
@@ -142,8 +143,8 @@ def test_histograms_lose_nothing(frozen):
 @pytest.mark.alone
 def test_statistics_are_those_of_the_raw_events(frozen):
     log, messages, connections = frozen
-    fields = wsload.parse(wsload.read(log), DURATION_S)
-    pl.DataFrame([fields], schema=wsload.SCHEMA, strict=True)
+    fields = GENERATOR.parse(GENERATOR.read(log), DURATION_S)
+    pl.DataFrame([fields], schema=wsload.COLUMNS, strict=True)
     latency = (messages["received_us"] - messages["intended_us"]).drop_nulls().to_numpy()
     due = len(messages)
     assert (fields["messages_due"], fields["replies"]) == (due, len(latency))
@@ -164,7 +165,7 @@ def test_statistics_are_those_of_the_raw_events(frozen):
 @pytest.mark.alone
 def test_seconds_are_those_of_the_raw_events(frozen):
     log, messages, _ = frozen
-    found = wsload.seconds(wsload.read(log)).filter(pl.col("quantity") == "latency")
+    found = GENERATOR.seconds(GENERATOR.read(log)).filter(pl.col("quantity") == "latency")
     assert found["count"].sum() == len(messages)
     for row in found.to_dicts():
         due = messages.filter(pl.col("intended_us") // 1_000_000 == row["since_start_s"])
@@ -178,14 +179,14 @@ def test_seconds_are_those_of_the_raw_events(frozen):
 @pytest.mark.alone
 def test_the_whole_run_s_histogram_is_near(frozen):
     log, messages, _ = frozen
-    bins = wsload.histogram(wsload.read(log)).filter(pl.col("quantity") == "latency")
+    bins = GENERATOR.histogram(GENERATOR.read(log)).filter(pl.col("quantity") == "latency")
     latency = (messages["received_us"] - messages["intended_us"]).drop_nulls()
     assert bins["count"].sum() == len(latency)
     for q in (0.1, 0.5, 0.9):
         # Between neighbours: far apart where the machine stalled.
         rank = round(q * (len(latency) - 1))
         below, above = latency.sort()[rank - 1], latency.sort()[rank + 1]
-        assert 0.98 * below <= stats.quantile_us(bins, q) <= 1.02 * above
+        assert 0.98 * below <= histogram.quantile_us(bins, q) <= 1.02 * above
 
 
 TIMES = st.lists(st.one_of(st.none(), st.integers(0, 40_000_000)), min_size=1, max_size=60)
@@ -215,7 +216,7 @@ def test_rounding_keeps_three_digits_and_all_counts(rows):
     frame = pl.DataFrame(
         [("latency", second, us, 1) for second, us in rows], wsload.TIMES_SCHEMA, orient="row"
     )
-    bins = wsload.histogram(wsload.Report("", frame))
+    bins = GENERATOR.histogram(wsload.Report(("",), frame))
     assert bins["count"].sum() == len(rows)
     assert all(len(str(us).rstrip("0")) <= 3 for us in bins["time_us"])
 
@@ -223,11 +224,11 @@ def test_rounding_keeps_three_digits_and_all_counts(rows):
 @pytest.mark.alone
 def test_a_summary_cut_anywhere_is_truncated(frozen):
     log, *_ = frozen
-    report = wsload.read(log)
-    whole = report.text.rstrip()
+    report = GENERATOR.read(log)
+    whole = report.texts[0].rstrip()
     for end in range(0, len(whole), 7):
         with pytest.raises(Truncated):
-            wsload.parse(wsload.Report(whole[:end], report.times), DURATION_S)
+            GENERATOR.parse(wsload.Report((whole[:end],), report.times), DURATION_S)
 
 
 @pytest.mark.alone
@@ -235,9 +236,9 @@ def test_nobody_listens(programs, tmp_path):
     with Null(programs) as null:
         port = null.port
     log = run(tmp_path, port)
-    wsload.condense(log, keep_events=True)
+    GENERATOR.compact(log, keep_events=True)
     assert (tmp_path / f"wsload-{RATE_RPS}" / "connections.parquet").exists()
-    fields = wsload.parse(wsload.read(log), DURATION_S)
+    fields = GENERATOR.parse(GENERATOR.read(log), DURATION_S)
     assert fields["outcome_refused"] == fields["connections"] == 50
     assert fields["connections_upgraded"] == fields["messages_due"] == 0
     assert fields["connection_timeouts"] == 0 and fields["message_latency_p50_us"] is None
@@ -258,10 +259,10 @@ def test_connections_slower_than_the_posts_limit_count_as_its_timeouts():
             "loop_busy_share": 0.1, "limited_by": ["this", "that"],
         },
     }  # fmt: skip
-    fields = wsload.parse(wsload.Report(json.dumps(summary), times), 1)
+    fields = GENERATOR.parse(wsload.Report((json.dumps(summary),), times), 1)
     assert fields["connection_timeouts"] == 4 + 2
-    assert fields["client_limited_by"] == "this; that" and wsload.limited(fields, 1, 1.0)
-    assert not wsload.limited(fields | {"client_limited_by": ""}, 1, 1.0)
+    assert fields["client_limited_by"] == "this; that" and GENERATOR.limited(fields, 1, 1.0)
+    assert not GENERATOR.limited(fields | {"client_limited_by": ""}, 1, 1.0)
 
 
 def test_memory_of_a_connection():
@@ -275,13 +276,13 @@ def test_memory_of_a_connection():
         sample(6, 20, 0, 4000), sample(7, 20, 20, 8000),
     ])  # fmt: skip
     during = samples.filter(pl.col("offered_rate_rps") == 10)
-    found = wsload.of_samples({}, samples, during)
+    found = GENERATOR.sampled(samples, during)
     assert found["server_rss_before_bytes"] == 1000 and found["server_rss_held_bytes"] == 6000
     assert found["server_rss_per_connection_bytes"] == 500
     # The second rate of a trial begins with what the first one left.
-    found = wsload.of_samples({}, samples, samples.filter(pl.col("offered_rate_rps") == 20))
+    found = GENERATOR.sampled(samples, samples.filter(pl.col("offered_rate_rps") == 20))
     assert found["server_rss_per_connection_bytes"] == (8000 - 4000) / 20
-    assert set(wsload.of_samples({}, samples, samples.clear()).values()) == {None}
+    assert set(GENERATOR.sampled(samples, samples.clear()).values()) == {None}
 
 
 @pytest.fixture(scope="module")
@@ -340,8 +341,9 @@ def test_a_trial(measured, environment):
         assert trial["throttle"]["cpu_quota_us"] == 40_000 * len(trial["cpus"]["server"])
         assert trial["throttle"]["jitter"] and trial["throttle"]["periods"] > 0
     (point,) = trial["points"]
-    assert (point["client"], point["server"]) == ("exit 0", "ran")
+    assert (point["client_state"], point["server_state"]) == ("exit 0", "ran")
     assert trial["tools"]["harness"]["wsload"].startswith("built from clients/wsload, sha256 ")
+    assert trial["machine"]["wsload"].startswith("wsload ")
     assert str(ROOT) not in json.dumps(trial)
     assert sorted(path.name for path in folder.iterdir()) == [
         "samples.csv", "server.log", "trial.json", "wsload-200.parquet", "wsload-200.txt",

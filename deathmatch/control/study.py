@@ -9,8 +9,7 @@ import yaml
 
 from deathmatch.control import progress
 from deathmatch.errors import UserError
-from deathmatch.hosts import toolchain
-from deathmatch.load import registry
+from deathmatch.hosts import clients, toolchain
 from deathmatch.measure import server
 from deathmatch.plan import files, matrix, mistakes
 from deathmatch.plan.dataset import TABLES
@@ -66,7 +65,7 @@ class Study:
     @cached_property
     def built(self) -> list[str]:
         """The servers to build: those to measure, and those that their clients come from."""
-        builders = (registry.builders(experiment) for experiment in self.measured)
+        builders = (clients.builders(experiment) for experiment in self.measured)
         return sorted({*self.served}.union(*builders)) if self.trials else []
 
     @cached_property
@@ -109,7 +108,7 @@ class Study:
     def check_clients(self) -> None:
         """Raise UserError if a load generator that is needed for what is left cannot run."""
         left = {trial.experiment.name for trial in self.trials if trial not in self.records}
-        registry.check(sorted(left), planned=True)
+        clients.check(sorted(left), planned=True)
 
     @property
     def folder(self) -> Path:

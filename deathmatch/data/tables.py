@@ -18,7 +18,7 @@ import pandera.polars as pa
 import polars as pl
 
 from deathmatch.errors import UserError
-from deathmatch.load import registry, wsload
+from deathmatch.load import histogram, registry
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.plan import files
 from deathmatch.plan.record import OUTCOMES
@@ -85,7 +85,7 @@ _TIMES = {
     "count": pl.Int64,
 }
 
-_SECONDS = {"offered_rate_rps": pl.Int64} | wsload.SECONDS_SCHEMA
+_SECONDS = {"offered_rate_rps": pl.Int64} | histogram.SECONDS
 
 
 def keys(experiment: str) -> dict[str, type[pl.DataType]]:
@@ -107,7 +107,7 @@ def keys(experiment: str) -> dict[str, type[pl.DataType]]:
 def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
     """Return a table's columns in order, with their types."""
     client = files.experiment(experiment).client
-    points = _POINTS | registry.load(client).SCHEMA | _COUNTED if client else _STORAGE
+    points = _POINTS | registry.generator(client).columns | _COUNTED if client else _STORAGE
     own = {"trials": _TRIALS, "points": points, "times": _TIMES, "samples": SAMPLES,
            "seconds": _SECONDS}  # fmt: skip
     return keys(experiment) | own[table]

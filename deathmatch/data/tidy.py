@@ -57,11 +57,11 @@ def _storage_rows(trial: dict) -> dict[str, list[dict]]:
 
 
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
-    client = registry.load(trial["spec"]["client"])
+    client = registry.generator(trial["spec"]["client"])
     samples = _samples(path.with_name("samples.csv"))
-    read = getattr(client, "read", _read)
-    reports = {p["offered_rate_rps"]: read(path.with_name(p["log"])) for p in trial["points"]}
-    seconds = getattr(client, "seconds", None)
+    reports = {
+        p["offered_rate_rps"]: client.read(path.with_name(p["log"])) for p in trial["points"]
+    }
     return {
         "points": [
             point_row(p, reports[p["offered_rate_rps"]], samples, trial["spec"])
@@ -75,8 +75,8 @@ def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
         "samples": samples.to_dicts(),
         "seconds": [
             {"offered_rate_rps": rate_rps} | row
-            for rate_rps, report in (reports.items() if seconds else ())
-            for row in seconds(report).to_dicts()
+            for rate_rps, report in reports.items()
+            for row in client.seconds(report).to_dicts()
         ],
     }
 
@@ -88,10 +88,6 @@ def _samples(file: Path) -> pl.DataFrame:
     found = pl.read_csv(file, schema_overrides=SAMPLES)
     # A trial measured before a counter was sampled has null there.
     return pl.concat([wanted, found], how="diagonal")
-
-
-def _read(log: Path) -> str:
-    return log.read_text(errors="replace") if log.exists() else ""
 
 
 def trial_row(trial: dict) -> dict:
@@ -125,15 +121,14 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict) -> dict:
 
     A truncated report leaves the client's columns null.
     """
-    client, duration_s = registry.load(spec["client"]), spec["duration_s"]
+    client, duration_s = registry.generator(spec["client"]), spec["duration_s"]
     offered = point["offered_rate_rps"]
     during = samples.filter(pl.col("offered_rate_rps") == offered)
     try:
         fields, whole = client.parse(report, duration_s), "whole"
     except Truncated:
-        fields, whole = dict.fromkeys(client.SCHEMA), "truncated"
-    if of_samples := getattr(client, "of_samples", None):
-        fields |= of_samples(fields, samples, during)
+        fields, whole = dict.fromkeys(client.columns), "truncated"
+    fields |= client.sampled(samples, during)
     actual = client.actual_rate_rps(fields, during, spec)
     return {
         "offered_rate_rps": offered,

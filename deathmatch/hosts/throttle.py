@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.errors import UserError
+from deathmatch.plan.testbed import Side
 
 MOUNTS = Path("/proc/self/mounts")
 _PREFIX = "deathmatch-"
@@ -60,7 +61,7 @@ class Throttle:
                 time.sleep(0.05)
 
 
-def apply(side: dict, device: str, cpus: int) -> Throttle:
+def apply(side: Side, device: str, cpus: int) -> Throttle:
     """Throttle the server as its side of the testbed says; return what came of it.
 
     `cpu_share` is the share of each of `cpus` CPUs that it may use, `cpu_period_us` how long the
@@ -70,15 +71,15 @@ def apply(side: dict, device: str, cpus: int) -> Throttle:
     """
     record: dict = {}
     group = None
-    if "cpu_share" in side:
-        quota_us = round(side["cpu_share"] * cpus * side["cpu_period_us"])
-        group = _group(quota_us, side["cpu_period_us"])
-        record["cpu_quota_us"], record["cpu_period_us"] = quota_us, side["cpu_period_us"]
-    if "jitter" in side:
-        words = ["tc", "qdisc", "add", "dev", device, "root", "netem", *side["jitter"].split()]
+    if side.cpu_share is not None:
+        quota_us = round(side.cpu_share * cpus * side.cpu_period_us)
+        group = _group(quota_us, side.cpu_period_us)
+        record["cpu_quota_us"], record["cpu_period_us"] = quota_us, side.cpu_period_us
+    if side.jitter is not None:
+        words = ["tc", "qdisc", "add", "dev", device, "root", "netem", *side.jitter.split()]
         done = subprocess.run(words, capture_output=True, text=True)
-        said = (done.stderr.strip().splitlines() or ["no reason given"])[0]
-        record["jitter"] = side["jitter"] if done.returncode == 0 else f"not in force: {said}"
+        problem = (done.stderr.strip().splitlines() or ["no reason given"])[0]
+        record["jitter"] = side.jitter if done.returncode == 0 else f"not in force: {problem}"
     return Throttle(group, record)
 
 

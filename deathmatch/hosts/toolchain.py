@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import nix
+from deathmatch.hosts import clients, nix
 from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -51,10 +51,10 @@ def recipes(server: str) -> list[str]:
 @cache
 def harness() -> dict[str, str]:
     """Return {tool: identity} of what every trial runs on: kernel, load generators, Python."""
-    found = {client: program for client in registry.CLIENTS if (program := registry.find(client))}
+    found = {client: program for client in registry.CLIENTS if (program := clients.find(client))}
     # In Nix's store a program has its path for a name, whoever built it.
     own = {} if nix.chosen() else found
-    built = {client for client, program in own.items() if program == registry.built_at(client)}
+    built = {client for client, program in own.items() if program == clients.built_at(client)}
     others = {tool: program for tool, program in found.items() if tool not in built}
     tools = {
         "toolchain": name(),
@@ -94,7 +94,7 @@ def _identity(path: Path, owners: dict[Path, str]) -> str:
 
 def _built_identity(client: str) -> str:
     """Return what a client was built from that the build of a server makes, and by what."""
-    server = registry.BUILT_BY[client]
+    server = registry.client(client).built_by
     sources = [ROOT / source for source in files.server(server).sources]
     found = [each for source in sources for each in (source, *source.rglob("*")) if each.is_file()]
     record = ROOT / "build" / "servers" / server / "build.json"

@@ -2,11 +2,16 @@
 
 import math
 import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, pstdev
 
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.measure.sampler import START_UP_S
+from deathmatch.load import histogram
+from deathmatch.load.generator import START_UP_S, Fields
+from deathmatch.load.histogram import SECONDS
 
 REPLY_INTERVAL_S = 0.5  # RATE_INTERVAL in clients/httperf/deathmatch.patch
 
@@ -17,13 +22,11 @@ CLIENT_LIMIT = 0.97
 # with less than this share, something else used the CPU too.
 CPU_SHARE_PERCENT = 75
 
-# Errors of the client's own making, as columns of SCHEMA.
+# Errors of the client's own making, as columns of COLUMNS.
 OWN_ERRORS = [
     f"errors_{what}"
     for what in ("descriptors_unavailable", "address_unavailable", "file_table_full")
 ]
-
-HISTOGRAM_SCHEMA = {"quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}
 
 # A number as httperf prints it: %f of a huge or undefined value gives inf or nan.
 _N = r"(-?[\d.]+|-?inf|-?nan)"
@@ -92,7 +95,7 @@ def _is_whole(column: str) -> bool:
     return not column.endswith(("_rps", "_percent", "_replies", "_per_s", "_bytes"))
 
 
-SCHEMA = {
+COLUMNS = {
     column: pl.Int64 if _is_whole(column) else pl.Float64
     for _, columns in _LINES
     for column in columns
@@ -108,105 +111,218 @@ def _value(column: str, text: str) -> int | float | None:
         number *= 1_000_000 if in_seconds else 1_000
     if column == _NET_IO:
         number *= 1024
-    return round(number) if SCHEMA[column] == pl.Int64 else number
+    return round(number) if COLUMNS[column] == pl.Int64 else number
 
 
-def command(host: str, port: int, load: dict, rate_rps: int, duration_s: float) -> list[str]:
-    """Return httperf's command line for one offered rate.
+# One text, as it was printed, for each client.
+Report = tuple[str, ...]
 
-    `rate_rps` counts requests: the connection rate is that over the calls per connection.
-    Two -v make it print its samples and its histogram.
+
+class Httperf:
+    """The load generator (generator.LoadGenerator); its rate counts requests."""
+
+    columns = COLUMNS
+    has_seconds = False
+
+    def command(
+        self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float
+    ) -> list[str]:
+        """Return httperf's command line: the connection rate is the rate over the calls on each.
+
+        Two -v make it print its samples and its histogram.
+        """
+        calls = load["requests_per_connection"]
+        rate = rate_rps / calls
+        words = [
+            "httperf", "-v", "-v",
+            f"--server={host}", f"--port={port}", f"--uri={load['uri']}",
+            f"--rate={rate:g}", f"--num-conns={max(1, round(rate * duration_s))}",
+            f"--num-calls={calls}",
+            f"--timeout={load['timeout_s']:g}",
+        ]  # fmt: skip
+        return words + (["--add-header=Connection: close\\n"] if calls == 1 else [])
+
+    def time_limit_s(self, load: Mapping, duration_s: float) -> float:
+        """Return when it has wedged: out of ports or descriptors, it never ends by itself."""
+        return duration_s + (load["requests_per_connection"] + 1) * load["timeout_s"] + 5
+
+    def compact(self, log: Path, keep_events: bool) -> None:
+        """Do nothing: there is only the log."""
+
+    def read(self, log: Path) -> Report:
+        """Return the log's text, what is not UTF-8 replaced."""
+        return (log.read_text(errors="replace") if log.exists() else "",)
+
+    def merge(self, reports: Sequence[Report]) -> Report:
+        """Return the texts of all; `parse` and `histogram` take them together.
+
+        Of the whole, the longest burst of connects and the most connections at a time are upper
+        bounds. A mean is the sum of all times over their number, as far as httperf's digits go.
+        """
+        return tuple(text for report in reports for text in report)
+
+    def parse(self, report: Report, duration_s: float) -> Fields:
+        """Return every field of httperf's report, named and typed as in COLUMNS.
+
+        Times in us, where httperf prints ms and s; sizes in bytes (its KB has 1024).
+
+        `reply_rate_offered_window_rps` is the mean of the reply-rate samples that lie within the
+        offered window of `duration_s`; httperf's own mean also counts the time it waits for
+        stragglers. Raises Truncated if any line is missing.
+        """
+        parts = [_fields(text) for text in report]
+        fields = parts[0] if len(parts) == 1 else _merged(parts, report)
+        rates = reply_rates(report)[: max(1, int(duration_s / REPLY_INTERVAL_S))]
+        # A run shorter than one interval has no sample.
+        fields["reply_rate_offered_window_rps"] = (
+            sum(rates) / len(rates) if rates else fields["replies"] / duration_s
+        )
+        return fields
+
+    def histogram(self, report: Report) -> pl.DataFrame:
+        """Return the connection-time histogram: bin centres in us, bins of 10 us.
+
+        httperf counts a connection in it once it got at least one reply.
+        """
+        found = [_histogram(text) for text in report]
+        return found[0] if len(found) == 1 else histogram.merge(found)
+
+    def seconds(self, report: Report) -> pl.DataFrame:
+        """Return no row: httperf does not tell what was due when."""
+        return pl.DataFrame(schema=SECONDS)
+
+    def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
+        """Return nothing: the report tells all."""
+        return {}
+
+    def actual_rate_rps(self, fields: Fields, during: pl.DataFrame, spec: Mapping) -> float | None:
+        """Return the mean request rate that the client offered in the `duration_s` it had.
+
+        From the growth of its kernel's ActiveOpens up to the sample nearest to the end of that
+        time (`measure.sampler` takes one there), times the calls on a connection; None if there is
+        no sample within 5 % of it. httperf's own rates also count its wait for stragglers.
+        """
+        if len(during) < 2:
+            return None
+        duration_s = spec["duration_s"]
+        time_s = (during["time_us"] - during["time_us"][0]) / 1e6 - START_UP_S
+        away_s = (time_s - duration_s).abs()
+        nearest = away_s.arg_min()
+        if away_s[nearest] > 0.05 * duration_s:
+            return None
+        opens = during["client_active_opens"]
+        return spec["load"]["requests_per_connection"] * (opens[nearest] - opens[0]) / duration_s
+
+    def limited(self, fields: Fields, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:
+        """Return whether it fell behind, ran out of descriptors or ports, or shared its CPU."""
+        starved = sum(fields[error] or 0 for error in OWN_ERRORS)
+        late = actual_rate_rps is None or actual_rate_rps < CLIENT_LIMIT * offered_rate_rps
+        share = fields["client_cpu_total_percent"]
+        return late or starved > 0 or (share is not None and share < CPU_SHARE_PERCENT)
+
+
+GENERATOR = Httperf()
+
+
+def reply_rates(report: Report) -> list[float]:
+    """Return the reply-rate samples in replies per second, one each REPLY_INTERVAL_S.
+
+    Those of several clients add up, up to where the first of them ends.
     """
-    calls = load["requests_per_connection"]
-    rate = rate_rps / calls
-    words = [
-        "httperf", "-v", "-v",
-        f"--server={host}", f"--port={port}", f"--uri={load['uri']}",
-        f"--rate={rate:g}", f"--num-conns={max(1, round(rate * duration_s))}",
-        f"--num-calls={calls}",
-        f"--timeout={load['timeout_s']:g}",
-    ]  # fmt: skip
-    return words + (["--add-header=Connection: close\\n"] if calls == 1 else [])
+    each = [re.findall(r"^reply-rate = ([\d.]+)", text, re.MULTILINE) for text in report]
+    return [sum(map(float, at_once)) for at_once in zip(*each)]
 
 
-def time_limit_s(load: dict, duration_s: float) -> float:
-    """Return when a run has wedged: out of ports or descriptors, httperf never ends by itself."""
-    return duration_s + (load["requests_per_connection"] + 1) * load["timeout_s"] + 5
-
-
-def parse(report: str, duration_s: float) -> dict[str, int | float | None]:
-    """Return every field of httperf's report, named and typed as in SCHEMA; undefined ones None.
-
-    Times in us, where httperf prints ms and s; sizes in bytes (its KB has 1024).
-
-    `reply_rate_offered_window_rps` is the mean of the reply-rate samples that lie within the
-    offered window of `duration_s`; httperf's own mean also counts the time it waits for
-    stragglers. Raises Truncated if any line is missing.
-    """
-    fields: dict[str, int | float | None] = {}
+def _fields(text: str) -> Fields:
+    fields: Fields = {}
     position = 0
     for pattern, columns in _LINES:
-        match = re.compile(f"^{pattern}", re.MULTILINE).search(report, position)
+        match = re.compile(f"^{pattern}", re.MULTILINE).search(text, position)
         if not match:
             raise Truncated(f"no line {pattern.split(':')[0]!r} after character {position}")
         position = match.end()
-        for column, text in zip(columns, match.groups()):
-            fields[column] = _value(column, text)
+        for column, found in zip(columns, match.groups()):
+            fields[column] = _value(column, found)
     # Without its end, a line's last number may lack digits.
-    if not report[position:].startswith("\n"):
+    if not text[position:].startswith("\n"):
         raise Truncated("the last line has no end")
-    samples = reply_rates(report)[: max(1, int(duration_s / REPLY_INTERVAL_S))]
-    # A run shorter than one interval has no sample.
-    fields["reply_rate_offered_window_rps"] = (
-        sum(samples) / len(samples) if samples else fields["replies"] / duration_s
-    )
     return fields
 
 
-def reply_rates(report: str) -> list[float]:
-    """Return the reply-rate samples in replies per second, one each REPLY_INTERVAL_S."""
-    return [float(x) for x in re.findall(r"^reply-rate = ([\d.]+)", report, re.MULTILINE)]
-
-
-def histogram(report: str) -> pl.DataFrame:
-    """Return the connection-time histogram: bin centres in us, bins of 10 us (HISTOGRAM_SCHEMA).
-
-    httperf counts a connection in it once it got at least one reply.
-    """
-    start = report.find("Connection lifetime histogram")
-    rows = re.findall(r"^ +(\d+)\.(\d{3}) (\d+)$", report[max(start, 0) :], re.MULTILINE)
+def _histogram(text: str) -> pl.DataFrame:
+    start = text.find("Connection lifetime histogram")
+    rows = re.findall(r"^ +(\d+)\.(\d{3}) (\d+)$", text[max(start, 0) :], re.MULTILINE)
     return pl.DataFrame(
         [("connection_time", int(ms) * 1000 + int(us), int(n)) for ms, us, n in rows],
-        schema=HISTOGRAM_SCHEMA,
+        schema=histogram.SCHEMA,
         orient="row",
     )
 
 
-def actual_rate_rps(fields: dict, during: pl.DataFrame, spec: dict) -> float | None:
-    """Return the mean request rate that the client offered in the `duration_s` it had.
+# How several clients' fields become one, in the order of COLUMNS; what is not here adds up.
+_LEAST = {"connection_time_min_us"}
+_MOST = {"connect_burst_connections", "test_duration_us", "connection_time_max_us"}
+# Mean -> what it is a mean over.
+_MEANS = {
+    "connection_time_avg_us": "connections_answered",
+    "connect_time_avg_us": "connections",
+    "connection_length_replies": "connections",
+    "request_size_bytes": "requests",
+    "response_time_avg_us": "replies",
+    "transfer_time_avg_us": "replies",
+    **{f"reply_{part}_bytes": "replies" for part in ("header", "content", "footer", "total")},
+    **{f"client_cpu_{mode}_percent": "test_duration_us" for mode in ("user", "system", "total")},
+}
 
-    From the growth of its kernel's ActiveOpens up to the sample nearest to the end of that time
-    (`measure.sampler` takes one there), times the calls on a connection; None if there is no sample
-    within 5 % of it. httperf's own rates also count its wait for stragglers.
-    """
-    if len(during) < 2:
+
+def _merged(parts: list[Fields], report: Report) -> Fields:
+    bins = [_histogram(text) for text in report]
+    answered = [frame["count"].sum() for frame in bins]
+    fields: Fields = {}
+    for name in parts[0]:
+        known = [part[name] for part in parts if part[name] is not None]
+        if not known:
+            fields[name] = None
+        elif name in _MEANS:
+            over = _MEANS[name]
+            weights = answered if over == "connections_answered" else [p[over] or 0 for p in parts]
+            fields[name] = _mean(name, parts, weights)
+        else:
+            combine = min if name in _LEAST else max if name in _MOST else sum
+            fields[name] = combine(known)
+    together = histogram.merge(bins)
+    fields["connection_time_median_us"] = histogram.quantile_us(together, 0.5)
+    fields["connection_time_stddev_us"] = _stddev_us(parts, answered)
+    for what, count in (("connection", "connections"), ("request", "requests")):
+        # Rates add up where the clients start together; a period is a rate's inverse.
+        rate = fields[f"{what}_rate_rps"]
+        fields[f"{what}_period_us"] = round(1e6 / rate) if rate and fields[count] else None
+    rates = reply_rates(report)
+    fields["reply_rate_samples"] = len(rates)
+    fields |= {
+        f"reply_rate_{name}_rps": of(rates) if rates else 0.0
+        for name, of in (("min", min), ("avg", fmean), ("max", max), ("stddev", pstdev))
+    }
+    return fields
+
+
+def _mean(name: str, parts: list[Fields], weights: list[int]) -> int | float | None:
+    both = [(part[name], n) for part, n in zip(parts, weights) if part[name] is not None]
+    total = sum(n for _, n in both)
+    mean = sum(value * n for value, n in both) / total if total else None
+    return round(mean) if mean is not None and COLUMNS[name] == pl.Int64 else mean
+
+
+def _stddev_us(parts: list[Fields], answered: list[int]) -> int | None:
+    """Return the deviation of all from their common mean, of each part's own."""
+    known = [
+        (n, part["connection_time_avg_us"], part["connection_time_stddev_us"])
+        for part, n in zip(parts, answered)
+        if n and part["connection_time_stddev_us"] is not None
+    ]
+    total = sum(n for n, _, _ in known)
+    if not total:
         return None
-    duration_s = spec["duration_s"]
-    time_s = (during["time_us"] - during["time_us"][0]) / 1e6 - START_UP_S
-    away_s = (time_s - duration_s).abs()
-    nearest = away_s.arg_min()
-    if away_s[nearest] > 0.05 * duration_s:
-        return None
-    opens = during["client_active_opens"]
-    return spec["load"]["requests_per_connection"] * (opens[nearest] - opens[0]) / duration_s
-
-
-def limited(fields: dict, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:
-    """Return whether a point shows the client's limits.
-
-    It fell behind, ran out of descriptors or ports, or had to share its CPU.
-    """
-    starved = sum(fields[error] or 0 for error in OWN_ERRORS)
-    late = actual_rate_rps is None or actual_rate_rps < CLIENT_LIMIT * offered_rate_rps
-    share = fields["client_cpu_total_percent"]
-    return late or starved > 0 or (share is not None and share < CPU_SHARE_PERCENT)
+    mean = sum(n * average for n, average, _ in known) / total
+    squares = sum(n * (stddev**2 + (average - mean) ** 2) for n, average, stddev in known)
+    return round((squares / total) ** 0.5)

@@ -5,18 +5,20 @@ An experiment's `load` for it has `request` (the bytes sent, as in `conformance`
 """
 
 import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import polars as pl
 
 from deathmatch.errors import Truncated
+from deathmatch.load import histogram
+from deathmatch.load.generator import Fields
 
 # From this share of a CPU on, the client, not the server, may set the rate.
 CPU_LIMIT_PERCENT = 95
 # Later than this for one send in twenty, by the client's own fault, and the latencies that it
 # reports are its own too. Beyond, the lag's 99th percentile stands beside that of the latency.
 SEND_LAG_LIMIT_US = 1000
-
-HISTOGRAM_SCHEMA = {"quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}
 
 _FAILURES = ("client_timeout", "connection_refused", "connection_reset", "connection_closed",
              "answer_different", "other")  # fmt: skip
@@ -49,27 +51,127 @@ _HEAD = {
 # What the experiment's plan says already, and the report's own version.
 _ELSEWHERE = ("roundtrip", "offered_rate_rps", "offered_duration_us")
 
-SCHEMA = {name: kind for name, kind in _HEAD.items() if name not in _ELSEWHERE} | {
+COLUMNS = {name: kind for name, kind in _HEAD.items() if name not in _ELSEWHERE} | {
     "client_cpu_total_percent": pl.Float64,
     "send_lag_p95_us": pl.Int64,
     "send_lag_p99_us": pl.Int64,
 }
 
+# One text, as it was printed, for each client.
+Report = tuple[str, ...]
 
-def command(host: str, port: int, load: dict, rate_rps: int, duration_s: float) -> list[str]:
-    """Return the command line for one offered rate in requests per second; 0 is closed loop."""
-    words = [
-        "roundtrip", f"--host={host}", f"--port={port}", f"--request={_escaped(load['request'])}",
-        f"--connections={load['connections']}", f"--rate={rate_rps:g}",
-        f"--duration={duration_s:g}", f"--timeout={load['timeout_s']:g}",
-    ]  # fmt: skip
-    return words + ([f"--reply-bytes={load['reply_bytes']}"] if "reply_bytes" in load else [])
+# How several clients' fields become one; what is in none of these adds up.
+_SAME = ("roundtrip", "loop", "offered_duration_us", "request_bytes", "reply_bytes", "reply_begins")
+_MOST = ("test_duration_us",)
 
 
-def idle_command(host: str, port: int, load: dict, connections: int) -> list[str]:
-    """Return the command line that holds idle connections until its standard input ends."""
-    one = command(host, port, load | {"connections": 1}, 0, 1)
-    return [*one, f"--idle={connections}"]
+class Roundtrip:
+    """The load generator (generator.LoadGenerator); its rate counts requests, 0 is closed loop."""
+
+    columns = COLUMNS
+    has_seconds = False
+
+    def command(
+        self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float
+    ) -> list[str]:
+        """Return the command line for one offered rate."""
+        request = _escaped(load["request"])
+        words = [
+            "roundtrip", f"--host={host}", f"--port={port}", f"--request={request}",
+            f"--connections={load['connections']}", f"--rate={rate_rps:g}",
+            f"--duration={duration_s:g}", f"--timeout={load['timeout_s']:g}",
+        ]  # fmt: skip
+        return words + ([f"--reply-bytes={load['reply_bytes']}"] if "reply_bytes" in load else [])
+
+    def idle_command(self, host: str, port: int, load: Mapping, connections: int) -> list[str]:
+        """Return the command line that holds idle connections until its standard input ends."""
+        one = self.command(host, port, {**load, "connections": 1}, 0, 1)
+        return [*one, f"--idle={connections}"]
+
+    def time_limit_s(self, load: Mapping, duration_s: float) -> float:
+        """Return when it has wedged: two exchanges, the connections, the test, its stragglers."""
+        return duration_s + 4 * load["timeout_s"] + 5
+
+    def compact(self, log: Path, keep_events: bool) -> None:
+        """Do nothing: there is only the log."""
+
+    def read(self, log: Path) -> Report:
+        """Return the log's text, what is not UTF-8 replaced."""
+        return (log.read_text(errors="replace") if log.exists() else "",)
+
+    def merge(self, reports: Sequence[Report]) -> Report:
+        """Return the texts of all; `parse` and `histogram` take them together.
+
+        Of what every client was told alike, such as its request, the whole has the first's.
+        """
+        return tuple(text for report in reports for text in report)
+
+    def parse(self, report: Report, duration_s: float) -> Fields:
+        """Return the report's fields, named and typed as in COLUMNS, and three more:
+
+        `client_cpu_total_percent`, of one CPU (of one for each client) over the whole test, and
+        `send_lag_p95_us` and `send_lag_p99_us`, percentiles of how late the client sent by its own
+        fault (upper bound of its bin; None in closed loop). `duration_s` is not used: the report
+        knows it. Raises Truncated if any line is missing.
+        """
+        parts = [_fields(text) for text in report]
+        fields: Fields = {}
+        for name in _HEAD:
+            values = [part[name] for part in parts]
+            fields[name] = (
+                values[0] if name in _SAME else max(values) if name in _MOST else sum(values)
+            )
+        cpu_us = fields["client_cpu_user_us"] + fields["client_cpu_system_us"]
+        tested_us = sum(part["test_duration_us"] for part in parts)
+        fields["client_cpu_total_percent"] = 100 * cpu_us / tested_us
+        lags = _lags(report)
+        wanted = histogram.quantiles_us(lags, [0.95, 0.99])
+        fields |= {
+            f"send_lag_p{q}_us": None if upper_us is None else round(upper_us)
+            for q, upper_us in zip((95, 99), wanted)
+        }
+        return {name: fields[name] for name in COLUMNS}
+
+    def histogram(self, report: Report) -> pl.DataFrame:
+        """Return the histograms of service_time, latency and send_lag.
+
+        `time_us` is a bin's centre, rounded; the report's own bins are at most 0.8 % wide.
+        """
+        rows = [
+            (quantity, round((lower + upper) / 2), count)
+            for text in report
+            for quantity, lower, upper, count in _bins(text)
+        ]
+        frame = pl.DataFrame(rows, schema=histogram.SCHEMA, orient="row")
+        if len(report) > 1:
+            return histogram.merge([frame])
+        return frame.group_by("quantity", "time_us", maintain_order=True).agg(pl.col("count").sum())
+
+    def seconds(self, report: Report) -> pl.DataFrame:
+        """Return no row: the report does not tell what was due when."""
+        return pl.DataFrame(schema=histogram.SECONDS)
+
+    def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
+        """Return nothing: the report tells all."""
+        return {}
+
+    def actual_rate_rps(self, fields: Fields, during: pl.DataFrame, spec: Mapping) -> float | None:
+        """Return the mean rate of requests that it sent in the `duration_s` it had."""
+        sent = fields["requests_offered_window"]
+        return None if sent is None else sent / spec["duration_s"]
+
+    def limited(self, fields: Fields, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:
+        """Return whether a point shows the client's limits: no CPU left, or sends late by itself.
+
+        Fewer requests than offered do not: a connection sends none before it has its answer.
+        """
+        if actual_rate_rps is None:
+            return True
+        late = (fields["send_lag_p95_us"] or 0) > SEND_LAG_LIMIT_US
+        return fields["client_cpu_total_percent"] >= CPU_LIMIT_PERCENT or late
+
+
+GENERATOR = Roundtrip()
 
 
 def _escaped(request: str) -> str:
@@ -81,77 +183,32 @@ def _escaped(request: str) -> str:
     )
 
 
-def time_limit_s(load: dict, duration_s: float) -> float:
-    """Return when a run has wedged: two exchanges, the connections, the test, its stragglers."""
-    return duration_s + 4 * load["timeout_s"] + 5
-
-
-def parse(report: str, duration_s: float) -> dict[str, int | float | str | None]:
-    """Return the report's fields, named and typed as in SCHEMA, and three more:
-
-    `client_cpu_total_percent`, of one CPU over the whole test, and `send_lag_p95_us` and
-    `send_lag_p99_us`, percentiles of how late the client sent by its own fault (upper bound of
-    its bin; None in closed loop). `duration_s` is not used: the report knows it. Raises Truncated
-    if any line is missing.
-    """
-    lines = report.splitlines()
-    if not report.endswith("\nend\n"):
+def _fields(text: str) -> Fields:
+    lines = text.splitlines()
+    if not text.endswith("\nend\n"):
         raise Truncated("the report has no last line")
-    fields: dict[str, int | float | str | None] = {}
+    fields: Fields = {}
     for number, (name, kind) in enumerate(_HEAD.items()):
-        found, separator, text = lines[number].partition(": ")
+        found, separator, value = lines[number].partition(": ")
         if found != name or not separator:
             raise Truncated(f"line {number + 1} is {lines[number]!r}, not {name}")
-        fields[name] = text if kind == pl.String else (float if kind == pl.Float64 else int)(text)
-    bins = _bins(report)
-    if sum(bin[3] for bin in bins if bin[0] == "service_time") != fields["replies"]:
+        fields[name] = value if kind == pl.String else (float if kind == pl.Float64 else int)(value)
+    if sum(bin[3] for bin in _bins(text) if bin[0] == "service_time") != fields["replies"]:
         raise Truncated("the service times are not as many as the replies")
-    cpu_us = fields["client_cpu_user_us"] + fields["client_cpu_system_us"]
-    fields["client_cpu_total_percent"] = 100 * cpu_us / fields["test_duration_us"]
-    lags = [(upper, count) for quantity, _, upper, count in bins if quantity == "send_lag"]
-    fields |= {f"send_lag_p{q}_us": _quantile(lags, q / 100) for q in (95, 99)}
-    return {name: fields[name] for name in SCHEMA}
+    return fields
 
 
-def histogram(report: str) -> pl.DataFrame:
-    """Return the histograms of service_time, latency and send_lag (HISTOGRAM_SCHEMA).
-
-    `time_us` is a bin's centre, rounded; the report's own bins are at most 0.8 % wide.
-    """
+def _lags(report: Report) -> pl.DataFrame:
+    """Return the histogram of send_lag by the upper bounds of its bins."""
     rows = [
-        (quantity, round((lower + upper) / 2), count)
-        for quantity, lower, upper, count in _bins(report)
+        (upper, count)
+        for text in report
+        for quantity, _, upper, count in _bins(text)
+        if quantity == "send_lag"
     ]
-    frame = pl.DataFrame(rows, schema=HISTOGRAM_SCHEMA, orient="row")
-    return frame.group_by("quantity", "time_us", maintain_order=True).agg(pl.col("count").sum())
+    return pl.DataFrame(rows, {"time_us": pl.Float64, "count": pl.Int64}, orient="row")
 
 
-def _bins(report: str) -> list[tuple[str, float, float, int]]:
-    found = re.findall(r"^([a-z_]+) ([\d.]+) ([\d.]+) (\d+)$", report, re.MULTILINE)
+def _bins(text: str) -> list[tuple[str, float, float, int]]:
+    found = re.findall(r"^([a-z_]+) ([\d.]+) ([\d.]+) (\d+)$", text, re.MULTILINE)
     return [(quantity, float(low), float(high), int(count)) for quantity, low, high, count in found]
-
-
-def _quantile(bins: list[tuple[float, int]], q: float) -> int | None:
-    wanted, seen = q * sum(count for _, count in bins), 0
-    for upper_us, count in bins:
-        seen += count
-        if seen >= wanted:
-            return round(upper_us)
-    return None
-
-
-def actual_rate_rps(fields: dict, during: pl.DataFrame, spec: dict) -> float | None:
-    """Return the mean rate of requests that it sent in the `duration_s` it had."""
-    sent = fields["requests_offered_window"]
-    return None if sent is None else sent / spec["duration_s"]
-
-
-def limited(fields: dict, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:
-    """Return whether a point shows the client's limits: no CPU left, or sends late by itself.
-
-    Fewer requests than offered do not: a connection sends none before it has its answer.
-    """
-    if actual_rate_rps is None:
-        return True
-    late_us = fields["send_lag_p95_us"] or 0
-    return fields["client_cpu_total_percent"] >= CPU_LIMIT_PERCENT or late_us > SEND_LAG_LIMIT_US

@@ -11,6 +11,7 @@ message was on: every quantile of every second is exact.
 
 import json
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,16 +19,11 @@ import numpy as np
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load import registry
+from deathmatch.load import histogram
+from deathmatch.load.generator import Fields
 
-BUILT_BY = registry.BUILT_BY["wsload"]
 # The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
 POST_CONNECT_TIMEOUT_US = 2_000_000
-HISTOGRAM_SCHEMA = {"quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}
-SECONDS_SCHEMA = {
-    "quantity": pl.String, "since_start_s": pl.Int64, "count": pl.Int64, "lost": pl.Int64,
-    "p50_us": pl.Int64, "p95_us": pl.Int64, "p99_us": pl.Int64, "max_us": pl.Int64,
-}  # fmt: skip
 
 # Quantity of the histograms -> how its columns begin.
 _QUANTITIES = {
@@ -76,7 +72,7 @@ _RSS = {
     "server_established_max": pl.Int64,
 }
 
-SCHEMA = (
+COLUMNS = (
     {
         name: pl.Float64 if name.endswith("_share") else pl.Int64
         for name in [*_SUMMARY, *(f"outcome_{outcome}" for outcome in OUTCOMES)]
@@ -94,60 +90,228 @@ SCHEMA = (
 
 @dataclass(frozen=True)
 class Report:
-    """What a run left: the summary's text and the histograms, or none.
+    """What a run left: each client's summary, as text, and the histograms of all, or none.
 
     `times` is as `histograms` returns it; `seconds` relies on its order.
     """
 
-    text: str
+    texts: tuple[str, ...]
     times: pl.DataFrame
 
 
-def program() -> str:
-    """Return the client's path, or where the null server's build puts it."""
-    return str(registry.find("wsload") or registry.built_at("wsload"))
+# How several clients' summaries become one, in the columns that do not add up: a lag's quantile is
+# known of each client only, and that of all is no more than the largest.
+_MOST = ("client_lag_p99_us", "client_lag_max_us", "client_loop_busy_share")
 
 
-def command(host: str, port: int, load: dict, rate_rps: int, duration_s: float) -> list[str]:
-    """Return the command line for one offered rate in messages per second.
+class Wsload:
+    """The load generator (generator.LoadGenerator); its rate counts messages.
 
-    It writes its records into `wsload-<rate>` of its working directory. One source address is
-    enough: with the testbed's range it has 64,512 ports to the server.
+    It has as many connections as messages are due in one interval.
     """
 
-    def time(value_s: float) -> str:
-        return f"{round(value_s * 1e6)}us"
+    columns = COLUMNS
+    has_seconds = True
 
-    return [
-        program(), f"ws://{host}:{port}/", "--quiet",
-        f"--connections={max(1, round(rate_rps * load['interval_s']))}",
-        f"--opening={load['opening']}", f"--size={load['message_bytes']}",
-        f"--interval={time(load['interval_s'])}", f"--duration={time(duration_s)}",
-        f"--handshake-timeout={time(load['timeout_s'])}", f"--drain={time(load['drain_s'])}",
-        f"--output=wsload-{rate_rps}",
-    ]  # fmt: skip
+    def command(
+        self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float
+    ) -> list[str]:
+        """Return the command line for one offered rate in messages per second.
+
+        It writes its records into `wsload-<rate>` of its working directory. One source address is
+        enough: with the testbed's range it has 64,512 ports to the server.
+        """
+
+        def time(value_s: float) -> str:
+            return f"{round(value_s * 1e6)}us"
+
+        return [
+            "wsload", f"ws://{host}:{port}/", "--quiet",
+            f"--connections={max(1, round(rate_rps * load['interval_s']))}",
+            f"--opening={load['opening']}", f"--size={load['message_bytes']}",
+            f"--interval={time(load['interval_s'])}", f"--duration={time(duration_s)}",
+            f"--handshake-timeout={time(load['timeout_s'])}", f"--drain={time(load['drain_s'])}",
+            f"--output=wsload-{rate_rps}",
+        ]  # fmt: skip
+
+    def time_limit_s(self, load: Mapping, duration_s: float) -> float:
+        """Return when a run has wedged: it ends by itself after the drain."""
+        return duration_s + load["drain_s"] + load["interval_s"] + 15
+
+    def compact(self, log: Path, keep_events: bool) -> None:
+        """Write the histograms of a run beside its log; remove its records unless they are kept."""
+        records = log.with_suffix("")
+        partial = log.with_suffix(".partial")
+        if not records.exists():
+            return
+        # In steps from one time to the next, the file is a quarter smaller.
+        times = histograms(records)
+        earlier_us = times["time_us"].shift().scatter(_series(times), 0)
+        steps = times.with_columns(step_us=times["time_us"] - earlier_us)
+        stored = steps.select("quantity", "second", "step_us", "count")
+        stored.write_parquet(partial, compression="zstd", compression_level=19)
+        partial.rename(log.with_suffix(".parquet"))
+        if not keep_events:
+            shutil.rmtree(records)
+
+    def read(self, log: Path) -> Report:
+        """Return what a run left beside its log."""
+        text = log.read_text(errors="replace") if log.exists() else ""
+        file = log.with_suffix(".parquet")
+        if not file.exists():
+            return Report((text,), pl.DataFrame(schema=TIMES_SCHEMA))
+        stored = pl.read_parquet(file).cast({"quantity": TIMES_SCHEMA["quantity"]})
+        step_us = stored["step_us"].fill_null(0).to_numpy()
+        # Sums over the whole file, less what they had come to before each series.
+        summed_us, first = step_us.cumsum(), _series(stored)
+        before_us = summed_us[first] - step_us[first]
+        summed_us -= np.repeat(before_us, np.diff(first, append=len(stored)))
+        time_us = pl.when(pl.col("step_us").is_not_null()).then(pl.Series(summed_us))
+        return Report((text,), stored.with_columns(time_us=time_us).select(list(TIMES_SCHEMA)))
+
+    def merge(self, reports: Sequence[Report]) -> Report:
+        """Return the summaries and the histograms of all.
+
+        Of the whole, the 99th percentile of the client's lag is an upper bound, and so is the
+        most memory that the clients used at a time.
+        """
+        times = histogram.merge(report.times for report in reports)
+        texts = tuple(text for report in reports for text in report.texts)
+        return Report(texts, times.cast(TIMES_SCHEMA))
+
+    def parse(self, report: Report, duration_s: float) -> Fields:
+        """Return the summary's counts and the exact statistics, named and typed as in COLUMNS.
+
+        Quantiles are over all connections opened and all messages due: one that lies among those
+        that never ended is None. Mean, standard deviation and maximum are of those that did.
+        `connection_timeouts` counts as the post's client did: TCP connections that took more than
+        2 s. `message_latency_growth` is the median latency of the run's last fifth (a minute of the
+        post's five) over that of its first. What is taken of samples is None here (`sampled`).
+        Raises Truncated if a summary is not whole.
+        """
+        parts = [_summary(text) for text in report.texts]
+        fields: Fields = {}
+        for name in parts[0]:
+            known = [part[name] for part in parts if part[name] is not None]
+            fields[name] = (max(known) if name in _MOST else sum(known)) if known else None
+        reasons = {reason: None for text in report.texts for reason in _limited_by(text)}
+        fields["client_limited_by"] = "; ".join(reasons)
+        slow = report.times.filter(
+            (pl.col("quantity") == "connection_time")
+            & (pl.col("time_us") > POST_CONNECT_TIMEOUT_US)
+        )
+        fields["connection_timeouts"] = slow["count"].sum() + fields["outcome_connect_timeout"]
+        for quantity, begin in _QUANTITIES.items():
+            found = statistics(report.times.filter(pl.col("quantity") == quantity))
+            fields |= {f"{begin}_{name}_us": value for name, value in found.items()}
+        fields["message_latency_growth"] = _growth(report.times, duration_s)
+        fields["reply_rate_offered_window_rps"] = fields["replies"] / duration_s
+        return {name: fields.get(name) for name in COLUMNS}
+
+    def histogram(self, report: Report) -> pl.DataFrame:
+        """Return the histograms over the whole run without what never ended.
+
+        `time_us` is rounded to three significant digits; the statistics in `points` are not.
+        """
+        magnitude = 10 ** (pl.col("time_us").clip(1).log10().floor().clip(2) - 2)
+        rounded = ((pl.col("time_us") / magnitude).round() * magnitude).cast(pl.Int64)
+        return (
+            report.times.drop_nulls("time_us")
+            .group_by("quantity", time_us=rounded)
+            .agg(pl.col("count").sum().cast(pl.Int64))
+            .sort("quantity", "time_us")
+            .cast(histogram.SCHEMA)
+        )
+
+    def seconds(self, report: Report) -> pl.DataFrame:
+        """Return handshake and latency for each second of intended time (histogram.SECONDS).
+
+        `lost` are those of `count` that never ended; quantiles as in `parse`.
+        """
+        chosen = report.times.filter(pl.col("quantity").is_in(["handshake_time", "latency"]))
+        first = _series(chosen)
+        last = np.append(first[1:], len(chosen))[: len(first)] - 1
+        each = chosen["count"].cast(pl.Int64).to_numpy()
+        reached = each.cumsum()
+        before = reached[first] - each[first]
+        counts = reached[last] - before
+        at = {
+            name: reached.searchsorted(before + q * counts)
+            for name, q in _QUANTILES.items()
+            if name != "p999"
+        }
+        lost = chosen["time_us"].is_null().to_numpy()[last]
+        at["max"] = np.maximum(last - lost, first)
+        return (
+            chosen[first]
+            .select(
+                "quantity", since_start_s="second", count=pl.Series(counts),
+                lost=pl.Series(np.where(lost, each[last], 0)),
+                **{f"{name}_us": chosen["time_us"][place] for name, place in at.items()},
+            )
+            .cast(histogram.SECONDS)
+            .select(list(histogram.SECONDS))
+            .sort("quantity", "since_start_s")
+        )  # fmt: skip
+
+    def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
+        """Return the server's memory for each connection held, from a trial's samples.
+
+        `server_rss_held_bytes` is the median while most connections were established,
+        `server_rss_before_bytes` that of the first sample: before the warm-up, or, where another
+        rate was offered before this one, at this one's start. Shared pages count in each process.
+        """
+        if not len(during):
+            return dict.fromkeys(_RSS)
+        earlier = samples.filter(pl.col("time_us") < during["time_us"][0])
+        first = earlier if len(earlier) and not earlier["offered_rate_rps"].count() else during
+        most = during["server_established"].max()
+        held = during.filter(pl.col("server_established") == most)["server_rss_bytes"].median()
+        before = first["server_rss_bytes"][0]
+        return {
+            "server_rss_before_bytes": before,
+            "server_rss_held_bytes": round(held),
+            "server_rss_per_connection_bytes": (held - before) / most if most else None,
+            "server_established_max": most,
+        }
+
+    def actual_rate_rps(self, fields: Fields, during: pl.DataFrame, spec: Mapping) -> float | None:
+        """Return the mean rate of messages that it sent; connections not upgraded yet send none."""
+        sent = fields["messages_sent"]
+        return None if sent is None else sent / spec["duration_s"]
+
+    def limited(self, fields: Fields, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:
+        """Return the client's own verdict, for the reasons in `client_limited_by`."""
+        return fields["client_limited_by"] != ""
 
 
-def time_limit_s(load: dict, duration_s: float) -> float:
-    """Return when a run has wedged: it ends by itself after the drain."""
-    return duration_s + load["drain_s"] + load["interval_s"] + 15
+GENERATOR = Wsload()
 
 
-def condense(log: Path, keep_events: bool) -> None:
-    """Write the histograms of a run beside its log; remove its records unless they are kept."""
-    records = log.with_suffix("")
-    aside = log.with_suffix(".partial")
-    if not records.exists():
-        return
-    # In steps from one time to the next, the file is a quarter smaller.
-    times = histograms(records)
-    earlier_us = times["time_us"].shift().scatter(_series(times), 0)
-    steps = times.with_columns(step_us=times["time_us"] - earlier_us)
-    stored = steps.select("quantity", "second", "step_us", "count")
-    stored.write_parquet(aside, compression="zstd", compression_level=19)
-    aside.rename(log.with_suffix(".parquet"))
-    if not keep_events:
-        shutil.rmtree(records)
+def _summary(text: str) -> Fields:
+    """Return the counts of one client's summary."""
+    summary = _json(text)
+    try:
+        fields = {name: _at(summary, path) for name, path in _SUMMARY.items()}
+        outcomes = summary["connections"]["outcomes_count"]
+        return fields | {f"outcome_{name}": outcomes.get(name, 0) for name in OUTCOMES}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Truncated(f"the summary is not whole: {error}") from None
+
+
+def _limited_by(text: str) -> list[str]:
+    try:
+        return list(_json(text)["client"]["limited_by"])
+    except (KeyError, TypeError) as error:
+        raise Truncated(f"the summary is not whole: {error}") from None
+
+
+def _json(text: str) -> dict:
+    try:
+        # What it has to say to a person comes around the summary.
+        return json.JSONDecoder().raw_decode(text[text.index("{") :])[0]
+    except ValueError as error:
+        raise Truncated(f"the summary is not whole: {error}") from None
 
 
 def histograms(records: Path) -> pl.DataFrame:
@@ -195,58 +359,11 @@ def _counted(events: pl.LazyFrame, quantity: str, begin: str, end: str) -> pl.La
     )
 
 
-def read(log: Path) -> Report:
-    """Return what a run left beside its log."""
-    text = log.read_text(errors="replace") if log.exists() else ""
-    file = log.with_suffix(".parquet")
-    if not file.exists():
-        return Report(text, pl.DataFrame(schema=TIMES_SCHEMA))
-    stored = pl.read_parquet(file).cast({"quantity": TIMES_SCHEMA["quantity"]})
-    step_us = stored["step_us"].fill_null(0).to_numpy()
-    # Sums over the whole file, less what they had come to before each series.
-    summed_us, first = step_us.cumsum(), _series(stored)
-    before_us = summed_us[first] - step_us[first]
-    summed_us -= np.repeat(before_us, np.diff(first, append=len(stored)))
-    time_us = pl.when(pl.col("step_us").is_not_null()).then(pl.Series(summed_us))
-    return Report(text, stored.with_columns(time_us=time_us).select(list(TIMES_SCHEMA)))
-
-
 def _series(frame: pl.DataFrame) -> np.ndarray:
     """Return at which rows of the histograms another second or quantity begins."""
     keys = [frame["second"].to_numpy(), frame["quantity"].to_physical().to_numpy()]
     changes = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
     return np.append(np.zeros(min(1, len(frame)), int), np.flatnonzero(changes) + 1)
-
-
-def parse(report: Report, duration_s: float) -> dict[str, int | float | str | None]:
-    """Return the summary's counts and the exact statistics, named and typed as in SCHEMA.
-
-    Quantiles are over all connections opened and all messages due: one that lies among those
-    that never ended is None. Mean, standard deviation and maximum are of those that did.
-    `connection_timeouts` counts as the post's client did: TCP connections that took more than
-    2 s. `message_latency_growth` is the median latency of the run's last fifth (a minute of the
-    post's five) over that of its first. What is taken of samples is None here (`of_samples`).
-    Raises Truncated if the summary is not whole.
-    """
-    try:
-        # What it has to say to a person comes around the summary.
-        summary, _ = json.JSONDecoder().raw_decode(report.text[report.text.index("{") :])
-        fields = {name: _at(summary, path) for name, path in _SUMMARY.items()}
-        outcomes = summary["connections"]["outcomes_count"]
-        fields["client_limited_by"] = "; ".join(summary["client"]["limited_by"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise Truncated(f"the summary is not whole: {error}") from None
-    fields |= {f"outcome_{name}": outcomes.get(name, 0) for name in OUTCOMES}
-    slow = report.times.filter(
-        (pl.col("quantity") == "connection_time") & (pl.col("time_us") > POST_CONNECT_TIMEOUT_US)
-    )
-    fields["connection_timeouts"] = slow["count"].sum() + fields["outcome_connect_timeout"]
-    for quantity, begin in _QUANTITIES.items():
-        found = statistics(report.times.filter(pl.col("quantity") == quantity))
-        fields |= {f"{begin}_{name}_us": value for name, value in found.items()}
-    fields["message_latency_growth"] = _growth(report.times, duration_s)
-    fields["reply_rate_offered_window_rps"] = fields["replies"] / duration_s
-    return {name: fields.get(name) for name in SCHEMA}
 
 
 def _at(summary: dict, path: tuple[str, ...]) -> int | float | None:
@@ -293,84 +410,3 @@ def _growth(times: pl.DataFrame, duration_s: float) -> float | None:
     last = latency.filter(pl.col("second") >= duration_s - part_s)
     medians = [statistics(part)["p50"] for part in (first, last)]
     return medians[1] / medians[0] if all(medians) else None
-
-
-def histogram(report: Report) -> pl.DataFrame:
-    """Return the histograms over the whole run (HISTOGRAM_SCHEMA), without what never ended.
-
-    `time_us` is rounded to three significant digits; the statistics in `points` are not.
-    """
-    magnitude = 10 ** (pl.col("time_us").clip(1).log10().floor().clip(2) - 2)
-    rounded = ((pl.col("time_us") / magnitude).round() * magnitude).cast(pl.Int64)
-    return (
-        report.times.drop_nulls("time_us")
-        .group_by("quantity", time_us=rounded)
-        .agg(pl.col("count").sum().cast(pl.Int64))
-        .sort("quantity", "time_us")
-        .cast(HISTOGRAM_SCHEMA)
-    )
-
-
-def seconds(report: Report) -> pl.DataFrame:
-    """Return handshake and latency for each second of intended time (SECONDS_SCHEMA).
-
-    `lost` are those of `count` that never ended; quantiles as in `parse`.
-    """
-    chosen = report.times.filter(pl.col("quantity").is_in(["handshake_time", "latency"]))
-    first = _series(chosen)
-    last = np.append(first[1:], len(chosen))[: len(first)] - 1
-    each = chosen["count"].cast(pl.Int64).to_numpy()
-    reached = each.cumsum()
-    before = reached[first] - each[first]
-    counts = reached[last] - before
-    at = {
-        name: reached.searchsorted(before + q * counts)
-        for name, q in _QUANTILES.items()
-        if name != "p999"
-    }
-    lost = chosen["time_us"].is_null().to_numpy()[last]
-    at["max"] = np.maximum(last - lost, first)
-    return (
-        chosen[first]
-        .select(
-            "quantity", since_start_s="second", count=pl.Series(counts),
-            lost=pl.Series(np.where(lost, each[last], 0)),
-            **{f"{name}_us": chosen["time_us"][place] for name, place in at.items()},
-        )
-        .cast(SECONDS_SCHEMA)
-        .select(list(SECONDS_SCHEMA))
-        .sort("quantity", "since_start_s")
-    )  # fmt: skip
-
-
-def of_samples(fields: dict, samples: pl.DataFrame, during: pl.DataFrame) -> dict:
-    """Return the server's memory for each connection held, from a trial's samples.
-
-    `server_rss_held_bytes` is the median while most connections were established,
-    `server_rss_before_bytes` that of the first sample: before the warm-up, or, where another rate
-    was offered before this one, at this one's start. Pages that processes share count in each.
-    """
-    if not len(during):
-        return dict.fromkeys(_RSS)
-    earlier = samples.filter(pl.col("time_us") < during["time_us"][0])
-    first = earlier if len(earlier) and not earlier["offered_rate_rps"].count() else during
-    most = during["server_established"].max()
-    held = during.filter(pl.col("server_established") == most)["server_rss_bytes"].median()
-    before = first["server_rss_bytes"][0]
-    return {
-        "server_rss_before_bytes": before,
-        "server_rss_held_bytes": round(held),
-        "server_rss_per_connection_bytes": (held - before) / most if most else None,
-        "server_established_max": most,
-    }
-
-
-def actual_rate_rps(fields: dict, during: pl.DataFrame, spec: dict) -> float | None:
-    """Return the mean rate of messages that it sent; connections not upgraded yet send none."""
-    sent = fields["messages_sent"]
-    return None if sent is None else sent / spec["duration_s"]
-
-
-def limited(fields: dict, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:
-    """Return the client's own verdict, for the reasons in `client_limited_by`."""
-    return fields["client_limited_by"] != ""

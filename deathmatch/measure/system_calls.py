@@ -7,10 +7,11 @@ in the number of requests leave them out.
 
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from deathmatch.hosts.host import Host, Process
 
 WAITS = {
     "select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2",
@@ -21,49 +22,46 @@ ATTACH_S = 5
 SETTLE_S = 0.1
 
 
-def count(pids: list[int], offer: Callable[[float], int | None], log: Path) -> dict:
+def count(host: Host, pids: list[int], offer: Callable[[float], int | None], log: Path) -> dict:
     """Return {"replies", "calls"}: replies beyond the shorter window's, calls by name likewise.
 
-    `offer(duration_s)` offers the load and returns the replies, None if some request had none;
-    then, and where tracing is not allowed, the result is {"reason"}.
+    `pids` are of the server's `host`; `offer(duration_s)` offers the load and returns the replies,
+    None if some request had none; then, and where tracing is not allowed, the result is {"reason"}.
     """
-    seen = []
+    windows = []
     for duration_s in WINDOWS_S:
-        tracer = _attached(pids, log)
+        tracer = _attached(host, pids, log)
         if tracer is None:
             return {"reason": f"strace: {log.read_text().strip()[-300:] or 'did not attach'}"}
         replies = offer(duration_s)
         # The server sees the load's connections end in both windows.
         time.sleep(SETTLE_S)
-        tracer.send_signal(signal.SIGINT)
+        tracer.signal(signal.SIGINT)
         tracer.wait()
         if replies is None:
             return {"reason": "the traced server did not answer every request"}
-        seen.append((replies, parse(log.read_text())))
-    (few, short), (many, long) = seen
+        windows.append((replies, parse(log.read_text())))
+    (few, short), (many, long) = windows
     calls = {name: times - short.get(name, 0) for name, times in long.items()}
     return {"replies": many - few, "calls": {name: n for name, n in calls.items() if n > 0}}
 
 
-def _attached(pids: list[int], log: Path) -> subprocess.Popen | None:
+def _attached(host: Host, pids: list[int], log: Path) -> Process | None:
     words = ["strace", "-f", "-c", "-U", "name,calls", *(f"--attach={pid}" for pid in pids)]
-    with log.open("w") as output:
-        tracer = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    log.unlink(missing_ok=True)
+    tracer = host.start(words, output=log)
     deadline = time.monotonic() + ATTACH_S
-    while time.monotonic() < deadline and tracer.poll() is None:
-        if all(_tracers(pid) == {tracer.pid} for pid in pids):
+    while time.monotonic() < deadline and tracer.wait(0) is None:
+        if all(_tracers(host, pid) == {tracer.pid} for pid in pids):
             return tracer
         time.sleep(0.01)
     tracer.kill()
-    tracer.wait()
     return None
 
 
-def _tracers(pid: int) -> set[int]:
-    return {
-        int(re.search(r"^TracerPid:\s+(\d+)", status.read_text(), re.MULTILINE)[1])
-        for status in Path(f"/proc/{pid}/task").glob("*/status")
-    }
+def _tracers(host: Host, pid: int) -> set[int]:
+    texts = [host.read(f"/proc/{pid}/task/{thread}/status") for thread in host.threads(pid)]
+    return {int(re.search(r"^TracerPid:\s+(\d+)", text, re.MULTILINE)[1]) for text in texts}
 
 
 def parse(summary: str) -> dict[str, int]:

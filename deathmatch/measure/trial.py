@@ -1,441 +1,309 @@
-"""Run one trial: `python -m deathmatch trial data/<dataset>/<experiment>/<server>/<variant>/<n>`.
+"""One trial within its sandbox: prepare, start, check, warm up, sweep, stop, prove clean.
 
-Start the server, check that it answers correctly, warm it up, sweep the offered rates, sample,
-stop it, prove that nothing is left. What a server does, its death included, is a result and
-ends in `trial.json` with status 0; status 1 means that the trial itself could not be run.
+What a server does, its death included, is a result and ends in `trial.json`; UserError means that
+the trial itself could not be run.
 """
 
-import argparse
+import contextlib
 import json
-import os
-import platform
 import shutil
-import subprocess
-import sys
-import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
-import psutil
 
-from deathmatch.control import progress
-from deathmatch.errors import Truncated, UserError
-from deathmatch.hosts import sandbox, testbed, throttle, toolchain
-from deathmatch.load import registry
-from deathmatch.measure import conformance, idle_connections, server, storage, system_calls
+from deathmatch.hosts import clients, toolchain
+from deathmatch.hosts.host import Local
+from deathmatch.measure import (
+    client,
+    conformance,
+    idle_connections,
+    machine,
+    server,
+    server_process,
+    storage,
+    system_calls,
+)
+from deathmatch.measure.context import PORT, Context, NotMeasured, prepare
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.measure.sampler import Sampler
-from deathmatch.plan import files, matrix
+from deathmatch.measure.server_process import Running
+from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 
-PORT = 8080
-WARM_UP_RATE_RPS = 500
 DRAIN_S = 3
 HANG_S = 5
 SETTLE_S = 1
-LEAST_FREE_BYTES = 200_000_000
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("trial", help="data/<dataset>/<experiment>/<server>/<variant>/<n>")
-    parser.add_argument("--testbed", default="netns", help="a file in config/testbeds/")
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+def run(trial: Trial, bed: plan.Testbed) -> None:
+    """Measure a trial and write its folder, which appears whole; UserError if it cannot be run.
 
-
-def main(given: argparse.Namespace) -> int:
-    """Run the trial named on the command line; return the exit status."""
-    os.chdir(ROOT)
-    trial = matrix.find(given.trial.rstrip("/"))
-    bed = trial.testbed(given.testbed)
-    if given.inside:
-        _run(trial, files.testbed(bed).as_written, bed)
-        return 0
-    _check_disk(trial.path)
-    sandbox.die_with_owner()
-    # Here, as a build may download and the sandbox has no network.
-    for name in {trial.server.name, *registry.builders(trial.experiment.name)}:
-        server.built(files.server(name))
-    registry.check([trial.experiment.name])
-    _check_tools(trial, given.testbed)
-    command = [sys.executable, "-m", "deathmatch", "trial", "--inside"]
-    words = [*command, "--testbed", given.testbed]
-    return sandbox.run([*words, str(trial.path)])
-
-
-def _check_disk(path: Path) -> None:
-    folder = next(parent for parent in path.parents if parent.exists())
-    free = shutil.disk_usage(folder).free
-    if free < LEAST_FREE_BYTES:
-        raise UserError(
-            f"only {free // 1_000_000} MB of disk are left",
-            where=str(folder),
-            remedy=f"make room for {LEAST_FREE_BYTES // 1_000_000} MB and run again: "
-            "finished trials are kept",
-        )
-
-
-def _check_tools(trial: Trial, bed: str) -> None:
-    """Raise UserError if the dataset's other trials were measured with other tools."""
-    try:
-        others = progress.measured(matrix.trials(trial.dataset), bed)
-    except UserError:
-        # Another server's file may be broken meanwhile: this trial is measured all the same.
-        return
-    records = [(str(other.path), record) for other, record in others.items() if other != trial]
-    now = server.on_this_machine([trial.server]) if records else []
-    toolchain.check(trial.dataset, [*records, *now])
-
-
-def _run(trial: Trial, bed: dict, bed_name: str) -> None:
-    aside = trial.path.with_name(f".{trial.n}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    record = _measure(trial, bed, bed_name, aside)
-    (aside / "trial.json").write_text(json.dumps(record, indent=2) + "\n")
+    To be called inside a sandbox (`hosts.sandbox`), from the project's root.
+    """
+    partial = trial.path.with_name(f".{trial.n}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    record = measure(trial, bed, partial)
+    (partial / "trial.json").write_text(json.dumps(record, indent=2) + "\n")
     # What the server said may be published: it need not tell where this clone is.
-    for log in aside.glob("*.log"):
+    for log in partial.glob("*.log"):
         log.write_bytes(log.read_bytes().replace(f"{ROOT}/".encode(), b""))
-    # The folder appears whole; one that a former run left is replaced.
+    # One that a former run left is replaced.
     shutil.rmtree(trial.path, ignore_errors=True)
-    aside.rename(trial.path)
+    partial.rename(trial.path)
 
 
-def _measure(trial: Trial, bed: dict, bed_name: str, out: Path) -> dict:
-    spec = trial.spec()
+def measure(trial: Trial, bed: plan.Testbed, out: Path) -> dict:
+    """Return a trial's record, as in `trial.json`; logs and samples are in `out`."""
     built = server.built(trial.server)
     record = {
         "experiment": trial.experiment.name, "server": trial.server.name, "dataset": trial.dataset,
-        "n": trial.n, "testbed": bed_name, "spec": spec, "version": built["version"],
+        "n": trial.n, "testbed": bed.name, "spec": trial.spec(), "version": built["version"],
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "descriptors": testbed.raise_descriptors(bed["descriptors"]),
+        "descriptors": Local().raise_descriptors(bed.descriptors),
         "tools": {"harness": toolchain.harness(), "server": built["tools"]},
     }  # fmt: skip
     if not built["ok"]:
         return record | {"outcome": "not built", "reason": built["log"], "points": []}
     began_ns = time.monotonic_ns()
-    kind = _Trial if trial.experiment.client else storage.Trial
-    run = kind(trial, bed, spec, out)
-    record |= run.sweep()
+    if trial.experiment.client:
+        record |= measure_load(prepare(trial, record["spec"], bed, out), bed)
+    else:
+        record |= storage.measure(trial, record["spec"], out)
     return record | {
         "wall_us": (time.monotonic_ns() - began_ns) // 1000,
-        "offering_us": run.offering_us,
-        "machine": _machine(),
-        "sysctl": run.sysctls(),
-        "cpus": run.cpus,
+        "machine": machine.about(clients.needed(trial.experiment.name)),
     }
 
 
-class _Trial:
-    """The moving parts of one trial inside its sandbox."""
-
-    def __init__(self, trial: Trial, bed: dict, spec: dict, out: Path):
-        self.trial, self.bed, self.spec, self.out = trial, bed, spec, out
-        self.generator = registry.load(spec["client"])
-        self.host = testbed.host(bed)
-        self.factors = trial.variant.factors
-        self.holder = testbed.build(bed, spec["sysctl"])
-        self.client: subprocess.Popen | None = None
-        self.idle: idle_connections.Idle | None = None
-        self.wanted_idle = self.factors.get(idle_connections.FACTOR, 0)
-        self.offering_us = 0
-        available = testbed.affinity()
-        every = self.factors.get("schedulers") == "all"
-        wanted = bed["server"].get("cpus_all") if every else None
-        self.cpus = {
-            "server": testbed.cpus(wanted or bed["server"]["cpus"], available),
-            "client": testbed.cpus(bed["client"]["cpus"], available),
-        }
-        # The harness keeps off the server's CPUs as far as there are others.
-        os.sched_setaffinity(0, self.cpus["client"])
-        self.throttle = throttle.apply(bed["server"], "server0", len(self.cpus["server"]))
-        self.values = trial.placeholders | {"workers": len(self.cpus["server"]) if every else 1}
-
-    def sysctls(self) -> dict:
-        """Return what was in force on each side."""
-        wanted = {"server": {*self.bed["server"]["sysctl"], *self.spec["sysctl"]},
-                  "client": set(self.bed["client"]["sysctl"])}  # fmt: skip
-        prefix = {"server": [], "client": testbed.in_client()}
-        return {side: testbed.sysctls(sorted(wanted[side]), prefix[side]) for side in wanted}
-
-    def sweep(self) -> dict:
-        """Return outcome, reason, conformance, points and stops."""
-        self.stops: list[dict] = []
-        self.counted: dict | None = None
-        running, wrong = self._start()
-        if wrong:
-            self._stop(running)
-            return self._ended("did not start", f"{wrong}\n{server.tail(running.log)}")
-        cap = int(testbed.sysctls(["net.core.somaxconn"], [])["net.core.somaxconn"])
-        checks = conformance.check_variant(
-            self.host, PORT, self.spec["conformance"], self.factors, cap, self._pids
-        )
-        known = self.trial.server.deviations
-        failed = [check for check in checks if not check["ok"] and check["name"] not in known]
-        if self.wanted_idle and not failed:
-            wrong = self._hold()
-            name = f"holds {self.wanted_idle} idle connections"
-            checks.append({"name": name, "ok": not wrong, "seen": wrong})
-            failed = checks[-1:] if wrong else []
-        # One that just crashed is not reaped at once.
-        how = running.died(0.5 if failed else 0)
-        if failed:
-            self._stop(running)
-            reason = "; ".join(f"{check['name']}: {check['seen']}" for check in failed)
-            if how:
-                reason += f"; it ended ({how})\n{server.tail(running.log)}"
-            return self._ended("answers wrongly", reason) | {"conformance": checks}
-        # Something else answered: the server may have found its port in use.
-        if how:
-            self._stop(running)
-            reason = f"ended as it was checked ({how})\n{server.tail(running.log)}"
-            return self._ended("did not start", reason) | {"conformance": checks}
-        points = self._points(running)
-        self._check_reports(points)
-        died = [point for point in points if point["server"] != "ran"]
-        outcome = "measured, with failures" if died else "measured"
-        said = " ".join(f"{c['name']}: {known[c['name']]}" for c in checks if not c["ok"])
-        ended = self._ended(outcome, said) | {"conformance": checks, "points": points}
-        return ended | ({"system_calls": self.counted} if self.counted else {})
-
-    def _ended(self, outcome: str, reason: str) -> dict:
-        record = {"outcome": outcome, "reason": reason, "points": [], "stops": self.stops}
-        if self.throttle.record:
-            record["throttle"] = self.throttle.record | self.throttle.stalls()
-            self.throttle.end()
-        return record
-
-    def _points(self, running: server.Running) -> list[dict]:
-        points, start_ns = [], time.monotonic_ns()
-        sampler = self._sampler(start_ns)
-        with sampler:
-            self._warm_up()
-            fresh = True
-            for rate_rps in self.spec["rates_rps"]:
-                began_ns = time.monotonic_ns()
-                # Its samples at either end make a point's counters exact.
-                with sampler.offering(rate_rps, self.spec["duration_s"]):
-                    client = self._offer(rate_rps)
-                self.offering_us += (time.monotonic_ns() - began_ns) // 1000
-                how = self._state(running)
-                if condense := getattr(self.generator, "condense", None):
-                    condense(self.out / client["log"], self.spec.get("keep_events", False))
-                points.append({
-                    "offered_rate_rps": rate_rps, "fresh_start": fresh,
-                    "began_us": (began_ns - start_ns) // 1000, **client, "server": how,
-                    "log_tail": "" if how == "ran" else server.tail(running.log),
-                    **self._idle_held(),
-                })  # fmt: skip
-                fresh = how != "ran"
-                if fresh:
-                    # What the sampler runs is no leftover of the server.
-                    with sampler.paused():
-                        self._stop(running)
-                    running, wrong = self._start()
-                    wrong = wrong or self._hold()
-                    if wrong:
-                        points[-1]["server"] += f"; then {wrong}"
-                        break
-                    self._warm_up()
-        if "system_calls_rate_rps" in self.spec and self.trial.n == 1 and not running.died():
-            self._count_calls()
-        self._stop(running)
-        time.sleep(self.spec.get("cool_down_s", 0))
-        pl.DataFrame(sampler.rows, schema=SAMPLES).write_csv(self.out / "samples.csv")
-        return points
-
-    def _check_reports(self, points: list[dict]) -> None:
-        """Raise UserError if no report of the client is whole although the server ran throughout.
-
-        What a server does to its client, by its end too, is a result.
-        """
-        if any(point["server"] != "ran" or self._reported(point) for point in points):
-            return
-        log, how = self.out / points[-1]["log"], points[-1]["client"]
-        what = f"left no whole report of any of {len(points)} rates; at the last: {how}"
-        raise self._client_failure(what, log)
-
-    def _reported(self, point: dict) -> bool:
-        log = self.out / point["log"]
-        read = getattr(self.generator, "read", lambda file: file.read_text(errors="replace"))
-        try:
-            self.generator.parse(read(log), self.spec["duration_s"])
-        except Truncated:
-            return False
-        return True
-
-    def _client_failure(self, how: str, log: Path) -> UserError:
-        said = server.tail(log)
-        return registry.failure(self.spec["client"], how, said, str(self.trial.path))
-
-    def _sampler(self, start_ns: int) -> Sampler:
-        def pids(side: str) -> list[int]:
-            if side == "client":
-                return [self.client.pid] if self.client else []
-            return self._pids()
-
-        interval_s = self.bed["sample_interval_s"]
-        cpus = self.cpus["server"]
-        return Sampler(interval_s, start_ns, PORT, self.holder.pid, pids, cpus)
-
-    def _spare(self) -> set[int]:
-        ours = {self.holder.pid}
-        if self.client:
-            ours.add(self.client.pid)
-        if self.idle:
-            ours.add(self.idle.pid)
-        return ours
-
-    def _pids(self) -> list[int]:
-        return [process.pid for process in server.processes(self._spare())]
-
-    def _start(self) -> tuple[server.Running, str | None]:
-        log = self.out / "server.log"
-        running, wrong = server.start(
-            self.trial.server, self.values, self.host, PORT, self.cpus["server"], log,
-            self.throttle.prefix(),
-        )  # fmt: skip
-        # Some listen a moment before they can answer.
-        deadline = time.monotonic() + SETTLE_S
-        while not wrong and time.monotonic() < deadline:
-            if conformance.check(self.host, PORT, [self._probe()])[0]["ok"]:
-                break
-            time.sleep(0.05)
-        return running, wrong
-
-    def _hold(self) -> str:
-        """Open the idle connections, if there are to be any; return what went wrong."""
-        if not self.wanted_idle:
-            return ""
-        prefix = testbed.in_client(*self._pinned())
-        self.idle = idle_connections.Idle(
-            prefix, self.host, PORT, self.spec["load"], self.wanted_idle
-        )
-        return self.idle.wrong
-
-    def _idle_held(self) -> dict:
-        return {"idle_held": idle_connections.established(PORT)} if self.wanted_idle else {}
-
-    def _count_calls(self) -> None:
-        rate_rps, client = self.spec["system_calls_rate_rps"], self.generator
-
-        def offer(duration_s: float) -> int | None:
-            load, report = self.spec["load"], self.out / "traced.txt"
-            words = client.command(self.host, PORT, load, rate_rps, duration_s)
-            self._client(words, report, client.time_limit_s(load, duration_s), self.out)
-            try:
-                replies = client.parse(report.read_text(), duration_s)["replies"]
-            except Truncated:
-                return None
-            return replies if replies == round(rate_rps * duration_s) else None
-
-        self.counted = system_calls.count(self._pids(), offer, self.out / "strace.txt")
-
-    def _stop(self, running: server.Running) -> None:
-        if self.idle:
-            self.idle.release()
-            self.idle = None
-        self.stops.append(server.stop(running, self._spare()))
-
-    def _warm_up(self) -> None:
-        load, client = self.spec["load"], self.generator
-        rate_rps = self.spec.get("warm_up_rate_rps", WARM_UP_RATE_RPS)
-        duration_s = self.trial.warm_up_s
-        words = client.command(self.host, PORT, load, rate_rps, duration_s)
-        limit_s = client.time_limit_s(load, duration_s)
-        with tempfile.TemporaryDirectory(dir=self.out) as aside:
-            self._client(words, Path(aside, "warm-up.txt"), limit_s, Path(aside))
-
-    def _offer(self, rate_rps: int) -> dict:
-        """Offer one rate; return the client's log, exit status and command."""
-        load, duration_s = self.spec["load"], self.spec["duration_s"]
-        client = self.generator
-        words = client.command(self.host, PORT, load, rate_rps, duration_s)
-        name = f"{self.spec['client']}-{rate_rps}.txt"
-        limit_s = client.time_limit_s(load, duration_s)
-        status = self._client(words, self.out / name, limit_s, self.out)
-        return {
-            "log": name,
-            "command": " ".join(words).replace(f"{ROOT}/", ""),
-            "client": f"wedged: killed after {limit_s:g} s" if status is None else f"exit {status}",
-        }
-
-    def _client(self, words: list[str], log: Path, limit_s: float, folder: Path) -> int | None:
-        """Run the client in its namespace on its CPUs; return its status, None if it wedged.
-
-        `folder` is its working directory, for what it writes beside its log. Raises UserError if
-        its program cannot run.
-        """
-        with log.open("w") as output:
-            self.client = subprocess.Popen(
-                testbed.in_client(*self._pinned(), *words), stdin=subprocess.DEVNULL,
-                stdout=output, stderr=subprocess.STDOUT, cwd=folder,
-            )  # fmt: skip
-        try:
-            status = self.client.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            self.client.kill()
-            self.client.wait()
-            return None
-        finally:
-            self.client = None
-        if status in registry.NOT_RUN:
-            raise self._client_failure(f"ended with exit status {status}", log)
-        return status
-
-    def _pinned(self) -> list[str]:
-        return ["taskset", "--cpu-list", ",".join(map(str, self.cpus["client"]))]
-
-    def _probe(self) -> dict:
-        return conformance.probe(self.spec["conformance"])
-
-    def _state(self, running: server.Running) -> str:
-        """Let the queues drain, then return "ran", how the server died, or "hung"."""
-        deadline = time.monotonic() + DRAIN_S
-        while time.monotonic() < deadline and idle_connections.established(PORT) > self.wanted_idle:
-            time.sleep(0.05)
-        if how := running.died():
-            return f"died: {how}"
-        probe = self._probe()
-        deadline = time.monotonic() + HANG_S
-        while True:
-            result = conformance.check(self.host, PORT, [probe])[0]
-            if result["ok"]:
-                return "ran"
-            if how := running.died():
-                return f"died: {how}"
-            if time.monotonic() > deadline:
-                return f"hung: {result['seen']}"
+def measure_load(context: Context, bed: plan.Testbed) -> dict:
+    """Return what a trial under load adds to the record: the steps, and what they were taken on."""
+    try:
+        record = _steps(context)
+    except NotMeasured as error:
+        record = {"points": []} | error.record
+    record["stops"] = context.state.stops
+    if context.throttle.record:
+        record["throttle"] = context.throttle.record | context.throttle.stalls()
+        context.throttle.end()
+    return record | {
+        "offering_us": context.state.offering_us,
+        "sysctl": {
+            "server": context.server.sysctls(sorted({*bed.server.sysctl, *context.spec["sysctl"]})),
+            "client": context.client.sysctls(sorted(bed.client.sysctl)),
+        },
+        "cpus": context.cpus,
+    }
 
 
-def _machine() -> dict:
-    """Return what a reader must know of the machine to compare."""
-    model = next(
-        (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-         if line.startswith("model name")),
-        platform.processor(),
-    )  # fmt: skip
-    httperf = shutil.which("httperf")
-    words = [httperf, "--version"] if httperf else ["true"]
-    version = subprocess.run(words, capture_output=True, text=True).stdout
+def _steps(context: Context) -> dict:
+    with _stopping(context, start(context)) as running:
+        checks = check(context, running)
+    # The sweep stops what it started: it may start the server again.
+    points, counted = sweep(context, running)
+    client.check_reports(context, points)
+    failures = any(point["server_state"] != "ran" for point in points)
+    known = context.trial.server.deviations
+    failed = [each["name"] for each in checks if not each["ok"]]
     return {
-        "cpu": model,
-        "cpus": os.cpu_count(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "kernel": platform.release(),
-        "os": platform.freedesktop_os_release().get("PRETTY_NAME", "Linux"),
-        "toolchain": toolchain.name(),
-        "python": platform.python_version(),
-        "httperf": version.splitlines()[0] if version else "",
-        "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),
-        "commit": _commit(),
+        "outcome": "measured, with failures" if failures else "measured",
+        "reason": " ".join(f"{name}: {known[name]}" for name in failed),
+        "points": points,
+        "conformance": checks,
+        **({"system_calls": counted} if counted else {}),
     }
 
 
-def _commit() -> str:
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True
-    )
-    return done.stdout.strip()
+@contextlib.contextmanager
+def _stopping(context: Context, started: tuple[Running, str | None]) -> Iterator[Running]:
+    """Stop the server if it did not start, or if the block finds that it cannot be measured."""
+    running, problem = started
+    try:
+        if problem:
+            raise NotMeasured("did not start", f"{problem}\n{server.tail(running.log)}")
+        yield running
+    except NotMeasured:
+        stop(context, running)
+        raise
+
+
+def start(context: Context) -> tuple[Running, str | None]:
+    """Start the server and wait until it answers; return it and what went wrong, or None."""
+    running, problem = server_process.start(
+        context.server, context.trial.server, context.values, context.address, PORT,
+        cpus=context.cpus["server"], log=context.out / "server.log",
+        prefix=context.throttle.prefix(),
+    )  # fmt: skip
+    # Some listen a moment before they can answer.
+    deadline = time.monotonic() + SETTLE_S
+    while not problem and time.monotonic() < deadline:
+        if _answer(context)["ok"]:
+            break
+        time.sleep(0.05)
+    return running, problem
+
+
+def check(context: Context, running: Running) -> list[dict]:
+    """Return what the server was checked for; raise NotMeasured if it answers wrongly.
+
+    The idle connections are open from now on.
+    """
+    checks = conformance.check_variant(
+        context.server, context.address, PORT, context.spec["conformance"],
+        context.trial.variant.factors, context.server_pids,
+    )  # fmt: skip
+    known = context.trial.server.deviations
+    failed = [each for each in checks if not each["ok"] and each["name"] not in known]
+    if context.idle_connections and not failed:
+        problem = hold_idle(context)
+        name = f"holds {context.idle_connections} idle connections"
+        checks.append({"name": name, "ok": not problem, "seen": problem})
+        failed = checks[-1:] if problem else []
+    # One that just crashed is not reaped at once.
+    ended = running.died(0.5 if failed else 0)
+    tail = f"({ended})\n{server.tail(running.log)}"
+    if failed:
+        reason = "; ".join(f"{each['name']}: {each['seen']}" for each in failed)
+        if ended:
+            reason += f"; it ended {tail}"
+        raise NotMeasured("answers wrongly", reason, conformance=checks)
+    # Something else answered: the server may have found its port in use.
+    if ended:
+        reason = f"ended as it was checked {tail}"
+        raise NotMeasured("did not start", reason, conformance=checks)
+    return checks
+
+
+def hold_idle(context: Context) -> str:
+    """Open the idle connections, if there are to be any; return what went wrong."""
+    if not context.idle_connections:
+        return ""
+    context.state.idle = idle_connections.hold(
+        context.client, context.server, context.address, PORT, context.spec["load"],
+        context.idle_connections, context.cpus["client"],
+    )  # fmt: skip
+    return context.state.idle.problem
+
+
+def sweep(context: Context, running: Running) -> tuple[list[dict], dict | None]:
+    """Offer every rate to the warm server; stop it; return the points and the system calls.
+
+    One that died or hung is started anew for the next rate, as its point says.
+    """
+    points, start_ns = [], time.monotonic_ns()
+    sampler = _sampler(context, start_ns)
+    with sampler:
+        client.warm_up(context)
+        fresh = True
+        for rate_rps in context.spec["rates_rps"]:
+            point = _point(context, running, sampler, rate_rps, start_ns)
+            points.append(point | {"fresh_start": fresh})
+            fresh = point["server_state"] != "ran"
+            if fresh:
+                # What the sampler runs is no leftover of the server.
+                with sampler.paused():
+                    stop(context, running)
+                running, problem = start(context)
+                problem = problem or hold_idle(context)
+                if problem:
+                    points[-1]["server_state"] += f"; then {problem}"
+                    break
+                client.warm_up(context)
+    counted = count_system_calls(context) if not running.died() else None
+    stop(context, running)
+    time.sleep(context.spec.get("cool_down_s", 0))
+    pl.DataFrame(sampler.rows, schema=SAMPLES).write_csv(context.out / "samples.csv")
+    return points, counted
+
+
+def _point(
+    context: Context, running: Running, sampler: Sampler, rate_rps: int, start_ns: int
+) -> dict:
+    """Offer one rate; return its point, as in trial.json."""
+    log = context.out / f"{context.spec['client']}-{rate_rps}.txt"
+    duration_s = context.spec["duration_s"]
+    began_ns = time.monotonic_ns()
+    # Its samples at either end make a point's counters exact.
+    with sampler.offering(rate_rps, duration_s):
+        offered = client.offer(context, rate_rps, duration_s, log)
+    context.state.offering_us += (time.monotonic_ns() - began_ns) // 1000
+    state = _state(context, running)
+    context.generator.compact(log, context.spec.get("keep_events", False))
+    held = idle_connections.established(context.server, PORT) if context.idle_connections else None
+    return {
+        "offered_rate_rps": rate_rps,
+        "began_us": (began_ns - start_ns) // 1000,
+        "log": log.name,
+        **offered,
+        "server_state": state,
+        "log_tail": "" if state == "ran" else server.tail(running.log),
+        **({} if held is None else {"idle_held": held}),
+    }
+
+
+def _sampler(context: Context, start_ns: int) -> Sampler:
+    def pids(side: str) -> list[int]:
+        if side == "server":
+            return context.server_pids()
+        process = context.state.client
+        return [process.pid] if process else []
+
+    hosts = {"server": context.server, "client": context.client}
+    return Sampler(
+        context.sample_interval_s, start_ns, PORT, hosts, pids, context.cpus["server"]
+    )  # fmt: skip
+
+
+def _state(context: Context, running: Running) -> str:
+    """Let the queues drain, then return "ran", how the server died, or "hung"."""
+    deadline = time.monotonic() + DRAIN_S
+    while (
+        time.monotonic() < deadline
+        and idle_connections.established(context.server, PORT) > context.idle_connections
+    ):
+        time.sleep(0.05)
+    if ended := running.died():
+        return f"died: {ended}"
+    deadline = time.monotonic() + HANG_S
+    while True:
+        answer = _answer(context)
+        if answer["ok"]:
+            return "ran"
+        if ended := running.died():
+            return f"died: {ended}"
+        if time.monotonic() > deadline:
+            return f"hung: {answer['seen']}"
+
+
+def _answer(context: Context) -> dict:
+    probe = conformance.probe(context.spec["conformance"])
+    return conformance.check(context.address, PORT, [probe])[0]
+
+
+def count_system_calls(context: Context) -> dict | None:
+    """Return the server's system calls for each reply, if the trial is to count them."""
+    if "system_calls_rate_rps" not in context.spec or context.trial.n != 1:
+        return None
+    rate_rps, report = context.spec["system_calls_rate_rps"], context.out / "traced.txt"
+
+    def offer(duration_s: float) -> int | None:
+        client.offer(context, rate_rps, duration_s, report)
+        replies = client.replies(context, report, duration_s)
+        return replies if replies == round(rate_rps * duration_s) else None
+
+    log = context.out / "strace.txt"
+    return system_calls.count(context.server, context.server_pids(), offer, log)
+
+
+def stop(context: Context, running: Running) -> None:
+    """Close the idle connections, stop the server and prove that nothing of it is left.
+
+    What was found is one of the record's `stops`.
+    """
+    if context.state.idle:
+        context.state.idle.release()
+        context.state.idle = None
+    context.state.stops.append(server_process.stop(running, context.own_pids()))

@@ -17,10 +17,11 @@ from websockets.uri import parse_uri
 # Larger than any message of an experiment; one that never ends must not fill the memory.
 LONGEST_MESSAGE_BYTES = 1_000_000
 
-Seen = dict[str, list]
+# {messages, pongs, closes: [(kind, data), …]}
+Answers = dict[str, list]
 
 
-def wrong(host: str, port: int, request: dict, timeout_s: float) -> str:
+def problem(address: str, port: int, request: dict, timeout_s: float) -> str:
     """Return what is wrong with the answers to an experiment's `frames`; empty if nothing is.
 
     With `echoes`, every message must come back unchanged and of its kind, in order, every ping
@@ -28,22 +29,24 @@ def wrong(host: str, port: int, request: dict, timeout_s: float) -> str:
     end the connection and send no message.
     """
     try:
-        with Peer(host, port, timeout_s) as peer:
+        with Peer(address, port, timeout_s) as peer:
             peer.send(request["frames"])
-            return peer.wrong_answers(request)
+            return peer.answers_problem(request)
     except (OSError, WebSocketException) as error:
         return f"{type(error).__name__}: {error}"
 
 
-def wrong_at_once(host: str, port: int, request: dict, connections: int, timeout_s: float) -> str:
-    """Upgrade many connections, only then send on each, in reverse order; as `wrong`."""
+def problem_at_once(
+    address: str, port: int, request: dict, connections: int, timeout_s: float
+) -> str:  # fmt: skip
+    """Upgrade many connections, only then send on each, in reverse order; as `problem`."""
     peers: list[Peer] = []
     try:
         for _ in range(connections):
-            peers.append(Peer(host, port, timeout_s))
+            peers.append(Peer(address, port, timeout_s))
         for peer in reversed(peers):
             peer.send(request["frames"])
-        return next((fault for peer in peers if (fault := peer.wrong_answers(request))), "")
+        return next((fault for peer in peers if (fault := peer.answers_problem(request))), "")
     except (OSError, WebSocketException) as error:
         return f"{type(error).__name__} with {len(peers)} open: {error}"
     finally:
@@ -54,11 +57,11 @@ def wrong_at_once(host: str, port: int, request: dict, connections: int, timeout
 class Peer:
     """An upgraded connection; OSError or WebSocketException if there is none in `timeout_s`."""
 
-    def __init__(self, host: str, port: int, timeout_s: float):
+    def __init__(self, address: str, port: int, timeout_s: float):
         self.timeout_s = timeout_s
-        uri = parse_uri(f"ws://{host}:{port}/")
+        uri = parse_uri(f"ws://{address}:{port}/")
         self._protocol = ClientProtocol(uri, max_size=LONGEST_MESSAGE_BYTES)
-        self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        self._socket = socket.create_connection((address, port), timeout=timeout_s)
         self._ended = False
         try:
             self._protocol.send_request(self._protocol.connect())
@@ -93,47 +96,47 @@ class Peer:
         ]
         self._socket.sendall(b"".join(out))
 
-    def wrong_answers(self, request: dict) -> str:
+    def answers_problem(self, request: dict) -> str:
         """Return what is wrong with what comes back within `timeout_s`."""
         expected = _expected(request["frames"])
         if request.get("refuses"):
-            return self._wrong_refusal()
-        seen: Seen = {"messages": [], "pongs": [], "closes": []}
+            return self._refusal_problem()
+        found: Answers = {"messages": [], "pongs": [], "closes": []}
         partial: list[Frame] = []
         self._deadline = time.monotonic() + self.timeout_s
-        while any(len(seen[kind]) < len(expected[kind]) for kind in seen):
+        while any(len(found[kind]) < len(expected[kind]) for kind in found):
             if self._ended:
-                return f"the connection ended {_short_of(seen, expected)}"
+                return f"the connection ended {_short_of(found, expected)}"
             try:
                 events = self._events()
             except TimeoutError:
-                return f"nothing more came {_short_of(seen, expected)}"
+                return f"nothing more came {_short_of(found, expected)}"
             for frame in events:
-                _take(frame, partial, seen)
+                _take(frame, partial, found)
         for kind, wanted in expected.items():
-            for number, (back, sent) in enumerate(zip(seen[kind], wanted), 1):
+            for number, (back, sent) in enumerate(zip(found[kind], wanted), 1):
                 if back != sent:
                     return f"{kind} {number}: {_shown(back)}, expected {_shown(sent)}"
-            if len(seen[kind]) > len(wanted):
-                return f"{len(seen[kind])} {kind}, expected {len(wanted)}"
-        return self._wrong_end() if expected["closes"] else ""
+            if len(found[kind]) > len(wanted):
+                return f"{len(found[kind])} {kind}, expected {len(wanted)}"
+        return self._end_problem() if expected["closes"] else ""
 
-    def _wrong_refusal(self) -> str:
-        seen: Seen = {"messages": [], "pongs": [], "closes": []}
+    def _refusal_problem(self) -> str:
+        found: Answers = {"messages": [], "pongs": [], "closes": []}
         self._deadline = time.monotonic() + self.timeout_s
-        while not self._ended and not seen["closes"]:
+        while not self._ended and not found["closes"]:
             try:
                 for frame in self._events():
-                    _take(frame, [], seen)
+                    _take(frame, [], found)
             except TimeoutError:
                 return "the connection stays open"
             except OSError:
                 break
-            if seen["messages"]:
-                return f"it was answered: {_shown(seen['messages'][0])}"
+            if found["messages"]:
+                return f"it was answered: {_shown(found['messages'][0])}"
         return ""
 
-    def _wrong_end(self) -> str:
+    def _end_problem(self) -> str:
         try:
             while not self._ended:
                 self._events()
@@ -177,28 +180,28 @@ def _data(frame: dict, number: int) -> bytes:
     return re.sub(r"\{(.)\*(\d+)\}", lambda match: match[1] * int(match[2]), text).encode()
 
 
-def _expected(frames: list[dict]) -> Seen:
-    seen: Seen = {"messages": [], "pongs": [], "closes": []}
+def _expected(frames: list[dict]) -> Answers:
+    found: Answers = {"messages": [], "pongs": [], "closes": []}
     partial: list[Frame] = []
     for frame in frames:
         for number in range(frame.get("repeat", 1)):
             opcode = Opcode.PONG if frame["opcode"] == "ping" else _opcode(frame)
             sent = Frame(opcode, _data(frame, number), fin=frame.get("fin", True))
-            _take(sent, partial, seen)
-    return seen
+            _take(sent, partial, found)
+    return found
 
 
-def _take(frame: Frame, partial: list[Frame], seen: Seen) -> None:
-    """Sort a frame into what was seen; `partial` holds the fragments of an unfinished message."""
+def _take(frame: Frame, partial: list[Frame], found: Answers) -> None:
+    """Sort a frame into what was found; `partial` holds the fragments of an unfinished message."""
     if frame.opcode == Opcode.PONG:
-        seen["pongs"].append(("pong", bytes(frame.data)))
+        found["pongs"].append(("pong", bytes(frame.data)))
     elif frame.opcode == Opcode.CLOSE:
-        seen["closes"].append(("close", bytes(frame.data)[:2]))
+        found["closes"].append(("close", bytes(frame.data)[:2]))
     elif frame.opcode != Opcode.PING:
         partial.append(frame)
         if frame.fin:
             whole = b"".join(bytes(part.data) for part in partial)
-            seen["messages"].append((partial[0].opcode.name.lower(), whole))
+            found["messages"].append((partial[0].opcode.name.lower(), whole))
             partial.clear()
 
 
@@ -209,8 +212,8 @@ def _shown(answer: tuple[str, bytes]) -> str:
     return f"{kind} {data[:100]!r}{f' … ({len(data)} bytes)' if len(data) > 100 else ''}"
 
 
-def _short_of(seen: Seen, expected: Seen) -> str:
+def _short_of(found: Answers, expected: Answers) -> str:
     missing = [
-        f"{len(seen[kind])} of {len(expected[kind])} {kind}" for kind in seen if expected[kind]
+        f"{len(found[kind])} of {len(expected[kind])} {kind}" for kind in found if expected[kind]
     ]
     return f"after {' and '.join(missing)}"

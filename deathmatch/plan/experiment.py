@@ -5,10 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from deathmatch.load import registry
 from deathmatch.plan.spec import AS_WRITTEN, Level, Many, NamedSpec, Spec, contradiction
 
 # The load generators that an experiment can name.
-CLIENTS = ("httperf", "roundtrip", "wsload")
+CLIENTS = registry.names()
 
 
 class Load(Spec):

@@ -1,0 +1,127 @@
+"""The load generators on this machine: which an experiment needs, where they are, whether they run.
+
+What each is, `load.registry` says; here is what is done about it.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from deathmatch.errors import UserError
+from deathmatch.hosts import nix
+from deathmatch.load import registry
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
+
+# What a shell, taskset or env exits with when a program cannot be run or is not there.
+NOT_RUN = (126, 127)
+HELP_S = 10
+QUOTED_LINES = 8
+
+
+def needed(experiment: str) -> list[str]:
+    """Return the load generators that the experiment's trials run; none where all only store."""
+    spec = files.experiment(experiment)
+    names = {spec.client} - {None}
+    if registry.IDLE_FACTOR in spec.factors:
+        names.add(registry.HOLDER)
+    return sorted(names)
+
+
+def builders(experiment: str) -> set[str]:
+    """Return the servers whose builds make the experiment's load generators too."""
+    built_by = {registry.client(name).built_by for name in needed(experiment)}
+    return {server for server in built_by if server}
+
+
+def find(name: str) -> Path | None:
+    """Return the program: that on PATH, else what the build of its server has made."""
+    if found := shutil.which(registry.client(name).program):
+        return Path(found)
+    built = built_at(name)
+    return built if built and os.access(built, os.X_OK) else None
+
+
+def built_at(name: str) -> Path | None:
+    """Return where a server's build or Nix package has the program; None if none brings it."""
+    client = registry.client(name)
+    if not client.built_by:
+        return None
+    built = ROOT / "build" / "servers" / client.built_by
+    return (nix.package(client.built_by) if nix.chosen() else built) / "bin" / client.program
+
+
+def located(words: list[str]) -> list[str]:
+    """Return a load generator's command with its first word as this machine finds the program.
+
+    That on PATH keeps its bare name, as does one that is not there.
+    """
+    program = words[0]
+    if not shutil.which(program):
+        name = next(name for name in registry.CLIENTS if registry.client(name).program == program)
+        program = str(find(name) or program)
+    return [program, *words[1:]]
+
+
+def version(name: str) -> str:
+    """Return the first line that the version command prints; empty if it cannot be run.
+
+    Costs a process that ends at once.
+    """
+    words = located(shlex.split(registry.client(name).version))
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            timeout=HELP_S,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return next(iter(done.stdout.splitlines()), "")
+
+
+def check(experiments: Iterable[str], planned: bool = False) -> None:
+    """Raise UserError if a load generator of the experiments is missing or cannot run.
+
+    With `planned`, one that is still to be built along with a server is not missed.
+    """
+    wanted = {name: experiment for experiment in experiments for name in needed(experiment)}
+    for name, experiment in sorted(wanted.items()):
+        program = find(name)
+        where = f"experiment {experiment!r}"
+        if program is None:
+            if planned and registry.client(name).built_by:
+                continue
+            raise UserError(f"the load generator {name} is missing", where, _remedy(name))
+        try:
+            done = subprocess.run(
+                [program, "--help"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, errors="replace", timeout=HELP_S,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise failure(name, f"cannot run: {error}", "", where) from None
+        if done.returncode != 0:
+            problem = f"cannot run: {program} --help ended with exit status {done.returncode}"
+            raise failure(name, problem, done.stdout, where)
+
+
+def failure(name: str, problem: str, output: str, where: str) -> UserError:
+    """Return the error that a load generator failed, with the last lines of its output."""
+    lines = output.strip().splitlines()[-QUOTED_LINES:]
+    quoted = "".join(f"\n    {line}" for line in lines)
+    told = f"; it said:{quoted}" if lines else ", and said nothing"
+    return UserError(f"the load generator {name} {problem}{told}", where, _remedy(name))
+
+
+def _remedy(name: str) -> str:
+    if server := registry.client(name).built_by:
+        return (
+            f"the build of servers/{server} makes it: python -m deathmatch build {server} says "
+            "what is wrong"
+        )
+    return (
+        f"./shell builds it from clients/{name}, `nix develop` brings it along: run again in one "
+        "of them"
+    )

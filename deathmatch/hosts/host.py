@@ -1,0 +1,428 @@
+"""A place where something runs: what a trial may ask of it, whichever machine it is.
+
+A host need not share the caller's files, clock or process ids: paths, pids and times that it takes
+and gives are its own, and what a program prints is carried to a file of the caller's.
+"""
+
+import contextlib
+import os
+import re
+import resource
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from deathmatch.errors import UserError
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+USED = ("cpu_ns", "rss_bytes", "descriptors", "threads")
+
+
+class Process(Protocol):
+    """A program that a host was asked to start. Its pid is the host's."""
+
+    pid: int
+
+    def wait(self, patience_s: float | None = None) -> int | None:
+        """Return its exit status, -N after signal N; None if it has not ended within `patience_s`.
+
+        Without `patience_s`, waits for its end; with 0, costs one system call.
+        """
+
+    def signal(self, number: signal.Signals, group: bool = False) -> None:
+        """Send it a signal, or to all of its process group; nothing if it has ended."""
+
+    def kill(self) -> None:
+        """Kill it and wait for its end."""
+
+    def send(self, text: str) -> None:
+        """Write to its standard input; OSError if it has closed that. Only if it was to `talk`."""
+
+    def receive(self, patience_s: float) -> str | None:
+        """Return its next line of output, "" at the end, None if none begins within `patience_s`.
+
+        Only if it was to `talk`.
+        """
+
+    def finish(self, patience_s: float) -> str:
+        """End its input; return what it still says, killing it after `patience_s`.
+
+        Only if it was to `talk`.
+        """
+
+
+class Host(Protocol):
+    """One place where programs run.
+
+    On this machine a call costs what its docstring says; on another one, a round trip more.
+    """
+
+    name: str
+
+    def command(self, words: Sequence[str], cpus: Sequence[int] = ()) -> list[str]:
+        """Return the words by which the caller runs `words` there, on those CPUs if any are given.
+
+        For logs and messages; costs nothing.
+        """
+
+    def run(self, *words: str) -> str:
+        """Run a command to its end; return what it printed.
+
+        Costs a process. Raises UserError, with the command and what it said, if it fails.
+        """
+
+    def start(
+        self, words: Sequence[str], *, output: Path | None = None, cpus: Sequence[int] = (),
+        folder: Path | None = None, environment: Mapping[str, str] | None = None,
+        talk: bool = False,
+    ) -> Process:  # fmt: skip
+        """Start a program in a process group of its own; return at once.
+
+        What it prints is appended to `output`, a file of the caller's, which holds all of it once
+        the program has ended. It works in `folder`, a path of the host, with no input and the
+        caller's environment, or `environment` in its place. With `talk`, its input and standard
+        output are the caller's to use; `output` then gets its standard error, which without
+        `output` comes with the rest. Raises OSError if there is no such program, where the host
+        can tell; where it cannot, the process ends with status 126 or 127.
+        """
+
+    def processes(self, other: Iterable[int] = ()) -> list[int]:
+        """Return the pids of all that lives in the trial's sandbox there, but for `other`.
+
+        Neither the sandbox's first process nor what has ended and waits to be reaped is counted.
+        Reads every process: some milliseconds.
+        """
+
+    def kill(self, pids: Iterable[int], patience_s: float) -> None:
+        """Kill processes; return when they have ended, at the latest after `patience_s`."""
+
+    def usage(self, pid: int) -> dict[str, int]:
+        """Return cpu_ns, rss_bytes, descriptors and threads of one process; zeros if it is gone.
+
+        Some tens of microseconds, on Linux before 6.2 longer with many descriptors.
+        """
+
+    def threads(self, pid: int) -> list[int]:
+        """Return the ids of the process's threads; OSError if it is gone."""
+
+    def waits(self, pid: int) -> set[int]:
+        """Return the numbers of the system calls that the process's threads are in; maybe none.
+
+        The numbers are the machine's (/proc/<pid>/task/<tid>/syscall: proc(5)).
+        """
+
+    def read(self, path: str) -> str:
+        """Return a file's text, what is not UTF-8 replaced; raises OSError if it cannot be read."""
+
+    def counters(self) -> dict[str, dict[tuple[str, str], int]]:
+        """Return the network's counters: {file: {(group, counter): value}}.
+
+        The files are netstat, snmp and sockstat of proc(5), of the host's namespace, which they
+        count from its beginning. Less than a millisecond.
+        """
+
+    def machine(self, cpus: Iterable[int]) -> dict[str, int | float]:
+        """Return what the whole machine's kernel has counted since it was started.
+
+        cpu_<mode>_us of all CPUs and server_cpus_<mode>_us of `cpus`, for each of MODES (proc(5),
+        /proc/stat, in ticks); context_switches, interrupts; and load_average, of the last minute.
+        Some tens of microseconds for each CPU.
+        """
+
+    def sockets(self, *query: str) -> list[str]:
+        """Return the lines of ss(8) for TCP sockets that match its filter, without a heading.
+
+        Costs a process; the kernel walks through all sockets: 10,000 take more than 10 ms.
+        """
+
+    def sysctls(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the values in force; "" for one that the kernel lacks."""
+
+    def set_sysctls(self, values: Mapping[str, str | int]) -> dict[str, str]:
+        """Set kernel settings; return what they were, to be set again: `set_sysctls(before)`.
+
+        One that the kernel lacks is left out: it has its own behaviour, which `sysctls` shows.
+        Raises UserError if the kernel refuses a value.
+        """
+
+    def affinity(self) -> list[int]:
+        """Return the numbers of the CPUs that its programs may use, sorted."""
+
+    def raise_descriptors(self, wanted: int) -> int:
+        """Raise the limit of open files of what is started from now on; return what was got."""
+
+    def clock_ns(self) -> int:
+        """Return its monotonic clock; only differences of one host's own mean anything."""
+
+
+@dataclass(frozen=True)
+class LocalProcess:
+    """A process of this machine."""
+
+    popen: subprocess.Popen
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self.popen.pid
+
+    def wait(self, patience_s: float | None = None) -> int | None:
+        """Return the exit status, None if it has not ended within `patience_s`."""
+        try:
+            return self.popen.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def signal(self, number: signal.Signals, group: bool = False) -> None:
+        """Send a signal, to its group if asked."""
+        if self.popen.poll() is None:
+            (os.killpg if group else os.kill)(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it and wait."""
+        self.popen.kill()
+        self.popen.wait()
+
+    def send(self, text: str) -> None:
+        """Write to its input, at once."""
+        self.popen.stdin.write(text)
+        self.popen.stdin.flush()
+
+    def receive(self, patience_s: float) -> str | None:
+        """Return its next line."""
+        ready, _, _ = select.select([self.popen.stdout], [], [], patience_s)
+        return self.popen.stdout.readline() if ready else None
+
+    def finish(self, patience_s: float) -> str:
+        """End its input and return the rest."""
+        try:
+            text, _ = self.popen.communicate(timeout=patience_s)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            text, _ = self.popen.communicate()
+        return text
+
+
+@dataclass(frozen=True)
+class Local:
+    """This machine, as the calling process sees it: within a sandbox, the sandbox's namespaces."""
+
+    name: str = "server"
+
+    def command(self, words: Sequence[str], cpus: Sequence[int] = ()) -> list[str]:
+        """Return the words, pinned by taskset(1)."""
+        pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []
+        return [*self._enter(), *pinned, *words]
+
+    def _enter(self) -> list[str]:
+        return []
+
+    def _net(self) -> Path:
+        return Path("/proc/self/net")
+
+    def run(self, *words: str) -> str:
+        """Run a command; UserError if it fails."""
+        command = self.command(words)
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise UserError(
+                f"`{' '.join(command)}` failed: {done.stderr.strip()}",
+                where="testbed",
+                remedy="the testbed needs Linux network namespaces, veth and iproute2",
+            )
+        return done.stdout
+
+    def start(
+        self, words: Sequence[str], *, output: Path | None = None, cpus: Sequence[int] = (),
+        folder: Path | None = None, environment: Mapping[str, str] | None = None,
+        talk: bool = False,
+    ) -> LocalProcess:  # fmt: skip
+        """Start a program."""
+        with contextlib.ExitStack() as files:
+            printed = files.enter_context(output.open("ab")) if output else subprocess.DEVNULL
+            popen = subprocess.Popen(
+                self.command(words, cpus), cwd=folder, env=environment, start_new_session=True,
+                stdin=subprocess.PIPE if talk else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if talk else printed,
+                stderr=subprocess.STDOUT if talk and not output else printed,
+                text=True,
+            )  # fmt: skip
+        return LocalProcess(popen)
+
+    def processes(self, other: Iterable[int] = ()) -> list[int]:
+        """Return the living pids of this pid namespace."""
+        left_out = {1, *other}
+        return [
+            process.pid
+            for process in psutil.process_iter(["status"])
+            if process.pid not in left_out and process.info["status"] != psutil.STATUS_ZOMBIE
+        ]
+
+    def kill(self, pids: Iterable[int], patience_s: float) -> None:
+        """Kill processes and wait for them."""
+        killed = []
+        for pid in pids:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
+                process.kill()
+                killed.append(process)
+        psutil.wait_procs(killed, timeout=patience_s)
+
+    def usage(self, pid: int) -> dict[str, int]:
+        """Return what one process uses.
+
+        Its CPU time is that of its clock (clock_getcpuclockid(3)), which counts nanoseconds, those
+        of threads that ended included, where /proc/stat counts ticks.
+        """
+        proc = Path(f"/proc/{pid}")
+        try:
+            return {
+                "cpu_ns": time.clock_gettime_ns(_cpu_clock(pid)),
+                "rss_bytes": int((proc / "statm").read_text().split()[1]) * PAGE_BYTES,
+                "descriptors": _descriptors(proc / "fd"),
+                "threads": len(os.listdir(proc / "task")),
+            }
+        except (OSError, IndexError):
+            return dict.fromkeys(USED, 0)
+
+    def threads(self, pid: int) -> list[int]:
+        """Return the ids of the threads."""
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+
+    def waits(self, pid: int) -> set[int]:
+        """Return the numbers of the system calls that the threads are in."""
+        return set(_waits(pid))
+
+    def read(self, path: str) -> str:
+        """Return a file's text."""
+        return Path(path).read_text(errors="replace")
+
+    def counters(self) -> dict[str, dict[tuple[str, str], int]]:
+        """Return the network's counters."""
+        files = {name: self._net() / name for name in ("netstat", "snmp", "sockstat")}
+        return {name: counters(file.read_text()) for name, file in files.items()}
+
+    def machine(self, cpus: Iterable[int]) -> dict[str, int | float]:
+        """Return what this machine's kernel has counted."""
+        times, each, stats = psutil.cpu_times(), psutil.cpu_times(percpu=True), psutil.cpu_stats()
+        own = {mode: sum(getattr(each[cpu], mode) for cpu in cpus) for mode in MODES}
+        return {
+            **{f"cpu_{mode}_us": int(getattr(times, mode) * 1e6) for mode in MODES},
+            **{f"server_cpus_{mode}_us": int(own[mode] * 1e6) for mode in MODES},
+            "context_switches": stats.ctx_switches,
+            "interrupts": stats.interrupts,
+            "load_average": os.getloadavg()[0],
+        }
+
+    def sockets(self, *query: str) -> list[str]:
+        """Return the lines of ss(8)."""
+        words = self.command(["ss", "--no-header", "--tcp", "--numeric", *query])
+        return subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
+
+    def sysctls(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the values in force."""
+        return {key: path.read_text().strip() if (path := sysctl_path(key)).exists() else ""
+                for key in keys}  # fmt: skip
+
+    def set_sysctls(self, values: Mapping[str, str | int]) -> dict[str, str]:
+        """Set kernel settings; return what they were."""
+        before = {key: value for key, value in self.sysctls(values).items() if value}
+        for key, value in values.items():
+            script = 'test ! -e "$1" || echo "$2" > "$1"'
+            self.run("sh", "-c", script, "sh", str(sysctl_path(key)), str(value))
+        return before
+
+    def affinity(self) -> list[int]:
+        """Return the CPUs that this process may use."""
+        return sorted(os.sched_getaffinity(0))
+
+    def raise_descriptors(self, wanted: int) -> int:
+        """Raise this process's limit of open files towards `wanted`; return what was got."""
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        for limit in (max(wanted, hard), hard):
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, limit), limit))
+                break
+            except (ValueError, OSError):
+                continue
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+    def clock_ns(self) -> int:
+        """Return this machine's monotonic clock."""
+        return time.monotonic_ns()
+
+
+@dataclass(frozen=True)
+class Namespace(Local):
+    """A network namespace of this machine that the run has made, by its name for ip-netns(8).
+
+    `keeper` is a process that sleeps in it: /proc/<pid>/net has its counters.
+    """
+
+    name: str = "client"
+    keeper: LocalProcess | None = field(default=None)
+
+    def _enter(self) -> list[str]:
+        return ["ip", "netns", "exec", self.name]
+
+    def _net(self) -> Path:
+        return Path(f"/proc/{self.keeper.pid}/net")
+
+    def sysctls(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the values in force in the namespace; costs a process for each."""
+        return {key: self._sysctl(key) for key in keys}
+
+    def _sysctl(self, key: str) -> str:
+        words = self.command(["cat", str(sysctl_path(key))])
+        done = subprocess.run(words, capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def sysctl_path(key: str) -> Path:
+    """Return the file of a kernel setting."""
+    return Path("/proc/sys", *key.split("."))
+
+
+def counters(text: str) -> dict[tuple[str, str], int]:
+    """Return {(group, counter): value} of /proc/net/netstat, snmp or sockstat.
+
+    The first two print a line of names, then a line of values; sockstat names and values in turn.
+    """
+    found = {}
+    names: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        group, _, rest = line.partition(":")
+        words = rest.split()
+        if len(words) > 1 and words[0].isalpha() and words[1].isdigit():
+            found |= {(group, name): int(value) for name, value in zip(words[::2], words[1::2])}
+        elif group in names:
+            found |= {(group, name): int(value) for name, value in zip(names.pop(group), words)}
+        else:
+            names[group] = words
+    return found
+
+
+def _descriptors(folder: Path) -> int:
+    # Linux 6.2 and later say how many there are; a list of 10,000 takes 15 ms, every sample.
+    return folder.stat().st_size or len(os.listdir(folder))
+
+
+def _cpu_clock(pid: int) -> int:
+    # As the kernel numbers it (CPUCLOCK_SCHED in posix-timers.h); Python has no call for it.
+    return (~pid << 3) | 2
+
+
+def _waits(pid: int) -> Iterator[int]:
+    for file in Path(f"/proc/{pid}/task").glob("*/syscall"):
+        # "running" for a thread that is in none.
+        with contextlib.suppress(OSError):
+            if found := re.match(r"\d+", file.read_text()):
+                yield int(found[0])

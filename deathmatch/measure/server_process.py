@@ -1,0 +1,99 @@
+"""Starting and stopping one server on its host."""
+
+import contextlib
+import shlex
+import signal
+import socket
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from deathmatch.hosts.host import Host, Process
+from deathmatch.measure import server
+from deathmatch.plan.server import Server
+from deathmatch.plan.spec import Level
+
+STOP_TIMEOUT_S = 5
+CHILDREN_GRACE_S = 1
+
+
+@dataclass(frozen=True)
+class Running:
+    """A started server: its leading process, its host, the file of its output, its address."""
+
+    process: Process
+    host: Host
+    log: Path
+    address: str
+    port: int
+
+    def died(self, patience_s: float = 0) -> str | None:
+        """Return how the server ended ("exit status 1", "signal SIGKILL"), None while it runs."""
+        status = self.process.wait(patience_s)
+        if status is None:
+            return None
+        return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+def start(
+    host: Host, named: Server, values: Mapping[str, Level], address: str, port: int, *,
+    cpus: Sequence[int], log: Path, prefix: Sequence[str] = (),
+) -> tuple[Running, str | None]:  # fmt: skip
+    """Start a built server on those CPUs and wait until it accepts a connection.
+
+    `values` fills the placeholders of its command, beside {host}, {port} and {build}; `prefix` are
+    words before it. `log` gets the command and what it prints. Returns it and None, or what went
+    wrong in one phrase, after its `ready_timeout_s` at the latest.
+    """
+    own = server.words(named, {"host": address, "port": port, **values})
+    words = [*prefix, *own]
+    with log.open("ab") as output:
+        output.write(f"$ {shlex.join(host.command(words, cpus))}\n".encode())
+    process = host.start(
+        words, output=log, cpus=cpus, folder=server.build_dir(named.name),
+        environment=server.environment(named.name),
+    )  # fmt: skip
+    patience_s = named.ready_timeout_s
+    running = Running(process, host, log, address, port)
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        if ended := running.died():
+            return running, f"ended before it listened ({ended})"
+        if listens(address, port):
+            return running, None
+        time.sleep(0.02)
+    return running, f"did not listen on port {port} within {patience_s} s"
+
+
+def listens(address: str, port: int) -> bool:
+    """Return whether something accepts a connection there."""
+    try:
+        with socket.create_connection((address, port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def stop(running: Running, own_pids: Iterable[int] = ()) -> dict:
+    """Stop the server and everything it started, until its port is free; return how that went.
+
+    Keys: on_sigterm (did it end on SIGTERM within STOP_TIMEOUT_S), killed (pids that needed
+    SIGKILL), left (pids still there: must be empty). `own_pids` are those of the harness.
+    """
+    own, host = set(own_pids), running.host
+    with contextlib.suppress(ProcessLookupError):
+        running.process.signal(signal.SIGTERM, group=True)
+    on_sigterm = running.process.wait(STOP_TIMEOUT_S) is not None
+    # Children may end a moment after their parent.
+    deadline = time.monotonic() + CHILDREN_GRACE_S
+    while (rest := host.processes(own)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    host.kill(rest, STOP_TIMEOUT_S)
+    # The kernel closes the sockets of an io_uring some milliseconds after its process has ended;
+    # the next server's start would take them for its own.
+    deadline = time.monotonic() + CHILDREN_GRACE_S
+    while listens(running.address, running.port) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    running.process.wait(0)
+    return {"on_sigterm": on_sigterm, "killed": rest, "left": host.processes(own)}

@@ -1,0 +1,206 @@
+"""Load generators: each has its folder and its module, and the reports of several are one."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deathmatch.errors import Truncated, UserError
+from deathmatch.hosts import clients
+from deathmatch.load import histogram, registry, wsload
+from deathmatch.plan import files
+
+TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
+HTTPERF = (TRIAL / "httperf-2000.txt").read_text()
+# (time, how many): in steps of httperf's bins, so that nothing is rounded.
+BINS = st.dictionaries(st.integers(0, 10**6).map(lambda n: n * 10 + 5), st.integers(1, 50))
+HALVES = st.lists(BINS, min_size=2, max_size=4)
+
+
+def whole(parts: list[dict[int, int]]) -> dict[int, int]:
+    times = {time for part in parts for time in part}
+    return {time: sum(part.get(time, 0) for part in parts) for time in sorted(times)}
+
+
+def rows(frame: pl.DataFrame, quantity: str) -> dict[int, int]:
+    found = frame.filter(pl.col("quantity") == quantity).select("time_us", "count")
+    return dict(found.sort("time_us").iter_rows())
+
+
+def httperf_report(bins: dict[int, int]) -> tuple[str]:
+    """A real report with another number of replies and another histogram."""
+    replies = sum(bins.values())
+    text = re.sub(
+        r"(?m)^(Total: connections )\d+ requests \d+ replies \d+",
+        rf"\g<1>{replies + 2} requests {replies + 1} replies {replies}",
+        HTTPERF,
+    )
+    lines = "".join(f"{us // 1000:>16}.{us % 1000:03} {n}\n" for us, n in sorted(bins.items()))
+    head = text[: text.index("Connection lifetime histogram")]
+    end = text[text.index("\nTotal: connections") :]
+    return (f"{head}Connection lifetime histogram (time in ms):\n{lines}{end}",)
+
+
+@settings(max_examples=40, deadline=None)
+@given(HALVES)
+def test_httperf_reports_merge(parts):
+    client = registry.generator("httperf")
+    together = client.merge([httperf_report(part) for part in parts])
+    fields, one = client.parse(together, 1), client.parse(httperf_report(whole(parts)), 1)
+    assert rows(client.histogram(together), "connection_time") == whole(parts)
+    n = len(parts)
+    assert fields["replies"] == one["replies"] == sum(whole(parts).values())
+    assert fields["connections"] == one["connections"] + 2 * (n - 1)
+    assert fields["replies_2xx"] == n * one["replies_2xx"]
+    assert fields["test_duration_us"] == one["test_duration_us"]
+    assert fields["reply_rate_avg_rps"] == pytest.approx(n * one["reply_rate_avg_rps"], rel=0.05)
+    median = histogram.quantile_us(client.histogram(together), 0.5)
+    assert fields["connection_time_median_us"] == median
+    assert client.parse(client.merge([httperf_report(whole(parts))]), 1) == one
+
+
+def roundtrip_report(bins: dict[int, int]) -> tuple[str]:
+    replies = sum(bins.values())
+    head = {
+        "roundtrip": 1, "loop": "open", "connections": 3, "offered_rate_rps": 10.0,
+        "offered_duration_us": 1000000, "test_duration_us": 1200000, "request_bytes": 30,
+        "reply_bytes": 40, "reply_begins": "HTTP/1.1", "requests": replies + 1,
+        "requests_offered_window": replies, "replies": replies, "replies_offered_window": replies,
+        "reply_rate_offered_window_rps": float(replies), "unsent": 1, "connects": 3,
+        "idle_losses": 0, "errors_total": 1, "errors_client_timeout": 1,
+        "errors_connection_refused": 0, "errors_connection_reset": 0,
+        "errors_connection_closed": 0, "errors_answer_different": 0, "errors_other": 0,
+        "client_cpu_user_us": 600000, "client_cpu_system_us": 0,
+    }  # fmt: skip
+    lines = [f"{name}: {value}" for name, value in head.items()]
+    lines += [
+        f"{quantity} {us - 1}.0 {us + 1}.0 {n}"
+        for quantity in ("service_time", "latency", "send_lag")
+        for us, n in sorted(bins.items())
+    ]
+    return ("\n".join([*lines, "end", ""]),)
+
+
+@settings(max_examples=40, deadline=None)
+@given(HALVES)
+def test_roundtrip_reports_merge(parts):
+    client = registry.generator("roundtrip")
+    together = client.merge([roundtrip_report(part) for part in parts])
+    fields, one = client.parse(together, 1), client.parse(roundtrip_report(whole(parts)), 1)
+    for quantity in ("service_time", "latency", "send_lag"):
+        assert rows(client.histogram(together), quantity) == whole(parts)
+    n = len(parts)
+    same = ["replies", "reply_rate_offered_window_rps", "send_lag_p95_us", "send_lag_p99_us",
+            "test_duration_us", "loop", "reply_begins", "client_cpu_total_percent"]  # fmt: skip
+    assert {name: fields[name] for name in same} == {name: one[name] for name in same}
+    assert fields["connections"] == 3 * n and fields["errors_client_timeout"] == n
+    assert client.parse(client.merge([roundtrip_report(whole(parts))]), 1) == one
+
+
+def wsload_report(bins: dict[int, int]) -> wsload.Report:
+    replies = sum(bins.values())
+    counts = ("intended", "sent", "echoed", "lost", "unsent", "mismatched")
+    summary = {
+        "connections": {"intended_count": 4, "opened_count": 4, "upgraded_count": 4,
+                        "outcomes_count": {"completed": 4}},
+        "messages": {f"{name}_count": replies for name in counts},
+        "client": {"lag": {"p99_us": 3, "max_us": 9}, "cpu_us": 5, "resident_peak_bytes": 7,
+                   "loop_busy_share": 0.5, "limited_by": ["its CPU"]},
+    }  # fmt: skip
+    ordered = sorted(bins.items())
+    times = [("latency", us % 3, us, n) for us, n in ordered] + [("latency", 0, None, 2)]
+    times += [("handshake_time", 0, us, n) for us, n in ordered]
+    frame = pl.DataFrame(times, wsload.TIMES_SCHEMA, orient="row")
+    frame = frame.sort("quantity", "second", "time_us", nulls_last=True)
+    return wsload.Report((json.dumps(summary),), frame)
+
+
+@settings(max_examples=40, deadline=None)
+@given(HALVES)
+def test_wsload_reports_merge(parts):
+    client = registry.generator("wsload")
+    together = client.merge([wsload_report(part) for part in parts])
+    fields, one = client.parse(together, 3), client.parse(wsload_report(whole(parts)), 3)
+    n = len(parts)
+    counted = together.times.group_by("quantity", "time_us").agg(pl.col("count").sum())
+    for quantity in ("latency", "handshake_time"):
+        assert rows(counted.drop_nulls("time_us"), quantity) == whole(parts)
+    assert counted.filter(pl.col("time_us").is_null())["count"].to_list() == [2 * n]
+    same = ["replies", "client_lag_max_us", "handshake_time_p50_us", "handshake_time_p999_us",
+            "client_limited_by", "client_loop_busy_share", "message_latency_max_us"]  # fmt: skip
+    assert {name: fields[name] for name in same} == {name: one[name] for name in same}
+    assert fields["connections"] == 4 * n and fields["client_cpu_us"] == 5 * n
+    seconds = client.seconds(together).filter(pl.col("quantity") == "latency")
+    assert seconds["count"].sum() == sum(whole(parts).values()) + 2 * n
+    assert client.parse(client.merge([wsload_report(whole(parts))]), 3) == one
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_each_has_all_that_the_protocol_asks(name):
+    client, generator = registry.client(name), registry.generator(name)
+    load = next(
+        each.load_as_written for each in map(files.experiment, files.names("experiment"))
+        if each.client == name
+    )  # fmt: skip
+    assert load.keys() <= client.load.keys()
+    words = generator.command("10.0.0.1", 80, load, 100, 1)
+    assert words[0] == client.program and all(isinstance(word, str) for word in words)
+    assert generator.time_limit_s(load, 1) > 1
+    empty = generator.read(Path("nothing-is-here.txt"))
+    with pytest.raises(Truncated):
+        generator.parse(empty, 1)
+    assert generator.histogram(empty).schema == histogram.SCHEMA
+    assert generator.seconds(empty).schema == histogram.SECONDS
+    assert generator.histogram(generator.merge([empty, empty])).is_empty()
+    assert not generator.sampled(pl.DataFrame(), pl.DataFrame()) or generator.has_seconds
+
+
+def test_versions_are_said():
+    assert clients.version("httperf").startswith("httperf: httperf-0.9.0")
+    assert clients.version("roundtrip") == "roundtrip 1"
+
+
+def test_a_wrong_description_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "ROOT", tmp_path)
+    registry.client.cache_clear()
+    file = tmp_path / "clients" / "mine" / "client.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('title = "mine"\nprogram = "mine"\nversion = "mine -V"\nbuild_by = "x"\n')
+    with pytest.raises(UserError, match="key build_by"):
+        registry.client("mine")
+    file.write_text("title =")
+    with pytest.raises(UserError, match="not TOML"):
+        registry.client("mine")
+    with pytest.raises(UserError, match="known: mine"):
+        registry.client("other")
+    registry.client.cache_clear()
+
+
+def test_the_registry_loads_no_data_frames():
+    script = (
+        "import sys; from deathmatch.load import registry\n"
+        "print([registry.client(name).title for name in registry.names()], 'polars' in sys.modules)"
+    )
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("] False\n")
+
+
+def test_load_knows_no_package_but_errors():
+    text = "".join(path.read_text() for path in (ROOT / "deathmatch/load").glob("*.py"))
+    assert set(re.findall(r"(?:from|import) deathmatch\.(\w+)", text)) <= {"errors", "load"}
+
+
+def test_only_hosts_know_how_a_namespace_is_entered():
+    for path in (ROOT / "deathmatch").rglob("*.py"):
+        if path.parent.name != "hosts":
+            found = re.search(r"ip.{1,4}netns|nsenter|taskset", path.read_text())
+            # What a testbed's file says is told as taskset writes it.
+            assert not found or path.name == "testbed.py", (path, found)
