@@ -17,7 +17,7 @@ import sys
 
 import snakemake
 
-from deathmatch.control import progress, study, untracked
+from deathmatch.control import code, progress, study, untracked
 from deathmatch.hosts import nix, sandbox, toolchain
 from deathmatch.measure import server
 from deathmatch.paper import captions
@@ -53,7 +53,8 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 if workflow.is_main_process:
-    progress.hush_scheduler()
+    for handler in workflow.logger_manager.get_log_handlers():
+        handler.finished = progress.Progress(STUDY.trials, STUDY.records, STUDY.testbed).finished
     if study.dry_run(sys.argv[1:]) and STUDY.trials:
         print(STUDY.listing())
     print(STUDY.summary(), file=sys.stderr)
@@ -80,6 +81,10 @@ wildcard_constraints:
     n=r"\d+",
 
 
+# Shown as it comes, and kept. An interrupt ends the command, not what it still has to say.
+LOGGED = " 2>&1 | tee -i {log:q}"
+
+
 rule all:
     default_target: True
     input:
@@ -93,29 +98,37 @@ rule all:
 
 # What could not be built or answered wrongly is kept as a result until its sources change.
 rule retry:
+    log:
+        "build/logs/retry.log",
     shell:
-        "python -m deathmatch failures {STUDY.dataset:q} --retry"
+        "python -m deathmatch failures {STUDY.dataset:q} --retry" + LOGGED
 
 
 rule new_server:
+    log:
+        "build/logs/new_server.log",
     params:
         name=config.get("name", ""),
     shell:
-        "python -m deathmatch new-server {params.name:q}"
+        "python -m deathmatch new-server {params.name:q}" + LOGGED
 
 
 rule check_dataset:
+    log:
+        "build/logs/check_dataset.log",
     params:
         dataset=STUDY.dataset,
     shell:
-        "python -m deathmatch check {params.dataset:q}"
+        "python -m deathmatch check {params.dataset:q}" + LOGGED
 
 
 rule archive:
+    log:
+        "build/logs/archive.log",
     params:
         dataset=STUDY.dataset,
     shell:
-        "python -m deathmatch archive {params.dataset:q}"
+        "python -m deathmatch archive {params.dataset:q}" + LOGGED
 
 
 include: "workflow/build.smk"

@@ -48,6 +48,7 @@ let
     DEATHMATCH_TOOLCHAIN = name;
     JUPYTER_CONFIG_PATH = "${../config/jupyter}";
     PYTHONNOUSERSITE = "1";
+    PYTHONPATH = "${../workflow/plugins}";
   };
   shell = packages: environment: pkgs.mkShell ({ inherit packages; } // environment);
   # With servers in it already, so that none is built later.

@@ -9,7 +9,10 @@ let
   groups = (builtins.fromTOML (builtins.readFile ../pyproject.toml)).dependency-groups;
   # What nixpkgs calls otherwise: it gives pypandoc its own pandoc.
   renamed.pypandoc-binary = "pypandoc";
-  lacking = [ "axe-playwright-python" ];
+  lacking = [
+    "axe-playwright-python"
+    "pytest-xdist"
+  ];
   python =
     names:
     pkgs.python3.withPackages (

@@ -18,6 +18,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from side_by_side import (  # noqa: F401
+    pytest_collection_modifyitems,
+    pytest_runtest_protocol,
+    pytest_xdist_auto_num_workers,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 BROKEN = ROOT / "tests" / "servers" / "broken.py"
@@ -142,7 +147,7 @@ class Tree:
         """Return {(server, n): folder} of a dataset that has one variant of each server."""
         script = (
             "import sys; from deathmatch.plan import matrix\n"
-            "for t in matrix.trials(sys.argv[1]): print(t.server, t.n, t.path)"
+            "for t in matrix.trials(sys.argv[1]): print(t.server.name, t.n, t.path)"
         )
         lines = self.run("python", "-c", script, dataset).succeeded().text.splitlines()
         words = [line.split() for line in lines]
@@ -252,15 +257,21 @@ def shared_tree(tmp_path_factory, network) -> Tree:
     return Tree(copy_tree(tmp_path_factory.mktemp("shared") / "tree"), network)
 
 
-def wait_for(what, seconds: float, why: str):
-    """Return `what()` as soon as it is true; fail after `seconds`."""
-    deadline = time.monotonic() + seconds
+def wait_for(what, why: str):
+    """Return `what()` as soon as it is true."""
+    deadline = time.monotonic() + HUNG_S
     while True:
         if found := what():
             return found
         if time.monotonic() > deadline:
-            pytest.fail(f"not within {seconds:g} s: {why}")
+            pytest.fail(f"it hangs: {why}")
         time.sleep(0.05)
+
+
+def patient(page):
+    """Return the browser's page, which now waits for what comes late on a busy machine."""
+    page.set_default_timeout(HUNG_S * 1000)
+    return page
 
 
 def ended(processes: list[psutil.Process]) -> bool:

@@ -15,6 +15,8 @@ from conftest import ROOT, Tree, copy_tree, wait_for
 
 from deathmatch.analysis import connection_outcomes
 
+pytestmark = pytest.mark.alone
+
 CONNECTIONS = 8
 DATASET = """title = "a test"
 trials = 1
@@ -69,15 +71,16 @@ def test_account_is_whole_and_agrees_with_the_kernel(measured):
     times = pl.read_parquet(measured[0] / "times.parquet")
     for abort in (0, 1):
         mine = points(measured, abort)
-        found = connection_outcomes.fates(mine, times.filter(abort_on_overflow=abort), ["server"])
-        assert found["fate"].to_list() == connection_outcomes.FATES
+        mine_times = times.filter(abort_on_overflow=abort)
+        found = connection_outcomes.outcomes(mine, mine_times, ["server"])
+        assert found["outcome"].to_list() == connection_outcomes.OUTCOMES
         assert found["share_percent"].sum() == pytest.approx(100, abs=0.5)
     # Without resets, what the times do not tell are the retries of those that timed out.
     (point,) = points(measured, 0).to_dicts()
-    told = connection_outcomes.fates(
+    answered = connection_outcomes.outcomes(
         points(measured, 0), times.filter(abort_on_overflow=0), ["server"]
     )
-    rest = point["client_syn_retransmissions"] - connection_outcomes.implied_retries(told)
+    rest = point["client_syn_retransmissions"] - connection_outcomes.implied_retries(answered)
     slack = 0.02 * point["connections"]
     assert -slack <= rest <= 3 * point["errors_client_timeout"] + slack
     (where,) = connection_outcomes.drops(points(measured, 0)).to_dicts()
@@ -87,14 +90,14 @@ def test_account_is_whole_and_agrees_with_the_kernel(measured):
     )
 
 
-def test_fates_of_known_times():
+def test_outcomes_of_known_times():
     key = {"server": ["x"], "connections": [10], "errors_client_timeout": [2]}
     known = pl.DataFrame(key | {"errors_connection_reset": [1]})
     times_us = [900, 999_990, 1_000_010, 2_999_990, 3_000_010, 6_999_990, 7_000_010]
     times = pl.DataFrame(
         {"server": "x", "quantity": "connection_time", "time_us": times_us, "count": 1}
     )
-    found = connection_outcomes.fates(known, times, ["server"])
+    found = connection_outcomes.outcomes(known, times, ["server"])
     assert found["connections"].to_list() == [2, 2, 2, 1, 2, 1]
     assert found["share_percent"].sum() == pytest.approx(100)
     assert connection_outcomes.implied_retries(found) == 2 * 1 + 2 * 2 + 1 * 3
@@ -129,9 +132,9 @@ def test_way_of_accepting_is_what_it_says(programs, way, sockets, threads):
         return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split("\n")
 
     try:
-        wait_for(lambda: len(listening()) == sockets + 1, 5, f"{sockets} listening sockets")
+        wait_for(lambda: len(listening()) == sockets + 1, f"{sockets} listening sockets")
         tasks = Path(f"/proc/{server.pid}/task")
-        wait_for(lambda: len(list(tasks.iterdir())) == threads, 5, f"{threads} threads")
+        wait_for(lambda: len(list(tasks.iterdir())) == threads, f"{threads} threads")
         server.send_signal(signal.SIGSTOP)
         clients = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(CONNECTIONS)]
         for client in clients:
@@ -156,7 +159,7 @@ def test_request_in_pieces_is_answered_once(programs):
     words = [programs / "acceptors", "127.0.0.1", str(port), "1", "one", "0"]
     server = subprocess.Popen(words)
     try:
-        client = wait_for(lambda: connected(port), 5, "the server listens")
+        client = wait_for(lambda: connected(port), "the server listens")
         for piece in (b"GET / HTTP/1.1\r", b"\nA: b\r\n\r", b"\r\n\r"):
             client.sendall(piece)
             assert select.select([client], [], [], 0.1)[0] == []

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from deathmatch.measure import conformance
 from deathmatch.plan import files, matrix
+from deathmatch.plan.server import Server
+from deathmatch.plan.trial import CONFIGURATION
 
 LOAD_EXPERIMENTS = [name for name in files.names("experiment") if files.experiment(name).client]
 
@@ -38,8 +40,8 @@ for trial in matrix.trials("once"):
         host, 8080, trial.spec()["conformance"], factors, 4096,
         lambda: [process.pid for process in server.processes(spare)])
     stop = server.stop(running, spare)
-    print(json.dumps({"server": trial.server, "experiment": trial.experiment, "wrong": wrong,
-                      "variant": trial.variant, "stop": stop, "checks": checks,
+    print(json.dumps({"server": trial.server.name, "experiment": trial.experiment.name,
+                      "wrong": wrong, "variant": trial.variant.name, "stop": stop, "checks": checks,
                       "log": server.tail(log)}))
 """
 
@@ -181,16 +183,14 @@ def checked(tmp_path_factory, network) -> list[dict]:
     return [json.loads(line) for line in done.text.splitlines()]
 
 
-def serving(experiment: str) -> list[str]:
-    return sorted(set(matrix.serving(experiment)) & set(SERVERS))
+def serving(experiment: str) -> list[Server]:
+    return [server for server in matrix.serving(experiment) if server.name in SERVERS]
 
 
 def varied(experiment: str) -> list[str]:
     """Return the factors that choose how a server runs, of those the experiment has."""
     has = [*files.experiment(experiment).factors, CONFIGURATION]
-    configurations = any(
-        matrix.configurations(server, experiment) for server in serving(experiment)
-    )
+    configurations = any(server.configurations_in(experiment) for server in serving(experiment))
     return [
         factor for factor in ("schedulers", "readiness", CONFIGURATION)
         if factor in has and (factor != CONFIGURATION or configurations)
@@ -229,7 +229,7 @@ def test_a_wrong_readiness_mechanism_is_told(checked):
     """A Python process that waits in poll, taken for one that waits in epoll."""
     script = "import select; select.poll().poll()"
     with subprocess.Popen([sys.executable, "-c", script]) as waiting:
-        wait_for(lambda: conformance.check_readiness([waiting.pid], "poll")["ok"], 5, "it waits")
+        wait_for(lambda: conformance.check_readiness([waiting.pid], "poll")["ok"], "it waits")
         wrong = conformance.check_readiness([waiting.pid], "epoll")
         waiting.kill()
     assert not wrong["ok"] and wrong["seen"] == "its threads wait in poll"

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import AS_ROOT, ROOT, Done, project_files
+from conftest import AS_ROOT, HUNG_S, ROOT, Done, project_files
 
 FILE = ROOT / "Containerfile"
 KNOWN = {"FROM", "COPY", "WORKDIR", "RUN", "ENTRYPOINT", "CMD"}
@@ -73,7 +73,7 @@ class Root:
         done = subprocess.run(
             [*network, *unshare, "sh", caps, str(self.path), value("WORKDIR"), *words],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env=mine | ENVIRONMENT, timeout=1500,
+            env=mine | ENVIRONMENT, timeout=HUNG_S,
         )  # fmt: skip
         return Done(done.returncode, done.stdout)
 
@@ -88,7 +88,7 @@ def debian(path: Path) -> None:
     kept = [line for line in settings.splitlines() if re.match(r"Acquire::(Check|https?)", line)]
     command = ["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase",
                *(f"--aptopt={line}" for line in kept), "bookworm", str(path), "-"]  # fmt: skip
-    subprocess.run(command, input=sources, text=True, check=True, timeout=900)
+    subprocess.run(command, input=sources, text=True, check=True, timeout=HUNG_S)
     # Copies: what is installed there writes into its own.
     trusted = path / "usr/local/share/ca-certificates"
     trusted.mkdir(parents=True, exist_ok=True)

@@ -170,7 +170,7 @@ MISTAKES: list[tuple[str, Callable[[Tree], object], list[str]]] = [
     (
         "a wrong value",
         lambda tree: edit(tree, lambda record: record.update(outcome="fine")),
-        [RECORD, "key outcome: 'fine' is not one of"],
+        [RECORD, "key outcome: 'fine' is not 'measured'"],
     ),
     (
         "mixed",

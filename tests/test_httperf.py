@@ -10,7 +10,7 @@ import time
 
 import polars as pl
 import pytest
-from conftest import BROKEN, ROOT, Tree
+from conftest import BROKEN, HUNG_S, ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,13 +63,14 @@ def test_report_cut_anywhere_is_truncated():
             httperf.parse(REPORT[:end], 1)
 
 
-@pytest.mark.parametrize("number", range(len(REPORT.splitlines())))
+LINES = REPORT.splitlines(keepends=True)
+SUMMARY = [number for number, line in enumerate(LINES) if re.match(r"[A-Z].*: ", line)]
+
+
+@pytest.mark.parametrize("number", SUMMARY)
 def test_report_without_a_line_of_its_summary_is_truncated(number):
-    lines = REPORT.splitlines(keepends=True)
-    if not re.match(r"[A-Z].*: ", lines[number]):
-        return
-    with pytest.raises(httperf.Truncated, match=lines[number].split(":")[0][:8]):
-        httperf.parse("".join(lines[:number] + lines[number + 1 :]), 1)
+    with pytest.raises(httperf.Truncated, match=LINES[number].split(":")[0][:8]):
+        httperf.parse("".join(LINES[:number] + LINES[number + 1 :]), 1)
 
 
 def test_numbers_that_are_none():
@@ -138,6 +139,7 @@ def test_help_says_it_is_the_patched_one():
     assert done.stdout.startswith("httperf: httperf-0.9.0 ")
 
 
+@pytest.mark.alone
 def test_connection_longer_than_the_histogram_goes_into_its_last_bin(tmp_path):
     """A connection of about 150 s, on a clock 100 times as fast."""
     library = tmp_path / "fast_clock.so"
@@ -159,7 +161,7 @@ def test_connection_longer_than_the_histogram_goes_into_its_last_bin(tmp_path):
         words = httperf.command("127.0.0.1", listener.getsockname()[1], load, 1, 1)
         done = subprocess.run(
             words, env=os.environ | {"LD_PRELOAD": str(library)}, capture_output=True, text=True,
-            timeout=30,
+            timeout=HUNG_S,
         )  # fmt: skip
         thread.join()
     assert done.returncode == 0, done.stderr
@@ -195,6 +197,7 @@ holder.kill()
 """
 
 
+@pytest.mark.alone
 def test_ten_thousand_connections_at_once(tree: Tree, record_property):
     found = json.loads(tree.sandboxed("python", "-c", HOLD, BROKEN).succeeded().text)
     fields = httperf.parse(found["report"], 2.2)
@@ -206,6 +209,7 @@ def test_ten_thousand_connections_at_once(tree: Tree, record_property):
     assert fields["errors_descriptors_unavailable"] == 0 and fields["errors_other"] == 0
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("experiment", "calls"), [("backlog", 1), ("dynamic", 2)])
 def test_ten_thousand_new_connections_a_second_for_ten_seconds(
     tree: Tree, record_property, experiment, calls

@@ -2,11 +2,10 @@
 
 import re
 import shutil
-import subprocess
 
 import pytest
-from conftest import STARTED, Tree, copy_tree
-from playwright.sync_api import Page, sync_playwright
+from conftest import HUNG_S, STARTED, Tree, copy_tree, patient
+from playwright.sync_api import Page, expect, sync_playwright
 
 TINY = """
 title = "a test"
@@ -44,11 +43,7 @@ def lab(tmp_path_factory, network) -> str:
         pytest.fail("JupyterLab did not start")
     yield f"{found[0]}/lab/tree/notebooks/06-storage.md?token=test"
     process.terminate()
-    try:
-        process.communicate(timeout=20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
+    process.communicate(timeout=HUNG_S)
 
 
 @pytest.fixture(scope="module")
@@ -56,21 +51,23 @@ def page(lab) -> Page:
     with sync_playwright() as driver:
         chromium = shutil.which("chromium") or pytest.fail("no chromium: run inside ./shell")
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1300, "height": 3000})
-        page.set_default_timeout(60_000)
+        page = patient(browser.new_page(viewport={"width": 1300, "height": 3000}))
+        expect.set_options(timeout=HUNG_S * 1000)
         page.goto(lab)
         yield page
         browser.close()
 
 
 def run_all(page: Page) -> None:
+    # A kernel that still drops the cells after one that failed would drop these too.
+    expect(page.locator(".jp-InputPrompt", has_text="[*]")).to_have_count(0)
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
 
 
 def test_a_dataset_that_is_not_there_is_named_with_those_that_are(page: Page):
-    # It opens as a notebook, not as Markdown, and with a kernel.
-    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
+    # It opens as a notebook, not as Markdown, and with a kernel: else this waits for ever.
     run_all(page)
     said = page.locator(".jp-OutputArea-output", has_text="the dataset 'quick' has no tables")
     said.wait_for()
@@ -82,7 +79,9 @@ def test_a_dataset_that_is_not_there_is_named_with_those_that_are(page: Page):
 def test_another_dataset_is_a_word_in_the_first_cell(page: Page):
     page.locator(".jp-CodeCell .cm-content").first.click()
     page.keyboard.press("Control+A")
-    page.keyboard.type('dataset = "tiny"\ncompare = "other"\n')
+    page.keyboard.type('dataset = "tiny"\ncompare = "other"')
+    lines = page.locator(".jp-CodeCell").first.locator(".cm-line")
+    expect(lines).to_have_text(['dataset = "tiny"', 'compare = "other"'])
     run_all(page)
     page.locator(".jp-RenderedSVG svg, .jp-RenderedSVG img").first.wait_for()
     page.locator(".jp-OutputArea-output table", has_text="tiny / other").wait_for()

@@ -5,6 +5,7 @@ import shutil
 
 import polars as pl
 import pytest
+from conftest import patient
 from playwright.sync_api import Page, sync_playwright
 
 from deathmatch.analysis import claims, published
@@ -47,7 +48,7 @@ def page(rows):
     with sync_playwright() as driver:
         chromium = shutil.which("chromium") or pytest.fail("no chromium: run inside ./shell")
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        shown = browser.new_page()
+        shown = patient(browser.new_page())
         shown.set_content(f"{table}{script}<script>{code}</script>")
         yield shown
         browser.close()

@@ -23,7 +23,10 @@ RUN_BY_NAME = {
         "pyarrow": "polars writes the Parquet files with it",
     },
     "lab": {"jupyterlab": "`jupyter lab`"},
-    "test": {"axe-playwright-python": "tests/test_paper.py looks whether it is there"},
+    "test": {
+        "axe-playwright-python": "tests/test_paper.py looks whether it is there",
+        "pytest-xdist": "pytest loads it",
+    },
     "lint": {"ruff": "`ruff`", "snakefmt": "`snakefmt`"},
 }
 

@@ -10,17 +10,17 @@ from conftest import Tree
 from deathmatch.errors import UserError
 from deathmatch.plan import files, matrix
 
-DATASETS = [name for name in files.names("dataset") if not files.dataset(name).get("frozen")]
+DATASETS = [name for name in files.names("dataset") if not files.dataset(name).frozen]
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_each_repetition_visits_every_variant_once(dataset):
-    plan, trials = files.dataset(dataset), matrix.trials(dataset)
-    seen = Counter((t.experiment, t.server, t.variant, t.n) for t in trials)
-    assert max(seen.values()) == 1
-    for experiment, part in plan["experiments"].items():
-        per_variant = Counter((s, v) for e, s, v, _ in seen if e == experiment)
-        assert set(per_variant.values()) == {part.get("trials", plan["trials"])}
+    spec, trials = files.dataset(dataset), matrix.trials(dataset)
+    visits = Counter((t.experiment.name, t.server.name, t.variant.name, t.n) for t in trials)
+    assert max(visits.values()) == 1
+    for experiment in spec.experiments:
+        per_variant = Counter((s, v) for e, s, v, _ in visits if e == experiment)
+        assert set(per_variant.values()) == {spec.repetitions(experiment)}
     # One repetition after the other.
     assert [trial.n for trial in trials] == sorted(trial.n for trial in trials)
     assert len({trial.path for trial in trials}) == len(trials)
@@ -29,8 +29,8 @@ def test_each_repetition_visits_every_variant_once(dataset):
 def test_every_server_that_serves_an_experiment_is_measured_in_full():
     trials = matrix.trials("full")
     for experiment in files.names("experiment"):
-        seen = {trial.server for trial in trials if trial.experiment == experiment}
-        assert seen >= set(matrix.serving(experiment, slow=False)), experiment
+        measured = {trial.server for trial in trials if trial.experiment.name == experiment}
+        assert measured >= set(matrix.serving(experiment, slow=False)), experiment
 
 
 def test_order_is_random_but_the_same_each_time():
@@ -52,7 +52,7 @@ def test_blocks_are_products_of_levels(tree: Tree):
     )
     script = (
         "from deathmatch.plan import matrix\n"
-        "for trial in sorted(matrix.trials('blocks'), key=str): print(trial.path)"
+        "for trial in matrix.trials('blocks'): print(trial.path)"
     )
     done = tree.run("python", "-c", script).succeeded()
     # Only tornado has a readiness mechanism, by default epoll; the second block adds
@@ -66,6 +66,31 @@ def test_blocks_are_products_of_levels(tree: Tree):
     assert sorted(done.text.split()) == [
         f"data/blocks/backlog/{variant}/{n}" for variant in variants for n in (1, 2)
     ]
+
+
+def test_numbers_of_a_spec_stay_as_they_are_written():
+    """Otherwise what is measured already would count as of another specification."""
+    text = matrix.trials("smoke", ["null"], ["static"])[0].spec_text()
+    assert '"duration_s": 1,' in text and '"timeout_s": 5,' in text
+
+
+def test_each_experiment_says_what_it_measures():
+    first = {trial.experiment: trial for trial in matrix.trials("full")}
+    assert {experiment.name for experiment in first} == set(files.names("experiment"))
+    for experiment, trial in first.items():
+        spec = trial.spec()
+        loaded = spec["client"] is not None if "client" in spec else False
+        assert loaded == (experiment.client is not None) == ("rates_rps" in spec)
+        assert loaded == bool(spec["load"]) == bool(spec["conformance"])
+        assert loaded != ("measures" in spec) and loaded != ("messages" in spec)
+
+
+def test_placeholders_are_those_of_the_variant():
+    path = "data/full/storage/otp-store/configuration=ets,body_bytes=1000/1"
+    trial = matrix.find(path)
+    assert trial.variant.factors == {"configuration": "ets", "body_bytes": 1000}
+    own = trial.server.configurations["ets"].placeholders
+    assert own and trial.placeholders == trial.variant.factors | own | {"experiment": "storage"}
 
 
 def test_a_path_finds_its_trial():
@@ -94,11 +119,11 @@ def test_any_other_path_finds_none(path):
 
 def test_choice_narrows():
     chosen = matrix.trials("smoke", servers=["null", "yaws"], experiments=["backlog"])
-    assert {trial.server for trial in chosen} == {"null", "yaws"}
+    assert {trial.server.name for trial in chosen} == {"null", "yaws"}
     assert set(chosen) == {
         trial
         for trial in matrix.trials("smoke")
-        if trial.server in ("null", "yaws") and trial.experiment == "backlog"
+        if trial.server.name in ("null", "yaws") and trial.experiment.name == "backlog"
     }
     assert matrix.trials("smoke", servers=[]) == []
 
@@ -106,7 +131,7 @@ def test_choice_narrows():
 def test_spec_follows_what_decides_a_measurement(tree: Tree):
     script = (
         "from deathmatch.plan import matrix\n"
-        "print(matrix.spec_text(matrix.trials('smoke', ['null'], ['backlog'])[0]))"
+        "print(matrix.trials('smoke', ['null'], ['backlog'])[0].spec_text())"
     )
 
     def spec() -> dict:
@@ -127,8 +152,13 @@ def test_spec_follows_what_decides_a_measurement(tree: Tree):
     assert changed.pop("server_sha256") != first["server_sha256"]
 
 
+FINGERPRINT = (
+    "from deathmatch.plan import files, sources\nprint(sources.fingerprint(files.server({!r})))"
+)
+
+
 def test_fingerprint_sees_sources_outside_the_folder(tree: Tree):
-    script = "from deathmatch.plan import matrix; print(matrix.fingerprint('yucan-otp27'))"
+    script = FINGERPRINT.format("yucan-otp27")
     before = tree.run("python", "-c", script).succeeded().text
     tree.replace("servers/yucan/src/yucan.erl", "original", "first one")
     assert tree.run("python", "-c", script).succeeded().text != before
@@ -141,15 +171,17 @@ def test_a_slow_build_is_measured_only_where_a_dataset_names_it(tree: Tree):
         "config/datasets/slow.toml",
         f'title = "t"\ntrials = 1\nseed = 1\n[experiments.backlog]\n{block}',
     )
-    script = "from deathmatch.plan import matrix; print([t.server for t in matrix.trials('slow')])"
+    script = (
+        "from deathmatch.plan import matrix\nprint([t.server.name for t in matrix.trials('slow')])"
+    )
     servers = tree.run("python", "-c", script).succeeded().text
     assert "'yaws'" in servers and "'yucan'" not in servers
-    tree.replace("config/datasets/slow.toml", "blocks]]\n", 'blocks]]\nservers = ["yucan"]\n')
+    tree.replace("config/datasets/slow.toml", "grids]]\n", 'grids]]\nservers = ["yucan"]\n')
     assert "['yucan']" in tree.run("python", "-c", script).succeeded().text
 
 
 def test_fingerprint_sees_names_as_well_as_contents(tree: Tree):
-    script = "from deathmatch.plan import matrix; print(matrix.fingerprint('null'))"
+    script = FINGERPRINT.format("null")
     before = tree.run("python", "-c", script).succeeded().text
     folder = Path(tree.path, "servers/null")
     (folder / "null.c").rename(folder / "nul.c")

@@ -25,7 +25,7 @@ from conftest import Tree, copy_tree, project_files
 
 from deathmatch.analysis.views import REPLY
 from deathmatch.hosts import debian, sandbox
-from deathmatch.plan import files
+from deathmatch.plan import files as specs
 from deathmatch.plan.root import ROOT
 
 FIXTURES = ROOT / "tests" / "nix"
@@ -215,7 +215,7 @@ def lock(nix: Nix, tree: Path) -> None:
 
 def names(nix: Nix, tree: Path) -> None:
     """Both systems offer a package, a check and a shell for each folder of servers/."""
-    servers = set(files.names("server", tree))
+    servers = set(specs.names("server", tree))
     besides = others(tree)
     require(not besides & servers, f"a server may not be called any of {sorted(besides)}")
     lists = {path.stem: path.read_text() for path in (tree / "nix" / "servers").iterdir()}
@@ -263,7 +263,7 @@ def of_2014(tree: Path, name: str) -> bool:
 def programs(nix: Nix, tree: Path) -> None:
     """Each program that server.toml names is in the server's package, and ours in each shell."""
     for system, offered in nix.outputs(tree)["packages"].items():
-        for name in sorted({*files.names("server", tree)} & set(offered)):
+        for name in sorted({*specs.names("server", tree)} & set(offered)):
             lacks = set(packages(tree, name).get("tools", [])) - set(offered[name]["tools"])
             require(
                 not lacks,
@@ -318,7 +318,7 @@ def uncached(derivation: Path) -> int:
 
 def about(tree: Path, name: str) -> dict:
     """Return a server's own file."""
-    return tomllib.loads(files.path_of("server", name, tree).read_text())
+    return tomllib.loads(specs.path_of("server", name, tree).read_text())
 
 
 def packages(tree: Path, name: str) -> dict:
@@ -351,7 +351,7 @@ def modules(nix: Nix, tree: Path) -> None:
         place = f"devShells.{system}.{name}"
         require(not lacks, f"pyproject.toml: {place} has no modules {sorted(lacks)}")
     offered = nix.outputs(tree)["packages"]["x86_64-linux"]
-    for name in sorted({*files.names("server", tree)} & set(offered)):
+    for name in sorted({*specs.names("server", tree)} & set(offered)):
         needed = imported([*(tree / "servers" / name).glob("**/*.py")])
         lacks = needed - set(offered[name]["modules"]) - built_in(tree / "servers" / name)
         require(not lacks, f"the Nix package of {name} lacks the Python modules {sorted(lacks)}")
@@ -441,7 +441,7 @@ def unconfirmed(tree: Path) -> set[str]:
     without = {f"erlangLibs.{library}" for library in placeholders(tree)}
     return {
         name
-        for name in files.names("server", tree)
+        for name in specs.names("server", tree)
         if any(each.endswith(tuple(without)) for each in packages(tree, name).get("nix", []))
     }
 
@@ -474,7 +474,7 @@ def debian_paths(nix: Nix, tree: Path) -> None:
     Its build may link one where Nix is not the toolchain, or where no such program is on PATH: the
     runner then refuses what is not of Nix.
     """
-    for name in files.names("server", tree):
+    for name in specs.names("server", tree):
         server = about(tree, name)
         for key in ("version", "run", "build"):
             for line in server.get(key, "").splitlines():

@@ -38,9 +38,9 @@ def nothing_ran(frames: dict[str, pl.DataFrame], _: str) -> dict[str, pl.DataFra
     return {name: frame.clear() for name, frame in frames.items()} | {"trials": said}
 
 
-def nothing_sound(frames: dict[str, pl.DataFrame], client: str) -> dict[str, pl.DataFrame]:
+def nothing_sound(frames: dict[str, pl.DataFrame], client: str | None) -> dict[str, pl.DataFrame]:
     """The tables as they are if the client failed at every point, in one of two ways."""
-    if client == "memory":
+    if client is None:
         return nothing_ran(frames, client)
     points = frames["points"].with_columns(broken=pl.col("server").rank("dense") % 2 == 0)
     unknown = (
@@ -129,7 +129,7 @@ def test_a_point_whose_report_breaks_off_does_not_show_its_server():
     kinds = {"client_limited": pl.Boolean, "report": pl.String, views.RATE: pl.Int64}
     rows = [(False, "whole", 1), (False, "truncated", 2), (True, "whole", 3)]
     made.__dict__["points"] = pl.DataFrame(rows, schema=kinds, orient="row")
-    assert made.sound[views.RATE].to_list() == [1]
+    assert made.valid_points[views.RATE].to_list() == [1]
     made.__dict__["points"] = made.points.clear()
     assert made.top is None and made.no_plateau == ""
 
@@ -148,11 +148,11 @@ def test_silence_says_why_no_point_shows_its_server(limited_points, report, said
     points = pl.DataFrame({"title": ["A", "A"], "client_limited": limited_points > 0,
                            "report": report})  # fmt: skip
     made.__dict__["points"] = points
-    assert f"- A: {said}\n- B: no rate was offered." in views.silence(made)
+    assert f"- A: {said}\n- B: no rate was offered." in views.not_measured_note(made)
     both = pl.concat([points, points.with_columns(client_limited=False, report=pl.lit("whole"))])
     shown = views.Experiment("tiny", "backlog")
     shown.__dict__.update(trials=made.trials, points=both)
-    assert views.silence(shown) == ""
+    assert views.not_measured_note(shown) == ""
 
 
 def test_a_table_without_a_row_is_left_out(capsys):

@@ -13,6 +13,7 @@ import altair as alt
 import nbformat
 import polars as pl
 import pytest
+from conftest import patient
 from deathmatch.plan.config import ROOT
 from playwright.sync_api import sync_playwright
 
@@ -80,7 +81,7 @@ def browser():
 
 def visit(browser, built: Path, **options):
     """Open the HTML paper and bring every chart to the screen; return page and complaints."""
-    page = browser.new_page(**options)
+    page = patient(browser.new_page(**options))
     complaints = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -224,7 +225,7 @@ FOLDS = """() => [...document.querySelectorAll('details.chapter')].map(one =>
 
 
 def test_html_chapters_after_the_narrative_fold(browser, whole):
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page = patient(browser.new_page(viewport={"width": 1400, "height": 900}))
     page.goto((whole / "deathmatch.html").as_uri())
     folds = page.evaluate(FOLDS)
     assert len(folds) >= 1 and not any(opened for opened, _ in folds)
@@ -244,7 +245,7 @@ ON_SCREEN = """label => {
 
 def test_html_links_open_the_chapter_they_lead_into(browser, built, whole):
     address = (whole / "deathmatch.html").as_uri()
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page = patient(browser.new_page(viewport={"width": 1400, "height": 900}))
     page.goto(address)
     inside = page.eval_on_selector_all(
         "details.chapter h2[id], details.chapter figure[id]", "all => all.map(e => e.id)"
@@ -252,7 +253,7 @@ def test_html_links_open_the_chapter_they_lead_into(browser, built, whole):
     assert len(inside) >= 3
     for label in (inside[0], inside[-1]):
         # From outside, by a link within, and by the same link after folding again.
-        fresh = browser.new_page(viewport={"width": 1400, "height": 900})
+        fresh = patient(browser.new_page(viewport={"width": 1400, "height": 900}))
         fresh.goto(f"{address}#{label}")
         fresh.locator(f"#{label}").wait_for(state="visible")
         page.evaluate("label => { location.hash = label }", label)
@@ -265,7 +266,7 @@ def test_html_links_open_the_chapter_they_lead_into(browser, built, whole):
 
 
 def test_html_without_javascript_still_shows_pictures(browser, built):
-    page = browser.new_page(java_script_enabled=False)
+    page = patient(browser.new_page(java_script_enabled=False))
     page.goto((built / "deathmatch.html").as_uri())
     page.locator("details.chapter > summary").first.click()
     images = page.locator(".chart img")
@@ -394,7 +395,7 @@ def test_same_bytes_when_everything_is_made_twice(built, tmp_path):
 
 
 def test_a_figure_says_how_many_trials_which_interval_and_which_testbed(tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "ROOT", tmp_path)
+    monkeypatch.setattr("deathmatch.data.tables.ROOT", tmp_path)
     folder = tmp_path / "data" / "mine" / "backlog"
     folder.mkdir(parents=True)
     trials = {

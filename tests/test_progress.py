@@ -6,16 +6,15 @@ import pytest
 
 from deathmatch.control import progress
 from deathmatch.errors import UserError
-from deathmatch.measure import server
-from deathmatch.plan import files, matrix
+from deathmatch.plan import matrix
 
 TRIALS = matrix.trials("full")[:130]
 
 
 def records(trials, wall_s=None):
     """Return records of the trials, which took what was estimated, or `wall_s` each."""
-    usual_s = [progress.seconds(trial) - progress.OVERHEAD_S for trial in trials]
-    took_s = usual_s if wall_s is None else [wall_s] * len(trials)
+    estimated_s = [progress.seconds(trial) - progress.OVERHEAD_S for trial in trials]
+    took_s = estimated_s if wall_s is None else [wall_s] * len(trials)
     return {trial: {"wall_us": round(s * 1e6)} for trial, s in zip(trials, took_s, strict=True)}
 
 
@@ -26,18 +25,23 @@ def test_what_is_left(done):
     assert found == (done, pytest.approx(expected, rel=1e-6))
 
 
-def test_the_estimate_follows_what_the_done_ones_took():
-    done, wait_s = progress.left(TRIALS, records(TRIALS[:100], wall_s=1))
-    scale = 100 * (1 + progress.OVERHEAD_S) / sum(map(progress.seconds, TRIALS[:100]))
-    expected = scale * sum(map(progress.seconds, TRIALS[100:]))
-    assert (done, wait_s) == (100, pytest.approx(expected))
+def test_on_a_machine_twice_as_slow_the_rest_takes_twice_as_long():
+    done = records(TRIALS[:100])
+    _, wait_s = progress.left(TRIALS, done)
+    slow = {
+        trial: {"wall_us": 2 * record["wall_us"] + progress.OVERHEAD_S * 1_000_000}
+        for trial, record in done.items()
+    }
+    assert progress.left(TRIALS, slow) == (100, pytest.approx(2 * wait_s))
 
 
 def test_those_of_another_specification_or_testbed_are_left(tmp_path):
-    now, before, elsewhere, never = [trial for trial in TRIALS if trial.experiment == "backlog"][:4]
+    now, before, elsewhere, never = [
+        trial for trial in TRIALS if trial.experiment.name == "backlog"
+    ][:4]
     for trial in (now, before, elsewhere):
         (tmp_path / trial.path).mkdir(parents=True)
-        spec = matrix.spec(trial) | ({"server_sha256": "another"} if trial == before else {})
+        spec = trial.spec() | ({"server_sha256": "another"} if trial == before else {})
         record = {"spec": spec, "testbed": "ec2-like" if trial == elsewhere else "netns"}
         (tmp_path / trial.path / "trial.json").write_text(json.dumps(record))
     found = progress.measured([now, before, elsewhere, never], "netns", tmp_path)
@@ -54,10 +58,25 @@ def test_a_broken_record_is_named(tmp_path):
 
 
 def test_a_longer_warm_up_counts():
-    name = next(name for name in files.names("server") if server.warm_up_s(name) > 1)
-    trial = next(trial for trial in matrix.trials("full") if trial.server == name)
-    spec = matrix.spec(trial)
-    offering_s = 2 * len(spec["rates_rps"]) * spec["duration_s"]
-    warm_up_s = server.warm_up_s(name, spec.get("warm_up_s", 0))
-    fixed_s = progress.OVERHEAD_S + progress.START_STOP_S + spec.get("cool_down_s", 0)
-    assert progress.seconds(trial) == fixed_s + warm_up_s + offering_s
+    trial = TRIALS[0]
+    slow = trial.server.model_copy(update={"warm_up_s": trial.server.warm_up_s + 7})
+    longer = trial.model_copy(update={"server": slow})
+    assert progress.seconds(longer) == progress.seconds(trial) + 7
+
+
+def test_each_finished_trial_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trials = TRIALS[:3]
+    told = progress.Progress(trials, {}, "netns")
+    for number, trial in enumerate(trials, 1):
+        trial.path.mkdir(parents=True)
+        file = trial.path / "trial.json"
+        record = {"spec": json.loads(trial.spec_text()), "testbed": "netns", "wall_us": 1_000_000}
+        file.write_text(json.dumps(record))
+        said = told.finished([str(file)])
+        assert said.startswith(f"[{number} of 3 trials, ")
+        assert said.endswith(
+            f"] {trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
+        )
+    assert "all measured" in said
+    assert told.finished(["data/full/backlog/points.parquet"]) is None

@@ -11,6 +11,8 @@ from deathmatch.analysis import claims, published
 from deathmatch.data import tables
 from deathmatch.measure import system_calls
 
+pytestmark = pytest.mark.alone
+
 WAITS = {
     "select": {"select", "pselect6"},
     "poll": {"poll", "ppoll"},
@@ -67,9 +69,9 @@ from deathmatch.plan import files
 bed = files.testbed("netns").as_written
 spare, host = {testbed.build(bed, {}).pid}, testbed.host(bed)
 values = {"backlog": 128, "workers": 1, "readiness": "io_uring"}
-late = []
+late, tested = [], files.server("c-readiness")
 for _ in range(30):
-    running, wrong = server.start("c-readiness", values, host, 8080, [0], Path("server.log"))
+    running, wrong = server.start(tested, values, host, 8080, [0], Path("server.log"))
     server.stop(running, spare)
     late.append(wrong or server.listens(host, 8080))
 assert not any(late), late
@@ -158,7 +160,7 @@ def verdicts(folder, monkeypatch, name: str, rates: dict, limited: set = frozens
     path = folder / "data" / name / "readiness"
     path.mkdir(parents=True)
     tables.write(pl.DataFrame(rows, schema=names), "readiness", "points", path)
-    monkeypatch.setattr(config, "ROOT", folder)
+    monkeypatch.setattr(tables, "ROOT", folder)
     return {
         claim["id"]: claims.decide(name, "readiness", claim["rule"])
         for claim in published.claims()

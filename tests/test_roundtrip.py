@@ -13,10 +13,12 @@ from statistics import median
 
 import polars as pl
 import pytest
-from conftest import ROOT
+from conftest import HUNG_S, ROOT
 
 from deathmatch.errors import Truncated
 from deathmatch.load import roundtrip
+
+pytestmark = pytest.mark.alone
 
 REQUEST = "PING\r\n\x00\\"
 LOAD = {"request": REQUEST, "connections": 4, "timeout_s": 1}
@@ -255,7 +257,7 @@ def test_idle_connections_are_held_after_one_exchange_on_each(client):
         assert (asked, established(peer.port)) == (52, 50)
         time.sleep(0.3)
         assert (len(peer.arrivals), established(peer.port)) == (asked, 50)
-        rest, _ = holder.communicate(timeout=5)
+        rest, _ = holder.communicate(timeout=HUNG_S)
         assert (rest, holder.returncode) == ("idle_losses: 0\nend\n", 0)
         assert established(peer.port) == 0
 
@@ -270,7 +272,7 @@ def test_idle_connections_that_the_server_ends_are_counted(client):
         for connection in held[-3:]:
             connection.shutdown(socket.SHUT_RDWR)
         time.sleep(0.2)
-        rest, _ = holder.communicate(timeout=5)
+        rest, _ = holder.communicate(timeout=HUNG_S)
     assert rest == "idle_losses: 3\nend\n"
 
 
@@ -285,7 +287,7 @@ def test_a_server_that_refuses_idle_connections_is_told(client):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=9,
+            timeout=HUNG_S,
         )
     assert done.returncode == 1 and done.stdout == ""
     assert "closed the connection after 0 bytes" in done.stderr
@@ -334,7 +336,7 @@ def test_report_cut_anywhere_is_truncated(client):
     ],
 )
 def test_mistakes_are_told(client, words, status, message):
-    done = subprocess.run([client, *words.split()], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([client, *words.split()], capture_output=True, text=True, timeout=HUNG_S)
     assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.startswith("roundtrip: ") and message in done.stderr
     assert done.stderr.count("\n") == 1
@@ -351,7 +353,7 @@ def test_mistakes_are_told(client, words, status, message):
 def test_a_server_that_cannot_be_measured(client, answer, message):
     with Server(answer) as peer:
         words = roundtrip.command("127.0.0.1", peer.port, LOAD | {"timeout_s": 0.3}, 0, 1)
-        done = subprocess.run([client, *words[1:]], capture_output=True, text=True, timeout=30)
+        done = subprocess.run([client, *words[1:]], capture_output=True, text=True, timeout=HUNG_S)
     assert done.returncode == 1 and done.stdout == "" and message in done.stderr
 
 

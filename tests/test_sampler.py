@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from deathmatch.measure import sampler
 
+pytestmark = pytest.mark.alone
+
 # proc(5)'s three shapes, cut from a real machine.
 NETSTAT = """\
 TcpExt: SyncookiesSent ListenOverflows ListenDrops

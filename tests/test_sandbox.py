@@ -9,6 +9,7 @@ import psutil
 import pytest
 from conftest import (
     AS_ROOT,
+    HUNG_S,
     SANDBOXED,
     Done,
     Tree,
@@ -25,11 +26,11 @@ from deathmatch.plan import matrix
 
 # What a trial can leave: a daemon of its own session, a namespace with a name, a mount, a link.
 MESSY = """
-setsid sleep 1000 &
+setsid sleep infinity &
 mount -t tmpfs tmpfs /run && ip netns add left && mount -t tmpfs tmpfs /mnt
 ip link add left0 type veth peer left1
-ip netns exec left sleep 1000 &
-echo ready; exec sleep 1000
+ip netns exec left sleep infinity &
+echo ready; exec sleep infinity
 """
 
 
@@ -40,36 +41,36 @@ def start(tree: Tree, script: str) -> subprocess.Popen:
 
 
 def wait_until_gone(seen: list[psutil.Process], spaces: set[str]) -> None:
-    wait_for(lambda: ended(seen), 10, f"{seen} ended")
-    wait_for(lambda: not spaces & network_namespaces(), 10, "its network namespaces are gone")
+    wait_for(lambda: ended(seen), f"{seen} ended")
+    wait_for(lambda: not spaces & network_namespaces(), "its network namespaces are gone")
 
 
 @pytest.mark.parametrize("end", ["normal", "killed", "owner killed"])
 def test_nothing_survives(someones_tree: Tree, lock_holders, end):
     machine = traces()
-    owner = subprocess.Popen(["sleep", "1000"])
+    owner = subprocess.Popen(["sleep", "infinity"])
     someones_tree.environment["DEATHMATCH_OWNER"] = str(owner.pid)
-    script = MESSY.replace("exec sleep 1000", "exec sleep 2") if end == "normal" else MESSY
+    script = MESSY.replace("exec sleep infinity", "exec sleep 2") if end == "normal" else MESSY
     process = start(someones_tree, script)
 
     def both_namespaces() -> set[str]:
         found = own_network_namespaces(descendants(process.pid))
         return found if len(found) == 2 else set()
 
-    spaces = wait_for(both_namespaces, 5, "a process in each of two network namespaces")
+    spaces = wait_for(both_namespaces, "a process in each of two network namespaces")
     inside = descendants(process.pid)
     assert len(inside) >= 4
     assert lock_holders() == 1
     if end == "normal":
-        assert process.wait(10) == 0, process.stdout.read()
+        assert process.wait(HUNG_S) == 0, process.stdout.read()
     elif end == "killed":
         # Not its wrapper: whatever process holds the lock.
         process.kill()
-        assert process.wait(5) == -signal.SIGKILL
+        assert process.wait(HUNG_S) == -signal.SIGKILL
     else:
         owner.kill()
         owner.wait()
-        assert process.wait(5) == 1
+        assert process.wait(HUNG_S) == 1
     wait_until_gone(inside, spaces)
     assert lock_holders() == 0 and traces() == machine
     owner.kill()
@@ -93,13 +94,13 @@ def test_owner_that_is_dead_already(tree: Tree):
     ended = subprocess.Popen(["true"])
     ended.wait()
     tree.environment["DEATHMATCH_OWNER"] = str(ended.pid)
-    assert tree.sandboxed("sleep", "1000", timeout_s=20).status == 1
+    assert tree.sandboxed("sleep", "infinity").status == 1
 
 
 def test_two_at_once_wait_for_the_lock(tree: Tree, lock_holders):
     script = "echo ready; date +%s.%N >>held; sleep 1; date +%s.%N >>held"
     first, second = (tree.start("python", "-c", SANDBOXED, "sh", "-c", script) for _ in range(2))
-    text = [process.communicate(timeout=60)[0] for process in (first, second)]
+    text = [process.communicate(timeout=HUNG_S)[0] for process in (first, second)]
     assert sorted(line for one in text for line in one.splitlines()) == [
         "ready", "ready", "waiting: another trial holds this machine's testbed",
     ]  # fmt: skip
@@ -150,8 +151,8 @@ def test_lock_of_a_killed_snakemake(tree: Tree):
     """A lock file whose owner is dead goes, one whose owner lives stays."""
     lock = tree.write(".snakemake/locks/0.input.lock", "data/x")
     script = (
-        "from deathmatch.hosts import sandbox; import sys, time\n"
-        "held = sandbox.clear_dead_lock()\nprint(held is not None, flush=True)\ntime.sleep(1000)"
+        "from deathmatch.hosts import sandbox; import signal\n"
+        "held = sandbox.clear_dead_lock()\nprint(held is not None, flush=True)\nsignal.pause()"
     )
     first = tree.start("python", "-c", script)
     assert first.stdout.readline() == "True\n" and not lock.exists()
@@ -169,27 +170,27 @@ def test_lock_of_a_killed_snakemake(tree: Tree):
 
 def test_descendant_is_found_through_the_sandbox(tree: Tree):
     """The tests' own eye: `nothing survives` means nothing if it saw nothing."""
-    process = start(tree, "echo ready; exec sleep 1000")
-    seen = wait_for(lambda: descendant(process.pid, "sleep"), 5, "the command is seen")
+    process = start(tree, "echo ready; exec sleep infinity")
+    seen = wait_for(lambda: descendant(process.pid, "sleep"), "the command is seen")
     assert own_network_namespaces(descendants(process.pid)) <= network_namespaces()
     assert len(own_network_namespaces(descendants(process.pid))) == 1
     process.kill()
     process.wait()
-    wait_for(lambda: ended([seen]), 10, "the command ended")
+    wait_for(lambda: ended([seen]), "the command ended")
 
 
 @pytest.mark.parametrize("lacking", ["", "del os.pidfd_open"])
 def test_what_runs_outside_a_sandbox_ends_with_its_owner(tree: Tree, lacking):
     """With Linux's own notice of an end, and without, as on macOS."""
-    owner = tree.start("sleep", "1000")
+    owner = tree.start("sleep", "infinity")
     tree.environment["DEATHMATCH_OWNER"] = str(owner.pid)
     script = (
         f"import os, subprocess\n{lacking}\nfrom deathmatch import sandbox\n"
-        "sandbox.die_with_owner()\nsubprocess.run(['sleep', '1000'])"
+        "sandbox.die_with_owner()\nsubprocess.run(['sleep', 'infinity'])"
     )
     process = tree.start("python", "-c", script)
-    wait_for(lambda: descendant(process.pid, "sleep"), 20, "its child runs")
+    wait_for(lambda: descendant(process.pid, "sleep"), "its child runs")
     seen = descendants(process.pid)
     owner.kill()
     owner.wait()
-    wait_for(lambda: ended(seen) and process.poll() is not None, 20, "it and its child ended")
+    wait_for(lambda: ended(seen) and process.poll() is not None, "it and its child ended")

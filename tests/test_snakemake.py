@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import (
+    HUNG_S,
     Tree,
     copy_tree,
     descendant,
@@ -16,14 +17,15 @@ from conftest import (
     kill,
     network_namespaces,
     own_network_namespaces,
+    patient,
     traces,
     wait_for,
 )
 from playwright.sync_api import sync_playwright
 
-from deathmatch.plan.dataset import TABLES
+from deathmatch.plan import dataset
 
-TABLES = "data/tiny/backlog/points.parquet"
+POINTS = "data/tiny/backlog/points.parquet"
 
 
 def stamps(tree: Tree) -> dict[str, tuple[int, int]]:
@@ -34,7 +36,7 @@ def stamps(tree: Tree) -> dict[str, tuple[int, int]]:
     return found
 
 
-def dry_run(tree: Tree, target: str = TABLES, dataset: str = "tiny") -> str:
+def dry_run(tree: Tree, target: str = POINTS, dataset: str = "tiny") -> str:
     return tree.snakemake(target, "-n", "--quiet", "reason", dataset=dataset).succeeded().text
 
 
@@ -43,7 +45,7 @@ def jobs(text: str) -> dict[str, int]:
     return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", text, re.MULTILINE)}
 
 
-def to_do(tree: Tree, target: str = TABLES, dataset: str = "tiny") -> dict[str, int]:
+def to_do(tree: Tree, target: str = POINTS, dataset: str = "tiny") -> dict[str, int]:
     return jobs(dry_run(tree, target, dataset))
 
 
@@ -54,29 +56,31 @@ def killed_and_resumed(tmp_path_factory, network, lock_holders) -> tuple[Tree, d
     What is left at each moment is noted, for the tests below.
     """
     tree = Tree(copy_tree(tmp_path_factory.mktemp("killed") / "tree"), network)
-    # A trial that nothing stops goes on for longer than its end is waited for.
     tree.dataset("tiny", ["null"], [100], duration_s=2, trials=3)
     machine = traces()
-    process = tree.start("snakemake", TABLES, "--config", "dataset=tiny")
-    wait_for(lambda: stamps(tree), 90, "a first trial")
-    wait_for(lambda: descendant(process.pid, "httperf"), 60, "a second trial offers load")
+    process = tree.start("snakemake", POINTS, "--config", "dataset=tiny")
+    wait_for(lambda: stamps(tree), "a first trial")
+    wait_for(lambda: descendant(process.pid, "httperf"), "a second trial offers load")
     below = descendants(process.pid)
     spaces = own_network_namespaces(below)
     names = {p.name() for p in below if p.is_running()}
     assert lock_holders() == 1 and len(spaces) == 2 and {"null-server", "httperf"} <= names
     kill(process)
-    wait_for(lambda: ended(below), 10, f"all of {names} ended")
-    wait_for(lambda: not spaces & network_namespaces(), 10, "its network namespaces are gone")
+    finished = stamps(tree)
+    wait_for(lambda: ended(below), f"all of {names} ended")
+    wait_for(lambda: not spaces & network_namespaces(), "its network namespaces are gone")
+    # It was ended: a trial that goes on leaves its record.
+    assert stamps(tree) == finished
     noted = {
-        "finished": stamps(tree), "holders": lock_holders(), "same machine": traces() == machine,
+        "finished": finished, "holders": lock_holders(), "same machine": traces() == machine,
     }  # fmt: skip
-    noted["again"] = tree.snakemake(TABLES, "--verbose", dataset="tiny")
+    noted["again"] = tree.snakemake(POINTS, "--verbose", dataset="tiny")
     noted["resumed"] = stamps(tree)
     return tree, noted
 
 
 def test_nothing_survives_a_killed_snakemake(killed_and_resumed):
-    """That its processes and namespaces were gone soon is checked as it was killed."""
+    """That its processes and namespaces went too is checked as it was killed."""
     _, noted = killed_and_resumed
     assert noted["holders"] == 0 and noted["same machine"]
 
@@ -90,7 +94,13 @@ def test_a_rerun_goes_on_where_the_killed_one_was(killed_and_resumed):
     assert not list(tree.path.glob("data/tiny/**/.*.partial"))
     measured = len(noted["finished"])
     assert f"{measured} of 3 trials, about" in noted["again"].text
-    assert "3 of 3 trials, all measured" in noted["again"].text
+    assert "3 of 3 trials, all measured] backlog null " in noted["again"].text
+
+
+def test_what_a_trial_writes_is_kept(killed_and_resumed):
+    tree, _ = killed_and_resumed
+    logs = sorted(tree.path.glob("build/logs/trial/tiny/backlog/null/*/*.log"))
+    assert [log.stem for log in logs] == ["1", "2", "3"]
 
 
 def test_the_scheduler_rests_while_a_trial_runs(killed_and_resumed):
@@ -102,7 +112,7 @@ def test_the_scheduler_rests_while_a_trial_runs(killed_and_resumed):
 def test_a_second_run_does_nothing(killed_and_resumed):
     tree, _ = killed_and_resumed
     before = stamps(tree)
-    done = tree.snakemake(TABLES, dataset="tiny").succeeded()
+    done = tree.snakemake(POINTS, dataset="tiny").succeeded()
     assert "Nothing to be done" in done.text
     assert stamps(tree) == before and to_do(tree) == {}
 
@@ -122,8 +132,32 @@ def test_a_deleted_build_folder_measures_nothing_again(killed_and_resumed):
     tree, _ = killed_and_resumed
     before = stamps(tree)
     shutil.rmtree(tree.path / "build")
-    tree.snakemake(TABLES, dataset="tiny").succeeded()
+    tree.snakemake(POINTS, dataset="tiny").succeeded()
     assert stamps(tree) == before and "trial" not in to_do(tree)
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("load/httperf.py", {"tidy", "notebook"}),
+        ("data/tidy.py", {"tidy", "notebook"}),
+        ("analysis/stats.py", {"notebook"}),
+        ("paper/theme.py", {"notebook"}),
+        ("control/study.py", set()),
+    ],
+)
+def test_a_changed_module_makes_again_what_uses_it(killed_and_resumed, name, rules):
+    tree, _ = killed_and_resumed
+    notebook = "paper/tiny/notebooks/01-backlog.ipynb"
+    # When it is made decides, not what it holds.
+    tree.write(notebook, "")
+    file = tree.path / "deathmatch" / name
+    before = file.stat()
+    assert to_do(tree, notebook) == {}
+    file.touch()
+    planned = to_do(tree, notebook)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert set(planned) - {"total"} == rules
 
 
 @pytest.mark.parametrize(
@@ -162,33 +196,49 @@ def test_a_trial_no_longer_in_the_dataset_is_in_no_table(killed_and_resumed):
         tree.write("config/datasets/tiny.toml", whole)
 
 
+def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
+    """No line of the scheduler's; a failed job with all that its command wrote, and its log."""
+    tree.server("refuses", "ok", build="exit 3")
+    tree.dataset("tiny", ["null", "refuses"], [100])
+    tree.replace(
+        "deathmatch/data/tidy.py", "def main(", "def main(given):\n    given.no\n\n\ndef _("
+    )
+    text = tree.snakemake(POINTS, dataset="tiny").failed().text
+    assert re.findall(r"^\[(\d) of 2 trials, .+\] backlog \w+ ", text, re.MULTILINE) == ["1", "2"]
+    assert not re.search(r"^(Select jobs|Execute |Finished job|rule \w+:)", text, re.MULTILINE)
+    assert text.count("has no attribute 'no'") == 1
+    log = "build/logs/tidy/tiny/backlog.log"
+    assert "rule tidy failed: data/tiny/backlog/trials.parquet" in text and f"log: {log}" in text
+    assert "has no attribute 'no'" in (tree.path / log).read_text()
+
+
 def test_full_is_planned_with_a_bounded_number_of_jobs(shared_tree: Tree):
     planned = to_do(shared_tree, target="all", dataset="full")
     assert 0 < planned["trial"] < planned["total"] < 4000
 
 
-@pytest.mark.parametrize("target", [TABLES, "build/servers/slow/build.json"])
+@pytest.mark.parametrize("target", [POINTS, "build/servers/slow/build.json"])
 def test_a_killed_build_leaves_no_process(tree: Tree, target):
-    tree.server("slow", "ok", build="echo building; sleep 1000 & sleep 1001")
+    tree.server("slow", "ok", build="echo building; sleep infinity & sleep infinity")
     tree.dataset("tiny", ["slow"], [100])
     process = tree.start("snakemake", target, "--config", "dataset=tiny")
-    wait_for(lambda: descendant(process.pid, "sleep"), 60, "the build")
+    wait_for(lambda: descendant(process.pid, "sleep"), "the build")
     below = descendants(process.pid)
     kill(process)
-    wait_for(lambda: ended(below), 10, f"{below} ended")
+    wait_for(lambda: ended(below), f"{below} ended")
 
 
 def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_holders):
     """Control-C reaches the whole foreground group."""
-    tree.dataset("tiny", ["null"], [100], duration_s=30)
-    words = ["snakemake", TABLES, "--config", "dataset=tiny"]
+    tree.dataset("tiny", ["null"], [100], duration_s=10 * HUNG_S)
+    words = ["snakemake", POINTS, "--config", "dataset=tiny"]
     process = tree.start(*words, start_new_session=True)
-    wait_for(lambda: descendant(process.pid, "httperf"), 90, "a trial offers load")
+    wait_for(lambda: descendant(process.pid, "httperf"), "a trial offers load")
     below = descendants(process.pid)
     os.killpg(process.pid, signal.SIGINT)
-    process.wait(60)
+    process.wait(HUNG_S)
     assert process.returncode != 0
-    wait_for(lambda: ended(below), 10, f"{below} ended")
+    wait_for(lambda: ended(below), f"{below} ended")
     text = process.stdout.read()
     assert lock_holders() == 0 and "Traceback" not in text, text
 
@@ -196,7 +246,7 @@ def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_hol
 def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
     tree.dataset("kept", ["null"], [100])
     tree.replace("config/datasets/kept.toml", "seed = 1\n", "seed = 1\nfrozen = true\n")
-    for table in TABLES:
+    for table in dataset.TABLES:
         tree.write(f"data/kept/backlog/{table}.parquet", "")
     done = tree.snakemake("-n", dataset="kept").succeeded()
     assert "measured before; only the paper is made" in done.text
@@ -208,7 +258,7 @@ def test_the_paper_alone_is_the_committed_datasets(tree: Tree):
     """`snakemake paper` measures nothing once a dataset is committed."""
     tree.dataset("reference", ["null"], [100])
     tree.replace("config/datasets/reference.toml", "seed = 1\n", "seed = 1\nfrozen = true\n")
-    for table in TABLES:
+    for table in dataset.TABLES:
         tree.write(f"data/reference/backlog/{table}.parquet", "")
     planned = tree.run("snakemake", "paper", "-n", "--quiet", "reason").succeeded().text
     assert "dataset reference: measured before; only the paper is made" in planned
@@ -230,7 +280,7 @@ def assert_needs_no_network(page: Path) -> None:
     with sync_playwright() as driver:
         path = os.environ.get("CHROMIUM") or shutil.which("chromium")
         chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        tab = chromium.new_page()
+        tab = patient(chromium.new_page())
         tab.on("request", lambda request: asked.append(request.url[:80]))
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.goto(page.as_uri())

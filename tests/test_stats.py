@@ -87,41 +87,6 @@ def test_ratio_does_not_depend_on_the_unit(pairs, scale):
         assert swapped["median"] == pytest.approx(1 / plain["median"])
 
 
-def histogram(counts: dict[int, int]) -> pl.DataFrame:
-    return pl.DataFrame(
-        {"time_us": list(counts), "count": list(counts.values())},
-        schema={"time_us": pl.Int64, "count": pl.Int64},
-    )
-
-
-def test_quantile_of_known_values():
-    seen = histogram({35: 5, 15: 90, 995: 5})
-    assert stats.quantile_us(seen, 0.5) == 15
-    assert stats.quantile_us(seen, 0.9) == 15
-    assert stats.quantile_us(seen, 0.95) == 35
-    assert stats.quantile_us(seen, 0.99) == 995
-    # 100 more connections never got a reply: the slower half is unknown.
-    assert stats.quantile_us(seen, 0.45, total=200) == 15
-    assert stats.quantile_us(seen, 0.5, total=200) == 995
-    assert stats.quantile_us(seen, 0.51, total=200) is None
-    assert stats.quantile_us(histogram({}), 0.5) is None
-    assert stats.quantile_us(histogram({}), 0.5, total=10) is None
-
-
-@given(
-    st.dictionaries(st.integers(0, 10**8), st.integers(1, 50), min_size=1, max_size=20),
-    st.sampled_from([0.01, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0]),
-)
-def test_quantile_is_that_of_the_values_one_by_one(counts, q):
-    values = sorted(time for time, n in counts.items() for _ in range(n))
-    rank = math.ceil(round(q * len(values), 6))
-    assert stats.quantile_us(histogram(counts), q) == values[max(rank, 1) - 1]
-    half = len(histogram(counts)) // 2
-    parts = histogram(counts)
-    twice = pl.concat([parts[:half], parts[half:]])
-    assert stats.quantile_us(twice, q) == stats.quantile_us(parts, q)
-
-
 def test_summarise_gives_one_row_a_group():
     frame = pl.DataFrame({"server": ["a", "a", "b"], "n": [1, 2, 1], "x": [1.0, 3.0, None]})
     found = stats.summarise(frame, ["server"], "x")

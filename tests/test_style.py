@@ -1,10 +1,13 @@
 """What every file of the project must keep to."""
 
+import ast
 import re
 import subprocess
 
 import pytest
 from conftest import ROOT, project_files
+
+from deathmatch.control.code import ORDER
 
 FILES = project_files()
 PYTHON = [path for path in FILES if path.suffix == ".py"]
@@ -98,7 +101,7 @@ def test_scripts_can_be_run_and_are_sound():
 def test_no_group_by_leaves_the_order_of_its_rows_to_chance():
     """A chart's bytes follow the order of its rows, and polars' own differs from run to run."""
     # Sorted on all that they group by.
-    spared = r"deathmatch/(wsload|stats)\.py"
+    spared = r"deathmatch/(load/wsload|analysis/stats)\.py"
     inside = r"[^()]|\((?:[^()]|\([^()]*\))*\)"
     found = []
     for path in FILES:
@@ -106,3 +109,52 @@ def test_no_group_by_leaves_the_order_of_its_rows_to_chance():
             calls = re.findall(rf"\.group_by\((?:{inside})*\)", (ROOT / path).read_text())
             found += [f"{path}: {call}" for call in calls if "maintain_order=True" not in call]
     assert found == []
+
+
+BACKWARDS = {
+    "analysis/c10k.py: paper", "load/httperf.py: measure", "load/registry.py: hosts",
+    "load/registry.py: plan", "measure/trial.py: control",
+}  # fmt: skip
+"""Imports that are still to be turned round, as file: package."""
+
+
+def imported(text: str) -> set[str]:
+    """Return the packages, or modules beside them, of ours that this source imports."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            raise AssertionError(f"line {node.lineno}: a relative import")
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        found |= {name.split(".")[1] for name in names if name.startswith("deathmatch.")}
+    return found
+
+
+def test_imports_are_seen():
+    text = "from deathmatch.plan.trial import Trial\nimport deathmatch.load.httperf as h\n"
+    text += "def f():\n    from deathmatch import errors\nimport polars.plan\nimport deathmatch\n"
+    assert imported(text) == {"plan", "load", "errors"}
+
+
+def test_packages_import_only_those_before_them():
+    """The order in which data flows: what comes later may change without the earlier."""
+    wrong = set()
+    for path in PYTHON:
+        if path.parts[0] != "deathmatch" or path.name == "__main__.py":
+            continue
+        own = path.parts[1].removesuffix(".py")
+        if own == "__init__":
+            own = ORDER[0]
+        before = ORDER[: ORDER.index(own) + 1]
+        for name in imported((ROOT / path).read_text()) - {*before}:
+            wrong.add(f"{path.relative_to('deathmatch')}: {name}")
+    assert wrong == BACKWARDS
+
+
+def test_every_package_has_its_place_in_the_order():
+    here = {path.parts[1].removesuffix(".py") for path in PYTHON if path.parts[0] == "deathmatch"}
+    assert here - {"__init__", "__main__"} == set(ORDER)

@@ -14,10 +14,9 @@ from conftest import ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.analysis import stats
 from deathmatch.data import tables, tidy
 from deathmatch.errors import UserError
-from deathmatch.load import httperf
+from deathmatch.load import histogram, httperf
 from deathmatch.plan.dataset import TABLES
 
 FILLED = [table for table in TABLES if table != "seconds"]
@@ -89,8 +88,8 @@ def test_times_and_samples(frames):
     fast = frames["times"].filter(pl.col("offered_rate_rps") == 2000)
     assert fast["count"].sum() == 1995 and fast["time_us"].max() == 4_352_425
     # 1,000 of the 2,000 took at most the median of the replies' 0.3 ms, to a bin of 10 us.
-    assert stats.quantile_us(fast, 0.5, total=2000) in range(250, 350)
-    assert stats.quantile_us(fast, 0.998, total=2000) is None
+    assert histogram.quantile_us(fast, 0.5, total=2000) in range(250, 350)
+    assert histogram.quantile_us(fast, 0.998, total=2000) is None
     samples = frames["samples"]
     assert len(samples) == 25 and samples["time_us"].is_sorted()
     assert samples["offered_rate_rps"].null_count() == 3
@@ -127,7 +126,7 @@ def test_tables_are_written_whole_and_read_back(frames, tmp_path, monkeypatch):
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         f"{table}.parquet" for table in TABLES
     )
-    monkeypatch.setattr(config, "ROOT", tmp_path)
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
     for table, frame in frames.items():
         assert pl.read_parquet(folder / f"{table}.parquet").equals(frame)
     with pytest.raises(UserError, match="no such table\n  run: snakemake --config dataset=your"):

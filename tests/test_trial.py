@@ -8,6 +8,8 @@ from conftest import AS_ROOT, Done, Tree, copy_tree
 
 from deathmatch.plan import files
 
+pytestmark = pytest.mark.alone
+
 # Below broken.py's limit at the first and third rate, above it at the second.
 RATES = [100, 300, 110]
 MODES = ["exits", "silent", "taken", "wrong", "mislabels", "endless", "crashes", "dies", "hangs",
@@ -247,7 +249,6 @@ def test_half_a_trial_is_never_seen(tree: Tree):
     tree.write(f"{path.parent}/.1.partial/httperf-100.txt", "rubbish")
     tree.write(f"{path.parent}/.1.partial/rubbish", "rubbish")
     tree.deathmatch("build", "null").succeeded()
-    done = tree.deathmatch("trial", path).succeeded()
-    assert "1 of 1 trials, all measured" in done.text
+    tree.deathmatch("trial", path).succeeded()
     assert [path.name for path in (tree.path / path.parent).iterdir()] == ["1"]
     assert not (tree.path / path / "rubbish").exists()

@@ -5,7 +5,7 @@ import pytest
 
 from deathmatch.analysis import c10k, claims, published
 from deathmatch.data import tables
-from deathmatch.plan import files, matrix
+from deathmatch.plan import files
 
 # What every point has unless it says otherwise.
 USUAL = {
@@ -32,13 +32,14 @@ def plant(tmp_path, monkeypatch):
 
     Each row is a point, of three trials whose reply rates differ by one part in a hundred.
     """
-    monkeypatch.setattr(config, "ROOT", tmp_path)
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(claims, "ROOT", tmp_path)
 
     def planted(experiment: str, rows: list[dict], trial: dict | None = None) -> Ledger:
         folder = tmp_path / "data" / "planted" / experiment
         folder.mkdir(parents=True, exist_ok=True)
         defaults = {
-            name: about["default"] for name, about in files.experiment(experiment).factors.items()
+            name: factor.default for name, factor in files.experiment(experiment).factors.items()
         }
         full = [
             defaults
@@ -54,7 +55,7 @@ def plant(tmp_path, monkeypatch):
             frame = pl.DataFrame(known, schema=names)
             shaped = frame if table == "points" else frame.unique(maintain_order=True)
             tables.write(shaped, experiment, table, folder)
-        claims.forget()
+        claims.clear_caches()
         return Ledger()
 
     return planted
@@ -281,7 +282,7 @@ def test_three_rates_rank_no_servers_by_their_first_error(plant):
         {"server": server, "configuration": configuration, RATE: rate, REPLY: 100.0 * n,
          "duration_us": 1_000_000, "replies": rate if rate < 3000 * n else 0}
         for n, server in enumerate(servers, 1) for rate in (3000, 12_000, 40_000)
-        for configuration in matrix.configurations(server, "dynamic")[:1] or [None]
+        for configuration in files.server(server).configurations_in("dynamic")[:1] or [None]
     ])  # fmt: skip
     row = found["ostinelli-faster-servers-err-later"]
     assert row["now"] == claims.UNREACHED and "12 offered rates" in row["now_why"]

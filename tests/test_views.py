@@ -38,8 +38,8 @@ def test_a_floor_at_all_that_was_offered_is_no_limit():
 
 def test_what_prose_cites_is_shown():
     ranked = ["a", "b", "c", "d", "e"]
-    assert views.shown(ranked, ["e", "b"], 3) == ["a", "b", "e"]
-    assert views.shown(ranked, ["d", "e", "gone"], 1) == ["d", "e"]
+    assert views.cited_and_best(ranked, ["e", "b"], 3) == ["a", "b", "e"]
+    assert views.cited_and_best(ranked, ["d", "e", "gone"], 1) == ["d", "e"]
 
 
 def test_a_trial_whose_server_died_says_where():
@@ -54,7 +54,7 @@ def test_a_trial_whose_server_died_says_where():
         key | {"n": 2, RATE: 9000, "server_state": "hung"},
         key | {"n": 2, RATE: 7000, "server_state": "died: exit status 1"},
     ])  # fmt: skip
-    first = made.ended().row(0, named=True)
+    first = made.endings().row(0, named=True)
     assert first["reason"] == "died: exit status 1 at 7000 req/s"
     assert (first["trials"], first["clean"]) == (2, 1)
 
@@ -96,7 +96,7 @@ def test_numbers_in_prose():
     assert phrases.number(-0.04, 1) == "0.0" and phrases.number(-1234.56, 1) == "-1\u202f234.6"
     found = {"trials": 3, "median": 1.5, "low": 1.25, "high": 2.0}
     assert phrases.ratio(found) == "1.50 times (interval 1.25 to 2.00, n = 3)"
-    listed = [phrases.listed(["a", "b", "c"][:length]) for length in range(4)]
+    listed = [phrases.enumeration(["a", "b", "c"][:length]) for length in range(4)]
     assert listed == ["", "a", "a and b", "a, b and c"]
 
 
@@ -143,7 +143,7 @@ def test_rows_on_a_logarithmic_axis_have_ticks_at_powers_of_ten():
 def test_many_panels_go_to_several_figures_of_about_one_size(servers, sizes):
     rows = [(f"s{n:02}", 100.0 - n) for n in range(servers)] * 2
     course = pl.DataFrame(rows, schema={"label": pl.String, "time_ms": pl.Float64}, orient="row")
-    parts = c10k.pages(course)
+    parts = c10k.in_parts(course)
     assert [part["label"].n_unique() for part in parts] == sizes
     if len(parts) > 1:
         assert parts[0]["time_ms"].max() < parts[-1]["time_ms"].min(), "the fastest come first"
@@ -159,7 +159,7 @@ def test_our_latency_stands_beside_the_same_software_of_the_post():
         "system": ["python-tornado-1", "python-tornado-1"], "environment": ["local", "EC2"],
         "message_latency_p95_us": [50_000.0, 7.0],
     })  # fmt: skip
-    found = c10k.beside_post(points, theirs).to_dicts()
+    found = c10k.latency_with_published(points, theirs).to_dicts()
     assert [(row["label"], row["trials"], row["p95_ms"], row["published_ms"]) for row in found] == [
         ("Tornado", 2, 2.0, 50.0)
     ]

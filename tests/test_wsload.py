@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from conftest import ROOT, Tree, copy_tree
+from conftest import HUNG_S, ROOT, Tree, copy_tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from side_by_side import turn
 
 from deathmatch.analysis import stats
 from deathmatch.data import tidy
@@ -22,16 +23,37 @@ from deathmatch.load import wsload
 from deathmatch.measure import server
 from deathmatch.plan import files
 
+NULL = "ws-null"
+
 LOAD = {"message_bytes": 33, "interval_s": 0.1, "opening": 16, "timeout_s": 1, "drain_s": 0.5}
 RATE_RPS, DURATION_S = 500, 2
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def programs() -> Path:
     """The folder that holds wsload and ws-null, built if they are not."""
-    built = server.built(wsload.BUILT_BY)
+    # Two workers may ask at once.
+    with turn(alone=True, folder=server.build_dir(NULL).with_name("turns")):
+        built = server.built(files.server(NULL))
     assert built["ok"], built["log"]
-    return server.build_dir(wsload.BUILT_BY) / "bin"
+    return server.build_dir(NULL) / "bin"
+
+
+def cargo_test(*words: str) -> subprocess.CompletedProcess:
+    """Run `cargo test` on what the build of the server has compiled."""
+    target = server.build_dir(NULL) / "target"
+    return subprocess.run(
+        ["cargo", "test", "--release", "--quiet", "--locked", "--target-dir", target, *words],
+        cwd=ROOT / "clients" / "wsload", env=server.environment(NULL), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HUNG_S,
+    )  # fmt: skip
+
+
+@pytest.mark.once
+def test_wsload_s_own_tests_compile(programs):
+    """Apart from their run, which is alone on the machine."""
+    done = cargo_test("--no-run")
+    assert done.returncode == 0, done.stdout[-4000:]
 
 
 class Null:
@@ -104,6 +126,7 @@ def taken(events: pl.DataFrame, begin: str, end: str) -> list[tuple]:
     )  # fmt: skip
 
 
+@pytest.mark.alone
 def test_histograms_lose_nothing(frozen):
     log, messages, connections = frozen
     times = wsload.read(log).times
@@ -116,6 +139,7 @@ def test_histograms_lose_nothing(frozen):
     assert times["time_us"].null_count() > 0
 
 
+@pytest.mark.alone
 def test_statistics_are_those_of_the_raw_events(frozen):
     log, messages, connections = frozen
     fields = wsload.parse(wsload.read(log), DURATION_S)
@@ -137,6 +161,7 @@ def test_statistics_are_those_of_the_raw_events(frozen):
     assert fields["connection_timeouts"] == 0
 
 
+@pytest.mark.alone
 def test_seconds_are_those_of_the_raw_events(frozen):
     log, messages, _ = frozen
     found = wsload.seconds(wsload.read(log)).filter(pl.col("quantity") == "latency")
@@ -150,6 +175,7 @@ def test_seconds_are_those_of_the_raw_events(frozen):
         assert row["max_us"] == (latency[-1] if len(latency) else None)
 
 
+@pytest.mark.alone
 def test_the_whole_run_s_histogram_is_near(frozen):
     log, messages, _ = frozen
     bins = wsload.histogram(wsload.read(log)).filter(pl.col("quantity") == "latency")
@@ -192,6 +218,7 @@ def test_rounding_keeps_three_digits_and_all_counts(rows):
     assert all(len(str(us).rstrip("0")) <= 3 for us in bins["time_us"])
 
 
+@pytest.mark.alone
 def test_a_summary_cut_anywhere_is_truncated(frozen):
     log, *_ = frozen
     report = wsload.read(log)
@@ -201,6 +228,7 @@ def test_a_summary_cut_anywhere_is_truncated(frozen):
             wsload.parse(wsload.Report(whole[:end], report.times), DURATION_S)
 
 
+@pytest.mark.alone
 def test_nobody_listens(programs, tmp_path):
     with Null(programs) as null:
         port = null.port
@@ -259,14 +287,14 @@ def measured(programs, tmp_path_factory, network) -> tuple[Tree, dict[str, Path]
     """The trials of a small dataset of c10k, in a copy of the tree that takes our build along."""
     tree = Tree(copy_tree(tmp_path_factory.mktemp("c10k") / "tree"), network)
     for name in ("bin/wsload", "bin/ws-null", "build.json"):
-        source = server.build_dir(wsload.BUILT_BY) / name
-        to = tree.write(f"build/servers/{wsload.BUILT_BY}/{name}", "")
+        source = server.build_dir(NULL) / name
+        to = tree.write(f"build/servers/{NULL}/{name}", "")
         shutil.copy2(source, to)
     tree.write("config/datasets/tiny.toml", TINY)
     script = "from deathmatch.plan import matrix\nfor t in matrix.trials('tiny'): print(t.path)"
     paths = tree.run("python", "-c", script).succeeded().text.split()
     for path in paths:
-        done = tree.deathmatch("trial", path, timeout_s=120)
+        done = tree.deathmatch("trial", path)
         if done.status and "no CPU quota can be set" in done.text:
             continue
         done.succeeded()
@@ -292,6 +320,7 @@ environment = "all"
 """
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("environment", ["unthrottled", "ec2-like"])
 def test_a_trial(measured, environment):
     _, paths = measured
@@ -330,6 +359,7 @@ def test_a_trial(measured, environment):
     )
 
 
+@pytest.mark.alone
 def test_tables_of_the_trials(measured):
     tree, _ = measured
     tree.deathmatch("tidy", "data/tiny/c10k").succeeded()
@@ -340,13 +370,9 @@ def test_tables_of_the_trials(measured):
     assert "counters that cannot be" not in told and "Traceback" not in told, told
 
 
-def test_every_client_test_of_wsload_itself():
-    """`cargo test`: the client's own tests, on real servers, the freeze test among them."""
-    environment = server.environment(wsload.BUILT_BY)
-    environment |= {"CARGO_TARGET_DIR": str(ROOT / "build" / "cargo")}
-    words = ["cargo", "test", "--quiet", "--locked", "--manifest-path"]
-    done = subprocess.run(
-        [*words, ROOT / "clients/wsload/Cargo.toml"], env=environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1500,
-    )  # fmt: skip
+@pytest.mark.once
+@pytest.mark.alone
+def test_every_client_test_of_wsload_itself(programs):
+    """The client's own tests, on real servers, the freeze test among them."""
+    done = cargo_test()
     assert done.returncode == 0, done.stdout[-4000:]

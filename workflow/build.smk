@@ -4,6 +4,8 @@ rule build:
         lambda wildcards: toolchain.recipes(wildcards.server),
     output:
         "build/servers/{server}/build.json",
+    log:
+        "build/logs/build/{server}.log",
     # Before any trial, so that no compiler disturbs one.
     priority: 1_000_000
     resources:
@@ -12,4 +14,4 @@ rule build:
     params:
         toolchain=toolchain.name(),
     shell:
-        "python -m deathmatch build {wildcards.server}"
+        "python -m deathmatch build {wildcards.server}" + LOGGED

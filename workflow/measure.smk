@@ -15,6 +15,8 @@ if STUDY.trials:
             ancient(toolchain.FLAKE),
         output:
             "data/{dataset}/{experiment}/{server}/{variant}/{n}/trial.json",
+        log:
+            "build/logs/trial/{dataset}/{experiment}/{server}/{variant}/{n}.log",
         priority: lambda wildcards: len(ORDER) - place_of(wildcards)[0]
         resources:
             machine=100,
@@ -22,7 +24,7 @@ if STUDY.trials:
             spec=lambda wildcards: place_of(wildcards)[1].spec_text(),
             testbed=STUDY.testbed,
         shell:
-            "python -m deathmatch trial --testbed {params.testbed} $(dirname {output:q})"
+            "python -m deathmatch trial --testbed {params.testbed} $(dirname {output:q})" + LOGGED
 
     rule complete:
         input:
@@ -31,5 +33,7 @@ if STUDY.trials:
         # Fails, after all is measured and published, if a server could not be measured.
         output:
             touch("data/{dataset}/complete"),
+        log:
+            "build/logs/complete/{dataset}.log",
         shell:
-            "python -m deathmatch failures {wildcards.dataset}"
+            "python -m deathmatch failures {wildcards.dataset}" + LOGGED

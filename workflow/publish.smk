@@ -3,14 +3,16 @@ rule notebook:
         lambda wildcards: STUDY.tables(wildcards.notebook),
         "notebooks/{notebook}.md",
         study.PUBLISHED,
-        study.PAPER_CODE,
+        code.of("paper"),
     output:
         "paper/{dataset}/notebooks/{notebook}.ipynb",
+    log:
+        "build/logs/notebook/{dataset}/{notebook}.log",
     params:
         compare=STUDY.compare,
     shell:
         "python -m deathmatch notebook notebooks/{wildcards.notebook}.md"
-        " --dataset {wildcards.dataset} --compare='{params.compare}' --out {output}"
+        " --dataset {wildcards.dataset} --compare='{params.compare}' --out {output}" + LOGGED
 
 
 rule write_paper:
@@ -20,11 +22,13 @@ rule write_paper:
     output:
         report(STUDY.paper[0], caption="report/paper.rst", category="The paper"),
         report(STUDY.paper[1], caption="report/paper.rst", category="The paper"),
+    log:
+        "build/logs/write_paper.log",
     params:
         dataset=STUDY.dataset,
     shell:
         "python -m deathmatch paper --dataset {params.dataset} --notebooks {input.notebooks}"
-        " --out paper/{params.dataset}"
+        " --out paper/{params.dataset}" + LOGGED
 
 
 # The figures for `snakemake --report`, which shows only what a rule has made.
@@ -39,8 +43,10 @@ rule report_figures:
             category="Figures",
             labels={"figure": "{label}"},
         ),
+    log:
+        "build/logs/report_figures/{dataset}.log",
     shell:
-        "mkdir -p {output} && cp figures/{wildcards.dataset}/fig-*.svg {output}"
+        "mkdir -p {output} && cp figures/{wildcards.dataset}/fig-*.svg {output}" + LOGGED
 
 
 rule paper:

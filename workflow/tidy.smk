@@ -2,7 +2,7 @@ if not STUDY.frozen:
 
     rule tidy:
         input:
-            study.TIDY_CODE,
+            code.of("data"),
             lambda wildcards: [
                 f"{trial.path}/trial.json"
                 for trial in STUDY.trials
@@ -14,5 +14,7 @@ if not STUDY.frozen:
             times="data/{dataset}/{experiment}/times.parquet",
             samples="data/{dataset}/{experiment}/samples.parquet",
             seconds="data/{dataset}/{experiment}/seconds.parquet",
+        log:
+            "build/logs/tidy/{dataset}/{experiment}.log",
         shell:
-            "python -m deathmatch tidy data/{wildcards.dataset}/{wildcards.experiment}"
+            "python -m deathmatch tidy data/{wildcards.dataset}/{wildcards.experiment}" + LOGGED

@@ -1,17 +1,19 @@
-"""What the chapter on 10,000 WebSockets computes and draws, beside the post's table."""
+"""Ten thousand WebSockets: latencies, memory and outcomes by server, with the post's own numbers.
 
-import altair as alt
+In: the experiment's points, times and seconds, and the values of Moritz 2012. Out: frames for
+`deathmatch.paper.charts.c10k` and tables, and phrases for the prose.
+"""
+
 import polars as pl
-from great_tables import GT
 
 from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.views import RATE
-from deathmatch.paper import theme
+from deathmatch.load import histogram
 from deathmatch.plan import files
 
-# Our server and its schedulers -> the post's row that is the same software. Relatives have none,
-# but stand beside it in tables. What the post ran on every core is "all" here.
-POST = {
+# Our server and its schedulers -> the post's row that is the same software. What the post ran on
+# every core is "all" here.
+PUBLISHED_SYSTEM = {
     ("erlang-cowboy", "all"): "erlang-cowboy",
     ("go-gonet", "all"): "go-gonet",
     ("pypy-tornado", "all"): "pypy-tornado-N",
@@ -27,8 +29,8 @@ POST = {
     ("snap-ws", "all"): "haskell-snap",
     ("perl-ev-ws", "one"): "perl-ev",
 }
-# Relatives -> the post's rows that they are nearest to.
-RELATIVES = {
+# Servers that the post did not have -> its rows that they are nearest to, in tables.
+NEAREST_SYSTEM = {
     "clojure-netty": "clojure-aleph",
     "coder-ws": "go-gonet",
     "erlang-cowboy-otp27": "erlang-cowboy",
@@ -36,13 +38,12 @@ RELATIVES = {
     "twisted-ws": "python-twisted-1",
 }
 # The post's environment that ours stands for.
-BESIDE = {"unthrottled": "local", "ec2-like": "EC2"}
-_TITLES = {"unthrottled": "unthrottled", "ec2-like": "EC2-like"}
+PUBLISHED_ENVIRONMENT = {"unthrottled": "local", "ec2-like": "EC2"}
+ENVIRONMENT_TITLES = {"unthrottled": "unthrottled", "ec2-like": "EC2-like"}
 _PLACES = {"moritz2012-local": "local", "moritz2012-ec2": "EC2"}
 _STATISTICS = {"mean": "mean", "stddev": "stddev", "median": "p50", "p95": "p95", "p99": "p99",
                "p99.9": "p999"}  # fmt: skip
-_QUANTILES = {"p01": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "p999": 0.999}
-_BEGINS = {"latency": "message_latency", "handshake_time": "handshake_time"}
+QUANTILES = {"p01": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "p999": 0.999}
 _KEY = ["label", "server", "schedulers", "environment"]
 
 
@@ -71,10 +72,10 @@ def published_rows(moritz: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def with_post(frame: pl.DataFrame) -> pl.DataFrame:
+def with_published_system(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the frame with `post`, the name of the post's row of each server and schedulers."""
     pairs = pl.DataFrame(
-        [(*ours, post) for ours, post in POST.items()],
+        [(*ours, post) for ours, post in PUBLISHED_SYSTEM.items()],
         schema=["server", "schedulers", "post"], orient="row",
     )  # fmt: skip
     # One that cannot choose has one.
@@ -84,19 +85,19 @@ def with_post(frame: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def beside_post(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
+def latency_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
     """Return the 95th percentile of the latency, ours beside the post's on its own hardware.
 
     One row for each server and schedulers that the post had too: label, trials, p95_ms, low, high,
     published_ms; highest first.
     """
     named = (
-        with_post(points)
+        with_published_system(points)
         .filter(pl.col("post").is_not_null())
         .with_columns(p95_ms=pl.col("message_latency_p95_us") / 1e3)
     )
     found = stats.summarise(named, ["label", "post"], "p95_ms").rename({"median": "p95_ms"})
-    local = theirs.filter(pl.col("environment") == BESIDE["unthrottled"]).select(
+    local = theirs.filter(pl.col("environment") == PUBLISHED_ENVIRONMENT["unthrottled"]).select(
         "system", published_ms=pl.col("message_latency_p95_us") / 1e3
     )
     return (
@@ -106,7 +107,7 @@ def beside_post(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def boxes(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> pl.DataFrame:
+def time_quantiles(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> pl.DataFrame:
     """Return the quantiles of a quantity for each server and environment, its trials together.
 
     Columns: label, server, schedulers, environment, limited, post, p01 to p999 in ms; null where a
@@ -127,78 +128,15 @@ def boxes(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> pl.DataFr
     chosen = times.filter(pl.col("quantity") == quantity)
     for group, part in chosen.group_by(which, maintain_order=True):
         total = sum(filter(None, totals[group]))
-        found = {name: stats.quantile_us(part, q, total) for name, q in _QUANTILES.items()}
-        rows.append(dict(zip(which, group)) | {k: v and v / 1e3 for k, v in found.items()})
+        found = dict(zip(QUANTILES, histogram.quantiles_us(part, list(QUANTILES.values()), total)))
+        rows.append(dict(zip(which, group)) | {name: us and us / 1e3 for name, us in found.items()})
     schema = dict.fromkeys(_KEY, pl.String) | {"limited": pl.Boolean}
-    schema |= dict.fromkeys(_QUANTILES, pl.Float64)
-    return with_post(pl.DataFrame(rows, schema=schema)).sort("p50", "p99", nulls_last=True)
+    schema |= dict.fromkeys(QUANTILES, pl.Float64)
+    found = with_published_system(pl.DataFrame(rows, schema=schema))
+    return found.sort("p50", "p99", nulls_last=True)
 
 
-def box_plot(found: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VConcatChart:
-    """Return a panel for each environment: boxes of `boxes`, the post's values as diamonds."""
-    post = [pl.col(f"{begin}_{name}_us") / 1e3 for name in ("p50", "p95", "p99")]
-    beside = theirs.select("system", "environment", *post).unpivot(
-        index=["system", "environment"], value_name="value_ms"
-    )
-    panels = []
-    ours_all = [found[name] for name in _QUANTILES]
-    shown_all = [c.drop_nulls() for c in ours_all if len(c.drop_nulls())]
-    named = found["post"].drop_nulls()
-    shown = [
-        BESIDE[environment] for environment in found["environment"].unique(maintain_order=True)
-    ]
-    known = beside.filter(
-        pl.col("system").is_in(named.implode()), pl.col("environment").is_in(shown)
-    )["value_ms"]
-    low = min(c.min() for c in shown_all) * 0.8
-    high = max([*(c.max() for c in shown_all), known.max() or 0]) * 1.4
-    scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    ticks = [t for k in range(-3, 7) for t in (10.0**k,) if low <= t <= high]
-    axis = alt.Axis(values=ticks, format=",~r")
-    for environment, title in _TITLES.items():
-        rows = found.filter(pl.col("environment") == environment)
-        if not len(rows):
-            continue
-        order = rows["label"].to_list()
-        edge = rows.with_columns(pl.col(name).fill_null(high).alias(name) for name in _QUANTILES)
-        x = {"scale": scale, "axis": axis, "title": f"{begin.replace('_', ' ')} (ms)"}
-        y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, grid=True))
-        tip = [alt.Tooltip("label"), *(alt.Tooltip(f"{n}:Q", format=",.3~f") for n in _QUANTILES)]
-        base = alt.Chart(edge).encode(y=y, tooltip=tip)
-        dark, light = (
-            alt.when("datum.limited").then(alt.value(grey)).otherwise(alt.value(colour))
-            for grey, colour in (("#999999", theme.PALETTE[0]), ("#D5D5D5", theme.PALETTE[5]))
-        )
-        layers = [
-            base.mark_rule().encode(x=alt.X("p01:Q", **x), x2="p99", color=dark),
-            base.mark_bar(height=9).encode(x="p25:Q", x2="p75", color=light),
-            base.mark_tick(thickness=2.5, height=13).encode(x="p50:Q", color=dark),
-            base.mark_tick(thickness=1, height=8).encode(x="p999:Q", color=dark),
-        ]
-        beyond = rows.filter(pl.col("p99").is_null()).select("label", x_ms=pl.lit(high))
-        if len(beyond):
-            layers.append(
-                alt.Chart(beyond)
-                .mark_point(shape="triangle-right", size=70, color=theme.PALETTE[1], opacity=1)
-                .encode(x="x_ms:Q", y=y)
-            )
-        marks = rows.join(
-            beside.filter(pl.col("environment") == BESIDE[environment]),
-            left_on="post", right_on="system",
-        )  # fmt: skip
-        if len(marks):
-            layers.append(
-                alt.Chart(marks.select("label", "value_ms"))
-                .mark_point(
-                    filled=False, shape="diamond", size=50, strokeWidth=1.3, color=theme.GREY
-                )
-                .encode(x="value_ms:Q", y=y)
-            )
-        panels.append(alt.layer(*layers).properties(width=430, height=17 * len(order), title=title))
-    return alt.vconcat(*panels)
-
-
-def course(seconds: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
+def time_course(seconds: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     """Return one trial's course: label, environment, since_start_s, what, time_ms.
 
     It is the first that does not show the client's limits, or the first, with an asterisk.
@@ -215,7 +153,7 @@ def course(seconds: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     }
     parts = [
         seconds.filter(pl.col("quantity") == quantity).select(
-            "label", pl.col("environment").replace(_TITLES), "since_start_s",
+            "label", pl.col("environment").replace(ENVIRONMENT_TITLES), "since_start_s",
             pl.lit(what).alias("what"), time_ms=pl.col(column).clip(1) / 1e3,
         )
         for (quantity, column), what in names.items()
@@ -223,8 +161,8 @@ def course(seconds: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts).drop_nulls("time_ms")
 
 
-def pages(found: pl.DataFrame, most: int = 15) -> list[pl.DataFrame]:
-    """Return `course` in parts of at most `most` servers, fastest first, for a figure each."""
+def in_parts(found: pl.DataFrame, most: int = 15) -> list[pl.DataFrame]:
+    """Return `time_course` in parts of at most `most` servers, fastest first, for a figure each."""
     order = (
         found.group_by("label", maintain_order=True)
         .agg(pl.col("time_ms").median())
@@ -237,48 +175,12 @@ def pages(found: pl.DataFrame, most: int = 15) -> list[pl.DataFrame]:
     return [found.filter(pl.col("label").is_in(part)) for part in parts]
 
 
-def course_plot(found: pl.DataFrame) -> alt.FacetChart:
-    """Return a small chart for each server of `course`, three in a row."""
-    step = max(1, found["since_start_s"].n_unique() // 40)
-    thin = found.filter(pl.col("since_start_s") % step == 0)
-    order = (
-        thin.group_by("label", maintain_order=True)
-        .agg(pl.col("time_ms").median())
-        .sort("time_ms", "label")
-    )
-    environments = [e for e in _TITLES.values() if e in thin["environment"].unique().to_list()]
-    low, high = thin["time_ms"].min() * 0.8, thin["time_ms"].max() * 1.25
-    ticks = [10.0**k for k in range(-3, 7) if low <= 10.0**k <= high]
-    top = alt.Legend(title=None, orient="top", symbolStrokeColor=theme.GREY)
-    base = alt.Chart().encode(
-        x=alt.X("since_start_s:Q", title="since the start (s)"),
-        y=alt.Y("time_ms:Q", title="time (ms)", axis=alt.Axis(values=ticks, format=",~r"),
-                scale=alt.Scale(type="log", domain=[low, high], nice=False)),
-        color=alt.Color("environment:N", sort=environments, legend=top),
-        tooltip=["label", "environment", "what", "since_start_s", "time_ms"],
-    )  # fmt: skip
-    latency = ["latency, median", "latency, 99th percentile"]
-    dash = alt.StrokeDash("what:N", sort=latency, scale=alt.Scale(domain=latency), legend=top)
-    mark = alt.Shape(
-        "what:N",
-        scale=alt.Scale(domain=["handshake, median"], range=["cross"]),
-        legend=alt.Legend(title=None, orient="top"),
-    )
-    is_latency = alt.FieldOneOfPredicate("what", latency)
-    layers = alt.layer(
-        base.transform_filter(is_latency).mark_line(strokeWidth=1.5).encode(strokeDash=dash),
-        base.transform_filter(alt.LogicalNotPredicate(**{"not": is_latency}))
-        .mark_point(size=35)
-        .encode(shape=mark),
-        data=thin,
-    ).properties(width=165, height=85)
-    return layers.facet(
-        facet=alt.Facet("label:N", title=None, sort=order["label"].to_list()), columns=3
-    )
+def connection_costs(points: pl.DataFrame) -> pl.DataFrame:
+    """Return each server's memory and CPU, unthrottled, sorted by memory.
 
-
-def costs(points: pl.DataFrame) -> pl.DataFrame:
-    """Return each server's memory and CPU, unthrottled: label, kib and us with low and high."""
+    Columns: label, `memory_kib` of a connection and `cpu_us` of a message, and of each its
+    interval as low_… and high_….
+    """
     plain = points.filter(pl.col("environment") == "unthrottled").with_columns(
         memory_kib=pl.col("server_rss_per_connection_bytes") / 1024,
         cpu_us=pl.when(pl.col("replies") > 0).then(
@@ -293,22 +195,6 @@ def costs(points: pl.DataFrame) -> pl.DataFrame:
         for column in ("memory_kib", "cpu_us")
     ]  # fmt: skip
     return sides[0].join(sides[1], on="label").sort("memory_kib", nulls_last=True)
-
-
-def cost_plot(found: pl.DataFrame) -> alt.HConcatChart:
-    """Return the two panels of `costs`, in the same order of servers."""
-    order = found["label"].to_list()
-    panels = [
-        theme.dots(
-            found, column, "label", low=f"low_{column}", high=f"high_{column}", x_title=title,
-            order=order, width=160,
-        )
-        for column, title in (
-            ("memory_kib", "memory of a connection (KiB)"),
-            ("cpu_us", "CPU of a message (µs)"),
-        )
-    ]  # fmt: skip
-    return alt.hconcat(*panels)
 
 
 # Connections that the server's pace left unopened, or half open, when the run ended.
@@ -330,7 +216,7 @@ def connections_table(points: pl.DataFrame) -> pl.DataFrame:
             failed=pl.sum_horizontal(f"outcome_{outcome}" for outcome in failed),
             messages_lost=pl.col("messages_lost") + pl.col("messages_unsent"),
         )
-        .group_by("label", pl.col("environment").replace(_TITLES), maintain_order=True)
+        .group_by("label", pl.col("environment").replace(ENVIRONMENT_TITLES), maintain_order=True)
         .agg(
             pl.col(
                 "connections", "held", "connection_timeouts", "late", "failed", "messages_due",
@@ -342,25 +228,25 @@ def connections_table(points: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def whole(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
+def statistics_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
     """Return ours and the post's rows with the same statistics, each system's rows together.
 
-    Columns: system, where, limited, ours, and those of `published_rows`. Ours are medians over
-    trials; a quantile that lies among what never was in half of them is null.
+    Columns: label, near, where, ours, limited, those of `published_rows`, system, place. Ours are
+    medians over trials; a quantile that lies among what never was in half of them is null.
     """
     statistics = [c for c in theirs.columns if c.endswith("_us")] + ["connection_timeouts"]
     ours = (
-        with_post(points)
+        with_published_system(points)
         .group_by("label", "server", "post", "environment", maintain_order=True)
         .agg(
             pl.col("client_limited").any().alias("limited"),
             *(pl.col(c).cast(pl.Float64).fill_null(float("inf")).median() for c in statistics),
         )
         .with_columns(pl.when(pl.col(c).is_finite()).then(c).alias(c) for c in statistics)
-        .with_columns(ours=True, where=pl.col("environment").replace(_TITLES))
+        .with_columns(ours=True, where=pl.col("environment").replace(ENVIRONMENT_TITLES))
     )
     # On one CPU a system of which the post ran every core only is still that system.
-    named = {server: post for (server, _), post in POST.items()} | RELATIVES
+    named = {server: post for (server, _), post in PUBLISHED_SYSTEM.items()} | NEAREST_SYSTEM
     near = pl.col("server").replace_strict(named, default=None)
     ours = ours.with_columns(near=pl.coalesce("post", near, "label"))
     theirs = theirs.select(
@@ -381,56 +267,34 @@ def whole(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
     ).sort("system", "place", "label")
 
 
-def table_of(found: pl.DataFrame, begin: str) -> GT:
-    """Return `whole` with the statistics of one quantity in ms, the post's rows in italics."""
-    heads = {"mean": "Mean", "stddev": "σ", "p50": "Median", "p95": "95 %", "p99": "99 %",
-             "p999": "99.9 %"}  # fmt: skip
-    rows = []
-    for row in found.to_dicts():
-        mark = "{}" if row["ours"] else "*{}*"
-        cells = {"System": row["label"], "Where": row["where"] + (r"\*" if row["limited"] else "")}
-        cells |= {head: _ms(row[f"{begin}_{name}_us"]) for name, head in heads.items()}
-        cells["Timeouts"] = phrases.number(row["connection_timeouts"] or 0)
-        rows.append({head: mark.format(cell) for head, cell in cells.items()})
-    columns = ["System", "Where", *heads.values(), "Timeouts"]
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
-    return GT(frame).fmt_markdown(columns).cols_align("right", columns[2:])
-
-
-def _ms(value_us: float | None) -> str:
-    if value_us is None:
-        return "lost"
-    value = value_us / 1e3
-    return phrases.number(value, 0 if value >= 1000 else 1 if value >= 10 else 2)
-
-
-def environment() -> str:
+def throttle_phrase() -> str:
     """Return in words what the throttled testbed gives a server."""
     side = files.testbed("ec2-like").server
     share, period_ms = side.cpu_share, side.cpu_period_us / 1000
     return f"{share * period_ms:g} ms of every {period_ms:g} ms, by a cgroup's quota."
 
 
-def jitter_words(trials: pl.DataFrame) -> str:
+def jitter_phrase(trials: pl.DataFrame) -> str:
     """Return a sentence on the link's jitter, from what the trials recorded; empty without any."""
-    said = trials["throttle"].drop_nulls().filter(trials["throttle"].drop_nulls() != "")
-    if not len(said):
+    throttles = trials["throttle"].drop_nulls()
+    throttles = throttles.filter(throttles != "")
+    if not len(throttles):
         return " No trial of this dataset was throttled."
-    if said.str.contains("jitter not in force").any():
+    if throttles.str.contains("jitter not in force").any():
         return " Its network should jitter too, but this kernel has no netem: it did not."
     return " Its replies are delayed by netem besides."
 
 
-def best_words(best: dict | None) -> str:
+def best_phrase(best: dict | None) -> str:
     """Return which server had the lowest 95th percentile, unthrottled."""
     if best is None or best["median"] is None:
         return "Unthrottled, no server answered 95 % of its messages in a trial that counts."
     found = {key: best[key] and best[key] / 1e3 for key in ("median", "low", "high")}
-    said = phrases.interval(found | {"trials": best["trials"]}, "ms", 1)
-    return f"Unthrottled, {best['label']} has the lowest 95th percentile: {said}."
+    interval = phrases.interval(found | {"trials": best["trials"]}, "ms", 1)
+    return f"Unthrottled, {best['label']} has the lowest 95th percentile: {interval}."
 
 
-def limited_words(limited: pl.DataFrame, points: pl.DataFrame) -> str:
+def client_limited_phrase(limited: pl.DataFrame, points: pl.DataFrame) -> str:
     """Return how many trials show the client's limits, and why."""
     if not len(limited):
         return f"None of the {len(points)} trials is client-limited."
@@ -453,10 +317,10 @@ def held(points: pl.DataFrame) -> pl.DataFrame:
     )
     kept = pl.col("outcome_completed") == pl.col("connections")
     whole = (kept & (pl.col("connection_timeouts") == 0)).all()
-    told = pl.sum_horizontal("outcome_completed", *_LATE)
+    accounted = pl.sum_horizontal("outcome_completed", *_LATE)
     return plain.group_by("label", maintain_order=True).agg(
         whole.alias("whole"),
-        (told == pl.col("connections")).all().alias("late"),
+        (accounted == pl.col("connections")).all().alias("late"),
         pl.col("outcome_completed").median(),
     ).sort("label")  # fmt: skip
 
@@ -468,7 +332,7 @@ def held_count(found: pl.DataFrame) -> str:
     return f"{found['whole'].sum()} of {len(found)}"
 
 
-def held_words(found: pl.DataFrame) -> str:
+def held_phrase(found: pl.DataFrame) -> str:
     """Return how many servers of `held` are whole, and how many connections the others held."""
     if not len(found):
         return f"ten thousand connections: {phrases.NOT_MEASURED}."
@@ -477,12 +341,12 @@ def held_words(found: pl.DataFrame) -> str:
         for row in found.filter(~pl.col("whole")).to_dicts()
     ]
     whole = held_count(found)
-    said = f"{whole} servers held every connection to the end of every trial, with none timed out"
+    first = f"{whole} servers held every connection to the end of every trial, with none timed out"
     late = "; what they lack was not open yet when the run ended" if found["late"].all() else ""
-    return f"{said}; {phrases.listed(failed)}{late}." if failed else f"{said}."
+    return f"{first}; {phrases.enumeration(failed)}{late}." if failed else f"{first}."
 
 
-def growth_words(points: pl.DataFrame) -> str:
+def growth_phrase(points: pl.DataFrame) -> str:
     """Return the range of the latency's growth over servers in the throttled environment."""
     found = (
         views.subjects(points)

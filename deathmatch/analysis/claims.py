@@ -20,17 +20,33 @@ from deathmatch.analysis.rules import (
     REPLICATED,
     UNREACHED,
     VERDICTS,
+    clear_caches,
     decide,
-    forget,
 )
 from deathmatch.data import archive
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 
 __all__ = [
-    "MINIMUM_TRIALS", "NOT", "NOT_RUN", "OPEN", "REPLICATED", "UNREACHED", "VERDICTS", "WHEN",
-    "affects", "decide", "differences", "effect_text", "forget", "ledger", "row_of", "said",
-    "told", "verdicts", "why",
+    "MINIMUM_TRIALS",
+    "NOT",
+    "NOT_RUN",
+    "OPEN",
+    "REPLICATED",
+    "UNREACHED",
+    "VERDICTS",
+    "WHEN",
+    "affects",
+    "clear_caches",
+    "decide",
+    "differences",
+    "effect_phrase",
+    "effect_text",
+    "ledger",
+    "not_run_reason",
+    "row_of",
+    "verdicts",
+    "verdicts_phrase",
 ]  # fmt: skip
 
 WHEN = ("then", "now")
@@ -111,9 +127,12 @@ def verdict(dataset: str, claim: dict) -> dict:
     The key "" is the verdict itself, as one of `VERDICTS`.
     """
     found = decide(dataset, claim["experiment"], claim["rule"])
-    conditions = needs.checked(dataset, claim, found)
+    conditions = needs.check(dataset, claim, found)
     judged = needs.verdict(dataset, claim, found, conditions)
-    reason = {NOT_RUN: lambda: why(dataset, claim), UNREACHED: lambda: needs.lacking(conditions)}
+    reason = {
+        NOT_RUN: lambda: not_run_reason(dataset, claim),
+        UNREACHED: lambda: needs.unmet_phrase(conditions),
+    }
     statistic = _statistic(found)
     quantity, unit = measures.title(statistic) if statistic else ("", "")
     return {
@@ -150,7 +169,7 @@ def _side(dataset: str, experiment: str, rule: dict, selector: dict) -> dict:
     between = ": " if raw == packed else "/"
     found = stats.interval(list(known.values()))
     return {
-        "what": rules.selector_words(selector),
+        "what": rules.selector_phrase(selector),
         "raw": f"{raw.as_posix()}{between}{inside}".rstrip(":/ "),
     } | found
 
@@ -162,17 +181,17 @@ def verdicts(row: dict) -> str:
     return f"{row['then']} then, {row['now']} now"
 
 
-def told(row: dict) -> str:
+def verdicts_phrase(row: dict) -> str:
     """Return a ledger row's verdicts, each with what it compared in brackets; one where alike."""
     parts = []
     for when in ("now",) if row["same"] else WHEN:
-        found = said(row, when)
+        found = effect_phrase(row, when)
         named = row[when] if row["same"] else f"{when} {row[when]}"
         parts.append(named + (f" ({found})" if found else ""))
     return "; ".join(parts)
 
 
-def why(dataset: str, claim: dict) -> str:
+def not_run_reason(dataset: str, claim: dict) -> str:
     """Return why a claim could not be decided at all in a dataset, as the end of a sentence."""
     experiments, servers, columns = set(), set(), set()
     selectors = [{}, *published.selectors(claim["rule"])]
@@ -195,7 +214,7 @@ def why(dataset: str, claim: dict) -> str:
     for selector in selectors[1:]:
         experiment = selector.get("experiment", claim["experiment"])
         if rules.selected(dataset, experiment, selector, _free(claim["rule"])) is None:
-            return f"the dataset has no {rules.selector_words(selector)} in {experiment}"
+            return f"the dataset has no {rules.selector_phrase(selector)} in {experiment}"
     return "the dataset lacks one of its rates"
 
 
@@ -241,26 +260,26 @@ def effect_text(row: dict, when: str = "") -> str:
     """Return an effect as "2.31 [2.20, 2.44], n = 3"; empty without one.
 
     Of a ledger's row, `when` says which verdict's; without it the keys are effect, low, high and
-    trials. An end of the interval that the load left open is said as "at least" or "at most".
+    trials. An end of the interval that the load left open is given as "at least" or "at most".
     """
     prefix = f"{when}_" if when else ""
     effect, low, high, trials = (row[prefix + name] for name in ("effect", "low", "high", "trials"))
     if effect is None:
         return ""
     if low is None:
-        said = _short(effect)
+        text = _short(effect)
     elif (low, high) == (-INFINITE, INFINITE):
-        said = "no limit reached"
+        text = "no limit reached"
     elif high == INFINITE:
-        said = f"at least {_short(low)}"
+        text = f"at least {_short(low)}"
     elif low == -INFINITE:
-        said = f"at most {_short(high)}"
+        text = f"at most {_short(high)}"
     else:
-        said = f"{_short(effect)} [{_short(low)}, {_short(high)}]"
-    return f"{said}, n = {trials}"
+        text = f"{_short(effect)} [{_short(low)}, {_short(high)}]"
+    return f"{text}, n = {trials}"
 
 
-def said(row: dict, when: str) -> str:
+def effect_phrase(row: dict, when: str) -> str:
     """Return what a verdict compared: "reply rate (req/s), A over B: 2.3 [2, 3], n = 3".
 
     A value alone carries its unit instead; empty where nothing was compared.

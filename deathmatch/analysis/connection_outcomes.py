@@ -1,5 +1,8 @@
 """What became of offered connections, and where the kernel dropped their packets.
 
+In: points and times of httperf. Out: counts and shares by outcome, and the points with the kernel's
+drops told apart.
+
 A SYN that finds a queue full is dropped and sent again 1, 3 and 7 s after the first. A client
 whose handshake was dropped at its last step believes that it is connected: it sends its request
 again and again. So the connection times of answered connections tell which way they were late.
@@ -11,57 +14,50 @@ from deathmatch.analysis import queue_model
 
 SYN_S = (0.0, *queue_model.RETRIES_S)
 # Of a request after its connect: a tail loss probe (RFC 8985), then timeouts that double from
-# Linux's least one of 0.2 s. As seen, since the last is an estimate from the round trip.
-AGAIN_S = (0.2, 0.4, 0.8, 1.6, 3.3)
+# Linux's least one of 0.2 s. As observed, since the last is an estimate from the round trip.
+REQUEST_RETRIES_S = (0.2, 0.4, 0.8, 1.6, 3.3)
 
-FATES = ["at once", "after 1 retry", "after 2 retries", "after 3 retries", "timed out", "reset"]
+OUTCOMES = ["at once", "after 1 retry", "after 2 retries", "after 3 retries", "timed out", "reset"]
 
 
-def fates(points: pl.DataFrame, times: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return for each group and fate how many of its connections met it.
+def outcomes(points: pl.DataFrame, times: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return for each group and outcome how many of its connections had it.
 
-    Columns: `by`, `fate` (one of FATES, each always there), `connections`, `share_percent`.
+    Columns: `by`, `outcome` (one of OUTCOMES, each always there), `connections`, `share_percent`.
     An answered connection's retries are told by its time: a request that was sent again more
     than 2 s after its connect counts with the next class.
     """
     time_s = pl.col("time_us") / 1e6
     retries = sum((time_s >= at).cast(pl.Int64) for at in SYN_S[1:])
-    answered = times.filter(pl.col("quantity") == "connection_time").with_columns(
-        fate=retries.replace_strict(dict(enumerate(FATES)), return_dtype=pl.String)
+    answered = times.filter(pl.col("quantity") == "connection_time").select(
+        *by,
+        retries.replace_strict(dict(enumerate(OUTCOMES)), return_dtype=pl.String).alias("outcome"),
+        pl.col("count").cast(pl.Int64),
     )
     errors = {"timed out": "errors_client_timeout", "reset": "errors_connection_reset"}
     failed = [
-        points.select(*by, pl.lit(fate).alias("fate"), pl.col(column).cast(pl.Int64).alias("count"))
-        for fate, column in errors.items()
+        points.select(*by, pl.lit(name).alias("outcome"), count=pl.col(column).cast(pl.Int64))
+        for name, column in errors.items()
     ]
-    counted = pl.concat([answered.select(*by, "fate", pl.col("count").cast(pl.Int64)), *failed])
-    every = (
-        points.select(by)
-        .unique(maintain_order=True)
-        .join(pl.DataFrame({"fate": FATES}), how="cross")
-    )
+    counted = pl.concat([answered, *failed]).group_by(*by, "outcome").agg(pl.col("count").sum())
     total = points.group_by(by, maintain_order=True).agg(
         pl.col("connections").sum().alias("_total")
     )
     found = (
-        every.join(
-            counted.group_by(*by, "fate", maintain_order=True).agg(pl.col("count").sum()),
-            [*by, "fate"],
-            "left",
-        )
-        .join(total, on=by)
+        total.join(pl.DataFrame({"outcome": OUTCOMES}), how="cross")
+        .join(counted, [*by, "outcome"], "left")
         .with_columns(connections=pl.col("count").fill_null(0))
         .with_columns(share_percent=100 * pl.col("connections") / pl.col("_total"))
     )
-    order = pl.col("fate").replace_strict({name: i for i, name in enumerate(FATES)})
-    return found.sort(*by, order).select(*by, "fate", "connections", "share_percent")
+    order = pl.col("outcome").replace_strict({name: i for i, name in enumerate(OUTCOMES)})
+    return found.sort(*by, order).select(*by, "outcome", "connections", "share_percent")
 
 
 def implied_retries(found: pl.DataFrame) -> int:
-    """Return how many SYN retries the answered connections of `fates` made, by their times."""
+    """Return how many SYN retries the answered connections of `outcomes` made, by their times."""
     return sum(
-        number * found.filter(pl.col("fate") == fate)["connections"].sum()
-        for number, fate in enumerate(FATES[:4])
+        number * found.filter(pl.col("outcome") == name)["connections"].sum()
+        for number, name in enumerate(OUTCOMES[:4])
     )
 
 

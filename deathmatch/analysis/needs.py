@@ -1,6 +1,6 @@
 """What data must have reached before they can speak to a claim: the `needs` table of a claim.
 
-    checked(dataset, claim, found)   # one row for each need: what was asked for, what was there
+    check(dataset, claim, found)   # one row for each need: what was asked for, what was there
 
 A need that is not met makes a verdict "condition not reached" where it would refute the claim or
 leave it open; one that is needed `always` does so where it would replicate it, too.
@@ -15,11 +15,11 @@ from deathmatch.analysis.views import ALL_ANSWERED, RATE, REPLY
 from deathmatch.plan import files
 
 NOT_RECORDED = "not recorded"
-# Of the rows of `checked`.
+# Of the rows of `check`.
 SCHEMA = {"needed": pl.String, "there": pl.String, "met": pl.Boolean, "always": pl.Boolean}
 
 
-def checked(dataset: str, claim: dict, found: dict) -> list[dict]:
+def check(dataset: str, claim: dict, found: dict) -> list[dict]:
     """Return a row for each need of a claim, with the columns of SCHEMA.
 
     `found` is what `rules.decide` returns: what it lacks is a need without being written.
@@ -47,7 +47,7 @@ def verdict(dataset: str, claim: dict, found: dict, needs: list[dict]) -> str:
     return decided
 
 
-def lacking(needs: list[dict]) -> str:
+def unmet_phrase(needs: list[dict]) -> str:
     """Return which needs were not met, as the end of a sentence; empty if none."""
     unmet = [f"needed: {n['needed']}; there: {n['there']}" for n in needs if not n["met"]]
     return ". ".join(unmet)
@@ -125,7 +125,7 @@ def _errors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     rule = {"statistic": "error_ratio"}
     found = rules.values(dataset, claim["experiment"], rule, need["of"])
     shares = stats.interval(list(found.values()))
-    who = rules.selector_words(need["of"])
+    who = rules.selector_phrase(need["of"])
     text = f"errors: {100 * need['at_least']:g} % of the requests or more, by {who}"
     share = shares["median"] if shares["trials"] >= rules.MINIMUM_TRIALS else None
     there = NOT_RECORDED if share is None else f"{100 * share:.2g} %"

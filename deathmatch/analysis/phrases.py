@@ -45,14 +45,14 @@ def ratio(found: Statistic) -> str:
     return interval(found, "times", 2)
 
 
-def compared(found: Statistic) -> str:
+def ratio_with_direction(found: Statistic) -> str:
     """Return "2.31 times (interval 2.20 to 2.44, n = 3), more", of a ratio of replies."""
     if not found["trials"]:
         return NOT_MEASURED
     return f"{ratio(found)}, {direction(found, 'more', 'fewer', SAME)}"
 
 
-def listed(names: list[str]) -> str:
+def enumeration(names: list[str]) -> str:
     """Return "a", "a and b" or "a, b and c"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 

@@ -104,19 +104,19 @@ def _of_trials(frame: pl.DataFrame, statistic: str, selector: dict) -> Values:
     top = measures.hardest(frame) if RATE in frame.columns else None
     if RATE in selector:
         frame = frame.filter(pl.col(RATE) == selector[RATE])
-    sound = frame
+    valid = frame
     if not statistic.startswith("client_") and "client_limited" in frame.columns:
-        sound = frame.filter(~pl.col("client_limited"))
+        valid = frame.filter(~pl.col("client_limited"))
     found = Values(
         {
             n: value
-            for (n,), group in sound.group_by("n", maintain_order=True)
+            for (n,), group in valid.group_by("n", maintain_order=True)
             # A sweep that the client cut short has not shown what it comes to.
             if statistic not in measures.OF_SWEEP or measures.hardest(group) == top
             if (value := measures.STATISTICS[statistic](group)) is not None
         }
     )
-    found.hidden = not found and bool(len(frame)) and len(sound) < len(frame)
+    found.hidden = not found and bool(len(frame)) and len(valid) < len(frame)
     if statistic == PEAK and top:
         found.update({n: AtLeast(v) for n, v in found.items() if v >= ALL_ANSWERED * top})
     if statistic in ROUNDED:
@@ -143,7 +143,7 @@ def trials(dataset: str, experiment: str) -> pl.DataFrame | None:
     return _table(dataset, experiment, "trials")
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Read tables anew from now on: what was measured has changed."""
     points.cache_clear()
     trials.cache_clear()
@@ -169,7 +169,7 @@ def selected(
     named = {key: level for key, level in selector.items() if key not in OWN}
     if not set(named) <= set(frame.columns):
         return None
-    frame = views.usual(frame, experiment, frozenset(named) | free)
+    frame = views.default_variants(frame, experiment, frozenset(named) | free)
     for name, level in named.items():
         frame = frame.filter(pl.col(name) == level)
     return frame if len(frame) else None
@@ -188,7 +188,7 @@ def _compared_servers(frame: pl.DataFrame, column: str) -> pl.DataFrame:
     return views.subjects(frame) if column == "server" else frame
 
 
-def selector_words(selector: dict) -> str:
+def selector_phrase(selector: dict) -> str:
     """Return a selector in words: the server's title, then what else is chosen."""
     server = selector.get("server")
     known = server in files.names("server")
@@ -197,15 +197,15 @@ def selector_words(selector: dict) -> str:
     own = ("server", "statistic", "experiment", "relative_to")
     chosen = []
     for name, level in selector.items():
-        word = _level_words(name, level)
-        to = f" to {_level_words(name, base[name])}" if name in base else ""
+        word = _level_phrase(name, level)
+        to = f" to {_level_phrase(name, base[name])}" if name in base else ""
         # What the title says already, as "Yaws, poll" does, is not said again.
         if name not in own and not (known and title.endswith(f", {word}")):
             chosen.append(word + to)
     return ", ".join(filter(None, [title, *chosen]))
 
 
-def _level_words(name: str, level) -> str:
+def _level_phrase(name: str, level) -> str:
     """Return "backlog 128", "epoll", "all CPUs", "900 idle connections"."""
     if name == RATE:
         return f"at {phrases.number(level)} req/s"

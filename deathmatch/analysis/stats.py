@@ -1,7 +1,9 @@
 """Statistics over trials: medians with bootstrap intervals, ratios within a block, quantiles, and
 what the levels of a factor cost.
 
-The trial is the unit of repetition: what happens within one is summarised to one number first.
+In: numbers of trials, or frames with a row a trial. Out: an interval as a dict, or a frame, with
+the keys of INTERVAL. The trial is the unit of repetition: what happens within one is summarised to
+one number first.
 """
 
 import itertools
@@ -9,6 +11,8 @@ import itertools
 import numpy as np
 import polars as pl
 from scipy.stats import bootstrap
+
+from deathmatch.load import histogram
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -74,19 +78,6 @@ def ratio(
     return interval((both[column] / both[f"{column}_below"]).to_list())
 
 
-def quantile_us(histogram: pl.DataFrame, q: float, total: int | None = None) -> int | None:
-    """Return the q-quantile, in us, of a histogram with the columns time_us and count.
-
-    With `total`, what is not in the histogram counts as slower than all that is: a quantile that
-    falls there is None, not a number.
-    """
-    ordered = histogram.group_by("time_us").agg(pl.col("count").sum()).sort("time_us")
-    counted = ordered["count"].sum()
-    rank = q * (total if total is not None else counted)
-    reached = ordered.filter(pl.col("count").cum_sum() >= rank)
-    return reached["time_us"][0] if counted and len(reached) else None
-
-
 def quantiles(
     histograms: pl.DataFrame,
     by: list[str],
@@ -95,13 +86,13 @@ def quantiles(
 ) -> pl.DataFrame:
     """Return for each group of `by` the quantiles `wanted`, {column: q}, in us.
 
-    `totals` has for a group what `quantile_us` takes as its total. The columns have their types
-    without a row too.
+    `totals` has for a group what `histogram.quantiles_us` takes as its total. The columns have
+    their types without a row too.
     """
     rows = []
     for group, bins in histograms.group_by(by, maintain_order=True):
         total = totals[group] if totals else None
-        found = (quantile_us(bins, q, total) for q in wanted.values())
+        found = histogram.quantiles_us(bins, list(wanted.values()), total)
         rows.append((*group, *found))
     kinds = {name: histograms.schema[name] for name in by} | dict.fromkeys(wanted, pl.Int64)
     return pl.DataFrame(rows, schema=kinds, orient="row")

@@ -144,18 +144,18 @@ def figure(experiment: views.Experiment, server: str) -> str:
     if not len(points):
         return ""
     if "messages" in points.columns:
-        points = views.usual(points, experiment.name, frozenset({CONFIGURATION}))
+        points = views.default_variants(points, experiment.name, frozenset({CONFIGURATION}))
         return _best(points, measures.STATISTICS["bytes_per_message"], min, "bytes/message")
     if LATENCY in points.columns:
         return _best(points, lambda p: p[LATENCY].min(), min, "µs")
     if (points[RATE] == 0).any():
         points = points.filter(pl.col(RATE) == 0)
-    sound = points.filter(~pl.col("client_limited"))
-    if not len(sound):
+    valid = points.filter(~pl.col("client_limited"))
+    if not len(valid):
         return "client-limited at every rate"
-    cut = sound[RATE].max() != points[RATE].max()
+    cut = valid[RATE].max() != points[RATE].max()
     # What a client at its limit got out of a server, the server can answer.
-    shown = points if cut else sound
+    shown = points if cut else valid
     return ("at least " if cut else "") + _best(shown, lambda p: p[REPLY].max(), max, "req/s")
 
 

@@ -19,8 +19,8 @@ ALL_ANSWERED = 0.97
 ARROWHEAD = "Arrowhead: answered all that was offered, and may do more."
 
 # Factors that say how a server runs, as words after its title; the others are axes of figures.
-SPOKEN = (CONFIGURATION, "readiness", "schedulers", "max_connections")
-_WORDS = {"one": "", "all": "all CPUs", "65535": "", "1024": "at most 1024 connections"}
+LABEL_FACTORS = (CONFIGURATION, "readiness", "schedulers", "max_connections")
+_LEVEL_PHRASES = {"one": "", "all": "all CPUs", "65535": "", "1024": "at most 1024 connections"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Experiment:
     dataset: str
     name: str
     # Factors that labels speak of too, where a server has more than one level of them.
-    spoken: tuple[str, ...] = ()
+    label_factors: tuple[str, ...] = ()
 
     @cached_property
     def spec(self) -> Spec:
@@ -40,7 +40,7 @@ class Experiment:
     @cached_property
     def trials(self) -> pl.DataFrame:
         """Every trial, with `label`: title, configuration and how the server runs, in words."""
-        defaults = {name: self.spec.factors[name].default for name in self.spoken}
+        defaults = {name: self.spec.factors[name].default for name in self.label_factors}
         return label(self._read("trials"), defaults)
 
     @cached_property
@@ -74,7 +74,7 @@ class Experiment:
         return self._read(table).join(self.trials.select(*key, "title", "label"), on=key)
 
     @cached_property
-    def sound(self) -> pl.DataFrame:
+    def valid_points(self) -> pl.DataFrame:
         """The points that show the server: reported whole, and not client-limited.
 
         A store's points have no client that could fail.
@@ -131,7 +131,7 @@ class Experiment:
         """Return the paths of tables, for a figure's `source`."""
         return [f"data/{self.dataset}/{self.name}/{table}.parquet" for table in names]
 
-    def ended(self) -> pl.DataFrame:
+    def endings(self) -> pl.DataFrame:
         """Return how trials ended: label, version, trials, clean, reason; systems not run too.
 
         The reason is a trial's own, or what became of its server first and at which rate.
@@ -155,29 +155,29 @@ class Experiment:
         failed = self.points.filter(pl.col("server_state") != "ran").sort(RATE)
         key = ["server", "variant", "n"]
         first = failed.group_by(key, maintain_order=True).agg(pl.first("server_state", RATE))
-        said = pl.format("{} at {} req/s", "server_state", RATE)
+        became = pl.format("{} at {} req/s", "server_state", RATE)
         return self.trials.join(first, on=key, how="left", maintain_order="left").with_columns(
-            reason=pl.when(pl.col("reason").fill_null("") == "").then(said).otherwise("reason")
+            reason=pl.when(pl.col("reason").fill_null("") == "").then(became).otherwise("reason")
             .fill_null("")
         )  # fmt: skip
 
 
-def silence(*experiments: Experiment) -> str:
-    """Return a remark in Markdown on each experiment that has trials and no sound point.
+def not_measured_note(*experiments: Experiment) -> str:
+    """Return a remark in Markdown on each experiment that has trials and no valid point.
 
     It names the servers with the reasons. Empty where every experiment shows a server.
     """
-    return "\n\n".join(filter(None, map(_silence, experiments)))
+    return "\n\n".join(filter(None, map(_note, experiments)))
 
 
-def _silence(experiment: Experiment) -> str:
+def _note(experiment: Experiment) -> str:
     trials, points = experiment.trials, experiment.points
-    if trials.is_empty() or len(experiment.sound):
+    if trials.is_empty() or len(experiment.valid_points):
         return ""
     reasons: dict[str, list[str]] = {}
     for row in trials.unique("title", keep="first", maintain_order=True).sort("title").to_dicts():
         mine = points.filter(pl.col("title") == row["title"])
-        reasons.setdefault(_why_silent(row, mine), []).append(row["title"])
+        reasons.setdefault(_why_not_measured(row, mine), []).append(row["title"])
     lines = [f"- {'; '.join(names)}: {why}." for why, names in reasons.items()]
     head = (
         f"**Nothing was measured.** None of the {len(trials)} trials of *{experiment.name}* has a "
@@ -186,7 +186,7 @@ def _silence(experiment: Experiment) -> str:
     return "\n\n".join(["::: note", head, "\n".join(lines), ":::"])
 
 
-def _why_silent(trial: dict, points: pl.DataFrame) -> str:
+def _why_not_measured(trial: dict, points: pl.DataFrame) -> str:
     """Return why none of a server's points shows it; `trial` is its first."""
     if points.is_empty() and trial["outcome"].startswith("measured"):
         return "no rate was offered"
@@ -214,16 +214,16 @@ def label(trials: pl.DataFrame, defaults: dict) -> pl.DataFrame:
 
     `defaults` has the further factors to speak of, with the level that goes without saying.
     """
-    spoken = []
-    for column in SPOKEN:
+    parts = []
+    for column in LABEL_FACTORS:
         if column in trials.columns:
             varied = pl.col(column).n_unique().over("title") > 1
-            word = pl.col(column).cast(pl.String).replace(_WORDS).str.replace_all("-", " ")
-            spoken.append(pl.when(varied & (word != "")).then(pl.lit(", ") + word))
+            word = pl.col(column).cast(pl.String).replace(_LEVEL_PHRASES).str.replace_all("-", " ")
+            parts.append(pl.when(varied & (word != "")).then(pl.lit(", ") + word))
     for column, default in defaults.items():
         other = pl.col(column) != default
-        spoken.append(pl.when(other).then(pl.format(f", {column} {{}}", column)))
-    return trials.with_columns(label=pl.concat_str("title", *spoken, ignore_nulls=True))
+        parts.append(pl.when(other).then(pl.format(f", {column} {{}}", column)))
+    return trials.with_columns(label=pl.concat_str("title", *parts, ignore_nulls=True))
 
 
 def not_run(experiment: str) -> pl.DataFrame:
@@ -251,7 +251,7 @@ def at_rate(rate_rps: int | None, column: str = RATE) -> pl.Expr:
 DIED = pl.col("server_state").str.starts_with("died")
 
 
-def died(points: pl.DataFrame) -> str:
+def deaths_phrase(points: pl.DataFrame) -> str:
     """Return "2 of 6 trials": those at one of whose points the server died, of all there are."""
     trials = points.group_by("server", "variant", "n", maintain_order=True).agg(dead=DIED.any())
     if trials.is_empty():
@@ -264,7 +264,7 @@ def subjects(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(~pl.col("server").is_in(files.instruments()))
 
 
-def usual(
+def default_variants(
     frame: pl.DataFrame, experiment: str, named: frozenset[str] = frozenset()
 ) -> pl.DataFrame:
     """Return the rows of each server as it runs if nothing else is said.
@@ -313,7 +313,7 @@ def plateaus(points: pl.DataFrame, by: list[str], column: str = REPLY) -> pl.Dat
     return found.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * (top or 0))
 
 
-def shown(ranked: list[str], cited: list[str], most: int) -> list[str]:
+def cited_and_best(ranked: list[str], cited: list[str], most: int) -> list[str]:
     """Return `most` names of a ranking, in its order: those that prose cites, then the first."""
     kept = [name for name in ranked if name in cited]
     kept += [name for name in ranked if name not in cited][: max(0, most - len(kept))]
@@ -327,14 +327,14 @@ def floors(points: pl.DataFrame) -> pl.DataFrame:
     offered, so that neither server nor harness has shown a limit. Client-limited points and
     closed loops do not count.
     """
-    sound = points.filter(~pl.col("client_limited"), pl.col(RATE) > 0)
+    valid = points.filter(~pl.col("client_limited"), pl.col(RATE) > 0)
     rows = []
-    null = sound.filter(server="null")
-    for who, mine in (("the null server", null), ("the fastest server", subjects(sound))):
+    null = valid.filter(server="null")
+    for who, mine in (("the null server", null), ("the fastest server", subjects(valid))):
         best = mine.group_by("n", maintain_order=True).agg(pl.col(REPLY).max())
         if len(best):
             rows.append({"who": who} | stats.interval(best[REPLY].to_list()))
-    top = sound[RATE].max() or 0
+    top = valid[RATE].max() or 0
     frame = pl.DataFrame(rows, schema={"who": pl.String} | stats.INTERVAL)
     return frame.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * top)
 
@@ -350,4 +350,4 @@ def ranking(found: pl.DataFrame, column: str) -> str:
     rest = ordered.filter(~pl.col("all_answered"))[column].to_list()
     if len(unlimited) < 2:
         return " > ".join(ordered[column])
-    return " > ".join([f"{phrases.listed(unlimited)}, without a limit here,", *rest])
+    return " > ".join([f"{phrases.enumeration(unlimited)}, without a limit here,", *rest])

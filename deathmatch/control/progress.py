@@ -1,13 +1,10 @@
 """How far a dataset is and how long it will still take."""
 
 import json
-import logging
 import math
-import sys
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.plan import matrix
 from deathmatch.plan.trial import Trial
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
@@ -69,21 +66,25 @@ def line(done: int, total: int, wait_s: float) -> str:
     return f"{done} of {total} trials, {wait}"
 
 
-def report(trial: Trial, testbed: str) -> None:
-    """Print one line on standard error: how far the dataset is, and which trial ended."""
-    name = f"{trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
-    try:
-        trials = matrix.trials(trial.dataset)
-        done, wait_s = left(trials, measured(trials, testbed))
-        how_far = line(done, len(trials), wait_s)
-    except UserError as error:
-        # Another server's file may be broken meanwhile: this trial is measured all the same.
-        how_far = f"measured, but {error.what} ({error.where})"
-    print(f"[{how_far}] {name}", file=sys.stderr)
+class Progress:
+    """How far a run is, told each time that one of its trials has ended."""
 
+    def __init__(self, trials: list[Trial], records: dict[Trial, dict], testbed: str) -> None:
+        """Take the trials of the run and the records of those that are `measured` already."""
+        self.trials, self.records, self.testbed = trials, dict(records), testbed
+        self.of_file = {str(trial.path / "trial.json"): trial for trial in trials}
 
-def hush_scheduler() -> None:
-    """Keep Snakemake's log free of the two lines that its scheduler writes for each job."""
-    logging.getLogger("snakemake.logging").addFilter(
-        lambda record: not str(record.msg).startswith(("Select jobs", "Execute "))
-    )
+    def finished(self, files: list[str]) -> str | None:
+        """Return "[12 of 36 trials, about 9 min left] which", if these files are a trial's."""
+        trial = next((self.of_file[file] for file in files if file in self.of_file), None)
+        if trial is None:
+            return None
+        name = f"{trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
+        try:
+            self.records |= measured([trial], self.testbed)
+            done, wait_s = left(self.trials, self.records)
+            how_far = line(done, len(self.trials), wait_s)
+        except UserError as error:
+            # Another server's file may be broken meanwhile: this trial is measured all the same.
+            how_far = f"measured, but {error.what} ({error.where})"
+        return f"[{how_far}] {name}"

@@ -25,16 +25,6 @@ PAPER = sorted(
     for p in Path("paper/source").glob("*")
     if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
 )
-
-
-def code(*packages: str) -> list[str]:
-    """Return the modules of those packages: when one changes, what they made is made again."""
-    return sorted(str(path) for name in packages for path in Path("deathmatch", name).glob("*.py"))
-
-
-# What reads logs, and what draws from the tables.
-TIDY_CODE = code("load", "plan", "measure", "data")
-PAPER_CODE = code("plan", "data", "analysis", "paper")
 WHERE = "config/config.yaml or --config"
 COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
 

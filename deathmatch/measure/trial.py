@@ -62,10 +62,7 @@ def main(given: argparse.Namespace) -> int:
     _check_tools(trial, given.testbed)
     command = [sys.executable, "-m", "deathmatch", "trial", "--inside"]
     words = [*command, "--testbed", given.testbed]
-    status = sandbox.run([*words, str(trial.path)])
-    if status == 0:
-        progress.report(trial, given.testbed)
-    return status
+    return sandbox.run([*words, str(trial.path)])
 
 
 def _check_disk(path: Path) -> None:

@@ -399,19 +399,20 @@ def _moved(made: Path, out: Path) -> Path:
     return aside.replace(out / made.name)
 
 
-def main() -> None:
-    """Parse the command line and build both papers."""
-    parser = argparse.ArgumentParser(description="Build the HTML and PDF paper of a dataset.")
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command line takes."""
     parser.add_argument("--dataset", required=True)
     parser.add_argument("--notebooks", type=Path, nargs="+", required=True, help="executed .ipynb")
     parser.add_argument("--figures", type=Path, help="default: figures/<dataset>")
     parser.add_argument("--front", type=Path, default=PAPER / "front.md", help="title, abstract")
     parser.add_argument("--references", type=Path, default=PAPER / "references.bib")
     parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
+
+
+def main(given: argparse.Namespace) -> int:
+    """Build both papers and print their paths."""
     sandbox.die_with_owner()
-    figures = (options.figures or ROOT / "figures" / options.dataset).resolve()
-    made = build(
-        options.notebooks, options.dataset, options.out, figures, options.front, options.references
-    )
+    figures = (given.figures or ROOT / "figures" / given.dataset).resolve()
+    made = build(given.notebooks, given.dataset, given.out, figures, given.front, given.references)
     print(*made, sep="\n")
+    return 0

@@ -1,17 +1,18 @@
-"""A second dataset beside the first: what a notebook's parameter `compare` shows.
+"""Two datasets compared: what a notebook's parameter `compare` shows.
 
-    beside.show(dataset, compare, "backlog")         # the last cell of a notebook
-    beside.claims(dataset, compare)                  # of the ledger's
+    compare_experiments(dataset, compare, "backlog")    # the last cell of a notebook
+    compare_claims(dataset, compare)                    # of the ledger's
 
-Nothing is shown without `compare`. Servers that only one of the two has are shown too.
+In: the tables of both datasets, or both ledgers. Out: sections with figures and tables, shown in
+the notebook. Nothing is shown where `compare` is empty. Servers that only one of the two has are
+shown too.
 """
 
 import polars as pl
 from IPython.display import Markdown
 from IPython.display import display as show_markdown
 
-from deathmatch.analysis import claims as verdicts
-from deathmatch.analysis import phrases, stats, views
+from deathmatch.analysis import claims, phrases, stats, views
 from deathmatch.analysis.views import RATE, REPLY
 from deathmatch.data import tables
 from deathmatch.errors import UserError
@@ -65,7 +66,7 @@ MEASURES = {
 }
 
 
-def show(dataset: str, compare: str, *experiments: str) -> None:
+def compare_experiments(dataset: str, compare: str, *experiments: str) -> None:
     """Show a section with a figure and a table for each experiment that both datasets have.
 
     Shows nothing if `compare` is empty; raises UserError if there is no such dataset.
@@ -73,15 +74,15 @@ def show(dataset: str, compare: str, *experiments: str) -> None:
     if not compare:
         return
     _check(dataset, compare)
-    _say(f"## Beside the dataset {compare} {{#sec-{experiments[0]}-beside}}")
+    _show_text(f"## Compared with the dataset {compare} {{#sec-{experiments[0]}-compare}}")
     for experiment in experiments:
         has = {each: tables.path_of(each, experiment, "points").is_file() for each in
                (dataset, compare)}  # fmt: skip
         if not all(has.values()):
             lacks = " and ".join(f"`{each}`" for each in has if not has[each])
-            _say(f"The experiment *{experiment}* is not in {lacks}.")
+            _show_text(f"The experiment *{experiment}* is not in {lacks}.")
             continue
-        _experiment(dataset, compare, experiment)
+        _show_experiment(dataset, compare, experiment)
 
 
 def _check(dataset: str, compare: str) -> None:
@@ -96,18 +97,18 @@ def _check(dataset: str, compare: str) -> None:
         )
 
 
-def _say(text: str) -> None:
+def _show_text(text: str) -> None:
     show_markdown(Markdown(text))
 
 
-def _experiment(dataset: str, compare: str, experiment: str) -> None:
+def _show_experiment(dataset: str, compare: str, experiment: str) -> None:
     measure, meaning = MEASURES[files.experiment(experiment).client]
     trials = measure(points(dataset, compare, experiment))
     machines = "; ".join(
         f"`{each}` on {_machine(views.Experiment(each, experiment))}" for each in (dataset, compare)
     )
     if trials.is_empty():
-        _say(f"*{experiment}*: the two datasets have no sound point in common.")
+        _show_text(f"*{experiment}*: the two datasets have no valid point in common.")
         return
     found = stats.summarise(trials.sort("label", "n"), ["dataset", "label"], "value")
     best = (
@@ -121,7 +122,7 @@ def _experiment(dataset: str, compare: str, experiment: str) -> None:
             found, "median", "label", low="low", high="high", colour="dataset",
             x_title=meaning, order=best["label"].to_list(),
         ),
-        label=f"fig-{experiment}-beside",
+        label=f"fig-{experiment}-compare",
         caption=(
             f"*{experiment}*, factors at their defaults: {meaning}; medians over trials with "
             f"their intervals. Measured {machines}."
@@ -130,7 +131,9 @@ def _experiment(dataset: str, compare: str, experiment: str) -> None:
         source=source,
     )  # fmt: skip
     sides = {
-        each: found.filter(dataset=each).select("label", **{each: text(), f"_{each}": "median"})
+        each: found.filter(dataset=each).select(
+            "label", **{each: interval_text(), f"_{each}": "median"}
+        )
         for each in (dataset, compare)
     }
     both = sides[dataset].join(sides[compare], on="label", how="full", coalesce=True)
@@ -138,7 +141,7 @@ def _experiment(dataset: str, compare: str, experiment: str) -> None:
         both.with_columns(ratio=pl.col(f"_{dataset}") / pl.col(f"_{compare}"))
         .join(best, on="label").sort("median", descending=True)
         .select("label", dataset, compare, "ratio"),
-        label=f"tbl-{experiment}-beside",
+        label=f"tbl-{experiment}-compare",
         caption=(
             f"*{experiment}*: {meaning} as median, interval and trials, and the ratio of the "
             "medians. The trials were not interleaved, so the machines' differences are in it."
@@ -156,10 +159,10 @@ def points(dataset: str, compare: str, experiment: str) -> pl.DataFrame:
     trials = views.label(pl.concat([_tagged(each.trials, each.dataset) for each in both]), {})
     found = pl.concat([_tagged(each.points, each.dataset) for each in both])
     for factor, spec in files.experiment(experiment).factors.items():
-        if factor not in views.SPOKEN:
-            default = (pl.col(factor) == spec.default).fill_null(False)
+        if factor not in views.LABEL_FACTORS:
+            at_default = (pl.col(factor) == spec.default).fill_null(False)
             # A server that cannot have the default stays as it is.
-            found = found.filter(default | ~default.any().over("server"))
+            found = found.filter(at_default | ~at_default.any().over("server"))
     key = ["dataset", "server", "variant", "n"]
     return found.join(trials.select(*key, "label"), on=key)
 
@@ -168,7 +171,7 @@ def _tagged(frame: pl.DataFrame, dataset: str) -> pl.DataFrame:
     return frame.drop("label").with_columns(dataset=pl.lit(dataset))
 
 
-def text() -> pl.Expr:
+def interval_text() -> pl.Expr:
     """Return an interval's columns as "12 345 [12 001, 12 800], n = 3"."""
 
     def one(row: dict) -> str:
@@ -190,31 +193,33 @@ def _machine(experiment: views.Experiment) -> str:
     )
 
 
-def claims(dataset: str, compare: str) -> None:
+def compare_claims(dataset: str, compare: str) -> None:
     """Show the claims that either dataset decides, with both verdicts; nothing if none is given."""
     if not compare:
         return
     _check(dataset, compare)
-    _say(f"## Beside the dataset {compare} {{#sec-claims-beside}}")
+    _show_text(f"## Compared with the dataset {compare} {{#sec-claims-compare}}")
     sides = {}
     for each in (dataset, compare):
-        ledger = verdicts.ledger(each)
+        ledger = claims.ledger(each)
         rows = ledger.to_dicts()
         sides[each] = ledger.select(
             "claim",
             "says",
-            run=pl.any_horizontal(pl.col(*verdicts.WHEN) != verdicts.NOT_RUN),
-            verdict=pl.Series(map(verdicts.verdicts, rows)),
-            told=pl.Series(map(verdicts.told, rows)),
+            run=pl.any_horizontal(pl.col(*claims.WHEN) != claims.NOT_RUN),
+            verdict=pl.Series(map(claims.verdicts, rows)),
+            told=pl.Series(map(claims.verdicts_phrase, rows)),
         )
     both = sides[dataset].join(sides[compare], on="claim", suffix="_other")
     shown = both.filter(pl.col("run") | pl.col("run_other"))
     agree = len(shown.filter(pl.col("verdict") == pl.col("verdict_other")))
-    _say(f"Of the {len(shown)} claims that either dataset speaks to, both give {agree} the same "
-         "verdicts (@tbl-claims-beside).")  # fmt: skip
+    _show_text(
+        f"Of the {len(shown)} claims that either dataset speaks to, both give {agree} the same "
+        "verdicts (@tbl-claims-compare)."
+    )
     display.table(
         shown.select("says", "told", "told_other"),
-        label="tbl-claims-beside",
+        label="tbl-claims-compare",
         caption="The verdicts of both datasets, with the effect that each found.",
         source=[f"data/{each}" for each in (dataset, compare)],
         names={"says": "Claim", "told": dataset, "told_other": compare},

@@ -40,7 +40,7 @@ def details(row: dict) -> dict:
 
 def _verdict(row: dict, when: str) -> dict:
     of = {name: row[f"{when}_{name}"] for name in ("sides", "needs", "unit", "direction", "why")}
-    lines = [claims.said(row, when)]
+    lines = [claims.effect_phrase(row, when)]
     for side in of["sides"]:
         value = claims.effect_text(side | {"effect": side["median"]})
         unit = f" {of['unit']}" if of["unit"] and value else ""

@@ -119,7 +119,7 @@ def _with_evaluation(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]
     found = EVAL.findall(cell.source) if cell.cell_type == "markdown" else []
     if not found:
         return [cell]
-    code = f"__import__('deathmatch.paper.display').display.evaluate({found!r}, globals())"
+    code = f"__import__('deathmatch.paper.display').paper.display.evaluate({found!r}, globals())"
     return [nbformat.v4.new_code_cell(code, metadata={"tags": ["prose"]}), cell]
 
 
@@ -200,20 +200,23 @@ def _shown(path: Path) -> str:
     return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name)
 
 
-def main() -> None:
-    """Parse the command line and run the notebook."""
-    parser = argparse.ArgumentParser(description="Run one notebook on one dataset.")
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the command line takes."""
     parser.add_argument("notebook", type=Path)
     parser.add_argument("--dataset", required=True)
     parser.add_argument("--compare", default="", help="a second dataset to set beside the first")
     parser.add_argument("--figures", type=Path, help="default: figures/<dataset>")
     parser.add_argument("--out", type=Path, required=True, help="the executed .ipynb")
-    options = parser.parse_args()
+
+
+def main(given: argparse.Namespace) -> int:
+    """Run the notebook that the command line names."""
     sandbox.die_with_owner()
-    parameters = {"dataset": options.dataset}
-    if options.compare:
-        parameters["compare"] = options.compare
-    figures = options.figures or ROOT / "figures" / options.dataset
+    parameters = {"dataset": given.dataset}
+    if given.compare:
+        parameters["compare"] = given.compare
+    figures = given.figures or ROOT / "figures" / given.dataset
     # Notebooks start side by side: none may count on another for the folder.
     figures.mkdir(parents=True, exist_ok=True)
-    run(options.notebook, options.out, parameters, figures)
+    run(given.notebook, given.out, parameters, figures)
+    return 0

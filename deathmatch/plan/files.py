@@ -3,7 +3,6 @@
 A file that breaks its model is reported with file, line, key and remedy.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -85,7 +84,11 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
             remedy=f"{mistakes.near(name, known)}known: {', '.join(known)}; "
             f"a new one is {path_of(kind, '<name>', root).relative_to(root)}",
         )
-    return _checked(kind, name, root, path.stat().st_mtime_ns)
+    # A testbed may extend another.
+    read = (
+        [path_of(kind, each, root) for each in names(kind, root)] if kind == "testbed" else [path]
+    )
+    return _checked(kind, name, root, tuple(file.stat().st_mtime_ns for file in read))
 
 
 def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
@@ -112,39 +115,37 @@ def mistake(kind: str, name: str, key: Key, what: str, remedy: str) -> UserError
 
 
 @cache
-def _checked(kind: str, name: str, root: Path, mtime_ns: int) -> NamedSpec:
-    file = _read(path_of(kind, name, root), root)
-    value = _extended(file, name, root, ()) if kind == "testbed" else file.value
-    try:
-        spec = mistakes.validated(MODELS[kind], value, name)
-        if isinstance(spec, Server):
-            _check_server(spec, root)
-    except Mistake as found:
-        raise found.located(file.shown, file.text) from None
+def _checked(kind: str, name: str, root: Path, mtimes_ns: tuple[int, ...]) -> NamedSpec:
+    value: dict[str, Any] = {}
+    for file in _chain(kind, name, root):
+        value = _merged(value, file.value)
+        try:
+            spec = mistakes.validated(MODELS[kind], value, name)
+            if isinstance(spec, Server):
+                _check_server(spec, root)
+        except Mistake as found:
+            raise found.located(file.shown, file.text) from None
     return spec
+
+
+def _chain(kind: str, name: str, root: Path) -> list[_File]:
+    """Return the file and those that it extends, the last of them first."""
+    chain, seen = [_read(path_of(kind, name, root), root)], [name]
+    while kind == "testbed" and (base := chain[0].value.get("extends")) is not None:
+        known = [each for each in names(kind, root) if each not in seen]
+        if base not in known:
+            what = "it extends itself" if base in seen else f"there is no {kind} {base!r}"
+            mistake = Mistake(["extends"], what, f"known: {', '.join(known)}")
+            raise mistake.located(chain[0].shown, chain[0].text)
+        chain.insert(0, _read(path_of(kind, base, root), root))
+        seen.append(base)
+    return chain
 
 
 def _read(path: Path, root: Path) -> _File:
     shown, content = str(path.relative_to(root)), path.read_bytes()
     value = mistakes.parse(content, shown)
     return _File(shown, content.decode(), value)
-
-
-def _extended(file: _File, name: str, root: Path, below: Sequence[str]) -> dict[str, Any]:
-    """Return what a testbed's file says, over what the one says that it extends."""
-    base = file.value.get("extends")
-    if base is None:
-        return file.value
-    known = [each for each in names("testbed", root) if each not in (name, *below)]
-    if base not in known:
-        what = "it extends itself" if base in (name, *below) else f"there is no testbed {base!r}"
-        raise Mistake(["extends"], what, f"known: {', '.join(known)}").located(
-            file.shown, file.text
-        )
-    # Its own mistakes are reported of it.
-    testbed(base, root)
-    under = _extended(_read(path_of("testbed", base, root), root), base, root, (name, *below))
-    return _merged(under, file.value)
 
 
 def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

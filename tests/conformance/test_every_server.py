@@ -10,8 +10,9 @@ from conftest import Tree, copy_tree
 from test_conformance import CHECK, LOAD_EXPERIMENTS
 
 from deathmatch.plan import files, matrix
+from deathmatch.plan.trial import CONFIGURATION
 
-SERVERS = sorted({name for experiment in LOAD_EXPERIMENTS for name in matrix.serving(experiment)})
+SERVERS = sorted({server.name for each in LOAD_EXPERIMENTS for server in matrix.serving(each)})
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def test_every_variant_conforms(project, server):
             for factor in ("", *varied(server, name))
         )
         for name in LOAD_EXPERIMENTS
-        if server in matrix.serving(name)
+        if server in [each.name for each in matrix.serving(name)]
     ]
     tree.write("config/datasets/once.toml", 'title = "t"\ntrials = 1\nseed = 1\n' + "".join(parts))
     # Not in the tests' own network: a build may download.
@@ -41,9 +42,9 @@ def test_every_variant_conforms(project, server):
     done = tree.sandboxed("python", "-c", CHECK, "server.log", timeout_s=300).succeeded()
     found = [json.loads(line) for line in done.text.splitlines()]
     assert {one["experiment"] for one in found} == {
-        name for name in LOAD_EXPERIMENTS if server in matrix.serving(name)
+        name for name in LOAD_EXPERIMENTS if server in [each.name for each in matrix.serving(name)]
     }
-    known = files.server(server).get("deviations", {})
+    known = files.server(server).deviations
     for one in found:
         assert one["wrong"] is None, one
         failed = [
@@ -55,8 +56,8 @@ def test_every_variant_conforms(project, server):
 
 def varied(server: str, experiment: str) -> list[str]:
     """Return the factors that choose how this server runs in the experiment."""
-    able = files.server(server).get("factors", {})
+    able = files.server(server).factors
     has = [name for name in ("schedulers", "readiness") if name in able]
     known = files.experiment(experiment).factors
-    configurations = [matrix.CONFIGURATION] if matrix.configurations(server, experiment) else []
+    configurations = [CONFIGURATION] if files.server(server).configurations_in(experiment) else []
     return [name for name in has if name in known] + configurations

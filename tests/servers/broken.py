@@ -40,7 +40,7 @@ def reply(mode: str, connection: socket.socket, request: bytes, served: int) -> 
         print("out of luck", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     if mode == "hangs" and broken:
-        time.sleep(1000)
+        time.sleep(100_000)
     if mode == "crashes" and not request.startswith(b"GET "):
         sys.exit("that was no request")
     if not request.startswith(b"GET "):
@@ -61,7 +61,7 @@ def main(mode: str, address: str, port: str) -> None:
     if mode == "exits":
         sys.exit("no such luck")
     if mode == "silent":
-        time.sleep(1000)
+        time.sleep(100_000)
     if mode == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if mode == "taken":

@@ -294,7 +294,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="one small round: does it work?")
     parser.add_argument("--rounds", type=int, help="instead of the usual number")
-    parser.add_argument("--programs", type=Path, default=REPOSITORY / "build/cargo/release")
+    parser.add_argument("--programs", type=Path, default=REPOSITORY / "build/servers/ws-null/bin")
     parser.add_argument("--k6", default=shutil.which("k6"), help="the k6 program, if not on PATH")
     parser.add_argument("--tsung", default=shutil.which("tsung"), help="tsung, if not on PATH")
     parser.add_argument("--only", default="", help="items whose name contains this")

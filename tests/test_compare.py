@@ -1,4 +1,4 @@
-"""A second dataset beside the first, as `compare` asks for."""
+"""Two datasets compared, as the parameter `compare` asks for."""
 
 import re
 import shutil
@@ -15,16 +15,16 @@ from deathmatch.plan import files
 from deathmatch.plan.dataset import TABLES
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.md"))
-CALL = r"^beside\.show\(dataset, compare, (.*)\)$"
+CALL = r"^compare_experiments\(dataset, compare, (.*)\)$"
 
 
-def test_every_experiment_is_shown_beside_the_second_dataset_once():
+def test_every_experiment_is_compared_once():
     """By the chapter that it is the question of; those on all experiments leave it to them."""
     calls = {path.stem: re.findall(CALL, path.read_text(), re.M) for path in NOTEBOOKS}
     shown = [name for found in calls.values() for call in found
              for name in re.findall(r'"([\w-]+)"', call)]  # fmt: skip
     assert sorted(shown) == files.names("experiment")
-    assert "beside.claims(dataset, compare)" in (ROOT / "notebooks/20-claims.md").read_text()
+    assert "compare_claims(dataset, compare)" in (ROOT / "notebooks/20-claims.md").read_text()
 
 
 def test_every_experiment_has_a_measure():
@@ -70,10 +70,10 @@ def test_bytes_per_message_are_what_the_process_grew_by():
 
 def test_what_cannot_be_compared(monkeypatch):
     with pytest.raises(UserError, match="'never' has no tables to compare with"):
-        compare.show("quick", "never", "backlog")
+        compare.compare_experiments("quick", "never", "backlog")
     with pytest.raises(UserError, match="is the dataset itself"):
-        compare.claims("quick", "quick")
-    compare.show("quick", "", "backlog")
+        compare.compare_claims("quick", "quick")
+    compare.compare_experiments("quick", "", "backlog")
 
 
 def test_a_chapter_is_made_again_when_the_other_dataset_changes(tree: Tree):
@@ -88,7 +88,7 @@ def test_a_chapter_is_made_again_when_the_other_dataset_changes(tree: Tree):
     shutil.copytree(tree.path / "data" / "tiny", tree.path / "data" / "other")
     tree.snakemake(chapter, dataset="tiny", compare="other").succeeded()
     text = (tree.path / chapter).read_text()
-    assert "Beside the dataset other" in text and "tbl-storage-beside" in text
+    assert "Compared with the dataset other" in text and "tbl-storage-compare" in text
     for table in TABLES:
         path = tree.path / "data" / "other" / "storage" / f"{table}.parquet"
         frame = pl.read_parquet(path)

@@ -1,0 +1,304 @@
+"""Where connections wait for `accept`, and for how long: the experiment accept-queue.
+
+In: points, times and samples of the experiment, and of backlog's for the model. Out: frames for
+figures and tables, shares, ratios. A connection's outcome and the kernel's drops are those of
+`connection_outcomes`, predictions those of `queue_model`.
+"""
+
+import numpy as np
+import polars as pl
+
+from deathmatch.analysis import connection_outcomes, queue_model, stats, views
+from deathmatch.analysis.views import REPLY
+from deathmatch.load import histogram
+
+SERVER = "acceptors"
+# The levels of the factors that a variant is not named for.
+DEFAULTS = {"accept": "one", "backlog": 128, "somaxconn": 4096, "abort_on_overflow": 0,
+            "syncookies": 1, "schedulers": "one"}  # fmt: skip
+WAYS = ["one", "many", "several", "reuseport"]
+PLACES = ["accept queue", "application", "SYN queue"]
+VARIANTS = {
+    "backlog 5": {"backlog": 5},
+    "backlog 128": {},
+    "backlog 128, many": {"accept": "many"},
+    "backlog 128, several": {"accept": "several"},
+    "backlog 128, reuseport": {"accept": "reuseport"},
+    "backlog 128, no cookies": {"syncookies": 0},
+    "backlog 128, abort": {"abort_on_overflow": 1},
+    "backlog 256": {"backlog": 256},
+    "backlog 1024": {"backlog": 1024},
+    "backlog 4096": {"backlog": 4096},
+}
+LOSSES = ["syns_syn_queue", "syns_accept_queue", "acks_accept_queue", "server_syncookies_sent",
+          "retries_counted", "retries_implied"]  # fmt: skip
+WAY_MEASURES = ["replies_rps", "quick_percent", "failed_percent", "median_ms", "held",
+                "accept_queue"]  # fmt: skip
+# What a model's bursts and backlogs are tried at.
+_BURSTS = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64]
+_BACKLOGS = [1, 2, 5, 10, 20, 30, 64, 128, 256, 512, 1024, 2048, 4096]
+_NODE_WAYS = {"loop": "all that wait (20.2)", "single": "one (20.3)"}
+_QUICK_US = 1_000_000
+
+
+def at_levels(frame: pl.DataFrame, rate_rps: int, **levels: object) -> pl.DataFrame:
+    """Return our C server's rows at a rate, with these levels and else those of DEFAULTS.
+
+    None for a factor is any level of it.
+    """
+    chosen = {name: level for name, level in (DEFAULTS | levels).items() if level is not None}
+    return frame.filter(views.at_rate(rate_rps), server=SERVER, **chosen)
+
+
+def of_trials(times: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of `times` that are of the trials in `points`."""
+    return times.join(points, on=["server", "variant", "n"], how="semi")
+
+
+def capacity_rps(points: pl.DataFrame) -> float | None:
+    """Return the requests that one CPU can answer a second: connections over their CPU time."""
+    cpu_ns = points["server_cpu_ns"].sum()
+    return 1e9 * points["server_passive_opens"].sum() / cpu_ns if cpu_ns else None
+
+
+def service_s(points: pl.DataFrame) -> float:
+    """Return the server's CPU time for a connection, the median of the points, in s."""
+    return (points["server_cpu_ns"] / points["server_passive_opens"]).median() / 1e9
+
+
+def waiting(samples: pl.DataFrame, rate_rps: int) -> pl.DataFrame:
+    """Return how many connections wait in each of PLACES over the first trial of each way.
+
+    Columns: accept, time_s since the first sample, place, connections.
+    """
+    accepted = pl.col("server_established") - pl.col("accept_queue_connections")
+    found = at_levels(samples, rate_rps, accept=None).filter(n=1)
+    found = found.with_columns(
+        time_s=(pl.col("time_us") - pl.col("time_us").min().over("variant")) / 1e6,
+        **{
+            "accept queue": pl.col("accept_queue_connections"),
+            "application": accepted.clip(0),
+            "SYN queue": pl.col("syn_queue_connections"),
+        },
+    )
+    return found.unpivot(
+        PLACES, index=["accept", "time_s"], variable_name="place", value_name="connections"
+    ).drop_nulls()
+
+
+def time_shares(points: pl.DataFrame, times: pl.DataFrame, bin_ms: int) -> pl.DataFrame:
+    """Return how many of 100 offered connections were answered in each bin of connection time.
+
+    Columns: time_s, at which the bin begins, and share_percent. Of the trials in `points`.
+    """
+    offered = points["connections"].sum()
+    start_s = (pl.col("time_us") // (1000 * bin_ms)) * bin_ms / 1000
+    found = of_trials(times, points).group_by(time_s=start_s, maintain_order=True)
+    return found.agg(share_percent=100 * pl.col("count").sum() / offered)
+
+
+def share_between(shares: pl.DataFrame, from_s: float, to_s: float) -> float:
+    """Return how many of 100 connections `time_shares` has in bins from `from_s` up to `to_s`."""
+    start_s = pl.col("time_s")
+    return shares.filter(start_s >= from_s - 1e-9, start_s < to_s - 1e-9)["share_percent"].sum()
+
+
+def request_retries_s(until_s: float) -> pl.DataFrame:
+    """Return when a client sends a request again after each of its SYNs: time_s, from the first."""
+    after = [
+        syn + retry
+        for syn in connection_outcomes.SYN_S
+        for retry in connection_outcomes.REQUEST_RETRIES_S
+    ]
+    return pl.DataFrame({"time_s": [at for at in after if at < until_s]})
+
+
+def account(points: pl.DataFrame, times: pl.DataFrame, rate_rps: int) -> pl.DataFrame:
+    """Return what became of the connections of each of VARIANTS that ran, all trials together.
+
+    Columns: those of `connection_outcomes.outcomes`, and variant.
+    """
+    found = []
+    for name, levels in VARIANTS.items():
+        mine = at_levels(points, rate_rps, **levels)
+        outcomes = connection_outcomes.outcomes(mine, of_trials(times, mine), ["server"])
+        found.append(outcomes.with_columns(variant=pl.lit(name)))
+    return pl.concat(found)
+
+
+def losses(points: pl.DataFrame, times: pl.DataFrame, rate_rps: int) -> pl.DataFrame:
+    """Return the longest queues of each of VARIANTS that ran, and its LOSSES per 100 connections.
+
+    Columns: variant, trials, accept_queue, syn_queue and LOSSES. `retries_counted` are the SYN
+    retries of the client's kernel, `retries_implied` those that the connection times tell, which
+    is null where a client gave up.
+    """
+    rows = []
+    for name, levels in VARIANTS.items():
+        mine = at_levels(points, rate_rps, **levels)
+        if mine.is_empty():
+            continue
+        per_100 = 100 / mine["connections"].sum()
+        dropped = connection_outcomes.drops(mine).select(pl.col(LOSSES[:4]).sum() * per_100)
+        outcomes = connection_outcomes.outcomes(mine, of_trials(times, mine), ["server"])
+        implied = connection_outcomes.implied_retries(outcomes) * per_100
+        rows.append({
+            "variant": name,
+            "trials": len(mine),
+            "accept_queue": mine["accept_queue_connections_max"].max(),
+            "syn_queue": mine["syn_queue_connections_max"].max(),
+            **dropped.row(0, named=True),
+            "retries_counted": mine["client_syn_retransmissions"].sum() * per_100,
+            "retries_implied": None if mine["errors_total"].sum() else implied,
+        })  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def rate_by_backlog(points: pl.DataFrame, rate_rps: int, patience_s: float) -> pl.DataFrame | None:
+    """Return the measured and the predicted reply rate by backlog; None with fewer than two.
+
+    Columns: series, backlog_connections, reply_rate_rps, low_rps, high_rps. The model has evenly
+    spaced connections, and bursts of the size that fits the shortest backlog measured, if larger.
+    """
+    measured = stats.summarise(points, ["backlog"], REPLY).sort("backlog")
+    if len(measured) < 2:
+        return None
+    time_s, offered_s = service_s(points), points["duration_us"].max() / 1e6
+
+    def predicted_rps(backlog: int, burst: int) -> float:
+        arrivals = queue_model.regular(rate_rps, offered_s, burst)
+        made = queue_model.simulate(arrivals, time_s, backlog, timeout_s=patience_s)
+        return queue_model.reply_rate_rps(made, offered_s)
+
+    shortest = measured.row(0, named=True)
+    misses = [abs(predicted_rps(shortest["backlog"], b) - shortest["median"]) for b in _BURSTS]
+    fitted = _BURSTS[int(np.argmin(misses))]
+    models = {"model, evenly spaced": 1}
+    if fitted > 1:
+        models[f"model, bursts of {fitted}"] = fitted
+    backlogs = [backlog for backlog in _BACKLOGS if backlog <= measured["backlog"].max()]
+    kept = measured.select("backlog", "median", "low", "high").rows()
+    rows = [("measured", *row) for row in kept] + [
+        (name, backlog, predicted_rps(backlog, burst), None, None)
+        for name, burst in models.items()
+        for backlog in backlogs
+    ]
+    numbers = ("reply_rate_rps", "low_rps", "high_rps")
+    schema = {"series": pl.String, "backlog_connections": pl.Int64}
+    return pl.DataFrame(rows, schema=schema | dict.fromkeys(numbers, pl.Float64), orient="row")
+
+
+def chance_of_difference(runs: pl.DataFrame, share: float, runs_each: int, pairs: int) -> float:
+    """Return how often two means of runs that do not differ are at least `share` apart.
+
+    `runs` has single runs as `value`, several at an `offered_rate_rps`. Each is taken relative to
+    the mean at its rate; `pairs` pairs of means of `runs_each` are drawn from all, from a fixed
+    seed.
+    """
+    relative = runs["value"] / runs.select(pl.col("value").mean().over(views.RATE)).to_series()
+    draw = np.random.default_rng(stats.SEED)
+    means = draw.choice(relative.to_numpy(), (pairs, 2, runs_each)).mean(axis=2)
+    return float((means.min(axis=1) / means.max(axis=1) <= 1 - share).mean())
+
+
+def predicted_failures_2009(rate_rps: int, best_rps: float, patience_s: float) -> float:
+    """Return what percentage of connections the model fails in 10 s on FreeBSD 7.2, backlog 128.
+
+    With retries after 3 and 9 s, and a server that answers `best_rps`.
+    """
+    made = queue_model.simulate(
+        queue_model.regular(rate_rps, 10), 1 / best_rps, 128, queue_model.RETRIES_2009_S,
+        timeout_s=patience_s, places=queue_model.freebsd_places,
+    )  # fmt: skip
+    return 100 * made["answer_s"].null_count() / len(made)
+
+
+def outcomes_by_backlog(
+    points: pl.DataFrame, times: pl.DataFrame, rate_rps: int, patience_s: float
+) -> pl.DataFrame:
+    """Return measured and predicted outcomes of 100 connections, by backlog.
+
+    Columns: backlog, by ("measured", "measured, cookies off" or "model"), and all outcomes but the
+    last. The model knows the service time alone, and connections that are evenly spaced.
+    """
+    rows = []
+    named = connection_outcomes.OUTCOMES[:-1]
+    whole = at_levels(points, rate_rps, backlog=None)
+    for (backlog,), mine in whole.group_by("backlog", maintain_order=True):
+        found = {"model": _predicted_outcomes(mine, rate_rps, backlog, patience_s)}
+        for name, cookies in (("measured", 1), ("measured, cookies off", 0)):
+            one = at_levels(points, rate_rps, backlog=backlog, syncookies=cookies)
+            if len(one):
+                found[name] = connection_outcomes.outcomes(one, of_trials(times, one), ["server"])
+        for name, outcomes in found.items():
+            share = dict(outcomes.select("outcome", "share_percent").rows())
+            rows.append({"backlog": backlog, "by": name} | {each: share[each] for each in named})
+    kinds = {"backlog": pl.Int64, "by": pl.String} | dict.fromkeys(named, pl.Float64)
+    return pl.DataFrame(rows, schema=kinds).sort("backlog", "by")
+
+
+def _predicted_outcomes(
+    points: pl.DataFrame, rate_rps: int, backlog: int, patience_s: float
+) -> pl.DataFrame:
+    arrivals = queue_model.regular(rate_rps, points["duration_us"].max() / 1e6)
+    made = queue_model.simulate(arrivals, service_s(points), backlog, timeout_s=patience_s)
+    took_us = (1e6 * (pl.col("answer_s") - pl.col("arrival_s"))).round().cast(pl.Int64)
+    answered = made.select(
+        server=pl.lit("model"), quantity=pl.lit("connection_time"), time_us=took_us, count=pl.lit(1)
+    ).drop_nulls()
+    whole = pl.DataFrame({
+        "server": "model", "connections": len(made),
+        "errors_client_timeout": len(made) - len(answered), "errors_connection_reset": 0,
+    })  # fmt: skip
+    return connection_outcomes.outcomes(whole, answered, ["server"])
+
+
+def ways_of_accepting(
+    points: pl.DataFrame, times: pl.DataFrame, samples: pl.DataFrame, rate_rps: int
+) -> pl.DataFrame:
+    """Return what each trial of each way of accepting comes to, with DEFAULTS but for the CPUs.
+
+    Columns: way (of the C server, and of Node.js before and after its change), schedulers, n, and
+    WAY_MEASURES: replies in the offered time, of 100 connections those answered within 1 s and
+    those failed, their median time with the failed as the slowest, and the most that server and
+    accept queue held at a sample.
+    """
+    node = pl.format("Node.js, {}", pl.col("configuration").replace(_NODE_WAYS))
+    way = pl.when(pl.col("server") == SERVER).then(pl.format("C, {}", "accept")).otherwise(node)
+    levels = {name: DEFAULTS[name] for name in DEFAULTS if name not in ("accept", "schedulers")}
+    chosen = points.filter(views.at_rate(rate_rps), **levels).with_columns(way=way)
+    key = ["server", "variant", "n"]
+    at_rate = samples.filter(views.at_rate(rate_rps))
+    held = at_rate.group_by(key, maintain_order=True).agg(
+        held=(pl.col("server_established") - pl.col("accept_queue_connections")).max()
+    )
+    bins = times.filter(views.at_rate(rate_rps), pl.col("quantity") == "connection_time")
+    rows = []
+    for row in chosen.join(held, on=key).to_dicts():
+        mine = bins.filter(**{name: row[name] for name in key})
+        quick = mine.filter(pl.col("time_us") < _QUICK_US)["count"].sum()
+        median_us = histogram.quantile_us(mine, 0.5, row["connections"])
+        rows.append({
+            "way": row["way"], "schedulers": row["schedulers"], "n": row["n"],
+            "replies_rps": row[REPLY],
+            "quick_percent": 100 * quick / row["connections"],
+            "failed_percent": 100 * row["errors_total"] / row["connections"],
+            "median_ms": median_us and median_us / 1000,
+            "held": row["held"], "accept_queue": row["accept_queue_connections_max"],
+        })  # fmt: skip
+    kinds = {"way": pl.String, "schedulers": pl.String, "n": pl.Int64}
+    kinds |= dict.fromkeys(WAY_MEASURES, pl.Float64)
+    kinds |= dict.fromkeys(("held", "accept_queue"), pl.Int64)
+    return pl.DataFrame(rows, schema=kinds)
+
+
+def way_ratio(trials: pl.DataFrame, above: str, below: str, measure: str) -> dict:
+    """Return the interval of a measure's ratio between two ways on one CPU, paired by round."""
+    one_cpu = trials.filter(pl.col("schedulers") == "one")
+    return stats.ratio(one_cpu, pl.col("way") == above, pl.col("way") == below, measure)
+
+
+def held_by(trials: pl.DataFrame, way: str) -> dict:
+    """Return the interval of the most connections that a way's server held, on one CPU."""
+    mine = trials.filter(pl.col("way") == way, pl.col("schedulers") == "one")["held"]
+    return stats.interval(mine.to_list())

@@ -1,0 +1,117 @@
+"""What a listen backlog costs: the experiment backlog, and the curves of Walkin 2009.
+
+In: points, times and samples of the experiment, and the published values. Out: frames for figures
+and tables, and ratios between backlogs.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from deathmatch.analysis import stats, views
+from deathmatch.analysis.views import RATE, REPLY
+
+_CURVE = {"median": "reply_rate_rps", "low": "low_rps", "high": "high_rps"}
+_SCHEDULERS = {"one": "one scheduler", "all": "all schedulers"}
+LOSSES = ["overflows_per_connection", "retries_per_connection", "failed_percent", "median_ms"]
+QUEUE = ["accept_queue_limit", "accept_queue_connections"]
+# Twelve a decade from 0.1 ms to 10 s.
+TIMES_US = [round(100 * 10 ** (step / 12)) for step in range(12 * 5)]
+
+
+def curves(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return reply rates against the offered rate for each group.
+
+    Columns: `by`, the offered rate, trials, reply_rate_rps, low_rps, high_rps; sorted.
+    """
+    found = stats.summarise(points, [*by, RATE], REPLY)
+    return found.sort(by[-1], RATE).rename(_CURVE)
+
+
+def published_curve(walkin: pl.DataFrame) -> pl.DataFrame:
+    """Return the one curve that the post has as numbers: offered rate, reply_rate_rps, series."""
+    found = walkin.filter(system="Misultin", quantity="reply_rate", statistic="mean")
+    return found.select(RATE, reply_rate_rps=pl.col("value"), series=pl.lit("Misultin, backlog 30"))
+
+
+def plateaus(points: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:
+    """Return the highest reply rate by schedulers and backlog, ours and that of the post's graphs.
+
+    Columns: those of `views.plateaus`, `variant` in words, plateau_rps (the median) and
+    published_rps. Rows that only one of the two has are there too.
+    """
+    theirs = (
+        walkin.filter(
+            pl.col("place").str.contains("backlog graphs"), system="Yucan", statistic="plateau"
+        )
+        .group_by("schedulers", "backlog", maintain_order=True)
+        .agg(published_rps=pl.col("value").max())
+    )
+    key = ["schedulers", "backlog"]
+    schedulers = pl.col("schedulers").replace(_SCHEDULERS)
+    return (
+        views.plateaus(points, key)
+        .join(theirs, on=key, how="full", coalesce=True)
+        .sort(key, descending=[True, False])
+        .with_columns(
+            variant=pl.format("{}, backlog {}", schedulers, "backlog"), plateau_rps=pl.col("median")
+        )
+    )
+
+
+def backlog_ratio(points: pl.DataFrame, above: int, below: int) -> dict:
+    """Return the interval of the reply rate's ratio between two backlogs, paired by round."""
+    return stats.ratio(points, pl.col("backlog") == above, pl.col("backlog") == below, REPLY)
+
+
+def slower_shares(
+    points: pl.DataFrame, times: pl.DataFrame, times_us: Sequence[int] = TIMES_US
+) -> pl.DataFrame:
+    """Return how many of 100 connections took longer than a time, or had no answer, by backlog.
+
+    All trials together. Columns: backlog, time_ms, slower_percent; without the times that none
+    exceeded.
+    """
+    attempted = points.group_by("backlog").agg(pl.col("connections").sum())
+    limits = pl.DataFrame({"limit_us": times_us}, schema={"limit_us": pl.Int64})
+    within = pl.col("count").filter(pl.col("time_us") <= pl.col("limit_us")).sum()
+    return (
+        times.group_by("backlog", "time_us")
+        .agg(pl.col("count").sum())
+        .join(limits, how="cross")
+        .group_by("backlog", "limit_us")
+        .agg(within=within)
+        .join(attempted, on="backlog")
+        .filter(pl.col("within") < pl.col("connections"))
+        .select(
+            "backlog",
+            time_ms=pl.col("limit_us") / 1000,
+            slower_percent=100 * (1 - pl.col("within") / pl.col("connections")),
+        )
+        .sort("backlog", "time_ms")
+    )
+
+
+def losses(points: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
+    """Return what was lost by backlog: trials, medians of LOSSES, and the highest of QUEUE."""
+    connections = pl.col("connections")
+    found = points.with_columns(
+        overflows_per_connection=pl.col("server_listen_overflows") / connections,
+        retries_per_connection=pl.col("client_syn_retransmissions") / connections,
+        failed_percent=100 * pl.col("errors_total") / connections,
+        median_ms=pl.col("connection_time_median_us") / 1000,
+    )
+    medians = found.group_by("backlog").agg(pl.len().alias("trials"), pl.col(LOSSES).median())
+    longest = samples.group_by("backlog").agg(pl.col(QUEUE).max())
+    return medians.join(longest, on="backlog", how="left").sort("backlog")
+
+
+def cap_ratios(points: pl.DataFrame) -> tuple[dict, dict]:
+    """Return what 1024 answers under a cap of 128: over 1024 under 4096, and over 128 under 4096.
+
+    Intervals of the reply rate's ratio, paired by round.
+    """
+    cap, backlog = pl.col("somaxconn"), pl.col("backlog")
+    long = points.filter(backlog == 1024)
+    capped = points.filter(((backlog == 1024) & (cap == 128)) | ((backlog == 128) & (cap == 4096)))
+    return stats.ratio(long, cap == 128, cap == 4096, REPLY), backlog_ratio(capped, 1024, 128)

@@ -1,0 +1,216 @@
+"""What select, poll and epoll cost with idle connections, and where select ends.
+
+In: points, times and trials of the experiments readiness and select-crash. Out: costs by level of
+idle connections as intervals, tables of system calls and of deaths, ratios between mechanisms.
+"""
+
+import polars as pl
+
+from deathmatch.analysis import phrases, stats, views
+from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.load import roundtrip
+
+IDLE = "idle_connections"
+MECHANISMS = ["select", "poll", "epoll", "io_uring"]
+# Of one CPU: from here on a wait finds several requests, and they share its price.
+SATURATED = 0.9
+# Fewer replies than this share of what was due, and the rate was not served.
+_SERVED = 0.95
+# The backlog at which the crash is drawn.
+CRASH_BACKLOG = 128
+
+
+def steady_rate(points: pl.DataFrame) -> int:
+    """Return the lowest rate of the open loop, in requests a second; 0 without one."""
+    return points.filter(pl.col(RATE) > 0)[RATE].min() or 0
+
+
+def steady_points(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the points at `steady_rate` that were served by a client with CPU left.
+
+    With `cpu_us`, the server's CPU for each reply, and `saturated`, whether it used SATURATED of a
+    CPU.
+    """
+    rate = steady_rate(points)
+    due = rate * pl.col("duration_us") / 1e6
+    return points.filter(
+        pl.col("client_cpu_total_percent") < roundtrip.CPU_LIMIT_PERCENT,
+        pl.col(RATE) == rate,
+        pl.col("replies") >= _SERVED * due,
+    ).with_columns(
+        cpu_us=pl.col("server_cpu_ns") / pl.col("replies") / 1000,
+        saturated=pl.col("server_cpu_ns") >= SATURATED * 1000 * pl.col("duration_us"),
+    )
+
+
+def cost_levels(steady: pl.DataFrame) -> list[dict]:
+    """Return what each level of idle connections costs, of `steady_points`.
+
+    One row a runtime, mechanism and level: {"title", "readiness", IDLE, "cost": …, "each": …,
+    "step": …, "busy_percent"}. "cost" is the interval of the server's CPU for a reply in us; "each"
+    and "step" are those of `stats.steps` in ns, without trials at the lowest level; "busy_percent"
+    is the median share of a CPU that the server used.
+    """
+    used = 100 * (pl.col("server_cpu_ns") / (1000 * pl.col("duration_us"))).median()
+    levels = []
+    for (title, mechanism), mine in steady.group_by("title", "readiness", maintain_order=True):
+        busy = dict(mine.group_by(IDLE).agg(used).rows())
+        rises = {row["level"]: row for row in stats.steps(mine, IDLE, "cpu_us")}
+        for cost in stats.summarise(mine, [IDLE], "cpu_us").sort(IDLE).to_dicts():
+            idle = cost[IDLE]
+            rise = {name: _in_ns(rises.get(idle, {}).get(name)) for name in ("each", "step")}
+            levels.append(
+                {"title": title, "readiness": mechanism, IDLE: idle, "cost": cost}
+                | rise
+                | {"busy_percent": busy[idle]}
+            )
+    return levels
+
+
+def _in_ns(found_us: dict | None) -> dict:
+    if found_us is None:
+        return stats.interval([])
+    return {
+        key: 1000 * value if key != "trials" and value is not None else value
+        for key, value in found_us.items()
+    }
+
+
+def at_level(levels: list[dict], title: str, mechanism: str, idle: int) -> dict:
+    """Return the row of `cost_levels` for one level; with empty intervals if there is none."""
+    wanted = (title, mechanism, idle)
+    none = dict.fromkeys(("cost", "each", "step"), stats.interval([]))
+    return next((r for r in levels if (r["title"], r["readiness"], r[IDLE]) == wanted), none)
+
+
+def most_idle_with_cpu_left(levels: list[dict], title: str, mechanism: str) -> int:
+    """Return the most idle connections at which the server used less than SATURATED of a CPU."""
+    return max(
+        (
+            row[IDLE]
+            for row in levels
+            if (row["title"], row["readiness"]) == (title, mechanism)
+            and row["busy_percent"] < 100 * SATURATED
+        ),
+        default=0,
+    )
+
+
+def cost_table(levels: list[dict]) -> pl.DataFrame:
+    """Return `cost_levels` as a table: its intervals in brackets, sorted by runtime and mechanism.
+
+    Columns: title, readiness, IDLE, n (trials), cost, each, step, busy (%).
+    """
+    places = {mechanism: place for place, mechanism in enumerate(MECHANISMS)}
+    ordered = sorted(
+        levels, key=lambda row: (row["title"], places.get(row["readiness"], 9), row[IDLE])
+    )
+    rows = [
+        {name: row[name] for name in ("title", "readiness", IDLE)}
+        | {"n": row["cost"]["trials"], "cost": phrases.brackets(row["cost"])}
+        | {
+            name: phrases.brackets(row[name]) if row[name]["trials"] else None
+            for name in ("each", "step")
+        }
+        | {"busy": row["busy_percent"]}
+        for row in ordered
+    ]
+    return pl.DataFrame(rows)
+
+
+def cost_changes(levels: list[dict]) -> tuple[list[dict], list[dict], list[dict]]:
+    """Return the levels at which epoll and io_uring have a change: all, those below 0, those above.
+
+    Below and above where the interval of what an idle connection adds lies wholly on that side.
+    """
+    known = [r for r in levels if r["readiness"] in ("epoll", "io_uring") and r["each"]["trials"]]
+    below, above = (
+        [row for row in known if stats.side_of_zero(row["each"]) == side] for side in (-1, 1)
+    )
+    return known, below, above
+
+
+def latencies(times: pl.DataFrame, steady: pl.DataFrame) -> pl.DataFrame:
+    """Return each trial's latency at `steady_rate`: title, readiness, IDLE, n, p50_us, p99_us.
+
+    Of the trials in `steady` that are not client-limited.
+    """
+    kept = steady.filter(~pl.col("client_limited"))
+    bins = times.filter(pl.col("quantity") == "latency").join(
+        kept, on=["server", "variant", "n", RATE], how="semi"
+    )
+    return stats.quantiles(bins, ["title", "readiness", IDLE, "n"], {"p50_us": 0.5, "p99_us": 0.99})
+
+
+def epoll_ratio(closed: pl.DataFrame, title: str, idle: int, against: str) -> dict:
+    """Return the interval of a runtime's reply rate on epoll over that on another mechanism."""
+    return _mechanism_ratio(closed.filter(pl.col("title") == title, pl.col(IDLE) == idle), against)
+
+
+def peak_ratio(crash: pl.DataFrame, title: str) -> dict:
+    """Return the interval of a runtime's best reply rate on epoll over that on select.
+
+    With CRASH_BACKLOG, by trial.
+    """
+    mine = crash.filter(pl.col("title") == title, pl.col("backlog") == CRASH_BACKLOG)
+    best = mine.group_by("readiness", "n", maintain_order=True).agg(pl.col(REPLY).max())
+    return _mechanism_ratio(best, "select")
+
+
+def _mechanism_ratio(points: pl.DataFrame, against: str) -> dict:
+    mechanism = pl.col("readiness")
+    return stats.ratio(points, mechanism == "epoll", mechanism == against, REPLY)
+
+
+def system_calls(trials: pl.DataFrame) -> pl.DataFrame:
+    """Return system calls for each reply with the fewest idle connections, and with the most.
+
+    Columns: title, readiness, syscalls_per_reply, waits_per_reply, IDLE (the most), calls_idle,
+    waits_idle.
+    """
+    return (
+        trials.drop_nulls("syscalls_per_reply")
+        .sort(IDLE)
+        .group_by("title", "readiness", maintain_order=True)
+        .agg(
+            pl.first("syscalls_per_reply", "waits_per_reply"),
+            pl.last(IDLE),
+            pl.last("syscalls_per_reply").alias("calls_idle"),
+            pl.last("waits_per_reply").alias("waits_idle"),
+        )
+        .sort("title", "readiness")
+    )
+
+
+def deaths_by_rate(crash: pl.DataFrame) -> pl.DataFrame:
+    """Return the rates at which servers died with CRASH_BACKLOG, and in how many trials.
+
+    Columns: title, readiness, the rate, trials, died, and the median reply rate.
+    """
+    return (
+        crash.filter(pl.col("backlog") == CRASH_BACKLOG)
+        .group_by("title", "readiness", RATE, maintain_order=True)
+        .agg(pl.len().alias("trials"), views.DIED.sum().alias("died"), pl.col(REPLY).median())
+        .filter(pl.col("died") > 0)
+    )
+
+
+def deaths(crash: pl.DataFrame) -> pl.DataFrame:
+    """Return how trials of the crash ended: a row a server, mechanism and backlog.
+
+    Columns: title, readiness, backlog, trials, died_trials, from_rps (the lowest rate at which one
+    died), descriptors (the most seen), and the client's errors at the rates at which it died.
+    """
+    errors = ("errors_connection_refused", "errors_connection_reset", "errors_client_timeout")
+    return (
+        crash.with_columns(dead=views.DIED)
+        .group_by("title", "readiness", "backlog", maintain_order=True)
+        .agg(
+            pl.col("n").n_unique().cast(pl.Int64).alias("trials"),
+            pl.col("n").filter("dead").n_unique().cast(pl.Int64).alias("died_trials"),
+            pl.col(RATE).filter("dead").min().alias("from_rps"),
+            pl.col("server_descriptors_max").max().alias("descriptors"),
+            *(pl.col(column).filter("dead").sum().alias(column) for column in errors),
+        )
+        .sort("title", "backlog", "readiness")
+    )

@@ -1,0 +1,168 @@
+"""The charts and the long table on ten thousand WebSockets.
+
+In: frames of `deathmatch.analysis.c10k`. Out: charts, and a table for `display.table`.
+"""
+
+import altair as alt
+import polars as pl
+from great_tables import GT
+
+from deathmatch.analysis import phrases
+from deathmatch.analysis.c10k import ENVIRONMENT_TITLES, PUBLISHED_ENVIRONMENT, QUANTILES
+from deathmatch.paper import theme
+
+
+def quantiles(found: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VConcatChart:
+    """Return a panel for each environment: boxes of `time_quantiles`, the post's as diamonds.
+
+    `theirs` is as `published_rows` returns it, `begin` how its columns of the quantity begin.
+    """
+    post = [pl.col(f"{begin}_{name}_us") / 1e3 for name in ("p50", "p95", "p99")]
+    published = theirs.select("system", "environment", *post).unpivot(
+        index=["system", "environment"], value_name="value_ms"
+    )
+    low, high = _domain(found, published)
+    panels = []
+    for environment, title in ENVIRONMENT_TITLES.items():
+        rows = found.filter(pl.col("environment") == environment)
+        if len(rows):
+            theirs_here = published.filter(
+                pl.col("environment") == PUBLISHED_ENVIRONMENT[environment]
+            )
+            panel = _boxes(rows, theirs_here, low, high, f"{begin.replace('_', ' ')} (ms)")
+            panels.append(panel.properties(width=430, height=17 * len(rows), title=title))
+    return alt.vconcat(*panels)
+
+
+def _domain(found: pl.DataFrame, published: pl.DataFrame) -> tuple[float, float]:
+    """Return the ends of the axis that all panels share, in ms."""
+    known = [column for name in QUANTILES if len(column := found[name].drop_nulls())]
+    environments = [PUBLISHED_ENVIRONMENT[name] for name in found["environment"].unique()]
+    drawn = published.filter(
+        pl.col("system").is_in(found["post"].drop_nulls().implode()),
+        pl.col("environment").is_in(environments),
+    )["value_ms"]
+    low = min(column.min() for column in known) * 0.8
+    return low, max([*(column.max() for column in known), drawn.max() or 0]) * 1.4
+
+
+def _boxes(
+    rows: pl.DataFrame, published: pl.DataFrame, low: float, high: float, x_title: str
+) -> alt.LayerChart:
+    ticks = [tick for k in range(-3, 7) for tick in (10.0**k,) if low <= tick <= high]
+    x = {
+        "scale": alt.Scale(type="log", domain=[low, high], nice=False),
+        "axis": alt.Axis(values=ticks, format=",~r"),
+        "title": x_title,
+    }
+    order = rows["label"].to_list()
+    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, grid=True))
+    tip = [alt.Tooltip("label"), *(alt.Tooltip(f"{n}:Q", format=",.3~f") for n in QUANTILES)]
+    edge = rows.with_columns(pl.col(name).fill_null(high).alias(name) for name in QUANTILES)
+    base = alt.Chart(edge).encode(y=y, tooltip=tip)
+    dark, light = (
+        alt.when("datum.limited").then(alt.value(grey)).otherwise(alt.value(colour))
+        for grey, colour in (("#999999", theme.PALETTE[0]), ("#D5D5D5", theme.PALETTE[5]))
+    )
+    layers = [
+        base.mark_rule().encode(x=alt.X("p01:Q", **x), x2="p99", color=dark),
+        base.mark_bar(height=9).encode(x="p25:Q", x2="p75", color=light),
+        base.mark_tick(thickness=2.5, height=13).encode(x="p50:Q", color=dark),
+        base.mark_tick(thickness=1, height=8).encode(x="p999:Q", color=dark),
+    ]
+    beyond = rows.filter(pl.col("p99").is_null()).select("label", x_ms=pl.lit(high))
+    if len(beyond):
+        arrow = alt.Chart(beyond).mark_point(
+            shape="triangle-right", size=70, color=theme.PALETTE[1], opacity=1
+        )
+        layers.append(arrow.encode(x="x_ms:Q", y=y))
+    marks = rows.join(published, left_on="post", right_on="system")
+    if len(marks):
+        diamond = alt.Chart(marks.select("label", "value_ms")).mark_point(
+            filled=False, shape="diamond", size=50, strokeWidth=1.3, color=theme.GREY
+        )
+        layers.append(diamond.encode(x="value_ms:Q", y=y))
+    return alt.layer(*layers)
+
+
+def time_course(found: pl.DataFrame) -> alt.FacetChart:
+    """Return a small chart for each server of `time_course`, three in a row."""
+    step = max(1, found["since_start_s"].n_unique() // 40)
+    thin = found.filter(pl.col("since_start_s") % step == 0)
+    order = (
+        thin.group_by("label", maintain_order=True)
+        .agg(pl.col("time_ms").median())
+        .sort("time_ms", "label")
+    )
+    known = thin["environment"].unique().to_list()
+    environments = [title for title in ENVIRONMENT_TITLES.values() if title in known]
+    low, high = thin["time_ms"].min() * 0.8, thin["time_ms"].max() * 1.25
+    ticks = [10.0**k for k in range(-3, 7) if low <= 10.0**k <= high]
+    top = alt.Legend(title=None, orient="top", symbolStrokeColor=theme.GREY)
+    base = alt.Chart().encode(
+        x=alt.X("since_start_s:Q", title="since the start (s)"),
+        y=alt.Y("time_ms:Q", title="time (ms)", axis=alt.Axis(values=ticks, format=",~r"),
+                scale=alt.Scale(type="log", domain=[low, high], nice=False)),
+        color=alt.Color("environment:N", sort=environments, legend=top),
+        tooltip=["label", "environment", "what", "since_start_s", "time_ms"],
+    )  # fmt: skip
+    latency = ["latency, median", "latency, 99th percentile"]
+    dash = alt.StrokeDash("what:N", sort=latency, scale=alt.Scale(domain=latency), legend=top)
+    mark = alt.Shape(
+        "what:N",
+        scale=alt.Scale(domain=["handshake, median"], range=["cross"]),
+        legend=alt.Legend(title=None, orient="top"),
+    )
+    is_latency = alt.FieldOneOfPredicate("what", latency)
+    layers = alt.layer(
+        base.transform_filter(is_latency).mark_line(strokeWidth=1.5).encode(strokeDash=dash),
+        base.transform_filter(alt.LogicalNotPredicate(**{"not": is_latency}))
+        .mark_point(size=35)
+        .encode(shape=mark),
+        data=thin,
+    ).properties(width=165, height=85)
+    return layers.facet(
+        facet=alt.Facet("label:N", title=None, sort=order["label"].to_list()), columns=3
+    )
+
+
+def connection_costs(found: pl.DataFrame) -> alt.HConcatChart:
+    """Return the two panels of `connection_costs`, in the same order of servers."""
+    order = found["label"].to_list()
+    panels = [
+        theme.dots(
+            found, column, "label", low=f"low_{column}", high=f"high_{column}", x_title=title,
+            order=order, width=160,
+        )
+        for column, title in (
+            ("memory_kib", "memory of a connection (KiB)"),
+            ("cpu_us", "CPU of a message (µs)"),
+        )
+    ]  # fmt: skip
+    return alt.hconcat(*panels)
+
+
+def statistics_table(found: pl.DataFrame, begin: str) -> GT:
+    """Return `statistics_with_published` of one quantity in ms, the post's rows in italics.
+
+    `begin` is how the quantity's columns begin.
+    """
+    heads = {"mean": "Mean", "stddev": "σ", "p50": "Median", "p95": "95 %", "p99": "99 %",
+             "p999": "99.9 %"}  # fmt: skip
+    rows = []
+    for row in found.to_dicts():
+        mark = "{}" if row["ours"] else "*{}*"
+        cells = {"System": row["label"], "Where": row["where"] + (r"\*" if row["limited"] else "")}
+        cells |= {head: _ms(row[f"{begin}_{name}_us"]) for name, head in heads.items()}
+        cells["Timeouts"] = phrases.number(row["connection_timeouts"] or 0)
+        rows.append({head: mark.format(cell) for head, cell in cells.items()})
+    columns = ["System", "Where", *heads.values(), "Timeouts"]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
+    return GT(frame).fmt_markdown(columns).cols_align("right", columns[2:])
+
+
+def _ms(value_us: float | None) -> str:
+    if value_us is None:
+        return "lost"
+    value = value_us / 1e3
+    return phrases.number(value, 0 if value >= 1000 else 1 if value >= 10 else 2)

@@ -1,0 +1,71 @@
+"""The charts of readiness mechanisms against idle connections, and of the crash on select.
+
+In: points, and frames of `deathmatch.analysis.readiness`. Out: charts.
+"""
+
+import altair as alt
+import polars as pl
+
+from deathmatch.analysis import readiness, stats
+from deathmatch.analysis.readiness import IDLE, MECHANISMS
+from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.paper import theme
+
+# The rate at which Walkin's Tornado died.
+PUBLISHED_CRASH_RPS = 6000
+
+
+def by_idle(frame: pl.DataFrame, column: str, y_title: str, log_y: bool = False) -> alt.Chart:
+    """Return one panel a runtime, with one curve a mechanism, against the idle connections."""
+    known = frame.filter(pl.col(column).is_not_null())
+    curves = stats.summarise(known, ["title", "readiness", IDLE], column)
+    return theme.multiples(
+        curves.sort("title", "readiness", IDLE), IDLE, "median", "readiness", "title",
+        low="low", high="high", order=MECHANISMS,
+        x_title="idle connections", y_title=y_title, log_y=log_y,
+    )  # fmt: skip
+
+
+def crash(points: pl.DataFrame, valid_points: pl.DataFrame) -> list[alt.LayerChart]:
+    """Return a panel for each runtime: reply rate against offered rate, and where it died.
+
+    Empty where no runtime has a valid point.
+    """
+    deaths = readiness.deaths_by_rate(points)
+    drawn = valid_points.filter(pl.col("backlog") == readiness.CRASH_BACKLOG)
+    return [
+        _crash(drawn.filter(title=title), deaths.filter(title=title)).properties(title=title)
+        for title in drawn["title"].unique().sort()
+    ]
+
+
+def _crash(points: pl.DataFrame, deaths: pl.DataFrame) -> alt.LayerChart:
+    x, y = "offered rate (req/s)", "reply rate (req/s)"
+    curve = stats.summarise(points, ["readiness", RATE], REPLY).sort("readiness", RATE)
+    panel = theme.lines(
+        curve, RATE, "median", "readiness", low="low", high="high", order=MECHANISMS,
+        x_title=x, y_title=y, width=330, height=170,
+    )  # fmt: skip
+    published = alt.Chart(pl.DataFrame({RATE: [PUBLISHED_CRASH_RPS]})).encode(
+        x=alt.X(f"{RATE}:Q", title=x)
+    )
+    name = published.mark_text(
+        text="Walkin’s died", align="right", dx=-4, color=theme.GREY, fontSize=11
+    )
+    layers = [
+        panel,
+        published.mark_rule(strokeDash=[5, 4], color=theme.GREY),
+        name.encode(y=alt.value(8)),
+    ]
+    if len(deaths):
+        counted = deaths.drop("title").with_columns(
+            text=pl.format("{} of {} died", "died", "trials")
+        )
+        marks = alt.Chart(counted).mark_text(dy=-11, fontSize=10)
+        layers.append(
+            marks.encode(x=alt.X(f"{RATE}:Q", title=x), y=alt.Y(f"{REPLY}:Q", title=y), text="text")
+        )
+    whole, *rest = layers
+    for layer in rest:
+        whole = whole + layer
+    return whole

@@ -1,0 +1,90 @@
+"""Which tests run side by side, in what order, and which alone on the machine.
+
+Tests are dealt out to workers in units: those that share a module's fixture are one, so that it is
+made once; every other test is one by itself. A test marked `alone` waits until no other runs, in
+any worker, and lets none begin: it measures, or its outcome depends on the machine's load.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+WORKERS = 2
+TURNS = Path(__file__).resolve().parent.parent / "build" / "turns"
+
+LONGEST = [
+    "test_wsload.py", "test_snakemake.py", "test_nothing_measured.py", "test_python_of_nix.py",
+    "test_paper.py", "test_jupyter.py", "test_nix_build.py", "test_nix_faults.py", "test_trial.py",
+]  # fmt: skip
+"""The files with the longest units, these first, so that the workers end together."""
+
+
+@contextlib.contextmanager
+def turn(alone: bool, folder: Path = TURNS) -> Iterator[None]:
+    """Hold the machine, with others or alone, for the time of the block.
+
+    Who waits for it alone holds the turnstile, so that those who come later wait behind.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    turnstile, room = (os.open(folder / name, os.O_RDWR | os.O_CREAT) for name in ("next", "room"))
+    try:
+        fcntl.flock(turnstile, fcntl.LOCK_EX)
+        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(turnstile, fcntl.LOCK_UN)
+        yield
+    finally:
+        os.close(room)
+        os.close(turnstile)
+
+
+def joined(needs: list[set]) -> list[int]:
+    """Return for each set the number of its unit: those that share a member have one number."""
+    unit_of: dict = {}
+    units = list(range(len(needs)))
+    for number, members in enumerate(needs):
+        met = {units[unit_of[member]] for member in members if member in unit_of}
+        units = [number if unit in met else unit for unit in units]
+        unit_of |= dict.fromkeys(members, number)
+    return units
+
+
+def _shared(item: pytest.Item) -> set[tuple]:
+    """Return the fixtures, with file and parameter, that others of its file may share."""
+    parameters = getattr(getattr(item, "callspec", None), "indices", {})
+    return {
+        (item.path, name, parameters.get(name))
+        for name, made in item._fixtureinfo.name2fixturedefs.items()
+        if made[-1].scope in ("module", "class", "package")
+    }
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One file, or tests of one, run in this process: their output comes as it is printed."""
+    files = {word.partition("::")[0] for word in config.args}
+    one = len(files) == 1 and files.pop().endswith(".py")
+    return 0 if one else WORKERS
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Deal out the units: first what may run beside others, the longest first."""
+    units = joined([_shared(item) for item in items])
+    alone = {item: item.get_closest_marker("alone") is not None for item in items}
+    late = {unit for item, unit in zip(items, units) if alone[item]}
+    places = {}
+    for place, (item, unit) in enumerate(zip(items, units)):
+        item.add_marker(pytest.mark.xdist_group(f"unit-{unit}"))
+        rank = LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
+        places[item] = (unit in late, rank, unit, alone[item], place)
+    items.sort(key=places.get)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item):
+    """Run a test with its fixtures in its turn."""
+    with turn(item.get_closest_marker("alone") is not None):
+        return (yield)
