@@ -5,10 +5,10 @@ their records go, and their failed builds, so that the next run tries them again
 """
 
 import argparse
-import json
 import shutil
 import sys
 
+from deathmatch.data import records
 from deathmatch.measure import server
 from deathmatch.plan import matrix
 from deathmatch.plan.trial import Trial
@@ -61,9 +61,9 @@ def forget(dataset: str) -> list[str]:
 
 def _unmeasured(dataset: str) -> list[tuple[Trial, dict]]:
     trials = sorted(matrix.trials(dataset), key=lambda trial: trial.path)
-    records = [
-        (trial, json.loads((trial.path / "trial.json").read_text()))
+    found = [
+        (trial, records.read(trial.path / "trial.json"))
         for trial in trials
         if (trial.path / "trial.json").exists()
     ]
-    return [(trial, record) for trial, record in records if record["outcome"] in UNMEASURED]
+    return [(trial, record) for trial, record in found if record["outcome"] in UNMEASURED]

@@ -4,6 +4,7 @@ import json
 import math
 from pathlib import Path
 
+from deathmatch.data import records
 from deathmatch.errors import UserError
 from deathmatch.plan.trial import Trial
 
@@ -27,17 +28,10 @@ def measured(trials: list[Trial], testbed: str, root: Path = Path()) -> dict[Tri
     """
     found = {}
     for trial in trials:
-        file = root / trial.path / "trial.json"
         try:
-            record = json.loads(file.read_text())
+            record = records.read(root / trial.path / "trial.json")
         except FileNotFoundError:
             continue
-        except ValueError as error:
-            raise UserError(
-                f"not JSON: {error}",
-                where=str(file),
-                remedy=f"remove {file.parent}, and it is measured again",
-            ) from None
         bed = trial.testbed(testbed)
         now = {"testbed": bed, "spec": json.loads(trial.spec_text())}
         if now.items() <= record.items():
@@ -45,19 +39,20 @@ def measured(trials: list[Trial], testbed: str, root: Path = Path()) -> dict[Tri
     return found
 
 
-def left(trials: list[Trial], records: dict[Trial, dict]) -> tuple[int, float]:
-    """Return how many of the trials are `measured` and the estimated seconds that the others take.
+def left(trials: list[Trial], done: dict[Trial, dict]) -> tuple[int, float]:
+    """Return how many of the trials are done and the estimated seconds that the others take.
 
-    The estimate is scaled by what the measured ones took.
+    `done` holds the records of those that are `measured`; the estimate is scaled by what they took.
     """
     took_s, estimated_s = 0.0, 0.0
-    for trial in (done := [trial for trial in trials if trial in records]):
-        if wall_us := records[trial].get("wall_us"):
+    ended = [trial for trial in trials if trial in done]
+    for trial in ended:
+        if wall_us := done[trial].get("wall_us"):
             took_s += wall_us / 1e6 + OVERHEAD_S
             estimated_s += seconds(trial)
     scale = took_s / estimated_s if estimated_s else 1
-    wait_s = scale * sum(seconds(trial) for trial in trials if trial not in records)
-    return len(done), wait_s
+    wait_s = scale * sum(seconds(trial) for trial in trials if trial not in done)
+    return len(ended), wait_s
 
 
 def line(done: int, total: int, wait_s: float) -> str:

@@ -58,9 +58,9 @@ def _pack(folder: Path, paths: list[Path]) -> Path:
         member.mode = 0o644
         return member
 
-    aside = folder / f"{NAME}.partial"
-    with tarfile.open(aside, "w:xz", preset=9) as archive:
+    partial = folder / f"{NAME}.partial"
+    with tarfile.open(partial, "w:xz", preset=9) as archive:
         for path in paths:
             for file in sorted(found for found in path.rglob("*") if found.is_file()):
                 archive.add(file, file.relative_to(folder), filter=anonymous)
-    return aside.rename(folder / NAME)
+    return partial.rename(folder / NAME)

@@ -92,11 +92,11 @@ def _mixed(records: dict[Path, dict]) -> Iterator[Finding]:
         for identity, where in places.items():
             yield f"several toolchains: {tool} is not always the same", f"{identity}: {where}"
     for key in ("cpu", "cpus", "memory_bytes", "os"):
-        seen: dict[str, str] = {}
+        values: dict[str, str] = {}
         for path, record in records.items():
             if key in record.get("machine", {}):
-                seen.setdefault(f"{record['machine'][key]}", str(path))
-        for value, where in seen.items() if len(seen) > 1 else []:
+                values.setdefault(f"{record['machine'][key]}", str(path))
+        for value, where in values.items() if len(values) > 1 else []:
             yield f"several machines: {key} is not always the same", f"{value}: {where}"
 
 
@@ -141,8 +141,8 @@ def _implausible(folder: str, frames: dict[str, pl.DataFrame]) -> Iterator[Findi
         "a load generator that did nothing": answered & (pl.col("report") == "whole")
         & (asked == 0),
     }  # fmt: skip
-    for what, wrong in rules.items():
-        for row in points.filter(wrong).iter_rows(named=True):
+    for what, condition in rules.items():
+        for row in points.filter(condition).iter_rows(named=True):
             where = f"{folder}/{row['server']}/{row['variant']}/{row['n']}"
             yield f"counters that cannot be: {what}", f"{where}, {row['offered_rate_rps']} req/s"
     queue = pl.col("accept_queue_connections") > pl.col("accept_queue_limit") + 1

@@ -160,7 +160,7 @@ def check(frame: pl.DataFrame, experiment: str, table: str, where: str) -> pl.Da
 def write(frame: pl.DataFrame, experiment: str, table: str, folder: Path) -> None:
     """Check the frame and write it into the folder, whole or not at all."""
     path = folder / f"{table}.parquet"
-    aside = path.with_suffix(".partial")
+    partial = path.with_suffix(".partial")
     # Times stand in order: their differences take half the room, and polars' own writer has none.
     integers = [name for name, kind in frame.schema.items() if kind.is_integer()]
     encoding = {
@@ -173,6 +173,6 @@ def write(frame: pl.DataFrame, experiment: str, table: str, folder: Path) -> Non
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
     apart = (pl.Series(name, checked[name].to_list(), frame.schema[name]) for name in lists)
     checked.with_columns(*apart).write_parquet(
-        aside, compression="zstd", compression_level=19, use_pyarrow=True, pyarrow_options=encoding
+        partial, compression="zstd", compression_level=19, use_pyarrow=True, pyarrow_options=encoding
     )
-    aside.rename(path)
+    partial.rename(path)

@@ -147,15 +147,15 @@ def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict
     A record is (where, trial), the latter as in `trial.json`, of which `server` and `tools` are
     read. Tools of one server are compared among its own trials only.
     """
-    seen: dict[str, dict[str, str]] = {}
+    identities: dict[str, dict[str, str]] = {}
     for where, trial in records:
         tools = trial.get("tools", {})
         found = {tool: of for tool, of in tools.get("harness", {}).items() if tool not in FREE}
         for tool, of in tools.get("server", {}).items():
             found[f"{tool} of servers/{trial['server']}"] = of
         for tool, of in found.items():
-            seen.setdefault(tool, {}).setdefault(of, where)
-    return ((tool, places) for tool, places in seen.items() if len(places) > 1)
+            identities.setdefault(tool, {}).setdefault(of, where)
+    return ((tool, places) for tool, places in identities.items() if len(places) > 1)
 
 
 def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:

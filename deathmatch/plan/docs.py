@@ -26,22 +26,22 @@ def reference() -> str:
 
 def _rows(part: dict[str, Any], schema: dict[str, Any], prefix: str) -> list[str]:
     rows = []
-    for key, inner in part.get("properties", {}).items():
-        about = schemas.resolved(inner, schema)
-        kind = _kind(about) + (", required" if key in part.get("required", []) else "")
-        rows.append(f"| `{prefix}{key}` | {kind} | {about.get('description', '')} |\n")
-        rows += _rows(about, schema, f"{prefix}{key}.")
-        named = schemas.resolved(schemas.of_any_key(about), schema)
+    for key, unresolved in part.get("properties", {}).items():
+        inner = schemas.resolved(unresolved, schema)
+        kind = _kind(inner) + (", required" if key in part.get("required", []) else "")
+        rows.append(f"| `{prefix}{key}` | {kind} | {inner.get('description', '')} |\n")
+        rows += _rows(inner, schema, f"{prefix}{key}.")
+        named = schemas.resolved(schemas.of_any_key(inner), schema)
         rows += _rows(named, schema, f"{prefix}{key}.<name>.")
     return rows
 
 
-def _kind(about: dict[str, Any]) -> str:
-    if "anyOf" in about:
-        return " or ".join(_kind(each) for each in about["anyOf"])
-    kind = about.get("type", "text")
+def _kind(part: dict[str, Any]) -> str:
+    if "anyOf" in part:
+        return " or ".join(_kind(each) for each in part["anyOf"])
+    kind = part.get("type", "text")
     if kind == "array":
-        return f"list of {_kind(about.get('items', {}))}"
+        return f"list of {_kind(part.get('items', {}))}"
     names = {"string": "text", "object": "table", "integer": "whole number", "boolean": "yes or no"}
     return names.get(kind, kind)
 

@@ -130,15 +130,15 @@ def _checked(kind: str, name: str, root: Path, mtimes_ns: tuple[int, ...]) -> Na
 
 def _chain(kind: str, name: str, root: Path) -> list[_File]:
     """Return the file and those that it extends, the last of them first."""
-    chain, seen = [_read(path_of(kind, name, root), root)], [name]
+    chain, extended = [_read(path_of(kind, name, root), root)], [name]
     while kind == "testbed" and (base := chain[0].value.get("extends")) is not None:
-        known = [each for each in names(kind, root) if each not in seen]
+        known = [each for each in names(kind, root) if each not in extended]
         if base not in known:
-            what = "it extends itself" if base in seen else f"there is no {kind} {base!r}"
+            what = "it extends itself" if base in extended else f"there is no {kind} {base!r}"
             mistake = Mistake(["extends"], what, f"known: {', '.join(known)}")
             raise mistake.located(chain[0].shown, chain[0].text)
         chain.insert(0, _read(path_of(kind, base, root), root))
-        seen.append(base)
+        extended.append(base)
     return chain
 
 

@@ -78,5 +78,5 @@ class TrialRecord(RecordPart):
     cpus: Table | None = Field(None, description="The CPUs of each side.")
     stops: list[Any] | None = Field(None, description="How the server was stopped.")
     conformance: list[Any] | None = Field(
-        None, description="What it was checked for, and what was seen."
+        None, description="What it was checked for, and what was wrong."
     )

@@ -56,8 +56,8 @@ class Server(NamedSpec):
     title: Text = Field(description="The name that tables and figures show.")
     language: Text = Field(description="What the server is written in.")
     source: Text = Field(
-        description='The post that measured it, as a key of paper/source/references.bib; "ours" if '
-        "none did."
+        description="The post that measured it, as a key of paper/source/references.bib; "
+        '"ours" if none did.'
     )
     about: Text = Field(description="What it is, and where it differs from what the source ran.")
     version: Text = Field(
@@ -131,7 +131,7 @@ class Server(NamedSpec):
     ] = Field(
         {},
         description="Ways to run it that are compared as variants, such as tuned and defaults; "
-        "the first is the usual one.",
+        "the first is the default one.",
     )
     factors: dict[str, Many[Level]] = Field(
         {},

@@ -66,5 +66,5 @@ def contradiction(key: tuple[str, ...], what: str, remedy: str) -> PydanticCusto
     `deathmatch.plan.mistakes` reads it.
     """
     # Braces would be placeholders.
-    told = what.replace("{", "{{").replace("}", "}}")
-    return PydanticCustomError("contradiction", told, {"key": key, "remedy": remedy})
+    message = what.replace("{", "{{").replace("}", "}}")
+    return PydanticCustomError("contradiction", message, {"key": key, "remedy": remedy})

@@ -88,5 +88,5 @@ class Testbed(NamedSpec):
 
     @cached_property
     def as_written(self) -> dict[str, Any]:
-        """The keys that its files give it."""
-        return self.model_dump(exclude_unset=True)
+        """The keys that its file and those that it extends give it."""
+        return self.model_dump(exclude_unset=True, exclude={"extends"})

@@ -1,0 +1,78 @@
+"""Errors, times and variants of the experiment dynamic.
+
+In: points and times of the experiment. Out: frames for its tables.
+"""
+
+import polars as pl
+
+from deathmatch.analysis import stats, views
+from deathmatch.analysis.views import RATE, REPLY
+
+ERRORS = {
+    "errors_client_timeout": "5 s timeout",
+    "errors_socket_timeout": "socket timeout",
+    "errors_connection_refused": "refused",
+    "errors_connection_reset": "reset",
+}
+
+
+def failures(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the connections that failed, all trials together: label, rate, error, failed_percent.
+
+    `error` is one of ERRORS; without those of which none failed so.
+    """
+    return (
+        points.group_by("label", RATE, maintain_order=True)
+        .agg(pl.col(*ERRORS, "connections").sum())
+        .unpivot(index=["label", RATE, "connections"], variable_name="error", value_name="count")
+        .filter(pl.col("count") > 0)
+        .select(
+            "label",
+            RATE,
+            error=pl.col("error").replace_strict(ERRORS),
+            failed_percent=100 * pl.col("count") / pl.col("connections"),
+        )
+        .sort("label", RATE)
+    )
+
+
+def connection_times(points: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:
+    """Return connection times by label at one rate, the fastest first.
+
+    Columns: label, trials, rss_mb, median_ms, mean_ms and response_ms, medians over trials, and
+    p99_ms, all trials together, null where more than 1 % of connections were never answered.
+    """
+    found = points.group_by("label", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("trials"),
+        (pl.col("server_rss_bytes_max").median() / 1e6).alias("rss_mb"),
+        (pl.col("connection_time_median_us").median() / 1000).alias("median_ms"),
+        (pl.col("connection_time_avg_us").median() / 1000).alias("mean_ms"),
+        (pl.col("response_time_avg_us").median() / 1000).alias("response_ms"),
+    )
+    attempted = points.group_by("label").agg(pl.col("connections").sum())
+    totals = {(label,): connections for label, connections in attempted.rows()}
+    p99 = stats.quantiles(times, ["label"], {"p99_us": 0.99}, totals)
+    p99 = p99.select("label", p99_ms=pl.col("p99_us") / 1000)
+    return found.sort("median_ms").join(p99, on="label", how="left", maintain_order="left")
+
+
+def variant_ratios(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the highest reply rate of each variant over that of the first of the same server.
+
+    Columns: variant, against and those of `stats.INTERVAL`, paired by round; without an interval
+    where either answered all that was offered.
+    """
+    best = views.plateaus(points.filter(~pl.col("client_limited")), ["server", "label"])
+    unlimited = set(best.filter("all_answered")["label"])
+    rows = []
+    for server in sorted(set(points["server"])):
+        mine = points.filter(pl.col("server") == server)
+        first, *others = mine["label"].unique().sort()
+        highest = mine.group_by("label", "n", maintain_order=True).agg(pl.col(REPLY).max())
+        for label in others:
+            found = stats.ratio(highest, pl.col("label") == label, pl.col("label") == first, REPLY)
+            limitless = {label, first} & unlimited
+            row = {"variant": label, "against": first}
+            rows.append(row | (stats.interval([]) if limitless else found))
+    names = {"variant": pl.String, "against": pl.String}
+    return pl.DataFrame(rows, schema=names | stats.INTERVAL)

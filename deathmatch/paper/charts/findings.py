@@ -1,0 +1,91 @@
+"""The three small charts of what was found: listen backlog, readiness, WebSockets.
+
+In: points of their experiments, and of `deathmatch.analysis.c10k`. Out: one chart each, or None
+where there is nothing to show.
+"""
+
+import altair as alt
+import polars as pl
+
+from deathmatch.analysis import stats
+from deathmatch.analysis.readiness import IDLE
+from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.load import roundtrip
+from deathmatch.paper import theme
+
+_MECHANISMS = ["select", "poll", "epoll"]
+
+
+def backlog(points: pl.DataFrame) -> alt.LayerChart | None:
+    """Return replies a second of Yucan on one scheduler by its backlog, at the highest rate."""
+    mine = points.filter(server="yucan", schedulers="one", somaxconn=4096)
+    mine = mine.filter(pl.col(RATE) == mine[RATE].max())
+    if mine.is_empty():
+        return None
+    found = stats.summarise(mine, ["backlog"], REPLY).sort("backlog")
+    y = alt.Scale(domain=[0, 1.05 * mine[RATE].max()], nice=False)
+    axis = alt.Axis(labelAngle=0, labelOverlap="greedy", labelSeparation=6)
+    base = alt.Chart(found, title="Only a tiny listen backlog hurts").encode(
+        x=alt.X("backlog:O", title="listen backlog", axis=axis)
+    )
+    interval = base.mark_rule(strokeWidth=2).encode(
+        y=alt.Y("low:Q", scale=y, title="replies (1/s)"), y2="high:Q"
+    )
+    median = base.mark_point(size=60).encode(y=alt.Y("median:Q", scale=y))
+    return (interval + median).properties(width=155, height=140)
+
+
+def readiness(points: pl.DataFrame) -> alt.LayerChart | None:
+    """Return the CPU of a request of the C server at the lowest open rate, by mechanism."""
+    mine = points.filter(
+        pl.col(RATE) > 0,
+        pl.col("title") == "C",
+        pl.col("readiness").is_in(_MECHANISMS),
+        pl.col("client_cpu_total_percent") < roundtrip.CPU_LIMIT_PERCENT,
+        pl.col("replies") > 0,
+    ).with_columns(cpu_us=pl.col("server_cpu_ns") / pl.col("replies") / 1000)
+    mine = mine.filter(pl.col(RATE) == mine[RATE].min())
+    if mine.is_empty():
+        return None
+    found = stats.summarise(mine, ["readiness", IDLE], "cpu_us").sort("readiness", IDLE)
+    base = alt.Chart(found, title="epoll does not pay for the idle").encode(
+        x=alt.X(f"{IDLE}:Q", title="idle connections", axis=alt.Axis(tickCount=2)),
+        color=alt.Color("readiness:N", legend=None, scale=alt.Scale(domain=_MECHANISMS)),
+    )
+    band = base.mark_area(opacity=0.18).encode(
+        y=alt.Y("low:Q", title="CPU of a request (µs)"), y2="high:Q"
+    )
+    line, dots = base.mark_line(), base.mark_point(size=35)
+    curves = band + line.encode(y="median:Q") + dots.encode(y="median:Q")
+    return (curves + _names(found)).properties(width=135, height=140)
+
+
+def _names(found: pl.DataFrame) -> alt.LayerChart:
+    """Return the mechanisms' names at the ends of their curves."""
+    ends = found.group_by("readiness", maintain_order=True).last()
+    last = pl.col(IDLE) == found[IDLE].max()
+    return alt.layer(
+        *(
+            alt.Chart(ends.filter(which))
+            .mark_text(align=side, dx=dx, dy=dy)
+            .encode(x=f"{IDLE}:Q", y="median:Q", text="readiness")
+            for which, side, dx, dy in ((last, "right", 6, -8), (~last, "left", 7, 4))
+        )
+    )
+
+
+def websockets(both: pl.DataFrame) -> alt.LayerChart | None:
+    """Return the first eight rows of `c10k.latency_with_published`, with shorter names."""
+    label = pl.col("label").str.replace(", WebSocket", "").str.replace(", all CPUs", ", all")
+    first = both.head(8).with_columns(label=label)
+    if first.is_empty():
+        return None
+    return theme.dots(
+        first, "p95_ms", "label", published="published_ms", log_x=True,
+        x_title="95th percentile (ms)", width=130,
+    ).properties(title="10 000 WebSockets, now and in 2012", height=140)  # fmt: skip
+
+
+def together(panels: list[alt.LayerChart]) -> alt.ConcatChart:
+    """Return the panels in one row."""
+    return alt.concat(*panels, columns=3)
