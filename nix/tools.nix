@@ -9,10 +9,7 @@ let
   groups = (builtins.fromTOML (builtins.readFile ../pyproject.toml)).dependency-groups;
   # What nixpkgs calls otherwise: it gives pypandoc its own pandoc.
   renamed.pypandoc-binary = "pypandoc";
-  lacking = [
-    "axe-playwright-python"
-    "pytest-xdist"
-  ];
+  lacking = [ "axe-playwright-python" ];
   python =
     names:
     pkgs.python3.withPackages (
