@@ -9,7 +9,11 @@ let
   groups = (builtins.fromTOML (builtins.readFile ../pyproject.toml)).dependency-groups;
   # What nixpkgs calls otherwise: it gives pypandoc its own pandoc.
   renamed.pypandoc-binary = "pypandoc";
-  lacking = [ "axe-playwright-python" ];
+  # What nixpkgs does not hold, or is not known to: those tests need Debian's door.
+  lacking = [
+    "axe-playwright-python"
+    "pytest-xdist"
+  ];
   python =
     names:
     pkgs.python3.withPackages (
