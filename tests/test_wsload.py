@@ -332,7 +332,7 @@ def test_a_trial(measured, environment):
         pytest.skip("no cgroup with a CPU quota can be made here")
     trial = json.loads((folder / "trial.json").read_text())
     assert (trial["outcome"], trial["reason"]) == ("measured", "")
-    names = [check.name for check in trial["conformance"]]
+    names = [check["name"] for check in trial["conformance"]]
     assert {check.name for check in files.experiment("c10k").conformance} < {*names}
     assert "100 connections at once" in names
     assert trial["testbed"] == {"unthrottled": "netns"}.get(environment, environment)
