@@ -32,6 +32,8 @@ class LoadGenerator(Protocol[Report]):
     columns: Mapping[str, Any]
     # Whether `seconds` has rows, so that the experiment's table of that name is not empty.
     has_seconds: bool
+    # By what two datasets are compared: "reply_rate", "closed_loop" or "latency".
+    headline: str
 
     def command(
         self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float

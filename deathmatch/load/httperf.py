@@ -123,6 +123,7 @@ class Httperf:
 
     columns = COLUMNS
     has_seconds = False
+    headline = "reply_rate"
 
     def command(
         self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float

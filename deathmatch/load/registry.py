@@ -9,6 +9,7 @@ import tomllib
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Literal
 
 import pydantic
 
@@ -18,6 +19,17 @@ from deathmatch.load.generator import LoadGenerator
 ROOT = Path(__file__).resolve().parent.parent.parent
 # The factor whose connections are held beside the load, and by which client.
 IDLE_FACTOR, HOLDER = "idle_connections", "roundtrip"
+
+
+class LoadKey(pydantic.BaseModel, frozen=True, extra="forbid"):
+    """A key of an experiment's [load]: what it means to the load generator, in its unit."""
+
+    type: Literal["text", "integer", "number"]
+    description: str
+    required: bool = False
+    at_least: int | float | None = None
+    above: int | float | None = None
+    at_most: int | float | None = None
 
 
 class Client(pydantic.BaseModel, frozen=True, extra="forbid"):
@@ -32,8 +44,7 @@ class Client(pydantic.BaseModel, frozen=True, extra="forbid"):
     built_by: str | None = None
     # Its expression in nix/.
     nix: str | None = None
-    # What each key of an experiment's [load] says to it.
-    load: dict[str, str] = {}
+    load: dict[str, LoadKey] = {}
 
 
 def names() -> tuple[str, ...]:

@@ -70,6 +70,7 @@ class Roundtrip:
 
     columns = COLUMNS
     has_seconds = False
+    headline = "closed_loop"
 
     def command(
         self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float

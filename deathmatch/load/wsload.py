@@ -112,6 +112,7 @@ class Wsload:
 
     columns = COLUMNS
     has_seconds = True
+    headline = "latency"
 
     def command(
         self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float

@@ -16,6 +16,7 @@ from deathmatch.analysis import claims, phrases, stats, views
 from deathmatch.analysis.views import RATE, REPLY
 from deathmatch.data import tables
 from deathmatch.errors import UserError
+from deathmatch.load import registry
 from deathmatch.paper import display, theme
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -57,11 +58,11 @@ def _bytes_per_message(points: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-# By client, None where there is no load: what one trial comes to, and how that is called.
+# By the load generator's headline, None without load: what a trial comes to, and its name.
 MEASURES = {
-    "httperf": (_reply_rates, "highest reply rate at a rate that both offered (req/s)"),
-    "roundtrip": (_closed_loop, "round trips in a closed loop (req/s)"),
-    "wsload": (_message_latency, "99th percentile of message latency (µs)"),
+    "reply_rate": (_reply_rates, "highest reply rate at a rate that both offered (req/s)"),
+    "closed_loop": (_closed_loop, "round trips in a closed loop (req/s)"),
+    "latency": (_message_latency, "99th percentile of message latency (µs)"),
     None: (_bytes_per_message, "growth of the resident set (bytes per message)"),
 }
 
@@ -102,7 +103,8 @@ def _show_text(text: str) -> None:
 
 
 def _show_experiment(dataset: str, compare: str, experiment: str) -> None:
-    measure, meaning = MEASURES[files.experiment(experiment).client]
+    client = files.experiment(experiment).client
+    measure, meaning = MEASURES[registry.generator(client).headline if client else None]
     trials = measure(points(dataset, compare, experiment))
     machines = "; ".join(
         f"`{each}` on {_machine(views.Experiment(each, experiment))}" for each in (dataset, compare)

@@ -1,47 +1,16 @@
 """An experiment: one question, one file `experiments/<name>.toml`."""
 
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from deathmatch.load import registry
-from deathmatch.plan.spec import AS_WRITTEN, Level, Many, NamedSpec, Spec, contradiction
+from deathmatch.plan.load import Load
+from deathmatch.plan.spec import Level, Many, NamedSpec, Spec, contradiction
 
 # The load generators that an experiment can name.
 CLIENTS = registry.names()
-
-
-class Load(Spec):
-    """What the client asks for."""
-
-    uri: str | None = Field(None, description="The request target, for httperf.")
-    requests_per_connection: int | None = Field(
-        None, ge=1,
-        description="Requests on each connection; 1 sends Connection: close. For httperf.",
-    )  # fmt: skip
-    request: str | None = Field(None, description="The bytes of a request, for roundtrip.")
-    connections: int | None = Field(None, ge=1, description="Connections at once, for roundtrip.")
-    message_bytes: int | None = Field(
-        None, ge=0, le=65536, description="Payload of a binary message, for wsload."
-    )
-    interval_s: Annotated[float, Field(gt=0), AS_WRITTEN] | None = Field(
-        None,
-        description="Time between two messages of a connection, for wsload, which so has the "
-        "offered rate times this many connections.",
-    )
-    opening: int | None = Field(
-        None, ge=1,
-        description="Connections in the making at once, each opened as soon as there is room; "
-        "for wsload.",
-    )  # fmt: skip
-    drain_s: Annotated[float, Field(ge=0), AS_WRITTEN] | None = Field(
-        None,
-        description="How long the client waits for answers after the last message; for wsload.",
-    )
-    timeout_s: Annotated[float, Field(gt=0), AS_WRITTEN] = Field(
-        description="How long the client waits before it counts an error; for wsload, an upgrade."
-    )
 
 
 class Factor(Spec):
