@@ -296,7 +296,7 @@ def ways_of_accepting(
 
 def way_medians(trials: pl.DataFrame) -> pl.DataFrame:
     """Return way, schedulers, trials and the medians of WAY_MEASURES, of `ways_of_accepting`."""
-    groups = trials.group_by("way", "schedulers")
+    groups = trials.group_by("way", "schedulers", maintain_order=True)
     found = groups.agg(pl.len().alias("trials"), pl.col(WAY_MEASURES).median())
     return found.sort("way", "schedulers")
 

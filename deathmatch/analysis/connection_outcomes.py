@@ -39,7 +39,11 @@ def outcomes(points: pl.DataFrame, times: pl.DataFrame, by: list[str]) -> pl.Dat
         points.select(*by, pl.lit(name).alias("outcome"), count=pl.col(column).cast(pl.Int64))
         for name, column in errors.items()
     ]
-    counted = pl.concat([answered, *failed]).group_by(*by, "outcome").agg(pl.col("count").sum())
+    counted = (
+        pl.concat([answered, *failed])
+        .group_by(*by, "outcome", maintain_order=True)
+        .agg(pl.col("count").sum())
+    )
     total = points.group_by(by, maintain_order=True).agg(
         pl.col("connections").sum().alias("_total")
     )

@@ -49,7 +49,7 @@ def connection_times(points: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:
         (pl.col("connection_time_avg_us").median() / 1000).alias("mean_ms"),
         (pl.col("response_time_avg_us").median() / 1000).alias("response_ms"),
     )
-    attempted = points.group_by("label").agg(pl.col("connections").sum())
+    attempted = points.group_by("label", maintain_order=True).agg(pl.col("connections").sum())
     totals = {(label,): connections for label, connections in attempted.rows()}
     p99 = stats.quantiles(times, ["label"], {"p99_us": 0.99}, totals)
     p99 = p99.select("label", p99_ms=pl.col("p99_us") / 1000)

@@ -72,14 +72,14 @@ def slower_shares(
     All trials together. Columns: backlog, time_ms, slower_percent; without the times that none
     exceeded.
     """
-    attempted = points.group_by("backlog").agg(pl.col("connections").sum())
+    attempted = points.group_by("backlog", maintain_order=True).agg(pl.col("connections").sum())
     limits = pl.DataFrame({"limit_us": times_us}, schema={"limit_us": pl.Int64})
     within = pl.col("count").filter(pl.col("time_us") <= pl.col("limit_us")).sum()
     return (
-        times.group_by("backlog", "time_us")
+        times.group_by("backlog", "time_us", maintain_order=True)
         .agg(pl.col("count").sum())
         .join(limits, how="cross")
-        .group_by("backlog", "limit_us")
+        .group_by("backlog", "limit_us", maintain_order=True)
         .agg(within=within)
         .join(attempted, on="backlog")
         .filter(pl.col("within") < pl.col("connections"))
@@ -101,8 +101,10 @@ def losses(points: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
         failed_percent=100 * pl.col("errors_total") / connections,
         median_ms=pl.col("connection_time_median_us") / 1000,
     )
-    medians = found.group_by("backlog").agg(pl.len().alias("trials"), pl.col(LOSSES).median())
-    longest = samples.group_by("backlog").agg(pl.col(QUEUE).max())
+    medians = found.group_by("backlog", maintain_order=True).agg(
+        pl.len().alias("trials"), pl.col(LOSSES).median()
+    )
+    longest = samples.group_by("backlog", maintain_order=True).agg(pl.col(QUEUE).max())
     return medians.join(longest, on="backlog", how="left").sort("backlog")
 
 

@@ -54,7 +54,7 @@ def cost_levels(steady: pl.DataFrame) -> list[dict]:
     used = 100 * (pl.col("server_cpu_ns") / (1000 * pl.col("duration_us"))).median()
     levels = []
     for (title, mechanism), mine in steady.group_by("title", "readiness", maintain_order=True):
-        busy = dict(mine.group_by(IDLE).agg(used).rows())
+        busy = dict(mine.group_by(IDLE, maintain_order=True).agg(used).rows())
         rises = {row["level"]: row for row in stats.steps(mine, IDLE, "cpu_us")}
         for cost in stats.summarise(mine, [IDLE], "cpu_us").sort(IDLE).to_dicts():
             idle = cost[IDLE]

@@ -25,7 +25,7 @@ def merge(histograms: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """
     whole = pl.concat(histograms)
     columns = [name for name in whole.columns if name != "count"]
-    summed = whole.group_by(columns).agg(pl.col("count").sum())
+    summed = whole.group_by(columns, maintain_order=True).agg(pl.col("count").sum())
     return summed.sort(columns, nulls_last=True).select(whole.columns)
 
 
