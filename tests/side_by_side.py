@@ -85,6 +85,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item):
-    """Run a test with its fixtures in its turn."""
+    """Run a test with its fixtures in its turn; without workers there is nobody to wait for."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
     with turn(item.get_closest_marker("alone") is not None):
         return (yield)
