@@ -19,7 +19,7 @@ import snakemake
 
 from deathmatch.control import code, progress, study, untracked
 from deathmatch.hosts import nix, sandbox, toolchain
-from deathmatch.measure import server
+from deathmatch.hosts import server_build
 from deathmatch.paper import captions
 from deathmatch.plan import files, sources
 from deathmatch.errors import UserError

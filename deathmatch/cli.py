@@ -12,7 +12,7 @@ from deathmatch.errors import run_main
 COMMANDS = {
     "new-server": ("plan.new_server", "make a server's folder from the template"),
     "docs": ("plan.docs", "write the reference in servers/README.md from the schema"),
-    "build": ("measure.server", "build one server"),
+    "build": ("hosts.server_build", "build one server"),
     "trial": ("control.run_trial", "run one trial"),
     "failures": ("control.failures", "list the servers that could not be measured"),
     "tidy": ("data.tidy", "write an experiment's tidy tables from its raw logs"),

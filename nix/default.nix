@@ -43,7 +43,7 @@ let
   ];
   era = lib.optionalAttrs (old != { }) (import ./era.nix ({ inherit pkgs clients; } // old));
 
-  # What the runner reads; see `package` in deathmatch/measure/server.py.
+  # What the runner reads; see `package` in deathmatch/hosts/server_build.py.
   variables = name: {
     DEATHMATCH_TOOLCHAIN = name;
     JUPYTER_CONFIG_PATH = "${../config/jupyter}";

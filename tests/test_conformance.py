@@ -27,7 +27,8 @@ CHECK = """
 import json, sys
 from pathlib import Path
 from deathmatch.hosts import testbed
-from deathmatch.measure import conformance, server, server_process
+from deathmatch.hosts import server_build
+from deathmatch.measure import conformance, server_process
 from deathmatch.plan import files, matrix
 bed = files.testbed("netns")
 hosts = testbed.build(bed, {})
@@ -44,7 +45,7 @@ for trial in matrix.trials("once"):
     stop = server_process.stop(running, own)
     print(json.dumps({"server": trial.server.name, "experiment": trial.experiment.name,
                       "wrong": problem, "variant": trial.variant.name, "stop": stop,
-                      "checks": checks, "log": server.tail(running.log)}))
+                      "checks": checks, "log": server_build.tail(running.log)}))
 """
 
 

@@ -111,12 +111,6 @@ def test_no_group_by_leaves_the_order_of_its_rows_to_chance():
     assert found == []
 
 
-BACKWARDS = {
-    "analysis/c10k.py: paper",
-}  # fmt: skip
-"""Imports that are still to be turned round, as file: package."""
-
-
 def imported(text: str) -> set[str]:
     """Return the packages, or modules beside them, of ours that this source imports."""
     found = set()
@@ -151,7 +145,7 @@ def test_packages_import_only_those_before_them():
         before = ORDER[: ORDER.index(own) + 1]
         for name in imported((ROOT / path).read_text()) - {*before}:
             wrong.add(f"{path.relative_to('deathmatch')}: {name}")
-    assert wrong == BACKWARDS
+    assert wrong == set()
 
 
 def test_every_package_has_its_place_in_the_order():

@@ -18,10 +18,9 @@ from side_by_side import turn
 
 from deathmatch.data import tidy
 from deathmatch.errors import Truncated
-from deathmatch.hosts import clients
+from deathmatch.hosts import clients, server_build
 from deathmatch.load import histogram, registry, wsload
 from deathmatch.load.wsload import GENERATOR
-from deathmatch.measure import server
 from deathmatch.plan import files
 
 NULL = registry.client("wsload").built_by
@@ -34,10 +33,10 @@ RATE_RPS, DURATION_S = 500, 2
 def programs() -> Path:
     """The folder that holds wsload and ws-null, built if they are not."""
     # Two workers may ask at once.
-    with turn(alone=True, folder=server.build_dir(NULL).with_name("turns")):
-        built = server.built(files.server(NULL))
+    with turn(alone=True, folder=server_build.build_dir(NULL).with_name("turns")):
+        built = server_build.built(files.server(NULL))
     assert built["ok"], built["log"]
-    return server.build_dir(NULL) / "bin"
+    return server_build.build_dir(NULL) / "bin"
 
 
 def cargo_test(*words: str) -> subprocess.CompletedProcess:
@@ -45,7 +44,7 @@ def cargo_test(*words: str) -> subprocess.CompletedProcess:
     target = ROOT / "build" / "cargo"
     return subprocess.run(
         ["cargo", "test", "--quiet", "--locked", "--target-dir", target, *words],
-        cwd=ROOT / "clients" / "wsload", env=server.environment(NULL), text=True,
+        cwd=ROOT / "clients" / "wsload", env=server_build.environment(NULL), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HUNG_S,
     )  # fmt: skip
 
@@ -290,7 +289,7 @@ def measured(programs, tmp_path_factory, network) -> tuple[Tree, dict[str, Path]
     """The trials of a small dataset of c10k, in a copy of the tree that takes our build along."""
     tree = Tree(copy_tree(tmp_path_factory.mktemp("c10k") / "tree"), network)
     for name in ("bin/wsload", "bin/ws-null", "build.json"):
-        source = server.build_dir(NULL) / name
+        source = server_build.build_dir(NULL) / name
         to = tree.write(f"build/servers/{NULL}/{name}", "")
         shutil.copy2(source, to)
     tree.write("config/datasets/tiny.toml", TINY)

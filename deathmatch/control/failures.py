@@ -9,7 +9,7 @@ import shutil
 import sys
 
 from deathmatch.data import records
-from deathmatch.measure import server
+from deathmatch.hosts import server_build
 from deathmatch.plan import matrix
 from deathmatch.plan.trial import Trial
 
@@ -55,7 +55,7 @@ def forget(dataset: str) -> list[str]:
         shutil.rmtree(trial.path)
         names.add(trial.server.name)
         if record["outcome"] == "not built":
-            (server.build_dir(trial.server.name) / "build.json").unlink(missing_ok=True)
+            (server_build.build_dir(trial.server.name) / "build.json").unlink(missing_ok=True)
     return sorted(names)
 
 

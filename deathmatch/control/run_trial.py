@@ -13,8 +13,7 @@ from pathlib import Path
 
 from deathmatch.control import progress
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, sandbox, toolchain
-from deathmatch.measure import server
+from deathmatch.hosts import clients, sandbox, server_build, toolchain
 from deathmatch.plan import files, matrix
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
@@ -44,7 +43,7 @@ def main(given: argparse.Namespace) -> int:
     sandbox.die_with_owner()
     # Here, as a build may download and the sandbox has no network.
     for name in sorted({trial.server.name, *clients.builders(trial.experiment.name)}):
-        server.built(files.server(name))
+        server_build.built(files.server(name))
     clients.check([trial.experiment.name])
     _check_tools(trial, given.testbed)
     words = [sys.executable, "-m", "deathmatch", "trial", "--inside", "--testbed", given.testbed]
@@ -71,5 +70,5 @@ def _check_tools(trial: Trial, bed: str) -> None:
         # Another server's file may be broken meanwhile: this trial is measured all the same.
         return
     records = [(str(other.path), record) for other, record in others.items() if other != trial]
-    now = server.on_this_machine([trial.server]) if records else []
+    now = server_build.on_this_machine([trial.server]) if records else []
     toolchain.check(trial.dataset, [*records, *now])

@@ -9,8 +9,7 @@ import yaml
 
 from deathmatch.control import progress
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, toolchain
-from deathmatch.measure import server
+from deathmatch.hosts import clients, server_build, toolchain
 from deathmatch.plan import files, matrix, mistakes
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.settings import Settings
@@ -102,7 +101,7 @@ class Study:
         """
         records = [(str(trial.path), record) for trial, record in self.records.items()]
         left = {trial.server.name for trial in self.trials if trial not in self.records}
-        now = server.on_this_machine(map(files.server, sorted(left))) if records else []
+        now = server_build.on_this_machine(map(files.server, sorted(left))) if records else []
         toolchain.check(self.dataset, [*records, *now])
 
     def check_clients(self) -> None:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deathmatch.errors import Truncated, UserError
-from deathmatch.hosts import clients
-from deathmatch.measure import server
+from deathmatch.hosts import clients, server_build
 from deathmatch.measure.context import PORT, Context
 from deathmatch.plan.root import ROOT
 
@@ -82,4 +81,4 @@ def check_reports(context: Context, points: list[dict]) -> None:
 def failure(context: Context, problem: str, log: Path) -> UserError:
     """Return the error that the trial's client failed, with the last lines of its log."""
     where = str(context.trial.path)
-    return clients.failure(context.spec["client"], problem, server.tail(log), where)
+    return clients.failure(context.spec["client"], problem, server_build.tail(log), where)

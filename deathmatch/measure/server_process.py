@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from deathmatch.hosts import server_build
 from deathmatch.hosts.host import Host, Process
-from deathmatch.measure import server
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 
@@ -46,13 +46,13 @@ def start(
     words before it. `log` gets the command and what it prints. Returns it and None, or what went
     wrong in one phrase, after its `ready_timeout_s` at the latest.
     """
-    own = server.words(named, {"host": address, "port": port, **values})
+    own = server_build.words(named, {"host": address, "port": port, **values})
     words = [*prefix, *own]
     with log.open("ab") as output:
         output.write(f"$ {shlex.join(host.command(words, cpus))}\n".encode())
     process = host.start(
-        words, output=log, cpus=cpus, folder=server.build_dir(named.name),
-        environment=server.environment(named.name),
+        words, output=log, cpus=cpus, folder=server_build.build_dir(named.name),
+        environment=server_build.environment(named.name),
     )  # fmt: skip
     patience_s = named.ready_timeout_s
     running = Running(process, host, log, address, port)

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import psutil
 
+from deathmatch.hosts import server_build
 from deathmatch.hosts.host import Local, Process
-from deathmatch.measure import server, server_process
+from deathmatch.measure import server_process
 from deathmatch.measure.server_process import Running
 from deathmatch.plan.trial import Trial
 
@@ -34,7 +35,7 @@ def measure(trial: Trial, spec: dict, out: Path) -> dict:
     except (ValueError, KeyError, OSError) as error:
         ended = running.died()
         suffix = f"; it ended ({ended})" if ended else ""
-        points, reason = [], f"{error}{suffix}\n{server.tail(running.log)}"
+        points, reason = [], f"{error}{suffix}\n{server_build.tail(running.log)}"
     offering_us = (time.monotonic_ns() - began_ns) // 1000
     stops = [server_process.stop(running)]
     (out / "storage.json").write_text(json.dumps(points, indent=2) + "\n")
@@ -53,11 +54,11 @@ def measure(trial: Trial, spec: dict, out: Path) -> dict:
 
 def start(trial: Trial, host: Local, log: Path) -> Running:
     """Start the program, whose input and output are ours to use; it listens nowhere."""
-    words = server.words(trial.server, trial.placeholders)
+    words = server_build.words(trial.server, trial.placeholders)
     log.write_text(f"$ {shlex.join(words)}\n")
     process = host.start(
-        words, output=log, folder=server.build_dir(trial.server.name),
-        environment=server.environment(trial.server.name), talk=True,
+        words, output=log, folder=server_build.build_dir(trial.server.name),
+        environment=server_build.environment(trial.server.name), talk=True,
     )  # fmt: skip
     return Running(process, host, log, "", 0)
 

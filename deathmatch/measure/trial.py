@@ -13,14 +13,13 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch.hosts import clients, toolchain
+from deathmatch.hosts import clients, server_build, toolchain
 from deathmatch.hosts.host import Local
 from deathmatch.measure import (
     client,
     conformance,
     idle_connections,
     machine,
-    server,
     server_process,
     storage,
     system_calls,
@@ -58,7 +57,7 @@ def run(trial: Trial, bed: plan.Testbed) -> None:
 
 def measure(trial: Trial, bed: plan.Testbed, out: Path) -> dict:
     """Return a trial's record, as in `trial.json`; logs and samples are in `out`."""
-    built = server.built(trial.server)
+    built = server_build.built(trial.server)
     record = {
         "experiment": trial.experiment.name, "server": trial.server.name, "dataset": trial.dataset,
         "n": trial.n, "testbed": bed.name, "spec": trial.spec(), "version": built["version"],
@@ -123,7 +122,7 @@ def _stopping(context: Context, started: tuple[Running, str | None]) -> Iterator
     running, problem = started
     try:
         if problem:
-            raise NotMeasured("did not start", f"{problem}\n{server.tail(running.log)}")
+            raise NotMeasured("did not start", f"{problem}\n{server_build.tail(running.log)}")
         yield running
     except NotMeasured:
         stop(context, running)
@@ -164,7 +163,7 @@ def check(context: Context, running: Running) -> list[dict]:
         failed = checks[-1:] if problem else []
     # One that just crashed is not reaped at once.
     ended = running.died(0.5 if failed else 0)
-    tail = f"({ended})\n{server.tail(running.log)}"
+    tail = f"({ended})\n{server_build.tail(running.log)}"
     if failed:
         reason = "; ".join(f"{each['name']}: {each['seen']}" for each in failed)
         if ended:
@@ -239,7 +238,7 @@ def _point(
         "log": log.name,
         **offered,
         "server_state": state,
-        "log_tail": "" if state == "ran" else server.tail(running.log),
+        "log_tail": "" if state == "ran" else server_build.tail(running.log),
         **({} if held is None else {"idle_held": held}),
     }
 
