@@ -170,8 +170,8 @@ def checked(tmp_path_factory, network) -> list[dict]:
     path = copy_tree(tmp_path_factory.mktemp("conforming") / "tree")
     parts = [
         f"[experiments.{name}]\nrates_rps = [1]\nduration_s = 1\n"
-        f"[[experiments.{name}.grids]]\nservers = {serving(name)}\n"
-        f"[[experiments.{name}.grids]]\nservers = {serving(name)}\n"
+        f"[[experiments.{name}.grids]]\nservers = {[each.name for each in serving(name)]}\n"
+        f"[[experiments.{name}.grids]]\nservers = {[each.name for each in serving(name)]}\n"
         + "".join(f'{factor} = "all"\n' for factor in varied(name))
         for name in LOAD_EXPERIMENTS
         if serving(name)
