@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from deathmatch.hosts import debian, sandbox
 from deathmatch.plan import files as specs
 from deathmatch.plan.root import ROOT
 
+PARSING = threading.Lock()
 FIXTURES = ROOT / "tests" / "nix"
 PINS = json.loads((FIXTURES / "pins.json").read_text())
 FACTS = json.loads((FIXTURES / "facts.json").read_text())
@@ -371,7 +373,10 @@ def _imports(source: Path) -> Iterator[str]:
     if source.suffix != ".py":
         yield from re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE)
         return
-    for node in ast.walk(ast.parse(text)):
+    # Two threads that parse at once break Python 3.11's parser.
+    with PARSING:
+        parsed = ast.parse(text)
+    for node in ast.walk(parsed):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
