@@ -173,9 +173,8 @@ def found(nix, request, tmp_path_factory) -> dict[str, Future]:
 
     asked = [item.callspec.indices["what"] for item in request.session.items
              if item.path == request.path and "what" in item.callspec.indices]  # fmt: skip
-    pool = ThreadPoolExecutor(max_workers=2)
-    yield {FAULTS[number][0]: pool.submit(refusal, number) for number in asked}
-    pool.shutdown(cancel_futures=True)
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        return {FAULTS[number][0]: pool.submit(refusal, number) for number in asked}
 
 
 @pytest.mark.parametrize(
