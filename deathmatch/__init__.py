@@ -1,10 +1,6 @@
 """Deathmatch: five web-server benchmarks, replicated.
 
-The package is the study's machinery, in the order data flows through it:
-`config` and `matrix` say what is measured, `sandbox` and `testbed` where,
-`server`, `conformance`, `httperf` and `sampler` how, `trial` runs one trial,
-`tidy` turns raw logs into Parquet, `stats` summarises, and `notebook`,
-`display`, `theme` and `paper` publish.
+The package is the study's machinery. `README.md` in this folder says what flows between its parts.
 """
 
 import sys
