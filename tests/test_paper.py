@@ -14,13 +14,13 @@ import nbformat
 import polars as pl
 import pytest
 from conftest import patient
-from deathmatch.plan.config import ROOT
 from playwright.sync_api import sync_playwright
 
 from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
 from deathmatch.paper import build, display, notebook, theme
 from deathmatch.paper.display import MIME
+from deathmatch.plan.root import ROOT
 
 HERE = Path(__file__).parent / "paper"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -41,7 +41,7 @@ def make(out: Path) -> Path:
     executed = out / "sample.ipynb"
     notebook.run(HERE / "sample.md", executed, {"dataset": "quick"}, out / "figures")
     command = [
-        sys.executable, "-m", "deathmatch.paper.build", "--dataset", "quick", "--notebooks",
+        sys.executable, "-m", "deathmatch", "paper", "--dataset", "quick", "--notebooks",
         str(executed), "--figures", str(out / "figures"), "--front", str(HERE / "front.md"),
         "--references", str(HERE / "references.bib"), "--out", str(out),
     ]  # fmt: skip
@@ -545,7 +545,7 @@ def test_failing_cell_or_expression_names_its_line(tmp_path, body, place):
     source = tmp_path / "bad.md"
     source.write_text(f"{HEADER}\n{body}")
     command = [
-        sys.executable, "-m", "deathmatch.paper.notebook", str(source), "--dataset", "quick",
+        sys.executable, "-m", "deathmatch", "notebook", str(source), "--dataset", "quick",
         "--figures", str(tmp_path / "figures"), "--out", str(tmp_path / "bad.ipynb"),
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
