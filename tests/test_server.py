@@ -125,8 +125,9 @@ def test_a_build_that_is_interrupted_leaves_the_former_one(tree: Tree):
     assert (folder / "it").read_text().startswith(before["it"].decode())
 
 
-def test_a_folder_that_forbids_it_is_copied_and_removed(tree: Tree):
+def test_a_folder_that_forbids_it_is_copied_and_removed(someones_tree: Tree):
     """Go makes the folders of its module cache so."""
+    tree = someones_tree
     tree.server("one", "ok", build="mkdir -p {build}/go/mod; touch {build}/go/mod/file || true; "
                                    "chmod -R a-w {build}/go")  # fmt: skip
     for _ in range(3):
@@ -159,9 +160,6 @@ def test_a_virtual_environment_stays_without_network(tree: Tree):
     text = lock.read_text()
     lock.write_text(text + "\n# another\n")
     tree.deathmatch("build", "one").failed()
-    assert made.stat().st_mtime_ns == first
-    lock.write_text(text)
-    done = tree.deathmatch("build", "one").succeeded()
     assert made.stat().st_mtime_ns == first
 
 
