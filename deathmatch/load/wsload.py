@@ -112,6 +112,7 @@ class Wsload:
 
     columns = COLUMNS
     has_seconds = True
+    attempts = "connections_opened"
     headline = "latency"
 
     def command(
