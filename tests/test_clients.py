@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -144,11 +143,8 @@ def test_a_client_whose_build_fails_is_not_replaced_by_an_earlier_one(tree: Tree
     about = OVERHEAD.replace("overhead", "c10k").replace("[0, 500]", "[10]")
     about = about.replace('"eventlet-echo"', '"ws-null"')
     tree.write("config/datasets/tiny.toml", about)
-    server = tree.path / "servers/ws-null/server.toml"
-    text = re.sub(
-        "^build = .*$", "build = 'echo no linker; exit 3'", server.read_text(), flags=re.M
-    )
-    server.write_text(text)
+    failing = 'build = """\necho no linker; exit 3'
+    tree.replace("servers/ws-null/server.toml", 'build = """', failing)
     tree.write("build/servers/ws-null/bin/wsload", "#!/bin/sh\n").chmod(0o755)
     tree.write("build/servers/ws-null/toolchain", "debian")
     tree.environment["PATH"] = without("wsload")
