@@ -148,7 +148,7 @@ WRITTEN = [
     (SERVER, "[factors]", "[deviations]\n\"it replies\" = \"No.\"\n\n[factors]",
      "key deviations.it replies", "no experiment that it serves has this check",
      "known: it answers"),
-    (SERVER, "[packages]", "[packages", "at line 10", "not TOML", "mend the syntax"),
+    (SERVER, "[packages]", "[packages", "line 10: ", "not TOML", "`[packages`\n  mend the syntax"),
     # With the others of SERVER: every mistake that server.toml can hold.
     *((SERVER, f'{key} = "', f'un{key} = "', f"key un{key}", "unknown key", "allowed here: about")
       for key in ("title", "language", "about", "version")),
@@ -180,7 +180,19 @@ WRITTEN = [
      "0 is less than the least allowed, 1", "How long it may take"),
     (SERVER, 'build = "mkdir -p {build}/bin"', "slow_build = 1", "key slow_build",
      "1 is not true or false", "takes minutes"),
-    (SERVER, 'build = "mkdir -p {build}/bin"', 'title = "twice"', "at line 7", "not TOML", "mend"),
+    (SERVER, 'build = "mkdir -p {build}/bin"', 'title = "twice"', "line 7: ",
+     'not TOML: cannot overwrite a value: `title = "twice"`', "a key once"),
+    (SERVER, 'language = "C"', "language = C", "line 2: ",
+     "not TOML: invalid value: `language = C`",
+     "text stands in quotes"),
+    (SERVER, 'language = "C"', "language = 2009-11-22", "key language",
+     "the date 2009-11-22 is not text", "What the server is written in"),
+    (SERVER, 'language = "C"', "language = 20:09:11", "key language",
+     "the time 20:09:11 is not text", "What the server is written in"),
+    (SERVER, 'language = "C"', "[language]", "key language", "a table is not text", "What the"),
+    (SERVER, 'language = "C"', "language = true", "key language", "true is not text", "What the"),
+    (SERVER, 'title = "mine"', 'title = " cherryPY"', "key title",
+     "servers/cherrypy has the title 'CherryPy' too", "give each its own"),
     (SERVER, "mine {host} {port} {backlog}", "mine {host} 80 {backlog}", "key run",
      "does not use {port}", "listen on the port {port}"),
     (SERVER, "mine {host} {port} {backlog}", "mine {host} {port}", "key run",
@@ -304,8 +316,61 @@ def test_file_that_is_not_text(tmp_path):
     path = tmp_path / "config" / "datasets" / "x.toml"
     path.parent.mkdir(parents=True)
     path.write_bytes(b'title = "\xff"\n')
-    with pytest.raises(UserError, match=r"not TOML.*byte 0xff"):
+    with pytest.raises(UserError, match=r"x.toml, line 1: the byte 0xff is not UTF-8"):
         files.dataset("x", tmp_path)
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8-SIG", "UTF-16"])
+def test_file_with_a_byte_order_mark(tmp_path, encoding):
+    path = tmp_path / "config" / "datasets" / "x.toml"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(GOOD[MINE].encode(encoding))
+    mark = encoding.removesuffix("-SIG")
+    said = f"x.toml, line 1: it begins with the byte-order mark of {mark}\n  save it as UTF-8 with"
+    with pytest.raises(UserError, match=re.escape(said)):
+        files.dataset("x", tmp_path)
+
+
+def test_tabs_and_line_ends_of_another_system_are_no_mistake(tmp_path):
+    path = tmp_path / "config" / "datasets" / "x.toml"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(GOOD[MINE].replace("\n", "\r\n").replace(" = ", "\t=\t").encode())
+    assert files.dataset("x", tmp_path).title == "mine"
+    path.write_bytes(path.read_bytes().replace(b"seed", b"\tsed"))
+    with pytest.raises(
+        UserError, match=r"x.toml, line 3, key sed: unknown key\n  did you mean 'seed'"
+    ):
+        files.dataset("x", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("server", "my server"), ("server", "mine+"), ("server", "größe"), ("server", "~mine"),
+     ("experiment", "a.b"), ("dataset", "quick (copy)"), ("testbed", "a:b")],
+)  # fmt: skip
+def test_a_name_that_no_command_could_use(tmp_path, kind, name):
+    path = files.path_of(kind, name, tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    blamed = path.parent if kind == "server" else path
+    with pytest.raises(UserError) as error:
+        files.names(kind, tmp_path)
+    said = f"{blamed.relative_to(tmp_path)}: {name!r} cannot be the name of a {kind}\n  rename it: "
+    assert str(error.value).startswith(said)
+
+
+def test_a_folder_without_its_file(tmp_path):
+    (tmp_path / "servers" / "mine").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"servers/mine holds no server.toml\n  write it: "):
+        files.server("mine", tmp_path)
+    # What an editor leaves beside a file is not one.
+    (tmp_path / "config" / "datasets").mkdir(parents=True)
+    (tmp_path / "config" / "datasets" / ".#quick.toml").write_text("")
+    assert files.names("dataset", tmp_path) == []
+
+
+def test_titles_tell_all_servers_apart():
+    assert len({each.title.casefold() for each in files.servers()}) == len(files.names("server"))
 
 
 def test_path_that_names_no_trial(shared_tree: Tree):
