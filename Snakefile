@@ -57,7 +57,7 @@ if workflow.is_main_process:
         handler.finished = progress.Progress(STUDY.trials, STUDY.records, STUDY.testbed).finished
     if study.dry_run(sys.argv[1:]) and STUDY.trials:
         print(STUDY.listing())
-    print(STUDY.summary(), file=sys.stderr)
+    print(STUDY.summary(), *STUDY.left_out(), sep="\n", file=sys.stderr)
 
 
 onstart:

@@ -306,10 +306,54 @@ def test_mistakes_reach_the_user_as_one_message(tree: Tree):
     assert "servers/mine/server.toml, line 8, key run: unknown placeholder {hots}" in done.text
 
 
-def test_nothing_to_measure(monkeypatch):
+@pytest.mark.parametrize(
+    ("servers", "experiments", "said"),
+    [
+        ("otp-store", "backlog",
+         "    servers/otp-store does not serve backlog; it serves storage\n  its experiments: "),
+        ("otp-store,yucan", "c10k,static",
+         "    servers/otp-store does not serve c10k or static; it serves storage\n"
+         "    servers/yucan does not serve c10k or static; it serves "),
+        ("misultin", "all", "    servers/misultin cannot run here: "),
+        ("", "all", "servers= names none\n  leave out servers="),
+        (",", "all", "servers= names none\n  leave out servers="),
+        ("all", [], "experiments= names none"),
+    ],
+)  # fmt: skip
+def test_nothing_to_measure(monkeypatch, servers, experiments, said):
     monkeypatch.chdir(ROOT)
-    with pytest.raises(UserError, match="dataset 'smoke': nothing to measure"):
-        study.check(DEFAULTS | {"servers": "otp-store", "experiments": "backlog"})
+    with pytest.raises(UserError) as error:
+        study.check(DEFAULTS | {"servers": servers, "experiments": experiments})
+    assert str(error.value).startswith("dataset 'smoke': nothing to measure")
+    assert said in str(error.value)
+
+
+def test_nothing_to_measure_in_a_dataset_of_ones_own(tree: Tree):
+    head = 'title = "t"\ntrials = 1\nseed = 1\n'
+    tree.write("config/datasets/none.toml", f"{head}[experiments]\n")
+    tree.dataset("tiny", ["null"], [100])
+    tree.server("idle", "ok")
+    tree.replace("servers/idle/server.toml", 'experiments = ["backlog"]', "experiments = []")
+    script = (
+        "import sys; from deathmatch.control import study\n"
+        "for words in ('none all all', 'tiny all c10k', 'tiny idle all'):\n"
+        "    chosen = dict(zip(['dataset', 'servers', 'experiments'], words.split()))\n"
+        "    try: study.check({'testbed': 'netns', 'compare': ''} | chosen)\n"
+        "    except Exception as error: print(error)"
+    )
+    said = tree.run("python", "-c", script).succeeded().text
+    assert "dataset 'none': it has no experiment\n  add one to config/datasets/none.toml" in said
+    assert "'tiny': nothing to measure: it does not have c10k\n  its experiments: backlog" in said
+    assert "servers/idle serves no experiment: `experiments` of its server.toml is empty" in said
+
+
+def test_what_is_left_out_of_a_choice_is_said(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    chosen = study.check(DEFAULTS | {"servers": "null, yaws,misultin", "experiments": "static"})
+    assert {trial.server.name for trial in chosen.trials} == {"null", "yaws"}
+    (said,) = chosen.left_out()
+    assert said.startswith("servers/misultin cannot run here: ")
+    assert study.check(DEFAULTS).left_out() == []
 
 
 def test_file_that_is_not_text(tmp_path):
