@@ -16,7 +16,7 @@ from conftest import ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.control import study
+from deathmatch.control import command_line, config_file, study
 from deathmatch.errors import UserError
 from deathmatch.plan import docs, files, mistakes, schemas
 
@@ -298,12 +298,76 @@ def test_mistake_in_a_file(said: list[str], index: int):
 
 
 def test_mistakes_reach_the_user_as_one_message(tree: Tree):
+    done = tree.snakemake("-n", "dataset=smoke").failed()
+    assert "write --config before it: snakemake --config dataset=smoke" in done.text
     done = tree.snakemake("-n", dataset="smok").failed()
     assert "there is no dataset 'smok'\n  did you mean 'smoke'?" in done.text
     for name, text in GOOD.items():
         tree.write(name, text.replace("{host}", "{hots}"))
     done = tree.snakemake("-n", dataset="mine", testbed="mine").failed()
     assert "servers/mine/server.toml, line 8, key run: unknown placeholder {hots}" in done.text
+    tree.write("config/config.yaml", "")
+    assert "config/config.yaml: it is empty" in tree.snakemake("-n").failed().text
+
+
+YAML = [
+    ("", "config.yaml: it is empty", "write `dataset: …`, `testbed: …`"),
+    ("# dataset: quick\n", "config.yaml: it is empty", "git checkout config/config.yaml"),
+    ("dataset: quick\n\ttestbed: netns\n", "line 2: not YAML: found character '\\t'", "no tab"),
+    ("dataset: quick\nservers: [a,\n", "line 3: not YAML: ", "git checkout config/config.yaml"),
+    ("dataset: quick: x\n", "line 1: not YAML: mapping values are not", "write `key: value`"),
+    ("- quick\n", "line 1: it is a list, not keys", "write `dataset: …`"),
+    ("dataset=quick\n", "line 1: it is text, not keys", "write `dataset: …`"),
+    ("dataset: \ud800", "line 1: the byte 0xed is not UTF-8", "save it as UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("text", "what", "remedy"), YAML)
+def test_settings_that_are_no_yaml(tmp_path, text, what, remedy):
+    file = tmp_path / "config.yaml"
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(UserError) as error:
+        config_file.check(file)
+    assert what in str(error.value) and remedy in str(error.value)
+    with pytest.raises(UserError, match=r"none.yaml: cannot be read: No such file"):
+        config_file.check(tmp_path / "none.yaml")
+
+
+def test_settings_that_yaml_reads_in_its_own_way(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    config_file.check(Path("config/config.yaml"))
+    given = yaml.safe_load("\ufeffdataset: smoke\nservers: [null, yaws]\ncompare:\n")
+    chosen = study.check(DEFAULTS | given)
+    assert (chosen.served, chosen.compare) == (["null", "yaws"], "")
+
+
+RULES = ["all", "paper", "retry", "check_dataset"]
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "remedy"),
+    [
+        (["-n", "dataset=smoke"], "dataset=smoke is a setting", "snakemake --config dataset=smoke"),
+        (["paper", "servrs=a,b"], "servrs=a,b is a setting", "snakemake --config servers=a,b; KEY"),
+        (["--cores", "2", "smoke"], "'smoke' is a name for dataset=", "--config dataset=smoke"),
+        (["yaws"], "'yaws' is a name for servers=", "write snakemake --config servers=yaws"),
+        (["backlog", "-n"], "is a name for experiments=", "--config experiments=backlog"),
+        (["papre"], "there is no target 'papre'", "did you mean 'paper'?"),
+    ],
+)
+def test_what_stands_where_a_target_does(words, what, remedy):
+    with pytest.raises(UserError) as error:
+        command_line.check(command_line.targets(words), RULES)
+    assert what in str(error.value) and remedy in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["-n"], ["paper", "--config", "dataset=smoke", "servers=yaws"], ["--config=dataset=smoke"],
+     ["data/quick/complete", "--cores", "all"], ["retry", "--report", "report.html"]],
+)  # fmt: skip
+def test_targets_that_are_some(words):
+    command_line.check(command_line.targets(words), RULES)
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,11 @@ def check(given: dict) -> Study:
     Raises UserError for an unknown key and for a dataset, testbed, server, experiment or
     comparison that does not exist.
     """
+    # YAML reads `compare:` alone as nothing, and null, the name of a server, too.
+    if given.get("compare") is None and "compare" in given:
+        given = given | {"compare": ""}
+    if isinstance(given.get("servers"), list):
+        given = given | {"servers": ["null" if name is None else name for name in given["servers"]]}
     mistakes.check(Settings, given, WHERE)
     settings = Settings.model_validate(given)
     study = Study(

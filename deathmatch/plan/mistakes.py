@@ -103,8 +103,13 @@ def check(model: type[BaseModel], value: Any, file: str) -> None:
 
 def near(name: str, known: Sequence[str]) -> str:
     """Return "did you mean …? " with the nearest of the known names, empty if none is near."""
-    found = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {found[0]!r}? " if found else ""
+    found = nearest(name, known)
+    return f"did you mean {found!r}? " if found else ""
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """Return the nearest of the known names, empty if none is near."""
+    return next(iter(difflib.get_close_matches(name, known, n=1)), "")
 
 
 def line_of(text: str, key: Key) -> int:

@@ -96,7 +96,8 @@ class Server(NamedSpec):
     )
     slow_build: bool = Field(
         False,
-        description="Its build takes minutes: only datasets, or a command, that name it measure it.",
+        description="Its build takes minutes: it is measured only where a dataset or a command "
+        "names it.",
     )
     run: Text = Field(
         description="The start command, run without a shell in {build}; {host}, {port}, {folder} "
