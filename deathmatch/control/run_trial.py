@@ -92,7 +92,7 @@ def _check_disk(path: Path) -> None:
 def _check_tools(trial: Trial, bed: str) -> None:
     """Raise UserError if the dataset's other trials were measured with other tools."""
     try:
-        others = progress.measured(matrix.trials(trial.dataset), bed)
+        others = progress.measured(matrix.possible(trial.dataset), bed)
     except UserError:
         # Another server's file may be broken meanwhile: this trial is measured all the same.
         return
