@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from deathmatch.control import study
 from deathmatch.errors import UserError
 from deathmatch.plan import docs, files, mistakes, schemas
+from deathmatch.plan import places as places_of
 
 GIVEN = [
     ("dataset=smok", "key dataset", "there is no dataset 'smok'", "did you mean 'smoke'?"),
@@ -387,7 +388,7 @@ def places(value: Any, place: tuple = ()) -> Iterator[tuple]:
 def test_whatever_stands_in_a_file_is_said_in_our_words(file):
     """No message is the library's own, and each has a remedy."""
     model = next(model for kind, model in files.MODELS.items()
-                 if Path(file).match(files.PLACES[kind].format("mine")))  # fmt: skip
+                 if Path(file).match(places_of.PLACES[kind].format("mine")))  # fmt: skip
     mistaken = 0
     for *above, key in places(tomllib.loads(GOOD[file])):
         for wrong in WRONG:

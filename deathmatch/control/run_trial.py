@@ -1,4 +1,4 @@
-"""Run one trial: `python -m deathmatch trial data/<dataset>/<experiment>/<server>/<variant>/<n>`.
+"""Run one trial: `./shell deathmatch trial data/<dataset>/<experiment>/<server>/<variant>/<n>`.
 
 Checks what the trial needs, builds what is not built, runs `measure.trial` in a sandbox. What a
 server does, its death included, is a result with status 0; status 1 means that the trial itself
@@ -19,13 +19,6 @@ from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 
 LEAST_FREE_BYTES = 200_000_000
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("trial", help="data/<dataset>/<experiment>/<server>/<variant>/<n>")
-    parser.add_argument("--testbed", default="netns", help="a file in config/testbeds/")
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
 
 
 def main(given: argparse.Namespace) -> int:

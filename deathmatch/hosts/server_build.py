@@ -1,6 +1,6 @@
 """Building one server, as its `server.toml` says.
 
-`python -m deathmatch build NAME` builds it.
+`./shell deathmatch build NAME` builds it.
 """
 
 import argparse
@@ -175,11 +175,6 @@ def write_build(server: Server) -> dict:
     partial.write_text(json.dumps(result, indent=2) + "\n")
     partial.rename(partial.with_name("build.json"))
     return result
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("server", help="a folder in servers/")
 
 
 def main(given: argparse.Namespace) -> int:

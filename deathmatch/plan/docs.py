@@ -1,6 +1,6 @@
 """What is written from the models: `config/schemas/` and the reference in servers/README.md.
 
-`python -m deathmatch docs` writes them.
+`./shell deathmatch docs` writes them.
 """
 
 import argparse
@@ -58,10 +58,6 @@ def written() -> dict[Path, str]:
         for kind, model in MODELS.items()
     }
     return made | {README: page(README.read_text())}
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes: nothing."""
 
 
 def main(given: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from deathmatch.plan import mistakes, server_checks
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.mistakes import Key, Mistake
+from deathmatch.plan.places import names, path_of
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import NamedSpec
@@ -23,12 +24,6 @@ MODELS: dict[str, type[NamedSpec]] = {
     "server": Server,
     "dataset": Dataset,
     "testbed": Testbed,
-}
-PLACES = {
-    "experiment": "experiments/{}.toml",
-    "server": "servers/{}/server.toml",
-    "dataset": "config/datasets/{}.toml",
-    "testbed": "config/testbeds/{}.toml",
 }
 
 
@@ -89,18 +84,6 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
         [path_of(kind, each, root) for each in names(kind, root)] if kind == "testbed" else [path]
     )
     return _checked(kind, name, root, tuple(file.stat().st_mtime_ns for file in read))
-
-
-def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
-    """Return the file that defines the `kind` called `name`, whether or not it exists."""
-    return root / PLACES[kind].format(name)
-
-
-def names(kind: str, root: Path = ROOT) -> list[str]:
-    """Return the sorted names of everything of that kind in the tree."""
-    pattern = path_of(kind, "[!_]*", root).relative_to(root)
-    found = root.glob(str(pattern))
-    return sorted(p.parent.name if kind == "server" else p.stem for p in found)
 
 
 def instruments(root: Path = ROOT) -> list[str]:

@@ -1,4 +1,4 @@
-"""Start a server's folder from the template: `python -m deathmatch new-server NAME`."""
+"""Start a server's folder from the template: `./shell deathmatch new-server NAME`."""
 
 import argparse
 import re
@@ -7,11 +7,6 @@ import shutil
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
 
 
 def main(given: argparse.Namespace) -> int:
