@@ -8,7 +8,7 @@ from pathlib import Path
 from deathmatch.plan.places import PLACES
 from deathmatch.plan.root import ROOT
 
-STEPS = "The same, step by step"
+STEPS = "The same, step by step (after ./shell snakemake --config dataset=smoke)"
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -17,8 +17,8 @@ class Command:
     """One command.
 
     `module` has its `main(given)`; it is imported only when called, as polars alone takes half a
-    second to load. `arguments` declares what the command takes. `example` are the words after the
-    command's name that follow the examples before it: pasted in this order, all of them work.
+    second to load. `arguments` declares what the command takes; `example` are words for it, which
+    work when pasted after the examples before it and `./shell snakemake --config dataset=smoke`.
     """
 
     about: str
@@ -160,26 +160,24 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "notebook": Command(
             "run one notebook on one dataset", "paper.notebook", _notebook,
-            "notebooks/01-backlog.md --dataset reference --figures build/figures "
-            "--out build/01-backlog.ipynb",
+            "notebooks/01-backlog.md --dataset smoke --out paper/smoke/notebooks/01-backlog.ipynb",
             "The numbers of its prose are filled in; its figures are written beside.",
         ),
         "paper": Command(
             "make the HTML and the PDF paper of a dataset", "paper.build", _paper,
-            "--dataset reference --notebooks build/01-backlog.ipynb --figures build/figures "
-            "--front build/front.md --out build/paper",
+            "--dataset smoke --notebooks paper/smoke/notebooks/*.ipynb --out paper/smoke",
             "Of executed notebooks; `./shell snakemake paper` runs all of them first.",
         ),
         "failures": Command(
             "list the servers that could not be measured", "control.failures", _failures,
-            "smoke --retry",
+            "smoke",
             "With the reason of each; exits 1 if there is one.",
         ),
     },
     "Hand in a dataset (.github/CONTRIBUTING.md)": {
         "check": Command(
             "check that a dataset is fit to be compared with others", "data.check", _check,
-            "reference",
+            "smoke",
             "Complete, of one toolchain and one machine, plausible, and free of names and places "
             "of yours. Exits 1 if it is not.",
         ),
