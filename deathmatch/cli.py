@@ -13,6 +13,10 @@ COMMANDS = {
     "new-server": ("plan.new_server", "make a server's folder from the template"),
     "docs": ("plan.docs", "write the reference in servers/README.md from the schema"),
     "build": ("hosts.server_build", "build one server"),
+    "audit": (
+        "control.audit",
+        "say what on a testbed would spoil a measurement, and how to mend it",
+    ),
     "trial": ("control.run_trial", "run one trial"),
     "failures": ("control.failures", "list the servers that could not be measured"),
     "tidy": ("data.tidy", "write an experiment's tidy tables from its raw logs"),

@@ -154,6 +154,7 @@ class Link(Facts):
     round_trip_p99_s: float | None
     bandwidth_bit_per_s: float | None
     path_mtu_bytes: int | None
+    received_bytes: int | None
     retransmitted_segments: int | None
 
 

@@ -6,7 +6,7 @@ what could not be understood.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from statistics import median, quantiles
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/"
 UNSYNCHRONISED = 0x40  # STA_UNSYNC of adjtimex(2)
 UNKNOWN_SPEED = {0, 0xFFFF, 0xFFFFFFFF}
 FULL_DUPLEX = 1
+WITHOUT_INTERRUPTS = {"bridge", "dummy", "veth"}
 BUSY = ("user", "nice", "system", "irq", "softirq")
 STAT = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
@@ -54,13 +55,20 @@ def processor(raw: Raw) -> facts.Processor:
             raise Unknown(f"lscpu does not name its {name}")
         return described[name]
 
+    def hypervisor() -> str:
+        # A machine of hardware has no such line.
+        field("CPU(s)")
+        return described.get("Hypervisor vendor", "")
+
+    def frequency_hz(which: str) -> int:
+        return 1000 * int(_first(raw, CPU + f"cpu#/cpufreq/cpuinfo_{which}_freq"))
+
     return _made(
         facts.Processor,
         {
             "model": lambda: field("Model name"),
             "architecture": lambda: field("Architecture"),
-            # A machine without has no such line.
-            "hypervisor": lambda: described.get("Hypervisor vendor", "") or field("CPU(s)") and "",
+            "hypervisor": hypervisor,
             "online": lambda: cpu_list(_text(raw, CPU + "online")),
             "sockets": lambda: int(field("Socket(s)")),
             "siblings": lambda: {
@@ -74,8 +82,8 @@ def processor(raw: Raw) -> facts.Processor:
             },
             "governors": lambda: _each(raw, CPU + "cpu#/cpufreq/scaling_governor"),
             "frequency_driver": lambda: _first(raw, CPU + "cpu#/cpufreq/scaling_driver"),
-            "frequency_min_hz": lambda: 1000 * int(_first(raw, CPU + "cpu#/cpufreq/cpuinfo_min_freq")),
-            "frequency_max_hz": lambda: 1000 * int(_first(raw, CPU + "cpu#/cpufreq/cpuinfo_max_freq")),
+            "frequency_min_hz": lambda: frequency_hz("min"),
+            "frequency_max_hz": lambda: frequency_hz("max"),
             "turbo": lambda: _turbo(raw),
             "vulnerabilities": lambda: _vulnerabilities(raw),
         },
@@ -218,6 +226,8 @@ def interface(raw: Raw) -> facts.Interface:
         return found
 
     def interrupts() -> dict[int, list[int]]:
+        if link().get("linkinfo", {}).get("info_kind") in WITHOUT_INTERRUPTS:
+            return {}
         _in_sys(raw, link()["ifname"])
         return {
             number: cpu_list(_text(raw, f"/proc/irq/{number}/smp_affinity_list"))
@@ -313,6 +323,7 @@ def link(raw: Raw) -> facts.Link:
             "round_trip_p99_s": lambda: quantiles(trips_s(), n=100)[-1],
             "bandwidth_bit_per_s": lambda: 8e9 * answer("received_bytes") / answer("took_ns"),
             "path_mtu_bytes": lambda: answer("path_mtu_bytes"),
+            "received_bytes": lambda: answer("received_bytes"),
             "retransmitted_segments": lambda: answer("retransmitted_segments"),
         },
     )
@@ -338,6 +349,17 @@ def cpu_list(text: str) -> list[int]:
             first, _, last = part.partition("-")
             numbers += range(int(first), int(last or first) + 1)
     return numbers
+
+
+def cpu_ranges(cpus: Iterable[int]) -> str:
+    """Return numbers as the kernel and taskset(1) write them, such as "0-3,8"."""
+    parts: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if parts and cpu == parts[-1][-1] + 1:
+            parts[-1][1:] = [cpu]
+        else:
+            parts.append([cpu])
+    return ",".join("-".join(map(str, part)) for part in parts)
 
 
 def cpu_times(text: str) -> dict[str, dict[str, int]]:

@@ -131,9 +131,9 @@ def ethtool(name, failed):
 
     def link():
         # The kernel first tells how many words its masks of link modes have.
-        head = struct.pack("IIBBBBBBb", GLINKSETTINGS, 0, *[0] * 7)
-        words = -struct.unpack_from("b", ask(name, head, 48), 14)[0]
-        head = struct.pack("IIBBBBBBb", GLINKSETTINGS, 0, *[0] * 6, words)
+        head = struct.pack("II7Bb", GLINKSETTINGS, 0, *[0] * 8)
+        words = -struct.unpack_from("b", ask(name, head, 48), 15)[0]
+        head = struct.pack("II7Bb", GLINKSETTINGS, 0, *[0] * 7, words)
         answer = ask(name, head, 48 + 12 * words)
         return struct.unpack_from("IB", answer, 4)
 
