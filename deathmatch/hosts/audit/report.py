@@ -33,6 +33,14 @@ def _smt(host: facts.Host) -> str | None:
     return _of(host.processor.smt_active, lambda on: "on" if on else "off")
 
 
+def _busy(host: facts.Host) -> str | None:
+    shares = host.load.busy_share
+    if not shares:
+        return None
+    mean, busiest = sum(shares.values()) / len(shares), max(shares, key=shares.get)
+    return f"{share(mean)} on average, {share(shares[busiest])} of CPU {busiest}"
+
+
 def _vulnerabilities(host: facts.Host) -> str | None:
     known = host.processor.vulnerabilities
     if known is None:
@@ -90,10 +98,7 @@ ROWS: tuple[tuple[str, Cell], ...] = (
     ("transparent huge pages", lambda h: h.memory.transparent_huge_pages),
     ("clock source", lambda h: h.clock.source),
     ("clock synchronised", lambda h: _yes(h.clock.synchronised)),
-    ("CPUs busy", lambda h: _list(
-        None if h.load.busy_share is None else
-        [f"{cpu}: {share(busy)}" for cpu, busy in h.load.busy_share.items()]
-    )),
+    ("CPUs busy", _busy),
     ("stolen", lambda h: _of(h.load.steal_share, share)),
     ("waited for CPU, I/O, memory", lambda h: " / ".join(
         _of(one, share) or "unknown"
