@@ -12,6 +12,7 @@ from deathmatch.errors import run_main
 COMMANDS = {
     "new-server": ("plan.new_server", "make a server's folder from the template"),
     "docs": ("plan.docs", "write the reference in servers/README.md from the schema"),
+    "lock": ("hosts.lock", "lock a server's Python packages, with hashes"),
     "build": ("hosts.server_build", "build one server"),
     "audit": (
         "control.audit",

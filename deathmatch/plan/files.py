@@ -3,6 +3,7 @@
 A file that breaks its model is reported with file, line, key and remedy.
 """
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,11 @@ PLACES = {
     "dataset": "config/datasets/{}.toml",
     "testbed": "config/testbeds/{}.toml",
 }
+# Names become paths, targets of Snakemake and words of commands.
+NAMES = dict.fromkeys(PLACES, r"[A-Za-z0-9][\w.-]*") | {"experiment": r"[A-Za-z0-9][\w-]*"}
+ALLOWED = dict.fromkeys(PLACES, "letters, digits, '.', '_' and '-'") | {
+    "experiment": "letters, digits, '_' and '-'"
+}
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,14 @@ def server(name: str, root: Path = ROOT) -> Server:
 
 
 def servers(root: Path = ROOT) -> list[Server]:
-    """Return every server, by name; UserError if a file is wrong."""
-    return [server(name, root) for name in names("server", root)]
+    """Return every server, by name; UserError if a file is wrong or two have the same title."""
+    found = [server(name, root) for name in names("server", root)]
+    if twins := server_checks.of_one_title(found):
+        first, second = (each.name for each in twins)
+        what = f"servers/{first} has the title {twins[0].title!r} too"
+        remedy = "give each its own: tables and figures tell servers apart by their titles"
+        raise mistake("server", second, ["title"], what, remedy, root)
+    return found
 
 
 def dataset(name: str, root: Path = ROOT) -> Dataset:
@@ -76,6 +88,10 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
     file is wrong.
     """
     path = path_of(kind, name, root)
+    plain = "/" not in name and name.strip(".") != ""
+    if kind == "server" and plain and path.parent.is_dir() and not path.is_file():
+        what = f"servers/{name} holds no server.toml"
+        raise UserError(what, remedy="write it: servers/README.md has every key")
     # A name with a slash would lead elsewhere; servers/_template/ is no server.
     if "/" in name or name.startswith("_") or not path.is_file():
         known = names(kind, root)
@@ -97,10 +113,21 @@ def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
 
 
 def names(kind: str, root: Path = ROOT) -> list[str]:
-    """Return the sorted names of everything of that kind in the tree."""
-    pattern = path_of(kind, "[!_]*", root).relative_to(root)
-    found = root.glob(str(pattern))
-    return sorted(p.parent.name if kind == "server" else p.stem for p in found)
+    """Return the sorted names of everything of that kind in the tree.
+
+    Raises UserError for a file or folder whose name cannot be used.
+    """
+    pattern = path_of(kind, "[!_.]*", root).relative_to(root)
+    found = sorted(p.parent.name if kind == "server" else p.stem for p in root.glob(str(pattern)))
+    for name in found:
+        if not re.fullmatch(NAMES[kind], name, re.ASCII):
+            path = path_of(kind, name, root).relative_to(root)
+            where = path.parent if kind == "server" else path
+            what = f"{name!r} cannot be the name of a {kind}"
+            raise UserError(
+                what, str(where), f"rename it: {ALLOWED[kind]}, a letter or digit first"
+            )
+    return found
 
 
 def instruments(root: Path = ROOT) -> list[str]:
@@ -108,10 +135,10 @@ def instruments(root: Path = ROOT) -> list[str]:
     return [each.name for each in servers(root) if each.instrument]
 
 
-def mistake(kind: str, name: str, key: Key, what: str, remedy: str) -> UserError:
+def mistake(kind: str, name: str, key: Key, what: str, remedy: str, root: Path = ROOT) -> UserError:
     """Return the error of one key of a file, with the line that sets it."""
-    path = path_of(kind, name)
-    return Mistake(key, what, remedy).located(str(path.relative_to(ROOT)), path.read_text())
+    path = path_of(kind, name, root)
+    return Mistake(key, what, remedy).located(str(path.relative_to(root)), path.read_text())
 
 
 @cache
@@ -143,9 +170,9 @@ def _chain(kind: str, name: str, root: Path) -> list[_File]:
 
 
 def _read(path: Path, root: Path) -> _File:
-    shown, content = str(path.relative_to(root)), path.read_bytes()
-    value = mistakes.parse(content, shown)
-    return _File(shown, content.decode(), value)
+    shown = str(path.relative_to(root))
+    text = mistakes.decoded(path.read_bytes(), shown)
+    return _File(shown, text, mistakes.parse(text, shown))
 
 
 def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
