@@ -44,6 +44,20 @@ def _systems(parser: argparse.ArgumentParser) -> None:
     named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
 
 
+def _audit(parser: argparse.ArgumentParser) -> None:
+    named(parser, "testbed", kind="testbed", help="a file in config/testbeds/")
+    named(
+        parser, "--dataset", kind="dataset",
+        help="whose load the hosts are to bear; that of config/config.yaml if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--accept", action="append", default=[], metavar="RULE",
+        help="a rule that does not refuse; as often as wanted, beside `accepts` of the testbed",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print all as JSON")
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+
+
 def _new_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
     kinds = "; ".join(f"{kind}: {about}" for kind, about in KINDS.items())
@@ -155,6 +169,14 @@ GROUPS: dict[str, dict[str, Command]] = {
             "print a Markdown row for every system", "analysis.systems", _systems, "reference",
             "Which version ran, in which variants, whether it answered as each experiment asks, "
             "one figure for each experiment, or why it did not run.",
+        ),
+    },
+    "Look at the hosts": {
+        "audit": Command(
+            "say what on a testbed would spoil a measurement, and how to mend it",
+            "control.audit", _audit, "netns",
+            "Reads the settings and counters of each host, and measures the link under test for "
+            "a moment. Exits 3 if it found what refuses a run.",
         ),
     },
     "Add a server": {
