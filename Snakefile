@@ -14,15 +14,21 @@
 import gc
 import os
 import sys
+from pathlib import Path
 
 import snakemake
 
-from deathmatch.control import code, progress, study, untracked
+from deathmatch.control import code, command_line, config_file, progress, study, untracked
 from deathmatch.hosts import nix, sandbox, toolchain
 from deathmatch.hosts import server_build
 from deathmatch.paper import captions
 from deathmatch.plan import files, sources
 from deathmatch.errors import UserError
+
+try:
+    config_file.check(Path("config/config.yaml"))
+except UserError as error:
+    raise WorkflowError(str(error)) from None
 
 
 configfile: "config/config.yaml"
@@ -59,7 +65,7 @@ if workflow.is_main_process:
         handler.finished = progress.Progress(STUDY.trials, STUDY.records, STUDY.testbed).finished
     if study.dry_run(sys.argv[1:]) and STUDY.trials:
         print(STUDY.listing())
-    print(STUDY.summary(), file=sys.stderr)
+    print(STUDY.summary(), *STUDY.left_out(), sep="\n", file=sys.stderr)
 
 
 onstart:
@@ -138,3 +144,12 @@ include: "workflow/build.smk"
 include: "workflow/measure.smk"
 include: "workflow/tidy.smk"
 include: "workflow/publish.smk"
+
+
+if workflow.is_main_process:
+    try:
+        command_line.check(
+            command_line.targets(sys.argv[1:]), [rule.name for rule in workflow.rules]
+        )
+    except UserError as error:
+        raise WorkflowError(str(error)) from None

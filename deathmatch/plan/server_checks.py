@@ -63,6 +63,17 @@ def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None
     _check_use(server, levels, loaded)
 
 
+def of_one_title(servers: Iterable[Server]) -> tuple[Server, Server] | None:
+    """Return the first two servers whose titles a reader cannot tell apart; None if all can be."""
+    seen: dict[str, Server] = {}
+    for server in servers:
+        title = " ".join(server.title.casefold().split())
+        if title in seen:
+            return seen[title], server
+        seen[title] = server
+    return None
+
+
 def _check_files(server: Server, root: Path) -> None:
     bibliography = root / "paper" / "source" / "references.bib"
     sources = ["ours", *_citation_keys(bibliography, bibliography.stat().st_mtime_ns)]
@@ -75,7 +86,7 @@ def _check_files(server: Server, root: Path) -> None:
             )
     lock = server.packages.pypi
     if lock and not (root / "servers" / server.name / lock).is_file():
-        remedy = f"write it: python -m deathmatch lock {server.name} PACKAGE..."
+        remedy = f"write it: deathmatch lock {server.name} PACKAGE..."
         raise Mistake(["packages", "pypi"], f"there is no {lock} beside it", remedy)
 
 
