@@ -158,6 +158,13 @@ def test_a_virtual_environment_stays_without_network(tree: Tree):
     toml = tree.path / "servers/one/server.toml"
     toml.write_text(toml.read_text() + '\n[packages]\npypi = "requirements.txt"\n')
     online.deathmatch("lock", "one", "six").succeeded()
+    lock = tree.path / "servers/one/requirements.txt"
+    text = lock.read_text()
+    assert re.match(r"six==\S+ \\\n    --hash=sha256:", text) and "://" not in text
+    # What cannot be locked leaves what was.
+    tree.deathmatch("lock", "one", "six", "no such package").failed()
+    assert lock.read_text() == text
+    assert (tree.path / "servers/one/requirements.in").read_text() == "six\n"
     online.deathmatch("build", "one").succeeded()
     made = tree.path / "build/servers/one/venv/made-of"
     first = made.stat().st_mtime_ns
@@ -166,8 +173,6 @@ def test_a_virtual_environment_stays_without_network(tree: Tree):
     assert "edited" in (tree.path / "build/servers/one/broken.py").read_text()
     assert made.stat().st_mtime_ns == first, done.text
     # Another list needs the network; without, the former build stays.
-    lock = tree.path / "servers/one/requirements.txt"
-    text = lock.read_text()
     lock.write_text(text + "\n# another\n")
     tree.deathmatch("build", "one").failed()
     assert made.stat().st_mtime_ns == first

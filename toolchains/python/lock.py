@@ -9,7 +9,6 @@ nixpkgs' too.
 
 import datetime
 import json
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
@@ -17,9 +16,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+# A script finds only what is beside it.
+sys.path.insert(0, str(ROOT))
+
+from deathmatch.hosts import lock  # noqa: E402
+
 FACTS = ROOT / "tests" / "nix" / "facts.json"
-HOME = ROOT / "build" / "lock"
-UV = "uv==0.13.9"
 
 NIX_NAMES = {"pypandoc-binary": "pypandoc"}
 """What nixpkgs calls otherwise: it gives pypandoc its own pandoc, the wheel brings one."""
@@ -55,23 +57,14 @@ def list_of(group: str) -> Path:
 def resolve(names: Iterable[str], constraints: Path, out: Path) -> None:
     """Write what the groups need to `out`, with hashes; each release one that `constraints` has."""
     words = [word for name in names for word in ("--group", f"pyproject.toml:{name}")]
-    subprocess.run(
-        [
-            HOME / "bin" / "uv", "pip", "compile", "--quiet", "--upgrade",
-            "--python-version", "3.11", "--generate-hashes",
-            "--no-emit-index-url", "--no-header", "--no-annotate",
-            "--exclude-newer", str(pinned_on()), "--constraint", constraints,
-            *words, "--output-file", out,
-        ],
-        cwd=ROOT, check=True,
-    )  # fmt: skip
+    limits = ["--exclude-newer", str(pinned_on()), "--constraint", constraints]
+    lock.compiled([*limits, *words], out, ROOT)
 
 
 def main() -> None:
     """Lock, with a uv of its own in build/."""
-    subprocess.run([sys.executable, "-m", "venv", "--clear", HOME], check=True)
-    subprocess.run([HOME / "bin" / "pip", "install", "--quiet", UV], check=True)
-    of_nixpkgs, together = HOME / "of-nixpkgs.txt", HOME / "together.txt"
+    lock.uv()
+    of_nixpkgs, together = lock.HOME / "of-nixpkgs.txt", lock.HOME / "together.txt"
     of_nixpkgs.write_text("".join(f"{name}=={at}\n" for name, at in releases().items()))
     resolve(groups(), of_nixpkgs, together)
     for name in groups():
