@@ -38,7 +38,7 @@ DARWIN = "aarch64-darwin"
 SHELLS = {"default", "full", "lab", "test"}
 ERAS = {"era-R14B04", "era-R15B03", "era-R16B02"}
 # The programs that make the paper, that measure, and that the tests run besides.
-READING = {"git", "python", "snakemake"}
+READING = {"deathmatch", "git", "python", "snakemake"}
 MEASURING = READING | {
     "ip", "mount", "nsenter", "setpriv", "ss", "strace", "sysctl", "taskset", "tc", "unshare",
 }  # fmt: skip

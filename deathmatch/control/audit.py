@@ -1,4 +1,4 @@
-"""Is a testbed fit to measure on? `python -m deathmatch audit TESTBED`.
+"""Is a testbed fit to measure on? `./shell deathmatch audit TESTBED`.
 
 Builds the testbed, reads what its hosts are like, looks for a second what else runs and for
 another one what the link carries; then says what is bad, why, and the command that mends it.
@@ -30,21 +30,6 @@ LINK_S = 1.0
 NAMING_S = 0.3
 BUILD = ROOT / "build"
 CONFIG = Path("config/config.yaml")
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("testbed", help="a file in config/testbeds/")
-    parser.add_argument(
-        "--dataset",
-        help=f"whose load the hosts are to bear; default: that of {CONFIG}",
-    )
-    parser.add_argument(
-        "--accept", action="append", default=[], metavar="RULE",
-        help="a rule that does not refuse; as often as wanted, beside `accepts` of the testbed",
-    )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print all as JSON")
-    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
 
 
 def main(given: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Lock a server's Python packages: `python -m deathmatch lock NAME [PACKAGE...]`, with network.
+"""Lock a server's Python packages: `./shell deathmatch lock NAME [PACKAGE...]`, with network.
 
 From the names in `requirements.in` of its folder, which those on the command line replace, it
 writes the list with all that they need, each with its release and hashes, for `packages.pypi`.
@@ -57,17 +57,6 @@ def _run(words: list[str | Path], what: str, folder: Path = ROOT) -> None:
         raise UserError(f"{what}:\n{said}", remedy="mend what it says; it needs the network")
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("server", help="a folder in servers/")
-    parser.add_argument(
-        "packages",
-        nargs="*",
-        metavar="PACKAGE",
-        help=f"a name, or one with a release such as flask==3.1.1; they replace {NAMES}",
-    )
-
-
 def main(given: argparse.Namespace) -> int:
     """Write `requirements.txt` of the server, and `requirements.in` if packages are given."""
     # Its server.toml need not be right yet: it may name the list that is to be written.
@@ -79,7 +68,7 @@ def main(given: argparse.Namespace) -> int:
         raise UserError(
             "no packages are named",
             where=str(names.relative_to(ROOT)),
-            remedy=f"name them: {typed(f'python -m deathmatch lock {given.server} PACKAGE...')}",
+            remedy=f"name them: {typed(f'deathmatch lock {given.server} PACKAGE...')}",
         )
     out = folder / (_named(folder) or LIST)
     with tempfile.TemporaryDirectory() as place:

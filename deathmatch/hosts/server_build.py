@@ -1,6 +1,6 @@
 """Building one server, as its `server.toml` says.
 
-`python -m deathmatch build NAME` builds it.
+`./shell deathmatch build NAME` builds it.
 """
 
 import argparse
@@ -234,17 +234,6 @@ def _write(path: Path, value: dict) -> None:
     partial = path.with_name(f"{path.name}.new")
     partial.write_text(json.dumps(value, indent=2) + "\n")
     partial.rename(path)
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("server", help="a folder in servers/")
-    parser.add_argument(
-        "--record",
-        action="store_true",
-        help="end with status 0 if the build fails: its record is a result, as Snakemake wants it",
-    )
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
 
 
 def main(given: argparse.Namespace) -> int:

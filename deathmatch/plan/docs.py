@@ -1,6 +1,6 @@
 """What is written from the models: `config/schemas/` and the reference in servers/README.md.
 
-`python -m deathmatch docs` writes them.
+`./shell deathmatch docs` writes them.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from deathmatch.plan.server import Server
 from deathmatch.plan.server_checks import PLACEHOLDERS, PLACES
 from deathmatch.plan.settings import Settings
 
-MARK = "<!-- From here on this is written by `python -m deathmatch docs`. -->\n"
+MARK = "<!-- From here on this is written by `./shell deathmatch docs`. -->\n"
 REFERENCE = """
 ## Every key of server.toml
 
@@ -116,10 +116,6 @@ def written() -> dict[Path, str]:
         for kind, model in MODELS.items()
     }
     return made | {README: page(README.read_text())}
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes: nothing."""
 
 
 def main(given: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Start a server's folder from a template: `python -m deathmatch new-server NAME [--kind KIND]`."""
+"""Start a server's folder from a template: `./shell deathmatch new-server NAME [--kind KIND]`."""
 
 import argparse
 import re
@@ -8,23 +8,11 @@ import tomllib
 
 from deathmatch.errors import UserError
 from deathmatch.plan import files
+from deathmatch.plan.kinds import KINDS
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.typed import typed
 
 TEMPLATES = ROOT / "servers" / "_template"
-KINDS = {
-    "one-request": "one request a connection",
-    "keep-alive": "several requests a connection",
-    "websocket": "WebSocket",
-}
-"""What a server may be like, each a folder of the templates; the first where none is asked for."""
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
-    kinds = "; ".join(f"{kind}: {about}" for kind, about in KINDS.items())
-    parser.add_argument("--kind", default="", help=f"what the server is like: {kinds}")
 
 
 def main(given: argparse.Namespace) -> int:
@@ -77,7 +65,7 @@ def advice(name: str, kind: str, chosen: bool) -> str:
         f"servers/{name}/ is there, with a small Python server in it: put yours in its place.",
         f"  its kind is {kind}, {KINDS[kind]}; it serves {', '.join(experiments(kind))}",
         *([] if chosen else [f"  other kinds: kind=NAME, of {', '.join(KINDS)}"]),
-        f"  {typed(f'python -m deathmatch build {name}')}",
+        f"  {typed(f'deathmatch build {name}')}",
         "      builds it and shows its version",
         f"  {typed(measure)}",
         "      checks its answers, measures it, writes the paper",
