@@ -45,10 +45,27 @@ def _systems(parser: argparse.ArgumentParser) -> None:
 
 def _new_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
+    named(
+        parser, "--kind", kind="template", default="",
+        help="what the server is like, a folder in servers/_template/; asked for if absent",
+    )  # fmt: skip
 
 
 def _build(parser: argparse.ArgumentParser) -> None:
     named(parser, "server", kind="server", help="a folder in servers/")
+    parser.add_argument(
+        "--record", action="store_true",
+        help="end with status 0 if the build fails: its record is a result, as Snakemake wants it",
+    )  # fmt: skip
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+
+
+def _lock(parser: argparse.ArgumentParser) -> None:
+    named(parser, "server", kind="server", help="a folder in servers/")
+    parser.add_argument(
+        "packages", nargs="*", metavar="PACKAGE",
+        help="a name, or one with a release such as flask==3.1.1; they replace requirements.in",
+    )  # fmt: skip
 
 
 def _trial(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +75,10 @@ def _trial(parser: argparse.ArgumentParser) -> None:
     named(
         parser, "--testbed", kind="testbed", default="netns",
         help="a file in config/testbeds/; netns if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--any-outcome", action="store_true",
+        help="exit with 0 also where the server could not be built, started or did not conform",
     )  # fmt: skip
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
 
@@ -137,13 +158,20 @@ GROUPS: dict[str, dict[str, Command]] = {
     },
     "Add a server": {
         "new-server": Command(
-            "make a server's folder from the template", "plan.new_server", _new_server, "mine",
+            "make a server's folder from a template", "plan.new_server", _new_server,
+            "mine --kind one-request",
             "The folder holds a small server that passes; put yours in its place. "
             "servers/README.md goes on from there.",
         ),
+        "lock": Command(
+            "lock a server's Python packages, with hashes", "hosts.lock", _lock,
+            "mine h11",
+            "Writes requirements.txt with each package that these need, its release and its "
+            "hashes, for packages.pypi of server.toml. It needs the network.",
+        ),
         "build": Command(
             "build one server", "hosts.server_build", _build, "mine",
-            "Runs the build command of its server.toml, and installs its packages.",
+            "Installs its packages, runs its build command and shows its version.",
         ),
         "trial": Command(
             "run one trial", "control.run_trial", _trial,

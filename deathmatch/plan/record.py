@@ -6,7 +6,8 @@ from pydantic import ConfigDict, Field
 
 from deathmatch.plan.spec import Spec
 
-OUTCOMES = ("measured", "measured, with failures", "not built", "did not start", "answers wrongly")
+MEASURED = ("measured", "measured, with failures")
+OUTCOMES = (*MEASURED, "not built", "did not start", "answers wrongly")
 
 Table = dict[str, Any]
 
