@@ -8,7 +8,7 @@
 #   snakemake paper --config dataset=full      the paper of another
 #   snakemake --report report.html             what was made, with captions, as one page
 #   snakemake retry                            try again what could not be built or measured
-#   snakemake new_server --config name=mine    a folder to start from
+#   snakemake new_server --config name=mine    a folder to start from; likewise kind=websocket
 #   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
 #   snakemake archive --config dataset=mine    its raw logs in one file for each experiment
 import gc
@@ -51,6 +51,8 @@ os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
 
 try:
     STUDY = study.check(config)
+    if workflow.is_main_process and not study.dry_run(sys.argv[1:]):
+        STUDY.forget_not_built()
     # Its own check tells more, and does not stop at the first.
     if workflow.is_main_process and "check_dataset" not in sys.argv:
         STUDY.check_toolchain()
@@ -115,8 +117,9 @@ rule new_server:
         "build/logs/new_server.log",
     params:
         name=config.get("name", ""),
+        kind=config.get("kind", ""),
     shell:
-        "python -m deathmatch new-server {params.name:q}" + LOGGED
+        "python -m deathmatch new-server {params.name:q} --kind={params.kind:q}" + LOGGED
 
 
 rule check_dataset:

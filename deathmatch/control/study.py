@@ -9,7 +9,7 @@ import yaml
 
 from deathmatch.control import progress
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, server_build, toolchain
+from deathmatch.hosts import clients, server_build, toolchain, verdicts
 from deathmatch.plan import files, matrix, mistakes, nothing
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.settings import Settings
@@ -55,6 +55,16 @@ class Study:
         if self.frozen:
             return {}
         return progress.measured(matrix.possible(self.dataset), self.testbed)
+
+    def forget_not_built(self) -> None:
+        """Remove the trials of servers that could not be built and by now are: they are due."""
+        named = {trial.server for trial in self.records if self._says_not_built(trial)}
+        gone = [path for server in named for path in server_build.forget_not_built(server)]
+        for trial in [trial for trial in self.records if trial.path.absolute() in gone]:
+            del self.records[trial]
+
+    def _says_not_built(self, trial: Trial) -> bool:
+        return self.records[trial].get("outcome") == verdicts.NOT_BUILT
 
     @cached_property
     def served(self) -> list[str]:

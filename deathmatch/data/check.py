@@ -34,11 +34,6 @@ HOMES = r"(?:/home/[\w.-]+|/root|/Users/[\w.-]+)/"
 Finding = tuple[str, str]  # what, where
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("dataset")
-
-
 def main(given: argparse.Namespace) -> int:
     """Print what is wrong with the dataset named on the command line; return 1 if anything is."""
     dataset = given.dataset

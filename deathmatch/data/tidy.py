@@ -1,4 +1,4 @@
-"""Raw logs to tidy tables: `python -m deathmatch tidy data/<dataset>/<experiment>`.
+"""Raw logs to tidy tables: `./shell deathmatch tidy data/<dataset>/<experiment>`.
 
 Reads the `trial.json` of each of the dataset's trials that is measured, with the logs beside it,
 and writes the tables that `deathmatch.data.tables` describes. The raw logs stay as they are.
@@ -17,11 +17,6 @@ from deathmatch.measure import system_calls
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.plan import files, matrix
 from deathmatch.plan.dataset import TABLES
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("folder", help="data/<dataset>/<experiment>")
 
 
 def main(given: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 r"""Make the two papers of a dataset from its executed notebooks.
 
-    python -m deathmatch paper --dataset quick --notebooks paper/quick/notebooks/*.ipynb \
+    ./shell deathmatch paper --dataset quick --notebooks paper/quick/notebooks/*.ipynb \
         --out paper/quick [--figures figures/quick] [--front F.md] [--references F.bib]
 
 writes `deathmatch.html` (one file, fetches nothing) and `deathmatch.pdf`, the same bytes each
@@ -121,7 +121,7 @@ def _scripts() -> str:
 def _load(path: Path) -> nbformat.NotebookNode:
     if not path.is_file():
         raise UserError(
-            "there is no such notebook", str(path), "make it: python -m deathmatch notebook"
+            "there is no such notebook", str(path), "make it: ./shell deathmatch notebook"
         )
     return nbformat.read(path, as_version=4)
 
@@ -399,16 +399,6 @@ def _moved(made: Path, out: Path) -> Path:
     aside = out / f".{made.name}.part"
     aside.write_bytes(made.read_bytes())
     return aside.replace(out / made.name)
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("--dataset", required=True)
-    parser.add_argument("--notebooks", type=Path, nargs="+", required=True, help="executed .ipynb")
-    parser.add_argument("--figures", type=Path, help="default: figures/<dataset>")
-    parser.add_argument("--front", type=Path, default=PAPER / "front.md", help="title, abstract")
-    parser.add_argument("--references", type=Path, default=PAPER / "references.bib")
-    parser.add_argument("--out", type=Path, required=True)
 
 
 def main(given: argparse.Namespace) -> int:

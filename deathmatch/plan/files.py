@@ -3,7 +3,6 @@
 A file that breaks its model is reported with file, line, key and remedy.
 """
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from deathmatch.plan import mistakes, server_checks
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.mistakes import Key, Mistake
+from deathmatch.plan.places import names, path_of
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import NamedSpec
@@ -24,17 +24,6 @@ MODELS: dict[str, type[NamedSpec]] = {
     "server": Server,
     "dataset": Dataset,
     "testbed": Testbed,
-}
-PLACES = {
-    "experiment": "experiments/{}.toml",
-    "server": "servers/{}/server.toml",
-    "dataset": "config/datasets/{}.toml",
-    "testbed": "config/testbeds/{}.toml",
-}
-# Names become paths, targets of Snakemake and words of commands.
-NAMES = dict.fromkeys(PLACES, r"[A-Za-z0-9][\w.-]*") | {"experiment": r"[A-Za-z0-9][\w-]*"}
-ALLOWED = dict.fromkeys(PLACES, "letters, digits, '.', '_' and '-'") | {
-    "experiment": "letters, digits, '_' and '-'"
 }
 
 
@@ -105,29 +94,6 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
         [path_of(kind, each, root) for each in names(kind, root)] if kind == "testbed" else [path]
     )
     return _checked(kind, name, root, tuple(file.stat().st_mtime_ns for file in read))
-
-
-def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
-    """Return the file that defines the `kind` called `name`, whether or not it exists."""
-    return root / PLACES[kind].format(name)
-
-
-def names(kind: str, root: Path = ROOT) -> list[str]:
-    """Return the sorted names of everything of that kind in the tree.
-
-    Raises UserError for a file or folder whose name cannot be used.
-    """
-    pattern = path_of(kind, "[!_.]*", root).relative_to(root)
-    found = sorted(p.parent.name if kind == "server" else p.stem for p in root.glob(str(pattern)))
-    for name in found:
-        if not re.fullmatch(NAMES[kind], name, re.ASCII):
-            path = path_of(kind, name, root).relative_to(root)
-            where = path.parent if kind == "server" else path
-            what = f"{name!r} cannot be the name of a {kind}"
-            raise UserError(
-                what, str(where), f"rename it: {ALLOWED[kind]}, a letter or digit first"
-            )
-    return found
 
 
 def instruments(root: Path = ROOT) -> list[str]:
