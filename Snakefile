@@ -3,7 +3,7 @@
 #   snakemake                                  the dataset of config/config.yaml
 #   snakemake -n                               the matrix, and what of it is left to do
 #   snakemake --config dataset=full            another dataset of config/datasets/
-#   snakemake --config servers=yaws,tornado    only these; likewise experiments=
+#   snakemake --config servers=yaws,tornado    these, in all that they serve; likewise experiments=
 #   snakemake paper                            the paper of the committed dataset, measuring nothing
 #   snakemake paper --config dataset=full      the paper of another
 #   snakemake --report report.html             what was made, with captions, as one page

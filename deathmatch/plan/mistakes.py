@@ -27,6 +27,9 @@ SYNTAX = (
     "in double quotes a backslash is written twice"
 )
 
+# The pattern of a text that says something.
+NOT_BLANK = r"\S"
+
 # What pydantic calls a wrong type.
 TYPES = {
     "string_type": "text",
@@ -147,6 +150,8 @@ def _first(error: ValidationError, model: type[BaseModel], value: Any) -> Mistak
     if kind == "extra_forbidden":
         allowed = sorted(_part(schema, key[:-1])["properties"])
         remedy = f"{near(str(key[-1]), allowed)}allowed here: {', '.join(allowed)}"
+        if key[:-1] and key[-1] in schema["properties"]:
+            remedy = f"it belongs above the first line of the kind [table]; {remedy}"
         return Mistake(key, "unknown key", remedy)
     meaning = _meaning(schema, key)
     if "[key]" in problem["loc"]:
@@ -181,6 +186,8 @@ def _problem(problem: dict[str, Any], alike: list[dict[str, Any]]) -> str:
     if kind in bounds:
         return f"{_shown(given)} is {bounds[kind].format(**context)}"
     if kind in ("string_too_short", "too_short"):
+        return f"{given!r} is empty"
+    if kind == "string_pattern_mismatch" and context["pattern"] == NOT_BLANK:
         return f"{given!r} is empty"
     if kind == "string_pattern_mismatch":
         return f"{given!r} does not match {context['pattern']!r}"

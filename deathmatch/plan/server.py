@@ -5,9 +5,10 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
+from deathmatch.plan.mistakes import NOT_BLANK
 from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec
 
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(pattern=NOT_BLANK)]
 Attribute = Annotated[str, Field(pattern=r"^[A-Za-z_][\w'-]*(\.[A-Za-z_][\w'-]*)*$")]
 
 

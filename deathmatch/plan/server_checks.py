@@ -154,7 +154,11 @@ def _check_use(server: Server, levels: dict[str, list[Level]], loaded: bool) -> 
 
 def _placeholders(command: str) -> list[str]:
     """Return the names in braces; ValueError for a brace that stands alone."""
-    return [name for _, name, *_ in string.Formatter().parse(command) if name is not None]
+    found = [each for each in string.Formatter().parse(command) if each[1] is not None]
+    for _, name, form, conversion in found:
+        if form or conversion:
+            raise ValueError(f"the placeholder {name!r} is more than a name")
+    return [name for _, name, *_ in found]
 
 
 def _unknown(key: Key, what: str, known: Iterable[Level]) -> Mistake:

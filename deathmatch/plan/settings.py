@@ -13,7 +13,8 @@ class Settings(Spec):
     dataset: str = Field(description="A file in config/datasets/.")
     testbed: str = Field(description="A file in config/testbeds/.")
     servers: Chosen = Field(
-        description='"all", a list, or names joined by commas: folders in servers/.'
+        description='"all", a list, or names joined by commas: folders in servers/, each measured '
+        "in every experiment of the dataset that it serves."
     )
     experiments: Chosen = Field(
         description='"all", a list, or names joined by commas: files in experiments/.'
