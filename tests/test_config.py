@@ -172,7 +172,7 @@ WRITTEN = [
     (SERVER, "tools = []", 'nix = ["lua 5"]', "key packages.nix.0", "does not match", ""),
     (SERVER, "tools = []", "nix = []", "key packages.nix", "[] is empty", "Attributes that hold"),
     (SERVER, "tools = []", 'pypi = "lock.txt"', "key packages.pypi", "there is no lock.txt beside",
-     "./shell deathmatch lock mine PACKAGE..."),
+     "deathmatch lock mine PACKAGE..."),
     (SERVER, 'version = "true"', 'version = "echo {port}"', "key version", "unknown placeholder",
      "known: {build}, {folder}"),
     (SERVER, 'build = "mkdir -p {build}/bin"', 'sources = ["servers/nul"]', "key sources",
@@ -505,7 +505,7 @@ def test_every_file_of_the_project_fits_its_schema(kind):
 
 def test_schemas_and_reference_are_those_of_the_models():
     for file, text in docs.written().items():
-        assert file.read_text() == text, f"{file}: run python -m deathmatch docs"
+        assert file.read_text() == text, f"{file}: run ./shell deathmatch docs"
 
 
 def test_a_schema_refuses_what_the_model_refuses():

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from deathmatch.plan.kinds import KINDS
 from deathmatch.plan.places import PLACES
 from deathmatch.plan.root import ROOT
 
@@ -43,11 +44,26 @@ def _systems(parser: argparse.ArgumentParser) -> None:
     named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
 
 
+def _audit(parser: argparse.ArgumentParser) -> None:
+    named(parser, "testbed", kind="testbed", help="a file in config/testbeds/")
+    named(
+        parser, "--dataset", kind="dataset",
+        help="whose load the hosts are to bear; that of config/config.yaml if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--accept", action="append", default=[], metavar="RULE",
+        help="a rule that does not refuse; as often as wanted, beside `accepts` of the testbed",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print all as JSON")
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+
+
 def _new_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
+    kinds = "; ".join(f"{kind}: {about}" for kind, about in KINDS.items())
     named(
         parser, "--kind", kind="template", default="",
-        help="what the server is like, a folder in servers/_template/; asked for if absent",
+        help=f"what the server is like: {kinds}; asked for if absent",
     )  # fmt: skip
 
 
@@ -155,6 +171,12 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Which version ran, in which variants, whether it answered as each experiment asks, "
             "one figure for each experiment, or why it did not run.",
         ),
+        "audit": Command(
+            "say what on a testbed would spoil a measurement, and how to mend it",
+            "control.audit", _audit, "netns",
+            "Reads the settings and counters of each host, and measures the link under test for "
+            "a moment. Exits 3 if it found what refuses a run.",
+        ),
     },
     "Add a server": {
         "new-server": Command(
@@ -164,10 +186,9 @@ GROUPS: dict[str, dict[str, Command]] = {
             "servers/README.md goes on from there.",
         ),
         "lock": Command(
-            "lock a server's Python packages, with hashes", "hosts.lock", _lock,
-            "mine h11",
-            "Writes requirements.txt with each package that these need, its release and its "
-            "hashes, for packages.pypi of server.toml. It needs the network.",
+            "lock a server's Python packages, with hashes", "hosts.lock", _lock, "mine flask",
+            "Writes requirements.txt of its folder: each package that those named need, with its "
+            "release and hashes, for `pypi` in server.toml. Needs the network.",
         ),
         "build": Command(
             "build one server", "hosts.server_build", _build, "mine",

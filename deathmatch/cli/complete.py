@@ -7,6 +7,7 @@ from pathlib import Path
 
 from deathmatch.cli.commands import COMMANDS
 from deathmatch.cli.main import parser
+from deathmatch.errors import UserError
 from deathmatch.plan.places import names, path_of
 from deathmatch.plan.root import ROOT
 
@@ -40,7 +41,12 @@ OPTIONS = {
 
 def main(given: argparse.Namespace) -> int:
     """Print what completes the last of the words, one a line, with a tab before its meaning."""
-    for word, about in candidates(given.words).items():
+    try:
+        found = candidates(given.words)
+    except UserError:
+        # The command itself will say which name cannot be used.
+        return 1
+    for word, about in found.items():
         print(f"{word}\t{about}" if about else word)
     return 0
 

@@ -15,7 +15,7 @@ from deathmatch.plan.server import Server
 from deathmatch.plan.server_checks import PLACEHOLDERS, PLACES
 from deathmatch.plan.settings import Settings
 
-MARK = "<!-- From here on this is written by `python -m deathmatch docs`. -->\n"
+MARK = "<!-- From here on this is written by `./shell deathmatch docs`. -->\n"
 REFERENCE = """
 ## Every key of server.toml
 

@@ -77,6 +77,11 @@ class TrialRecord(RecordPart):
     )
     sysctl: Table | None = Field(None, description="What was in force on each side.")
     cpus: Table | None = Field(None, description="The CPUs of each side.")
+    hosts: dict[str, Table] | None = Field(
+        None,
+        description="What the audit saw of each host that can change between trials; absent in "
+        "trials measured before there was one.",
+    )
     stops: list[Any] | None = Field(None, description="How the server was stopped.")
     conformance: list[Any] | None = Field(
         None, description="What it was checked for, and what was wrong."
