@@ -150,7 +150,18 @@ def test_what_another_user_set_up(tmp_path):
     os.chown(folder, 65534, 65534)
     done = shell("--debian", "true", before=nobody, folder=folder).failed()
     assert done.text.startswith(
-        f"shell: nobody cannot write {folder}/build (its owner is root):\n  run as its owner, or"
+        f"shell: {folder}/build belongs to root, and nobody cannot write it:\n  run as root, or"
+    )
+
+
+@on_debian
+def test_a_read_only_checkout(tmp_path):
+    folder = copy_tree(tmp_path / "tree")
+    script = 'mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"; cd "$0"; exec "$@"'
+    done = shell("--debian", "true", before=[*PRIVATE, "sh", "-ec", script, str(folder)],
+                 folder=folder).failed()  # fmt: skip
+    assert done.text == (
+        f"shell: {folder} is read-only: clone the project into a folder of your own\n"
     )
 
 

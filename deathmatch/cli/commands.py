@@ -169,8 +169,6 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Which version ran, in which variants, whether it answered as each experiment asks, "
             "one figure for each experiment, or why it did not run.",
         ),
-    },
-    "Look at the hosts": {
         "audit": Command(
             "say what on a testbed would spoil a measurement, and how to mend it",
             "control.audit", _audit, "netns",
