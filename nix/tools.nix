@@ -50,6 +50,7 @@ rec {
     pkgs.gcc
     pkgs.git
     pkgs.nixfmt
+    pkgs.openssh
     pkgs.poppler-utils
     pkgs.ruff
     pkgs.rustc
