@@ -17,34 +17,42 @@ from pathlib import Path
 import psutil
 from conftest import AS_ROOT, ROOT, descendants, wait_for
 
+from deathmatch.hosts import opening
+from deathmatch.hosts.remote import Remote
+
 AHEAD_S = 1000
 ADDRESS = "10.78.0.2"
 LINK = "agent0"
 USER_ID = 54321
 # The interpreter without the study's packages.
 PYTHON = os.path.realpath(sys.executable)
+# Whom one can be on the host, and a patience that no busy machine uses up.
+SOMEONE = ["root", "user"] if AS_ROOT else ["user"]
+PATIENCE_S = 600.0
+SETTING = "net.core.somaxconn"
 NOISE = "echo welcome\nprintf '{\"hello\": '\n"
 
+# The first value that ssh finds holds, but for keys, which add up.
 CONFIG = f"""
-Host *
-  HostName {ADDRESS}
-  IdentityFile {{folder}}/key
-  IdentitiesOnly yes
-  UserKnownHostsFile {{folder}}/known_hosts
-  GlobalKnownHostsFile /dev/null
 Host root
   User root
-Host user
+Host user stranger keyless closed
   User {{user}}
+Host root user stranger closed
+  IdentityFile {{folder}}/key
+Host keyless
+  IdentityFile {{folder}}/other_key
 Host nowhere
   HostName nowhere.invalid
 Host stranger
   UserKnownHostsFile /dev/null
-Host keyless
-  User {{user}}
-  IdentityFile {{folder}}/other_key
 Host closed
   Port 1
+Host *
+  HostName {ADDRESS}
+  IdentitiesOnly yes
+  UserKnownHostsFile {{folder}}/known_hosts
+  GlobalKnownHostsFile /dev/null
 """
 
 SSHD_CONFIG = f"""
@@ -194,3 +202,9 @@ def make():
         process.stdout.close()
     host.stdin.close()
     shutil.rmtree(folder)
+
+
+def connect(machines: Machines, someone: str, **options) -> Remote:
+    """Connect with a patience that no busy machine uses up, unless the test is about that."""
+    options = {"python": PYTHON, "program": machines.ssh, "silence_s": PATIENCE_S} | options
+    return opening.ssh(someone, wait_s=PATIENCE_S, **options)

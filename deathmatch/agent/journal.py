@@ -62,35 +62,35 @@ class Journal:
     def restore(self) -> dict[str, list[str]]:
         """Set everything to what it was before the session, last change first.
 
-        Return the paths, under "restored", and under "failed" those refused, with the reason: the
-        journal keeps them, and forgets the others.
+        Return the paths, under "restored" those that were no more what they had been, under
+        "failed" those refused, with the reason: the journal keeps these, and forgets the others.
         """
         done: dict[str, list[str]] = {"restored": [], "failed": []}
-        refused = []
-        for entry in reversed(self._entries()):
-            path = Path(entry["path"])
+        refused = {}
+        for name, before in reversed(self._first().items()):
             try:
-                if path.read_text().strip() != entry["before"]:
-                    _write(path, entry["before"])
-                if entry["path"] not in done["restored"]:
-                    done["restored"].append(entry["path"])
+                if Path(name).read_text().strip() != before:
+                    _write(Path(name), before)
+                    done["restored"].append(name)
             except OSError as error:
-                done["failed"].append(f"{entry['path']} = {entry['before']}: {error.strerror}")
-                refused.append(entry)
+                done["failed"].append(f"{name} = {before}: {error.strerror}")
+                refused[name] = before
         self._file.unlink(missing_ok=True)
-        for entry in reversed(refused):
-            self._note(entry)
+        for name, before in reversed(refused.items()):
+            self._note({"path": name, "before": before})
         return done
 
-    def _entries(self) -> list[dict[str, str]]:
-        entries = []
+    def _first(self) -> dict[str, str]:
+        """Return {path: what it was before its first change}, in the order of these."""
+        found: dict[str, str] = {}
         for text in self._file.read_text().splitlines() if self._file.exists() else []:
             try:
-                entries.append(json.loads(text))
+                entry = json.loads(text)
             except ValueError:
                 # The line that was being written as the session was killed: nothing was set yet.
                 break
-        return entries
+            found.setdefault(entry["path"], entry["before"])
+        return found
 
 
 def _write(path: Path, value: str) -> None:

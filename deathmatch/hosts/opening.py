@@ -83,9 +83,10 @@ def ssh(
             _set_up(alias, name, [*words, _unpacking(folder)])
     if agent.hello["code"] != code.digest():
         agent.close()
+        removing = f"rm -r {shlex.quote(_agent_folder(folder))}"
         raise UserError(
             "the agent's files there are not those that were copied", f"host {name}",
-            f"remove them, they are copied again: ssh {alias} rm -r {_agent_folder(folder)}",
+            f"remove them, they are copied again: ssh {alias} {shlex.quote(removing)}",
         )  # fmt: skip
     _tell_mended(agent, tell)
     return Remote(agent, [*program, "-T", alias], quoted=True)
@@ -158,7 +159,7 @@ def _set_up(alias: str, name: str, words: Sequence[str]) -> None:
             archive.add(code.PACKAGE.parent / path, str(path))
     done = subprocess.run(words, input=packed.getvalue(), capture_output=True)
     if done.returncode != 0:
-        said = (done.stdout + done.stderr).decode(errors="replace").strip()
+        said = done.stderr.decode(errors="replace").strip()
         raise UserError(f"the agent cannot be copied there: {said}", f"host {name}",
                         f"name a folder that `ssh {alias}` may write to")  # fmt: skip
 
