@@ -22,6 +22,8 @@ from deathmatch.hosts.remote import Remote
 
 AHEAD_S = 1000
 ADDRESS = "10.78.0.2"
+# One that an ordinary user's sshd may have.
+PORT = 2222
 LINK = "agent0"
 USER_ID = 54321
 # The interpreter without the study's packages.
@@ -50,6 +52,7 @@ Host closed
   Port 1
 Host *
   HostName {ADDRESS}
+  Port {PORT}
   IdentitiesOnly yes
   UserKnownHostsFile {{folder}}/known_hosts
   GlobalKnownHostsFile /dev/null
@@ -57,6 +60,7 @@ Host *
 
 SSHD_CONFIG = f"""
 ListenAddress {ADDRESS}
+Port {PORT}
 HostKey {{folder}}/host_key
 AuthorizedKeysFile {{folder}}/key.pub
 PidFile none
@@ -134,7 +138,7 @@ def _files(folder: Path) -> str:
     )
     (folder / "shadow").write_text(f"root:*:1::::::\nsshd:*:1::::::\n{user}:*:1::::::\n")
     known = (folder / "host_key.pub").read_text().split()[:2]
-    (folder / "known_hosts").write_text(f"{ADDRESS} {' '.join(known)}\n")
+    (folder / "known_hosts").write_text(f"[{ADDRESS}]:{PORT} {' '.join(known)}\n")
     (folder / "config").write_text(CONFIG.format(folder=folder, user=user))
     (folder / "sshd_config").write_text(SSHD_CONFIG.format(folder=folder))
     return user
@@ -194,7 +198,10 @@ def make():
     host.stdin.flush()
     inside_host = ["nsenter", "--target", str(host.pid), *inside, "--net", "--"]
     log = folder / "sshd.log"
-    wait_for(lambda: "Server listening" in log.read_text(), "sshd listens", host)
+    wait_for(
+        lambda: "Server listening" in log.read_text() or host.poll() is not None, "sshd listens"
+    )
+    assert host.poll() is None, log.read_text()
     yield Machines(folder, controller, inside_host, psutil.Process(host.pid))
     for process in (host, keeper):
         process.kill()
