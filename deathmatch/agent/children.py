@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,15 @@ from deathmatch.agent import launch
 Tell = Callable[[dict[str, Any]], None]
 
 
-@dataclass
 class Child:
     """A program that was started; `status` once it has ended, -N after signal N."""
 
-    popen: subprocess.Popen
-    ended: threading.Event = field(default_factory=threading.Event)
-    # Who waits for the end of what it says, and for how late it began.
-    readers: list[threading.Thread] = field(default_factory=list)
-    status: int | None = None
+    def __init__(self, popen: subprocess.Popen):
+        self.popen = popen
+        self.ended = threading.Event()
+        # Who waits for the end of what it says, and for how late it began.
+        self.readers: list[threading.Thread] = []
+        self.status: int | None = None
 
     @property
     def pid(self) -> int:

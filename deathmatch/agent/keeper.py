@@ -15,9 +15,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from deathmatch.agent import wire
 from deathmatch.agent.journal import Journal, place
@@ -31,8 +30,7 @@ _HELD = "held"
 _RETRY_S = 0.1
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What the controller may choose.
 
     `folder`, below which the session's own is made, relative to the home; how long to stay without

@@ -28,6 +28,7 @@ OPTIONS = (
     "-o", "ClearAllForwardings=yes",
     "-o", "LogLevel=ERROR",
 )  # fmt: skip
+DEFAULTS = Settings()
 NO_PYTHON, NOT_SET_UP = 96, 97
 _SSH_FAILED = 255
 
@@ -51,9 +52,9 @@ def say(text: str) -> None:
 
 
 def ssh(
-    alias: str, *, name: str | None = None, folder: str = Settings.folder, python: str = "python3",
+    alias: str, *, name: str | None = None, folder: str = DEFAULTS.folder, python: str = "python3",
     program: Sequence[str] = ("ssh",), silence_s: float = wire.SILENCE_S,
-    wait_s: float = Settings.wait_s, tell: Callable[[str], None] = say,
+    wait_s: float = DEFAULTS.wait_s, tell: Callable[[str], None] = say,
 ) -> Remote:  # fmt: skip
     """Return the host that `ssh ALIAS` reaches, setting it up if this is the first connection.
 
@@ -93,8 +94,8 @@ def ssh(
 
 
 def enter(
-    name: str, pid: int, namespaces: Sequence[str] = ("net",), *, folder: str = Settings.folder,
-    silence_s: float = wire.SILENCE_S, wait_s: float = Settings.wait_s,
+    name: str, pid: int, namespaces: Sequence[str] = ("net",), *, folder: str = DEFAULTS.folder,
+    silence_s: float = wire.SILENCE_S, wait_s: float = DEFAULTS.wait_s,
     tell: Callable[[str], None] = say,
 ) -> Remote:  # fmt: skip
     """Return the host that the namespaces of a process of this machine make.
@@ -125,7 +126,7 @@ _AGENT = ("-ESs", "-m", "deathmatch.agent")
 
 
 def _as_json(settings: Settings) -> str:
-    return json.dumps(vars(settings))
+    return json.dumps(settings._asdict())
 
 
 def _agent_folder(folder: str) -> str:
