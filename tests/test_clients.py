@@ -85,6 +85,10 @@ UNDER_LOAD = '[ "$1" = --help ] && exec $real --help\n'
             '$real "$@" | head -n 5; exit 1\n',
             "left no whole report of any of 2 rates; at the last: exit 1; it said:\n    ",
         ),
+        (
+            '$real "$@" | sed "s/connections 1*[05]0 /connections 0 /"\n',
+            "began no connection at any of 2 rates; at the last: exit 0; it said:\n    ",
+        ),
         ("exit 0\n", "left no whole report of any of 2 rates; at the last: exit 0, and said"),
     ],
 )
@@ -93,7 +97,9 @@ def test_a_client_that_fails_under_load_fails_the_trial(tree: Tree, script: str,
     instead(tree, "httperf", UNDER_LOAD + script)
     path = trial(tree, "tiny", "null")
     said = tree.deathmatch("trial", path).failed().text
-    assert f"deathmatch: {path}: the load generator httperf {what}" in said
+    logs = f"{path.parent}/.1.partial"
+    told = f"{path}: not measured, its logs are in {logs}: the load generator httperf {what}"
+    assert f"deathmatch: {told}" in said and (tree.path / logs / "server.log").exists()
     assert recorded(tree, path) is None
 
 
@@ -131,6 +137,21 @@ def test_a_client_of_another_build_does_not_go_on_with_a_dataset(tree: Tree):
         assert "two toolchains would be mixed: httperf is\n" in said
         assert f"({first})" in said and "(this machine now)" in said
     assert recorded(tree, second) is None
+
+
+def test_a_client_whose_build_fails_is_not_replaced_by_an_earlier_one(tree: Tree):
+    about = OVERHEAD.replace("overhead", "c10k").replace("[0, 500]", "[10]")
+    about = about.replace('"eventlet-echo"', '"ws-null"')
+    tree.write("config/datasets/tiny.toml", about)
+    failing = 'build = """\necho no linker; exit 3'
+    tree.replace("servers/ws-null/server.toml", 'build = """', failing)
+    tree.write("build/servers/ws-null/bin/wsload", "#!/bin/sh\n").chmod(0o755)
+    tree.write("build/servers/ws-null/toolchain", "debian")
+    tree.environment["PATH"] = without("wsload")
+    path = trial(tree, "tiny", "ws-null")
+    said = tree.deathmatch("trial", path).failed().text
+    assert "experiment 'c10k': the load generator wsload could not be built; it said:" in said
+    assert "\n    no linker\n" in said and recorded(tree, path) is None
 
 
 def test_what_a_client_is_that_a_servers_build_makes(tree: Tree):

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from conftest import AS_ROOT, Done, Tree, copy_tree
 
+from deathmatch.control import outcome, run_trial
 from deathmatch.plan import files
 
 pytestmark = pytest.mark.alone
@@ -74,6 +75,18 @@ def test_server_that_could_not_be_measured(measured, server, outcome, reason):
     found = record(measured, server)
     assert found["outcome"] == outcome and reason in found["reason"]
     assert found["points"] == []
+
+
+def test_each_trial_says_how_it_ended(measured):
+    tree, done, folders = measured
+    for server, end in [
+        ("null", "measured; see {}/trial.json"),
+        ("exits", "did not start: ended before it listened (exit status 1); see {}/server.log"),
+        ("dies", "measured, with failures: died: signal SIGKILL at 300 req/s; see {}/server.log"),
+    ]:
+        path = folders[server].relative_to(tree.path)
+        assert f"[trial] {path}: {end.format(path)}\n" in done.text
+        assert outcome.measured(record(measured, server)) == ("measured" in end)
 
 
 def test_port_in_use(measured):
@@ -161,9 +174,9 @@ def test_complete_names_what_could_not_be_measured(measured):
     tree, _, _ = measured
     done = tree.deathmatch("failures", "broken").failed()
     assert done.status == 1
-    for server, outcome in [("unbuilt", "not built"), ("exits", "did not start"),
+    for server, end in [("unbuilt", "not built"), ("exits", "did not start"),
                             ("wrong", "answers wrongly")]:  # fmt: skip
-        assert f"servers/{server}: {outcome}, in 1 trials" in done.text
+        assert f"servers/{server}: {end}, in 1 trials" in done.text
         assert f"mend servers/{server} and run again" in done.text
     for server in ("null", "departs", "dies", "hangs", "deaf", "leaves"):
         assert f"servers/{server}:" not in done.text
@@ -173,7 +186,10 @@ def test_retry_forgets_what_could_not_be_measured_and_only_that(tree: Tree):
     tree.server("unbuilt", "ok", build="exit 3")
     tree.dataset("tiny", ["null", "unbuilt"], [100])
     folders = {server: path for (server, _), path in tree.trials("tiny").items()}
-    tree.deathmatch("trial", folders["unbuilt"].relative_to(tree.path)).succeeded()
+    path = folders["unbuilt"].relative_to(tree.path)
+    done = tree.deathmatch("trial", path).failed()
+    assert done.status == run_trial.UNMEASURED
+    assert f"[trial] {path}: not built: $ exit 3; see build/servers/unbuilt/build.log" in done.text
     kept = tree.write(
         f"{folders['null'].relative_to(tree.path)}/trial.json", json.dumps({"outcome": "measured"})
     )

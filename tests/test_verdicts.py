@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from deathmatch.analysis import c10k, claims, published
+from deathmatch.analysis import c10k, claims, phrases, published, rules
 from deathmatch.data import tables
 from deathmatch.plan import files
 
@@ -80,6 +80,23 @@ def test_an_instrument_is_not_one_of_every_server(plant):
     assert found["moritz-metal-faster-for-every-server"]["now"] == claims.REPLICATED
     points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
     assert c10k.held_count(c10k.held(points)) == "2 of 2"
+
+
+def test_without_a_report_nothing_is_counted_and_nothing_decided(plant):
+    lost = {"connections": None, "outcome_completed": None, "connection_timeouts": None,
+            "report": "truncated", "client_limited": True}  # fmt: skip
+    plant("backlog", [{"server": "yucan", RATE: 10_000, "duration_us": 10, "report": "truncated"}])
+    for statistic, trials in (("error_ratio", 0), ("died", 3)):
+        chosen = {"server": "yucan", "statistic": statistic}
+        assert len(rules.values("planted", "backlog", {}, chosen)) == trials
+    plant("c10k", [websocket("node-ws", "unthrottled") | lost])
+    points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
+    held = c10k.held(points)
+    assert c10k.held_count(held) == phrases.NOT_MEASURED
+    assert c10k.held_phrase(held) == f"ten thousand connections: {phrases.NOT_MEASURED}."
+    assert c10k.connections_table(points).is_empty()
+    none = points.clear()
+    assert phrases.NOT_MEASURED in c10k.client_limited_phrase(none, none)
 
 
 def test_the_instruments_are_those_that_measure_the_harness():

@@ -24,7 +24,8 @@ if STUDY.trials:
             spec=lambda wildcards: place_of(wildcards)[1].spec_text(),
             testbed=STUDY.testbed,
         shell:
-            "python -m deathmatch trial --testbed {params.testbed} $(dirname {output:q})" + LOGGED
+            "python -m deathmatch trial --any-outcome --testbed {params.testbed}"
+            " $(dirname {output:q})" + LOGGED
 
     rule complete:
         input:

@@ -197,6 +197,8 @@ def connection_costs(points: pl.DataFrame) -> pl.DataFrame:
     return sides[0].join(sides[1], on="label").sort("memory_kib", nulls_last=True)
 
 
+# Of a point whose report is whole and tells of connections: of others nothing was held.
+_ASKED = pl.col("connections").fill_null(0) > 0
 # Connections that the server's pace left unopened, or half open, when the run ended.
 _LATE = ["outcome_unfinished", "outcome_not_opened"]
 
@@ -204,13 +206,15 @@ _LATE = ["outcome_unfinished", "outcome_not_opened"]
 def connections_table(points: pl.DataFrame) -> pl.DataFrame:
     """Return sums over trials: connections by how they fared, messages, client-limited trials.
 
-    Late: not open yet when the run ended. `client_lag_p99_ms` is the median over trials.
+    Late: not open yet when the run ended. `client_lag_p99_ms` is the median over trials. A point
+    without a report is in none of it.
     """
     failed = ["handshake_timeout", "refused", "reset", "unreachable", "handshake_rejected",
               "closed_by_server", "protocol_error", "out_of_descriptors", "out_of_ports",
               "other_error"]  # fmt: skip
     return (
-        points.with_columns(
+        points.filter(_ASKED)
+        .with_columns(
             held=pl.col("outcome_completed"),
             late=pl.sum_horizontal(_LATE),
             failed=pl.sum_horizontal(f"outcome_{outcome}" for outcome in failed),
@@ -296,6 +300,8 @@ def best_phrase(best: dict | None) -> str:
 
 def client_limited_phrase(limited: pl.DataFrame, points: pl.DataFrame) -> str:
     """Return how many trials show the client's limits, and why."""
+    if not len(points):
+        return f"Client-limited trials: {phrases.NOT_MEASURED}."
     if not len(limited):
         return f"None of the {len(points)} trials is client-limited."
     some = limited["client_limited_by"].drop_nulls()
@@ -309,11 +315,13 @@ def client_limited_phrase(limited: pl.DataFrame, points: pl.DataFrame) -> str:
 def held(points: pl.DataFrame) -> pl.DataFrame:
     """Return of each server on one CPU, unthrottled: label, whole, late, outcome_completed.
 
-    Instruments are not counted. Whole: in every trial all connections were held and none timed
-    out. Late: what was not held had not been opened when the run ended.
+    Instruments are not counted, nor points without a report. Whole: in every trial all connections
+    were held and none timed out. Late: what was not held had not been opened when the run ended.
     """
     plain = views.subjects(points).filter(
-        pl.col("environment") == "unthrottled", pl.col("schedulers").fill_null("one") == "one"
+        _ASKED,
+        pl.col("environment") == "unthrottled",
+        pl.col("schedulers").fill_null("one") == "one",
     )
     kept = pl.col("outcome_completed") == pl.col("connections")
     whole = (kept & (pl.col("connection_timeouts") == 0)).all()
@@ -327,9 +335,7 @@ def held(points: pl.DataFrame) -> pl.DataFrame:
 
 def held_count(found: pl.DataFrame) -> str:
     """Return "20 of 22": the servers of `held` that are whole."""
-    if not len(found):
-        return phrases.NOT_MEASURED
-    return f"{found['whole'].sum()} of {len(found)}"
+    return phrases.part(found["whole"].sum(), len(found))
 
 
 def held_phrase(found: pl.DataFrame) -> str:

@@ -15,6 +15,11 @@ def number(value: float | None, digits: int = 0) -> str:
     return NOT_MEASURED if value is None else f"{value:z,.{digits}f}".replace(",", "\u202f")
 
 
+def part(some: int, whole: int) -> str:
+    """Return "3 of 12"; of none, NOT_MEASURED: nothing is said of nothing."""
+    return f"{number(some)} of {number(whole)}" if whole else NOT_MEASURED
+
+
 def interval(found: Statistic, unit: str = "", digits: int = 0) -> str:
     """Return "7 440 req/s (interval 7 200 to 7 600, n = 3)" for `stats.interval`'s result.
 

@@ -106,7 +106,9 @@ def _of_trials(frame: pl.DataFrame, statistic: str, selector: dict) -> Values:
         frame = frame.filter(pl.col(RATE) == selector[RATE])
     valid = frame
     if not statistic.startswith("client_") and "client_limited" in frame.columns:
-        valid = frame.filter(~pl.col("client_limited"))
+        # Without a report only the server's end is known.
+        told = statistic == "died" or pl.col("report").ne_missing("truncated")
+        valid = frame.filter(~pl.col("client_limited"), told)
     found = Values(
         {
             n: value

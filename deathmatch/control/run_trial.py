@@ -1,8 +1,8 @@
-"""Run one trial: `python -m deathmatch trial data/<dataset>/<experiment>/<server>/<variant>/<n>`.
+"""Run one trial: `./shell deathmatch trial data/<dataset>/<experiment>/<server>/<variant>/<n>`.
 
-Checks what the trial needs, builds what is not built, runs `measure.trial` in a sandbox. What a
-server does, its death included, is a result with status 0; status 1 means that the trial itself
-could not be run.
+Checks what the trial needs, builds what is not built, runs `measure.trial` in a sandbox, and says
+in one line how it ended. Status 1 means that the trial itself could not be run; UNMEASURED that its
+server could not be measured. That is a result too, with status 0 by `--any-outcome`, for Snakemake.
 """
 
 import argparse
@@ -11,21 +11,18 @@ import shutil
 import sys
 from pathlib import Path
 
-from deathmatch.control import progress
+from deathmatch.control import outcome, progress
+from deathmatch.data import records
 from deathmatch.errors import UserError
 from deathmatch.hosts import clients, sandbox, server_build, toolchain
+from deathmatch.load import registry
 from deathmatch.plan import files, matrix
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 
 LEAST_FREE_BYTES = 200_000_000
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("trial", help="data/<dataset>/<experiment>/<server>/<variant>/<n>")
-    parser.add_argument("--testbed", default="netns", help="a file in config/testbeds/")
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+# Exit status; 2 is that of a command line that cannot be read.
+UNMEASURED = 3
 
 
 def main(given: argparse.Namespace) -> int:
@@ -42,12 +39,31 @@ def main(given: argparse.Namespace) -> int:
     _check_disk(trial.path)
     sandbox.die_with_owner()
     # Here, as a build may download and the sandbox has no network.
-    for name in sorted({trial.server.name, *clients.builders(trial.experiment.name)}):
-        server_build.built(files.server(name))
+    server_build.built(trial.server)
+    _build_clients(trial.experiment.name)
     clients.check([trial.experiment.name])
     _check_tools(trial, given.testbed)
     words = [sys.executable, "-m", "deathmatch", "trial", "--inside", "--testbed", given.testbed]
-    return sandbox.run([*words, str(trial.path)])
+    status = sandbox.run([*words, str(trial.path)])
+    if status != 0:
+        return status
+    record = records.read(trial.path / "trial.json")
+    print(f"[trial] {outcome.line(record, trial.path)}", file=sys.stderr)
+    return 0 if given.any_outcome or outcome.measured(record) else UNMEASURED
+
+
+def _build_clients(experiment: str) -> None:
+    """Build the load generators that servers' builds make; UserError if such a build fails.
+
+    What an earlier build left is another program, which must not be measured with.
+    """
+    for server in sorted(clients.builders(experiment)):
+        made = server_build.built(files.server(server))
+        if not made["ok"]:
+            needed = clients.needed(experiment)
+            name = next(each for each in needed if registry.client(each).built_by == server)
+            where = f"experiment {experiment!r}"
+            raise clients.failure(name, "could not be built", made["log"], where)
 
 
 def _check_disk(path: Path) -> None:
@@ -65,7 +81,7 @@ def _check_disk(path: Path) -> None:
 def _check_tools(trial: Trial, bed: str) -> None:
     """Raise UserError if the dataset's other trials were measured with other tools."""
     try:
-        others = progress.measured(matrix.trials(trial.dataset), bed)
+        others = progress.measured(matrix.possible(trial.dataset), bed)
     except UserError:
         # Another server's file may be broken meanwhile: this trial is measured all the same.
         return

@@ -32,6 +32,8 @@ class LoadGenerator(Protocol[Report]):
     columns: Mapping[str, Any]
     # Whether `seconds` has rows, so that the experiment's table of that name is not empty.
     has_seconds: bool
+    # The column that counts the connections it began: with none, no load was offered.
+    attempts: str
     # By what two datasets are compared: "reply_rate", "closed_loop" or "latency".
     headline: str
 

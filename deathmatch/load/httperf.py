@@ -123,6 +123,7 @@ class Httperf:
 
     columns = COLUMNS
     has_seconds = False
+    attempts = "connections"
     headline = "reply_rate"
 
     def command(

@@ -70,6 +70,7 @@ class Roundtrip:
 
     columns = COLUMNS
     has_seconds = False
+    attempts = "connects"
     headline = "closed_loop"
 
     def command(

@@ -112,6 +112,7 @@ class Wsload:
 
     columns = COLUMNS
     has_seconds = True
+    attempts = "connections_opened"
     headline = "latency"
 
     def command(
@@ -374,24 +375,23 @@ def _at(summary: dict, path: tuple[str, ...]) -> int | float | None:
     return value
 
 
-def statistics(histogram: pl.DataFrame) -> dict[str, float | int | None]:
+def statistics(counted: pl.DataFrame) -> dict[str, float | int | None]:
     """Return mean, stddev, p50, p95, p99, p999 and max, in us, of time_us with their count.
 
-    A quantile is the least time that at least that share of all counted did not exceed; those
-    whose time is null took longer than any. stddev is that of the population.
+    Quantiles are those of `histogram.quantiles_us`; stddev is that of the population.
     """
-    known = histogram.drop_nulls("time_us")
+    known = counted.drop_nulls("time_us")
     if not len(known):
         return dict.fromkeys(_STATISTICS)
     times, counts = _merged(known)
     mean = np.average(times, weights=counts)
     variance = np.average((times - mean) ** 2, weights=counts)
     found: dict[str, float | int | None] = {"mean": float(mean), "stddev": float(variance**0.5)}
-    reached, total = counts.cumsum(), histogram["count"].sum()
-    for name, q in _QUANTILES.items():
-        place = reached.searchsorted(q * total)
-        found[name] = int(times[place]) if place < len(times) else None
-    return found | {"max": int(times[-1])}
+    distinct = pl.DataFrame({"time_us": times, "count": counts})
+    quantiles_us = histogram.quantiles_us(
+        distinct, list(_QUANTILES.values()), counted["count"].sum()
+    )
+    return found | dict(zip(_QUANTILES, quantiles_us)) | {"max": int(times[-1])}
 
 
 def _merged(known: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:

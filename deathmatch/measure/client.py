@@ -55,30 +55,39 @@ def _run(context: Context, words: Sequence[str], log: Path, limit_s: float) -> i
 
 def replies(context: Context, log: Path, duration_s: float) -> int | None:
     """Return how many replies a report has; None if it is not whole."""
+    return _counted(context, log, duration_s, "replies")
+
+
+def _counted(context: Context, log: Path, duration_s: float, column: str) -> int | None:
     try:
-        return context.generator.parse(context.generator.read(log), duration_s)["replies"]
+        return context.generator.parse(context.generator.read(log), duration_s)[column]
     except Truncated:
         return None
 
 
 def check_reports(context: Context, points: list[dict]) -> None:
-    """Raise UserError if no report of the client is whole although the server ran throughout.
+    """Raise UserError if the client offered nothing at any rate at which the server ran.
 
-    What a server does to its client, by its end too, is a result.
+    It did where its report is whole and tells of a connection that it began. What a server does to
+    its client, by its end too, is a result.
     """
-    duration_s = context.spec["duration_s"]
-    if any(
-        point["server_state"] != "ran"
-        or replies(context, context.out / point["log"], duration_s) is not None
-        for point in points
-    ):
+    ran = [point for point in points if point["server_state"] == "ran"]
+    column, duration_s = context.generator.attempts, context.spec["duration_s"]
+    begun = [_counted(context, context.out / point["log"], duration_s, column) for point in ran]
+    if any(begun) or not ran:
         return
-    log, state = context.out / points[-1]["log"], points[-1]["client_state"]
-    problem = f"left no whole report of any of {len(points)} rates; at the last: {state}"
+    log, state = context.out / ran[-1]["log"], ran[-1]["client_state"]
+    if 0 in begun:
+        problem = f"began no connection at any of {len(ran)} rates; at the last: {state}"
+    else:
+        problem = f"left no whole report of any of {len(ran)} rates; at the last: {state}"
     raise failure(context, problem, log)
 
 
 def failure(context: Context, problem: str, log: Path) -> UserError:
-    """Return the error that the trial's client failed, with the last lines of its log."""
-    where = str(context.trial.path)
+    """Return the error that the trial's client failed, with the last lines of its log.
+
+    The trial's logs stay in the folder of what is not finished.
+    """
+    where = f"{context.trial.path}: not measured, its logs are in {context.out}"
     return clients.failure(context.spec["client"], problem, server_build.tail(log), where)

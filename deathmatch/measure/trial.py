@@ -16,6 +16,7 @@ import polars as pl
 from deathmatch.hosts import clients, server_build, toolchain
 from deathmatch.hosts.host import Local
 from deathmatch.measure import (
+    audited,
     client,
     conformance,
     idle_connections,
@@ -80,6 +81,7 @@ def measure(trial: Trial, bed: plan.Testbed, out: Path) -> dict:
 
 def measure_load(context: Context, bed: plan.Testbed) -> dict:
     """Return what a trial under load adds to the record: the steps, and what they were taken on."""
+    found = audited.begin(context, bed)
     try:
         record = _steps(context)
     except NotMeasured as error:
@@ -95,6 +97,7 @@ def measure_load(context: Context, bed: plan.Testbed) -> dict:
             "client": context.client.sysctls(sorted(bed.client.sysctl)),
         },
         "cpus": context.cpus,
+        "hosts": audited.end(context, found),
     }
 
 

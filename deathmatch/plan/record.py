@@ -6,7 +6,8 @@ from pydantic import ConfigDict, Field
 
 from deathmatch.plan.spec import Spec
 
-OUTCOMES = ("measured", "measured, with failures", "not built", "did not start", "answers wrongly")
+MEASURED = ("measured", "measured, with failures")
+OUTCOMES = (*MEASURED, "not built", "did not start", "answers wrongly")
 
 Table = dict[str, Any]
 
@@ -76,6 +77,11 @@ class TrialRecord(RecordPart):
     )
     sysctl: Table | None = Field(None, description="What was in force on each side.")
     cpus: Table | None = Field(None, description="The CPUs of each side.")
+    hosts: dict[str, Table] | None = Field(
+        None,
+        description="What the audit saw of each host that can change between trials; absent in "
+        "trials measured before there was one.",
+    )
     stops: list[Any] | None = Field(None, description="How the server was stopped.")
     conformance: list[Any] | None = Field(
         None, description="What it was checked for, and what was wrong."

@@ -1,0 +1,32 @@
+"""How a trial ended, in one line for whoever waits for it.
+
+In: its record, as in `trial.json`. Out: outcome, reason and where to read on.
+"""
+
+from pathlib import Path
+
+from deathmatch.plan.record import MEASURED
+
+
+def measured(record: dict) -> bool:
+    """Return whether the server could be measured, whatever became of it under load."""
+    return record["outcome"] in MEASURED
+
+
+def line(record: dict, path: Path) -> str:
+    """Return "<path>: did not start: ended before it listened (exit status 1); see <log>".
+
+    The reason is the first line of the record's, or what became of the server first and at which
+    rate; without either the line ends after the outcome. `path` is the trial's folder.
+    """
+    reason = next(iter(record["reason"].strip().splitlines()), "") or _became(record["points"])
+    told = f"{path}: {record['outcome']}{': ' if reason else ''}{reason}"
+    if record["outcome"] == "not built":
+        return f"{told}; see build/servers/{record['server']}/build.log"
+    return f"{told}; see {path}/{'server.log' if reason else 'trial.json'}"
+
+
+def _became(points: list[dict]) -> str:
+    failed = (point for point in points if point.get("server_state", "ran") != "ran")
+    first = next(failed, None)
+    return f"{first['server_state']} at {first['offered_rate_rps']} req/s" if first else ""
