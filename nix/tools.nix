@@ -53,6 +53,7 @@ rec {
     pkgs.gcc
     pkgs.git
     pkgs.nixfmt
+    pkgs.openssh
     pkgs.poppler-utils
     pkgs.ruff
     pkgs.rustc

@@ -45,7 +45,7 @@ MEASURING = READING | {
 LAB = MEASURING | {"jupyter"}
 TESTING = LAB | {
     "cargo", "cc", "chromium", "deadnix", "nixfmt", "pdftoppm", "pdftotext", "pytest", "ruff",
-    "snakefmt",
+    "snakefmt", "ssh", "ssh-keygen", "sshd",
 }  # fmt: skip
 # Derivations of the first entry that no binary cache holds.
 MOST_UNCACHED = 40

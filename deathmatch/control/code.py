@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-PACKAGES = ("load", "plan", "hosts", "measure", "data", "analysis", "paper", "control")
+PACKAGES = ("agent", "load", "plan", "hosts", "measure", "data", "analysis", "paper", "control")
 """The packages in the order in which data flows: each may import those before it."""
 
 ORDER = ("errors", *PACKAGES, "cli")

@@ -1,0 +1,244 @@
+"""The programs that a session starts: their ends, their output, their input."""
+
+import contextlib
+import itertools
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from deathmatch.agent import launch
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+class Child:
+    """A program that was started; `status` once it has ended, -N after signal N."""
+
+    def __init__(self, popen: subprocess.Popen):
+        self.popen = popen
+        self.ended = threading.Event()
+        # Who waits for the end of what it says, and for how late it began.
+        self.readers: list[threading.Thread] = []
+        self.status: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process id in the session's namespace."""
+        return self.popen.pid
+
+
+class Children:
+    """All of them, by the number that the controller gave them; `folder` gets what they print.
+
+    `tell` takes the events: `said` with a line of one that talks, an empty text at its end; `began`
+    with how late one was; `ended`, which comes last. As the first process of a pid namespace, this
+    one also reaps what others left behind.
+    """
+
+    def __init__(self, folder: Path, tell: Tell):
+        self._folder, self._tell = folder, tell
+        self._of: dict[int, Child] = {}
+        # Held from a program's start until it is known, and while one is reaped: no signal may
+        # reach a pid that has passed to another.
+        self._changing = threading.Lock()
+        self._any = threading.Event()
+        # Those of `run` have numbers below zero.
+        self._numbers = itertools.count(-1, -1)
+        self._own: set[int] = set()
+        threading.Thread(target=self._reap, daemon=True).start()
+
+    def start(
+        self, number: int, words: Sequence[str], *, cpus: Sequence[int] = (),
+        folder: str | None = None, environment: dict[str, str] | None = None, talk: bool = False,
+        output: bool = False, at_ns: int | None = None,
+    ) -> dict[str, int]:  # fmt: skip
+        """Start a program in a process group of its own; return its {"pid"}.
+
+        With `output`, what it prints goes to `file`. With `talk`, its standard output comes
+        as events and its input is open. With `at_ns`, it begins at that instant of this host's
+        monotonic clock. OSError if there is no such program.
+        """
+        began = None
+        with contextlib.ExitStack() as files:
+            passed = ()
+            if at_ns is not None:
+                began, late = os.pipe()
+                files.callback(os.close, late)
+                passed = (late,)
+                words = [sys.executable, "-ESs", launch.__file__, str(at_ns), str(late), *words]
+            kept = self.file(number)
+            printed = files.enter_context(kept.open("ab")) if output else subprocess.DEVNULL
+            with self._changing:
+                popen = subprocess.Popen(
+                    pinned(words, cpus), cwd=folder, env=environment, start_new_session=True,
+                    pass_fds=passed,
+                    stdin=subprocess.PIPE if talk else subprocess.DEVNULL,
+                    stdout=subprocess.PIPE if talk else printed,
+                    stderr=subprocess.STDOUT if talk and not output else printed,
+                )  # fmt: skip
+                child = self._of[number] = Child(popen)
+        for work, source in ((self._listen, talk), (self._began, began is not None)):
+            if source:
+                thread = threading.Thread(target=work, args=(number, child, began), daemon=True)
+                child.readers.append(thread)
+                thread.start()
+        self._any.set()
+        return {"pid": child.pid}
+
+    def run(
+        self, words: Sequence[str], *, cpus: Sequence[int] = (), folder: str | None = None,
+        environment: dict[str, str] | None = None, limit_s: float | None = None, text: str = "",
+    ) -> dict[str, Any]:  # fmt: skip
+        """Run a command to its end; return its status, None after `limit_s`, stdout and stderr.
+
+        `text` is its input. It is no program of the trial: `processes` leaves it out.
+        """
+        files = [open_unnamed(self._folder) for _ in range(3)]
+        with contextlib.ExitStack() as opened:
+            for file in files:
+                opened.enter_context(file)
+            files[0].write(text.encode())
+            files[0].seek(0)
+            with self._changing:
+                popen = subprocess.Popen(
+                    pinned(words, cpus), cwd=folder, env=environment, start_new_session=True,
+                    stdin=files[0], stdout=files[1], stderr=files[2],
+                )  # fmt: skip
+                number = next(self._numbers)
+                child = self._of[number] = Child(popen)
+                self._own.add(popen.pid)
+            self._any.set()
+            in_time = child.ended.wait(limit_s)
+            if not in_time:
+                self._signal(child, signal.SIGKILL, group=True)
+                child.ended.wait()
+            with self._changing:
+                del self._of[number]
+            said = []
+            for file in files[1:]:
+                file.seek(0)
+                said.append(file.read().decode(errors="replace"))
+        return {"status": child.status if in_time else None, "stdout": said[0], "stderr": said[1]}
+
+    def own(self) -> set[int]:
+        """Return the pids of what `run` runs."""
+        return set(self._own)
+
+    def pids(self, numbers: Iterable[int]) -> list[int]:
+        """Return the pids of those programs that have not ended."""
+        found = [self._of[number] for number in numbers if number in self._of]
+        return [child.pid for child in found if child.status is None]
+
+    def signal(self, number: int, signal: int, group: bool = False) -> None:
+        """Send a program a signal, or its whole process group; nothing if it has ended."""
+        self._signal(self._of[number], signal, group)
+
+    def _signal(self, child: Child, number: int, group: bool) -> None:
+        with self._changing:
+            if child.status is None:
+                (os.killpg if group else os.kill)(child.pid, number)
+
+    def transmit(self, number: int, text: str) -> None:
+        """Write to a program's input; OSError if it has closed that."""
+        stream = self._of[number].popen.stdin
+        stream.write(text.encode())
+        stream.flush()
+
+    def end_input(self, number: int) -> None:
+        """Close a program's input."""
+        with contextlib.suppress(OSError):
+            self._of[number].popen.stdin.close()
+
+    def file(self, number: int) -> Path:
+        """Return the file of what a program prints."""
+        return self._folder / f"{number}.out"
+
+    def _listen(self, number: int, child: Child, _: int | None) -> None:
+        for text in child.popen.stdout:
+            self._tell({"event": "said", "process": number, "text": text.decode(errors="replace")})
+        self._tell({"event": "said", "process": number, "text": ""})
+
+    def _began(self, number: int, child: Child, began: int) -> None:
+        with open(began) as pipe:
+            late = pipe.read()
+        if late:
+            self._tell({"event": "began", "process": number, "late_ns": int(late)})
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+            except ChildProcessError:
+                self._any.wait()
+                self._any.clear()
+                continue
+            with self._changing:
+                reaped = self._reaped(ended.si_pid)
+            if reaped:
+                threading.Thread(target=self._report, args=reaped, daemon=True).start()
+
+    def _reaped(self, pid: int) -> tuple[int, Child] | None:
+        """Reap what has ended; return it with its number, None if it is somebody's left child."""
+        try:
+            _, status = os.waitpid(pid, 0)
+        except ChildProcessError:
+            # Its program was not found: Popen has reaped it.
+            return None
+        self._own.discard(pid)
+        for number, child in self._of.items():
+            if child.pid == pid and child.status is None:
+                child.status = child.popen.returncode = os.waitstatus_to_exitcode(status)
+                return number, child
+        return None
+
+    def _report(self, number: int, child: Child) -> None:
+        ended_ns = time.monotonic_ns()
+        if number >= 0:
+            # A daemon that it left may hold its output open for ever.
+            for reader in child.readers:
+                reader.join(LAST_WORDS_S)
+            self._tell(
+                {"event": "ended", "process": number, "status": child.status, "at_ns": ended_ns}
+            )
+        child.ended.set()
+
+
+LAST_WORDS_S = 1.0
+"""How long the end of a program waits for what it said last."""
+
+
+def pinned(words: Sequence[str], cpus: Sequence[int]) -> list[str]:
+    """Return the words that run a command on those CPUs, on any if none are given."""
+    return [*(["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []), *words]
+
+
+def open_unnamed(folder: Path):
+    """Return a file without a name in the folder, open to write and read."""
+    return os.fdopen(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600), "w+b")
+
+
+def kill(pids: Iterable[int], patience_s: float) -> None:
+    """Kill processes; return when they have ended, at the latest after `patience_s`."""
+    watched = select.poll()
+    left = set()
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            descriptor = os.pidfd_open(pid)
+            left.add(descriptor)
+            watched.register(descriptor, select.POLLIN)
+            os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + patience_s
+    over = set()
+    while left - over and (rest_s := deadline - time.monotonic()) > 0:
+        for descriptor, _ in watched.poll(rest_s * 1000):
+            watched.unregister(descriptor)
+            over.add(descriptor)
+    for descriptor in left:
+        os.close(descriptor)

@@ -1,0 +1,275 @@
+"""The agent's inner process, the first of its pid namespace: it does what the controller asks.
+
+Every public method of `Verbs` is a verb; the other keys of a request are its arguments. Those that
+may wait run in a thread each, so that the others, a ping and the clock above all, never wait.
+"""
+
+import errno
+import json
+import os
+import platform
+import resource
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from deathmatch.agent import children, code, kernel, wire
+from deathmatch.agent.children import Children
+from deathmatch.agent.journal import Journal
+from deathmatch.agent.sampling import Sampler
+
+# Not to take a pause of this machine for silence of the other: what waits in the pipe is read.
+_GRACE_S = 0.5
+_WAITING = {"run", "kill", "sockets", "connect", "transmit", "receive", "sample_end", "send"}
+
+
+class Verbs:
+    """What a controller may ask. Times are ns of this host's clocks, pids those of its namespace.
+
+    A call that fails raises OSError, which the controller raises too, or ValueError.
+    """
+
+    def __init__(self, folder: Path, tell: children.Tell):
+        self._folder = folder
+        self._journal = Journal(folder)
+        self._children = Children(folder, tell)
+        self._sampler: Sampler | None = None
+        self._sockets: dict[int, socket.socket] = {}
+        self.start, self.run = self._children.start, self._children.run
+        self.signal, self.send = self._children.signal, self._children.transmit
+        self.end_input = self._children.end_input
+        self.kill = children.kill
+        self.usage, self.threads, self.waits = kernel.usage, kernel.threads, kernel.waits
+        self.counters, self.machine = kernel.counters, kernel.machine
+
+    def ping(self) -> None:
+        """Give a sign of life."""
+
+    def clock(self) -> dict[str, int]:
+        """Return now, of the monotonic clock and, as of 1970, of the wall clock."""
+        return {"monotonic_ns": time.monotonic_ns(), "wall_ns": time.time_ns()}
+
+    def processes(self, but: Iterable[int] = ()) -> list[int]:
+        """Return the pids of all that the session's programs left running, `but` for these."""
+        return kernel.processes({*but, *self._children.own()})
+
+    def read(self, path: str) -> str:
+        """Return a file's text, what is not UTF-8 replaced."""
+        return Path(path).read_text(errors="replace")
+
+    def fetch(self, path: str = "", process: int = -1, offset: int = 0) -> dict[str, Any]:
+        """Return the "data" of a file, or of what a program printed, from `offset` on, packed.
+
+        At most wire.CHUNK_BYTES; none at its end.
+        """
+        with (Path(path) if path else self._children.file(process)).open("rb") as file:
+            file.seek(offset)
+            return {"data": wire.pack(file.read(wire.CHUNK_BYTES))}
+
+    def write(
+        self, path: str, data: str, offset: int | None = None, mode: int | None = None
+    ) -> None:
+        """Write packed data to a file, at `offset` of one that exists, else in place of all."""
+        with Path(path).open("wb" if offset is None else "r+b") as file:
+            file.seek(offset or 0)
+            file.write(wire.unpack(data))
+        if mode is not None:
+            Path(path).chmod(mode)
+
+    def files(self, folder: str) -> list[str]:
+        """Return the files in a folder and below, relative to it, sorted."""
+        found = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        return [str(path.relative_to(folder)) for path in found]
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it; nothing if it is there."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+    def settings(self, paths: Sequence[str]) -> dict[str, str]:
+        """Return the values in force, by path under /proc/sys or /sys; "" where there is none."""
+        return {
+            path: Path(path).read_text().strip() if Path(path).exists() else "" for path in paths
+        }
+
+    def set(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Change settings, by path; return what they were: `Journal.set`."""
+        return self._journal.set(values)
+
+    def sockets(self, query: Sequence[str]) -> list[str]:
+        """Return the lines of ss(8) for TCP sockets that match its filter, without a heading."""
+        words = ["ss", "--no-header", "--tcp", "--numeric", *query]
+        return self._children.run(words)["stdout"].splitlines()
+
+    def affinity(self) -> list[int]:
+        """Return the numbers of the CPUs that programs may use, sorted."""
+        return sorted(os.sched_getaffinity(0))
+
+    def keep_to(self, cpus: Sequence[int]) -> None:
+        """Let the agent itself use these CPUs only, and what is started without `cpus`."""
+        for thread in kernel.threads(os.getpid()):
+            os.sched_setaffinity(thread, cpus)
+
+    def raise_descriptors(self, wanted: int) -> int:
+        """Raise the limit of open files towards `wanted`; return what was got."""
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        for limit in (max(wanted, hard), hard):
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, limit), limit))
+                break
+            except (ValueError, OSError):
+                continue
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+    def sample(
+        self, interval_s: float, only: Sequence[int] | None = None, but: Sequence[int] = (),
+        cpus: Sequence[int] | None = None, counters: Sequence[Sequence[str]] | None = None,
+        label: Any = None,
+    ) -> None:  # fmt: skip
+        """Begin to sample: see `Sampler`. One at a time.
+
+        Usage is that of the programs whose numbers are in `only`; without it of all that runs
+        `but` for those programs.
+        """
+        if self._sampler:
+            raise ValueError("samples are being taken already")
+
+        def pids() -> list[int]:
+            if only is not None:
+                return self._children.pids(only)
+            return self.processes(self._children.pids(but))
+
+        self._sampler = Sampler(interval_s, pids, cpus, counters, label)
+
+    def label(self, label: Any) -> None:
+        """Label the samples from now on."""
+        self._sampling().label = label
+
+    def take(self) -> None:
+        """Take a sample now, beside those at the interval."""
+        self._sampling().take()
+
+    def samples(self) -> list[dict]:
+        """Return the samples since the last call."""
+        return self._sampling().rows()
+
+    def sample_end(self) -> list[dict]:
+        """End sampling; return what `samples` would."""
+        sampler, self._sampler = self._sampling(), None
+        return sampler.end()
+
+    def _sampling(self) -> Sampler:
+        if self._sampler is None:
+            raise ValueError("no samples are being taken")
+        return self._sampler
+
+    def connect(self, number: int, address: str, port: int, patience_s: float) -> None:
+        """Open a TCP connection from here, under a number that the controller chooses."""
+        self._sockets[number] = socket.create_connection((address, port), patience_s)
+
+    def transmit(self, number: int, data: str, patience_s: float) -> None:
+        """Send all of the packed data over a connection."""
+        self._sockets[number].settimeout(patience_s)
+        self._sockets[number].sendall(wire.unpack(data))
+
+    def receive(self, number: int, limit_bytes: int, patience_s: float) -> dict[str, Any]:
+        """Return the "data" that comes next over a connection, packed; none at its end."""
+        self._sockets[number].settimeout(patience_s)
+        return {"data": wire.pack(self._sockets[number].recv(min(limit_bytes, wire.CHUNK_BYTES)))}
+
+    def hang_up(self, number: int) -> None:
+        """Close a connection."""
+        self._sockets.pop(number).close()
+
+
+class Session:
+    """One session: requests from `incoming`, answers and events to `outgoing`, both descriptors."""
+
+    def __init__(self, incoming: int, outgoing: int, folder: Path, silence_s: float):
+        self._incoming, self._outgoing = incoming, outgoing
+        self._writing = threading.Lock()
+        self._silence_s, self._heard = silence_s, time.monotonic()
+        self._verbs = Verbs(folder, self._tell)
+
+    def serve(self, hello: dict[str, Any]) -> None:
+        """Greet, then do what is asked until the input ends or nobody gives a sign."""
+        os.write(self._outgoing, b"\n")
+        self._tell(hello)
+        threading.Thread(target=self._watch, daemon=True).start()
+        with open(self._incoming, "rb") as lines:
+            for text in lines:
+                self._heard = time.monotonic()
+                request = wire.message(text)
+                if request["verb"] == "end":
+                    return
+                if request["verb"] in _WAITING:
+                    threading.Thread(target=self._answer, args=(request,), daemon=True).start()
+                else:
+                    self._answer(request)
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(max(0.0, self._heard + self._silence_s - time.monotonic()))
+            heard = self._heard
+            if time.monotonic() - heard >= self._silence_s:
+                time.sleep(_GRACE_S)
+                if self._heard == heard:
+                    # With the first process of the namespace ends everything in it.
+                    os._exit(SILENT)
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        number, verb = request.pop("id", None), request.pop("verb")
+        try:
+            if verb.startswith("_") or not hasattr(self._verbs, verb):
+                raise ValueError(f"there is no verb {verb!r}")
+            answer = {"ok": getattr(self._verbs, verb)(**request)}
+        except Exception as error:
+            answer = {"error": described(error)}
+        if number is not None:
+            self._tell({"id": number, **answer})
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        text = wire.line(message)
+        try:
+            with self._writing:
+                while text:
+                    text = text[os.write(self._outgoing, text) :]
+        except OSError:
+            os._exit(CLOSED)
+
+
+SILENT, CLOSED = 3, 4
+"""Exit statuses: nobody gave a sign; nobody reads any more."""
+
+
+def described(error: Exception) -> dict[str, Any]:
+    """Return what the controller needs to raise the same error."""
+    if isinstance(error, TimeoutError) and error.errno is None:
+        return {"errno": errno.ETIMEDOUT, "text": "timed out", "file": None}
+    if isinstance(error, OSError) and error.errno is not None:
+        return {"errno": error.errno, "text": error.strerror, "file": error.filename}
+    return {"errno": None, "text": f"{type(error).__name__}: {error}", "file": None}
+
+
+def run(text: str) -> None:
+    """Be the session that the keeper began, with its settings as JSON, until it ends."""
+    begin = json.loads(text)
+    folder = Path(begin["folder"])
+    incoming, outgoing = os.dup(0), os.dup(1)
+    # What else would read or print there cannot harm the channel.
+    with open(os.devnull, "r+") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    hello = {
+        "hello": "deathmatch agent",
+        "code": code.digest(),
+        "python": platform.python_version(),
+        "folder": str(folder),
+        "mended": begin["mended"],
+    }
+    Session(incoming, outgoing, folder, begin["silence_s"]).serve(hello)
+    sys.stdout.flush()
+    os._exit(0)

@@ -1,0 +1,226 @@
+"""The controller's end of the channel to an agent: calls, events, and the watch for its silence."""
+
+import collections
+import contextlib
+import itertools
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deathmatch.agent import wire
+from deathmatch.errors import UserError
+from deathmatch.hosts import clocks
+from deathmatch.hosts.clocks import Clocks
+
+_STDERR_LINES = 20
+# Longer than the agent waits for a lock and restores; ssh has a limit of its own for connecting.
+_END_S = 10
+_PING_ID = 0
+
+
+class HostLost(UserError):
+    """The connection to a host is gone, and with it all that was started there."""
+
+
+@dataclass
+class NoAgent(Exception):
+    """A command ended without the agent's greeting: its status and the last lines it wrote."""
+
+    status: int
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The lines as one text."""
+        return "\n".join(self.lines)
+
+
+@dataclass
+class Refused(Exception):
+    """The agent greets with a refusal: a reason, such as "busy", and what the host says."""
+
+    reason: str
+    detail: str
+
+
+class Connection:
+    """A session of the agent that `words` start, on the host that messages call `name`.
+
+    Raises NoAgent or Refused. Its calls may come from any thread. Once the host is lost, by the
+    end of the channel or as nothing came for `silence_s`, every call raises HostLost.
+    """
+
+    def __init__(self, name: str, words: Sequence[str], silence_s: float = wire.SILENCE_S):
+        self.name = name
+        self.hello: dict[str, Any] = {}
+        self.over: dict[str, Any] | None = None
+        self._silence_s = silence_s
+        self._ids = itertools.count(_PING_ID + 1)
+        self._changed, self._writing = threading.Condition(), threading.Lock()
+        self._answers: dict[int, tuple[dict, tuple[int, int]]] = {}
+        self._listeners: dict[int, Callable[[dict], None]] = {}
+        self._lost = ""
+        self._refusal: Refused | None = None
+        self._heard = time.monotonic()
+        self._lines: collections.deque[str] = collections.deque(maxlen=_STDERR_LINES)
+        # A session of its own: an interrupt from the keyboard is for us, who end it in order.
+        self._popen = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+        self._errors = threading.Thread(target=self._read_errors, daemon=True)
+        self._errors.start()
+        threading.Thread(target=self._read, daemon=True).start()
+        self._greeted()
+
+    def call(self, verb: str, **arguments: Any) -> Any:
+        """Return what a verb of `agent.session` returns; a round trip.
+
+        Raises OSError as it was raised there, HostLost, or RuntimeError for a wrong request.
+        """
+        return self._exchange(verb, arguments)[0]
+
+    def clocks(self, exchanges: int = 20) -> Clocks:
+        """Compare the host's clocks with ours; that many round trips."""
+        seen = []
+        for _ in range(exchanges):
+            sent = (time.monotonic_ns(), time.time_ns())
+            theirs, received = self._exchange("clock", {})
+            seen.append((sent, (theirs["monotonic_ns"], theirs["wall_ns"]), received))
+        monotonic, wall = ([tuple(t[clock] for t in times) for times in seen] for clock in (0, 1))
+        return Clocks(clocks.offset(monotonic), clocks.offset(wall))
+
+    def listen(self, process: int, listener: Callable[[dict], None]) -> None:
+        """Call `listener` with the events of a process, and with {"event": "lost"} at the end.
+
+        It is called by the thread that reads: it must not wait or call.
+        """
+        with self._changed:
+            self._listeners[process] = listener
+
+    def lost(self) -> HostLost | None:
+        """Return the error that every call now raises; None while the host is there."""
+        if not self._lost:
+            return None
+        return HostLost(
+            self._lost, where=f"host {self.name}",
+            remedy="what ran there has ended; see whether the host is up, and run again",
+        )  # fmt: skip
+
+    def close(self) -> dict[str, Any] | None:
+        """End the session; return its `over`: what was "restored", what "failed"; None if lost."""
+        with contextlib.suppress(HostLost):
+            self._send({"verb": "end"})
+        with self._changed:
+            self._changed.wait_for(lambda: self._lost, _END_S)
+        self._lose("the connection was closed")
+        with contextlib.suppress(OSError):
+            self._popen.stdin.close()
+        self._popen.wait()
+        return self.over
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _greeted(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self.hello or self._refusal or self._lost)
+        if self.hello:
+            threading.Thread(target=self._watch, daemon=True).start()
+            return
+        raise self._refusal or NoAgent(self._popen.wait(), tuple(self._lines))
+
+    def _exchange(self, verb: str, arguments: dict) -> tuple[Any, tuple[int, int]]:
+        number = next(self._ids)
+        self._send({"id": number, "verb": verb, **arguments})
+        with self._changed:
+            self._changed.wait_for(lambda: number in self._answers or self._lost)
+            if number not in self._answers:
+                raise self.lost()
+            answer, received = self._answers.pop(number)
+        if error := answer.get("error"):
+            if error["errno"] is None:
+                raise RuntimeError(f"host {self.name}, {verb}: {error['text']}")
+            raise OSError(error["errno"], error["text"], *filter(None, [error["file"]]))
+        return answer["ok"], received
+
+    def _send(self, message: dict) -> None:
+        if error := self.lost():
+            raise error
+        try:
+            with self._writing:
+                self._popen.stdin.write(wire.line(message))
+                self._popen.stdin.flush()
+        except (OSError, ValueError):
+            self._lose("the connection has broken")
+            raise self.lost() from None
+
+    def _watch(self) -> None:
+        while not self._lost:
+            if time.monotonic() - self._heard > self._silence_s:
+                self._lose(f"gave no sign for {self._silence_s:g} s")
+                return
+            # One who sends a file may wait in there for a link that is down.
+            if self._writing.acquire(timeout=wire.PING_S):
+                try:
+                    self._popen.stdin.write(wire.line({"id": _PING_ID, "verb": "ping"}))
+                    self._popen.stdin.flush()
+                except (OSError, ValueError):
+                    pass
+                finally:
+                    self._writing.release()
+            with self._changed:
+                self._changed.wait_for(lambda: self._lost, wire.PING_S)
+
+    def _read(self) -> None:
+        for text in self._popen.stdout:
+            received = (time.monotonic_ns(), time.time_ns())
+            self._heard = received[0] / 1e9
+            if not (self.hello or text.startswith((wire.HELLO, wire.REFUSAL))):
+                self._lines.append(text.decode(errors="replace").rstrip("\n"))
+                continue
+            with contextlib.suppress(ValueError):
+                self._take(wire.message(text), received)
+        # Its status and its last words tell why.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(_END_S)
+        self._errors.join(1)
+        self._lose("the connection ended")
+
+    def _take(self, message: dict, received: tuple[int, int]) -> None:
+        with self._changed:
+            if "id" in message:
+                if message["id"] != _PING_ID:
+                    self._answers[message["id"]] = (message, received)
+            elif "process" in message:
+                if listener := self._listeners.get(message["process"]):
+                    listener(message)
+            elif "hello" in message:
+                self.hello = message
+            elif "refused" in message:
+                self._refusal = Refused(message["refused"], message["detail"])
+            elif message.get("event") == "over":
+                self.over = message
+            self._changed.notify_all()
+
+    def _read_errors(self) -> None:
+        for text in self._popen.stderr:
+            self._lines.append(text.decode(errors="replace").rstrip("\n"))
+
+    def _lose(self, why: str) -> None:
+        with self._changed:
+            if self._lost:
+                return
+            said = "".join(f"\n    {line}" for line in self._lines if line.strip())
+            self._lost = why + (f"; it said:{said}" if said and self.hello else "")
+            for listener in self._listeners.values():
+                listener({"event": "lost"})
+            self._changed.notify_all()
+        # A link that is down would keep it for minutes.
+        self._popen.kill()

@@ -1,0 +1,191 @@
+"""Starting the agent: by ssh on another machine, by nsenter in namespaces of this one.
+
+Of ssh everything is the user's: names, keys, jumps and known hosts are those of `ssh ALIAS`. We
+only ask that it never prompts, never takes an unknown host key, and shares no other's connection.
+"""
+
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Sequence
+
+from deathmatch.agent import code, wire
+from deathmatch.agent.keeper import Settings
+from deathmatch.errors import UserError
+from deathmatch.hosts.connection import Connection, NoAgent, Refused
+from deathmatch.hosts.remote import Remote, refusal
+
+OPTIONS = (
+    "-T", "-x", "-a",
+    "-o", "BatchMode=yes",
+    "-o", "StrictHostKeyChecking=yes",
+    "-o", "ConnectTimeout=10",
+    "-o", "ControlPath=none",
+    "-o", "ClearAllForwardings=yes",
+    "-o", "LogLevel=ERROR",
+)  # fmt: skip
+DEFAULTS = Settings()
+NO_PYTHON, NOT_SET_UP = 96, 97
+_SSH_FAILED = 255
+
+_FAULTS = (
+    (r"Could not resolve hostname", "ssh knows no such host: {said}",
+     "write a section `Host {alias}` with its HostName into ~/.ssh/config, or mend the name"),
+    (r"Host key verification failed|HOST IDENTIFICATION HAS CHANGED",
+     "its host key is not the one known, or none is known",
+     "run `ssh {alias}` once by hand and compare the key with the machine's own"),
+    (r"Permission denied", "it refuses every key that ssh offers: {said}",
+     "`ssh-copy-id {alias}`, or `ssh-add` if the key has a passphrase: `ssh -o BatchMode=yes "
+     "{alias} true` must succeed"),
+    (r"timed out|refused|No route|unreachable|Connection (closed|reset)",
+     "it cannot be reached: {said}", "see whether it is up, and whether `ssh {alias}` works"),
+)  # fmt: skip
+
+
+def say(text: str) -> None:
+    """Tell the user, on standard error."""
+    print(text, file=sys.stderr)
+
+
+def ssh(
+    alias: str, *, name: str | None = None, folder: str = DEFAULTS.folder, python: str = "python3",
+    program: Sequence[str] = ("ssh",), silence_s: float = wire.SILENCE_S,
+    wait_s: float = DEFAULTS.wait_s, tell: Callable[[str], None] = say,
+) -> Remote:  # fmt: skip
+    """Return the host that `ssh ALIAS` reaches, setting it up if this is the first connection.
+
+    Setting up is copying the agent's files into `folder`, relative to the home there; each version
+    of them has a folder of its own. `python` is the interpreter there, 3.11 or later, `program`
+    the ssh to use and options before ours. Either end takes the other for gone after `silence_s`;
+    a host that another controller holds is waited for up to `wait_s`. Raises UserError where the
+    user can mend it.
+    """
+    name = name or alias
+    words = [*program, *OPTIONS, "--", alias]
+    script = _entering(folder, python, Settings(folder, silence_s, wait_s))
+    for attempt in range(2):
+        try:
+            agent = Connection(name, [*words, script], silence_s)
+            break
+        except Refused as error:
+            raise refusal(name, error.reason, error.detail) from None
+        except FileNotFoundError as error:
+            raise UserError(f"{error.filename} is not installed", f"host {name}",
+                            "install OpenSSH's client") from None  # fmt: skip
+        except NoAgent as error:
+            if error.status != NOT_SET_UP or attempt:
+                raise _fault(alias, name, python, error) from None
+            made = f"{alias}:{_agent_folder(folder)}"
+            tell(f"host {name}: first connection of this version, copying the agent to {made}")
+            _set_up(alias, name, [*words, _unpacking(folder)])
+    if agent.hello["code"] != code.digest():
+        agent.close()
+        removing = f"rm -r {shlex.quote(_agent_folder(folder))}"
+        raise UserError(
+            "the agent's files there are not those that were copied", f"host {name}",
+            f"remove them, they are copied again: ssh {alias} {shlex.quote(removing)}",
+        )  # fmt: skip
+    _tell_mended(agent, tell)
+    return Remote(agent, [*program, "-T", alias], quoted=True)
+
+
+def enter(
+    name: str, pid: int, namespaces: Sequence[str] = ("net",), *, folder: str = DEFAULTS.folder,
+    silence_s: float = wire.SILENCE_S, wait_s: float = DEFAULTS.wait_s,
+    tell: Callable[[str], None] = say,
+) -> Remote:  # fmt: skip
+    """Return the host that the namespaces of a process of this machine make.
+
+    `namespaces` are options of nsenter(1) without their dashes; a user namespace that owns the
+    others must be one of them. The agent is this clone's. Raises UserError if it cannot run.
+    """
+    own = [f"--{each}" for each in namespaces]
+    if "user" in namespaces:
+        own.append("--preserve-credentials")
+    words = ["nsenter", "--target", str(pid), *own, "--"]
+    settings = Settings(folder, silence_s, wait_s)
+    agent_words = [sys.executable, *_AGENT, _as_json(settings)]
+    script = f"cd {shlex.quote(str(code.PACKAGE.parent))} && exec {shlex.join(agent_words)}"
+    try:
+        agent = Connection(name, [*words, "sh", "-c", script], silence_s)
+    except Refused as error:
+        raise refusal(name, error.reason, error.detail) from None
+    except NoAgent as error:
+        raise UserError(
+            f"the namespaces of process {pid} cannot be entered: {error.text}", f"host {name}"
+        ) from None
+    _tell_mended(agent, tell)
+    return Remote(agent, words)
+
+
+_AGENT = ("-ESs", "-m", "deathmatch.agent")
+
+
+def _as_json(settings: Settings) -> str:
+    return json.dumps(settings._asdict())
+
+
+def _agent_folder(folder: str) -> str:
+    return f"{folder}/agent-{code.digest()}"
+
+
+def _entering(folder: str, python: str, settings: Settings) -> str:
+    """Return what a login shell, of whatever kind, runs there to start the agent."""
+    script = (
+        f"command -v {shlex.quote(python)} >/dev/null || exit {NO_PYTHON}; "
+        f"cd {shlex.quote(_agent_folder(folder))} 2>/dev/null || exit {NOT_SET_UP}; "
+        f"exec {shlex.join([python, *_AGENT, _as_json(settings)])}"
+    )
+    return f"exec sh -c {shlex.quote(script)}"
+
+
+def _unpacking(folder: str) -> str:
+    """Return what is run there to unpack the agent: aside, so that it is whole or not there."""
+    made = shlex.quote(_agent_folder(folder))
+    script = (
+        f'set -e; aside={made}.$$; mkdir -p "$aside"; tar -xf - -C "$aside"; '
+        f'mv "$aside" {made} || test -d {made}'
+    )
+    return f"exec sh -c {shlex.quote(script)}"
+
+
+def _set_up(alias: str, name: str, words: Sequence[str]) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for path in code.files():
+            archive.add(code.PACKAGE.parent / path, str(path))
+    done = subprocess.run(words, input=packed.getvalue(), capture_output=True)
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip()
+        raise UserError(f"the agent cannot be copied there: {said}", f"host {name}",
+                        f"name a folder that `ssh {alias}` may write to")  # fmt: skip
+
+
+def _fault(alias: str, name: str, python: str, error: NoAgent) -> UserError:
+    """Return the error that no agent answered, with what the user can do."""
+    where = f"host {name}"
+    if error.status == NO_PYTHON:
+        return UserError(f"there is no {python} there", where,
+                         "install Python 3.11 or later there, or name the one it has")  # fmt: skip
+    if error.status == _SSH_FAILED:
+        said = next((line for line in reversed(error.lines) if line.strip()), "")
+        for pattern, problem, remedy in _FAULTS:
+            if re.search(pattern, error.text):
+                return UserError(problem.format(said=said.strip()), where,
+                                 remedy.format(alias=alias))  # fmt: skip
+    return UserError(
+        f"no agent answered (exit status {error.status}): {error.text.strip() or 'no output'}",
+        where, f"see what `ssh {alias} true` says",
+    )  # fmt: skip
+
+
+def _tell_mended(agent: Connection, tell: Callable[[str], None]) -> None:
+    for mended in agent.hello["mended"]:
+        for path in mended["restored"]:
+            tell(f"host {agent.name}: restored {path}, which a killed run had changed")
+        for problem in mended["failed"]:
+            tell(f"host {agent.name}: not restored after a killed run: {problem}")

@@ -1,0 +1,249 @@
+"""What an agent does on a host that a real ssh reaches, as root and as an ordinary user."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import sshd
+from conftest import HUNG_S, wait_for
+from sshd import AHEAD_S, PYTHON, SETTING, SOMEONE, connect
+
+from deathmatch.errors import UserError
+from deathmatch.hosts import clocks
+from deathmatch.hosts.clocks import Offset
+from deathmatch.hosts.host import Local, counters
+from deathmatch.hosts.remote import Remote
+from deathmatch.hosts.remote_socket import RemoteSocket
+
+
+@pytest.fixture(scope="module")
+def machines():
+    yield from sshd.make()
+
+
+@pytest.fixture(scope="module", params=SOMEONE)
+def host(request, machines):
+    """A session of root or of an ordinary user, for the tests that only use it."""
+    with connect(machines, request.param) as host:
+        yield host
+
+
+def test_programs(host: Remote, tmp_path):
+    assert host.run("echo", "a  b", "'c'") == "a  b 'c'\n"
+    with pytest.raises(UserError, match=r"`sh -c 'echo bad >&2; exit 3'` failed: bad"):
+        host.run("sh", "-c", "echo bad >&2; exit 3")
+    output = tmp_path / "output"
+    output.write_text("before\n")
+    words = ["sh", "-c", "pwd; echo $MINE >&2; exit 5"]
+    process = host.start(
+        words, output=output, folder=Path("/usr"), environment=os.environ | {"MINE": "yes"}
+    )
+    assert process.wait() == 5 and process.wait(0) == 5
+    assert output.read_text() == "before\n/usr\nyes\n"
+    last = max(host.affinity())
+    pinned = host.start(["taskset", "-cp", str(os.getpid())], cpus=[last], output=output)
+    assert pinned.wait() is not None
+    pinned = host.start(["sh", "-c", "taskset -cp $$"], cpus=[last], output=tmp_path / "pinned")
+    assert pinned.wait() == 0 and f"list: {last}\n" in (tmp_path / "pinned").read_text()
+    with pytest.raises(FileNotFoundError):
+        host.start(["/no/such/program"])
+    assert host.start(["no-such-program"], cpus=[last]).wait() in (126, 127)
+
+
+def test_output_is_there_before_the_end_too(host: Remote, tmp_path):
+    output = tmp_path / "output"
+    process = host.start(["sh", "-c", "echo one; read line"], output=output, talk=True)
+    assert process.receive(HUNG_S) == "one\n"
+    process.kill()
+    process = host.start(["sh", "-c", "echo one; exec sleep infinity"], output=output)
+
+    def collected() -> str:
+        process.collect()
+        return output.read_text()
+
+    assert wait_for(collected, "it has printed") == "one\n"
+    assert process.wait(0) is None
+    process.kill()
+    assert process.wait() == -signal.SIGKILL and output.read_text() == "one\n"
+
+
+def test_signals(host: Remote, tmp_path):
+    script = "trap 'echo got; exit 4' TERM; echo $$; while :; do sleep 0.01; done"
+    process = host.start(["sh", "-c", script], talk=True)
+    assert process.receive(HUNG_S) == f"{process.pid}\n"
+    process.signal(signal.SIGTERM)
+    assert process.wait() == 4 and process.receive(HUNG_S) == "got\n"
+    assert process.receive(HUNG_S) == "" and process.receive(0) == ""
+    process.signal(signal.SIGTERM)
+    process = host.start(["sh", "-c", "sleep infinity & echo $!; wait"], talk=True)
+    child = int(process.receive(HUNG_S))
+    assert {process.pid, child} <= set(host.processes())
+    process.signal(signal.SIGTERM, group=True)
+    assert process.wait() == -signal.SIGTERM
+    wait_for(lambda: child not in host.processes(), "its child has the signal too")
+
+
+def test_conversation(host: Remote):
+    script = "while read line; do echo got $line; done; echo over; echo last"
+    process = host.start(["sh", "-c", script], talk=True)
+    assert process.receive(0) is None
+    process.send("a\nb\n")
+    assert [process.receive(HUNG_S) for _ in range(2)] == ["got a\n", "got b\n"]
+    assert process.finish(HUNG_S) == "over\nlast\n"
+    assert process.wait() == 0 and process.receive(0) == ""
+    process = host.start(["sleep", "infinity"], talk=True)
+    assert process.finish(0.1) == "" and process.wait() == -signal.SIGKILL
+    process = host.start(["true"], talk=True)
+    process.wait()
+    with pytest.raises(BrokenPipeError):
+        process.send("nobody reads")
+
+
+def test_left_children_are_seen_and_killed(host: Remote):
+    process = host.start(["sh", "-c", "setsid sleep infinity & setsid sleep infinity &"])
+    assert process.wait() == 0
+    left = wait_for(lambda: len(found := host.processes()) == 2 and found, "both are seen")
+    assert host.processes(left[:1]) == left[1:]
+    assert host.usage(left[0])["threads"] == 1 and len(host.threads(left[0])) == 1
+    assert host.usage(left[0])["rss_bytes"] > 0
+    host.kill(left, HUNG_S)
+    assert host.processes() == []
+    # The session, as the first process, reaps what nobody else does.
+    wait_for(lambda: set(host.usage(left[0]).values()) == {0}, "it is reaped")
+    with pytest.raises(FileNotFoundError):
+        host.threads(left[0])
+
+
+def test_files(host: Remote, tmp_path):
+    ours, back = tmp_path / "ours", tmp_path / "back"
+    ours.write_bytes(os.urandom(700_000))
+    ours.chmod(0o755)
+    host.put(ours, host.folder / "theirs")
+    assert host.run("stat", "-c", "%a %s", str(host.folder / "theirs")) == "755 700000\n"
+    back.write_text("what was there before")
+    host.fetch(host.folder / "theirs", back)
+    assert back.read_bytes() == ours.read_bytes()
+    host.agent.call("make_folder", path=str(host.folder / "of" / "many"))
+    host.write(host.folder / "of" / "many" / "a", "é\n")
+    host.write(host.folder / "of" / "b", "")
+    brought = host.fetch_all(host.folder / "of", tmp_path / "of")
+    assert [str(path.relative_to(tmp_path)) for path in brought] == ["of/b", "of/many/a"]
+    assert brought[1].read_text() == host.read(str(host.folder / "of/many/a")) == "é\n"
+    with pytest.raises(FileNotFoundError):
+        host.read("/no/such")
+    with pytest.raises(OSError):
+        host.write("/proc/cpuinfo", "x")
+
+
+def test_kernel_is_read_as_on_this_machine(host: Remote, machines):
+    words = [*machines.host, "cat", "/proc/self/net/snmp"]
+    text = subprocess.run(words, capture_output=True, text=True).stdout
+    assert host.counters()["snmp"].keys() == counters(text).keys()
+    assert host.counters()["netstat"].keys() == Local().counters()["netstat"].keys()
+    assert ("TCP", "tw") in host.counters()["sockstat"]
+    assert host.machine([0]).keys() == Local().machine([0]).keys()
+    before, middle, after = Local().machine([0]), host.machine([0]), Local().machine([0])
+    for name in ("cpu_user_us", "cpu_idle_us", "server_cpus_user_us", "context_switches"):
+        assert before[name] <= middle[name] <= after[name], name
+    assert host.affinity() == Local().affinity()
+    assert host.raise_descriptors(1024) == 1024
+    assert host.run("sh", "-c", "ulimit -n") == "1024\n"
+    assert host.sysctls([SETTING, "net.no.such"]) == {
+        SETTING: machines.sysctl(SETTING), "net.no.such": "",
+    }  # fmt: skip
+
+
+def test_requests_from_the_host(host: Remote):
+    """What a conformance check says to a server, from the client's side of the link."""
+    script = (
+        "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1],"
+        " flush=True)\nwhile True:\n c, _ = s.accept(); c.sendall(c.recv(9).upper()); c.close()"
+    )
+    server = host.start([PYTHON, "-ISsuc", script], talk=True)
+    port = int(server.receive(HUNG_S))
+    [line] = host.sockets("state", "listening", f"sport = :{port}")
+    assert f"127.0.0.1:{port}" in line
+    with RemoteSocket(host, "127.0.0.1", port, HUNG_S) as connection:
+        connection.sendall(b"hello")
+        assert connection.recv(99) == b"HELLO" and connection.recv(99) == b""
+    with RemoteSocket(host, "127.0.0.1", port, HUNG_S) as connection:
+        connection.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            connection.recv(99)
+    server.kill()
+    with pytest.raises(ConnectionRefusedError):
+        RemoteSocket(host, "127.0.0.1", port, HUNG_S)
+
+
+def test_samples(host: Remote):
+    chosen = [["snmp", "Tcp ActiveOpens"], ["netstat", "TcpExt NoSuch"]]
+    busy = host.start(["sh", "-c", "while :; do :; done"])
+    other = host.start(["sleep", "infinity"])
+    host.agent.call(
+        "sample", interval_s=0.01, but=[other.number], cpus=[0], counters=chosen, label=100
+    )
+    with pytest.raises(RuntimeError, match="samples are being taken already"):
+        host.agent.call("sample", interval_s=1)
+    rows: list[dict] = []
+    wait_for(lambda: rows.extend(host.agent.call("samples")) or len(rows) > 3, "four samples")
+    host.agent.call("label", label=None)
+    host.agent.call("take")
+    host.agent.call("take")
+    rows += host.agent.call("sample_end")
+    assert rows[0]["label"] == 100 and rows[-1]["label"] is None
+    times = [row["at_ns"] for row in rows]
+    assert times == sorted(times) and len(set(times)) == len(times)
+    assert rows[0]["counters"].keys() == {"snmp", "netstat"}
+    assert rows[0]["counters"]["netstat"] == {"TcpExt NoSuch": None}
+    assert rows[-1]["usage"]["threads"] == 1
+    assert rows[-1]["usage"]["cpu_ns"] > rows[0]["usage"]["cpu_ns"]
+    assert rows[-1]["machine"]["context_switches"] >= rows[0]["machine"]["context_switches"]
+    with pytest.raises(RuntimeError, match="no samples are being taken"):
+        host.agent.call("samples")
+    for process in (busy, other):
+        process.kill()
+
+
+def test_clocks_a_thousand_seconds_apart(host: Remote):
+    """Here the truth is known: both clocks are one, but for what the time namespace adds."""
+    found = host.clocks()
+    assert abs(found.monotonic.ns - AHEAD_S * 10**9) <= found.monotonic.bound_ns
+    assert abs(found.wall.ns) <= found.wall.bound_ns
+    ours = time.monotonic_ns()
+    theirs = host.clock_ns()
+    assert ours <= theirs - AHEAD_S * 10**9 <= time.monotonic_ns()
+
+
+def test_agreed_instant(host: Remote, tmp_path):
+    """Two programs begin at one instant, not before, and say how late."""
+    offset = host.clocks().monotonic
+    at_ns = clocks.agreed(time.monotonic_ns(), {"there": offset}, lead_s=1)["there"]
+    script = "import time; print(time.monotonic_ns())"
+    files = [tmp_path / "first", tmp_path / "second"]
+    started = [
+        host.start([PYTHON, "-ISsc", script], at_ns=at_ns, output=file, cpus=[0]) for file in files
+    ]
+    assert [process.wait() for process in started] == [0, 0]
+    for process, file in zip(started, files):
+        assert process.late_ns >= 0
+        assert int(file.read_text()) >= at_ns + process.late_ns
+    # What was to begin and was ended before has not begun.
+    process = host.start(["true"], at_ns=host.clock_ns() + int(HUNG_S * 1e9))
+    process.kill()
+    assert process.wait() == -signal.SIGKILL and process.late_ns is None
+    assert host.start(["no-such-program"], at_ns=0).wait() in (126, 127)
+
+
+def test_offset_is_where_all_exchanges_allow_it():
+    # Their clock is 100 ahead: slow on the way there, then on the way back.
+    assert clocks.offset([(0, 150, 60), (1000, 1105, 1080)]) == Offset(97, 8)
+    assert clocks.spanning(Offset(10, 1), Offset(20, 4)) == Offset(16, 8)
+    with pytest.raises(UserError, match="a clock was set by 890 ns or more"):
+        clocks.offset([(0, 100, 10), (1000, 2000, 1010)])
+    offsets = {"a": Offset(5, 1), "b": Offset(-7, 1)}
+    assert clocks.agreed(100, offsets) == {"a": 500_000_105, "b": 500_000_093}
+    with pytest.raises(ValueError, match=r"must be 0\.5 s ahead"):
+        clocks.agreed(0, offsets, lead_s=0.4)
