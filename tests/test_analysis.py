@@ -12,6 +12,7 @@ from deathmatch.analysis import (
     connection_outcomes,
     dynamic,
     listen_backlog,
+    provenance,
     queue_model,
     readiness,
     scale_out,
@@ -548,3 +549,21 @@ def test_needs_are_named_once_and_only_of_conditions_not_reached():
     found = claims.unmet_needs(rows)
     assert found.rows() == [("Walkin", "A is faster", "4 CPUs", "1")]
     assert claims.unmet_needs(rows[1:]).columns == found.columns
+
+
+# How the sides share a machine --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pairs", "told"),
+    [
+        ([([0], [1]), ([0, 1], [1])], "one CPU each"),
+        ([([0, 1, 2], [3])], "each on CPUs of its own"),
+        ([([0], [0])], "on the same CPUs, so that each takes from the other and rates are of both"),
+        ([(None, None)], "whose CPUs were not recorded"),
+    ],
+)
+def test_how_client_and_server_share_the_cpus(pairs, told):
+    kinds = {"server_cpus": pl.List(pl.Int64), "client_cpus": pl.List(pl.Int64)}
+    trials = pl.DataFrame(pairs, schema=kinds, orient="row")
+    assert provenance.sides(trials) == told

@@ -164,6 +164,27 @@ def test_backlog_as_the_kernel_has_it():
         assert not wrong["ok"] and wrong["seen"] == "the kernel has [7], expected 128"
 
 
+def test_a_wrong_backlog_ends_the_checks_before_any_request():
+    """Nothing accepts here: a request would wait for its answer."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
+        port = listener.getsockname()[1]
+        for known, checks in (((), 1), ({"listen backlog 2, capped at {}"}, 2)):
+            host = Local()
+            cap = host.sysctls([conformance.SOMAXCONN])[conformance.SOMAXCONN]
+            found = conformance.check_variant(
+                host, "127.0.0.1", port, [], {"backlog": 2}, lambda: [],
+                {name.format(cap) for name in known},
+            )  # fmt: skip
+            assert not found[0]["ok"] and len(found) == checks
+
+
+def test_another_answer_is_told_from_none():
+    requests = [{"name": "n", "send": "GET / HTTP/1.1\r\n\r\n", "status": [200], "body": "x"}]
+    (wrong,) = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny", requests)
+    (none,) = answering(b"", requests)
+    assert conformance.contradicts(wrong["seen"]) and not conformance.contradicts(none["seen"])
+
+
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory, network) -> list[dict]:
     """What the checks found of each variant of SERVERS, in every experiment that it serves."""

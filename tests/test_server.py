@@ -290,7 +290,25 @@ def test_start_waits_until_it_listens(start):
 def test_start_tells_what_went_wrong(start):
     assert start("exits")[1] == "ended before it listened (exit status 1)"
     running, wrong = start("silent")
-    assert wrong == f"did not listen on port {running.port} within 2 s"
+    expected = f"did not listen on port {running.port} within 2 s: it listens on no TCP port"
+    assert wrong == expected
+    running, wrong = start("elsewhere")
+    assert re.search(
+        rf"within 2 s: it listens on 127.0.0.1:\d+: let it take {{port}}, which is {running.port}$",
+        wrong,
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (["127.0.0.1:80", "[::1]:80"], "which only its own host can reach: let it take {host}"),
+        (["[::]:80"], "it listens on [::]:80, not on IPv4 address 10.0.0.1: let it take {host}"),
+        (["0.0.0.0:8000"], "it listens on 0.0.0.0:8000: let it take {port}, which is 80"),
+    ],
+)
+def test_where_a_server_listens_instead(found, told):
+    assert told in server_process.whereabouts(found, "10.0.0.1", 80)
 
 
 def test_end_by_a_signal_has_its_name(start):

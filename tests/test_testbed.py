@@ -102,6 +102,13 @@ def test_cpus_in_words():
         testbed.cpus("7-9", [*eight, 8])
 
 
+def test_a_shared_cpu_is_told():
+    note = "client and server share CPU 0: each takes from the other, and rates are of both"
+    assert testbed.shared_note({"server": [0], "client": [0]}) == note
+    assert "share CPUs 1, 2:" in testbed.shared_note({"server": [0, 1, 2], "client": [1, 2]})
+    assert testbed.shared_note({"server": [0], "client": [1]}) == ""
+
+
 @given(st.sets(st.integers(0, 300), min_size=1))
 def test_cpus_are_shared_out(numbers):
     available = sorted(numbers)

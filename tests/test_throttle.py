@@ -9,7 +9,7 @@ import pytest
 from conftest import wait_for
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import throttle
+from deathmatch.hosts import cgroup, throttle
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 
@@ -39,7 +39,7 @@ OTHER = "/dev/vda / ext4 rw,cpu 0 0\n"
     ids=["v1", "v2", "both", "none"],
 )  # fmt: skip
 def test_where_a_group_may_be(mounts, own, expected):
-    assert [(v, str(p)) for v, p in throttle.parents(mounts, own)] == expected
+    assert [(v, str(p)) for v, p in cgroup.parents(mounts, own, "cpu")] == expected
 
 
 @pytest.fixture
@@ -90,8 +90,8 @@ def test_what_a_killed_trial_left_is_removed(group):
 def test_without_permission_it_says_so(monkeypatch, tmp_path):
     mounts = tmp_path / "mounts"
     mounts.write_text(OTHER)
-    monkeypatch.setattr(throttle, "MOUNTS", mounts)
-    with pytest.raises(UserError, match=r"no CPU quota can be set \(no cgroup with a CPU contr"):
+    monkeypatch.setattr(cgroup, "MOUNTS", mounts)
+    with pytest.raises(UserError, match=r"no CPU quota can be set \(no cgroup with a cpu contr"):
         throttle.apply(SHARE, "none", 1)
 
 

@@ -3,8 +3,10 @@
 import json
 
 import polars as pl
+import psutil
 import pytest
 from conftest import AS_ROOT, Done, Tree, copy_tree
+from servers.broken import FLOOD_BYTES
 
 from deathmatch.control import outcome, run_trial
 from deathmatch.plan import files
@@ -14,7 +16,11 @@ pytestmark = pytest.mark.alone
 # Below broken.py's limit at the first and third rate, above it at the second.
 RATES = [100, 300, 110]
 MODES = ["exits", "silent", "taken", "wrong", "mislabels", "endless", "crashes", "dies", "hangs",
-         "deaf", "leaves"]  # fmt: skip
+         "deaf", "leaves", "loopback", "turns", "grows"]  # fmt: skip
+
+
+# Of memory, for a server and what it starts.
+LIMIT_BYTES = 400_000_000
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +31,10 @@ def measured(tmp_path_factory, network) -> tuple[Tree, Done, dict]:
     """
     tree = Tree(copy_tree(tmp_path_factory.mktemp("broken") / "tree"), network)
     for mode in MODES:
-        tree.server(mode, mode, **({"ready_timeout_s": 1} if mode == "silent" else {}))
+        waits = {"ready_timeout_s": 1} if mode in ("silent", "loopback") else {}
+        tree.server(mode, mode, **waits)
+    share = min(1, LIMIT_BYTES / psutil.virtual_memory().total)
+    tree.replace("config/testbeds/netns.toml", "memory_share = 0.75", f"memory_share = {share}")
     tree.server("departs", "departs")
     with (tree.path / "servers/departs/server.toml").open("a") as file:
         file.write('[deviations]\n"HTTP/1.0" = "It says goodbye."\n')
@@ -64,7 +73,13 @@ def test_a_known_deviation_is_measured_and_told(measured):
         ("unbuilt", "not built", "what went wrong"),
         ("unversioned", "not built", "no such program"),
         ("exits", "did not start", "ended before it listened (exit status 1)"),
-        ("silent", "did not start", "did not listen on port 8080 within 1 s"),
+        ("silent", "did not start", "within 1 s: it listens on no TCP port"),
+        (
+            "loopback",
+            "did not start",
+            "did not listen on port 8080 within 1 s: it listens on "
+            "127.0.0.1:8080, which only its own host can reach: let it take {host}",
+        ),
         ("wrong", "answers wrongly", "body b'Adieu, world', expected 'Hello, world'"),
         ("mislabels", "answers wrongly", "no HTTP answer: bad Content-Length"),
         ("endless", "answers wrongly", "header Content-Length: None, expected '12'"),
@@ -104,7 +119,12 @@ def test_last_lines_of_its_log_are_kept(measured):
 
 @pytest.mark.parametrize(
     ("server", "state", "tail"),
-    [("dies", "died: signal SIGKILL", "out of luck"), ("hangs", "hung: TimeoutError", "")],
+    [
+        ("dies", "died: signal SIGKILL", "out of luck"),
+        ("hangs", "hung: TimeoutError", ""),
+        ("turns", "answered wrongly: body b'Adieu, world', expected 'Hello, world'", ""),
+        ("grows", "died: out of memory under the testbed's limit of 0.4 GB", "that is all"),
+    ],
 )
 def test_sweep_goes_on_after_a_failure(measured, server, state, tail):
     found = record(measured, server)
@@ -115,9 +135,29 @@ def test_sweep_goes_on_after_a_failure(measured, server, state, tail):
     assert tail in found["points"][1]["log_tail"] and found["points"][1]["log_tail"]
     assert len(found["stops"]) == 2
     folder = measured[2][server]
-    assert (folder / "server.log").read_text().count("$ taskset") == 2
+    # The second start of one that floods its log is in the part that is left out.
+    cut = found["server_log"]["left_out_bytes"] > 0
+    assert (folder / "server.log").read_text().count("$ taskset") == (1 if cut else 2)
     for rate in RATES:
         assert "Errors: fd-unavail" in (folder / f"httperf-{rate}.txt").read_text()
+
+
+def test_a_limit_of_memory_is_recorded_and_its_breach(measured):
+    found = {server: record(measured, server)["memory"] for server in ("null", "grows")}
+    assert found["null"].keys() == found["grows"].keys()
+    assert found["null"]["limit_bytes"] == pytest.approx(LIMIT_BYTES, rel=0.01)
+    assert found["null"]["breaches"] == 0 < found["grows"]["breaches"]
+
+
+def test_a_log_that_floods_is_cut_and_told(measured):
+    _, done, folders = measured
+    log = (folders["grows"] / "server.log").read_bytes()
+    told = record(measured, "grows")["server_log"]
+    # It was started three times, the last of which is not cut.
+    assert len(log) <= told["limit_bytes"] < FLOOD_BYTES < told["left_out_bytes"]
+    assert log.startswith(b"$ taskset ") and b"are left out here: no more than 10 MB are" in log
+    assert record(measured, "null")["server_log"]["left_out_bytes"] == 0
+    assert "that it printed are left out of its log" in done.text
 
 
 def test_server_that_ignores_sigterm_is_killed(measured):
@@ -166,7 +206,8 @@ def test_measuring_and_tables_end_well(measured):
     trials = pl.read_parquet(tree.path / "data/broken/backlog/trials.parquet")
     assert set(trials["server"]) == {"null", "departs", "unbuilt", "unversioned", *MODES}
     points = pl.read_parquet(tree.path / "data/broken/backlog/points.parquet")
-    assert set(points["server"]) == {"null", "departs", "dies", "hangs", "deaf", "leaves"}
+    lasting = {"null", "departs", "dies", "hangs", "deaf", "leaves", "turns", "grows"}
+    assert set(points["server"]) == lasting
     assert set(points["report"]) == {"whole"}
 
 
@@ -223,6 +264,8 @@ def test_a_trial_is_the_same_for_root_and_for_a_user(someones_tree: Tree):
     found = json.loads((someones_tree.path / path / "trial.json").read_text())
     assert (found["outcome"], found["reason"]) == ("measured", "")
     assert found["stops"] == [{"on_sigterm": True, "killed": [], "left": []}]
+    assert found["memory"]["limit_bytes"] < psutil.virtual_memory().total
+    assert found["memory"]["breaches"] == 0 and "cgroup" in found["memory"]["by"]
     bed = files.testbed("netns").as_written
     for side in ("server", "client"):
         for key, value in bed[side]["sysctl"].items():

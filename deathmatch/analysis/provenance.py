@@ -46,6 +46,22 @@ def testbed(trials: pl.DataFrame) -> str:
     )
 
 
+def sides(trials: pl.DataFrame) -> str:
+    """Return how client and server share the CPUs of the trials, as the end of a sentence.
+
+    A server that runs on all takes the client's by intent, so that any trial apart is enough.
+    """
+    known = trials.drop_nulls(["server_cpus", "client_cpus"]).select("server_cpus", "client_cpus")
+    pairs = [(set(server), set(client)) for server, client in known.unique().rows()]
+    if not pairs:
+        return "whose CPUs were not recorded"
+    apart = [pair for pair in pairs if not pair[0] & pair[1]]
+    if not apart:
+        return "on the same CPUs, so that each takes from the other and rates are of both"
+    alone = all(len(server) == len(client) == 1 for server, client in apart)
+    return "one CPU each" if alone else "each on CPUs of its own"
+
+
 def _trials(source: str) -> pl.DataFrame | None:
     parts = PurePath(source).parts
     if len(parts) != 4 or parts[0] != "data" or not parts[3].endswith(".parquet"):

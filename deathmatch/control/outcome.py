@@ -23,6 +23,8 @@ def line(record: dict, path: Path) -> str:
     told = f"{path}: {record['outcome']}{': ' if reason else ''}{reason}"
     if record["outcome"] == "not built":
         return f"{told}; see build/servers/{record['server']}/build.log"
+    if left_out_bytes := record.get("server_log", {}).get("left_out_bytes"):
+        told += f"; {left_out_bytes / 1e6:,.0f} MB that it printed are left out of its log"
     return f"{told}; see {path}/{'server.log' if reason else 'trial.json'}"
 
 

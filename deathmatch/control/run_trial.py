@@ -14,7 +14,7 @@ from pathlib import Path
 from deathmatch.control import outcome, progress
 from deathmatch.data import records
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, sandbox, server_build, toolchain
+from deathmatch.hosts import clients, host, sandbox, server_build, testbed, toolchain
 from deathmatch.load import registry
 from deathmatch.plan import files, matrix
 from deathmatch.plan.root import ROOT
@@ -43,6 +43,7 @@ def main(given: argparse.Namespace) -> int:
     _build_clients(trial.experiment.name)
     clients.check([trial.experiment.name])
     _check_tools(trial, given.testbed)
+    _warn_of_one_cpu()
     words = [sys.executable, "-m", "deathmatch", "trial", "--inside", "--testbed", given.testbed]
     status = sandbox.run([*words, str(trial.path)])
     if status != 0:
@@ -50,6 +51,13 @@ def main(given: argparse.Namespace) -> int:
     record = records.read(trial.path / "trial.json")
     print(f"[trial] {outcome.line(record, trial.path)}", file=sys.stderr)
     return 0 if given.any_outcome or outcome.measured(record) else UNMEASURED
+
+
+def _warn_of_one_cpu() -> None:
+    cpus = host.Local().affinity()
+    if len(cpus) == 1:
+        note = testbed.shared_note({"server": cpus, "client": cpus})
+        print(f"[trial] this machine gives us one CPU: {note}", file=sys.stderr)
 
 
 def _build_clients(experiment: str) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import throttle
+from deathmatch.hosts import memory, throttle
 from deathmatch.hosts.host import Host, Local, Namespace
+from deathmatch.hosts.memory import Memory
 from deathmatch.hosts.throttle import Throttle
 from deathmatch.plan import testbed as plan
 
@@ -34,6 +35,10 @@ class Testbed:
     def throttle(self, side: plan.Side, cpus: int) -> Throttle:
         """Throttle the server as its side says, on that many CPUs; UserError as in `throttle`."""
         return throttle.apply(side, LINK, cpus)
+
+    def limit_memory(self, side: plan.Side, throttled: Throttle) -> Memory:
+        """Limit the server's memory as its side says; `throttled` is what holds for its CPU."""
+        return memory.apply(side, throttled.group)
 
     def end(self) -> None:
         """End what the testbed runs; its namespaces end with the sandbox."""
@@ -96,3 +101,12 @@ def cpus(which: str, available: list[int]) -> list[int]:
             remedy=f'available: {available}; or write "first", "last" or "all"',
         )
     return sorted(chosen)
+
+
+def shared_note(cpus: Mapping[str, list[int]]) -> str:
+    """Return what to say where "server" and "client" have a CPU in common; empty where not."""
+    shared = sorted(set(cpus["server"]) & set(cpus["client"]))
+    if not shared:
+        return ""
+    which = f"CPU {shared[0]}" if len(shared) == 1 else f"CPUs {', '.join(map(str, shared))}"
+    return f"client and server share {which}: each takes from the other, and rates are of both"

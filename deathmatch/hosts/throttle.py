@@ -1,23 +1,16 @@
 """Making one machine like a shared one: less CPU in slices for the server, jitter on its link.
 
-CPU by the bandwidth controller of cgroups (cgroup-v1/cpu-acct, or cpu.max of cgroup-v2), jitter by
-tc-netem(8). Called inside a sandbox, which ends the link with the trial; a cgroup stays until
-`Throttle.end`, or until a later trial finds it old and empty.
+CPU by the bandwidth controller of cgroups, jitter by tc-netem(8). Called inside a sandbox, which
+ends the link with the trial; a cgroup stays until `Throttle.end`.
 """
 
-import contextlib
-import os
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.errors import UserError
+from deathmatch.hosts import cgroup
 from deathmatch.plan.testbed import Side
-
-MOUNTS = Path("/proc/self/mounts")
-_PREFIX = "deathmatch-"
-_LEFT_S = 3600
 
 
 @dataclass
@@ -31,15 +24,13 @@ class Throttle:
         """Return the words before a command that make it and its children members."""
         if not self.group:
             return []
-        script = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
-        return ["sh", "-c", script, str(self.group)]
+        return ["sh", "-c", f'{cgroup.joining(self.group)} && exec "$@"', "sh"]
 
     def stalls(self) -> dict:
         """Return the controller's own counts so far: periods, throttled periods and time in us."""
         if not self.group:
             return {}
-        lines = (self.group / "cpu.stat").read_text().splitlines()
-        found = {name: int(value) for name, value in (line.split() for line in lines)}
+        found = cgroup.counts(self.group / "cpu.stat")
         stalled_us = found.get("throttled_usec", found.get("throttled_time", 0) // 1000)
         return {
             "periods": found.get("nr_periods", 0),
@@ -49,16 +40,9 @@ class Throttle:
 
     def end(self) -> None:
         """Remove the cgroup; its members must have ended."""
-        deadline = time.monotonic() + 2
-        while self.group:
-            try:
-                self.group.rmdir()
-                self.group = None
-            except OSError:
-                # A member that was killed is one until it is reaped.
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+        if self.group:
+            cgroup.remove(self.group)
+        self.group = None
 
 
 def apply(side: Side, device: str, cpus: int) -> Throttle:
@@ -83,55 +67,17 @@ def apply(side: Side, device: str, cpus: int) -> Throttle:
     return Throttle(group, record)
 
 
-def parents(mounts: str, own: str) -> list[tuple[int, Path]]:
-    """Return where a cgroup with a CPU quota may be made: (version, folder), best first.
-
-    From the texts of /proc/self/mounts and /proc/self/cgroup (cgroups(7)): one's own group, then
-    those above it, as a group of version 2 that has members takes no child with a controller.
-    """
-    found = []
-    for line in mounts.splitlines():
-        _, mount, kind, options, *_ = line.split()
-        if kind == "cgroup" and "cpu" in options.split(","):
-            version, controller = 1, "cpu"
-        elif kind == "cgroup2":
-            version, controller = 2, ""
-        else:
-            continue
-        for entry in own.splitlines():
-            _, controllers, path = entry.split(":", 2)
-            if controller in controllers.split(","):
-                here = Path(mount, path.lstrip("/"))
-                above = [folder for folder in here.parents if folder.is_relative_to(mount)]
-                found += [(version, folder) for folder in (here, *above)]
-    return sorted(found, key=lambda one: one[0])
-
-
 def _group(quota_us: int, period_us: int) -> Path:
-    tried = []
-    for version, parent in parents(MOUNTS.read_text(), Path("/proc/self/cgroup").read_text()):
-        group = parent / f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
-        try:
-            for old in parent.glob(f"{_PREFIX}*"):
-                # One that is in use has members, but for a moment as its server starts.
-                with contextlib.suppress(OSError):
-                    if time.time() - old.stat().st_mtime > _LEFT_S:
-                        old.rmdir()
-            if version == 2:
-                (parent / "cgroup.subtree_control").write_text("+cpu")
-            group.mkdir()
-            if version == 2:
-                (group / "cpu.max").write_text(f"{quota_us} {period_us}")
-            else:
-                (group / "cpu.cfs_period_us").write_text(str(period_us))
-                (group / "cpu.cfs_quota_us").write_text(str(quota_us))
-            return group
-        except OSError as error:
-            tried.append(f"{error.strerror}: {error.filename}")
-            with contextlib.suppress(OSError):
-                group.rmdir()
-    raise UserError(
-        f"no CPU quota can be set ({'; '.join(tried) or 'no cgroup with a CPU controller'})",
-        where="testbed, key cpu_share",
-        remedy="run as root on a kernel with CONFIG_CFS_BANDWIDTH, or measure without this testbed",
-    )
+    settings = {
+        1: {"cpu.cfs_period_us": period_us, "cpu.cfs_quota_us": quota_us},
+        2: {"cpu.max": f"{quota_us} {period_us}"},
+    }
+    try:
+        return cgroup.make("cpu", settings)
+    except cgroup.Refused as error:
+        raise UserError(
+            f"no CPU quota can be set ({error})",
+            where="testbed, key cpu_share",
+            remedy="run as root on a kernel with CONFIG_CFS_BANDWIDTH, or measure without this "
+            "testbed",
+        ) from None

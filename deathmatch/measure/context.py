@@ -6,6 +6,7 @@ from pathlib import Path
 
 from deathmatch.hosts import testbed
 from deathmatch.hosts.host import Host, Process
+from deathmatch.hosts.memory import Memory
 from deathmatch.hosts.testbed import Testbed
 from deathmatch.hosts.throttle import Throttle
 from deathmatch.load import registry
@@ -38,6 +39,8 @@ class State:
     idle: Idle | None = None
     stops: list[dict] = field(default_factory=list)
     offering_us: int = 0
+    # Of the memory's limit, those that were told.
+    breaches: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Context:
     # The CPUs of "server" and "client".
     cpus: dict[str, list[int]]
     throttle: Throttle
+    memory: Memory
     # For the placeholders of the server's command.
     values: dict[str, Level]
     generator: LoadGenerator
@@ -72,6 +76,11 @@ class Context:
     def address(self) -> str:
         """The server's address."""
         return self.bed.address
+
+    def breach(self) -> str:
+        """Return what to say of a breach of the memory's limit since the last call, or ""."""
+        before, self.state.breaches = self.state.breaches, self.memory.breaches()
+        return self.memory.breach if self.state.breaches > before else ""
 
     @property
     def idle_connections(self) -> int:
@@ -103,9 +112,10 @@ def prepare(trial: Trial, spec: dict, bed: plan.Testbed, out: Path) -> Context:
     }
     # The harness keeps off the server's CPUs as far as there are others.
     os.sched_setaffinity(0, cpus["client"])
+    throttled = hosts.throttle(bed.server, len(cpus["server"]))
     return Context(
         trial=trial, spec=spec, out=out, bed=hosts, sample_interval_s=bed.sample_interval_s,
-        cpus=cpus, throttle=hosts.throttle(bed.server, len(cpus["server"])),
+        cpus=cpus, throttle=throttled, memory=hosts.limit_memory(bed.server, throttled),
         values=trial.placeholders | {"workers": len(cpus["server"]) if on_all else 1},
         generator=registry.generator(spec["client"]),
     )  # fmt: skip

@@ -49,7 +49,8 @@ def start(
     own = server_build.words(named, {"host": address, "port": port, **values})
     words = [*prefix, *own]
     with log.open("ab") as output:
-        output.write(f"$ {shlex.join(host.command(words, cpus))}\n".encode())
+        output.write(f"$ {shlex.join(host.command(own, cpus))}\n".encode())
+    others = listeners(host)
     process = host.start(
         words, output=log, cpus=cpus, folder=server_build.build_dir(named.name),
         environment=server_build.environment(named.name),
@@ -63,7 +64,28 @@ def start(
         if listens(address, port):
             return running, None
         time.sleep(0.02)
-    return running, f"did not listen on port {port} within {patience_s} s"
+    where = whereabouts(sorted(listeners(host) - others), address, port)
+    return running, f"did not listen on port {port} within {patience_s} s: {where}"
+
+
+def listeners(host: Host) -> set[str]:
+    """Return the addresses with ports on which anything listens for TCP there; costs a process."""
+    return {line.split()[2] for line in host.sockets("state", "listening")}
+
+
+def whereabouts(found: Sequence[str], address: str, port: int) -> str:
+    """Return where a server listens instead of `address` and `port`, and what to do about it."""
+    if not found:
+        return "it listens on no TCP port"
+    told = f"it listens on {', '.join(found)}"
+    at_port = [each.rpartition(":")[0] for each in found if each.rpartition(":")[2] == str(port)]
+    if not at_port:
+        return f"{told}: let it take {{port}}, which is {port}"
+    if all(each.startswith(("127.", "[::1]", "[::ffff:127.")) for each in at_port):
+        return (
+            f"{told}, which only its own host can reach: let it take {{host}}, which is {address}"
+        )
+    return f"{told}, not on IPv4 address {address}: let it take {{host}}"
 
 
 def listens(address: str, port: int) -> bool:

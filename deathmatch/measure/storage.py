@@ -14,10 +14,14 @@ from pathlib import Path
 
 import psutil
 
-from deathmatch.hosts import server_build
+from deathmatch.hosts import memory, server_build
 from deathmatch.hosts.host import Local, Process
+from deathmatch.hosts.memory import Memory
 from deathmatch.measure import server_process
+from deathmatch.measure.guard import Guard
+from deathmatch.measure.server_log import ServerLog
 from deathmatch.measure.server_process import Running
+from deathmatch.plan.testbed import Testbed
 from deathmatch.plan.trial import Trial
 
 PATIENCE_S = 120
@@ -25,19 +29,24 @@ PATIENCE_S = 120
 SETTLE_S = 0.5
 
 
-def measure(trial: Trial, spec: dict, out: Path) -> dict:
+def measure(trial: Trial, spec: dict, bed: Testbed, out: Path) -> dict:
     """Return what a trial without load adds to the record; the points are in storage.json too."""
-    host = Local()
-    running = start(trial, host, out / "server.log")
-    began_ns = time.monotonic_ns()
-    try:
-        points, reason = fill(running.process, spec["messages"]), ""
-    except (ValueError, KeyError, OSError) as error:
-        ended = running.died()
-        suffix = f"; it ended ({ended})" if ended else ""
-        points, reason = [], f"{error}{suffix}\n{server_build.tail(running.log)}"
-    offering_us = (time.monotonic_ns() - began_ns) // 1000
-    stops = [server_process.stop(running)]
+    host, limit, log = Local(), memory.apply(bed.server), ServerLog(out / "server.log")
+    with Guard(log, limit, host, host.processes):
+        running = start(trial, host, log.file, limit)
+        began_ns = time.monotonic_ns()
+        try:
+            points, reason = fill(running.process, spec["messages"]), ""
+        except (ValueError, KeyError, OSError) as error:
+            ended = running.died()
+            suffix = f"; it ended ({ended})" if ended else ""
+            points, reason = [], f"{error}{suffix}\n{server_build.tail(running.log)}"
+        if limit.breaches():
+            points, reason = [], f"{limit.breach}\n{reason}"
+        offering_us = (time.monotonic_ns() - began_ns) // 1000
+        stops = [server_process.stop(running)]
+    limited = limit.record()
+    limit.end()
     (out / "storage.json").write_text(json.dumps(points, indent=2) + "\n")
     cpus = host.affinity()
     return {
@@ -46,18 +55,20 @@ def measure(trial: Trial, spec: dict, out: Path) -> dict:
         "points": points,
         "stops": stops,
         "offering_us": offering_us,
+        "memory": limited,
+        "server_log": log.record(),
         # No network, so that nothing was set.
         "sysctl": {"server": {}, "client": {}},
         "cpus": {"server": cpus, "client": cpus},
     }
 
 
-def start(trial: Trial, host: Local, log: Path) -> Running:
+def start(trial: Trial, host: Local, log: Path, limit: Memory) -> Running:
     """Start the program, whose input and output are ours to use; it listens nowhere."""
     words = server_build.words(trial.server, trial.placeholders)
     log.write_text(f"$ {shlex.join(words)}\n")
     process = host.start(
-        words, output=log, folder=server_build.build_dir(trial.server.name),
+        [*limit.prefix(), *words], output=log, folder=server_build.build_dir(trial.server.name),
         environment=server_build.environment(trial.server.name), talk=True,
     )  # fmt: skip
     return Running(process, host, log, "", 0)

@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.hosts import clients, server_build, toolchain
+from deathmatch.hosts import testbed as beds
 from deathmatch.hosts.host import Local
 from deathmatch.measure import (
     audited,
@@ -26,8 +27,10 @@ from deathmatch.measure import (
     system_calls,
 )
 from deathmatch.measure.context import PORT, Context, NotMeasured, prepare
+from deathmatch.measure.guard import Guard
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.measure.sampler import Sampler
+from deathmatch.measure.server_log import ServerLog
 from deathmatch.measure.server_process import Running
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
@@ -72,7 +75,7 @@ def measure(trial: Trial, bed: plan.Testbed, out: Path) -> dict:
     if trial.experiment.client:
         record |= measure_load(prepare(trial, record["spec"], bed, out), bed)
     else:
-        record |= storage.measure(trial, record["spec"], out)
+        record |= storage.measure(trial, record["spec"], bed, out)
     return record | {
         "wall_us": (time.monotonic_ns() - began_ns) // 1000,
         "machine": machine.about(clients.needed(trial.experiment.name)),
@@ -82,14 +85,18 @@ def measure(trial: Trial, bed: plan.Testbed, out: Path) -> dict:
 def measure_load(context: Context, bed: plan.Testbed) -> dict:
     """Return what a trial under load adds to the record: the steps, and what they were taken on."""
     found = audited.begin(context, bed)
+    log = ServerLog(context.out / "server.log")
     try:
-        record = _steps(context)
+        with Guard(log, context.memory, context.server, context.server_pids):
+            record = _steps(context)
     except NotMeasured as error:
         record = {"points": []} | error.record
     record["stops"] = context.state.stops
     if context.throttle.record:
         record["throttle"] = context.throttle.record | context.throttle.stalls()
-        context.throttle.end()
+    record |= {"memory": context.memory.record(), "server_log": log.record()}
+    context.memory.end()
+    context.throttle.end()
     return record | {
         "offering_us": context.state.offering_us,
         "sysctl": {
@@ -97,6 +104,7 @@ def measure_load(context: Context, bed: plan.Testbed) -> dict:
             "client": context.client.sysctls(sorted(bed.client.sysctl)),
         },
         "cpus": context.cpus,
+        "cpus_note": beds.shared_note(context.cpus),
         "hosts": audited.end(context, found),
     }
 
@@ -137,8 +145,10 @@ def start(context: Context) -> tuple[Running, str | None]:
     running, problem = server_process.start(
         context.server, context.trial.server, context.values, context.address, PORT,
         cpus=context.cpus["server"], log=context.out / "server.log",
-        prefix=context.throttle.prefix(),
+        prefix=[*context.throttle.prefix(), *context.memory.prefix()],
     )  # fmt: skip
+    if problem and (breach := context.breach()):
+        problem = f"{problem}: {breach}"
     # Some listen a moment before they can answer.
     deadline = time.monotonic() + SETTLE_S
     while not problem and time.monotonic() < deadline:
@@ -153,11 +163,11 @@ def check(context: Context, running: Running) -> list[dict]:
 
     The idle connections are open from now on.
     """
+    known = context.trial.server.deviations
     checks = conformance.check_variant(
         context.server, context.address, PORT, context.spec["conformance"],
-        context.trial.variant.factors, context.server_pids,
+        context.trial.variant.factors, context.server_pids, known,
     )  # fmt: skip
-    known = context.trial.server.deviations
     failed = [each for each in checks if not each["ok"] and each["name"] not in known]
     if context.idle_connections and not failed:
         problem = hold_idle(context)
@@ -167,6 +177,9 @@ def check(context: Context, running: Running) -> list[dict]:
     # One that just crashed is not reaped at once.
     ended = running.died(0.5 if failed else 0)
     tail = f"({ended})\n{server_build.tail(running.log)}"
+    if breach := context.breach():
+        reason = f"{breach}, as it was checked {tail if ended else ''}"
+        raise NotMeasured("did not start", reason, conformance=checks)
     if failed:
         reason = "; ".join(f"{each['name']}: {each['seen']}" for each in failed)
         if ended:
@@ -260,24 +273,38 @@ def _sampler(context: Context, start_ns: int) -> Sampler:
 
 
 def _state(context: Context, running: Running) -> str:
-    """Let the queues drain, then return "ran", how the server died, or "hung"."""
+    """Let the queues drain, then return "ran", how the server died, or what is wrong with it.
+
+    It hung if nothing answers; another answer than before is told as such.
+    """
     deadline = time.monotonic() + DRAIN_S
     while (
         time.monotonic() < deadline
         and idle_connections.established(context.server, PORT) > context.idle_connections
     ):
         time.sleep(0.05)
-    if ended := running.died():
-        return f"died: {ended}"
+    if death := _death(context, running):
+        return death
     deadline = time.monotonic() + HANG_S
     while True:
         answer = _answer(context)
+        if death := _death(context, running):
+            return death
         if answer["ok"]:
             return "ran"
-        if ended := running.died():
-            return f"died: {ended}"
         if time.monotonic() > deadline:
-            return f"hung: {answer['seen']}"
+            wrong = conformance.contradicts(answer["seen"])
+            return f"{'answered wrongly' if wrong else 'hung'}: {answer['seen']}"
+
+
+def _death(context: Context, running: Running) -> str:
+    """Return "died: " and how the server ended, of its memory's limit too; "" if it did not.
+
+    One of which only a part was killed is not what was to be measured any more.
+    """
+    ended, breach = running.died(), context.breach()
+    told = ", ".join(filter(None, [breach, ended]))
+    return f"died: {told}" if told else ""
 
 
 def _answer(context: Context) -> dict:

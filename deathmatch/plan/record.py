@@ -82,6 +82,13 @@ class TrialRecord(RecordPart):
         description="What the audit saw of each host that can change between trials; absent in "
         "trials measured before there was one.",
     )
+    cpus_note: str | None = Field(None, description="What to know where both sides share a CPU.")
+    memory: Table | None = Field(
+        None, description="The limit of the server's memory, by what it holds, breaches, the peak."
+    )
+    server_log: Table | None = Field(
+        None, description="How much of what the server printed is kept and was left out."
+    )
     stops: list[Any] | None = Field(None, description="How the server was stopped.")
     conformance: list[Any] | None = Field(
         None, description="What it was checked for, and what was wrong."

@@ -56,6 +56,13 @@ class Side(Spec):
         "where the kernel has no netem, as trial.json then says.",
     )
 
+    memory_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = Field(
+        None,
+        description="The share of the machine's memory that the server may use, by a cgroup's "
+        "limit where one can be made; beyond it the server is killed, which is a result. "
+        "All of it if absent.",
+    )
+
     @model_validator(mode="after")
     def _share_of_a_period(self) -> "Side":
         if self.cpu_share is not None and self.cpu_period_us is None:

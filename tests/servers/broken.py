@@ -13,6 +13,7 @@ import time
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: close\r\n\r\nHello, world"
 # Of httperf: more than the warm-up and a first rate of 50 requests, fewer than with a second.
 REQUESTS_BEFORE_IT_BREAKS = 620
+FLOOD_BYTES = 30_000_000
 
 
 def serve(mode: str, listener: socket.socket) -> None:
@@ -39,6 +40,12 @@ def reply(mode: str, connection: socket.socket, request: bytes, served: int) -> 
     if mode == "dies" and broken:
         print("out of luck", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
+    if mode == "grows" and broken:
+        hoard = []
+        while True:
+            hoard.append(bytearray(10_000_000))
+    if mode == "turns" and broken:
+        mode = "wrong"
     if mode == "hangs" and broken:
         time.sleep(100_000)
     if mode == "crashes" and not request.startswith(b"GET "):
@@ -69,6 +76,15 @@ def main(mode: str, address: str, port: str) -> None:
         subprocess.Popen([sys.executable, __file__, "ok", address, port])
         while socket.socket().connect_ex((address, int(port))):
             time.sleep(0.01)
+    if mode == "grows":
+        # It talks, too, before it breaks.
+        for number in range(FLOOD_BYTES // 100):
+            print(f"{number:99}")
+        print("that is all", flush=True)
+    if mode == "loopback":
+        address = "127.0.0.1"
+    if mode == "elsewhere":
+        port = "0"
     if mode == "leaves":
         subprocess.Popen(["sleep", "1000"], start_new_session=True)
     listener = socket.create_server((address, int(port)), backlog=4096)

@@ -1,0 +1,128 @@
+"""How much memory a server may use, so that one that takes all does not end the machine.
+
+By the memory controller of cgroups, which kills; where none can be made, as for an ordinary user,
+by looking at what its processes hold (`Memory.watch`), several times a second. Either way the
+server is what the kernel kills first if the whole machine has none left (proc(5), oom_score_adj).
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from deathmatch.hosts import cgroup
+from deathmatch.hosts.host import Host
+from deathmatch.plan.testbed import Side
+
+_FIRST = "echo 1000 > /proc/self/oom_score_adj"
+
+
+@dataclass
+class Memory:
+    """A limit in force; without `limit_bytes` there is none. `group` is that of a cgroup."""
+
+    limit_bytes: int | None = None
+    group: Path | None = None
+    # The group is also another controller's, which removes it.
+    shared: bool = False
+    refused: str = ""
+    # How often the watcher has found more than the limit.
+    caught: int = field(default=0)
+
+    @property
+    def breach(self) -> str:
+        """What to say of a server that wanted more."""
+        return f"out of memory under the testbed's limit of {self.limit_bytes / 1e9:.3g} GB"
+
+    @property
+    def watched(self) -> bool:
+        """Whether the limit holds only by `watch`."""
+        return self.limit_bytes is not None and self.group is None
+
+    def prefix(self) -> list[str]:
+        """Return the words before a command that make it and its children members."""
+        if self.limit_bytes is None:
+            return []
+        joined = [cgroup.joining(self.group)] if self.group and not self.shared else []
+        return ["sh", "-c", " && ".join([_FIRST, *joined, 'exec "$@"']), "sh"]
+
+    def breaches(self) -> int:
+        """Return how many processes were killed so far for what was beyond the limit."""
+        if not self.group:
+            return self.caught
+        events = {1: "memory.oom_control", 2: "memory.events"}[cgroup.version(self.group)]
+        return cgroup.counts(self.group / events).get("oom_kill", 0)
+
+    def watch(self, host: Host, pids: Callable[[], list[int]]) -> None:
+        """Kill the server's processes if they hold more than the limit; some milliseconds.
+
+        Shared pages count in each process that has them (RSS); only where that is too much, which
+        is cheap to know, they are shared out (PSS of smaps_rollup, proc(5)).
+        """
+        running = pids()
+        if sum(host.usage(pid)["rss_bytes"] for pid in running) <= self.limit_bytes:
+            return
+        if sum(_shared_out(host, pid) for pid in running) > self.limit_bytes:
+            self.caught += 1
+            host.kill(running, 0)
+
+    def record(self) -> dict:
+        """Return what trial.json says of it: the limit, by what it holds, the most that was used.
+
+        `peak_bytes` is None where the kernel does not count it.
+        """
+        if self.limit_bytes is None:
+            return {}
+        if self.group is None:
+            by, peak_bytes = f"looking several times a second; no cgroup: {self.refused}", None
+        else:
+            number = cgroup.version(self.group)
+            file = self.group / {1: "memory.max_usage_in_bytes", 2: "memory.peak"}[number]
+            by = f"a cgroup of version {number}"
+            peak_bytes = int(file.read_text()) if file.exists() else None
+        return {
+            "limit_bytes": self.limit_bytes, "by": by, "breaches": self.breaches(),
+            "peak_bytes": peak_bytes,
+        }  # fmt: skip
+
+    def end(self) -> None:
+        """Remove the group; its members must have ended."""
+        if self.group and not self.shared:
+            cgroup.remove(self.group)
+        self.group = None
+
+
+def apply(side: Side, group: Path | None = None) -> Memory:
+    """Limit the server's memory as its side says; `group` is the cgroup of its CPU quota, if any.
+
+    `memory_share` is of the machine's memory.
+    """
+    if side.memory_share is None:
+        return Memory()
+    limit_bytes = int(side.memory_share * psutil.virtual_memory().total)
+    settings = {1: {"memory.limit_in_bytes": limit_bytes}, 2: {"memory.max": limit_bytes}}
+    if group and cgroup.also(group, "memory", settings):
+        return _without_swap(Memory(limit_bytes, group, shared=True))
+    try:
+        return _without_swap(Memory(limit_bytes, cgroup.make("memory", settings)))
+    except cgroup.Refused as error:
+        return Memory(limit_bytes, refused=str(error))
+
+
+def _without_swap(made: Memory) -> Memory:
+    """Keep what is beyond the limit from being swapped out, where the kernel counts swap."""
+    swap = {1: ("memory.memsw.limit_in_bytes", made.limit_bytes), 2: ("memory.swap.max", 0)}
+    file, value = swap[cgroup.version(made.group)]
+    if (made.group / file).exists():
+        cgroup.write(made.group, {file: value})
+    return made
+
+
+def _shared_out(host: Host, pid: int) -> int:
+    try:
+        found = re.search(r"^Pss:\s+(\d+) kB", host.read(f"/proc/{pid}/smaps_rollup"), re.M)
+    except OSError:
+        return 0
+    return int(found[1]) * 1024 if found else 0
