@@ -15,9 +15,10 @@ import yaml
 from conftest import HUNG_S, ROOT, Done
 
 from deathmatch.cli import complete, main
-from deathmatch.cli.commands import COMMANDS, GROUPS, SHELLS
+from deathmatch.cli.commands import COMMANDS, GROUPS, HIDDEN, SHELLS
 from deathmatch.errors import UserError
-from deathmatch.plan import files
+from deathmatch.plan import files, new_server
+from deathmatch.plan.places import names
 
 SNAKEFILES = [ROOT / "Snakefile", *sorted((ROOT / "workflow").glob("*.smk"))]
 RULES = {rule for path in SNAKEFILES for rule in re.findall(r"rule (\w+):", path.read_text())}
@@ -68,6 +69,17 @@ def test_each_command_describes_its_arguments_and_has_an_example_that_it_takes(n
     assert all(action.help for action in parser._actions), name
     text = parser.format_help()
     check_line(re.search(r"^example:\n  (.*)$", text, re.MULTILINE)[1])
+
+
+def test_only_commands_py_declares_arguments():
+    """A module that does the work is not imported to show its help."""
+    found = [
+        path for path in ROOT.glob("deathmatch/*/*.py")
+        if re.search(r"^def main\(given", path.read_text(), re.MULTILINE)
+    ]  # fmt: skip
+    known = {command.module for command in [*COMMANDS.values(), *HIDDEN.values()]}
+    assert {f"{path.parent.name}.{path.stem}" for path in found} == known
+    assert [path for path in found if "def arguments(" in path.read_text()] == []
 
 
 def test_an_example_that_is_wrong_would_be_found():
@@ -121,7 +133,7 @@ def test_it_is_called_from_anywhere(tmp_path):
 
 
 def test_list_has_every_name_and_title():
-    for kind in ("server", "experiment", "dataset", "testbed"):
+    for kind in files.MODELS:
         lines = deathmatch("list", f"{kind}s").succeeded().text.splitlines()
         assert [line.split()[0] for line in lines] == files.names(kind)
         assert lines[0].endswith(f"  {files.load(kind, files.names(kind)[0]).title}")
@@ -140,7 +152,7 @@ def test_list_has_every_name_and_title():
         ("deathmatch ", list(COMMANDS)),
         ("deathmatch build ws-n", ["ws-null"]),
         ("deathmatch build ws-null ", []),
-        ("deathmatch trial --", ["--help", "--testbed"]),
+        ("deathmatch trial --test", ["--testbed"]),
         ("deathmatch trial --testbed ", files.names("testbed")),
         ("deathmatch trial --testbed netns ", []),
         ("deathmatch notebook notebooks/01", ["notebooks/01-backlog.md"]),
@@ -148,6 +160,7 @@ def test_list_has_every_name_and_title():
         ("deathmatch notebook notebooks/01-backlog.md --compare q", ["quick"]),
         ("deathmatch failures --retry smo", ["smoke"]),
         ("deathmatch completion ", list(SHELLS)),
+        ("deathmatch new-server mine --kind web", ["websocket"]),
         ("deathmatch nonsense ", []),
         ("./shell ruff ", []),
         ("./shell snakemake ", list(complete.TARGETS)),
@@ -169,8 +182,9 @@ def test_what_can_stand_at_the_cursor(line, words):
 def test_completion_knows_what_snakemake_knows():
     assert set(complete.TARGETS) <= RULES
     keys = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    assert complete.settings().keys() == keys.keys() | {"name"}
-    assert all(files.names(kind) for key, kind in complete.settings().items() if key != "name")
+    assert complete.settings().keys() == keys.keys() | {"name", "kind"}
+    assert all(names(kind) for key, kind in complete.settings().items() if key != "name")
+    assert set(names("template")) == new_server.KINDS.keys()
 
 
 def pressed(words: list[str], setup: str, keys: str, wanted: str) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from deathmatch.control import command_line, config_file, study
 from deathmatch.errors import UserError
 from deathmatch.plan import docs, files, mistakes, schemas
-from deathmatch.plan import places as places_of
+from deathmatch.plan.places import PLACES
 
 GIVEN = [
     ("dataset=smok", "key dataset", "there is no dataset 'smok'", "did you mean 'smoke'?"),
@@ -172,7 +172,7 @@ WRITTEN = [
     (SERVER, "tools = []", 'nix = ["lua 5"]', "key packages.nix.0", "does not match", ""),
     (SERVER, "tools = []", "nix = []", "key packages.nix", "[] is empty", "Attributes that hold"),
     (SERVER, "tools = []", 'pypi = "lock.txt"', "key packages.pypi", "there is no lock.txt beside",
-     "deathmatch lock mine PACKAGE..."),
+     "./shell deathmatch lock mine PACKAGE..."),
     (SERVER, 'version = "true"', 'version = "echo {port}"', "key version", "unknown placeholder",
      "known: {build}, {folder}"),
     (SERVER, 'build = "mkdir -p {build}/bin"', 'sources = ["servers/nul"]', "key sources",
@@ -561,7 +561,7 @@ def places(value: Any, place: tuple = ()) -> Iterator[tuple]:
 def test_whatever_stands_in_a_file_is_said_in_our_words(file):
     """No message is the library's own, and each has a remedy."""
     model = next(model for kind, model in files.MODELS.items()
-                 if Path(file).match(places_of.PLACES[kind].format("mine")))  # fmt: skip
+                 if Path(file).match(PLACES[kind].format("mine")))  # fmt: skip
     mistaken = 0
     for *above, key in places(tomllib.loads(GOOD[file])):
         for wrong in WRONG:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from deathmatch.plan.kinds import KINDS
 from deathmatch.plan.places import PLACES
 from deathmatch.plan.root import ROOT
 
@@ -60,17 +59,9 @@ def _audit(parser: argparse.ArgumentParser) -> None:
 
 def _new_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
-    kinds = "; ".join(f"{kind}: {about}" for kind, about in KINDS.items())
-    parser.add_argument(
-        "--kind", default="", help=f"what the server is like: {kinds}; asked for if absent"
-    )
-
-
-def _lock(parser: argparse.ArgumentParser) -> None:
-    named(parser, "server", kind="server", help="a folder in servers/")
-    parser.add_argument(
-        "packages", nargs="*", metavar="PACKAGE",
-        help="a name, or one with a release such as flask==3.1.1; they replace requirements.in",
+    named(
+        parser, "--kind", kind="template", default="",
+        help="what the server is like, a folder in servers/_template/; asked for if absent",
     )  # fmt: skip
 
 
@@ -81,6 +72,14 @@ def _build(parser: argparse.ArgumentParser) -> None:
         help="end with status 0 if the build fails: its record is a result, as Snakemake wants it",
     )  # fmt: skip
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+
+
+def _lock(parser: argparse.ArgumentParser) -> None:
+    named(parser, "server", kind="server", help="a folder in servers/")
+    parser.add_argument(
+        "packages", nargs="*", metavar="PACKAGE",
+        help="a name, or one with a release such as flask==3.1.1; they replace requirements.in",
+    )  # fmt: skip
 
 
 def _trial(parser: argparse.ArgumentParser) -> None:
@@ -193,18 +192,20 @@ GROUPS: dict[str, dict[str, Command]] = {
     },
     "Add a server": {
         "new-server": Command(
-            "make a server's folder from a template", "plan.new_server", _new_server, "mine",
+            "make a server's folder from a template", "plan.new_server", _new_server,
+            "mine --kind one-request",
             "The folder holds a small server that passes; put yours in its place. "
             "servers/README.md goes on from there.",
         ),
         "lock": Command(
-            "lock a server's Python packages, with hashes", "hosts.lock", _lock, "mine flask",
-            "Writes requirements.txt of its folder: each package that those named need, with its "
-            "release and hashes, for `pypi` in server.toml. Needs the network.",
+            "lock a server's Python packages, with hashes", "hosts.lock", _lock,
+            "mine h11",
+            "Writes requirements.txt with each package that these need, its release and its "
+            "hashes, for packages.pypi of server.toml. It needs the network.",
         ),
         "build": Command(
             "build one server", "hosts.server_build", _build, "mine",
-            "Runs the build command of its server.toml, and installs its packages.",
+            "Installs its packages, runs its build command and shows its version.",
         ),
         "trial": Command(
             "run one trial", "control.run_trial", _trial,

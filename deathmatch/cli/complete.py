@@ -28,7 +28,7 @@ CHOICES = {
 TARGETS = {
     "paper": "the paper of the committed data, or of dataset=, measuring nothing",
     "retry": "try again what could not be built or measured",
-    "new_server": "a folder to start from, name=",
+    "new_server": "a folder to start from, name= kind=",
     "check_dataset": "is dataset= fit to be shown to others?",
     "archive": "the raw logs of dataset= in one file for each experiment",
 }
@@ -123,12 +123,11 @@ def _snakemake(before: list[str], current: str) -> dict[str, str]:
 
 
 def settings() -> dict[str, str]:
-    """Return {key: kind of its value} of config/config.yaml, and `name`, a new server's."""
+    """Return {key: kind of its value} of config/config.yaml and of a new server."""
     text = (ROOT / "config" / "config.yaml").read_text()
     keys = re.findall(r"^(\w+):", text, re.MULTILINE)
-    return {key: "dataset" if key == "compare" else key.removesuffix("s") for key in keys} | {
-        "name": ""
-    }
+    kinds = {key: key.removesuffix("s") for key in keys}
+    return kinds | {"compare": "dataset", "name": "", "kind": "template"}
 
 
 def plain(found: Iterable[str]) -> dict[str, str]:

@@ -7,16 +7,15 @@ from deathmatch.errors import UserError
 from deathmatch.plan.root import ROOT
 
 PLACES = {
-    "experiment": "experiments/{}.toml",
     "server": "servers/{}/server.toml",
+    "experiment": "experiments/{}.toml",
     "dataset": "config/datasets/{}.toml",
     "testbed": "config/testbeds/{}.toml",
     "notebook": "notebooks/{}.md",
+    "template": "servers/_template/{}/server.toml",
 }
-
-
 # Names become paths, targets of Snakemake and words of commands.
-PATTERNS = dict.fromkeys(PLACES, r"[A-Za-z0-9][\w.-]*") | {"experiment": r"[A-Za-z0-9][\w-]*"}
+NAMES = dict.fromkeys(PLACES, r"[A-Za-z0-9][\w.-]*") | {"experiment": r"[A-Za-z0-9][\w-]*"}
 ALLOWED = dict.fromkeys(PLACES, "letters, digits, '.', '_' and '-'") | {
     "experiment": "letters, digits, '_' and '-'"
 }
@@ -33,11 +32,12 @@ def names(kind: str, root: Path = ROOT) -> list[str]:
     Raises UserError for a file or folder whose name cannot be used.
     """
     pattern = path_of(kind, "[!_.]*", root).relative_to(root)
-    found = sorted(p.parent.name if kind == "server" else p.stem for p in root.glob(str(pattern)))
+    in_folder = pattern.name == "server.toml"
+    found = sorted(p.parent.name if in_folder else p.stem for p in root.glob(str(pattern)))
     for name in found:
-        if not re.fullmatch(PATTERNS[kind], name, re.ASCII):
+        if not re.fullmatch(NAMES[kind], name, re.ASCII):
             path = path_of(kind, name, root).relative_to(root)
-            where = path.parent if kind == "server" else path
+            where = path.parent if in_folder else path
             what = f"{name!r} cannot be the name of a {kind}"
             raise UserError(
                 what, str(where), f"rename it: {ALLOWED[kind]}, a letter or digit first"

@@ -86,7 +86,7 @@ def _check_files(server: Server, root: Path) -> None:
             )
     lock = server.packages.pypi
     if lock and not (root / "servers" / server.name / lock).is_file():
-        remedy = f"write it: deathmatch lock {server.name} PACKAGE..."
+        remedy = f"write it: ./shell deathmatch lock {server.name} PACKAGE..."
         raise Mistake(["packages", "pypi"], f"there is no {lock} beside it", remedy)
 
 
