@@ -5,7 +5,7 @@
 #   snakemake --config dataset=full            another dataset of config/datasets/
 #   snakemake --config servers=yaws,tornado    these, in all that they serve; likewise experiments=
 #   snakemake paper                            the paper of the committed dataset, measuring nothing
-#   snakemake paper --config dataset=full      the paper of another
+#   snakemake paper --config dataset=full      of another, as far as it is measured
 #   snakemake --report report.html             what was made, with captions, as one page
 #   snakemake retry                            try again what could not be built or measured
 #   snakemake new_server --config name=mine    a folder to start from; likewise kind=websocket
@@ -18,7 +18,8 @@ from pathlib import Path
 
 import snakemake
 
-from deathmatch.control import code, command_line, config_file, progress, study, untracked
+from deathmatch.control import checkout, code, command_line, config_file, ending, study, untracked
+from deathmatch.control.run import Run
 from deathmatch.hosts import nix, sandbox, toolchain
 from deathmatch.hosts import server_build
 from deathmatch.paper import captions
@@ -40,36 +41,50 @@ report: "workflow/report/study.rst"
 # What a large matrix makes of jobs all lives to the end: looking for garbage is a tenth of a dry run.
 gc.set_threshold(100_000)
 
-if study.only_paper(sys.argv[1:], workflow.config_settings.overwrite_config):
+ONLY_PAPER = study.only_paper(sys.argv[1:])
+CHOSEN = workflow.config_settings.overwrite_config or {}
+if ONLY_PAPER and "dataset" not in CHOSEN and study.committed():
     config["dataset"] = study.COMMITTED
+
+# They are about a dataset, and no run of it.
+ASIDE = {"new_server", "check_dataset", "archive", "retry"} & set(sys.argv)
 
 # A trial's sandbox ends when this process does, even by SIGKILL.
 if workflow.is_main_process:
     os.environ["DEATHMATCH_OWNER"] = str(os.getpid())
-    RUN_LOCK = sandbox.clear_dead_lock()
 os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
 
 try:
-    STUDY = study.check(config)
-    if workflow.is_main_process and not study.dry_run(sys.argv[1:]):
+    if workflow.is_main_process:
+        checkout.check_writable()
+        if "--unlock" in sys.argv and (other := checkout.holder()):
+            raise checkout.taken(other)
+        RUN_LOCK = None if study.dry_run(sys.argv[1:]) else checkout.hold()
+    STUDY = study.check(config, ONLY_PAPER)
+    if workflow.is_main_process and not ONLY_PAPER and not study.dry_run(sys.argv[1:]):
         STUDY.forget_not_built()
     # Its own check tells more, and does not stop at the first.
     if workflow.is_main_process and "check_dataset" not in sys.argv:
         STUDY.check_toolchain()
-        STUDY.check_clients()
+        if not ONLY_PAPER:
+            STUDY.check_clients()
+    RUN = Run(STUDY) if workflow.is_main_process and not ASIDE else None
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
 if workflow.is_main_process:
     for handler in workflow.logger_manager.get_log_handlers():
-        handler.finished = progress.Progress(STUDY.trials, STUDY.records, STUDY.testbed).finished
-    if study.dry_run(sys.argv[1:]) and STUDY.trials:
+        handler.run = RUN
+        handler.locked = lambda: (other := checkout.holder()) and f"{checkout.taken(other)}"
+        handler.ending = (lambda stopped: ending.lines(RUN, stopped)) if RUN else None
+    if RUN and study.dry_run(sys.argv[1:]) and STUDY.trials:
         print(STUDY.listing())
-    print(STUDY.summary(), *STUDY.left_out(), sep="\n", file=sys.stderr)
+    if RUN:
+        print(STUDY.summary(), *STUDY.left_out(), sep="\n", file=sys.stderr)
 
 
 onstart:
-    if not {"new_server", "check_dataset", "archive", "retry"} & set(sys.argv):
+    if not ASIDE:
         untracked.make_folders(STUDY.dataset)
     # Snakemake 9's limiter of starts wakes the scheduler once more each second for every job that
     # has ended, until the run ends: after hundreds of trials a quarter of a CPU, beside the next.
@@ -89,8 +104,10 @@ wildcard_constraints:
     n=r"\d+",
 
 
-# Shown as it comes, and kept. An interrupt ends the command, not what it still has to say.
-LOGGED = " 2>&1 | tee -i {log:q}"
+# Kept, and shown as it comes: by the live view of a terminal, else by tee, which an interrupt does
+# not end before the command has said all.
+LIVE = any([handler.live() for handler in workflow.logger_manager.get_log_handlers()])
+LOGGED = " >{log:q} 2>&1" if LIVE else " 2>&1 | tee -i {log:q}"
 
 
 rule all:
@@ -109,7 +126,7 @@ rule retry:
     log:
         "build/logs/retry.log",
     shell:
-        "python -m deathmatch failures {STUDY.dataset:q} --retry" + LOGGED
+        "python -m deathmatch failures {STUDY.dataset:q} {STUDY.options} --retry" + LOGGED
 
 
 rule new_server:
@@ -128,7 +145,7 @@ rule check_dataset:
     params:
         dataset=STUDY.dataset,
     shell:
-        "python -m deathmatch check {params.dataset:q}" + LOGGED
+        "python -m deathmatch check {params.dataset:q} {STUDY.options}" + LOGGED
 
 
 rule archive:
@@ -137,7 +154,7 @@ rule archive:
     params:
         dataset=STUDY.dataset,
     shell:
-        "python -m deathmatch archive {params.dataset:q}" + LOGGED
+        "python -m deathmatch archive {params.dataset:q} {STUDY.options}" + LOGGED
 
 
 include: "workflow/build.smk"

@@ -1,6 +1,7 @@
 """Errors that are the user's to mend: one sentence each, never a traceback."""
 
 import errno
+import os
 import sys
 from collections.abc import Callable
 
@@ -25,10 +26,21 @@ class Truncated(ValueError):
     """A load generator's report that ends before its last line, or is not its own."""
 
 
+ELSEWHERE = "clone or copy the checkout to where you may write, and run there"
+REMEDIES = {
+    errno.ENOSPC: "make room and run again",
+    errno.EDQUOT: "make room and run again",
+    errno.EROFS: ELSEWHERE,
+    errno.EACCES: ELSEWHERE,
+}
+"""What to do about an error of the system that is the user's to mend."""
+
+
 def run_main(main: Callable[[], int | None]) -> None:
     """Call `main` and exit with its status; a `UserError` prints itself and exits 1.
 
-    So does a full disk; an interrupt from the keyboard exits 130.
+    So do a full disk and a folder in which nothing may be written; an interrupt from the keyboard
+    exits 130.
     """
     try:
         sys.exit(main())
@@ -37,7 +49,8 @@ def run_main(main: Callable[[], int | None]) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        remedy = REMEDIES.get(error.errno)
+        if remedy is None:
             raise
         where = f"{error.filename}: " if error.filename else ""
-        sys.exit(f"deathmatch: {where}{error.strerror}\n  make room and run again")
+        sys.exit(f"deathmatch: {where}{os.strerror(error.errno)}\n  {remedy}")

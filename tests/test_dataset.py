@@ -124,6 +124,24 @@ def test_a_sound_dataset(tiny: Tree):
     assert "data/tiny is complete, of one toolchain and one machine, and plausible" in done.text
 
 
+def test_what_is_not_chosen_may_be_missing(tiny: Tree):
+    """`check` and `archive` know the choice of the run that measured."""
+    whole = (tiny.path / "config/datasets/tiny.toml").read_text()
+    tiny.replace("config/datasets/tiny.toml", "['null']", "['null', 'yucan']")
+    try:
+        assert "trials are missing" in tiny.deathmatch("check", "tiny").failed().text
+        done = tiny.snakemake("check_dataset", dataset="tiny", servers="null").succeeded()
+        assert "data/tiny, as far as servers=null chooses, is complete" in done.text
+        said = tiny.deathmatch("archive", "tiny").failed().text
+        assert "2 of 4 trials are missing" in said
+        tiny.snakemake("archive", dataset="tiny", servers="null").succeeded()
+        assert (tiny.path / "data/tiny/backlog/raw.tar.xz").exists()
+        said = tiny.deathmatch("archive", "tiny", "--servers=yucan").failed().text
+        assert "./shell snakemake --config dataset=tiny servers=yucan" in said
+    finally:
+        tiny.write("config/datasets/tiny.toml", whole)
+
+
 def frame(tree: Tree, name: str, **columns: pl.Expr) -> None:
     path = tree.path / name
     pl.read_parquet(path).with_columns(**columns).write_parquet(path)
@@ -211,8 +229,15 @@ def test_a_fault_is_found_where_it_is(tiny: Tree, what, spoil, parts):
 
 def test_paths_are_relative_in_what_a_server_says(tree: Tree):
     tree.server("one", "ok", run="python3 {folder}/broken.py ok {host} {port}")
-    tree.dataset("tiny", ["one"], [100])
-    path = tree.trials("tiny")["one", 1]
-    tree.deathmatch("trial", str(path.relative_to(tree.path))).succeeded()
-    log = Path(path, "server.log").read_text()
-    assert log.startswith("$ taskset --cpu-list") and "python3 servers/one/broken.py" in log
+    # Where it is built, which is where it runs.
+    tree.server("lost", "ok", run="sh -c 'pwd; exit 1' {host} {port}")
+    tree.dataset("tiny", ["one", "lost"], [100])
+    for name in ("one", "lost"):
+        path = tree.trials("tiny")[name, 1]
+        tree.deathmatch("trial", str(path.relative_to(tree.path)))
+        for file in path.iterdir():
+            assert str(tree.path).encode() not in file.read_bytes()
+        log = Path(path, "server.log").read_text()
+        assert log.startswith("$ taskset --cpu-list")
+        assert ("python3 servers/one/broken.py" if name == "one" else "build/servers/lost\n") in log
+    assert json.loads((path / "trial.json").read_text())["reason"].endswith("\nbuild/servers/lost")

@@ -1,60 +1,132 @@
-"""How far a dataset is, told from the records of trials that are done."""
+"""How far a dataset is, told from the records of trials that are done, on a line and at the end."""
 
 import json
+import re
 
 import pytest
+from conftest import ROOT
+from rich.console import Console, Group
 
-from deathmatch.control import progress
+from deathmatch.control import ending, progress, screen, study
+from deathmatch.control.run import Run, clock
 from deathmatch.errors import UserError
 from deathmatch.plan import matrix
 
 TRIALS = matrix.trials("full")[:130]
+MEASURED = json.loads(next((ROOT / "tests/data/yucan").rglob("trial.json")).read_text())
+SETTINGS = {"testbed": "netns", "servers": "null", "experiments": "all", "compare": ""}
 
 
-def records(trials, wall_s=None):
+def records(trials, wall_s=None, outcome="measured"):
     """Return records of the trials, which took what was estimated, or `wall_s` each."""
     estimated_s = [progress.seconds(trial) - progress.OVERHEAD_S for trial in trials]
     took_s = estimated_s if wall_s is None else [wall_s] * len(trials)
-    return {trial: {"wall_us": round(s * 1e6)} for trial, s in zip(trials, took_s, strict=True)}
+    return {
+        trial: {"wall_us": round(s * 1e6), "outcome": outcome}
+        for trial, s in zip(trials, took_s, strict=True)
+    }
+
+
+def record(trial, root, **changed):
+    """Write a whole record of the trial, as it is specified now, with what is changed."""
+    file = root / trial.path / "trial.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    now = {"spec": json.loads(trial.spec_text()), "testbed": trial.testbed("netns"), "points": []}
+    file.write_text(json.dumps(MEASURED | now | changed))
+    return file
 
 
 @pytest.mark.parametrize("done", [0, 1, 130])
 def test_what_is_left(done):
     expected = sum(map(progress.seconds, TRIALS[done:]))
-    found = progress.left(TRIALS, records(TRIALS[:done]))
-    assert found == (done, pytest.approx(expected, rel=1e-6))
+    found = progress.standing(TRIALS, records(TRIALS[:done]))
+    assert (found.done, found.failed, found.total) == (done, 0, 130)
+    assert found.wait_s == pytest.approx(expected, rel=1e-6)
 
 
 def test_on_a_machine_twice_as_slow_the_rest_takes_twice_as_long():
     done = records(TRIALS[:100])
-    _, wait_s = progress.left(TRIALS, done)
+    wait_s = progress.standing(TRIALS, done).wait_s
     slow = {
-        trial: {"wall_us": 2 * record["wall_us"] + progress.OVERHEAD_S * 1_000_000}
-        for trial, record in done.items()
+        trial: each | {"wall_us": 2 * each["wall_us"] + progress.OVERHEAD_S * 1_000_000}
+        for trial, each in done.items()
     }
-    assert progress.left(TRIALS, slow) == (100, pytest.approx(2 * wait_s))
+    assert progress.standing(TRIALS, slow).wait_s == pytest.approx(2 * wait_s, rel=0.1)
+
+
+def test_a_slow_experiment_says_little_of_the_others():
+    slow, others = (
+        [trial for trial in TRIALS if (trial.experiment.name == "backlog") == wanted]
+        for wanted in (True, False)
+    )
+    done = {
+        trial: each | {"wall_us": 3 * each["wall_us"]} for trial, each in records(slow[:-1]).items()
+    } | records(others[:-1])
+    for trial, factor in ((slow[-1], 3), (others[-1], 1)):
+        left = progress.standing([*slow[:-1], *others[:-1], trial], done).wait_s
+        assert left == pytest.approx(factor * progress.seconds(trial), rel=0.3)
+
+
+def test_one_trial_does_not_decide_of_all():
+    planned_s = sum(map(progress.seconds, TRIALS[1:]))
+
+    def left(wall_s):
+        return progress.standing(TRIALS, records(TRIALS[:1], wall_s)).wait_s
+
+    assert 0.5 * planned_s <= left(0.1) <= planned_s
+    longer = 6000 / progress.seconds(TRIALS[0])
+    assert longer > 4 and planned_s <= left(6000) <= 0.5 * longer * planned_s
+
+
+def test_one_that_could_not_be_measured_is_done_and_failed_and_tells_no_time():
+    planned_s = sum(map(progress.seconds, TRIALS[60:]))
+    now = progress.standing(TRIALS, records(TRIALS[:60], 0.1, "did not start"))
+    assert (now.done, now.failed) == (60, 60) and now.wait_s == pytest.approx(planned_s)
+    assert progress.line(now).startswith("60 of 130 trials, 60 failed, about ")
+
+
+def test_all_measured_is_said_only_if_all_are():
+    done = records(TRIALS)
+    assert progress.line(progress.standing(TRIALS, done)) == "130 of 130 trials, all measured"
+    done |= records(TRIALS[:2], outcome="answers wrongly")
+    assert progress.line(progress.standing(TRIALS, done)) == "130 of 130 trials, 2 failed"
+
+
+def test_times_as_they_are_read():
+    assert [clock(s) for s in (0.9, 310, 3910)] == ["0:00", "5:10", "1:05:10"]
+    said = [progress.wait(s) for s in (0.1, 61, 3 * 3600)]
+    assert said == ["about 1 min left", "about 2 min left", "about 3 h 0 min left"]
 
 
 def test_those_of_another_specification_or_testbed_are_left(tmp_path):
     now, before, elsewhere, never = [
         trial for trial in TRIALS if trial.experiment.name == "backlog"
     ][:4]
-    for trial in (now, before, elsewhere):
-        (tmp_path / trial.path).mkdir(parents=True)
-        spec = trial.spec() | ({"server_sha256": "another"} if trial == before else {})
-        record = {"spec": spec, "testbed": "ec2-like" if trial == elsewhere else "netns"}
-        (tmp_path / trial.path / "trial.json").write_text(json.dumps(record))
+    record(now, tmp_path)
+    record(before, tmp_path, spec=before.spec() | {"server_sha256": "0" * 64})
+    record(elsewhere, tmp_path, testbed="ec2-like")
     found = progress.measured([now, before, elsewhere, never], "netns", tmp_path)
     assert list(found) == [now]
 
 
-def test_a_broken_record_is_named(tmp_path):
-    file = tmp_path / TRIALS[0].path / "trial.json"
-    file.parent.mkdir(parents=True)
-    file.write_text('{"spec":')
-    with pytest.raises(UserError, match="not JSON") as raised:
+def test_a_record_that_is_not_whole_is_named_and_not_counted(tmp_path):
+    """Each of them, with its file, its key and what to do."""
+    trials = TRIALS[:4]
+    files = [record(trial, tmp_path) for trial in trials]
+    files[0].write_text('{"spec":')
+    whole = json.loads(files[1].read_text())
+    files[1].write_text(json.dumps({key: whole[key] for key in whole if key != "outcome"}))
+    files[2].write_text("[]")
+    point = {"offered_rate_rps": 1, "log": "x", "fresh_start": True, "client_state": "exit 0"}
+    record(trials[3], tmp_path, points=[point])
+    with pytest.raises(UserError) as raised:
         progress.measured(TRIALS, "netns", tmp_path)
-    assert raised.value.where == str(file) and str(file.parent) in raised.value.remedy
+    said = str(raised.value)
+    assert f"{files[0]}: not JSON" in said and f"{files[2]}: not a JSON object" in said
+    assert f"{files[1]}, key outcome: this key is missing" in said
+    assert f"{files[3]}, key points.0.server_state: this key is missing" in said
+    for file in files:
+        assert f"remove {file.parent}, and it is measured again" in said
 
 
 def test_a_longer_warm_up_counts():
@@ -64,19 +136,125 @@ def test_a_longer_warm_up_counts():
     assert progress.seconds(longer) == progress.seconds(trial) + 7
 
 
-def test_each_finished_trial_is_told(tmp_path, monkeypatch):
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A run of one server of a dataset that has many, in an empty folder; its clock stands."""
+    monkeypatch.chdir(ROOT)
+    chosen = study.check(SETTINGS | {"dataset": "full", "experiments": "backlog"})
+    assert 2 < len(chosen.trials) < len(TRIALS)
     monkeypatch.chdir(tmp_path)
-    trials = TRIALS[:3]
-    told = progress.Progress(trials, {}, "netns")
+    now = [0.0]
+    made = Run(chosen, clock=lambda: now[0])
+    return made, now
+
+
+def test_each_ended_trial_is_told_of_those_chosen(run, tmp_path):
+    """As many as the run says before it starts."""
+    run, now = run
+    trials = run.study.trials
+    assert f": 0 of {len(trials)} trials, about " in run.study.summary()
     for number, trial in enumerate(trials, 1):
-        trial.path.mkdir(parents=True)
-        file = trial.path / "trial.json"
-        record = {"spec": json.loads(trial.spec_text()), "testbed": "netns", "wall_us": 1_000_000}
-        file.write_text(json.dumps(record))
-        said = told.finished([str(file)])
-        assert said.startswith(f"[{number} of 3 trials, ")
+        now[0] += 61
+        outcome = "did not start" if number == 1 else "measured"
+        file = record(trial, tmp_path, outcome=outcome)
+        run.started(number, "trial", [str(file.relative_to(tmp_path))], ["a.log"])
+        said = run.ended(number)
+        of = f"{number} of {len(trials)} trials, 1 failed"
+        assert said.startswith(f"[{clock(61 * number)}, {of}")
         assert said.endswith(
-            f"] {trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
+            f"] {trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}: {outcome}"
         )
-    assert "all measured" in said
-    assert told.finished(["data/full/backlog/points.parquet"]) is None
+    assert "left" not in said and "all measured" not in said
+    run.started(0, "tidy", ["data/full/backlog/points.parquet"], [])
+    assert run.ended(0) is None
+
+
+def shown(run, columns):
+    console = Console(width=columns, force_terminal=False, color_system=None)
+    with console.capture() as caught:
+        # As the screen does, not as text that is joined to other text.
+        console.print(Group(screen.status(run)))
+    return caught.get().splitlines()
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_one_line_tells_all_at_any_width(run, tmp_path, columns):
+    run, now = run
+    first, second = run.study.trials[:2]
+    record(first, tmp_path, outcome="did not start")
+    run.started(1, "trial", [f"{first.path}/trial.json"], [])
+    run.ended(1)
+    run.started(2, "trial", [f"{second.path}/trial.json"], [])
+    now[0] = 310
+    (line,) = shown(run, columns)
+    start = rf"1 of {len(run.study.trials)} trials, 1 failed, 5:10, about .+ left │ 5:10 "
+    assert re.match(start + "backlog null", line) and len(line) <= columns
+
+
+def test_what_is_left_counts_down_while_a_trial_runs(run):
+    run, now = run
+    trial = run.study.trials[0]
+    run.started(1, "trial", [f"{trial.path}/trial.json"], [])
+    before_s = run.wait_s()
+    now[0] = 3
+    assert run.wait_s() == pytest.approx(before_s - 3)
+    now[0] = 1e6
+    assert run.wait_s() == pytest.approx(before_s - progress.seconds(trial))
+
+
+def test_after_the_trials_the_line_tells_the_steps_to_the_paper(run, tmp_path):
+    run, _ = run
+    for number, trial in enumerate(run.study.trials):
+        record(trial, tmp_path)
+        run.started(number, "trial", [f"{trial.path}/trial.json"], [])
+        run.ended(number)
+    run.steps = (30, 40)
+    for number, name in enumerate(("01-backlog", "20-claims"), 100):
+        run.started(number, "notebook", [f"paper/full/notebooks/{name}.ipynb"], [])
+    (line,) = shown(run, 120)
+    total = len(run.study.trials)
+    assert line.startswith(f"{total} of {total} trials, step 31 of 40, 0:00 │ 0:00 notebook 01-b")
+    assert line.endswith("01-backlog and 1 more")
+
+
+def last_three(run, stopped=False):
+    *before, paper, failed, todo = ending.lines(run, stopped).splitlines()
+    starts = [line[:8] for line in (paper, failed, todo)]
+    assert starts == ["paper:  ", "failed: ", "next:   "]
+    return "\n".join(before), paper, failed, todo
+
+
+def test_the_end_of_a_run_says_what_is_next(run, tmp_path):
+    run, _ = run
+    chosen = "./shell snakemake --config dataset=full servers=null experiments=backlog"
+    _, paper, failed, todo = last_three(run, stopped=True)
+    assert "none yet" in paper and f"{chosen} goes on where this stopped" in todo
+    assert f"nothing; 0 of {len(run.study.trials)} trials measured, " in failed
+    for number, trial in enumerate(run.study.trials):
+        bad = {"outcome": "did not start", "reason": "no such luck\nat all"} if not number else {}
+        record(trial, tmp_path, **bad)
+        run.started(number, "trial", [f"{trial.path}/trial.json"], [])
+        run.ended(number)
+    before, _, failed, todo = last_three(run)
+    assert "servers/null: did not start, in 1 trials:\n    no such luck\n    at all" in before
+    assert "servers/null did not start, in 1 trial: no such luck; see data/full/backlog/" in failed
+    assert f"mend servers/null, then {chosen}" in todo and "retry --config dataset=full" in todo
+    # Told once.
+    run.started(-1, "complete", ["data/full/complete"], ["c.log"])
+    run.broke(-1)
+    assert last_three(run)[0] == ""
+    run.started(-2, "notebook", ["paper/full/notebooks/01-backlog.ipynb"], ["build/logs/n.log"])
+    run.broke(-2)
+    _, _, failed, todo = last_three(run)
+    assert "notebook 01-backlog, its log build/logs/n.log; and 1 more" in failed
+    assert "mend what the log says" in todo
+    run.failed.clear()
+    record(run.study.trials[0], tmp_path)
+    for path in run.study.paper:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("")
+    run.records |= progress.measured(run.study.trials, "netns")
+    run.standing = progress.standing(run.study.trials, run.records)
+    _, paper, failed, todo = last_three(run)
+    assert paper.endswith("paper/full/deathmatch.html and paper/full/deathmatch.pdf")
+    assert "nothing; " in failed and todo.endswith("xdg-open paper/full/deathmatch.html")

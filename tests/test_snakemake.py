@@ -1,11 +1,18 @@
 """Snakemake: what it makes again and what not, and that killing it loses and leaves nothing."""
 
+import contextlib
+import fcntl
 import os
+import pty
 import re
 import shutil
 import signal
+import struct
+import subprocess
+import termios
 from pathlib import Path
 
+import psutil
 import pytest
 from conftest import (
     HUNG_S,
@@ -95,6 +102,9 @@ def test_a_rerun_goes_on_where_the_killed_one_was(killed_and_resumed):
     measured = len(noted["finished"])
     assert f"{measured} of 3 trials, about" in noted["again"].text
     assert "3 of 3 trials, all measured] backlog null " in noted["again"].text
+    ending = noted["again"].text.splitlines()[-3:]
+    assert [line.split(":")[0] for line in ending] == ["paper", "failed", "next"]
+    assert "nothing; 3 of 3 trials measured" in ending[1]
 
 
 def test_what_a_trial_writes_is_kept(killed_and_resumed):
@@ -207,12 +217,84 @@ def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
     done = tree.snakemake(POINTS, dataset="tiny")
     text = done.text
     assert done.status
-    assert re.findall(r"^\[(\d) of 2 trials, .+\] backlog \w+ ", text, re.MULTILINE) == ["1", "2"]
+    told = r"^\[\d+:\d\d, (\d) of 2 trials, .+\] backlog \w+ "
+    assert re.findall(told, text, re.MULTILINE) == ["1", "2"]
     assert not re.search(r"^(Select jobs|Execute |Finished job|rule \w+:)", text, re.MULTILINE)
+    assert text.count("rule tidy failed: ") == 1 and "CalledProcessError" not in text
     assert text.count("has no attribute 'no'") == 1
     log = "build/logs/tidy/tiny/backlog.log"
     assert "rule tidy failed: data/tiny/backlog/trials.parquet" in text and f"log: {log}" in text
     assert "has no attribute 'no'" in (tree.path / log).read_text()
+    # Why a server failed is told although the run did not come to its end.
+    assert "servers/refuses: not built, in 1 trials:\n" in text
+    paper, failed, todo = text.splitlines()[-3:]
+    assert paper.startswith("paper:  none yet") and f"tidy backlog, its log {log}" in failed
+    assert todo.startswith("next:   mend what the log says")
+
+
+def test_a_trial_that_is_gone_is_due_whoever_asks_for_its_table(killed_and_resumed):
+    """Measured again for the table, on a terminal; the paper alone is made without it."""
+    tree, _ = killed_and_resumed
+    folder = next(iter(stamps(tree)))
+    shutil.rmtree((tree.path / folder).parent)
+    planned = to_do(tree)
+    assert planned["trial"] == planned["tidy"] == 1
+    planned = to_do(tree, "paper")
+    assert planned["write_paper"] == 1 and "trial" not in planned
+    screen = on_a_terminal(tree, "snakemake", POINTS, "--config", "dataset=tiny")
+    assert len(stamps(tree)) == 3
+    # A line that stays is written again in its place, and gone at the end.
+    assert re.search(r"2 of 3 trials\S*, 0:\d\d, about \d+ min left", screen)
+    assert "\r\x1b[2K" in screen and screen.count("\x1b[?25h") >= screen.count("\x1b[?25l")
+    ending = re.sub(r"\r|\x1b\[[?\d]*\w", "", screen).splitlines()[-3:]
+    assert [line.split(":")[0] for line in ending] == ["paper", "failed", "next"]
+
+
+def on_a_terminal(tree: Tree, *words: str) -> str:
+    """Run a command that succeeds on a terminal of 80 columns; return all that it wrote there."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    plugins = {"PYTHONPATH": str(tree.path / "workflow" / "plugins"), "TERM": "xterm-256color"}
+    process = subprocess.Popen(
+        tree.command(*words), cwd=tree.path, env=os.environ | plugins, stdin=its, stdout=its,
+        stderr=its, start_new_session=True,
+    )  # fmt: skip
+    os.close(its)
+    written = b""
+    # Linux ends the reading with an error once nobody has the terminal open.
+    with contextlib.suppress(OSError):
+        while part := os.read(ours, 65536):
+            written += part
+    os.close(ours)
+    text = written.decode()
+    assert process.wait(HUNG_S) == 0, text
+    return text
+
+
+def test_a_record_that_is_not_whole_is_named(killed_and_resumed):
+    """Neither counted as measured nor measured over: it may be mended."""
+    tree, _ = killed_and_resumed
+    name = next(iter(stamps(tree)))
+    whole = (tree.path / name).read_text()
+    for text, what in ((whole.replace('"outcome"', '"ended"'), ", key outcome: this key is miss"),
+                       (whole[:-9], ": not JSON")):  # fmt: skip
+        tree.write(name, text)
+        said = tree.snakemake("-n", dataset="tiny").failed().text
+        assert f"{name}{what}" in said
+        assert f"remove {Path(name).parent}, and it is measured again" in said
+    tree.write(name, whole)
+
+
+def test_a_checkout_that_cannot_be_written_to(tree: Tree):
+    """No traceback, but what to do, whatever is run."""
+    script = 'mount --bind . . && cd "$PWD" && mount -o remount,ro,bind . && exec "$@"'
+    enter = [*tree.enter, "unshare", "--mount", "--map-root-user", "sh", "-ec", script, "sh"]
+    closed = Tree(tree.path, enter)
+    for words in ((POINTS,), (POINTS, "-n")):
+        said = closed.snakemake(*words, dataset="smoke").failed().text
+        assert f"{tree.path}: you may not write here" in said and "clone or copy" in said
+    said = closed.deathmatch("new-server", "mine").failed().text
+    assert "Read-only file system\n  clone or copy" in said
 
 
 def test_full_is_planned_with_a_bounded_number_of_jobs(shared_tree: Tree):
@@ -238,12 +320,21 @@ def test_an_interrupt_leaves_nothing_and_shows_no_traceback(tree: Tree, lock_hol
     process = tree.start(*words, start_new_session=True)
     wait_for(lambda: descendant(process.pid, "httperf"), "a trial offers load", process)
     below = descendants(process.pid)
+    for word in (POINTS, "--unlock"):
+        said = tree.snakemake(word, dataset="tiny").failed().text
+        # The interpreter's own start may stand before it.
+        pid = (tree.path / ".snakemake/deathmatch.pid").read_text().strip()
+        assert f"another run of snakemake, pid {pid}, is going on in this checkout" in said
+        assert "--unlock argument" not in said
+    assert pid in {str(one.pid) for one in [psutil.Process(process.pid), *below]}
+    tree.snakemake("-n", dataset="tiny").succeeded()
     os.killpg(process.pid, signal.SIGINT)
     process.wait(HUNG_S)
     assert process.returncode != 0
     wait_for(lambda: ended(below), f"{below} ended")
     text = process.stdout.read()
     assert lock_holders() == 0 and "Traceback" not in text, text
+    assert "nothing; 0 of 1 trials measured, 1 left" in text and " goes on where this" in text
 
 
 def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
@@ -266,7 +357,10 @@ def test_the_paper_alone_is_the_committed_datasets(tree: Tree):
     planned = tree.run("snakemake", "paper", "-n", "--quiet", "reason").succeeded().text
     assert "dataset reference: measured before; only the paper is made" in planned
     assert not re.search(r"^(trial|tidy|build) ", planned, re.MULTILINE), planned
-    assert "dataset smoke" in tree.snakemake("paper", "-n", dataset="smoke").succeeded().text
+    said = tree.snakemake("paper", dataset="smoke").failed().text
+    assert re.search(r"data/smoke: none of its \d+ trials is measured", said)
+    assert "./shell snakemake --config dataset=smoke\n" in said
+    assert not (tree.path / "data/smoke").exists()
 
 
 def test_a_dry_run_lists_the_matrix_and_says_how_much_there_is(shared_tree: Tree):
@@ -308,10 +402,16 @@ def test_from_servers_to_the_paper(tree: Tree):
     papers = [tree.path / f"paper/mine/deathmatch.{kind}" for kind in ("html", "pdf")]
     assert all(paper.stat().st_size > 50_000 for paper in papers)
     again = tree.snakemake(dataset="mine").failed()
-    assert "6 of 6 trials, all measured" in again.text and "servers/exits" in again.text
+    assert "6 of 6 trials, 2 failed" in again.text and "all measured" not in again.text
+    paper, failed, todo = again.text.splitlines()[-3:]
+    assert paper == "paper:  paper/mine/deathmatch.html and paper/mine/deathmatch.pdf"
+    assert "servers/exits did not start, in 2 trials: ended before it listened" in failed
+    assert "mend servers/exits, then ./shell snakemake --config dataset=mine" in todo
     tree.replace("config/datasets/mine.toml", ", 'exits'", "")
     tree.measure_soundly("mine")
-    assert "Nothing to be done" in tree.snakemake(dataset="mine").succeeded().text
+    idle = tree.snakemake(dataset="mine").succeeded().text
+    assert "Nothing to be done" in idle
+    assert idle.endswith("trials measured\nnext:   xdg-open paper/mine/deathmatch.html\n")
     tree.snakemake("--report", "report.html", dataset="mine").succeeded()
     report = (tree.path / "report.html").read_text()
     for words in ("the dataset <em>mine</em>", "n = 2 trials a variant", "fig-backlog-servers"):

@@ -231,9 +231,8 @@ def test_retry_forgets_what_could_not_be_measured_and_only_that(tree: Tree):
     done = tree.deathmatch("trial", path).failed()
     assert done.status == run_trial.UNMEASURED
     assert f"[trial] {path}: not built: $ exit 3; see build/servers/unbuilt/build.log" in done.text
-    kept = tree.write(
-        f"{folders['null'].relative_to(tree.path)}/trial.json", json.dumps({"outcome": "measured"})
-    )
+    record = json.loads((folders["unbuilt"] / "trial.json").read_text()) | {"outcome": "measured"}
+    kept = tree.write(f"{folders['null'].relative_to(tree.path)}/trial.json", json.dumps(record))
     build = tree.path / "build/servers/unbuilt/build.json"
     assert build.exists() and (folders["unbuilt"] / "trial.json").exists()
     done = tree.snakemake("retry", dataset="tiny").succeeded()

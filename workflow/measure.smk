@@ -6,7 +6,7 @@ def place_of(wildcards):
     return ORDER[path]
 
 
-if STUDY.trials:
+if STUDY.trials and not ONLY_PAPER:
 
     rule trial:
         # The build is no input: it comes first by its priority, and a rebuild makes nothing stale.
@@ -36,5 +36,8 @@ if STUDY.trials:
             touch("data/{dataset}/complete"),
         log:
             "build/logs/complete/{dataset}.log",
+        params:
+            # Another choice may leave out what failed, or have more.
+            options=STUDY.options,
         shell:
-            "python -m deathmatch failures {wildcards.dataset}" + LOGGED
+            "python -m deathmatch failures {wildcards.dataset} {params.options}" + LOGGED

@@ -1,13 +1,18 @@
+def trials_of(wildcards):
+    """Return the records of an experiment; one that is gone is measured whoever asks for tables."""
+    trials = [trial for trial in STUDY.trials if trial.experiment.name == wildcards.experiment]
+    records = [f"{trial.path}/trial.json" for trial in trials]
+    # Snakemake would miss a file between two others only if it were asked for itself.
+    workflow.dag.forcefiles.update(record for record in records if not os.path.exists(record))
+    return records
+
+
 if not STUDY.frozen:
 
     rule tidy:
         input:
             code.of("data"),
-            lambda wildcards: [
-                f"{trial.path}/trial.json"
-                for trial in STUDY.trials
-                if trial.experiment.name == wildcards.experiment
-            ],
+            trials_of,
         output:
             trials="data/{dataset}/{experiment}/trials.parquet",
             points="data/{dataset}/{experiment}/points.parquet",
@@ -16,5 +21,8 @@ if not STUDY.frozen:
             seconds="data/{dataset}/{experiment}/seconds.parquet",
         log:
             "build/logs/tidy/{dataset}/{experiment}.log",
+        wildcard_constraints:
+            # Of the others there are tables alone.
+            experiment="|".join(STUDY.tidied) or "-",
         shell:
             "python -m deathmatch tidy data/{wildcards.dataset}/{wildcards.experiment}" + LOGGED

@@ -97,8 +97,18 @@ def _trial(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
 
 
+def _choice(parser: argparse.ArgumentParser) -> None:
+    """Add what chooses some of a dataset's trials, as of Snakemake; `plan.choice` reads it."""
+    for kind in ("server", "experiment"):
+        named(
+            parser, f"--{kind}s", kind=kind, default="all", metavar="NAMES",
+            help=f"only these {kind}s, joined by commas; all if absent",
+        )  # fmt: skip
+
+
 def _failures(parser: argparse.ArgumentParser) -> None:
     named(parser, "dataset", kind="dataset", help="a file in config/datasets/")
+    _choice(parser)
     parser.add_argument("--retry", action="store_true", help="forget them, so that they run again")
 
 
@@ -135,10 +145,12 @@ def _paper(parser: argparse.ArgumentParser) -> None:
 
 def _check(parser: argparse.ArgumentParser) -> None:
     named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
+    _choice(parser)
 
 
 def _archive(parser: argparse.ArgumentParser) -> None:
     named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
+    _choice(parser)
 
 
 def _migrate(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Tell of servers that could not be measured: `./shell deathmatch failures DATASET [--retry]`.
+"""Tell of servers that could not be measured: `./shell deathmatch failures DATASET`.
 
 Their rows are in every table with the reason; this is for whoever can mend them. With `--retry`
 their records go, and their failed builds, so that the next run tries them again.
@@ -7,45 +7,77 @@ their records go, and their failed builds, so that the next run tries them again
 import argparse
 import shutil
 import sys
+from dataclasses import dataclass
 
 from deathmatch.data import records
 from deathmatch.hosts import server_build
-from deathmatch.plan import matrix
+from deathmatch.plan import choice
+from deathmatch.plan.choice import Choice
+from deathmatch.plan.record import MEASURED, OUTCOMES
 from deathmatch.plan.trial import Trial
 
-UNMEASURED = ("not built", "did not start", "answers wrongly")
+UNMEASURED = tuple(outcome for outcome in OUTCOMES if outcome not in MEASURED)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a server could not be measured: the first of its trials, and how many there are."""
+
+    outcome: str
+    reason: str
+    folder: str
+    trials: int
+
+    @property
+    def lines(self) -> list[str]:
+        """The reason's lines that say something."""
+        return [line for line in self.reason.splitlines() if line.strip()] or ["no reason recorded"]
 
 
 def main(given: argparse.Namespace) -> int:
     """Print each server and variant that could not be measured; return 1 if there is one."""
+    chosen = choice.given(given)
     if given.retry:
-        print(f"to be tried again: {', '.join(forget(given.dataset)) or 'none'}")
+        print(f"to be tried again: {', '.join(forget(given.dataset, chosen)) or 'none'}")
         return 0
-    found = problems(given.dataset)
-    for name, (trials, outcome, reason) in found.items():
-        print(
-            f"deathmatch: servers/{name}: {outcome}, in {trials} trials:\n"
-            + "".join(f"    {line}\n" for line in reason.splitlines()[-8:])
-            + f"  mend servers/{name} and run again; or to try it again unchanged:"
-            f" snakemake retry --config dataset={given.dataset}, then run again",
-            file=sys.stderr,
-        )
+    found = problems(given.dataset, chosen)
+    if found:
+        print(told(found, retry(given.dataset, chosen)), file=sys.stderr)
     return 1 if found else 0
 
 
-def problems(dataset: str) -> dict[str, tuple[int, str, str]]:
-    """Return {server: (trials that failed, outcome, reason)} of the first failure of each."""
-    found: dict[str, tuple[int, str, str]] = {}
-    for _, record in _unmeasured(dataset):
-        before = found.get(record["server"], (0, record["outcome"], record["reason"]))
-        found[record["server"]] = (before[0] + 1, *before[1:])
-    return found
+def told(found: dict[str, Failure], again: str) -> str:
+    """Return what to say of the `problems`; `again` is the command that forgets them."""
+    return "\n".join(
+        f"deathmatch: servers/{name}: {failure.outcome}, in {failure.trials} trials:\n"
+        + "".join(f"    {line}\n" for line in failure.reason.splitlines()[-8:])
+        + f"  mend servers/{name} and run again; or to try it again unchanged: {again}, then"
+        " run again"
+        for name, failure in found.items()
+    )
 
 
-def forget(dataset: str) -> list[str]:
+def retry(dataset: str, chosen: Choice) -> str:
+    """Return the command that forgets what could not be measured."""
+    return " ".join(["./shell snakemake retry --config", f"dataset={dataset}", *chosen.settings])
+
+
+def problems(dataset: str, chosen: Choice) -> dict[str, Failure]:
+    """Return the failure of each server that could not be measured, by name."""
+    found: dict[str, list[tuple[Trial, dict]]] = {}
+    for trial, record in _unmeasured(dataset, chosen):
+        found.setdefault(trial.server.name, []).append((trial, record))
+    return {
+        name: Failure(record["outcome"], record["reason"], str(trial.path), len(failed))
+        for name, failed in found.items()
+        for trial, record in failed[:1]
+    }
+
+
+def forget(dataset: str, chosen: Choice) -> list[str]:
     """Remove the trials that could not be measured and the failed builds; return the servers."""
     names = set()
-    for trial, record in _unmeasured(dataset):
+    for trial, record in _unmeasured(dataset, chosen):
         shutil.rmtree(trial.path)
         names.add(trial.server.name)
         if record["outcome"] == "not built":
@@ -53,8 +85,8 @@ def forget(dataset: str) -> list[str]:
     return sorted(names)
 
 
-def _unmeasured(dataset: str) -> list[tuple[Trial, dict]]:
-    trials = sorted(matrix.trials(dataset), key=lambda trial: trial.path)
+def _unmeasured(dataset: str, chosen: Choice) -> list[tuple[Trial, dict]]:
+    trials = sorted(chosen.trials(dataset), key=lambda trial: trial.path)
     found = [
         (trial, records.read(trial.path / "trial.json"))
         for trial in trials

@@ -2,14 +2,19 @@
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
+from deathmatch.control.failures import UNMEASURED
 from deathmatch.data import records
 from deathmatch.errors import UserError
 from deathmatch.plan.trial import Trial
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
 START_STOP_S = 2  # start, checks and stop, beside the warm-up
+# What the plan says counts as much as so many trials: a first one that is short, or slow, does not
+# yet decide how long hundreds of others take.
+PLAN_WEIGHT_TRIALS = 3
 
 
 def seconds(trial: Trial) -> float:
@@ -21,65 +26,102 @@ def seconds(trial: Trial) -> float:
 
 
 def measured(trials: list[Trial], testbed: str, root: Path = Path()) -> dict[Trial, dict]:
-    """Return the records, as in `trial.json`, of those trials that were measured as specified now.
+    """Return the records, as in `trial.json`, of those trials that ended as specified now.
 
     One whose server, experiment, dataset or (default) testbed has changed since is measured again,
-    and not here. Raises UserError for a record that is no JSON.
+    and not here. Raises UserError that names every record that is not whole.
     """
-    found = {}
+    found, broken = {}, []
     for trial in trials:
         try:
             record = records.read(root / trial.path / "trial.json")
         except FileNotFoundError:
             continue
+        except UserError as error:
+            broken.append(error)
+            continue
         bed = trial.testbed(testbed)
         now = {"testbed": bed, "spec": json.loads(trial.spec_text())}
         if now.items() <= record.items():
             found[trial] = record
+    if broken:
+        raise _together(broken)
     return found
 
 
-def left(trials: list[Trial], done: dict[Trial, dict]) -> tuple[int, float]:
-    """Return how many of the trials are done and the estimated seconds that the others take.
+def _together(errors: list[UserError]) -> UserError:
+    first, *others = errors
+    more = "".join(f"\n{error}" for error in others)
+    return UserError(first.what, first.where, f"{first.remedy}{more}")
 
-    `done` holds the records of those that are `measured`; the estimate is scaled by what they took.
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a run is; times in seconds."""
+
+    done: int
+    failed: int
+    total: int
+    wait_s: float
+    """Estimated, of the trials that are not done."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether no trial is left."""
+        return self.done == self.total
+
+
+def standing(trials: list[Trial], done: dict[Trial, dict]) -> Standing:
+    """Return how many of the trials are done, how many of these failed, and what the rest takes.
+
+    `done` holds the records of those that are `measured`. One that could not be measured is done,
+    and failed; it tells nothing of how long the others take.
     """
-    took_s, estimated_s = 0.0, 0.0
     ended = [trial for trial in trials if trial in done]
-    for trial in ended:
-        if wall_us := done[trial].get("wall_us"):
-            took_s += wall_us / 1e6 + OVERHEAD_S
-            estimated_s += seconds(trial)
-    scale = took_s / estimated_s if estimated_s else 1
-    wait_s = scale * sum(seconds(trial) for trial in trials if trial not in done)
-    return len(ended), wait_s
+    failed = {trial for trial in ended if done[trial]["outcome"] in UNMEASURED}
+    timed = [trial for trial in ended if trial not in failed and done[trial].get("wall_us")]
+    scales = _scales({trial: done[trial]["wall_us"] / 1e6 + OVERHEAD_S for trial in timed})
+    left = [trial for trial in trials if trial not in done]
+    wait_s = sum(_scale(scales, trial) * seconds(trial) for trial in left)
+    return Standing(len(ended), len(failed), len(trials), wait_s)
 
 
-def line(done: int, total: int, wait_s: float) -> str:
-    """Return "12 of 36 trials, about 9 min left"."""
-    wait = f"about {math.ceil(wait_s / 60)} min left" if wait_s else "all measured"
-    return f"{done} of {total} trials, {wait}"
+def _scales(took_s: dict[Trial, float]) -> dict[str | None, float]:
+    """Return by how much trials took longer than estimated: of each experiment, and of all."""
+    overall = _ratio(list(took_s.items()), 1)
+    names = {trial.experiment.name for trial in took_s}
+    return {None: overall} | {
+        name: _ratio([(t, s) for t, s in took_s.items() if t.experiment.name == name], overall)
+        for name in names
+    }
 
 
-class Progress:
-    """How far a run is, told each time that one of its trials has ended."""
+def _ratio(took_s: list[tuple[Trial, float]], before: float) -> float:
+    """Return the ratio of what trials took to what was estimated, starting from one `before`."""
+    if not took_s:
+        return before
+    planned_s = sum(seconds(trial) for trial, _ in took_s)
+    weight_s = PLAN_WEIGHT_TRIALS * planned_s / len(took_s)
+    return (weight_s * before + sum(took for _, took in took_s)) / (weight_s + planned_s)
 
-    def __init__(self, trials: list[Trial], records: dict[Trial, dict], testbed: str) -> None:
-        """Take the trials of the run and the records of those that are `measured` already."""
-        self.trials, self.records, self.testbed = trials, dict(records), testbed
-        self.of_file = {str(trial.path / "trial.json"): trial for trial in trials}
 
-    def finished(self, files: list[str]) -> str | None:
-        """Return "[12 of 36 trials, about 9 min left] which", if these files are a trial's."""
-        trial = next((self.of_file[file] for file in files if file in self.of_file), None)
-        if trial is None:
-            return None
-        name = f"{trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
-        try:
-            self.records |= measured([trial], self.testbed)
-            done, wait_s = left(self.trials, self.records)
-            how_far = line(done, len(self.trials), wait_s)
-        except UserError as error:
-            # Another server's file may be broken meanwhile: this trial is measured all the same.
-            how_far = f"measured, but {error.what} ({error.where})"
-        return f"[{how_far}] {name}"
+def _scale(scales: dict[str | None, float], trial: Trial) -> float:
+    return scales.get(trial.experiment.name, scales[None])
+
+
+def line(now: Standing) -> str:
+    """Return "12 of 36 trials, 1 failed, about 9 min left"; "all measured" only if all are."""
+    failed = f"{now.failed} failed" if now.failed else ""
+    if now.ended:
+        rest = failed or "all measured"
+    else:
+        rest = ", ".join(filter(None, [failed, wait(now.wait_s)]))
+    return f"{now.done} of {now.total} trials, {rest}"
+
+
+def wait(left_s: float) -> str:
+    """Return "about 9 min left", in whole minutes, upward; hours from two on."""
+    minutes = max(1, math.ceil(left_s / 60))
+    if minutes < 120:
+        return f"about {minutes} min left"
+    return f"about {minutes // 60} h {minutes % 60} min left"

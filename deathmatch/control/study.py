@@ -1,6 +1,8 @@
 """What one call of Snakemake is about: `config/config.yaml`, checked and resolved."""
 
 import re
+import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +12,8 @@ import yaml
 from deathmatch.control import progress
 from deathmatch.errors import UserError
 from deathmatch.hosts import clients, server_build, toolchain, verdicts
-from deathmatch.plan import files, matrix, mistakes, nothing
+from deathmatch.plan import choice, files, matrix, mistakes, nothing
+from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.settings import Settings
 from deathmatch.plan.trial import Trial
@@ -34,8 +37,9 @@ class Study:
     dataset: str
     testbed: str
     compare: str
-    servers: list[str] | None
-    experiments: list[str] | None
+    choice: Choice
+    only_paper: bool = False
+    """Whether only the paper is made, of what is measured by now."""
 
     @cached_property
     def frozen(self) -> bool:
@@ -44,10 +48,13 @@ class Study:
 
     @cached_property
     def trials(self) -> list[Trial]:
-        """The trials to measure, in order; none of a frozen dataset."""
+        """The trials to measure, in order, or those that are there; none of a frozen dataset."""
         if self.frozen:
             return []
-        return matrix.trials(self.dataset, self.servers, self.experiments)
+        wanted = self.choice.trials(self.dataset)
+        if self.only_paper:
+            return [trial for trial in wanted if (trial.path / "trial.json").exists()]
+        return wanted
 
     @cached_property
     def records(self) -> dict[Trial, dict]:
@@ -64,7 +71,7 @@ class Study:
             del self.records[trial]
 
     def _says_not_built(self, trial: Trial) -> bool:
-        return self.records[trial].get("outcome") == verdicts.NOT_BUILT
+        return self.records[trial]["outcome"] == verdicts.NOT_BUILT
 
     @cached_property
     def served(self) -> list[str]:
@@ -74,30 +81,43 @@ class Study:
     @cached_property
     def built(self) -> list[str]:
         """The servers to build: those to measure, and those that their clients come from."""
+        if self.only_paper:
+            return []
         builders = (clients.builders(experiment) for experiment in self.measured)
         return sorted({*self.served}.union(*builders)) if self.trials else []
 
     @cached_property
     def measured(self) -> list[str]:
         """The experiments of the dataset that the paper is about."""
+        tabled = {path.parent.name for path in self.folder.glob("*/points.parquet")}
         if self.frozen:
-            return sorted(path.parent.name for path in self.folder.glob("*/points.parquet"))
+            return sorted(tabled)
+        if not self.only_paper:
+            return self.tidied
+        return sorted({*self.tidied, *tabled.intersection(self.choice.experiments or tabled)})
+
+    @cached_property
+    def tidied(self) -> list[str]:
+        """The experiments of which there are trials, or will be, to make tables of."""
         return sorted({trial.experiment.name for trial in self.trials})
 
     def summary(self) -> str:
         """Return one line: how much there is to measure and how long it will take."""
         if self.frozen:
             return f"dataset {self.dataset}: measured before; only the paper is made"
-        done, wait_s = progress.left(self.trials, self.records)
-        servers = len(self.served)
-        state = progress.line(done, len(self.trials), wait_s)
-        return f"dataset {self.dataset}, {servers} servers: {state}"
+        servers, trials = len(self.served), len(self.trials)
+        about = f"dataset {self.dataset}, {servers} servers: "
+        if self.only_paper:
+            of = len(self.choice.trials(self.dataset))
+            return about + f"{trials} of {of} trials are there; only the paper is made"
+        return about + progress.line(progress.standing(self.trials, self.records))
 
     def left_out(self) -> list[str]:
         """Return a sentence for each name chosen of which nothing is measured."""
         if self.frozen:
             return []
-        return nothing.left_out(self.dataset, self.servers, self.experiments, self.served)
+        chosen = self.choice
+        return nothing.left_out(self.dataset, chosen.servers, chosen.experiments, self.served)
 
     def listing(self) -> str:
         """Return the matrix, a line for each variant: how many of its trials are measured."""
@@ -124,6 +144,18 @@ class Study:
         """Raise UserError if a load generator that is needed for what is left cannot run."""
         left = {trial.experiment.name for trial in self.trials if trial not in self.records}
         clients.check(sorted(left), planned=True)
+
+    @property
+    def command(self) -> str:
+        """The command that measures what is chosen and makes its paper."""
+        return " ".join(
+            ["./shell snakemake --config", f"dataset={self.dataset}", *self.choice.settings]
+        )
+
+    @property
+    def options(self) -> str:
+        """What tells a command of the package the same choice, as words for a shell."""
+        return shlex.join(self.choice.options)
 
     @property
     def folder(self) -> Path:
@@ -154,18 +186,18 @@ class Study:
         ]
 
 
-def only_paper(words: list[str], given: dict) -> bool:
-    """Return whether the command line asks for the paper and for no dataset's in particular.
+def only_paper(words: list[str]) -> bool:
+    """Return whether the command line asks for the paper and nothing else: it measures nothing.
 
-    Then it is that of the committed dataset, if there is one. `words` are the command line's,
-    since Snakemake knows its targets only once it has read the Snakefile.
+    `words` are the command line's, since Snakemake knows its targets only once it has read the
+    Snakefile.
     """
-    return (
-        "paper" in words
-        and "all" not in words
-        and "dataset" not in (given or {})
-        and any(Path("data", COMMITTED).glob("*/points.parquet"))
-    )
+    return "paper" in words and "all" not in words
+
+
+def committed() -> bool:
+    """Return whether git's own dataset is here, the one whose paper `snakemake paper` makes."""
+    return any(Path("data", COMMITTED).glob("*/points.parquet"))
 
 
 def dry_run(words: list[str]) -> bool:
@@ -176,11 +208,12 @@ def dry_run(words: list[str]) -> bool:
     return any(re.fullmatch(r"--dry-?run|-[a-zA-Z]*n[a-zA-Z]*", word) for word in words)
 
 
-def check(given: dict) -> Study:
+def check(given: dict, only_paper: bool = False) -> Study:
     """Check Snakemake's `config` and return the study it asks for.
 
-    Raises UserError for an unknown key and for a dataset, testbed, server, experiment or
-    comparison that does not exist.
+    With `only_paper`, of what is measured by now. Raises UserError for an unknown key, for a
+    dataset, testbed, server, experiment or comparison that does not exist, and for a paper of
+    nothing.
     """
     # YAML reads `compare:` alone as nothing, and null, the name of a server, too.
     if given.get("compare") is None and "compare" in given:
@@ -193,15 +226,20 @@ def check(given: dict) -> Study:
         dataset=settings.dataset,
         testbed=settings.testbed,
         compare=settings.compare,
-        servers=_names(settings.servers),
-        experiments=_names(settings.experiments),
+        choice=choice.of(settings.servers, settings.experiments),
+        only_paper=only_paper,
     )
     _known("dataset", [study.dataset], "dataset")
     _known("testbed", [study.testbed], "testbed")
-    _known("server", study.servers or [], "servers")
-    _known("experiment", study.experiments or [], "experiments")
-    if not study.frozen and not study.trials:
-        raise nothing.reason(study.dataset, study.servers, study.experiments)
+    _known("server", study.choice.servers or (), "servers")
+    _known("experiment", study.choice.experiments or (), "experiments")
+    if not study.frozen and not study.measured:
+        raise UserError(
+            f"none of its {len(study.choice.trials(study.dataset))} trials is measured, and "
+            "`snakemake paper` only makes the paper of what is",
+            where=f"data/{study.dataset}",
+            remedy=f"measure it, and get the paper too: {study.command}",
+        )
     if study.compare == study.dataset:
         raise UserError(
             f"{study.compare!r} is the dataset itself",
@@ -217,15 +255,7 @@ def check(given: dict) -> Study:
     return study
 
 
-def _names(chosen: str | tuple[str, ...]) -> list[str] | None:
-    """Return the names that a setting chooses; None for all."""
-    if chosen == "all":
-        return None
-    names = chosen.split(",") if isinstance(chosen, str) else chosen
-    return [name.strip() for name in names if name.strip()]
-
-
-def _known(kind: str, names: list[str], key: str) -> None:
+def _known(kind: str, names: Iterable[str], key: str) -> None:
     for name in names:
         try:
             files.load(kind, name)

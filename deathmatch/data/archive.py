@@ -12,7 +12,8 @@ import tarfile
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.plan import matrix
+from deathmatch.plan import choice
+from deathmatch.plan.choice import Choice
 from deathmatch.plan.root import ROOT
 
 NAME = "raw.tar.xz"
@@ -20,25 +21,26 @@ NAME = "raw.tar.xz"
 
 def main(given: argparse.Namespace) -> int:
     """Pack the dataset named on the command line; print what was written."""
-    dataset = given.dataset
     os.chdir(ROOT)
-    for path in pack(dataset):
+    for path in pack(given.dataset, choice.given(given)):
         print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
     return 0
 
 
-def pack(dataset: str) -> list[Path]:
-    """Write an archive for each experiment of a dataset that is whole; return their paths.
+def pack(dataset: str, chosen: Choice) -> list[Path]:
+    """Write an archive for each experiment chosen, of the servers chosen; return their paths.
 
-    Raises UserError, and writes nothing, if a trial of the dataset is missing.
+    Raises UserError, and writes nothing, if a trial of them is missing.
     """
-    trials = matrix.trials(dataset)
+    trials = chosen.trials(dataset)
     missing = [trial.path for trial in trials if not (trial.path / "trial.json").exists()]
     if missing:
         raise UserError(
             f"{len(missing)} of {len(trials)} trials are missing, the first {missing[0]}",
             f"data/{dataset}",
-            f"measure them first: snakemake --config dataset={dataset}",
+            "measure them first: ./shell snakemake --config "
+            + " ".join([f"dataset={dataset}", *chosen.settings])
+            + "; or pack what is there, by servers= or experiments=",
         )
     folders: dict[Path, list[Path]] = {}
     for trial in trials:

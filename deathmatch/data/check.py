@@ -17,12 +17,12 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch.data import tables
+from deathmatch.data import records, tables
 from deathmatch.errors import UserError
 from deathmatch.hosts import toolchain
-from deathmatch.plan import files, matrix, mistakes
+from deathmatch.plan import choice, files, matrix
+from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import TABLES
-from deathmatch.plan.record import TrialRecord
 from deathmatch.plan.root import ROOT
 
 SHOWN = 5  # findings of one kind
@@ -36,48 +36,50 @@ Finding = tuple[str, str]  # what, where
 
 def main(given: argparse.Namespace) -> int:
     """Print what is wrong with the dataset named on the command line; return 1 if anything is."""
-    dataset = given.dataset
+    dataset, chosen = given.dataset, choice.given(given)
     os.chdir(ROOT)
     found: dict[str, list[str]] = {}
-    for what, where in findings(dataset):
+    for what, where in findings(dataset, chosen):
         found.setdefault(what, []).append(where)
     for what, places in found.items():
         more = f"\n    and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
         shown = "\n    ".join(places[:SHOWN])
         print(f"deathmatch: data/{dataset}: {what}:\n    {shown}{more}", file=sys.stderr)
     if not found:
-        print(f"data/{dataset} is complete, of one toolchain and one machine, and plausible")
+        part = "" if chosen.whole else f", as far as {' '.join(chosen.settings)} chooses,"
+        print(f"data/{dataset}{part} is complete, of one toolchain and one machine, and plausible")
     return 1 if found else 0
 
 
-def findings(dataset: str) -> Iterator[Finding]:
-    """Return everything that is wrong with a dataset; UserError if there is no such dataset."""
+def findings(dataset: str, chosen: Choice) -> Iterator[Finding]:
+    """Return everything that is wrong with a dataset; UserError if there is no such dataset.
+
+    What is not chosen may be missing; what is there of it is looked at all the same.
+    """
     frozen = files.dataset(dataset).frozen
     folder = Path("data", dataset)
     paths = sorted(folder.glob("*/*/*/*/trial.json"))
-    trials = [] if frozen else matrix.trials(dataset)
+    wanted = [] if frozen else chosen.trials(dataset)
     # Of a server that someone named there may be more than the dataset asks for.
     whole = [] if frozen else matrix.possible(dataset)
     planned = {trial.path / "trial.json": trial for trial in whole}
-    for path in sorted({trial.path / "trial.json" for trial in trials} - set(paths)):
+    for path in sorted({trial.path / "trial.json" for trial in wanted} - set(paths)):
         yield "trials are missing; run snakemake", str(path.parent)
     for path in sorted(set(paths) - planned.keys()) if planned else []:
         yield "trials that the dataset does not have; remove them", str(path.parent)
-    records = {}
+    found = {}
     for path in paths:
         try:
-            records[path] = json.loads(path.read_text())
-            mistakes.check(TrialRecord, records[path], str(path))
+            found[path] = records.whole(path)
+        except records.NotJson as error:
+            yield "records that are no JSON", str(error)
         except UserError as error:
             yield "records that break their schema", str(error)
-            records.pop(path)
-        except ValueError as error:
-            yield "records that are no JSON", f"{path}: {error}"
-    for path in sorted(records.keys() & planned.keys()):
-        if records[path]["spec"] != json.loads(planned[path].spec_text()):
+    for path in sorted(found.keys() & planned.keys()):
+        if found[path]["spec"] != json.loads(planned[path].spec_text()):
             yield "trials measured from other sources or rates; run snakemake", str(path.parent)
-    yield from _mixed(records)
-    for experiment in files.names("experiment"):
+    yield from _mixed(found)
+    for experiment in chosen.experiments or files.names("experiment"):
         if (folder / experiment).is_dir():
             measured = sum(path.parts[2] == experiment for path in paths)
             yield from _tables(dataset, experiment, measured)

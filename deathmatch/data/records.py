@@ -1,12 +1,14 @@
 """What a trial recorded, in today's words: `trial.json` of any version of this project.
 
-In: a trial's `trial.json`. Out: a dict with today's keys; the file stays as it was written.
+In: a trial's `trial.json`. Out: a dict with today's keys, whole; the file stays as it was written.
 """
 
 import json
 from pathlib import Path
 
 from deathmatch.errors import UserError
+from deathmatch.plan import mistakes
+from deathmatch.plan.record import LoadRecord, TrialRecord
 
 # Factors, load settings and columns that had another name in the first datasets.
 FACTORS = {"setup": "configuration"}
@@ -15,30 +17,74 @@ POINT = {"server": "server_state", "client": "client_state"}
 COLUMNS = FACTORS | {"calls_per_reply": "syscalls_per_reply"}
 
 
+# What the first datasets did not record: nothing is compared with it.
+UNRECORDED = {"tools": {"harness": {}, "server": {}}}
+
+
+class NotJson(UserError):
+    """A record that is truncated, or was never one."""
+
+
 def read(file: Path) -> dict:
     """Return a trial's record with today's keys.
 
-    Raises FileNotFoundError if the trial was not measured, UserError if the file is no JSON.
+    Raises FileNotFoundError if the trial was not measured, UserError if the file is no JSON or
+    lacks a key that every record has.
     """
-    text = file.read_text()
+    record = upgrade(_parsed(file))
+    _check(UNRECORDED | record, file)
+    return record
+
+
+def whole(file: Path) -> dict:
+    """Return a trial's record as it was written; UserError if it lacks what records have today."""
+    record = _parsed(file)
+    _check(record, file)
+    return record
+
+
+def _parsed(file: Path) -> dict:
+    content = file.read_bytes()
     try:
-        record = json.loads(text)
+        record = json.loads(content)
     except ValueError as error:
-        remedy = f"remove {file.parent}, and it is measured again"
-        raise UserError(f"not JSON: {error}", where=str(file), remedy=remedy) from None
-    return upgrade(record)
+        raise NotJson(f"not JSON: {error}", str(file), _remedy(file)) from None
+    if not isinstance(record, dict):
+        raise NotJson("not a JSON object", str(file), _remedy(file))
+    return record
+
+
+def _check(record: dict, file: Path) -> None:
+    spec = record.get("spec")
+    under_load = isinstance(spec, dict) and spec.get("client") is not None
+    try:
+        mistakes.check(LoadRecord if under_load else TrialRecord, record, str(file))
+    except UserError as error:
+        raise UserError(error.what, error.where, _remedy(file)) from None
+
+
+def _remedy(file: Path) -> str:
+    return f"remove {file.parent}, and it is measured again"
 
 
 def upgrade(record: dict) -> dict:
     """Return the record with today's keys; one that has them already is returned as it is."""
-    spec, names = record.get("spec", {}), {"factors": FACTORS, "load": LOAD}
-    spec = spec | {key: renamed(spec[key], names[key]) for key in names if key in spec}
+    spec, names = record.get("spec"), {"factors": FACTORS, "load": LOAD}
+    points = record.get("points")
+    # What is not of that kind is told by who checks it.
+    if not isinstance(spec, dict) or not isinstance(points, list):
+        return record
+    known = {key: spec[key] for key in names if isinstance(spec.get(key), dict)}
+    spec = spec | {key: renamed(value, names[key]) for key, value in known.items()}
     # A measurement without load was one whose client was called memory.
     if spec.get("client") == "memory":
         spec = {key: value for key, value in spec.items() if key != "client"}
         spec["measures"] = "storage"
-    points = [renamed(point, POINT) for point in record.get("points", [])]
-    return record | ({"spec": spec} if "spec" in record else {}) | {"points": points}
+    return record | {"spec": spec, "points": [_point(point) for point in points]}
+
+
+def _point(point: object) -> object:
+    return renamed(point, POINT) if isinstance(point, dict) else point
 
 
 def renamed(values: dict, names: dict[str, str]) -> dict:

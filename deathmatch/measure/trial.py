@@ -51,9 +51,11 @@ def run(trial: Trial, bed: plan.Testbed) -> None:
     partial.mkdir(parents=True)
     record = measure(trial, bed, partial)
     (partial / "trial.json").write_text(json.dumps(record, indent=2) + "\n")
-    # What the server said may be published: it need not tell where this clone is.
-    for log in partial.glob("*.log"):
-        log.write_bytes(log.read_bytes().replace(f"{ROOT}/".encode(), b""))
+    # What the server and the client said may be published: it need not tell where this clone is.
+    for file in partial.iterdir():
+        if file.suffix in (".json", ".log", ".txt"):
+            here = file.read_bytes().replace(f"{ROOT}/".encode(), b"")
+            file.write_bytes(here.replace(str(ROOT).encode(), b"."))
     # One that a former run left is replaced.
     shutil.rmtree(trial.path, ignore_errors=True)
     partial.rename(trial.path)

@@ -49,6 +49,16 @@ class Machine(RecordPart):
     commit: Any = Field(description="The version of this project.")
 
 
+class RecordedPoint(RecordPart):
+    """One rate as it was offered."""
+
+    offered_rate_rps: int = Field(description="The rate.")
+    log: str = Field(description="The load generator's report, a file beside the record.")
+    fresh_start: bool = Field(description="Whether the server was started for this rate.")
+    server_state: str = Field(description='"ran", or how the server ended.')
+    client_state: str = Field(description="How the load generator ended.")
+
+
 class TrialRecord(RecordPart):
     """The record of one trial."""
 
@@ -93,3 +103,9 @@ class TrialRecord(RecordPart):
     conformance: list[Any] | None = Field(
         None, description="What it was checked for, and what was wrong."
     )
+
+
+class LoadRecord(TrialRecord):
+    """The record of a trial under load."""
+
+    points: list[RecordedPoint] = Field(description="One for each offered rate.")

@@ -1,0 +1,91 @@
+"""How a run ends: three lines, where the paper is, what failed and why, what to run next."""
+
+from pathlib import Path
+
+from deathmatch.control import failures
+from deathmatch.control.run import Job, Run
+from deathmatch.errors import UserError
+
+WIDTH = 100  # of a reason: its first line is told, the rest is in the log
+# It fails where a server could not be measured, which is told by the server.
+TELLS = "complete"
+
+
+def lines(run: Run, stopped: bool) -> str:
+    """Return the three lines; `stopped` if an interrupt or a failure ended it before its time.
+
+    Before them, why servers could not be measured, unless the run has come to telling it.
+    """
+    try:
+        found = failures.problems(run.study.dataset, run.study.choice) if run.study.trials else {}
+    except UserError as error:
+        found = {}
+        broken = [f"{error.where}: {error.what}"]
+    else:
+        broken = []
+    jobs = [job for job in run.failed if job.rule != TELLS]
+    what = [*broken, *map(_of_job, jobs), *(_of_server(name, found[name]) for name in found)]
+    untold = found and not any(job.rule == TELLS for job in run.failed)
+    again = failures.retry(run.study.dataset, run.study.choice)
+    return "\n".join(
+        [
+            *([failures.told(found, again)] if untold else []),
+            f"paper:  {_paper(run, stopped)}",
+            f"failed: {_few(what) if what else _nothing(run, stopped)}",
+            f"next:   {_next(run, jobs, list(found), broken, stopped)}",
+        ]
+    )
+
+
+def _paper(run: Run, stopped: bool) -> str:
+    made = [path for path in map(Path, run.study.paper) if path.exists()]
+    if not made:
+        return "none yet; it is made once all chosen is measured"
+    where = " and ".join(map(str, made))
+    records = [trial.path / "trial.json" for trial in run.study.trials]
+    newest = max((r.stat().st_mtime for r in records if r.exists()), default=0)
+    older = min(path.stat().st_mtime for path in made) < newest
+    return f"{where}{', of an earlier run' if older else ''}"
+
+
+def _of_job(job: Job) -> str:
+    log = f", its log {job.logs[0]}" if job.logs else ""
+    return f"{job.name}{log}"
+
+
+def _of_server(name: str, failure: failures.Failure) -> str:
+    reason = failure.lines[0]
+    reason = reason if len(reason) <= WIDTH else f"{reason[: WIDTH - 1]}…"
+    number = f"{failure.trials} trial{'s' if failure.trials > 1 else ''}"
+    return f"servers/{name} {failure.outcome}, in {number}: {reason}; see {failure.folder}"
+
+
+def _few(what: list[str]) -> str:
+    return what[0] + (f"; and {len(what) - 1} more, told above" if len(what) > 1 else "")
+
+
+def _nothing(run: Run, stopped: bool) -> str:
+    now = run.standing
+    if not now.total:
+        return "nothing"
+    left = f", {now.total - now.done} left" if not now.ended else ""
+    return f"nothing; {now.done - now.failed} of {now.total} trials measured{left}"
+
+
+def _next(run: Run, jobs: list[Job], servers: list[str], broken: list[str], stopped: bool) -> str:
+    study = run.study
+    if broken:
+        return f"remove the folder of that record, and {study.command} measures it again"
+    if jobs:
+        return f"mend what the log says, then {study.command}: what is measured is kept"
+    if servers:
+        first = servers[0]
+        return (
+            f"mend servers/{first}, then {study.command}; to try it again unchanged, before that: "
+            f"{failures.retry(study.dataset, study.choice)}"
+        )
+    if stopped or not run.standing.ended:
+        return f"{study.command} goes on where this stopped"
+    if not Path(study.paper[0]).exists():
+        return f"{study.command} makes the paper"
+    return f"xdg-open {study.paper[0]}"

@@ -1,0 +1,113 @@
+"""What one call of Snakemake is doing and how far it is: its logger tells, its screen asks."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deathmatch.control import progress
+from deathmatch.control.study import Study
+from deathmatch.errors import UserError
+from deathmatch.plan.trial import Trial
+
+
+@dataclass(frozen=True)
+class Job:
+    """One of Snakemake's jobs that runs or has failed."""
+
+    rule: str
+    output: tuple[str, ...]
+    logs: tuple[str, ...]
+    began_s: float
+    trial: Trial | None
+
+    @property
+    def name(self) -> str:
+        """What a reader knows it by: a trial, or its rule with its first output's own name."""
+        if self.trial:
+            return name_of(self.trial)
+        path = Path(self.output[0]) if self.output else Path()
+        # Of what they make, the folder tells more than the file.
+        own = path.parent.name if self.rule in ("build", "tidy") else path.stem
+        return f"{self.rule.replace('_', ' ')} {own}".strip()
+
+
+def name_of(trial: Trial) -> str:
+    """Return "backlog null backlog=128 #1"."""
+    return f"{trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
+
+
+@dataclass
+class Run:
+    """The state of a run of a study; `clock` returns seconds."""
+
+    study: Study
+    clock: Callable[[], float] = time.monotonic
+    running: dict[int, Job] = field(default_factory=dict)
+    failed: list[Job] = field(default_factory=list)
+    steps: tuple[int, int] = (0, 0)
+    """How many of Snakemake's jobs are done, and how many there are."""
+    after_s: float = 0
+    """How long what is left after the trial that runs will take."""
+
+    def __post_init__(self) -> None:
+        self.began_s = self.clock()
+        self.records = dict(self.study.records)
+        self.of_file = {str(trial.path / "trial.json"): trial for trial in self.study.trials}
+        self.standing = self._standing()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run began."""
+        return self.clock() - self.began_s
+
+    def started(self, number: int, rule: str, output: list[str], logs: list[str]) -> None:
+        """Note that Snakemake's job of that number runs from now on."""
+        trial = next((self.of_file[file] for file in output if file in self.of_file), None)
+        self.running[number] = Job(rule, tuple(output), tuple(logs), self.clock(), trial)
+        if trial:
+            # Once, not at each look: a dataset has hundreds.
+            self.after_s = self._standing({trial: {"outcome": "measured"}}).wait_s
+
+    def ended(self, number: int, brief: bool = False) -> str | None:
+        """Note that a job has made its output; return how far the run is if it was a trial.
+
+        Nothing where it is `brief`: a screen shows that.
+        """
+        job = self.running.pop(number, None)
+        if job is None or job.trial is None:
+            return None
+        try:
+            self.records |= progress.measured([job.trial], self.study.testbed)
+        except UserError as error:
+            # Another server's file may be broken meanwhile: this trial has ended all the same.
+            return f"[{clock(self.elapsed_s)}] {job.name}: {error.what} ({error.where})"
+        self.standing = self._standing()
+        if brief:
+            return None
+        # It has none if its specification was changed while it ran.
+        outcome = self.records.get(job.trial, {}).get("outcome", "to be measured again")
+        return f"[{clock(self.elapsed_s)}, {progress.line(self.standing)}] {job.name}: {outcome}"
+
+    def broke(self, number: int) -> None:
+        """Note that a job's command failed."""
+        if job := self.running.pop(number, None):
+            self.failed.append(job)
+
+    def wait_s(self) -> float:
+        """Return how long what is left will take, counting down while a trial runs."""
+        for job in list(self.running.values()):
+            if job.trial:
+                spent_s = self.clock() - job.began_s
+                return max(self.after_s, self.standing.wait_s - spent_s)
+        return self.standing.wait_s
+
+    def _standing(self, soon: dict[Trial, dict] | None = None) -> progress.Standing:
+        return progress.standing(self.study.trials, self.records | (soon or {}))
+
+
+def clock(elapsed_s: float) -> str:
+    """Return "5:10", or "1:05:10" from an hour on."""
+    minutes, seconds = divmod(int(elapsed_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
