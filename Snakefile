@@ -8,21 +8,27 @@
 #   snakemake paper --config dataset=full      the paper of another
 #   snakemake --report report.html             what was made, with captions, as one page
 #   snakemake retry                            try again what could not be built or measured
-#   snakemake new_server --config name=mine    a folder to start from
+#   snakemake new_server --config name=mine    a folder to start from; likewise kind=websocket
 #   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
 #   snakemake archive --config dataset=mine    its raw logs in one file for each experiment
 import gc
 import os
 import sys
+from pathlib import Path
 
 import snakemake
 
-from deathmatch.control import code, progress, study, untracked
+from deathmatch.control import code, command_line, config_file, progress, study, untracked
 from deathmatch.hosts import nix, sandbox, toolchain
 from deathmatch.hosts import server_build
 from deathmatch.paper import captions
 from deathmatch.plan import files, sources
 from deathmatch.errors import UserError
+
+try:
+    config_file.check(Path("config/config.yaml"))
+except UserError as error:
+    raise WorkflowError(str(error)) from None
 
 
 configfile: "config/config.yaml"
@@ -45,6 +51,8 @@ os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
 
 try:
     STUDY = study.check(config)
+    if workflow.is_main_process and not study.dry_run(sys.argv[1:]):
+        STUDY.forget_not_built()
     # Its own check tells more, and does not stop at the first.
     if workflow.is_main_process and "check_dataset" not in sys.argv:
         STUDY.check_toolchain()
@@ -57,7 +65,7 @@ if workflow.is_main_process:
         handler.finished = progress.Progress(STUDY.trials, STUDY.records, STUDY.testbed).finished
     if study.dry_run(sys.argv[1:]) and STUDY.trials:
         print(STUDY.listing())
-    print(STUDY.summary(), file=sys.stderr)
+    print(STUDY.summary(), *STUDY.left_out(), sep="\n", file=sys.stderr)
 
 
 onstart:
@@ -109,8 +117,9 @@ rule new_server:
         "build/logs/new_server.log",
     params:
         name=config.get("name", ""),
+        kind=config.get("kind", ""),
     shell:
-        "python -m deathmatch new-server {params.name:q}" + LOGGED
+        "python -m deathmatch new-server {params.name:q} --kind={params.kind:q}" + LOGGED
 
 
 rule check_dataset:
@@ -135,3 +144,12 @@ include: "workflow/build.smk"
 include: "workflow/measure.smk"
 include: "workflow/tidy.smk"
 include: "workflow/publish.smk"
+
+
+if workflow.is_main_process:
+    try:
+        command_line.check(
+            command_line.targets(sys.argv[1:]), [rule.name for rule in workflow.rules]
+        )
+    except UserError as error:
+        raise WorkflowError(str(error)) from None

@@ -1,5 +1,5 @@
-"""`python -m deathmatch`: see `deathmatch.cli`."""
+"""`python -m deathmatch`: see `deathmatch.cli.main`."""
 
-from deathmatch.cli import run
+from deathmatch.cli.main import run
 
 run()

@@ -23,6 +23,7 @@ let
       )
     );
 
+  cli = import ./cli.nix pkgs;
   load = clients ++ [
     pkgs.iproute2
     pkgs.procps
@@ -34,10 +35,12 @@ rec {
   paper = [
     (python groups.run)
     pkgs.git
+    cli
   ];
   notebooks = [
     (python (groups.run ++ groups.lab))
     pkgs.git
+    cli
   ];
   measure = paper ++ load;
   lab = notebooks ++ load;
@@ -54,6 +57,7 @@ rec {
     pkgs.ruff
     pkgs.rustc
     pkgs.snakefmt
+    cli
   ]
   ++ load;
 }

@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import polars as pl
 import psutil
 import pytest
 from side_by_side import (  # noqa: F401
@@ -144,6 +145,19 @@ class Tree:
         self.write(
             f"servers/{name}/server.toml", "\n".join(lines) + '\nexperiments = ["backlog"]\n'
         )
+
+    def measure_soundly(self, dataset: str, **config: str) -> None:
+        """Run the study until a point of `backlog` is not client-limited: only such are drawn.
+
+        A busy machine limits the client at every point of so short a trial.
+        """
+        for _ in range(5):
+            self.snakemake(dataset=dataset, **config).succeeded()
+            points = pl.read_parquet(self.path / f"data/{dataset}/backlog/points.parquet")
+            if not points["client_limited"].all():
+                return
+            shutil.rmtree(self.path / "data" / dataset)
+        pytest.fail(f"this machine is too busy to measure a point: {points}")
 
     def trials(self, dataset: str) -> dict[tuple[str, int], Path]:
         """Return {(server, n): folder} of a dataset that has one variant of each server."""

@@ -16,9 +16,10 @@ from conftest import ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.control import study
+from deathmatch.control import command_line, config_file, study
 from deathmatch.errors import UserError
 from deathmatch.plan import docs, files, mistakes, schemas
+from deathmatch.plan.places import PLACES
 
 GIVEN = [
     ("dataset=smok", "key dataset", "there is no dataset 'smok'", "did you mean 'smoke'?"),
@@ -148,7 +149,7 @@ WRITTEN = [
     (SERVER, "[factors]", "[deviations]\n\"it replies\" = \"No.\"\n\n[factors]",
      "key deviations.it replies", "no experiment that it serves has this check",
      "known: it answers"),
-    (SERVER, "[packages]", "[packages", "at line 10", "not TOML", "mend the syntax"),
+    (SERVER, "[packages]", "[packages", "line 10: ", "not TOML", "`[packages`\n  mend the syntax"),
     # With the others of SERVER: every mistake that server.toml can hold.
     *((SERVER, f'{key} = "', f'un{key} = "', f"key un{key}", "unknown key", "allowed here: about")
       for key in ("title", "language", "about", "version")),
@@ -171,7 +172,7 @@ WRITTEN = [
     (SERVER, "tools = []", 'nix = ["lua 5"]', "key packages.nix.0", "does not match", ""),
     (SERVER, "tools = []", "nix = []", "key packages.nix", "[] is empty", "Attributes that hold"),
     (SERVER, "tools = []", 'pypi = "lock.txt"', "key packages.pypi", "there is no lock.txt beside",
-     "uv pip compile --generate-hashes"),
+     "./shell deathmatch lock mine PACKAGE..."),
     (SERVER, 'version = "true"', 'version = "echo {port}"', "key version", "unknown placeholder",
      "known: {build}, {folder}"),
     (SERVER, 'build = "mkdir -p {build}/bin"', 'sources = ["servers/nul"]', "key sources",
@@ -180,7 +181,19 @@ WRITTEN = [
      "0 is less than the least allowed, 1", "How long it may take"),
     (SERVER, 'build = "mkdir -p {build}/bin"', "slow_build = 1", "key slow_build",
      "1 is not true or false", "takes minutes"),
-    (SERVER, 'build = "mkdir -p {build}/bin"', 'title = "twice"', "at line 7", "not TOML", "mend"),
+    (SERVER, 'build = "mkdir -p {build}/bin"', 'title = "twice"', "line 7: ",
+     'not TOML: cannot overwrite a value: `title = "twice"`', "a key once"),
+    (SERVER, 'language = "C"', "language = C", "line 2: ",
+     "not TOML: invalid value: `language = C`",
+     "text stands in quotes"),
+    (SERVER, 'language = "C"', "language = 2009-11-22", "key language",
+     "the date 2009-11-22 is not text", "What the server is written in"),
+    (SERVER, 'language = "C"', "language = 20:09:11", "key language",
+     "the time 20:09:11 is not text", "What the server is written in"),
+    (SERVER, 'language = "C"', "[language]", "key language", "a table is not text", "What the"),
+    (SERVER, 'language = "C"', "language = true", "key language", "true is not text", "What the"),
+    (SERVER, 'title = "mine"', 'title = " cherryPY"', "key title",
+     "servers/cherrypy has the title 'CherryPy' too", "give each its own"),
     (SERVER, "mine {host} {port} {backlog}", "mine {host} 80 {backlog}", "key run",
      "does not use {port}", "listen on the port {port}"),
     (SERVER, "mine {host} {port} {backlog}", "mine {host} {port}", "key run",
@@ -286,26 +299,187 @@ def test_mistake_in_a_file(said: list[str], index: int):
 
 
 def test_mistakes_reach_the_user_as_one_message(tree: Tree):
+    done = tree.snakemake("-n", "dataset=smoke").failed()
+    assert "write --config before it: snakemake --config dataset=smoke" in done.text
     done = tree.snakemake("-n", dataset="smok").failed()
     assert "there is no dataset 'smok'\n  did you mean 'smoke'?" in done.text
     for name, text in GOOD.items():
         tree.write(name, text.replace("{host}", "{hots}"))
     done = tree.snakemake("-n", dataset="mine", testbed="mine").failed()
     assert "servers/mine/server.toml, line 8, key run: unknown placeholder {hots}" in done.text
+    tree.write("config/config.yaml", "")
+    assert "config/config.yaml: it is empty" in tree.snakemake("-n").failed().text
 
 
-def test_nothing_to_measure(monkeypatch):
+YAML = [
+    ("", "config.yaml: it is empty", "write `dataset: …`, `testbed: …`"),
+    ("# dataset: quick\n", "config.yaml: it is empty", "git checkout config/config.yaml"),
+    ("dataset: quick\n\ttestbed: netns\n", "line 2: not YAML: found character '\\t'", "no tab"),
+    ("dataset: quick\nservers: [a,\n", "line 3: not YAML: ", "git checkout config/config.yaml"),
+    ("dataset: quick: x\n", "line 1: not YAML: mapping values are not", "write `key: value`"),
+    ("- quick\n", "line 1: it is a list, not keys", "write `dataset: …`"),
+    ("dataset=quick\n", "line 1: it is text, not keys", "write `dataset: …`"),
+    ("dataset: \ud800", "line 1: the byte 0xed is not UTF-8", "save it as UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("text", "what", "remedy"), YAML)
+def test_settings_that_are_no_yaml(tmp_path, text, what, remedy):
+    file = tmp_path / "config.yaml"
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(UserError) as error:
+        config_file.check(file)
+    assert what in str(error.value) and remedy in str(error.value)
+    with pytest.raises(UserError, match=r"none.yaml: cannot be read: No such file"):
+        config_file.check(tmp_path / "none.yaml")
+
+
+def test_settings_that_yaml_reads_in_its_own_way(monkeypatch):
     monkeypatch.chdir(ROOT)
-    with pytest.raises(UserError, match="dataset 'smoke': nothing to measure"):
-        study.check(DEFAULTS | {"servers": "otp-store", "experiments": "backlog"})
+    config_file.check(Path("config/config.yaml"))
+    given = yaml.safe_load("\ufeffdataset: smoke\nservers: [null, yaws]\ncompare:\n")
+    chosen = study.check(DEFAULTS | given)
+    assert (chosen.served, chosen.compare) == (["null", "yaws"], "")
+
+
+RULES = ["all", "paper", "retry", "check_dataset"]
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "remedy"),
+    [
+        (["-n", "dataset=smoke"], "dataset=smoke is a setting", "snakemake --config dataset=smoke"),
+        (["paper", "servrs=a,b"], "servrs=a,b is a setting", "snakemake --config servers=a,b; KEY"),
+        (["--cores", "2", "smoke"], "'smoke' is a name for dataset=", "--config dataset=smoke"),
+        (["yaws"], "'yaws' is a name for servers=", "write snakemake --config servers=yaws"),
+        (["backlog", "-n"], "is a name for experiments=", "--config experiments=backlog"),
+        (["papre"], "there is no target 'papre'", "did you mean 'paper'?"),
+    ],
+)
+def test_what_stands_where_a_target_does(words, what, remedy):
+    with pytest.raises(UserError) as error:
+        command_line.check(command_line.targets(words), RULES)
+    assert what in str(error.value) and remedy in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["-n"], ["paper", "--config", "dataset=smoke", "servers=yaws"], ["--config=dataset=smoke"],
+     ["data/quick/complete", "--cores", "all"], ["retry", "--report", "report.html"]],
+)  # fmt: skip
+def test_targets_that_are_some(words):
+    command_line.check(command_line.targets(words), RULES)
+
+
+@pytest.mark.parametrize(
+    ("servers", "experiments", "said"),
+    [
+        ("otp-store", "backlog",
+         "    servers/otp-store does not serve backlog; it serves storage\n  its experiments: "),
+        ("otp-store,yucan", "c10k,static",
+         "    servers/otp-store does not serve c10k or static; it serves storage\n"
+         "    servers/yucan does not serve c10k or static; it serves "),
+        ("misultin", "all", "    servers/misultin cannot run here: "),
+        ("", "all", "servers= names none\n  leave out servers="),
+        (",", "all", "servers= names none\n  leave out servers="),
+        ("all", [], "experiments= names none"),
+    ],
+)  # fmt: skip
+def test_nothing_to_measure(monkeypatch, servers, experiments, said):
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(UserError) as error:
+        study.check(DEFAULTS | {"servers": servers, "experiments": experiments})
+    assert str(error.value).startswith("dataset 'smoke': nothing to measure")
+    assert said in str(error.value)
+
+
+def test_nothing_to_measure_in_a_dataset_of_ones_own(tree: Tree):
+    head = 'title = "t"\ntrials = 1\nseed = 1\n'
+    tree.write("config/datasets/none.toml", f"{head}[experiments]\n")
+    tree.dataset("tiny", ["null"], [100])
+    tree.server("idle", "ok")
+    tree.replace("servers/idle/server.toml", 'experiments = ["backlog"]', "experiments = []")
+    script = (
+        "import sys; from deathmatch.control import study\n"
+        "for words in ('none all all', 'tiny all c10k', 'tiny idle all'):\n"
+        "    chosen = dict(zip(['dataset', 'servers', 'experiments'], words.split()))\n"
+        "    try: study.check({'testbed': 'netns', 'compare': ''} | chosen)\n"
+        "    except Exception as error: print(error)"
+    )
+    said = tree.run("python", "-c", script).succeeded().text
+    assert "dataset 'none': it has no experiment\n  add one to config/datasets/none.toml" in said
+    assert "'tiny': nothing to measure: it does not have c10k\n  its experiments: backlog" in said
+    assert "servers/idle serves no experiment: `experiments` of its server.toml is empty" in said
+
+
+def test_what_is_left_out_of_a_choice_is_said(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    chosen = study.check(DEFAULTS | {"servers": "null, yaws,misultin", "experiments": "static"})
+    assert {trial.server.name for trial in chosen.trials} == {"null", "yaws"}
+    (said,) = chosen.left_out()
+    assert said.startswith("servers/misultin cannot run here: ")
+    assert study.check(DEFAULTS).left_out() == []
 
 
 def test_file_that_is_not_text(tmp_path):
     path = tmp_path / "config" / "datasets" / "x.toml"
     path.parent.mkdir(parents=True)
     path.write_bytes(b'title = "\xff"\n')
-    with pytest.raises(UserError, match=r"not TOML.*byte 0xff"):
+    with pytest.raises(UserError, match=r"x.toml, line 1: the byte 0xff is not UTF-8"):
         files.dataset("x", tmp_path)
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8-SIG", "UTF-16"])
+def test_file_with_a_byte_order_mark(tmp_path, encoding):
+    path = tmp_path / "config" / "datasets" / "x.toml"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(GOOD[MINE].encode(encoding))
+    mark = encoding.removesuffix("-SIG")
+    said = f"x.toml, line 1: it begins with the byte-order mark of {mark}\n  save it as UTF-8 with"
+    with pytest.raises(UserError, match=re.escape(said)):
+        files.dataset("x", tmp_path)
+
+
+def test_tabs_and_line_ends_of_another_system_are_no_mistake(tmp_path):
+    path = tmp_path / "config" / "datasets" / "x.toml"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(GOOD[MINE].replace("\n", "\r\n").replace(" = ", "\t=\t").encode())
+    assert files.dataset("x", tmp_path).title == "mine"
+    path.write_bytes(path.read_bytes().replace(b"seed", b"\tsed"))
+    with pytest.raises(
+        UserError, match=r"x.toml, line 3, key sed: unknown key\n  did you mean 'seed'"
+    ):
+        files.dataset("x", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("server", "my server"), ("server", "mine+"), ("server", "größe"), ("server", "~mine"),
+     ("experiment", "a.b"), ("dataset", "quick (copy)"), ("testbed", "a:b")],
+)  # fmt: skip
+def test_a_name_that_no_command_could_use(tmp_path, kind, name):
+    path = files.path_of(kind, name, tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    blamed = path.parent if kind == "server" else path
+    with pytest.raises(UserError) as error:
+        files.names(kind, tmp_path)
+    said = f"{blamed.relative_to(tmp_path)}: {name!r} cannot be the name of a {kind}\n  rename it: "
+    assert str(error.value).startswith(said)
+
+
+def test_a_folder_without_its_file(tmp_path):
+    (tmp_path / "servers" / "mine").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"servers/mine holds no server.toml\n  write it: "):
+        files.server("mine", tmp_path)
+    # What an editor leaves beside a file is not one.
+    (tmp_path / "config" / "datasets").mkdir(parents=True)
+    (tmp_path / "config" / "datasets" / ".#quick.toml").write_text("")
+    assert files.names("dataset", tmp_path) == []
+
+
+def test_titles_tell_all_servers_apart():
+    assert len({each.title.casefold() for each in files.servers()}) == len(files.names("server"))
 
 
 def test_path_that_names_no_trial(shared_tree: Tree):
@@ -331,7 +505,7 @@ def test_every_file_of_the_project_fits_its_schema(kind):
 
 def test_schemas_and_reference_are_those_of_the_models():
     for file, text in docs.written().items():
-        assert file.read_text() == text, f"{file}: run python -m deathmatch docs"
+        assert file.read_text() == text, f"{file}: run ./shell deathmatch docs"
 
 
 def test_a_schema_refuses_what_the_model_refuses():
@@ -387,7 +561,7 @@ def places(value: Any, place: tuple = ()) -> Iterator[tuple]:
 def test_whatever_stands_in_a_file_is_said_in_our_words(file):
     """No message is the library's own, and each has a remedy."""
     model = next(model for kind, model in files.MODELS.items()
-                 if Path(file).match(files.PLACES[kind].format("mine")))  # fmt: skip
+                 if Path(file).match(PLACES[kind].format("mine")))  # fmt: skip
     mistaken = 0
     for *above, key in places(tomllib.loads(GOOD[file])):
         for wrong in WRONG:

@@ -5,12 +5,17 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 
 import pytest
 import yaml
 from conftest import ROOT
 
-from deathmatch.plan import files
+from deathmatch.cli import main
+from deathmatch.cli.commands import COMMANDS
+from deathmatch.plan import docs, files, mistakes
+from deathmatch.plan.dataset import Dataset
+from deathmatch.plan.server import Server
 
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
 RUNS = [step["run"] for job in WORKFLOW["jobs"].values() for step in job["steps"] if "run" in step]
@@ -86,3 +91,38 @@ def test_the_readme_has_the_doors_in_their_order():
         "Debian 12 is tested; Nix was evaluated against nixpkgs of July 2026 and built with the "
         "host's compilers; nobody has entered it with a binary cache"
     ) in text
+
+
+DOCUMENTS = ["README.md", ".github/CONTRIBUTING.md", "servers/README.md", "deathmatch/README.md"]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_each_deathmatch_command_of_a_document_is_one(name):
+    text = (ROOT / name).read_text()
+    found = re.findall(
+        r"(?:^    |`)(?:\./shell|bin/)\s?/?deathmatch ([a-z][^\n`|\")]*)", text, re.M
+    )
+    for line in found:
+        command, *words = shlex.split(line, comments=True)
+        main.parser(command, COMMANDS[command]).parse_args(words)
+    assert found or name == ".github/CONTRIBUTING.md"
+    assert "python -m deathmatch " not in text.replace(docs.MARK, "")
+
+
+def test_the_readmes_dataset_and_its_server_fit_their_models():
+    text = (ROOT / "README.md").read_text()
+    server, dataset = (
+        tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", text, re.S)
+    )
+    assert mistakes.validated(Server, server, "lua").title == "LuaSocket"
+    made = mistakes.validated(Dataset, dataset, "mine")
+    (grid,) = made.experiments["backlog"].grids
+    assert set(grid.servers) - {"lua"} <= set(files.names("server"))
+    written = re.findall(r"^.+$", re.findall(r"```toml\n(.*?)```", text, re.S)[1], re.M)
+    assert len(written) <= 10, "an own dataset in ten lines"
+
+
+def test_readme_and_contributing_agree_on_how_long_the_tests_take():
+    for name in ("README.md", ".github/CONTRIBUTING.md"):
+        text = " ".join((ROOT / name).read_text().split())
+        assert re.search(r"\./shell pytest`? (#|takes) half an hour on two CPUs", text), name

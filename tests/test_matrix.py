@@ -128,6 +128,35 @@ def test_choice_narrows():
     assert matrix.trials("smoke", servers=[]) == []
 
 
+@pytest.mark.parametrize("dataset", ["smoke", "quick"])
+def test_a_server_that_is_named_is_measured_in_all_that_it_serves(dataset):
+    held = set(files.dataset(dataset).experiments)
+    whole = matrix.trials(dataset)
+    for server in files.servers():
+        mine = matrix.trials(dataset, [server.name])
+        wanted = set(server.experiments) & held if server.runs else set()
+        assert {trial.experiment.name for trial in mine} == wanted
+        # What the dataset plans of it stays as it is, and nothing is added to it.
+        planned = [trial for trial in whole if trial.server == server]
+        there = {trial.experiment for trial in planned}
+        assert {trial for trial in mine if trial.experiment in there} == set(planned)
+    assert set(matrix.possible(dataset)) >= set(whole)
+
+
+def test_a_new_server_is_measured_in_all_that_it_serves(tree: Tree):
+    """The dataset names others for c10k; what it names a slow build for, it does not hinder."""
+    tree.server("mine", "ok", slow_build=True)
+    text = (tree.path / "servers/mine/server.toml").read_text().replace("True", "true")
+    tree.write("servers/mine/server.toml", text.replace('["backlog"]', '["c10k", "backlog"]'))
+    script = (
+        "from deathmatch.plan import matrix\n"
+        "for trial in matrix.trials('smoke', ['mine']): print(trial.experiment.name)\n"
+        "print([t for t in matrix.trials('smoke') if t.server.name == 'mine'])"
+    )
+    done = tree.run("python", "-c", script).succeeded()
+    assert sorted(done.text.split()) == ["[]", "backlog", "c10k"]
+
+
 def test_spec_follows_what_decides_a_measurement(tree: Tree):
     script = (
         "from deathmatch.plan import matrix\n"

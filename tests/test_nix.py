@@ -38,7 +38,7 @@ DARWIN = "aarch64-darwin"
 SHELLS = {"default", "full", "lab", "test"}
 ERAS = {"era-R14B04", "era-R15B03", "era-R16B02"}
 # The programs that make the paper, that measure, and that the tests run besides.
-READING = {"git", "python", "snakemake"}
+READING = {"deathmatch", "git", "python", "snakemake"}
 MEASURING = READING | {
     "ip", "mount", "nsenter", "setpriv", "ss", "strace", "sysctl", "taskset", "tc", "unshare",
 }  # fmt: skip
@@ -517,7 +517,8 @@ def test_flake(check, nix, clean):
 def test_a_folder_is_all_that_nix_needs(nix, tmp_path):
     """A copy of the template, with a library of Python, is a package without any other file."""
     tree = copy_tree(tmp_path)
-    shutil.copytree(tree / "servers" / "_template", tree / "servers" / "mine")
+    template = tree / "servers" / "_template" / "one-request"
+    shutil.copytree(template, tree / "servers" / "mine")
     toml = tree / "servers" / "mine" / "server.toml"
     nixed = 'nix = ["gcc", "python3Packages.tornado", "apacheHttpdPackages.mod_wsgi3"]'
     toml.write_text(toml.read_text().replace('nix = ["python3"]', nixed))

@@ -50,7 +50,7 @@ def server(tree: Tree, name: str, more: str = "") -> None:
 
 
 def built(tree: Tree, name: str) -> dict:
-    tree.deathmatch("build", name).succeeded()
+    tree.deathmatch("build", "--record", name).succeeded()
     return json.loads((tree.path / "build" / "servers" / name / "build.json").read_text())
 
 

@@ -1,13 +1,16 @@
 """The claim of servers/README.md: a folder is all that a new server takes."""
 
 import json
-import shutil
+import os
+import pty
+import re
 import subprocess
 
-import polars as pl
+import pytest
 from conftest import Tree
+from test_conformance import CHECK
 
-from deathmatch.plan import files
+from deathmatch.plan import files, new_server
 
 SMALL = """
 title = "every server, but those that take a build"
@@ -23,6 +26,7 @@ omit = ["tornado-1", "yucan-otp23", "yucan-otp27"]
 """
 
 
+@pytest.mark.alone
 def test_a_new_folder_is_in_matrix_table_figure_and_paper(tree: Tree):
     tree.write("config/datasets/small.toml", SMALL)
     before = set(tree.path.rglob("*"))
@@ -34,13 +38,7 @@ def test_a_new_folder_is_in_matrix_table_figure_and_paper(tree: Tree):
     assert ("mine", 1) in tree.trials("small")
     tree.run("git", "init", "--quiet").succeeded()
     tree.run("git", "add", "--all").succeeded()
-    # A busy machine limits the client, whose point is then in no figure.
-    for _ in range(5):
-        tree.snakemake(dataset="small", servers="mine").succeeded()
-        points = pl.read_parquet(tree.path / "data/small/backlog/points.parquet")
-        if not points["client_limited"].all():
-            break
-        shutil.rmtree(tree.path / "data/small")
+    tree.measure_soundly("small", servers="mine")
     spec = json.loads((tree.path / "figures/small/fig-backlog-servers.json").read_text())
     assert "mine" in json.dumps(spec)
     page = (tree.path / "paper/small/deathmatch.html").read_text()
@@ -51,6 +49,69 @@ def test_a_new_folder_is_in_matrix_table_figure_and_paper(tree: Tree):
     # What was measured and made is not offered to git, nor is a file of the study changed.
     status = tree.run("git", "status", "--porcelain", "--untracked-files=all").succeeded().text
     assert [line for line in status.splitlines() if not line.startswith("A  ")] == []
+
+
+def test_each_kind_of_server_passes_its_checks_as_it_stands(tree: Tree):
+    kinds = [path.name for path in (tree.path / "servers" / "_template").iterdir()]
+    parts = []
+    for kind in kinds:
+        tree.snakemake("new_server", name=f"a-{kind}", kind=kind).succeeded()
+        # Not in the tests' own network: a build may download.
+        Tree(tree.path).deathmatch("build", f"a-{kind}").succeeded()
+        parts += [
+            f"[experiments.{name}]\nrates_rps = [1]\nduration_s = 1\n"
+            f'[[experiments.{name}.grids]]\nservers = ["a-{kind}"]\n'
+            for name in new_server.experiments(kind)
+        ]
+    tree.write("config/datasets/once.toml", 'title = "t"\ntrials = 1\nseed = 1\n' + "".join(parts))
+    done = tree.sandboxed("python", "-c", CHECK, "server.log").succeeded()
+    found = [json.loads(line) for line in done.text.splitlines()]
+    assert {one["server"] for one in found} == {f"a-{kind}" for kind in new_server.KINDS}
+    for one in found:
+        assert one["wrong"] is None, one
+        assert [check for check in one["checks"] if not check["ok"]] == [], one["log"]
+        assert one["stop"] == {"on_sigterm": True, "killed": [], "left": []}
+
+
+def test_the_servers_of_the_guide_are_right(tree: Tree):
+    """Each file that servers/README.md shows, written where it says."""
+    guide = (tree.path / "servers" / "README.md").read_text()
+    shown = re.findall(r"^`(servers/\S+)`:\n\n```\w+\n(.*?)^```$", guide, re.M | re.S)
+    assert len(shown) == 4
+    for name, text in shown:
+        tree.write(name, text)
+    tree.write("servers/fast/requirements.txt", "")
+    for name in {name.split("/")[1] for name, _ in shown}:
+        assert files.server(name, tree.path).build or name == "fast"
+
+
+def test_the_kind_is_asked_for_on_a_terminal(tree: Tree):
+    ours, theirs = pty.openpty()
+    words = tree.command("python", "-m", "deathmatch", "new-server", "mine")
+    process = subprocess.Popen(
+        words, cwd=tree.path, stdin=theirs, stdout=subprocess.PIPE, text=True
+    )
+    os.write(ours, b"3\n")
+    text, _ = process.communicate()
+    assert process.returncode == 0
+    assert "2  keep-alive   several requests a connection; experiments dynamic" in text
+    assert "its kind is websocket" in text and "other kinds" not in text
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_the_advice_is_what_can_be_typed(tree: Tree):
+    tree.environment["DEATHMATCH_SHELL"] = "./shell"
+    text = tree.deathmatch("new-server", "one").succeeded().text
+    assert "\n  ./shell deathmatch build one\n" in text
+    assert "\n  ./shell snakemake --config dataset=smoke servers=one\n" in text
+    assert "other kinds: kind=NAME, of one-request, keep-alive, websocket" in text
+    tree.environment["DEATHMATCH_SHELL"] = ""
+    text = tree.deathmatch("new-server", "two", "--kind=keep-alive").succeeded().text
+    assert "\n  deathmatch build two\n" in text and "other kinds" not in text
+    said = tree.deathmatch("new-server", "three", "--kind=udp").failed().text
+    assert "there is no kind 'udp' of server\n  known: one-request, keep-alive, websocket" in said
+    assert not (tree.path / "servers/three").exists()
 
 
 def test_the_template_is_no_server(shared_tree: Tree):

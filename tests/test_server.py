@@ -3,12 +3,13 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sys
 
 import pytest
-from conftest import BROKEN, HUNG_S, Tree
+from conftest import BROKEN, HUNG_S, Tree, descendant, descendants, ended, kill, wait_for
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import server_build
@@ -21,6 +22,15 @@ BUILD = (
     "import sys; from deathmatch.hosts import server_build; from deathmatch.plan import files\n"
     "print(server_build.built(files.server(sys.argv[1]))['ok'])"
 )
+
+FORGET = """
+from deathmatch.control import study
+asked = study.check({"dataset": "test", "testbed": "netns", "servers": "all",
+                     "experiments": "all", "compare": ""})
+before = len(asked.records)
+asked.forget_not_built()
+print(before, len(asked.records))
+"""
 
 
 def stamp(tree: Tree, name: str) -> int:
@@ -44,14 +54,144 @@ def test_a_server_is_built_again_only_from_other_sources_or_tools(tree: Tree):
     assert (tree.path / "build/servers/count").read_text() == "built\n" * 3
 
 
+def result_of(tree: Tree, name: str) -> dict:
+    """Return what came of the last attempt to build the server."""
+    return json.loads((tree.path / f"build/servers/{name}/build.json").read_text())
+
+
 def test_build_that_fails_is_told_with_its_last_lines(tree: Tree):
     tree.server("one", "ok", build="seq 100; no-such-compiler; echo not reached")
-    done = tree.deathmatch("build", "one").succeeded()
+    done = tree.deathmatch("build", "one").failed()
     assert "[build] one failed" in done.text and "no-such-compiler: not found" in done.text
+    assert "the whole log is build/servers/one/build.log" in done.text
     assert "not reached" not in done.text and "\n79\n" not in done.text
-    result = json.loads((tree.path / "build/servers/one/build.json").read_text())
-    assert result["ok"] is False and result["version"] is None
+    assert result_of(tree, "one")["ok"] is False and result_of(tree, "one")["version"] is None
     assert "\n1\n2\n" in (tree.path / "build/servers/one/build.log").read_text()
+    # Where Snakemake calls, it is a result.
+    tree.deathmatch("build", "--record", "one").succeeded()
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (
+            "echo broken library; exit 3",
+            "broken library\nthe version command failed and ended with",
+        ),
+        ("true", "it printed nothing\nthe version command failed\n"),
+    ],
+)
+def test_version_command_that_fails(tree: Tree, command, reason):
+    tree.server("one", "ok", version=command)
+    done = tree.deathmatch("build", "one").failed()
+    assert f"$ {command}\n{reason}" in done.text
+    assert reason.strip() in (tree.path / "build/servers/one/build.log").read_text()
+
+
+def test_a_package_that_cannot_be_had_fails_the_build(tree: Tree):
+    tree.server("one", "ok")
+    toml = tree.path / "servers/one/server.toml"
+    toml.write_text(toml.read_text() + '\n[packages]\ndebian = ["no-such-package"]\n')
+    done = tree.deathmatch("build", "one").failed()
+    assert "[build] one failed" in done.text and "no-such-package" in done.text
+
+
+def test_a_build_that_fails_leaves_the_former_one(tree: Tree):
+    good = "mkdir -p {build}/bin && echo good >{build}/bin/it"
+    tree.server("one", "ok", build=good)
+    done = tree.deathmatch("build", "one").succeeded()
+    assert "[build] one: built, its version is: 1\n" in done.text
+    tree.replace("servers/one/server.toml", "echo good", "echo bad")
+    tree.replace("servers/one/server.toml", "/bin/it", "/bin/it; exit 4")
+    tree.deathmatch("build", "one").failed()
+    made = tree.path / "build/servers/one/bin/it"
+    assert made.read_text() == "good\n"
+    assert result_of(tree, "one")["ok"] is False
+    # With the sources as they were, what is there fits again, and is not built anew.
+    made.write_text("still there\n")
+    tree.replace("servers/one/server.toml", "echo bad", "echo good")
+    tree.replace("servers/one/server.toml", "/bin/it; exit 4", "/bin/it")
+    assert tree.run("python", "-c", BUILD, "one").succeeded().text == "True\n"
+    assert made.read_text() == "still there\n"
+
+
+def test_a_build_that_is_interrupted_leaves_the_former_one(tree: Tree):
+    tree.server("one", "ok", build="echo $$ >>{build}/it; test ! -e {folder}/slow || sleep 1000")
+    tree.deathmatch("build", "one").succeeded()
+    folder = tree.path / "build/servers/one"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    tree.write("servers/one/slow", "")
+    process = tree.start("python", "-m", "deathmatch", "build", "one")
+    aside = tree.path / "build/aside/one"
+    wait_for(lambda: descendant(process.pid, "sleep"), "the build runs", process)
+    sleeping = descendants(process.pid)
+    assert (aside / "it").read_text() != before["it"].decode()
+    kill(process)
+    wait_for(lambda: ended(sleeping), "what it started ends with it")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    (tree.path / "servers/one/slow").unlink()
+    tree.deathmatch("build", "one").succeeded()
+    assert not aside.exists()
+    assert (folder / "it").read_text().startswith(before["it"].decode())
+
+
+def test_a_folder_that_forbids_it_is_copied_and_removed(someones_tree: Tree):
+    """Go makes the folders of its module cache so."""
+    tree = someones_tree
+    tree.server("one", "ok", build="mkdir -p {build}/go/mod; touch {build}/go/mod/file || true; "
+                                   "chmod -R a-w {build}/go")  # fmt: skip
+    for _ in range(3):
+        tree.deathmatch("build", "one").succeeded()
+    assert (tree.path / "build/servers/one/go/mod/file").exists()
+    assert not (tree.path / "build/aside/one").exists()
+
+
+def test_a_virtual_environment_stays_without_network(tree: Tree):
+    """The network of the tests' trees is cut off; only the first build and the last use ours."""
+    online = Tree(tree.path)
+    tree.server(
+        "one",
+        "ok",
+        build="cp broken.py {build}/",
+        version="python -c 'import six; print(six.__version__)'",
+    )
+    toml = tree.path / "servers/one/server.toml"
+    toml.write_text(toml.read_text() + '\n[packages]\npypi = "requirements.txt"\n')
+    online.deathmatch("lock", "one", "six").succeeded()
+    online.deathmatch("build", "one").succeeded()
+    made = tree.path / "build/servers/one/venv/made-of"
+    first = made.stat().st_mtime_ns
+    tree.write("servers/one/broken.py", "# edited\n" + BROKEN.read_text())
+    done = tree.deathmatch("build", "one").succeeded()
+    assert "edited" in (tree.path / "build/servers/one/broken.py").read_text()
+    assert made.stat().st_mtime_ns == first, done.text
+    # Another list needs the network; without, the former build stays.
+    lock = tree.path / "servers/one/requirements.txt"
+    text = lock.read_text()
+    lock.write_text(text + "\n# another\n")
+    tree.deathmatch("build", "one").failed()
+    assert made.stat().st_mtime_ns == first
+
+
+def test_trials_of_a_server_that_could_not_be_built_are_due_once_it_is(tree: Tree):
+    tree.dataset("test", ["one"], [100])
+    # What it misses is outside its sources, as a mirror would be.
+    tree.server("one", "ok", build="test -e {build}/../missing")
+    table = "data/test/backlog/trials.parquet"
+    tree.snakemake(table, dataset="test").succeeded()
+    [trial] = tree.trials("test").values()
+    assert json.loads((trial / "trial.json").read_text())["outcome"] == "not built"
+    tree.deathmatch("build", "one").failed()
+    assert trial.exists()
+    tree.write("build/servers/missing", "")
+    kept = shutil.copytree(trial, tree.path / "kept")
+    done = tree.deathmatch("build", "one").succeeded()
+    assert "one: due again, as it could not be built before: 1 of its trials" in done.text
+    assert not trial.exists()
+    # Snakemake may have built it, amid a run that was to read the record.
+    shutil.copytree(kept, trial)
+    assert tree.run("python", "-c", FORGET).succeeded().text == "1 0\n"
+    assert not trial.exists()
 
 
 def test_lock_with_a_wrong_hash_is_not_installed(tree: Tree):
@@ -61,7 +201,7 @@ def test_lock_with_a_wrong_hash_is_not_installed(tree: Tree):
     )
     path.write_text(text)
     # Not in the tests' own network: it has to be downloaded to be refused.
-    Tree(tree.path).deathmatch("build", "tornado").succeeded()
+    Tree(tree.path).deathmatch("build", "tornado").failed()
     result = json.loads((tree.path / "build/servers/tornado/build.json").read_text())
     assert result["ok"] is False
     assert re.search(r"Expected +(or )?\w{64}\n +Got +\w{64}", result["log"])

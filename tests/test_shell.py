@@ -39,7 +39,25 @@ def another_system(tmp_path, text: str) -> list[str]:
 def test_help(words):
     done = shell(*words).succeeded()
     assert done.text.startswith("./shell [--nix | --debian] CMD...: run CMD")
-    assert len(done.text.splitlines()) == 2
+    shown = re.findall(r"^  \./shell (\w+)", done.text, re.MULTILINE)
+    assert shown == [
+        "snakemake",
+        "snakemake",
+        "snakemake",
+        "deathmatch",
+        "jupyter",
+        "pytest",
+        "bash",
+    ]
+    assert "#" not in done.text and "set -eu" not in done.text
+
+
+def test_a_command_that_is_not_there():
+    done = shell("--debian", "snakmake").failed() if DEBIAN else pytest.skip("inside Nix")
+    assert done.status == 127
+    assert done.text == (
+        "shell: there is no command snakmake here; ./shell alone shows what there is\n"
+    )
 
 
 def test_unknown_option_and_no_command():
@@ -83,6 +101,80 @@ def test_nix_with_flakes_is_entered(tmp_path):
     for words, output in (("pytest -x", "test"), ("ruff check", "test"), ("jupyter lab", "lab")):
         done = shell(*words.split(), PATH=path).succeeded()
         assert done.text == f"develop {ROOT}#{output} --command {words}\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "a\tb", "a'b", 'a"b', "a;b", "a$b", "a:b", "a[b", "a{b", "a\\b"]
+)
+def test_a_folder_whose_name_a_shell_would_take_apart(tmp_path, name):
+    """Commands of servers' folders hold the clone's path as it is."""
+    (tmp_path / name).mkdir()
+    shutil.copy(ROOT / "shell", tmp_path / name)
+    done = shell("true", folder=tmp_path / name).failed()
+    assert done.text.startswith(f"shell: the folder {tmp_path / name} has a space, or another ")
+    assert os.listdir(tmp_path / name) == ["shell"]
+
+
+@on_debian
+def test_it_is_called_from_elsewhere_by_a_link_and_with_cdpath(tmp_path):
+    (tmp_path / "link").symlink_to(ROOT / "shell")
+    for words in (["./link"], ["sh", "link"]):
+        done = subprocess.run(
+            [*words, "--debian", "sh", "-c", "pwd; command -v deathmatch"],
+            cwd=tmp_path, env=os.environ | {"CDPATH": str(ROOT.parent)},
+            capture_output=True, text=True, timeout=HUNG_S,
+        )  # fmt: skip
+        assert done.stdout == f"{ROOT}\n{ROOT}/bin/deathmatch\n", done.stderr
+    assert os.listdir(tmp_path) == ["link"]
+
+
+@on_debian
+def test_no_network_no_terminal_and_no_rights_for_others_are_needed_once_it_is_set_up():
+    """`shell` gives it no terminal."""
+    alone = ["unshare", *([] if AS_ROOT else ["--user", "--map-root-user"]), "--net", "--"]
+    before = [*alone, "sh", "-c", 'umask 077; exec "$@"', "sh"]
+    done = shell("--debian", "deathmatch", "list", "testbeds", before=before).succeeded()
+    assert done.text.startswith("ec2-like  ")
+
+
+@on_debian
+@pytest.mark.skipif(not AS_ROOT, reason="takes another user")
+def test_what_another_user_set_up(tmp_path):
+    """A first run by sudo leaves files that are root's."""
+    folder = copy_tree(tmp_path / "tree")
+    (folder / "build").mkdir()
+    for path in (tmp_path, *tmp_path.parents):
+        if path.owner() == "root" and path != path.parent and not path.stat().st_mode & 0o005:
+            path.chmod(0o755)
+    nobody = ["setpriv", "--reuid=nobody", "--clear-groups", "--"]
+    os.chown(folder, 65534, 65534)
+    done = shell("--debian", "true", before=nobody, folder=folder).failed()
+    assert done.text.startswith(
+        f"shell: nobody cannot write {folder}/build (its owner is root):\n  run as its owner, or"
+    )
+
+
+@on_debian
+@pytest.mark.skipif(not AS_ROOT, reason="takes another user")
+def test_a_package_that_only_root_can_install(tmp_path):
+    """Neither root nor sudo: it says what root has to type, and does not end without a word."""
+    folder = copy_tree(tmp_path / "tree")
+    for path in (tmp_path, *tmp_path.parents):
+        if path.owner() == "root" and path != path.parent and not path.stat().st_mode & 0o005:
+            path.chmod(0o755)
+    (folder / "toolchains/debian/base.txt").write_text("no-such-package\n")
+    os.chown(folder, 65534, 65534)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("basename", "cat", "dirname", "dpkg-query", "env", "flock", "id", "mkdir",
+                 "readlink", "sed", "sh", "stat"):  # fmt: skip
+        (programs / name).symlink_to(shutil.which(name))
+    nobody = [shutil.which("setpriv"), "--reuid=nobody", "--clear-groups", "--"]
+    done = shell("--debian", "true", before=nobody, folder=folder, PATH=str(programs)).failed()
+    assert done.text == (
+        "shell: Debian packages are missing, and only root can install them;\n"
+        "  let root run, once: apt-get install --no-install-recommends no-such-package \n"
+    )
 
 
 @on_debian

@@ -1,4 +1,4 @@
-"""Every system in one table: `python -m deathmatch systems DATASET` prints it as Markdown.
+"""Every system in one table: `./shell deathmatch systems DATASET` prints it as Markdown.
 
 A system is a folder of `servers/`. Its row says which version ran, in which variants, whether it
 answered as each experiment asks, one figure for each experiment, or why it did not run.
@@ -32,11 +32,6 @@ _HEADINGS = {
     "figures": "One figure for each experiment",
 }  # fmt: skip
 LATENCY = "message_latency_p50_us"
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("dataset")
 
 
 def main(given: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Tell of servers that could not be measured: `python -m deathmatch failures DATASET [--retry]`.
+"""Tell of servers that could not be measured: `./shell deathmatch failures DATASET [--retry]`.
 
 Their rows are in every table with the reason; this is for whoever can mend them. With `--retry`
 their records go, and their failed builds, so that the next run tries them again.
@@ -14,12 +14,6 @@ from deathmatch.plan import matrix
 from deathmatch.plan.trial import Trial
 
 UNMEASURED = ("not built", "did not start", "answers wrongly")
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("dataset")
-    parser.add_argument("--retry", action="store_true", help="forget them, so that they run again")
 
 
 def main(given: argparse.Namespace) -> int:

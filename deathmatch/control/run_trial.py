@@ -1,4 +1,4 @@
-"""Run one trial: `python -m deathmatch trial data/<dataset>/<experiment>/<server>/<variant>/<n>`.
+"""Run one trial: `./shell deathmatch trial data/<dataset>/<experiment>/<server>/<variant>/<n>`.
 
 Checks what the trial needs, builds what is not built, runs `measure.trial` in a sandbox, and says
 in one line how it ended. Status 1 means that the trial itself could not be run; UNMEASURED that its
@@ -23,17 +23,6 @@ from deathmatch.plan.trial import Trial
 LEAST_FREE_BYTES = 200_000_000
 # Exit status; 2 is that of a command line that cannot be read.
 UNMEASURED = 3
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("trial", help="data/<dataset>/<experiment>/<server>/<variant>/<n>")
-    parser.add_argument("--testbed", default="netns", help="a file in config/testbeds/")
-    parser.add_argument(
-        "--any-outcome", action="store_true",
-        help="exit with 0 also where the server could not be built, started or did not conform",
-    )  # fmt: skip
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
 
 
 def main(given: argparse.Namespace) -> int:
@@ -100,7 +89,7 @@ def _check_disk(path: Path) -> None:
 def _check_tools(trial: Trial, bed: str) -> None:
     """Raise UserError if the dataset's other trials were measured with other tools."""
     try:
-        others = progress.measured(matrix.trials(trial.dataset), bed)
+        others = progress.measured(matrix.possible(trial.dataset), bed)
     except UserError:
         # Another server's file may be broken meanwhile: this trial is measured all the same.
         return

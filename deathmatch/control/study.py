@@ -9,8 +9,8 @@ import yaml
 
 from deathmatch.control import progress
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, server_build, toolchain
-from deathmatch.plan import files, matrix, mistakes
+from deathmatch.hosts import clients, server_build, toolchain, verdicts
+from deathmatch.plan import files, matrix, mistakes, nothing
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.settings import Settings
 from deathmatch.plan.trial import Trial
@@ -54,7 +54,17 @@ class Study:
         """The records of what is `progress.measured` of the whole dataset, whatever is chosen."""
         if self.frozen:
             return {}
-        return progress.measured(matrix.trials(self.dataset), self.testbed)
+        return progress.measured(matrix.possible(self.dataset), self.testbed)
+
+    def forget_not_built(self) -> None:
+        """Remove the trials of servers that could not be built and by now are: they are due."""
+        named = {trial.server for trial in self.records if self._says_not_built(trial)}
+        gone = [path for server in named for path in server_build.forget_not_built(server)]
+        for trial in [trial for trial in self.records if trial.path.absolute() in gone]:
+            del self.records[trial]
+
+    def _says_not_built(self, trial: Trial) -> bool:
+        return self.records[trial].get("outcome") == verdicts.NOT_BUILT
 
     @cached_property
     def served(self) -> list[str]:
@@ -82,6 +92,12 @@ class Study:
         servers = len(self.served)
         state = progress.line(done, len(self.trials), wait_s)
         return f"dataset {self.dataset}, {servers} servers: {state}"
+
+    def left_out(self) -> list[str]:
+        """Return a sentence for each name chosen of which nothing is measured."""
+        if self.frozen:
+            return []
+        return nothing.left_out(self.dataset, self.servers, self.experiments, self.served)
 
     def listing(self) -> str:
         """Return the matrix, a line for each variant: how many of its trials are measured."""
@@ -166,6 +182,11 @@ def check(given: dict) -> Study:
     Raises UserError for an unknown key and for a dataset, testbed, server, experiment or
     comparison that does not exist.
     """
+    # YAML reads `compare:` alone as nothing, and null, the name of a server, too.
+    if given.get("compare") is None and "compare" in given:
+        given = given | {"compare": ""}
+    if isinstance(given.get("servers"), list):
+        given = given | {"servers": ["null" if name is None else name for name in given["servers"]]}
     mistakes.check(Settings, given, WHERE)
     settings = Settings.model_validate(given)
     study = Study(
@@ -180,11 +201,7 @@ def check(given: dict) -> Study:
     _known("server", study.servers or [], "servers")
     _known("experiment", study.experiments or [], "experiments")
     if not study.frozen and not study.trials:
-        raise UserError(
-            "nothing to measure: no server chosen serves an experiment chosen",
-            where=f"dataset {study.dataset!r}",
-            remedy="choose other servers= or experiments=",
-        )
+        raise nothing.reason(study.dataset, study.servers, study.experiments)
     if study.compare == study.dataset:
         raise UserError(
             f"{study.compare!r} is the dataset itself",
@@ -204,7 +221,8 @@ def _names(chosen: str | tuple[str, ...]) -> list[str] | None:
     """Return the names that a setting chooses; None for all."""
     if chosen == "all":
         return None
-    return [name for name in chosen.split(",") if name] if isinstance(chosen, str) else list(chosen)
+    names = chosen.split(",") if isinstance(chosen, str) else chosen
+    return [name.strip() for name in names if name.strip()]
 
 
 def _known(kind: str, names: list[str], key: str) -> None:

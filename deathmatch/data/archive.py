@@ -18,11 +18,6 @@ from deathmatch.plan.root import ROOT
 NAME = "raw.tar.xz"
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("dataset")
-
-
 def main(given: argparse.Namespace) -> int:
     """Pack the dataset named on the command line; print what was written."""
     dataset = given.dataset

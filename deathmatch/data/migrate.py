@@ -1,4 +1,4 @@
-"""A dataset of an earlier version of this project in today's words: `python -m deathmatch migrate`.
+"""A dataset of an earlier version of this project in today's words: `./shell deathmatch migrate`.
 
 In: `data/<dataset>/`. Out: the same folder; its tables have today's columns, its trials' folders
 today's factors. What was measured stays as it was written: reports, logs, `trial.json`, archives.
@@ -12,11 +12,6 @@ import polars as pl
 from deathmatch.data import records, tables
 from deathmatch.errors import UserError
 from deathmatch.plan.root import ROOT
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("dataset", help="a folder in data/")
 
 
 def main(given: argparse.Namespace) -> int:

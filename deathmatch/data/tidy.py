@@ -1,10 +1,11 @@
-"""Raw logs to tidy tables: `python -m deathmatch tidy data/<dataset>/<experiment>`.
+"""Raw logs to tidy tables: `./shell deathmatch tidy data/<dataset>/<experiment>`.
 
 Reads the `trial.json` of each of the dataset's trials that is measured, with the logs beside it,
 and writes the tables that `deathmatch.data.tables` describes. The raw logs stay as they are.
 """
 
 import argparse
+import json
 from pathlib import Path
 
 import polars as pl
@@ -18,18 +19,11 @@ from deathmatch.plan import files, matrix
 from deathmatch.plan.dataset import TABLES
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("folder", help="data/<dataset>/<experiment>")
-
-
 def main(given: argparse.Namespace) -> int:
     """Write the tables of the experiment named on the command line."""
     folder = Path(given.folder)
     experiment = folder.name
-    # Not what the folder holds: a trial that is no longer in the dataset would come along.
-    known = sorted(t.path for t in matrix.trials(folder.parent.name, experiments=[experiment]))
-    trials = [path / "trial.json" for path in known if (path / "trial.json").exists()]
+    trials = _measured(folder.parent.name, experiment)
     if not trials:
         raise UserError("no trial is measured", str(folder), "run snakemake")
     made = [tidy(path) for path in trials]
@@ -39,6 +33,25 @@ def main(given: argparse.Namespace) -> int:
         frame = pl.DataFrame(rows, schema=wanted, orient="row")
         tables.write(frame, experiment, table, folder)
     return 0
+
+
+def _measured(dataset: str, experiment: str) -> list[Path]:
+    """Return the records of the dataset's trials that are measured, sorted.
+
+    Not all that the folder holds: a trial that is no longer in the dataset would come along.
+    Of those that are not in its grids, being of a server that someone named, one of another
+    specification does not count.
+    """
+    planned = set(matrix.trials(dataset, experiments=[experiment]))
+    found = {
+        trial: trial.path / "trial.json"
+        for trial in matrix.possible(dataset, [experiment])
+        if (trial.path / "trial.json").exists()
+    }
+    return sorted(
+        file for trial, file in found.items()
+        if trial in planned or records.read(file)["spec"] == json.loads(trial.spec_text())
+    )  # fmt: skip
 
 
 def tidy(path: Path) -> dict[str, list[dict]]:

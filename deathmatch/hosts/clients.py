@@ -118,7 +118,7 @@ def failure(name: str, problem: str, output: str, where: str) -> UserError:
 def _remedy(name: str) -> str:
     if server := registry.client(name).built_by:
         return (
-            f"the build of servers/{server} makes it: python -m deathmatch build {server} says "
+            f"the build of servers/{server} makes it: ./shell deathmatch build {server} says "
             "what is wrong"
         )
     return (

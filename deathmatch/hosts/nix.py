@@ -35,19 +35,23 @@ def command(name: str, link: Path) -> list[str]:
     return ["nix", *FEATURES, "build", f'.#"{name}"', "--out-link", str(link), "--print-build-logs"]
 
 
-def build(name: str, link: Path, log: Path) -> bool:
-    """Build a server's package and link it; return whether it is there.
-
-    Nothing is done where a Nix shell brought the package. The output goes to `log`. Raises
-    UserError where there is no `nix` to ask, and where the flake has no such package.
-    """
-    if "DEATHMATCH_SERVERS" in os.environ:
-        return True
-    if not shutil.which("nix"):
+def require(name: str) -> None:
+    """Raise UserError if there is no `nix` to build the server's package with, and no package."""
+    if "DEATHMATCH_SERVERS" not in os.environ and not shutil.which("nix"):
         raise UserError(
             f"there is no nix on PATH to build the server {name!r} with",
             remedy="enter `nix develop` from a shell that has nix on its PATH",
         )
+
+
+def build(name: str, link: Path, log: Path) -> bool:
+    """Build a server's package and link it; return whether it is there.
+
+    Nothing is done where a Nix shell brought the package. The output goes to `log`. Raises
+    UserError where the flake has no such package.
+    """
+    if "DEATHMATCH_SERVERS" in os.environ:
+        return True
     with log.open("a") as output:
         words = command(name, link)
         output.write(f"$ {' '.join(words)}\n")

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -24,14 +25,16 @@ from deathmatch.errors import UserError
 OWNER = "DEATHMATCH_OWNER"
 
 
-def command() -> list[str]:
+def command(network: bool = True, user: Sequence[str] = ("--map-root-user",)) -> list[str]:
     """Return the words that run a command in new network, pid and mount namespaces.
 
-    Without root, a user namespace makes us root inside. Raises UserError where the kernel
+    Without root, a user namespace makes us root inside, or what the options `user` of unshare(1)
+    say. With `network` false, the network stays this process's. Raises UserError where the kernel
     forbids it.
     """
-    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    unshare = ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child"]
+    owned = [] if os.geteuid() == 0 else ["--user", *user]
+    kinds = [*(["--net"] if network else []), "--mount", "--pid", "--fork", "--kill-child"]
+    unshare = ["unshare", *owned, *kinds]
     words = ["setpriv", "--pdeathsig", "KILL", "--", *unshare, "--mount-proc", "--"]
     try:
         probe = subprocess.run([*words, "true"], capture_output=True, text=True)

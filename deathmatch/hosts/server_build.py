@@ -1,6 +1,6 @@
 """Building one server, as its `server.toml` says.
 
-`python -m deathmatch build NAME` builds it.
+`./shell deathmatch build NAME` builds it.
 """
 
 import argparse
@@ -14,12 +14,28 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import debian, nix, sandbox, toolchain
+from deathmatch.hosts import (
+    build_aside,
+    debian,
+    nix,
+    pypi,
+    sandbox,
+    toolchain,
+    unknown_tools,
+    verdicts,
+)
 from deathmatch.plan import files, sources
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 
 LOG_TAIL_LINES = 20
+
+# In a server's build folder, beside what its commands make.
+RECORD = "build.json"  # what came of the last attempt
+GOOD = "built.json"  # what came of the one that made what is there
+LOG = "build.log"
+TOOLCHAIN = "toolchain"
+ATTEMPT = "attempt.json"
 
 
 def build_dir(name: str) -> Path:
@@ -27,7 +43,7 @@ def build_dir(name: str) -> Path:
     return ROOT / "build" / "servers" / name
 
 
-def build(server: Server) -> dict:
+def _build(server: Server) -> dict:
     """Build one server and return {"ok", "version", "log"}.
 
     `log` holds the last lines of a failed command. The build's output goes to `build.log`
@@ -35,56 +51,51 @@ def build(server: Server) -> dict:
     """
     name = server.name
     out = build_dir(name)
-    _leave_no_other_toolchain(out)
-    folder = ROOT / "servers" / name
-    (out / "build.log").unlink(missing_ok=True)
-    if nix.chosen() and server.not_in_nix:
-        return {"ok": False, "version": None, "log": server.not_in_nix}
-    if toolchain.name() == "debian":
-        installed = debian.install(server.packages.debian, out / "build.log")
-    else:
-        installed = not nix.chosen() or nix.build(name, package(name), out / "build.log")
-    if not installed:
-        return {"ok": False, "version": None, "log": tail(out / "build.log")}
-    with (out / "build.log").open("a") as log:
+    if nix.chosen() and not nix.build(name, package(name), out / LOG):
+        return _failed(tail(out / LOG))
+    with (out / LOG).open("a") as log:
         for command in _build_commands(server):
             log.write(f"$ {command}\n")
             log.flush()
             status = subprocess.run(
-                ["sh", "-ec", command], cwd=folder, env=environment(name),
+                ["sh", "-ec", command], cwd=ROOT / "servers" / name, env=environment(name),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             ).returncode  # fmt: skip
             if status != 0:
-                return {"ok": False, "version": None, "log": tail(out / "build.log")}
+                return _failed(tail(out / LOG))
+        result = _version(server)
+        log.write(result["log"] or f"version: {result['version']}\n")
+    return result
+
+
+def _version(server: Server) -> dict:
+    """Return what `_build` does, of the version command of a server that is built."""
     if foreign := _foreign_tools(server):
-        return {"ok": False, "version": None, "log": foreign}
+        return _failed(foreign)
     version = subprocess.run(
-        ["sh", "-c", _fill(server.version, name, {})], cwd=folder, env=environment(name),
-        capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        ["sh", "-c", _fill(server.version, server.name, {})], cwd=ROOT / "servers" / server.name,
+        env=environment(server.name), capture_output=True, text=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     lines = (version.stdout + version.stderr).strip().splitlines()
-    if version.returncode != 0 or not lines:
-        shown = "\n".join(lines) or "it printed nothing"
-        return {"ok": False, "version": None, "log": f"$ {server.version}\n{shown}"}
-    return {"ok": True, "version": lines[0], "log": ""}
+    if version.returncode == 0 and lines:
+        return {"ok": True, "version": lines[0], "log": ""}
+    shown = "\n".join(lines) or "it printed nothing"
+    ended = f" and ended with exit status {version.returncode}" if version.returncode else ""
+    return _failed(f"$ {server.version}\n{shown}\nthe version command failed{ended}")
 
 
-def _leave_no_other_toolchain(out: Path) -> None:
-    """Make the build folder; empty one that another toolchain filled: its programs come first."""
-    stamp = out / "toolchain"
-    if out.exists() and (not stamp.exists() or stamp.read_text() != toolchain.name()):
-        shutil.rmtree(out)
-    out.mkdir(parents=True, exist_ok=True)
-    stamp.write_text(toolchain.name())
+def _failed(log: str) -> dict:
+    return {"ok": False, "version": None, "log": log}
 
 
 def _foreign_tools(server: Server) -> str:
     """Return which of the server's tools Nix did not bring; empty where all are its own.
 
-    A program of the system under a Nix shell would be measured under Nix's name.
+    A program of the system under a Nix shell would be measured under Nix's name. Without Nix, which
+    of its tools are unknown.
     """
     if not nix.chosen():
-        return ""
+        return unknown_tools.told(server, environment(server.name)["PATH"])
     name = server.name
     path = environment(name)["PATH"]
     found = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}
@@ -101,12 +112,8 @@ def _build_commands(server: Server) -> list[str]:
     commands = []
     # Nix gives the server's Python packages itself.
     if server.packages.pypi and not nix.chosen():
-        venv = shlex.quote(str(build_dir(server.name) / "venv"))
-        lock = shlex.quote(server.packages.pypi)
-        commands += [
-            f"/usr/bin/python3 -m venv --clear {venv}",
-            f"{venv}/bin/pip install --quiet --require-hashes -r {lock}",
-        ]
+        lock = ROOT / "servers" / server.name / server.packages.pypi
+        commands += pypi.commands(lock, build_dir(server.name) / "venv")
     if server.build:
         commands.append(_fill(server.build, server.name, {}))
     return commands
@@ -168,43 +175,145 @@ def tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
 
 
 def write_build(server: Server) -> dict:
-    """Build the server, record the result in `build.json` of its build folder, return it."""
-    fingerprint = sources.fingerprint(server)
-    result = build(server) | {"server_sha256": fingerprint, "tools": tools(server)}
-    partial = build_dir(server.name) / "build.json.new"
-    partial.write_text(json.dumps(result, indent=2) + "\n")
-    partial.rename(partial.with_name("build.json"))
+    """Build the server and return the result: {"ok", "version", "log", "server_sha256", "tools"}.
+
+    `build.json` of its build folder records it, and trials refer to that. A build that fails
+    leaves the former one where it is; if that is of the same sources and tools, so does the record.
+    """
+    out = build_dir(server.name)
+    # The sources may change while it builds.
+    made_of = {"server_sha256": sources.fingerprint(server)}
+    keep = _of_this_toolchain(out)
+    with build_aside.folder(out, keep) as new:
+        for file in (RECORD, GOOD, LOG):
+            (new / file).unlink(missing_ok=True)
+        (new / TOOLCHAIN).write_text(toolchain.name())
+        result = {"tools": {}} | _attempt(server, new) | made_of
+        if result["ok"]:
+            _write(new / GOOD, result)
+            _write(new / RECORD, result)
+        if result["ok"] or not (keep and (out / GOOD).exists()):
+            build_aside.swap(new, out)
+        elif (new / LOG).exists():
+            shutil.copy(new / LOG, out / LOG)
+    if not result["ok"]:
+        result["tools"] = tools(server)
+        _write(out / RECORD, _good(server) or result)
     return result
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("server", help="a folder in servers/")
+def _of_this_toolchain(out: Path) -> bool:
+    """Return whether a build is there that this toolchain made: another's programs come first."""
+    stamp = out / TOOLCHAIN
+    return stamp.is_file() and stamp.read_text() == toolchain.name()
+
+
+def _attempt(server: Server, new: Path) -> dict:
+    """Build the server into the folder `new`; return what `_build` does."""
+    name = server.name
+    if nix.chosen() and server.not_in_nix:
+        return _failed(server.not_in_nix)
+    if nix.chosen():
+        nix.require(name)
+    # By sudo, which works in no user namespace.
+    elif toolchain.name() == "debian" and not debian.install(server.packages.debian, new / LOG):
+        return _failed(tail(new / LOG))
+    words = [sys.executable, "-m", "deathmatch", "build", "--inside", name]
+    status = build_aside.run(new, build_dir(name), words)
+    attempt = new / ATTEMPT
+    if not attempt.exists():
+        return _failed(f"the build ended with exit status {status}, and said nothing of why")
+    result = json.loads(attempt.read_text())
+    attempt.unlink()
+    if "mistake" in result:
+        raise UserError(*result["mistake"])
+    return result
+
+
+def _inside(server: Server) -> None:
+    """Build the server, as `_attempt` wants it of a process of its own; leave the result."""
+    try:
+        result = _build(server)
+        result["tools"] = tools(server)
+    except UserError as error:
+        result = {"mistake": [error.what, error.where, error.remedy]}
+    _write(build_dir(server.name) / ATTEMPT, result)
+
+
+def _write(path: Path, value: dict) -> None:
+    partial = path.with_name(f"{path.name}.new")
+    partial.write_text(json.dumps(value, indent=2) + "\n")
+    partial.rename(path)
 
 
 def main(given: argparse.Namespace) -> int:
-    """Build the server named on the command line; a failed build is a result too."""
+    """Build the server named on the command line; return 1 if that fails."""
     server = files.server(given.server)
+    if given.inside:
+        _inside(server)
+        return 0
     sandbox.die_with_owner()
-    print(f"[build] {server.name}", file=sys.stderr)
+    result = _tell(server)
+    if given.record:
+        return 0
+    if again := forget_not_built(server):
+        print(
+            f"[build] {server.name}: due again, as it could not be built before: "
+            f"{len(again)} of its trials",
+            file=sys.stderr,
+        )
+    return 0 if result["ok"] else 1
+
+
+def _tell(server: Server) -> dict:
+    """Build the server, saying so and how it went; return what `write_build` does."""
+    name = server.name
+    print(f"[build] {name}", file=sys.stderr)
     result = write_build(server)
-    if not result["ok"]:
-        print(f"[build] {server.name} failed; its last lines:\n{result['log']}", file=sys.stderr)
-    return 0
+    if result["ok"]:
+        print(f"[build] {name}: built, its version is: {result['version']}", file=sys.stderr)
+        return result
+    log = (build_dir(name) / LOG).relative_to(ROOT)
+    where = f"  the whole log is {log}\n" if (ROOT / log).exists() else ""
+    kept = "  the former build is of the same sources and tools, and stays\n"
+    print(
+        f"[build] {name} failed; its last lines:\n{result['log']}\n{where}"
+        + (kept if _good(server) else ""),
+        file=sys.stderr, end="",
+    )  # fmt: skip
+    return result
 
 
 def built(server: Server) -> dict:
     """Return what `write_build` recorded, building first if that is of other sources or tools."""
-    record = build_dir(server.name) / "build.json"
-    if record.exists():
-        result = json.loads(record.read_text())
-        if (result.get("server_sha256"), result.get("tools")) == (
-            sources.fingerprint(server),
-            tools(server),
-        ):
-            return result
-    print(f"[build] {server.name}", file=sys.stderr)
-    return write_build(server)
+    if found := _fitting(server, RECORD):
+        return found
+    if found := _good(server):
+        _write(build_dir(server.name) / RECORD, found)
+        return found
+    _tell(server)
+    return json.loads((build_dir(server.name) / RECORD).read_text())
+
+
+def forget_not_built(server: Server) -> list[Path]:
+    """Remove the server's trials that say that it is not built, if it is; return their folders."""
+    if not verdicts.not_built(server.name) or not _good(server):
+        return []
+    return verdicts.forget(server.name)
+
+
+def _good(server: Server) -> dict | None:
+    """Return the record of the build that is there, if it is of the present sources and tools."""
+    return _fitting(server, GOOD)
+
+
+def _fitting(server: Server, file: str) -> dict | None:
+    record = build_dir(server.name) / file
+    if not record.exists():
+        return None
+    result = json.loads(record.read_text())
+    now = (sources.fingerprint(server), tools(server))
+    return result if (result.get("server_sha256"), result.get("tools")) == now else None
 
 
 def tools(server: Server) -> dict[str, str]:
@@ -242,4 +351,4 @@ def on_this_machine(servers: Iterable[Server]) -> list[tuple[str, dict]]:
 
 
 def _has_build(server: Server) -> bool:
-    return (build_dir(server.name) / "build.json").exists()
+    return (build_dir(server.name) / RECORD).exists()

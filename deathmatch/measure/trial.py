@@ -17,6 +17,7 @@ from deathmatch.hosts import clients, server_build, toolchain
 from deathmatch.hosts import testbed as beds
 from deathmatch.hosts.host import Local
 from deathmatch.measure import (
+    audited,
     client,
     conformance,
     idle_connections,
@@ -84,6 +85,7 @@ def measure(trial: Trial, bed: plan.Testbed, out: Path) -> dict:
 def measure_load(context: Context, bed: plan.Testbed) -> dict:
     """Return what a trial under load adds to the record: the steps, and what they were taken on."""
     log = ServerLog(context.out / "server.log")
+    found = audited.begin(context, bed)
     try:
         with Guard(log, context.memory, context.server, context.server_pids):
             record = _steps(context)
@@ -103,6 +105,7 @@ def measure_load(context: Context, bed: plan.Testbed) -> dict:
         },
         "cpus": context.cpus,
         "cpus_note": beds.shared_note(context.cpus),
+        "hosts": audited.end(context, found),
     }
 
 

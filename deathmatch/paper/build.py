@@ -1,6 +1,6 @@
 r"""Make the two papers of a dataset from its executed notebooks.
 
-    python -m deathmatch paper --dataset quick --notebooks paper/quick/notebooks/*.ipynb \
+    ./shell deathmatch paper --dataset quick --notebooks paper/quick/notebooks/*.ipynb \
         --out paper/quick [--figures figures/quick] [--front F.md] [--references F.bib]
 
 writes `deathmatch.html` (one file, fetches nothing) and `deathmatch.pdf`, the same bytes each
@@ -76,7 +76,7 @@ def build(
     chapters = {path.stem: path.read_text() for path in sorted(CHAPTERS.glob("*.md"))}
     absent = set(chapters) - {path.stem for path, _ in sources}
     missing = elsewhere(chapters, absent) | {
-        item["label"]: _left_out(item["label"])
+        item["label"]: _left_out(item["label"], "left out")
         for _, notebook in sources
         for item in _items(notebook)
         if item["kind"] == "absent"
@@ -121,7 +121,7 @@ def _scripts() -> str:
 def _load(path: Path) -> nbformat.NotebookNode:
     if not path.is_file():
         raise UserError(
-            "there is no such notebook", str(path), "make it: python -m deathmatch notebook"
+            "there is no such notebook", str(path), "make it: ./shell deathmatch notebook"
         )
     return nbformat.read(path, as_version=4)
 
@@ -242,6 +242,8 @@ def _block(kind: str, content: dict | str, name: str) -> str:
         return content
     if kind == "text/plain":
         return _fenced(content.rstrip("\n"), "output") if content.strip() else ""
+    if content["kind"] == "absent":
+        return f"::: note\n{content['text']}\n:::"
     if content["kind"] not in ("figure", "table"):
         return ""
     origin = ", ".join([name, *content["source"]])
@@ -301,9 +303,9 @@ def elsewhere(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
     return found
 
 
-def _left_out(label: str) -> str:
+def _left_out(label: str, why: str = "not in this dataset") -> str:
     what = "a figure" if label.startswith("fig-") else "a table"
-    return f"{what} (not in this dataset)"
+    return f"{what} ({why})"
 
 
 def _resolved(text: str, values: dict[str, str], name: str) -> str:
@@ -397,16 +399,6 @@ def _moved(made: Path, out: Path) -> Path:
     aside = out / f".{made.name}.part"
     aside.write_bytes(made.read_bytes())
     return aside.replace(out / made.name)
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("--dataset", required=True)
-    parser.add_argument("--notebooks", type=Path, nargs="+", required=True, help="executed .ipynb")
-    parser.add_argument("--figures", type=Path, help="default: figures/<dataset>")
-    parser.add_argument("--front", type=Path, default=PAPER / "front.md", help="title, abstract")
-    parser.add_argument("--references", type=Path, default=PAPER / "references.bib")
-    parser.add_argument("--out", type=Path, required=True)
 
 
 def main(given: argparse.Namespace) -> int:

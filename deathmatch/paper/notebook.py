@@ -1,6 +1,6 @@
 """Run one MyST notebook and fill in the numbers of its prose.
 
-    python -m deathmatch notebook notebooks/01-backlog.md --dataset quick \
+    ./shell deathmatch notebook notebooks/01-backlog.md --dataset quick \
         [--compare reference] [--figures figures/quick] --out paper/quick/notebooks/01-backlog.ipynb
 
 The notebook has a cell tagged `parameters` that sets `dataset` and `compare`. It runs with this
@@ -198,15 +198,6 @@ def _finished(done: nbformat.NotebookNode, source: Path) -> dict:
 def _shown(path: Path) -> str:
     path = path.resolve()
     return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name)
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("notebook", type=Path)
-    parser.add_argument("--dataset", required=True)
-    parser.add_argument("--compare", default="", help="a second dataset to set beside the first")
-    parser.add_argument("--figures", type=Path, help="default: figures/<dataset>")
-    parser.add_argument("--out", type=Path, required=True, help="the executed .ipynb")
 
 
 def main(given: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 """What is written from the models: `config/schemas/` and the reference in servers/README.md.
 
-`python -m deathmatch docs` writes them.
+`./shell deathmatch docs` writes them.
 """
 
 import argparse
@@ -8,12 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from deathmatch.plan import files, schemas
+from deathmatch.plan.experiment import Factor
 from deathmatch.plan.record import TrialRecord
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
+from deathmatch.plan.server_checks import PLACEHOLDERS, PLACES
 from deathmatch.plan.settings import Settings
 
-MARK = "<!-- From here on this is written by `python -m deathmatch docs`. -->\n"
+MARK = "<!-- From here on this is written by `./shell deathmatch docs`. -->\n"
+REFERENCE = """
+## Every key of server.toml
+
+{keys}
+## Every placeholder of its commands
+
+{placeholders}
+A factor is a placeholder once `[factors]` names it, with the levels that the server knows, the
+default first, or `[]` for any; only factors of an experiment that it serves can be named.
+
+{factors}"""
 README = ROOT / "servers" / "README.md"
 MODELS = {**files.MODELS, "config": Settings, "trial": TrialRecord}
 
@@ -46,9 +59,54 @@ def _kind(part: dict[str, Any]) -> str:
     return names.get(kind, kind)
 
 
+def placeholders() -> str:
+    """Return the placeholders of a server's commands as a Markdown table: meaning and need."""
+    rows = [
+        *(_placeholder(each, "all commands", *PLACES[each]) for each in PLACES),
+        *(_placeholder(each, "`run`", *PLACEHOLDERS[each]) for each in PLACEHOLDERS),
+        _placeholder("FACTOR", "`run`", "the factor's level in this trial", "see below"),
+        _placeholder(
+            "KEY", "`run`", "what the configuration that runs sets KEY to",
+            "that key, of any name, in every table of `[configurations]` of that experiment",
+        ),
+    ]  # fmt: skip
+    return "| placeholder | in | is | takes |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def _placeholder(name: str, commands: str, meaning: str, needs: str) -> str:
+    return f"| `{{{name}}}` | {commands} | {meaning} | {needs} |\n"
+
+
+def factors() -> str:
+    """Return the factors of all experiments as a Markdown table: where they are, and their levels.
+
+    A factor's meaning and levels are those of the first experiment that has it, with others' after.
+    """
+    found: dict[str, list[tuple[str, Factor]]] = {}
+    for experiment in map(files.experiment, files.names("experiment")):
+        for name, factor in experiment.factors.items():
+            found.setdefault(name, []).append((experiment.name, factor))
+    head = "| placeholder | is | in experiments | levels | takes |\n|---|---|---|---|---|\n"
+    return head + "".join(_factor(name, found[name]) for name in sorted(found))
+
+
+def _factor(name: str, places: list[tuple[str, Factor]]) -> str:
+    experiments = ", ".join(experiment for experiment, _ in places)
+    levels = dict.fromkeys(str(level) for _, factor in places for level in factor.levels)
+    by_harness = [factor.of_harness for _, factor in places]
+    takes = "nothing: the harness sets it" if all(by_harness) else f"`{name} = […]`"
+    return (
+        f"| `{{{name}}}` | {places[0][1].title} | {experiments} | {', '.join(levels)} | {takes} |\n"
+    )
+
+
 def page(text: str) -> str:
     """Return servers/README.md with its reference made anew."""
-    return text.partition(MARK)[0] + MARK + "\n" + reference()
+    return (
+        text.partition(MARK)[0]
+        + MARK
+        + REFERENCE.format(keys=reference(), placeholders=placeholders(), factors=factors())
+    )
 
 
 def written() -> dict[Path, str]:
@@ -58,10 +116,6 @@ def written() -> dict[Path, str]:
         for kind, model in MODELS.items()
     }
     return made | {README: page(README.read_text())}
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes: nothing."""
 
 
 def main(given: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from deathmatch.plan import mistakes, server_checks
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.mistakes import Key, Mistake
+from deathmatch.plan.places import names, path_of
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import NamedSpec
@@ -23,12 +24,6 @@ MODELS: dict[str, type[NamedSpec]] = {
     "server": Server,
     "dataset": Dataset,
     "testbed": Testbed,
-}
-PLACES = {
-    "experiment": "experiments/{}.toml",
-    "server": "servers/{}/server.toml",
-    "dataset": "config/datasets/{}.toml",
-    "testbed": "config/testbeds/{}.toml",
 }
 
 
@@ -52,8 +47,14 @@ def server(name: str, root: Path = ROOT) -> Server:
 
 
 def servers(root: Path = ROOT) -> list[Server]:
-    """Return every server, by name; UserError if a file is wrong."""
-    return [server(name, root) for name in names("server", root)]
+    """Return every server, by name; UserError if a file is wrong or two have the same title."""
+    found = [server(name, root) for name in names("server", root)]
+    if twins := server_checks.of_one_title(found):
+        first, second = (each.name for each in twins)
+        what = f"servers/{first} has the title {twins[0].title!r} too"
+        remedy = "give each its own: tables and figures tell servers apart by their titles"
+        raise mistake("server", second, ["title"], what, remedy, root)
+    return found
 
 
 def dataset(name: str, root: Path = ROOT) -> Dataset:
@@ -76,6 +77,10 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
     file is wrong.
     """
     path = path_of(kind, name, root)
+    plain = "/" not in name and name.strip(".") != ""
+    if kind == "server" and plain and path.parent.is_dir() and not path.is_file():
+        what = f"servers/{name} holds no server.toml"
+        raise UserError(what, remedy="write it: servers/README.md has every key")
     # A name with a slash would lead elsewhere; servers/_template/ is no server.
     if "/" in name or name.startswith("_") or not path.is_file():
         known = names(kind, root)
@@ -91,27 +96,15 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
     return _checked(kind, name, root, tuple(file.stat().st_mtime_ns for file in read))
 
 
-def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
-    """Return the file that defines the `kind` called `name`, whether or not it exists."""
-    return root / PLACES[kind].format(name)
-
-
-def names(kind: str, root: Path = ROOT) -> list[str]:
-    """Return the sorted names of everything of that kind in the tree."""
-    pattern = path_of(kind, "[!_]*", root).relative_to(root)
-    found = root.glob(str(pattern))
-    return sorted(p.parent.name if kind == "server" else p.stem for p in found)
-
-
 def instruments(root: Path = ROOT) -> list[str]:
     """Return the servers that measure the harness: no order, count or "every server" has them."""
     return [each.name for each in servers(root) if each.instrument]
 
 
-def mistake(kind: str, name: str, key: Key, what: str, remedy: str) -> UserError:
+def mistake(kind: str, name: str, key: Key, what: str, remedy: str, root: Path = ROOT) -> UserError:
     """Return the error of one key of a file, with the line that sets it."""
-    path = path_of(kind, name)
-    return Mistake(key, what, remedy).located(str(path.relative_to(ROOT)), path.read_text())
+    path = path_of(kind, name, root)
+    return Mistake(key, what, remedy).located(str(path.relative_to(root)), path.read_text())
 
 
 @cache
@@ -143,9 +136,9 @@ def _chain(kind: str, name: str, root: Path) -> list[_File]:
 
 
 def _read(path: Path, root: Path) -> _File:
-    shown, content = str(path.relative_to(root)), path.read_bytes()
-    value = mistakes.parse(content, shown)
-    return _File(shown, content.decode(), value)
+    shown = str(path.relative_to(root))
+    text = mistakes.decoded(path.read_bytes(), shown)
+    return _File(shown, text, mistakes.parse(text, shown))
 
 
 def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

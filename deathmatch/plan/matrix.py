@@ -21,7 +21,9 @@ def trials(
 
     Each repetition visits every variant once, in an order drawn from the dataset's seed, so
     that drift of the machine falls on all variants alike. `servers` and `experiments` narrow
-    the choice. Raises UserError for names, factors or levels that do not exist.
+    the choice; but a server that is named is measured in each experiment that it serves, with its
+    defaults where the dataset's grids have no variant of it. Raises UserError for names, factors
+    or levels that do not exist.
     """
     spec = files.dataset(dataset)
     for kind, chosen in (("server", servers), ("experiment", experiments)):
@@ -32,8 +34,7 @@ def trials(
         for name, plan in spec.experiments.items()
         if experiments is None or name in experiments
         for experiment in [_experiment(spec, name, plan)]
-        for server, variant in _variants(spec, experiment, plan)
-        if servers is None or server.name in servers
+        for server, variant in _chosen(_variants(spec, experiment, plan), experiment, servers)
     ]
     ordered = []
     for n in range(1, max(map(spec.repetitions, spec.experiments), default=0) + 1):
@@ -44,6 +45,11 @@ def trials(
             for e, p, s, v in block
         ]
     return ordered
+
+
+def possible(dataset: str, experiments: list[str] | None = None) -> list[Trial]:
+    """Return every trial that can be in the dataset: its own, and those of any server if named."""
+    return trials(dataset, files.names("server"), experiments)
 
 
 def serving(experiment: str, slow: bool = True) -> list[Server]:
@@ -130,6 +136,21 @@ def _variants(
             for variant in _product(experiment, levels, server):
                 found[server, variant] = None
     return list(found)
+
+
+def _chosen(
+    variants: list[tuple[Server, Variant]], experiment: Experiment, servers: list[str] | None
+) -> list[tuple[Server, Variant]]:
+    """Return the variants of the servers that are named, None for all as they are."""
+    if servers is None:
+        return variants
+    planned = {server.name for server, _ in variants}
+    return [(server, variant) for server, variant in variants if server.name in servers] + [
+        (server, variant)
+        for server in serving(experiment.name)
+        if server.name in servers and server.name not in planned
+        for variant in _product(experiment, {}, server)
+    ]
 
 
 def _servers(dataset: Dataset, experiment: Experiment, grid: Grid, key: list) -> list[Server]:

@@ -1,5 +1,7 @@
 """Mistakes in files of settings, as messages: what is wrong, in which line, and what to do."""
 
+import codecs
+import datetime
 import difflib
 import re
 import tomllib
@@ -13,6 +15,17 @@ from deathmatch.plan import schemas
 
 Key = Sequence[str | int]
 Model = TypeVar("Model", bound=BaseModel)
+
+# What some editors write before the first character.
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "UTF-8",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+SYNTAX = (
+    "mend the syntax (toml.io): text stands in quotes, true and false in lower case, a key once; "
+    "in double quotes a backslash is written twice"
+)
 
 # What pydantic calls a wrong type.
 TYPES = {
@@ -42,12 +55,34 @@ class Mistake(Exception):
         )
 
 
-def parse(text: bytes, file: str) -> dict[str, Any]:
-    """Return the contents of a TOML file; UserError if it is none."""
+def decoded(content: bytes, file: str) -> str:
+    """Return the text of a file of settings; UserError if it is not plain UTF-8."""
+    for mark, encoding in BYTE_ORDER_MARKS.items():
+        if content.startswith(mark):
+            what = f"it begins with the byte-order mark of {encoding}"
+            raise UserError(what, f"{file}, line 1", "save it as UTF-8 without a byte-order mark")
     try:
-        return tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"not TOML: {error}", file, "mend the syntax (toml.io)") from None
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        what = f"the byte 0x{content[error.start]:02x} is not UTF-8"
+        raise UserError(what, f"{file}, line {line}", "save it as UTF-8") from None
+
+
+def parse(text: str, file: str) -> dict[str, Any]:
+    """Return the contents of a TOML text; UserError if it is none."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what, _, place = str(error).partition(" (at ")
+        found = re.match(r"line (\d+)", place)
+        lines = text.rstrip().splitlines() or [""]
+        # Without a place, what was opened is not closed before the end.
+        line = int(found[1]) if found else len(lines)
+        shown = lines[line - 1].strip() if line <= len(lines) else ""
+        raise UserError(
+            f"not TOML: {what[:1].lower()}{what[1:]}: `{shown}`", f"{file}, line {line}", SYNTAX
+        ) from None
 
 
 def validated(model: type[Model], value: Any, name: str = "") -> Model:
@@ -68,8 +103,13 @@ def check(model: type[BaseModel], value: Any, file: str) -> None:
 
 def near(name: str, known: Sequence[str]) -> str:
     """Return "did you mean …? " with the nearest of the known names, empty if none is near."""
-    found = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {found[0]!r}? " if found else ""
+    found = nearest(name, known)
+    return f"did you mean {found!r}? " if found else ""
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """Return the nearest of the known names, empty if none is near."""
+    return next(iter(difflib.get_close_matches(name, known, n=1)), "")
 
 
 def line_of(text: str, key: Key) -> int:
@@ -131,7 +171,7 @@ def _problem(problem: dict[str, Any], alike: list[dict[str, Any]]) -> str:
             for each in alike
             if each["type"] in TYPES
         ]
-        return f"{given!r} is not {' or '.join(dict.fromkeys(wanted))}"
+        return f"{_shown(given)} is not {' or '.join(dict.fromkeys(wanted))}"
     bounds = {
         "greater_than_equal": "less than the least allowed, {ge:g}",
         "greater_than": "not greater than {gt:g}",
@@ -139,12 +179,26 @@ def _problem(problem: dict[str, Any], alike: list[dict[str, Any]]) -> str:
         "less_than": "not less than {lt:g}",
     }
     if kind in bounds:
-        return f"{given!r} is {bounds[kind].format(**context)}"
+        return f"{_shown(given)} is {bounds[kind].format(**context)}"
     if kind in ("string_too_short", "too_short"):
         return f"{given!r} is empty"
     if kind == "string_pattern_mismatch":
         return f"{given!r} does not match {context['pattern']!r}"
     return problem["msg"]
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a file of settings would write it."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case datetime.date() | datetime.time():
+            return f"the date {value}" if isinstance(value, datetime.date) else f"the time {value}"
+        case dict():
+            return "a table"
+    return repr(value)
 
 
 def _key(place: tuple[int | str, ...], value: Any) -> list[int | str]:

@@ -1,23 +1,29 @@
-"""Start a server's folder from the template: `python -m deathmatch new-server NAME`."""
+"""Start a server's folder from a template: `./shell deathmatch new-server NAME [--kind KIND]`."""
 
 import argparse
 import re
 import shutil
+import sys
+import tomllib
 
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
+from deathmatch.plan.typed import typed
 
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command line takes."""
-    parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
+TEMPLATES = ROOT / "servers" / "_template"
+KINDS = {
+    "one-request": "one request a connection",
+    "keep-alive": "several requests a connection",
+    "websocket": "WebSocket",
+}
+"""What a server may be like, each a folder of the templates; the first where none is asked for."""
 
 
 def main(given: argparse.Namespace) -> int:
     """Make `servers/NAME/`, which is measured as it stands; UserError if it cannot be made."""
-    name = given.name
-    where = "snakemake new_server --config name=NAME"
+    name, kind = given.name, given.kind
+    where = "snakemake new_server --config name=NAME kind=KIND"
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise UserError(
             f"{name!r} is no name for a server" if name else "the server has no name yet",
@@ -27,12 +33,47 @@ def main(given: argparse.Namespace) -> int:
     folder = files.path_of("server", name).parent
     if folder.exists():
         raise UserError(f"servers/{name} exists", where, "choose another name, or edit that one")
-    shutil.copytree(ROOT / "servers" / "_template", folder)
+    chosen = bool(kind) or sys.stdin.isatty()
+    kind = kind or _asked()
+    if kind not in KINDS:
+        raise UserError(f"there is no kind {kind!r} of server", where, f"known: {', '.join(KINDS)}")
+    shutil.copytree(TEMPLATES / kind, folder)
     toml = folder / "server.toml"
     toml.write_text(toml.read_text().replace("NAME", name))
-    print(
-        f"servers/{name}/ is there, with a small Python server in it: put yours in its place.\n"
-        f"  snakemake --config servers={name}     measures it\n"
-        "  servers/README.md                     explains every key of server.toml"
-    )
+    print(advice(name, kind, chosen))
     return 0
+
+
+def experiments(kind: str) -> list[str]:
+    """Return the experiments that the template of a kind serves."""
+    return tomllib.loads((TEMPLATES / kind / "server.toml").read_text())["experiments"]
+
+
+def _asked() -> str:
+    """Return the kind that the user chooses; the first where nobody can be asked."""
+    first = next(iter(KINDS))
+    if not sys.stdin.isatty():
+        return first
+    print("What is the server like?")
+    for number, (kind, about) in enumerate(KINDS.items(), 1):
+        print(f"  {number}  {kind:12} {about}; experiments {', '.join(experiments(kind))}")
+    print(f"A number or a name [{first}]: ", end="", flush=True)
+    answer = sys.stdin.readline().strip() or first
+    numbered = {str(number): kind for number, kind in enumerate(KINDS, 1)}
+    return numbered.get(answer, answer)
+
+
+def advice(name: str, kind: str, chosen: bool) -> str:
+    """Return what was made and what to type next; with the other kinds, if none was `chosen`."""
+    measure = f"snakemake --config dataset=smoke servers={name}"
+    lines = [
+        f"servers/{name}/ is there, with a small Python server in it: put yours in its place.",
+        f"  its kind is {kind}, {KINDS[kind]}; it serves {', '.join(experiments(kind))}",
+        *([] if chosen else [f"  other kinds: kind=NAME, of {', '.join(KINDS)}"]),
+        f"  {typed(f'deathmatch build {name}')}",
+        "      builds it and shows its version",
+        f"  {typed(measure)}",
+        "      checks its answers, measures it, writes the paper",
+        "  servers/README.md explains every key and placeholder of server.toml",
+    ]
+    return "\n".join(lines)

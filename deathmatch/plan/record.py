@@ -84,6 +84,11 @@ class TrialRecord(RecordPart):
     server_log: Table | None = Field(
         None, description="How much of what the server printed is kept and was left out."
     )
+    hosts: dict[str, Table] | None = Field(
+        None,
+        description="What the audit saw of each host that can change between trials; absent in "
+        "trials measured before there was one.",
+    )
     stops: list[Any] | None = Field(None, description="How the server was stopped.")
     conformance: list[Any] | None = Field(
         None, description="What it was checked for, and what was wrong."

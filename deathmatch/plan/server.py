@@ -95,7 +95,9 @@ class Server(NamedSpec):
         "project's root; when one changes, it is measured again.",
     )
     slow_build: bool = Field(
-        False, description="Its build takes minutes: only datasets that name it measure it."
+        False,
+        description="Its build takes minutes: it is measured only where a dataset or a command "
+        "names it.",
     )
     run: Text = Field(
         description="The start command, run without a shell in {build}; {host}, {port}, {folder} "

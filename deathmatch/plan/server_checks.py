@@ -12,11 +12,26 @@ from deathmatch.plan.mistakes import Key, Mistake
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 
-# What a trial fills into a start command, besides {build}, {folder}, its factors and what its
-# configuration sets.
-PLACEHOLDERS = ("host", "port", "workers", "experiment", "configuration")
-# What each command can use at least.
-PLACES = ("build", "folder")
+# What each command can use, with its meaning and what it takes; servers/README.md shows it.
+PLACES = {
+    "build": ("the whole path of the folder that `build` writes into", "nothing"),
+    "folder": ("the whole path of the server's own folder", "nothing"),
+}
+# What a trial fills into a start command besides, its factors and what its configuration sets.
+PLACEHOLDERS = {
+    "host": ("the address to listen on", "nothing; must be used"),
+    "port": ("the port to listen on", "nothing; must be used"),
+    "workers": (
+        "how many processes, threads or schedulers to run: as many as the server has CPUs where "
+        '`schedulers` is "all", else 1',
+        '`schedulers = ["one", "all"]` under `[factors]`; without it, always 1',
+    ),
+    "experiment": ("the experiment's name, for a server that serves several", "nothing"),
+    "configuration": (
+        "the name of the configuration that runs",
+        'a table `[configurations.<name>]`; without one, "default"',
+    ),
+}
 
 
 def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None:
@@ -48,6 +63,17 @@ def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None
     _check_use(server, levels, loaded)
 
 
+def of_one_title(servers: Iterable[Server]) -> tuple[Server, Server] | None:
+    """Return the first two servers whose titles a reader cannot tell apart; None if all can be."""
+    seen: dict[str, Server] = {}
+    for server in servers:
+        title = " ".join(server.title.casefold().split())
+        if title in seen:
+            return seen[title], server
+        seen[title] = server
+    return None
+
+
 def _check_files(server: Server, root: Path) -> None:
     bibliography = root / "paper" / "source" / "references.bib"
     sources = ["ours", *_citation_keys(bibliography, bibliography.stat().st_mtime_ns)]
@@ -60,7 +86,7 @@ def _check_files(server: Server, root: Path) -> None:
             )
     lock = server.packages.pypi
     if lock and not (root / "servers" / server.name / lock).is_file():
-        remedy = "write it: uv pip compile --generate-hashes"
+        remedy = f"write it: ./shell deathmatch lock {server.name} PACKAGE..."
         raise Mistake(["packages", "pypi"], f"there is no {lock} beside it", remedy)
 
 

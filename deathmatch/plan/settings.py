@@ -19,4 +19,9 @@ class Settings(Spec):
         description='"all", a list, or names joined by commas: files in experiments/.'
     )
     name: str | None = Field(None, description="For new_server: the name of the folder to make.")
+    kind: str | None = Field(
+        None,
+        description="For new_server: what the server is like; one-request, keep-alive or "
+        "websocket.",
+    )
     compare: str = Field(description="A second dataset, drawn beside the first; empty for none.")

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from deathmatch.plan.spec import AS_WRITTEN, Level, NamedSpec, Spec, contradiction
+from deathmatch.plan.spec import AS_WRITTEN, DISTINCT, Level, Many, NamedSpec, Spec, contradiction
 
 CPUS = r"^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*|first|last|all)$"
 
@@ -89,6 +89,9 @@ class Testbed(NamedSpec):
     )
     sample_interval_s: Annotated[float, Field(ge=0.1, le=60), AS_WRITTEN] = Field(
         description="Time between samples of counters."
+    )
+    accepts: Annotated[Many[str], *DISTINCT] = Field(
+        (), description="Rules of the audit that refuse a run elsewhere, and not here."
     )
     server: Side = Field(description="The server's side.")
     client: Side = Field(description="The client's side.")

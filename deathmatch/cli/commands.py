@@ -1,0 +1,264 @@
+"""The commands in the order of a user's work: what each takes, its help, and who does it."""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from deathmatch.plan.places import PLACES
+from deathmatch.plan.root import ROOT
+
+STEPS = "The same, step by step (after ./shell snakemake --config dataset=smoke)"
+SHELLS = ("bash", "zsh", "fish")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command.
+
+    `module` has its `main(given)`; it is imported only when called, as polars alone takes half a
+    second to load. `arguments` declares what the command takes; `example` are words for it, which
+    work when pasted after the examples before it and `./shell snakemake --config dataset=smoke`.
+    """
+
+    about: str
+    module: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    example: str
+    detail: str = ""
+
+
+def named(parser: argparse.ArgumentParser, *flags: str, kind: str, **options) -> None:
+    """Add an argument that shells complete with the names of a kind, a key of `places.PLACES`."""
+    parser.add_argument(*flags, **options).kind = kind
+
+
+def _list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "kind", nargs="?", choices=[f"{kind}s" for kind in PLACES], help="which; all if absent"
+    )
+
+
+def _systems(parser: argparse.ArgumentParser) -> None:
+    named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
+
+
+def _audit(parser: argparse.ArgumentParser) -> None:
+    named(parser, "testbed", kind="testbed", help="a file in config/testbeds/")
+    named(
+        parser, "--dataset", kind="dataset",
+        help="whose load the hosts are to bear; that of config/config.yaml if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--accept", action="append", default=[], metavar="RULE",
+        help="a rule that does not refuse; as often as wanted, beside `accepts` of the testbed",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print all as JSON")
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+
+
+def _new_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
+    named(
+        parser, "--kind", kind="template", default="",
+        help="what the server is like, a folder in servers/_template/; asked for if absent",
+    )  # fmt: skip
+
+
+def _build(parser: argparse.ArgumentParser) -> None:
+    named(parser, "server", kind="server", help="a folder in servers/")
+    parser.add_argument(
+        "--record", action="store_true",
+        help="end with status 0 if the build fails: its record is a result, as Snakemake wants it",
+    )  # fmt: skip
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+
+
+def _lock(parser: argparse.ArgumentParser) -> None:
+    named(parser, "server", kind="server", help="a folder in servers/")
+    parser.add_argument(
+        "packages", nargs="*", metavar="PACKAGE",
+        help="a name, or one with a release such as flask==3.1.1; they replace requirements.in",
+    )  # fmt: skip
+
+
+def _trial(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "trial", help="its folder, data/<dataset>/<experiment>/<server>/<variant>/<n>"
+    )
+    named(
+        parser, "--testbed", kind="testbed", default="netns",
+        help="a file in config/testbeds/; netns if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--any-outcome", action="store_true",
+        help="exit with 0 also where the server could not be built, started or did not conform",
+    )  # fmt: skip
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+
+
+def _failures(parser: argparse.ArgumentParser) -> None:
+    named(parser, "dataset", kind="dataset", help="a file in config/datasets/")
+    parser.add_argument("--retry", action="store_true", help="forget them, so that they run again")
+
+
+def _tidy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", help="an experiment's folder, data/<dataset>/<experiment>")
+
+
+def _notebook(parser: argparse.ArgumentParser) -> None:
+    named(parser, "notebook", kind="notebook", type=Path, help="a file in notebooks/")
+    named(parser, "--dataset", kind="dataset", required=True, help="the dataset that it reads")
+    named(
+        parser, "--compare", kind="dataset", default="",
+        help="a second dataset to set beside the first",
+    )  # fmt: skip
+    parser.add_argument("--figures", type=Path, help="figures/<dataset> if absent")
+    parser.add_argument("--out", type=Path, required=True, help="the executed .ipynb to write")
+
+
+def _paper(parser: argparse.ArgumentParser) -> None:
+    source = ROOT / "paper" / "source"
+    named(parser, "--dataset", kind="dataset", required=True, help="the dataset that it is of")
+    parser.add_argument(
+        "--notebooks", type=Path, nargs="+", required=True, help="executed .ipynb, in their order"
+    )
+    parser.add_argument("--figures", type=Path, help="figures/<dataset> if absent")
+    parser.add_argument(
+        "--front", type=Path, default=source / "front.md", help="title, abstract, opening sections"
+    )
+    parser.add_argument(
+        "--references", type=Path, default=source / "references.bib", help="what it cites"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="the folder to write into")
+
+
+def _check(parser: argparse.ArgumentParser) -> None:
+    named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
+
+
+def _archive(parser: argparse.ArgumentParser) -> None:
+    named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
+
+
+def _migrate(parser: argparse.ArgumentParser) -> None:
+    named(parser, "dataset", kind="dataset", help="a folder in data/")
+
+
+def _docs(parser: argparse.ArgumentParser) -> None:
+    """It takes nothing."""
+
+
+def _completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, help="the shell that you type in")
+
+
+def _complete(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", help="the words up to the cursor, the program's first")
+
+
+GROUPS: dict[str, dict[str, Command]] = {
+    "Look around": {
+        "list": Command(
+            "list what has a name: servers, experiments, datasets, testbeds, notebooks",
+            "cli.listing", _list, "datasets",
+            "Each name with its title; alone, the names of every kind.",
+        ),
+        "systems": Command(
+            "print a Markdown row for every system", "analysis.systems", _systems, "reference",
+            "Which version ran, in which variants, whether it answered as each experiment asks, "
+            "one figure for each experiment, or why it did not run.",
+        ),
+    },
+    "Look at the hosts": {
+        "audit": Command(
+            "say what on a testbed would spoil a measurement, and how to mend it",
+            "control.audit", _audit, "netns",
+            "Reads the settings and counters of each host, and measures the link under test for "
+            "a moment. Exits 3 if it found what refuses a run.",
+        ),
+    },
+    "Add a server": {
+        "new-server": Command(
+            "make a server's folder from a template", "plan.new_server", _new_server,
+            "mine --kind one-request",
+            "The folder holds a small server that passes; put yours in its place. "
+            "servers/README.md goes on from there.",
+        ),
+        "lock": Command(
+            "lock a server's Python packages, with hashes", "hosts.lock", _lock,
+            "mine h11",
+            "Writes requirements.txt with each package that these need, its release and its "
+            "hashes, for packages.pypi of server.toml. It needs the network.",
+        ),
+        "build": Command(
+            "build one server", "hosts.server_build", _build, "mine",
+            "Installs its packages, runs its build command and shows its version.",
+        ),
+        "trial": Command(
+            "run one trial", "control.run_trial", _trial,
+            "data/smoke/backlog/mine/backlog=128,somaxconn=4096/1",
+            "Builds the server, starts it, checks its answers and measures it at each rate. The "
+            "folder then holds trial.json, server.log and the load generator's reports; "
+            "`./shell snakemake -n` lists the trials of a dataset.",
+        ),
+    },
+    STEPS: {
+        "tidy": Command(
+            "write an experiment's tidy tables from its raw logs", "data.tidy", _tidy,
+            "data/smoke/backlog",
+        ),
+        "notebook": Command(
+            "run one notebook on one dataset", "paper.notebook", _notebook,
+            "notebooks/01-backlog.md --dataset smoke --out paper/smoke/notebooks/01-backlog.ipynb",
+            "The numbers of its prose are filled in; its figures are written beside.",
+        ),
+        "paper": Command(
+            "make the HTML and the PDF paper of a dataset", "paper.build", _paper,
+            "--dataset smoke --notebooks paper/smoke/notebooks/*.ipynb --out paper/smoke",
+            "Of executed notebooks; `./shell snakemake paper` runs all of them first.",
+        ),
+        "failures": Command(
+            "list the servers that could not be measured", "control.failures", _failures,
+            "smoke",
+            "With the reason of each; exits 1 if there is one.",
+        ),
+    },
+    "Hand in a dataset (.github/CONTRIBUTING.md)": {
+        "check": Command(
+            "check that a dataset is fit to be compared with others", "data.check", _check,
+            "smoke",
+            "Complete, of one toolchain and one machine, plausible, and free of names and places "
+            "of yours. Exits 1 if it is not.",
+        ),
+        "archive": Command(
+            "pack a dataset's raw logs for git", "data.archive", _archive, "smoke",
+            "One raw.tar.xz for each experiment, beside its tables.",
+        ),
+    },
+    "Keep the project in order": {
+        "migrate": Command(
+            "rename what an earlier version of this project named otherwise", "data.migrate",
+            _migrate, "reference",
+            "Its tables get today's columns, its trials' folders today's factors; what was "
+            "measured stays as it was written.",
+        ),
+        "docs": Command(
+            "write the schemas and the reference in servers/README.md", "plan.docs", _docs, "",
+            "Both are made from the models in deathmatch/plan/.",
+        ),
+        "completion": Command(
+            "print what makes a shell complete names with the Tab key", "cli.completion",
+            _completion, "bash",
+            "For this session, from the project's folder:\n"
+            '  bash, zsh   eval "$(bin/deathmatch completion bash)"    or zsh\n'
+            "  fish        bin/deathmatch completion fish | source\n"
+            "Put the same line, with the path of your clone, into ~/.bashrc, ~/.zshrc (after "
+            "compinit) or ~/.config/fish/config.fish to keep it.",
+        ),
+    },
+}  # fmt: skip
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+
+# What completion calls; nobody types it.
+HIDDEN = {"complete": Command("print completions", "cli.complete", _complete, "")}

@@ -1,0 +1,39 @@
+"""What has a name in the project: `./shell deathmatch list [KIND]`."""
+
+import argparse
+import re
+import tomllib
+from pathlib import Path
+
+from deathmatch.errors import UserError
+from deathmatch.plan.places import PLACES, names, path_of
+from deathmatch.plan.root import ROOT
+
+
+def main(given: argparse.Namespace) -> int:
+    """Print the names of every kind, or those of one kind with their titles."""
+    if given.kind is None:
+        for kind in PLACES:
+            print(f"{kind}s: {', '.join(names(kind))}")
+        return 0
+    kind = given.kind.removesuffix("s")
+    found = {name: title(path_of(kind, name)) for name in names(kind)}
+    width = max(map(len, found), default=0)
+    for name, text in found.items():
+        print(f"{name:{width}}  {text}".rstrip())
+    return 0
+
+
+def title(path: Path) -> str:
+    """Return the title that a TOML file or a notebook gives itself; UserError if it is no TOML.
+
+    Nothing else of the file is checked: one that is not finished has its place in a list too.
+    """
+    text = path.read_text()
+    if path.suffix == ".md":
+        found = re.search(r"^# (.*?)(?: *\{#.*)?$", text, re.MULTILINE)
+        return found[1] if found else ""
+    try:
+        return str(tomllib.loads(text).get("title", ""))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(str(error), str(path.relative_to(ROOT)), "mend it and run again") from None

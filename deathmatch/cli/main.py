@@ -1,0 +1,129 @@
+"""The study's one command line: `./shell deathmatch`, or `python -m deathmatch`."""
+
+import argparse
+import difflib
+import re
+import sys
+import textwrap
+from collections.abc import Sequence
+from importlib import import_module
+
+from deathmatch.cli.commands import COMMANDS, GROUPS, HIDDEN, STEPS, Command
+from deathmatch.errors import UserError, run_main
+
+PROGRAM = "./shell deathmatch"
+WIDTH = 99
+OVERVIEW = """\
+usage: {program} COMMAND [ARGUMENT...]
+       {program} COMMAND --help
+
+{groups}Examples, to be pasted in the project's folder:
+{examples}
+In the shell of `./shell bash` or `nix develop`, leave out ./shell. README.md tells the rest.
+"""
+# Snakemake does the greater part of the work, by commands of its own.
+MEASURE = {
+    "./shell snakemake -n": "what it would measure, and what is left to do",
+    "./shell snakemake": "measure what is left, write the paper",
+    "./shell snakemake --config dataset=smoke": "likewise the smallest dataset",
+    "./shell snakemake paper": "the paper of the committed data",
+    "./shell jupyter lab": "the notebooks, ready to run",
+}
+EXAMPLES = (
+    "./shell deathmatch list datasets",
+    "./shell deathmatch new-server mine",
+    "./shell deathmatch build mine",
+    "./shell snakemake --config dataset=smoke servers=mine",
+    "./shell deathmatch check --help",
+)
+
+
+def main(words: Sequence[str] | None = None) -> int | None:
+    """Run the command that `words` (default: sys.argv) name; return its exit status."""
+    words = list(sys.argv[1:] if words is None else words)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(overview(), end="")
+        return 0
+    name, *rest = words
+    command = (COMMANDS | HIDDEN).get(name)
+    if command is None:
+        remedy = f"{near(name, COMMANDS)}{PROGRAM} alone lists the commands"
+        raise UserError(f"there is no command {name!r}", remedy=remedy)
+    given = parser(name, command).parse_args(rest)
+    return import_module(f"deathmatch.{command.module}").main(given)
+
+
+def run() -> None:
+    """Run `main` as a program: a mistake of the user's ends it with a message, not a traceback."""
+    run_main(main)
+
+
+def overview() -> str:
+    """Return what there is to do, in the order of a user's work, with examples."""
+    groups = ""
+    for title, commands in GROUPS.items():
+        if title == STEPS:
+            groups += _section("Measure, and write the paper", MEASURE)
+        groups += _section(title, {name: command.about for name, command in commands.items()})
+    examples = "".join(f"  {line}\n" for line in EXAMPLES)
+    return OVERVIEW.format(program=PROGRAM, groups=groups, examples=examples)
+
+
+def _section(title: str, lines: dict[str, str]) -> str:
+    width = max(map(len, lines))
+    body = "".join(f"  {left:{width}}  {about}\n" for left, about in lines.items())
+    return f"{title}\n{body}\n"
+
+
+def parser(name: str, command: Command) -> argparse.ArgumentParser:
+    """Return the parser of one command, with its arguments, its description and its example."""
+    paragraphs = [f"{command.about[0].upper()}{command.about[1:]}.", *command.detail.splitlines()]
+    made = _Parser(
+        prog=f"{PROGRAM} {name}",
+        description="\n".join(_wrapped(each) for each in paragraphs),
+        epilog=f"example:\n  {example(name, command)}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.arguments(made)
+    return made
+
+
+def example(name: str, command: Command) -> str:
+    """Return a line that calls the command, to be pasted in the project's folder."""
+    return f"{PROGRAM} {name} {command.example}".rstrip()
+
+
+def near(word: str, known: Sequence[str]) -> str:
+    """Return "did you mean …? " with the nearest of the known words, empty if none is near."""
+    # `new_server` and `check_dataset` are what Snakemake calls them.
+    word = word.replace("_", "-")
+    found = difflib.get_close_matches(word, known, n=1)
+    found += [each for each in known if word.startswith(f"{each}-")]
+    return f"did you mean {found[0]}? " if found else ""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Ends with a `UserError` that says what is near and where help is."""
+
+    def error(self, message: str) -> None:
+        options = list(self._option_string_actions)
+        hint = ""
+        if message.startswith("unrecognized arguments: "):
+            strange = message.split()[2]
+            message, hint = f"it takes no {strange!r}", near(strange.partition("=")[0], options)
+        elif found := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
+            known = re.findall(r"[^', ]+", found[2])
+            message, hint = (
+                f"there is no {found[1]!r}; known: {', '.join(known)}",
+                near(found[1], known),
+            )
+        name = self.prog.removeprefix(f"{PROGRAM} ")
+        raise UserError(message, name, f"{hint}{self.prog} --help shows an example")
+
+
+def _wrapped(line: str) -> str:
+    indent = " " * (len(line) - len(line.lstrip()))
+    if indent:
+        return line
+    return textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,126 @@
+"""Is a testbed fit to measure on? `./shell deathmatch audit TESTBED`.
+
+Builds the testbed, reads what its hosts are like, looks for a second what else runs and for
+another one what the link carries; then says what is bad, why, and the command that mends it.
+Exit status 0: nothing refuses a run; 3: something does; 1: it could not be looked at.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from deathmatch.errors import UserError
+from deathmatch.hosts import sandbox, testbed
+from deathmatch.hosts.audit import demand, facts, read, report, rules
+from deathmatch.hosts.host import Local
+from deathmatch.plan import files, matrix
+from deathmatch.plan import testbed as plan
+from deathmatch.plan.root import ROOT
+
+REFUSED = 3
+WINDOW_S = 1.0
+LINK_S = 1.0
+# To tell who the other load is, once it is known that there is some.
+NAMING_S = 0.3
+BUILD = ROOT / "build"
+CONFIG = Path("config/config.yaml")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Audit the testbed named on the command line; return the exit status."""
+    os.chdir(ROOT)
+    bed = files.testbed(given.testbed)
+    if given.inside:
+        given.inside.write_text(inside(bed).model_dump_json())
+        return 0
+    accepted = [*bed.accepts, *given.accept]
+    rules.check_names(bed.accepts, f"config/testbeds/{bed.name}.toml, key accepts")
+    rules.check_names(given.accept, "--accept")
+    asked = demand.most(
+        demand.of(trial.spec()) for trial in matrix.trials(given.dataset or _dataset())
+        if trial.testbed(bed.name) == bed.name
+    )  # fmt: skip
+    audit = _sandboxed(bed)
+    if audit is None:
+        # It has said why.
+        return 1
+    audit = audit.model_copy(update={"demand": asked})
+    found = rules.findings(audit)
+    if given.json:
+        say(json.dumps({
+            "audit": audit.model_dump(),
+            "findings": [one.model_dump() for one in found],
+            "accepted": accepted,
+        }, indent=2))  # fmt: skip
+    else:
+        say(report.text(audit, found, accepted, shutil.get_terminal_size((100, 24)).columns))
+    return REFUSED if rules.refusing(found, accepted) else 0
+
+
+def say(text: str) -> None:
+    """Print a text, all of it or as much as the reader wants: `| head` is no mistake."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Python writes what is left once more as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def inside(bed: plan.Testbed) -> facts.Audit:
+    """Build the testbed, in a sandbox, and return what it is like."""
+    hosts = testbed.build(bed, {})
+    for host in (hosts.server, *hosts.clients):
+        host.raise_descriptors(bed.descriptors)
+    available = hosts.server.affinity()
+    cpus = {
+        "server": testbed.cpus(bed.server.cpus, available),
+        "client": testbed.cpus(bed.client.cpus, available),
+    }
+    try:
+        return read.testbed(
+            hosts, bed, cpus, facts.Demand(), window_s=WINDOW_S, link_s=LINK_S
+        )  # fmt: skip
+    finally:
+        hosts.end()
+
+
+def _sandboxed(bed: plan.Testbed) -> facts.Audit | None:
+    """Return what the testbed is like, from a sandbox of its own under the testbed's lock.
+
+    None if it cannot be audited.
+    """
+    # Not in /tmp, which may be a folder of /run: the sandbox has one of its own.
+    BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+        file = Path(folder, "audit.json")
+        words = [sys.executable, "-m", "deathmatch", "audit", bed.name, "--inside", str(file)]
+        if sandbox.run(words) != 0:
+            return None
+        audit = facts.Audit.model_validate_json(file.read_text())
+    return audit if audit.separate else _named(audit)
+
+
+def _named(audit: facts.Audit) -> facts.Audit:
+    """Return the audit with the processes of this machine, which cannot be seen in a sandbox."""
+    seen = read.load(Local(), NAMING_S).processes
+    hosts = {
+        name: host.model_copy(update={"load": host.load.model_copy(update={"processes": seen})})
+        for name, host in audit.hosts.items()
+    }
+    return audit.model_copy(update={"hosts": hosts})
+
+
+def _dataset() -> str:
+    """Return the dataset that is measured by default."""
+    try:
+        return yaml.safe_load(CONFIG.read_text())["dataset"]
+    except (OSError, yaml.YAMLError, TypeError, KeyError) as error:
+        raise UserError(
+            f"no dataset is set there ({type(error).__name__})", str(CONFIG), "name one: --dataset"
+        ) from None

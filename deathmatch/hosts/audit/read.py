@@ -1,0 +1,115 @@
+"""Asking a testbed's hosts what they are like, and measuring the links between them.
+
+The two scripts run on the host, by its own Python: this machine, a namespace, another machine.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from deathmatch.errors import UserError
+from deathmatch.hosts.audit import facts, parse
+from deathmatch.hosts.audit.facts import SERVER
+from deathmatch.hosts.host import Host, Process
+from deathmatch.hosts.testbed import Testbed
+from deathmatch.plan import testbed as plan
+
+HERE = Path(__file__).parent
+# Isolated, so that neither variables nor packages of a user's change what it does.
+PYTHON = ("python3", "-I", "-S", "-c")
+PATIENCE_S = 60
+
+
+def testbed(
+    bed: Testbed, spec: plan.Testbed, cpus: Mapping[str, Sequence[int]], demand: facts.Demand,
+    *, window_s: float = 0, link_s: float = 0, whole: bool = True,
+) -> facts.Audit:  # fmt: skip
+    """Return what the testbed's hosts and links are like.
+
+    For `window_s` it is looked at what else runs, for `link_s` each link is measured; 0 leaves
+    that out. Without `whole`, only what can change between two trials is read: some tens of
+    milliseconds for each host. Raises UserError if a host does not answer.
+    """
+    hosts = {SERVER: bed.server} | {client.name: client for client in bed.clients}
+    asked = {
+        name: _start(host, "probe.py", json.dumps({
+            "address": address(spec, name), "window_s": window_s, "whole": whole,
+        }))
+        for name, host in hosts.items()
+    }  # fmt: skip
+    read = {name: parse.host(_answer(name, asked[name], window_s)) for name in hosts}
+    links = {}
+    if link_s:
+        for client in bed.clients:
+            raw = _link(bed.server, client, bed.address, cpus, link_s)
+            links[client.name] = parse.link(raw)
+    return facts.Audit(
+        testbed=spec.name,
+        # Every kind of testbed that there is has all its hosts on one machine.
+        separate=False,
+        hosts=read,
+        links=links,
+        cpus={name: list(cpus["server" if name == SERVER else "client"]) for name in hosts},
+        demand=demand,
+    )
+
+
+def load(host: Host, window_s: float) -> facts.Load:
+    """Return what runs on a host in that time, its processes by name."""
+    words = json.dumps({"address": "", "window_s": window_s, "whole": False})
+    return parse.load(_answer(host.name, _start(host, "probe.py", words), window_s))
+
+
+def address(spec: plan.Testbed, name: str) -> str:
+    """Return the address under test of the host of that name."""
+    side = spec.server if name == SERVER else spec.client
+    return side.address.split("/")[0]
+
+
+def _link(
+    server: Host, client: Host, address: str, cpus: Mapping[str, Sequence[int]], seconds: float
+) -> dict:
+    with _serving(server, address, cpus["server"]) as port:
+        if not port.isdecimal():
+            return {"failed": f"at the server: {port}"}
+        words = ("call", address, port, str(seconds))
+        caller = _start(client, "link_probe.py", *words, cpus=cpus["client"])
+        return _answer(client.name, caller, seconds)
+
+
+@contextlib.contextmanager
+def _serving(server: Host, address: str, cpus: Sequence[int]) -> Iterator[str]:
+    """Serve one caller until the end of the block; yield the port, or why there is none."""
+    process = _start(server, "link_probe.py", "serve", address, cpus=cpus)
+    try:
+        line = process.receive(PATIENCE_S)
+        yield "no answer" if line is None else line.strip()
+    finally:
+        process.kill()
+
+
+def _start(host: Host, script: str, *words: str, cpus: Sequence[int] = ()) -> Process:
+    command = [*PYTHON, (HERE / script).read_text(), *words]
+    try:
+        return host.start(command, cpus=cpus, talk=True)
+    except OSError as error:
+        raise _mute(host.name, str(error)) from None
+
+
+def _answer(name: str, process: Process, takes_s: float) -> dict:
+    """Return the JSON that a script printed as its last line."""
+    text = process.finish(PATIENCE_S + takes_s)
+    last = (text.strip().splitlines() or ["nothing"])[-1]
+    try:
+        return json.loads(last)
+    except ValueError:
+        raise _mute(name, last) from None
+
+
+def _mute(name: str, said: str) -> UserError:
+    return UserError(
+        f"the host cannot be audited; it said: {said}",
+        where=f"host {name}",
+        remedy="it needs Python 3.9 or later as python3 on its PATH",
+    )

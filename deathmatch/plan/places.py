@@ -1,0 +1,45 @@
+"""Where each thing that has a name lies; what exists, without reading any of it."""
+
+import re
+from pathlib import Path
+
+from deathmatch.errors import UserError
+from deathmatch.plan.root import ROOT
+
+PLACES = {
+    "server": "servers/{}/server.toml",
+    "experiment": "experiments/{}.toml",
+    "dataset": "config/datasets/{}.toml",
+    "testbed": "config/testbeds/{}.toml",
+    "notebook": "notebooks/{}.md",
+    "template": "servers/_template/{}/server.toml",
+}
+# Names become paths, targets of Snakemake and words of commands.
+NAMES = dict.fromkeys(PLACES, r"[A-Za-z0-9][\w.-]*") | {"experiment": r"[A-Za-z0-9][\w-]*"}
+ALLOWED = dict.fromkeys(PLACES, "letters, digits, '.', '_' and '-'") | {
+    "experiment": "letters, digits, '_' and '-'"
+}
+
+
+def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
+    """Return the file that defines the `kind` called `name`, whether or not it exists."""
+    return root / PLACES[kind].format(name)
+
+
+def names(kind: str, root: Path = ROOT) -> list[str]:
+    """Return the sorted names of everything of that kind in the tree.
+
+    Raises UserError for a file or folder whose name cannot be used.
+    """
+    pattern = path_of(kind, "[!_.]*", root).relative_to(root)
+    in_folder = pattern.name == "server.toml"
+    found = sorted(p.parent.name if in_folder else p.stem for p in root.glob(str(pattern)))
+    for name in found:
+        if not re.fullmatch(NAMES[kind], name, re.ASCII):
+            path = path_of(kind, name, root).relative_to(root)
+            where = path.parent if in_folder else path
+            what = f"{name!r} cannot be the name of a {kind}"
+            raise UserError(
+                what, str(where), f"rename it: {ALLOWED[kind]}, a letter or digit first"
+            )
+    return found
