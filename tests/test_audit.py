@@ -110,7 +110,8 @@ def test_what_is_unknown_has_its_reason(tmp_path):
     for part in (host.processor, host.memory, host.clock, host.load, host.interface, host.limits):
         none = {name for name, value in part if value is None}
         assert none == {*part.unknown}
-    broken = probed(tmp_path / "again") | {"lscpu": None}
+    broken = probed(tmp_path / "again") | {"lscpu": "no JSON"}
+    assert "not understood" in parse.processor(broken).unknown["model"]
     broken["files"]["/proc/sys/net/ipv4/ip_local_port_range"] = "many"
     limits = parse.limits(broken)
     assert limits.ports is None and "not understood" in limits.unknown["port_first"]
@@ -530,6 +531,17 @@ def test_command_tells_findings_apart_from_failure(tree: Tree):
     ):
         done = tree.deathmatch("audit", *given).failed()
         assert done.status == 1 and said in done.text
+
+
+def test_reader_may_stop_early():
+    script = "from deathmatch.control import audit; audit.say('word ' * 1_000_000)"
+    talker = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    assert talker.stdout.read(4) == "word"
+    talker.stdout.close()
+    with talker.stderr as errors:
+        assert errors.read() == ""
+    assert talker.wait() == 0
 
 
 def test_trial_is_refused_unless_its_testbed_accepts_it(tree: Tree):

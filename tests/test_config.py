@@ -172,7 +172,7 @@ WRITTEN = [
     (SERVER, "tools = []", 'nix = ["lua 5"]', "key packages.nix.0", "does not match", ""),
     (SERVER, "tools = []", "nix = []", "key packages.nix", "[] is empty", "Attributes that hold"),
     (SERVER, "tools = []", 'pypi = "lock.txt"', "key packages.pypi", "there is no lock.txt beside",
-     "deathmatch lock mine PACKAGE..."),
+     "./shell deathmatch lock mine PACKAGE..."),
     (SERVER, 'version = "true"', 'version = "echo {port}"', "key version", "unknown placeholder",
      "known: {build}, {folder}"),
     (SERVER, 'build = "mkdir -p {build}/bin"', 'sources = ["servers/nul"]', "key sources",

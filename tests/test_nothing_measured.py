@@ -1,6 +1,7 @@
 """A dataset in which nothing could be measured still has a paper, which says what and why."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -73,6 +74,13 @@ def plant(tree: Path, kind: str) -> None:
             tables.write(frame, experiment, name, folder)
 
 
+def shows_a_measured_value(chart: Path) -> bool:
+    """Return whether a chart has a row that is not a source's own, with an outcome in it."""
+    rows = [row for rows in json.loads(chart.read_text())["datasets"].values() for row in rows]
+    ours = [row for row in rows if not row.get("_theirs")]
+    return any(isinstance(value, float) for row in ours for value in row.values())
+
+
 @pytest.fixture(scope="module", params=KINDS)
 def papers(request, tmp_path_factory, network) -> tuple[Path, str]:
     """The folder of a planted dataset's paper, made by the study's own command, and its log."""
@@ -107,7 +115,21 @@ def test_the_paper_holds_with_no_measured_point(papers):
     folder, log = papers
     assert (folder / "deathmatch.pdf").is_file(), log[-3000:]
     html = (folder / "deathmatch.html").read_text()
-    assert "Nothing was measured." in html and "(not in this dataset)" in html
+    assert "Nothing was measured." in html and "a figure (left out)" in html
+    dataset = folder.name
+    why = {
+        "nothing_ran": r"no point of <em>backlog</em> was measured",
+        "nothing_sound": r"\d+ of \d+ points of <em>backlog</em> were limited by the client and",
+    }
+    # Without line breaks, which depend on the width.
+    flat = " ".join(html.split())
+    assert re.search(f"No figure: there is no point to draw: {why[dataset]}", flat)
+    figures = folder.parent.parent / "figures" / dataset
+    drawn = {path.stem for path in figures.glob("fig-*.svg")}
+    report = folder.parent.parent / "build" / "report" / dataset
+    assert {path.stem for path in report.glob("*.svg")} == drawn
+    assert dataset == "nothing_sound" or not drawn
+    assert [label for label in drawn if not shows_a_measured_value(figures / f"{label}.json")] == []
     # In both datasets: a store has no client that could fail.
     assert "<code>cc: 'x.c' has (no) @main</code>" in html
 

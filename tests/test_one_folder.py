@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 
 import pytest
@@ -70,6 +71,18 @@ def test_each_kind_of_server_passes_its_checks_as_it_stands(tree: Tree):
         assert one["wrong"] is None, one
         assert [check for check in one["checks"] if not check["ok"]] == [], one["log"]
         assert one["stop"] == {"on_sigterm": True, "killed": [], "left": []}
+
+
+def test_the_servers_of_the_guide_are_right(tree: Tree):
+    """Each file that servers/README.md shows, written where it says."""
+    guide = (tree.path / "servers" / "README.md").read_text()
+    shown = re.findall(r"^`(servers/\S+)`:\n\n```\w+\n(.*?)^```$", guide, re.M | re.S)
+    assert len(shown) == 4
+    for name, text in shown:
+        tree.write(name, text)
+    tree.write("servers/fast/requirements.txt", "")
+    for name in {name.split("/")[1] for name, _ in shown}:
+        assert files.server(name, tree.path).build or name == "fast"
 
 
 def test_the_kind_is_asked_for_on_a_terminal(tree: Tree):

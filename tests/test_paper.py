@@ -517,8 +517,11 @@ def test_mistakes_in_prose_are_named_with_their_place(tmp_path, prose, outputs, 
 
 
 def test_a_reference_to_what_had_no_row_says_that_it_is_not_there(tmp_path):
-    build_prose(tmp_path, "See @fig-none.", [{"kind": "absent", "label": "fig-none"}])
-    assert "a figure (not in this dataset)" in (tmp_path / "deathmatch.html").read_text()
+    why = "No figure: there is no point to draw: 4 of 4 points of *x* were limited by the client."
+    build_prose(tmp_path, "See @fig-none.", [{"kind": "absent", "label": "fig-none", "text": why}])
+    html = " ".join((tmp_path / "deathmatch.html").read_text().split())
+    assert "a figure (left out)" in html
+    assert "no point to draw: 4 of 4 points of <em>x</em> were limited by the client." in html
 
 
 def test_a_chart_without_a_row_is_left_out_with_its_old_files(tmp_path, capsys):
@@ -529,6 +532,18 @@ def test_a_chart_without_a_row_is_left_out_with_its_old_files(tmp_path, capsys):
         display.figure(chart, label="fig-x", caption="C.", alt="A.")
         assert len(list(tmp_path.glob("fig-x.*"))) == 4 * len(rows) // 2
     assert "fig-x: left out" in capsys.readouterr().out
+
+
+def test_what_a_source_published_is_not_drawn_alone(tmp_path, capsys):
+    display.setup("quick", tmp_path)
+    theirs = pl.DataFrame({"n": [1, 2], "t_us": [5.0, 1.0], "server": ["a", "a"]})
+    nulls = theirs.with_columns(own_us=pl.lit(None, pl.Float64), published_us="t_us")
+    for chart in (
+        theme.lines(theirs.clear(), "n", "t_us", "server", published=theirs),
+        theme.dots(nulls, "own_us", "server", published="published_us"),
+    ):
+        display.figure(chart, label="fig-x", caption="C.", alt="A.")
+        assert "fig-x: left out" in capsys.readouterr().out and not list(tmp_path.glob("fig-x.*"))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from deathmatch.plan.kinds import KINDS
 from deathmatch.plan.places import PLACES
 from deathmatch.plan.root import ROOT
 
@@ -60,10 +59,9 @@ def _audit(parser: argparse.ArgumentParser) -> None:
 
 def _new_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
-    kinds = "; ".join(f"{kind}: {about}" for kind, about in KINDS.items())
     named(
         parser, "--kind", kind="template", default="",
-        help=f"what the server is like: {kinds}; asked for if absent",
+        help="what the server is like, a folder in servers/_template/; asked for if absent",
     )  # fmt: skip
 
 
@@ -186,9 +184,10 @@ GROUPS: dict[str, dict[str, Command]] = {
             "servers/README.md goes on from there.",
         ),
         "lock": Command(
-            "lock a server's Python packages, with hashes", "hosts.lock", _lock, "mine flask",
-            "Writes requirements.txt of its folder: each package that those named need, with its "
-            "release and hashes, for `pypi` in server.toml. Needs the network.",
+            "lock a server's Python packages, with hashes", "hosts.lock", _lock,
+            "mine h11",
+            "Writes requirements.txt with each package that these need, its release and its "
+            "hashes, for packages.pypi of server.toml. It needs the network.",
         ),
         "build": Command(
             "build one server", "hosts.server_build", _build, "mine",

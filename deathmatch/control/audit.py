@@ -53,14 +53,23 @@ def main(given: argparse.Namespace) -> int:
     audit = audit.model_copy(update={"demand": asked})
     found = rules.findings(audit)
     if given.json:
-        print(json.dumps({
+        say(json.dumps({
             "audit": audit.model_dump(),
             "findings": [one.model_dump() for one in found],
             "accepted": accepted,
         }, indent=2))  # fmt: skip
     else:
-        print(report.text(audit, found, accepted, shutil.get_terminal_size((100, 24)).columns))
+        say(report.text(audit, found, accepted, shutil.get_terminal_size((100, 24)).columns))
     return REFUSED if rules.refusing(found, accepted) else 0
+
+
+def say(text: str) -> None:
+    """Print a text, all of it or as much as the reader wants: `| head` is no mistake."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Python writes what is left once more as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def inside(bed: plan.Testbed) -> facts.Audit:

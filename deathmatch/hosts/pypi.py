@@ -10,14 +10,14 @@ PYTHON = "/usr/bin/python3"
 
 
 def commands(lock: Path, venv: Path) -> list[str]:
-    """Return the shell commands that make `venv` of the list `lock`; none where it is of it.
+    """Return the shell commands that make `venv` of the list `lock`.
 
-    It is if it was made whole, from the same list, by the same Python.
+    They only say so where it was made whole, from the same list, by the same Python.
     """
     made_of = f"{hashlib.sha256(lock.read_bytes()).hexdigest()} {_python()}"
     stamp = venv / "made-of"
     if stamp.is_file() and stamp.read_text().strip() == made_of:
-        return []
+        return [f"echo 'it stays, made of the same {lock.name} by the same Python'"]
     folder = shlex.quote(str(venv))
     return [
         f"{PYTHON} -m venv --clear {folder}",

@@ -14,7 +14,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import build_aside, debian, nix, pypi, sandbox, toolchain, verdicts
+from deathmatch.hosts import (
+    build_aside,
+    debian,
+    nix,
+    pypi,
+    sandbox,
+    toolchain,
+    unknown_tools,
+    verdicts,
+)
 from deathmatch.plan import files, sources
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
@@ -82,10 +91,11 @@ def _failed(log: str) -> dict:
 def _foreign_tools(server: Server) -> str:
     """Return which of the server's tools Nix did not bring; empty where all are its own.
 
-    A program of the system under a Nix shell would be measured under Nix's name.
+    A program of the system under a Nix shell would be measured under Nix's name. Without Nix, which
+    of its tools are unknown.
     """
     if not nix.chosen():
-        return ""
+        return unknown_tools.told(server, environment(server.name)["PATH"])
     name = server.name
     path = environment(name)["PATH"]
     found = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}

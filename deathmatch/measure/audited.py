@@ -1,6 +1,6 @@
 """A trial's hosts: what can change between two trials is recorded, what would spoil it refuses it.
 
-The whole machine is looked at by `python -m deathmatch audit`; here, only what takes no time: no
+The whole machine is looked at by `./shell deathmatch audit`; here, only what takes no time: no
 other load is waited for, no link measured.
 """
 

@@ -76,7 +76,7 @@ def build(
     chapters = {path.stem: path.read_text() for path in sorted(CHAPTERS.glob("*.md"))}
     absent = set(chapters) - {path.stem for path, _ in sources}
     missing = elsewhere(chapters, absent) | {
-        item["label"]: _left_out(item["label"])
+        item["label"]: _left_out(item["label"], "left out")
         for _, notebook in sources
         for item in _items(notebook)
         if item["kind"] == "absent"
@@ -242,6 +242,8 @@ def _block(kind: str, content: dict | str, name: str) -> str:
         return content
     if kind == "text/plain":
         return _fenced(content.rstrip("\n"), "output") if content.strip() else ""
+    if content["kind"] == "absent":
+        return f"::: note\n{content['text']}\n:::"
     if content["kind"] not in ("figure", "table"):
         return ""
     origin = ", ".join([name, *content["source"]])
@@ -301,9 +303,9 @@ def elsewhere(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
     return found
 
 
-def _left_out(label: str) -> str:
+def _left_out(label: str, why: str = "not in this dataset") -> str:
     what = "a figure" if label.startswith("fig-") else "a table"
-    return f"{what} (not in this dataset)"
+    return f"{what} ({why})"
 
 
 def _resolved(text: str, values: dict[str, str], name: str) -> str:

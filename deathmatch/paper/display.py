@@ -29,7 +29,7 @@ from great_tables import GT
 from IPython import get_ipython
 from IPython.display import display as show
 
-from deathmatch.analysis import provenance
+from deathmatch.analysis import absence, provenance
 from deathmatch.errors import UserError
 from deathmatch.paper import theme
 from deathmatch.paper.captions import MIME
@@ -85,7 +85,7 @@ def figure(
     `label` begins with "fig-" and is what prose cites as @fig-…; `caption` is Markdown; `alt`
     says in words what the chart shows; `source` names the data files drawn, from which the paper
     also learns n and the testbed. Numbers in the chart are rounded to six significant digits.
-    A chart without a row of data is left out, as `table` leaves out one without a row.
+    A chart without a row of data is `left_out`, as a table without a row is.
     Raises UserError before `display.setup`, for a bad label or an empty caption or alt text.
     """
     _check(label, "fig", caption)
@@ -100,9 +100,7 @@ def figure(
             "the chart holds more than 5000 rows", label, "summarise or thin the data first"
         ) from None
     if spec.get("datasets") and not any(spec["datasets"].values()):
-        for old in _folder.glob(f"{label}.*"):
-            old.unlink()
-        return _leave_out(label)
+        return left_out(label, source)
     try:
         files = render(spec)
     except ValueError:
@@ -127,10 +125,20 @@ def figure(
     show({MIME: about, "image/svg+xml": svg, "text/plain": label}, raw=True)
 
 
-def _leave_out(label: str) -> None:
-    """Show nothing, and let references to it say so."""
-    show({MIME: {"kind": "absent", "label": label},
-          "text/plain": f"{label}: left out, as there is no row to show"}, raw=True)  # fmt: skip
+def left_out(label: str, source: str | Path | list[str | Path] = ()) -> None:
+    """Say in place of a figure or table why there is none, from the `source` that it would have.
+
+    Where a reference to it stands, the paper says that it was left out.
+    """
+    if _folder is not None:
+        for old in _folder.glob(f"{label}.*"):
+            old.unlink()
+    figure = label.startswith("fig-")
+    what = "No figure: there is no point to draw" if figure else "No table: there is no row to show"
+    why = absence.reason(_sources(source))
+    text = f"{what}: {why}." if why else f"{what}."
+    show({MIME: {"kind": "absent", "label": label, "text": text},
+          "text/plain": f"{label}: left out. {text}"}, raw=True)  # fmt: skip
 
 
 def _intervals(spec: Any) -> bool:
@@ -181,13 +189,13 @@ def table(
     For a frame, `names` maps columns to headings (default: the column's name with its unit)
     and `decimals` sets digits after the point (default: integers with thousands separated,
     other numbers to three significant digits). Null shows as an en dash; text is Markdown.
-    A frame without a row is left out: where a reference stands it says that it is not there.
+    A frame without a row is `left_out`.
     """
     _check(label, "tbl", caption)
     if isinstance(content, pl.DataFrame):
         empty, content = content.is_empty(), _formatted(content, names or {}, decimals or {})
         if empty:
-            return _leave_out(label)
+            return left_out(label, source)
     raw = content.with_id(label).as_raw_html()
     about = {"kind": "table", "label": label, "caption": caption, "html": plain_table(raw)}
     show({MIME: about | {"source": _sources(source)}, "text/html": raw, "text/plain": label},

@@ -171,12 +171,14 @@ def lines(
 ) -> alt.LayerChart:
     """Return curves by series with their intervals, labelled at the right edge.
 
-    `published` has the columns x, y and series. `order` fixes which series gets which colour,
-    so that a server looks the same in every figure. Use at most seven series: colours repeat.
+    `published` has the columns x, y and series, and is drawn beside what was measured, not alone.
+    `order` fixes which series gets which colour, so that a server looks the same in every figure.
+    Use at most seven series: colours repeat.
     """
     named = pl.col(series).cast(pl.String)
-    ours = frame.with_columns(named.alias("_label"), _theirs=pl.lit(False))
-    theirs = (frame.clear() if published is None else published).with_columns(
+    ours = _measured(frame, y).with_columns(named.alias("_label"), _theirs=pl.lit(False))
+    alone = published is None or ours.is_empty()
+    theirs = (frame.clear() if alone else published).with_columns(
         (named + f", {published_label}").alias("_label"), _theirs=pl.lit(True)
     )
     domain = _domain([ours, theirs], [y, low, high], log_y)
@@ -333,8 +335,10 @@ def dots(
     `published` names a column of the same frame holding the source's value (a hollow grey
     diamond; null where there is none). `more` names one of booleans: where true, an arrowhead
     beside the dot says that the value may be higher. The category's name beside the axis is its
-    label. `colour` names a column whose levels stand below each other in a row.
+    label. `colour` names a column whose levels stand below each other in a row. Where no value was
+    measured there is no row.
     """
+    frame = _measured(frame, x)
     scale = alt.Scale(type="log") if log_x else alt.Scale(zero=True)
     rows = alt.Y(
         f"{category}:N",
@@ -370,6 +374,11 @@ def dots(
         layers.append(mark.encode(x=f"{published}:Q"))
     height = (36 if colour else 24) * max(1, frame[category].n_unique())
     return alt.layer(*layers).properties(width=width, height=height)
+
+
+def _measured(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Return the frame as it is, or without a row where none has a value in the column."""
+    return frame if frame[column].count() else frame.clear()
 
 
 def _axis(scale: alt.Scale) -> alt.Axis:

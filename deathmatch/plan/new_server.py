@@ -8,11 +8,16 @@ import tomllib
 
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.plan.kinds import KINDS
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.typed import typed
 
 TEMPLATES = ROOT / "servers" / "_template"
+KINDS = {
+    "one-request": "one request a connection",
+    "keep-alive": "several requests a connection",
+    "websocket": "WebSocket",
+}
+"""What a server may be like, each a folder of the templates; the first where none is asked for."""
 
 
 def main(given: argparse.Namespace) -> int:

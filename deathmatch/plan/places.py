@@ -15,7 +15,7 @@ PLACES = {
     "template": "servers/_template/{}/server.toml",
 }
 # Names become paths, targets of Snakemake and words of commands.
-PATTERNS = dict.fromkeys(PLACES, r"[A-Za-z0-9][\w.-]*") | {"experiment": r"[A-Za-z0-9][\w-]*"}
+NAMES = dict.fromkeys(PLACES, r"[A-Za-z0-9][\w.-]*") | {"experiment": r"[A-Za-z0-9][\w-]*"}
 ALLOWED = dict.fromkeys(PLACES, "letters, digits, '.', '_' and '-'") | {
     "experiment": "letters, digits, '_' and '-'"
 }
@@ -35,7 +35,7 @@ def names(kind: str, root: Path = ROOT) -> list[str]:
     in_folder = pattern.name == "server.toml"
     found = sorted(p.parent.name if in_folder else p.stem for p in root.glob(str(pattern)))
     for name in found:
-        if not re.fullmatch(PATTERNS[kind], name, re.ASCII):
+        if not re.fullmatch(NAMES[kind], name, re.ASCII):
             path = path_of(kind, name, root).relative_to(root)
             where = path.parent if in_folder else path
             what = f"{name!r} cannot be the name of a {kind}"

@@ -47,19 +47,16 @@ def host(raw: Raw) -> facts.Host:
 
 def processor(raw: Raw) -> facts.Processor:
     """Return what is known of the CPUs."""
-    described = lscpu(raw["lscpu"]) if raw["lscpu"] else {}
 
-    def field(name: str) -> str:
+    def described() -> dict[str, str]:
         if not raw["lscpu"]:
             raise Unknown(raw["failed"].get("lscpu --json", "not asked"))
-        if name not in described:
-            raise Unknown(f"lscpu does not name its {name}")
-        return described[name]
+        return lscpu(raw["lscpu"])
 
-    def hypervisor() -> str:
-        # A machine of hardware has no such line.
-        field("CPU(s)")
-        return described.get("Hypervisor vendor", "")
+    def field(name: str) -> str:
+        if name not in (fields := described()):
+            raise Unknown(f"lscpu does not name its {name}")
+        return fields[name]
 
     def frequency_hz(which: str) -> int:
         return 1000 * int(_first(raw, CPU + f"cpu#/cpufreq/cpuinfo_{which}_freq"))
@@ -69,7 +66,8 @@ def processor(raw: Raw) -> facts.Processor:
         {
             "model": lambda: field("Model name"),
             "architecture": lambda: field("Architecture"),
-            "hypervisor": hypervisor,
+            # A machine of hardware has no such line.
+            "hypervisor": lambda: described().get("Hypervisor vendor", ""),
             "online": lambda: cpu_list(_text(raw, CPU + "online")),
             "sockets": lambda: int(field("Socket(s)")),
             "siblings": lambda: {

@@ -1,0 +1,34 @@
+"""Why there is nothing to draw, or no row to show: what became of the points it is made from."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from deathmatch.analysis import views
+
+
+def reason(source: Iterable[str]) -> str:
+    """Return in words why the tables named hold nothing to show, a clause for each experiment.
+
+    `source` are paths as `views.Experiment.source` returns them; others say nothing. Empty where
+    none is such a path.
+    """
+    parts = [Path(path).parts for path in source]
+    named = {(part[1], part[2]): None for part in parts if len(part) == 4 and part[0] == "data"}
+    return "; ".join(of(views.Experiment(*each)) for each in named)
+
+
+def of(experiment: views.Experiment) -> str:
+    """Return why an experiment has nothing to show, by the number of its points."""
+    points, valid = experiment.points, len(experiment.valid_points)
+    total, of = len(points), f"points of *{experiment.name}*"
+    if not total:
+        return f"no point of *{experiment.name}* was measured"
+    if valid == total:
+        return f"none of the {total} {of} is of what it shows"
+    limited, broken = points["client_limited"].sum(), (points["report"] == "truncated").sum()
+    found = {
+        f"{limited} of {total} {of} were limited by the client": limited,
+        f"at {broken} of {total} {of} the report of the load generator breaks off": broken,
+    }
+    told = " and ".join(text for text, count in found.items() if count)
+    return f"{told}, and no other is of what it shows" if valid else told

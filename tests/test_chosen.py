@@ -1,0 +1,27 @@
+"""A server that is named on the command line, in a dataset whose grids name others."""
+
+import polars as pl
+from conftest import Tree
+
+TABLE = "data/tiny/backlog/trials.parquet"
+
+
+def test_a_server_that_is_named_is_measured_and_kept(tree: Tree):
+    tree.dataset("tiny", ["null"], [100])
+    tree.server("mine", "ok")
+    done = tree.snakemake(TABLE, dataset="tiny", servers="mine,otp-store").succeeded()
+    said = "servers/otp-store does not serve backlog; it serves storage"
+    assert said in done.text and "servers/mine" not in done.text
+
+    def measured() -> set[str]:
+        return set(pl.read_parquet(tree.path / TABLE)["server"])
+
+    assert measured() == {"mine"}
+    # What was measured stays in the tables, and is nothing to remove, whoever is named next.
+    tree.snakemake(TABLE, dataset="tiny").succeeded()
+    assert measured() == {"mine", "null"}
+    assert "does not have" not in tree.deathmatch("check", "tiny").text
+    # But not with rates that the dataset no longer has.
+    tree.replace("config/datasets/tiny.toml", "rates_rps = [100]", "rates_rps = [200]")
+    tree.snakemake(TABLE, dataset="tiny").succeeded()
+    assert measured() == {"null"}
