@@ -28,6 +28,7 @@ from deathmatch.plan import files, sources
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 
+LOG_TAIL_BYTES = 20_000
 LOG_TAIL_LINES = 20
 
 # In a server's build folder, beside what its commands make.
@@ -170,7 +171,10 @@ def words(server: Server, values: dict) -> list[str]:
 
 def tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
     """Return the last lines of a log, what is not UTF-8 replaced, paths from the project's root."""
-    text = log.read_text(errors="replace").replace(f"{ROOT}/", "")
+    with log.open("rb") as file:
+        # A line may be as long as the log.
+        file.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
+        text = file.read().decode(errors="replace").replace(f"{ROOT}/", "")
     return "\n".join(text.splitlines()[-lines:])
 
 

@@ -45,7 +45,7 @@ def begin(context: Context, bed: plan.Testbed) -> Beginning:
     audit = read.testbed(context.bed, bed, context.cpus, demand.of(context.spec), whole=False)
     if refused := rules.refusing(rules.findings(audit), bed.accepts):
         # Nobody else will: the trial ends here.
-        context.throttle.end()
+        context.end()
         raise rules.refusal(refused, bed.name)
     return Beginning(audit, {n: _counted(h) for n, h in _hosts(context)}, time.monotonic_ns())
 

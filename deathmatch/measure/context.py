@@ -11,7 +11,7 @@ from deathmatch.hosts.testbed import Testbed
 from deathmatch.hosts.throttle import Throttle
 from deathmatch.load import registry
 from deathmatch.load.generator import LoadGenerator
-from deathmatch.measure import idle_connections
+from deathmatch.measure import idle_connections, server_process
 from deathmatch.measure.idle_connections import Idle
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.spec import Level
@@ -95,6 +95,12 @@ class Context:
     def server_pids(self) -> list[int]:
         """Return the pids of the server and of all that it started."""
         return self.server.processes(self.own_pids())
+
+    def end(self) -> None:
+        """End what is left of the server, and remove the groups that limited it."""
+        self.server.kill(self.server_pids(), server_process.STOP_TIMEOUT_S)
+        self.memory.end()
+        self.throttle.end()
 
 
 def prepare(trial: Trial, spec: dict, bed: plan.Testbed, out: Path) -> Context:

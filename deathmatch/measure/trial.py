@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from deathmatch.errors import UserError
 from deathmatch.hosts import clients, server_build, toolchain
 from deathmatch.hosts import testbed as beds
 from deathmatch.hosts.host import Local
@@ -93,12 +94,15 @@ def measure_load(context: Context, bed: plan.Testbed) -> dict:
             record = _steps(context)
     except NotMeasured as error:
         record = {"points": []} | error.record
+    except UserError:
+        # Nobody else will.
+        context.end()
+        raise
     record["stops"] = context.state.stops
     if context.throttle.record:
         record["throttle"] = context.throttle.record | context.throttle.stalls()
     record |= {"memory": context.memory.record(), "server_log": log.record()}
-    context.memory.end()
-    context.throttle.end()
+    context.end()
     return record | {
         "offering_us": context.state.offering_us,
         "sysctl": {
