@@ -239,6 +239,7 @@ def test_every_readiness_mechanism_is_tried(checked):
         assert any(f"readiness={mechanism}" in variant for variant in backlog)
 
 
+@pytest.mark.alone
 def test_a_server_that_spins_is_told():
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as spinning:
         wrong = conformance.check_rest(Local(), [spinning.pid], within_s=0.5)
