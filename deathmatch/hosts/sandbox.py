@@ -62,8 +62,27 @@ def run(words: list[str]) -> int:
         try:
             return _wait(child)
         finally:
-            child.kill()
-            child.wait()
+            _end(child)
+
+
+def _end(child: subprocess.Popen) -> None:
+    """Kill a sandbox with all that is in it.
+
+    `unshare --kill-child` asks for that only after it has forked: one that is killed between the
+    two would leave its child.
+    """
+    if child.poll() is not None:
+        return
+    outer = psutil.Process(child.pid)
+    outer.suspend()
+    while outer.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+        time.sleep(0.001)
+    # It forks no more.
+    for one in outer.children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
+    child.kill()
+    child.wait()
 
 
 def _wait(child: subprocess.Popen) -> int:
