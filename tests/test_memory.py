@@ -40,7 +40,7 @@ def test_shared_pages_count_once():
     """A family of which each has the same 100 MB is no larger than one."""
     script = (
         "import os; held = os.urandom(100_000_000); family = [os.fork() for _ in range(2)]\n"
-        "print('held', flush=True); input()"
+        "os.write(1, b'held\\n'); input()"
     )
     limit = Memory(LIMIT_BYTES, refused="no permission")
     words = [*limit.prefix(), sys.executable, "-c", script]

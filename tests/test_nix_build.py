@@ -106,7 +106,7 @@ def test_a_server_that_nix_cannot_have_gives_its_reason(nixed: Tree):
 def test_without_nix_on_path(nixed: Tree):
     server(nixed, "one")
     where = Path(shutil.which("python")).parent
-    hidden = nixed.path / "bin"
+    hidden = nixed.path / "programs"
     hidden.mkdir()
     for program in ("sh", "nsenter"):
         (hidden / program).symlink_to(shutil.which(program))

@@ -12,6 +12,7 @@ import pytest
 from conftest import BROKEN, HUNG_S, Tree, descendant, descendants, ended, kill, wait_for
 
 from deathmatch.errors import UserError
+from deathmatch.hosts import lock as locking
 from deathmatch.hosts import server_build
 from deathmatch.hosts.host import Local
 from deathmatch.measure import server_process
@@ -158,7 +159,7 @@ def test_a_virtual_environment_stays_without_network(tree: Tree):
     toml = tree.path / "servers/one/server.toml"
     toml.write_text(toml.read_text() + '\n[packages]\npypi = "requirements.txt"\n')
     # What locks is kept from one run of the tests to the next.
-    (ROOT / "build" / "lock").mkdir(exist_ok=True)
+    locking.uv()
     (tree.path / "build").mkdir()
     (tree.path / "build" / "lock").symlink_to(ROOT / "build" / "lock")
     online.deathmatch("lock", "one", "six").succeeded()

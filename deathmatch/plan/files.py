@@ -77,7 +77,7 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
     file is wrong.
     """
     path = path_of(kind, name, root)
-    plain = "/" not in name and name.strip(".") != ""
+    plain = "/" not in name and name.strip(".") != "" and not name.startswith("_")
     if kind == "server" and plain and path.parent.is_dir() and not path.is_file():
         what = f"servers/{name} holds no server.toml"
         raise UserError(what, remedy="write it: servers/README.md has every key")
