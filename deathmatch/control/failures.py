@@ -15,6 +15,7 @@ from deathmatch.plan import choice
 from deathmatch.plan.choice import Choice
 from deathmatch.plan.record import MEASURED, OUTCOMES
 from deathmatch.plan.trial import Trial
+from deathmatch.plan.typed import typed
 
 UNMEASURED = tuple(outcome for outcome in OUTCOMES if outcome not in MEASURED)
 
@@ -59,7 +60,7 @@ def told(found: dict[str, Failure], again: str) -> str:
 
 def retry(dataset: str, chosen: Choice) -> str:
     """Return the command that forgets what could not be measured."""
-    return " ".join(["./shell snakemake retry --config", f"dataset={dataset}", *chosen.settings])
+    return typed(" ".join(["snakemake retry --config", f"dataset={dataset}", *chosen.settings]))
 
 
 def problems(dataset: str, chosen: Choice) -> dict[str, Failure]:

@@ -17,6 +17,7 @@ from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.settings import Settings
 from deathmatch.plan.trial import Trial
+from deathmatch.plan.typed import typed
 
 PUBLISHED = sorted(
     str(p) for p in Path("data/published").glob("*") if p.suffix in {".csv", ".toml"}
@@ -148,9 +149,8 @@ class Study:
     @property
     def command(self) -> str:
         """The command that measures what is chosen and makes its paper."""
-        return " ".join(
-            ["./shell snakemake --config", f"dataset={self.dataset}", *self.choice.settings]
-        )
+        words = ["snakemake --config", f"dataset={self.dataset}", *self.choice.settings]
+        return typed(" ".join(words))
 
     @property
     def options(self) -> str:

@@ -15,6 +15,7 @@ from deathmatch.errors import UserError
 from deathmatch.plan import choice
 from deathmatch.plan.choice import Choice
 from deathmatch.plan.root import ROOT
+from deathmatch.plan.typed import typed
 
 NAME = "raw.tar.xz"
 
@@ -35,12 +36,12 @@ def pack(dataset: str, chosen: Choice) -> list[Path]:
     trials = chosen.trials(dataset)
     missing = [trial.path for trial in trials if not (trial.path / "trial.json").exists()]
     if missing:
+        words = ["snakemake --config", f"dataset={dataset}", *chosen.settings]
         raise UserError(
             f"{len(missing)} of {len(trials)} trials are missing, the first {missing[0]}",
             f"data/{dataset}",
-            "measure them first: ./shell snakemake --config "
-            + " ".join([f"dataset={dataset}", *chosen.settings])
-            + "; or pack what is there, by servers= or experiments=",
+            f"measure them first: {typed(' '.join(words))}; "
+            "or pack what is there, by servers= or experiments=",
         )
     folders: dict[Path, list[Path]] = {}
     for trial in trials:

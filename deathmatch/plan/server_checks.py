@@ -11,6 +11,7 @@ from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.mistakes import Key, Mistake
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
+from deathmatch.plan.typed import typed
 
 # What each command can use, with its meaning and what it takes; servers/README.md shows it.
 PLACES = {
@@ -86,7 +87,7 @@ def _check_files(server: Server, root: Path) -> None:
             )
     lock = server.packages.pypi
     if lock and not (root / "servers" / server.name / lock).is_file():
-        remedy = f"write it: ./shell deathmatch lock {server.name} PACKAGE..."
+        remedy = f"write it: {typed(f'deathmatch lock {server.name} PACKAGE...')}"
         raise Mistake(["packages", "pypi"], f"there is no {lock} beside it", remedy)
 
 
