@@ -12,10 +12,11 @@ LIMITED, BROKEN, VALID = (True, "whole"), (False, "truncated"), (False, "whole")
     ("points", "said"),
     [
         ([], "no point of *backlog* was measured"),
-        ([VALID] * 3, "none of the 3 points of *backlog* is of what it shows"),
+        ([VALID] * 3, "none of the 3 points of *backlog* is of a variant that it shows"),
         ([LIMITED] * 4, "4 of 4 points of *backlog* were limited by the client"),
         ([LIMITED, VALID],
-         "1 of 2 points of *backlog* were limited by the client, and no other is of what it shows"),
+         "1 of 2 points of *backlog* were limited by the client, and the others are of "
+         "variants that it does not show"),
         ([LIMITED, BROKEN],
          "1 of 2 points of *backlog* were limited by the client and at 1 of 2 points of *backlog* "
          "the report of the load generator breaks off"),
@@ -32,7 +33,7 @@ def test_the_reason_counts_the_points(points, said):
 def test_the_reason_is_that_of_each_experiment_drawn():
     source = [f"data/reference/{name}/points.parquet" for name in ("storage", "backlog")]
     first, second = absence.reason([*source, source[0], "data/published/x.csv"]).split("; ")
-    assert "points of *storage* is of what it shows" in first
+    assert "points of *storage* is of a variant that it shows" in first
     assert "points of *backlog*" in second
     assert absence.reason(["data/published/walkin2009.csv"]) == ""
     assert absence.reason(["data/none/backlog/times.parquet"]) == (

@@ -72,6 +72,13 @@ def test_build_that_fails_is_told_with_its_last_lines(tree: Tree):
     tree.deathmatch("build", "--record", "one").succeeded()
 
 
+def test_a_build_that_changes_its_own_sources_is_refused(tree: Tree):
+    """As a compiler does that leaves its objects beside them: each trial would be outdated."""
+    tree.server("one", "ok", build="touch server.o .server.swp")
+    said = tree.deathmatch("build", "one").failed().text
+    assert "the build wrote into the server's own folder: servers/one/server.o\n" in said
+
+
 @pytest.mark.parametrize(
     ("command", "reason"),
     [

@@ -250,6 +250,19 @@ def test_a_trial_that_is_gone_is_due_whoever_asks_for_its_table(killed_and_resum
     assert [line.split(":")[0] for line in ending] == ["paper", "failed", "next"]
 
 
+def test_a_trial_measured_by_hand_is_due_once_its_server_changes(tree: Tree):
+    """Snakemake, which did not make it, does not know of what it was made."""
+    tree.server("mine", "ok")
+    tree.dataset("tiny", ["mine"], [100])
+    path = tree.trials("tiny")["mine", 1].relative_to(tree.path)
+    tree.deathmatch("trial", path).succeeded()
+    assert "trial" not in to_do(tree)
+    assert (tree.path / "data/tiny/.gitignore").read_text() == "*\n"
+    source = tree.path / "servers/mine/broken.py"
+    source.write_text(source.read_text() + "\n# Changed.\n")
+    assert to_do(tree)["trial"] == 1
+
+
 def on_a_terminal(tree: Tree, *words: str) -> str:
     """Run a command that succeeds on a terminal of 80 columns; return all that it wrote there."""
     ours, its = pty.openpty()

@@ -24,11 +24,11 @@ def of(experiment: views.Experiment) -> str:
     if not total:
         return f"no point of *{experiment.name}* was measured"
     if valid == total:
-        return f"none of the {total} {of} is of what it shows"
+        return f"none of the {total} {of} is of a variant that it shows"
     limited, broken = points["client_limited"].sum(), (points["report"] == "truncated").sum()
     found = {
         f"{limited} of {total} {of} were limited by the client": limited,
         f"at {broken} of {total} {of} the report of the load generator breaks off": broken,
     }
     told = " and ".join(text for text, count in found.items() if count)
-    return f"{told}, and no other is of what it shows" if valid else told
+    return f"{told}, and the others are of variants that it does not show" if valid else told

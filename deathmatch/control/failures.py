@@ -44,6 +44,8 @@ def main(given: argparse.Namespace) -> int:
     found = problems(given.dataset, chosen)
     if found:
         print(told(found, retry(given.dataset, chosen)), file=sys.stderr)
+    else:
+        print(f"data/{given.dataset}: each server that was tried could be measured")
     return 1 if found else 0
 
 

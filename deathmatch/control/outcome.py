@@ -25,7 +25,8 @@ def line(record: dict, path: Path) -> str:
         return f"{told}; see build/servers/{record['server']}/build.log"
     if left_out_bytes := record.get("server_log", {}).get("left_out_bytes"):
         told += f"; {left_out_bytes / 1e6:,.0f} MB that it printed are left out of its log"
-    return f"{told}; see {path}/{'server.log' if reason else 'trial.json'}"
+    in_record = not reason or record["outcome"] == "answers wrongly"
+    return f"{told}; see {path}/{'trial.json' if in_record else 'server.log'}"
 
 
 def _became(points: list[dict]) -> str:

@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from deathmatch.control import outcome, progress
+from deathmatch.control import outcome, progress, untracked
 from deathmatch.data import records
 from deathmatch.errors import UserError
 from deathmatch.hosts import clients, host, sandbox, server_build, testbed, toolchain
@@ -37,6 +37,7 @@ def main(given: argparse.Namespace) -> int:
         steps.run(trial, bed)
         return 0
     _check_disk(trial.path)
+    untracked.make_folders(trial.dataset)
     sandbox.die_with_owner()
     # Here, as a build may download and the sandbox has no network.
     server_build.built(trial.server)

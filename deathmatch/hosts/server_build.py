@@ -54,6 +54,7 @@ def _build(server: Server) -> dict:
     out = build_dir(name)
     if nix.chosen() and not nix.build(name, package(name), out / LOG):
         return _failed(tail(out / LOG))
+    before = set(sources.files(server))
     with (out / LOG).open("a") as log:
         for command in _build_commands(server):
             log.write(f"$ {command}\n")
@@ -64,9 +65,30 @@ def _build(server: Server) -> dict:
             ).returncode  # fmt: skip
             if status != 0:
                 return _failed(tail(out / LOG))
+        if written := _written(before, server):
+            return _failed(written)
         result = _version(server)
         log.write(result["log"] or f"version: {result['version']}\n")
     return result
+
+
+def _written(before: set[str], server: Server) -> str:
+    """Return what to say of files that a build added to its own sources; empty if there are none.
+
+    What a server is made from says which of its trials are valid: it must not change by building.
+    """
+    # An editor's own files come and go.
+    added = [
+        name for name in sources.files(server)
+        if name not in before and not Path(name).name.startswith(".")
+    ]  # fmt: skip
+    if not added:
+        return ""
+    return (
+        f"the build wrote into the server's own folder: {', '.join(added)}\n"
+        "let it write into {build}, for example by copying the sources there first, then remove "
+        f"these files: rm {' '.join(added)}"
+    )
 
 
 def _version(server: Server) -> dict:

@@ -83,7 +83,10 @@ def check_backlog(host: Host, port: int, backlog: int, somaxconn: int) -> dict:
     expected = min(backlog, somaxconn)
     lines = host.sockets("state", "listening", f"sport = :{port}")
     found = sorted({int(line.split()[1]) for line in lines})
-    problem = "" if found == [expected] else f"the kernel has {found}, expected {expected}"
+    advice = "pass {backlog} to listen(), or leave it out of [factors]"
+    problem = (
+        "" if found == [expected] else f"the kernel has {found}, expected {expected}: {advice}"
+    )
     return _result(f"listen backlog {backlog}, capped at {somaxconn}", problem)
 
 

@@ -45,7 +45,7 @@ def run(source: Path, out: Path, parameters: dict[str, str], figures: Path) -> N
     _check_parameters(notebook, parameters, source)
     notebook.cells = [new for cell in notebook.cells for new in _with_evaluation(cell)]
     notebook.metadata["kernelspec"] = KERNEL
-    with tempfile.TemporaryDirectory(prefix="deathmatch-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="deathmatch-", ignore_cleanup_errors=True) as scratch:
         before, after = Path(scratch) / "before.ipynb", Path(scratch) / "after.ipynb"
         nbformat.write(notebook, before)
         private = _private_jupyter(Path(scratch), figures)

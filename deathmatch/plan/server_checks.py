@@ -163,4 +163,4 @@ def _placeholders(command: str) -> list[str]:
 
 
 def _unknown(key: Key, what: str, known: Iterable[Level]) -> Mistake:
-    return Mistake(key, what, f"known: {', '.join(map(str, known))}")
+    return Mistake(key, what, f"known: {', '.join(map(str, dict.fromkeys(known)))}")
