@@ -19,11 +19,11 @@ from typing import Protocol
 
 import psutil
 
+from deathmatch.agent import kernel
 from deathmatch.errors import UserError
 
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-USED = ("cpu_ns", "rss_bytes", "descriptors", "threads")
+USED = kernel.USED
 
 
 class Process(Protocol):
@@ -287,16 +287,7 @@ class Local:
         Its CPU time is that of its clock (clock_getcpuclockid(3)), which counts nanoseconds, those
         of threads that ended included, where /proc/stat counts ticks.
         """
-        proc = Path(f"/proc/{pid}")
-        try:
-            return {
-                "cpu_ns": time.clock_gettime_ns(_cpu_clock(pid)),
-                "rss_bytes": int((proc / "statm").read_text().split()[1]) * PAGE_BYTES,
-                "descriptors": _descriptors(proc / "fd"),
-                "threads": len(os.listdir(proc / "task")),
-            }
-        except (OSError, IndexError):
-            return dict.fromkeys(USED, 0)
+        return kernel.usage(pid)
 
     def threads(self, pid: int) -> list[int]:
         """Return the ids of the threads."""
@@ -413,16 +404,6 @@ def counters(text: str) -> dict[tuple[str, str], int]:
         else:
             names[group] = words
     return found
-
-
-def _descriptors(folder: Path) -> int:
-    # Linux 6.2 and later say how many there are; a list of 10,000 takes 15 ms, every sample.
-    return folder.stat().st_size or len(os.listdir(folder))
-
-
-def _cpu_clock(pid: int) -> int:
-    # As the kernel numbers it (CPUCLOCK_SCHED in posix-timers.h); Python has no call for it.
-    return (~pid << 3) | 2
 
 
 def _waits(pid: int) -> Iterator[int]:
