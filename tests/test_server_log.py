@@ -4,9 +4,9 @@ import subprocess
 import sys
 
 from conftest import wait_for
+from deathmatch.measure.server_log import ServerLog
 
 from deathmatch.measure import server_log
-from deathmatch.measure.server_log import ServerLog
 
 LINES = 600_000
 TALK = f"for n in range({LINES}): print(f'{{n:49}}')\nprint('said it all', flush=True); input()"

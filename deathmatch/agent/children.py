@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deathmatch.agent import launch
+from deathmatch.agent.output import Outputs
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -45,6 +46,8 @@ class Children:
     def __init__(self, folder: Path, tell: Tell):
         self._folder, self._tell = folder, tell
         self._of: dict[int, Child] = {}
+        self._files: dict[int, Path] = {}
+        self._outputs = Outputs()
         # Held from a program's start until it is known, and while one is reaped: no signal may
         # reach a pid that has passed to another.
         self._changing = threading.Lock()
@@ -57,13 +60,14 @@ class Children:
     def start(
         self, number: int, words: Sequence[str], *, cpus: Sequence[int] = (),
         folder: str | None = None, environment: dict[str, str] | None = None, talk: bool = False,
-        output: bool = False, at_ns: int | None = None,
+        output: bool = False, path: str = "", bounded: bool = False, at_ns: int | None = None,
     ) -> dict[str, int]:  # fmt: skip
         """Start a program in a process group of its own; return its {"pid"}.
 
-        With `output`, what it prints goes to `file`. With `talk`, its standard output comes
-        as events and its input is open. With `at_ns`, it begins at that instant of this host's
-        monotonic clock. OSError if there is no such program.
+        With `output`, what it prints is appended to the file `path`, else to one of the session's,
+        and kept within bounds if it is to be `bounded` (`Outputs`). With `talk`, its standard
+        output comes as events and its input is open. With `at_ns`, it begins at that instant of
+        this host's monotonic clock. OSError if there is no such program.
         """
         began = None
         with contextlib.ExitStack() as files:
@@ -73,7 +77,10 @@ class Children:
                 files.callback(os.close, late)
                 passed = (late,)
                 words = [sys.executable, "-ESs", launch.__file__, str(at_ns), str(late), *words]
-            kept = self.file(number)
+            if output:
+                self._files[number] = kept = Path(path) if path else self._folder / f"{number}.out"
+                if bounded:
+                    self._outputs.watch(kept)
             printed = files.enter_context(kept.open("ab")) if output else subprocess.DEVNULL
             with self._changing:
                 popen = subprocess.Popen(
@@ -157,8 +164,12 @@ class Children:
             self._of[number].popen.stdin.close()
 
     def file(self, number: int) -> Path:
-        """Return the file of what a program prints."""
-        return self._folder / f"{number}.out"
+        """Return the file of what a program prints; it need not be there."""
+        return self._files[number]
+
+    def left_out_bytes(self, number: int) -> int:
+        """Return about how much of what a program printed was cut out of its file."""
+        return self._outputs.left_out_bytes(self._files[number])
 
     def _listen(self, number: int, child: Child, _: int | None) -> None:
         for text in child.popen.stdout:

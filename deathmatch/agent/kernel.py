@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import resource
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -57,6 +58,18 @@ def _descriptors(folder: Path) -> int:
 def threads(pid: int) -> list[int]:
     """Return the ids of the process's threads; OSError if it is gone."""
     return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+
+
+def raise_descriptors(wanted: int) -> int:
+    """Raise this process's limit of open files towards `wanted`; return what was got."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limit in (max(wanted, hard), hard):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, limit), limit))
+            break
+        except (ValueError, OSError):
+            continue
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def waits(pid: int) -> list[int]:

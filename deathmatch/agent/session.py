@@ -4,11 +4,11 @@ Every public method of `Verbs` is a verb; the other keys of a request are its ar
 may wait run in a thread each, so that the others, a ping and the clock above all, never wait.
 """
 
+import contextlib
 import errno
 import json
 import os
 import platform
-import resource
 import socket
 import sys
 import threading
@@ -17,14 +17,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deathmatch.agent import children, code, kernel, wire
+from deathmatch.agent import children, code, diag, kernel, wire
 from deathmatch.agent.children import Children
 from deathmatch.agent.journal import Journal
-from deathmatch.agent.sampling import Sampler
+from deathmatch.agent.sampling import Sampling
 
 # Not to take a pause of this machine for silence of the other: what waits in the pipe is read.
 _GRACE_S = 0.5
-_WAITING = {"run", "kill", "sockets", "connect", "transmit", "receive", "sample_end", "send"}
+_WAITING = {"run", "kill", "connect", "transmit", "receive", "send", "sample"}
+_NICENESS = 10
 
 
 class Verbs:
@@ -37,7 +38,7 @@ class Verbs:
         self._folder = folder
         self._journal = Journal(folder)
         self._children = Children(folder, tell)
-        self._sampler: Sampler | None = None
+        self._sampling = Sampling()
         self._sockets: dict[int, socket.socket] = {}
         self.start, self.run = self._children.start, self._children.run
         self.signal, self.send = self._children.signal, self._children.transmit
@@ -45,6 +46,10 @@ class Verbs:
         self.kill = children.kill
         self.usage, self.threads, self.waits = kernel.usage, kernel.threads, kernel.waits
         self.counters, self.machine = kernel.counters, kernel.machine
+        self.raise_descriptors, self.left_out_bytes = (
+            kernel.raise_descriptors,
+            self._children.left_out_bytes,
+        )
 
     def ping(self) -> None:
         """Give a sign of life."""
@@ -99,11 +104,6 @@ class Verbs:
         """Change settings, by path; return what they were: `Journal.set`."""
         return self._journal.set(values)
 
-    def sockets(self, query: Sequence[str]) -> list[str]:
-        """Return the lines of ss(8) for TCP sockets that match its filter, without a heading."""
-        words = ["ss", "--no-header", "--tcp", "--numeric", *query]
-        return self._children.run(words)["stdout"].splitlines()
-
     def affinity(self) -> list[int]:
         """Return the numbers of the CPUs that programs may use, sorted."""
         return sorted(os.sched_getaffinity(0))
@@ -113,58 +113,24 @@ class Verbs:
         for thread in kernel.threads(os.getpid()):
             os.sched_setaffinity(thread, cpus)
 
-    def raise_descriptors(self, wanted: int) -> int:
-        """Raise the limit of open files towards `wanted`; return what was got."""
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        for limit in (max(wanted, hard), hard):
-            try:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, limit), limit))
-                break
-            except (ValueError, OSError):
-                continue
-        return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
     def sample(
-        self, interval_s: float, only: Sequence[int] | None = None, but: Sequence[int] = (),
-        cpus: Sequence[int] | None = None, counters: Sequence[Sequence[str]] | None = None,
-        label: Any = None,
-    ) -> None:  # fmt: skip
-        """Begin to sample: see `Sampler`. One at a time.
+        self, pids: Sequence[int] | None = None, port: int | None = None,
+        cpus: Sequence[int] | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return a sample: `Sampling.take`; without `pids`, of all that `processes` returns."""
+        # Where a load generator waits for the same CPU, it goes first; so runs each call in a
+        # thread of its own.
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        return self._sampling.take(self.processes() if pids is None else pids, port, cpus)
 
-        Usage is that of the programs whose numbers are in `only`; without it of all that runs
-        `but` for those programs.
-        """
-        if self._sampler:
-            raise ValueError("samples are being taken already")
+    def listeners(self, port: int) -> list[diag.Listener]:
+        """Return the listening sockets, those of one port unless it is 0: `diag.listeners`."""
+        return diag.listeners(port)
 
-        def pids() -> list[int]:
-            if only is not None:
-                return self._children.pids(only)
-            return self.processes(self._children.pids(but))
-
-        self._sampler = Sampler(interval_s, pids, cpus, counters, label)
-
-    def label(self, label: Any) -> None:
-        """Label the samples from now on."""
-        self._sampling().label = label
-
-    def take(self) -> None:
-        """Take a sample now, beside those at the interval."""
-        self._sampling().take()
-
-    def samples(self) -> list[dict]:
-        """Return the samples since the last call."""
-        return self._sampling().rows()
-
-    def sample_end(self) -> list[dict]:
-        """End sampling; return what `samples` would."""
-        sampler, self._sampler = self._sampling(), None
-        return sampler.end()
-
-    def _sampling(self) -> Sampler:
-        if self._sampler is None:
-            raise ValueError("no samples are being taken")
-        return self._sampler
+    def established(self, port: int) -> int:
+        """Return how many connections of a local port are established."""
+        return diag.count(diag.ESTABLISHED, port)
 
     def connect(self, number: int, address: str, port: int, patience_s: float) -> None:
         """Open a TCP connection from here, under a number that the controller chooses."""

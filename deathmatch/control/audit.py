@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import sandbox, testbed
+from deathmatch.hosts import namespaces, sandbox, testbed
 from deathmatch.hosts.audit import demand, facts, read, report, rules
 from deathmatch.hosts.host import Local
 from deathmatch.plan import files, matrix
@@ -74,17 +74,15 @@ def say(text: str) -> None:
 
 def inside(bed: plan.Testbed) -> facts.Audit:
     """Build the testbed, in a sandbox, and return what it is like."""
-    hosts = testbed.build(bed, {})
-    for host in (hosts.server, *hosts.clients):
-        host.raise_descriptors(bed.descriptors)
-    available = hosts.server.affinity()
-    cpus = {
-        "server": testbed.cpus(bed.server.cpus, available),
-        "client": testbed.cpus(bed.client.cpus, available),
-    }
+    return _looked_at(namespaces.build(bed, {}))
+
+
+def _looked_at(hosts: testbed.Testbed) -> facts.Audit:
+    """Return what hosts are like, and end them."""
     try:
+        hosts.raise_descriptors()
         return read.testbed(
-            hosts, bed, cpus, facts.Demand(), window_s=WINDOW_S, link_s=LINK_S
+            hosts, hosts.cpus(), facts.Demand(), window_s=WINDOW_S, link_s=LINK_S
         )  # fmt: skip
     finally:
         hosts.end()

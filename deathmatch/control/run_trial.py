@@ -9,16 +9,28 @@ import argparse
 import os
 import shutil
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from deathmatch.control import outcome, progress, untracked
 from deathmatch.data import records
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, host, sandbox, server_build, testbed, toolchain
+from deathmatch.hosts import (
+    clients,
+    host,
+    namespaces,
+    sandbox,
+    server_build,
+    testbed,
+    toolchain,
+)
 from deathmatch.load import registry
 from deathmatch.plan import files, matrix
+from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
+
+Build = Callable[[plan.Testbed, Mapping[str, str | int]], testbed.Testbed]
 
 LEAST_FREE_BYTES = 200_000_000
 # Exit status; 2 is that of a command line that cannot be read.
@@ -31,10 +43,7 @@ def main(given: argparse.Namespace) -> int:
     trial = matrix.find(given.trial.rstrip("/"))
     bed = files.testbed(trial.testbed(given.testbed))
     if given.inside:
-        # Only here, as what measures loads slowly.
-        from deathmatch.measure import trial as steps
-
-        steps.run(trial, bed)
+        _measure(trial, bed, namespaces.build)
         return 0
     _check_disk(trial.path)
     untracked.make_folders(trial.dataset)
@@ -52,6 +61,17 @@ def main(given: argparse.Namespace) -> int:
     record = records.read(trial.path / "trial.json")
     print(f"[trial] {outcome.line(record, trial.path)}", file=sys.stderr)
     return 0 if given.any_outcome or outcome.measured(record) else UNMEASURED
+
+
+def _measure(trial: Trial, bed: plan.Testbed, build: Build) -> None:
+    # Only here, as what measures loads slowly.
+    from deathmatch.measure import trial as steps
+
+    hosts = build(bed, trial.spec()["sysctl"])
+    try:
+        steps.run(trial, hosts)
+    finally:
+        hosts.end()
 
 
 def _warn_of_one_cpu() -> None:

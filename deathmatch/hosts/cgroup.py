@@ -4,15 +4,16 @@ A group is a folder; it stays until it is removed, or until a later trial finds 
 Files of the controllers: cgroup-v1/cpu-acct, cgroup-v1/memory and cgroup-v2 of the kernel.
 """
 
-import contextlib
 import os
-import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-MOUNTS = Path("/proc/self/mounts")
+from deathmatch.errors import UserError
+from deathmatch.hosts.host import Host
+
 _PREFIX = "deathmatch-"
-_LEFT_S = 3600
+_LEFT_MIN = 60
 
 # For each version, what is written into which of a group's files.
 Settings = Mapping[int, Mapping[str, object]]
@@ -20,6 +21,70 @@ Settings = Mapping[int, Mapping[str, object]]
 
 class Refused(Exception):
     """No group can be made here; its text says what was tried."""
+
+
+_ALSO = """
+parent=$1 group=$2
+echo "+$3" >"$parent/cgroup.subtree_control"
+shift 3
+while [ $# -gt 0 ]; do echo "$2" >"$group/$1"; shift 2; done
+"""
+# A member that was killed is one until it is reaped.
+_REMOVE = """
+tries=0
+until rmdir "$1"; do tries=$((tries + 1)); [ $tries -lt 40 ] || exit 1; sleep 0.05; done
+"""
+
+
+def _pairs(values: Mapping[str, object]) -> list[str]:
+    return [str(part) for pair in values.items() for part in pair]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of a host: its folder there, and its version."""
+
+    host: Host
+    folder: Path
+    version: int
+
+    def also(self, controller: str, settings: Settings) -> bool:
+        """Add another controller, if it is of version 2; return whether it is in force.
+
+        There a process has but one group.
+        """
+        if self.version != 2:
+            return False
+        words = [_ALSO, "sh", str(self.folder.parent), str(self.folder), controller]
+        try:
+            self.host.run("sh", "-ec", *words, *_pairs(settings[2]))
+        except UserError:
+            return False
+        return True
+
+    def write_known(self, file: str, value: object) -> None:
+        """Write a value into one of its files; nothing if the kernel lacks that."""
+        script = 'test ! -e "$1" || echo "$2" >"$1"'
+        self.host.run("sh", "-ec", script, "sh", str(self.folder / file), str(value))
+
+    def read(self, file: str) -> str:
+        """Return the text of one of its files, empty if the kernel lacks that."""
+        try:
+            return self.host.read(str(self.folder / file))
+        except OSError:
+            return ""
+
+    def counts(self, file: str) -> dict[str, int]:
+        """Return the counters of a file that has a name and a number on each line."""
+        return {name: int(value) for name, value in map(str.split, self.read(file).splitlines())}
+
+    def joining(self) -> str:
+        """Return the shell command by which a process becomes its member."""
+        return f'echo $$ > "{self.folder}/cgroup.procs"'
+
+    def remove(self) -> None:
+        """Remove it; its members must have ended. UserError if they have not, after two seconds."""
+        self.host.run("sh", "-c", _REMOVE, "sh", str(self.folder))
 
 
 def parents(mounts: str, own: str, controller: str) -> list[tuple[int, Path]]:
@@ -46,79 +111,29 @@ def parents(mounts: str, own: str, controller: str) -> list[tuple[int, Path]]:
     return sorted(found, key=lambda one: one[0])
 
 
-def version(group: Path) -> int:
-    """Return of which version a group is."""
-    return 2 if (group / "cgroup.controllers").exists() else 1
-
-
-def make(controller: str, settings: Settings) -> Path:
+def make(host: Host, controller: str, settings: Settings) -> Group:
     """Return a new group with these settings; raises Refused if there can be none."""
     tried = []
-    own = Path("/proc/self/cgroup").read_text()
-    for number, parent in parents(MOUNTS.read_text(), own, controller):
+    own, mounts = host.read("/proc/self/cgroup"), host.read("/proc/self/mounts")
+    for number, parent in parents(mounts, own, controller):
         group = parent / f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
+        words = [_MAKE, "sh", str(parent), _PREFIX, str(_LEFT_MIN), str(group)]
+        words.append(controller if number == 2 else "")
         try:
-            _remove_old(parent)
-            if number == 2:
-                (parent / "cgroup.subtree_control").write_text(f"+{controller}")
-            group.mkdir()
-            write(group, settings[number])
-            return group
-        except OSError as error:
-            tried.append(f"{error.strerror}: {error.filename}")
-            with contextlib.suppress(OSError):
-                group.rmdir()
+            host.run("sh", "-ec", *words, *_pairs(settings[number]))
+            return Group(host, group, number)
+        except UserError as error:
+            tried.append(error.what.rpartition("failed: ")[2])
     raise Refused("; ".join(tried) or f"no cgroup with a {controller} controller")
 
 
-def also(group: Path, controller: str, settings: Settings) -> bool:
-    """Add another controller to a group, if it is of version 2; return whether it is in force.
-
-    There a process has but one group.
-    """
-    if version(group) != 2:
-        return False
-    try:
-        (group.parent / "cgroup.subtree_control").write_text(f"+{controller}")
-        write(group, settings[2])
-    except OSError:
-        return False
-    return True
-
-
-def write(group: Path, values: Mapping[str, object]) -> None:
-    """Write values into a group's files; OSError if the kernel refuses one."""
-    for file, value in values.items():
-        (group / file).write_text(str(value))
-
-
-def counts(file: Path) -> dict[str, int]:
-    """Return the counters of a file that has a name and a number on each line."""
-    return {name: int(value) for name, value in map(str.split, file.read_text().splitlines())}
-
-
-def joining(group: Path) -> str:
-    """Return the shell command by which a process becomes its member."""
-    return f'echo $$ > "{group}/cgroup.procs"'
-
-
-def remove(group: Path) -> None:
-    """Remove a group; its members must have ended."""
-    deadline = time.monotonic() + 2
-    while True:
-        try:
-            group.rmdir()
-            return
-        except OSError:
-            # A member that was killed is one until it is reaped.
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-
-
-def _remove_old(parent: Path) -> None:
-    for old in parent.glob(f"{_PREFIX}*"):
-        # One that is in use has members, but for a moment as its server starts.
-        with contextlib.suppress(OSError):
-            if time.time() - old.stat().st_mtime > _LEFT_S:
-                old.rmdir()
+# Of those that a killed trial left, one that is in use has members, but for a moment as its server
+# starts.
+_MAKE = """
+find "$1" -maxdepth 1 -name "$2*" -mmin "+$3" -exec rmdir {} + 2>/dev/null || :
+group=$4
+test -z "$5" || echo "+$5" >"$1/cgroup.subtree_control"
+shift 5
+mkdir "$group"
+while [ $# -gt 0 ]; do echo "$2" >"$group/$1" || { rmdir "$group"; exit 1; }; shift 2; done
+"""

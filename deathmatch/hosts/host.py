@@ -6,24 +6,22 @@ and gives are its own, and what a program prints is carried to a file of the cal
 
 import contextlib
 import os
-import re
-import resource
 import select
 import signal
+import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import psutil
 
-from deathmatch.agent import kernel
+from deathmatch.agent import diag, kernel
+from deathmatch.agent.diag import Listener
+from deathmatch.agent.sampling import Sampling
 from deathmatch.errors import UserError
-
-MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-USED = kernel.USED
 
 
 class Process(Protocol):
@@ -36,6 +34,9 @@ class Process(Protocol):
 
         Without `patience_s`, waits for its end; with 0, costs one system call.
         """
+
+    def collect(self) -> None:
+        """Bring what it has printed so far to its `output`."""
 
     def signal(self, number: signal.Signals, group: bool = False) -> None:
         """Send it a signal, or to all of its process group; nothing if it has ended."""
@@ -57,6 +58,26 @@ class Process(Protocol):
 
         Only if it was to `talk`.
         """
+
+
+class Connected(Protocol):
+    """The part of socket.socket that checks use."""
+
+    def settimeout(self, patience_s: float) -> None:
+        """Wait that long for what is sent or received from now on; TimeoutError after it."""
+
+    def sendall(self, data: bytes) -> None:
+        """Send all of it."""
+
+    def recv(self, limit_bytes: int) -> bytes:
+        """Return what comes next, nothing at the end."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+Dial = Callable[[str, int, float], Connected]
+"""Opens a TCP connection to an address and a port, with a patience in seconds: `Host.connect`."""
 
 
 class Host(Protocol):
@@ -82,12 +103,13 @@ class Host(Protocol):
     def start(
         self, words: Sequence[str], *, output: Path | None = None, cpus: Sequence[int] = (),
         folder: Path | None = None, environment: Mapping[str, str] | None = None,
-        talk: bool = False,
+        talk: bool = False, bounded: bool = False,
     ) -> Process:  # fmt: skip
         """Start a program in a process group of its own; return at once.
 
         What it prints is appended to `output`, a file of the caller's, which holds all of it once
-        the program has ended. It works in `folder`, a path of the host, with no input and the
+        the program has ended, or the beginning and the end of it if it is to be `bounded`
+        (`agent.output`). It works in `folder`, a path of the host, with no input and the
         caller's environment, or `environment` in its place. With `talk`, its input and standard
         output are the caller's to use; `output` then gets its standard error, which without
         `output` comes with the rest. Raises OSError if there is no such program, where the host
@@ -125,11 +147,20 @@ class Host(Protocol):
     def read(self, path: str) -> str:
         """Return a file's text, what is not UTF-8 replaced; raises OSError if it cannot be read."""
 
-    def counters(self) -> dict[str, dict[tuple[str, str], int]]:
-        """Return the network's counters: {file: {(group, counter): value}}.
+    def counters(self) -> dict[str, dict[str, int]]:
+        """Return the network's counters: {file: {"group counter": value}}.
 
         The files are netstat, snmp and sockstat of proc(5), of the host's namespace, which they
         count from its beginning. Less than a millisecond.
+        """
+
+    def sample(
+        self, pids: Sequence[int] | None = None, port: int | None = None,
+        cpus: Sequence[int] | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return what the kernel has counted, in one call: `agent.sampling.Sampling.take`.
+
+        Of the processes `pids`, or of all that `processes` returns.
         """
 
     def machine(self, cpus: Iterable[int]) -> dict[str, int | float]:
@@ -140,11 +171,17 @@ class Host(Protocol):
         Some tens of microseconds for each CPU.
         """
 
-    def sockets(self, *query: str) -> list[str]:
-        """Return the lines of ss(8) for TCP sockets that match its filter, without a heading.
+    def listeners(self, port: int = 0) -> list[Listener]:
+        """Return the listening TCP sockets, those of one port if it is given; one call."""
 
-        Costs a process; the kernel walks through all sockets: 10,000 take more than 10 ms.
+    def established(self, port: int) -> int:
+        """Return how many connections of a local port are established.
+
+        The kernel walks through all of its connections: 10,000 take some milliseconds.
         """
+
+    def connect(self, address: str, port: int, patience_s: float) -> Connected:
+        """Open a TCP connection from there; OSError as socket.create_connection raises it."""
 
     def sysctls(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the values in force; "" for one that the kernel lacks."""
@@ -183,6 +220,9 @@ class LocalProcess:
             return self.popen.wait(patience_s)
         except subprocess.TimeoutExpired:
             return None
+
+    def collect(self) -> None:
+        """Do nothing: it writes there itself."""
 
     def signal(self, number: signal.Signals, group: bool = False) -> None:
         """Send a signal, to its group if asked."""
@@ -223,13 +263,7 @@ class Local:
     def command(self, words: Sequence[str], cpus: Sequence[int] = ()) -> list[str]:
         """Return the words, pinned by taskset(1)."""
         pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []
-        return [*self._enter(), *pinned, *words]
-
-    def _enter(self) -> list[str]:
-        return []
-
-    def _net(self) -> Path:
-        return Path("/proc/self/net")
+        return [*pinned, *words]
 
     def run(self, *words: str) -> str:
         """Run a command; UserError if it fails."""
@@ -246,9 +280,9 @@ class Local:
     def start(
         self, words: Sequence[str], *, output: Path | None = None, cpus: Sequence[int] = (),
         folder: Path | None = None, environment: Mapping[str, str] | None = None,
-        talk: bool = False,
+        talk: bool = False, bounded: bool = False,
     ) -> LocalProcess:  # fmt: skip
-        """Start a program."""
+        """Start a program; nothing keeps its output within bounds."""
         with contextlib.ExitStack() as files:
             printed = files.enter_context(output.open("ab")) if output else subprocess.DEVNULL
             popen = subprocess.Popen(
@@ -262,12 +296,7 @@ class Local:
 
     def processes(self, other: Iterable[int] = ()) -> list[int]:
         """Return the living pids of this pid namespace."""
-        left_out = {1, *other}
-        return [
-            process.pid
-            for process in psutil.process_iter(["status"])
-            if process.pid not in left_out and process.info["status"] != psutil.STATUS_ZOMBIE
-        ]
+        return kernel.processes(other)
 
     def kill(self, pids: Iterable[int], patience_s: float) -> None:
         """Kill processes and wait for them."""
@@ -291,37 +320,42 @@ class Local:
 
     def threads(self, pid: int) -> list[int]:
         """Return the ids of the threads."""
-        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+        return kernel.threads(pid)
 
     def waits(self, pid: int) -> set[int]:
         """Return the numbers of the system calls that the threads are in."""
-        return set(_waits(pid))
+        return set(kernel.waits(pid))
 
     def read(self, path: str) -> str:
         """Return a file's text."""
         return Path(path).read_text(errors="replace")
 
-    def counters(self) -> dict[str, dict[tuple[str, str], int]]:
+    def counters(self) -> dict[str, dict[str, int]]:
         """Return the network's counters."""
-        files = {name: self._net() / name for name in ("netstat", "snmp", "sockstat")}
-        return {name: counters(file.read_text()) for name, file in files.items()}
+        return kernel.counters()
+
+    def sample(
+        self, pids: Sequence[int] | None = None, port: int | None = None,
+        cpus: Sequence[int] | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return a sample, the SYN queue's length always among it."""
+        return Sampling().take(self.processes() if pids is None else pids, port, cpus)
 
     def machine(self, cpus: Iterable[int]) -> dict[str, int | float]:
         """Return what this machine's kernel has counted."""
-        times, each, stats = psutil.cpu_times(), psutil.cpu_times(percpu=True), psutil.cpu_stats()
-        own = {mode: sum(getattr(each[cpu], mode) for cpu in cpus) for mode in MODES}
-        return {
-            **{f"cpu_{mode}_us": int(getattr(times, mode) * 1e6) for mode in MODES},
-            **{f"server_cpus_{mode}_us": int(own[mode] * 1e6) for mode in MODES},
-            "context_switches": stats.ctx_switches,
-            "interrupts": stats.interrupts,
-            "load_average": os.getloadavg()[0],
-        }
+        return kernel.machine(cpus)
 
-    def sockets(self, *query: str) -> list[str]:
-        """Return the lines of ss(8)."""
-        words = self.command(["ss", "--no-header", "--tcp", "--numeric", *query])
-        return subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
+    def listeners(self, port: int = 0) -> list[Listener]:
+        """Return the listening sockets."""
+        return diag.listeners(port)
+
+    def established(self, port: int) -> int:
+        """Return how many connections are established."""
+        return diag.count(diag.ESTABLISHED, port)
+
+    def connect(self, address: str, port: int, patience_s: float) -> socket.socket:
+        """Open a connection."""
+        return dial(address, port, patience_s)
 
     def sysctls(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the values in force."""
@@ -342,44 +376,11 @@ class Local:
 
     def raise_descriptors(self, wanted: int) -> int:
         """Raise this process's limit of open files towards `wanted`; return what was got."""
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        for limit in (max(wanted, hard), hard):
-            try:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, limit), limit))
-                break
-            except (ValueError, OSError):
-                continue
-        return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return kernel.raise_descriptors(wanted)
 
     def clock_ns(self) -> int:
         """Return this machine's monotonic clock."""
         return time.monotonic_ns()
-
-
-@dataclass(frozen=True)
-class Namespace(Local):
-    """A network namespace of this machine that the run has made, by its name for ip-netns(8).
-
-    `keeper` is a process that sleeps in it: /proc/<pid>/net has its counters.
-    """
-
-    name: str = "client"
-    keeper: LocalProcess | None = field(default=None)
-
-    def _enter(self) -> list[str]:
-        return ["ip", "netns", "exec", self.name]
-
-    def _net(self) -> Path:
-        return Path(f"/proc/{self.keeper.pid}/net")
-
-    def sysctls(self, keys: Iterable[str]) -> dict[str, str]:
-        """Return the values in force in the namespace; costs a process for each."""
-        return {key: self._sysctl(key) for key in keys}
-
-    def _sysctl(self, key: str) -> str:
-        words = self.command(["cat", str(sysctl_path(key))])
-        done = subprocess.run(words, capture_output=True, text=True)
-        return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def sysctl_path(key: str) -> Path:
@@ -387,28 +388,6 @@ def sysctl_path(key: str) -> Path:
     return Path("/proc/sys", *key.split("."))
 
 
-def counters(text: str) -> dict[tuple[str, str], int]:
-    """Return {(group, counter): value} of /proc/net/netstat, snmp or sockstat.
-
-    The first two print a line of names, then a line of values; sockstat names and values in turn.
-    """
-    found = {}
-    names: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        group, _, rest = line.partition(":")
-        words = rest.split()
-        if len(words) > 1 and words[0].isalpha() and words[1].isdigit():
-            found |= {(group, name): int(value) for name, value in zip(words[::2], words[1::2])}
-        elif group in names:
-            found |= {(group, name): int(value) for name, value in zip(names.pop(group), words)}
-        else:
-            names[group] = words
-    return found
-
-
-def _waits(pid: int) -> Iterator[int]:
-    for file in Path(f"/proc/{pid}/task").glob("*/syscall"):
-        # "running" for a thread that is in none.
-        with contextlib.suppress(OSError):
-            if found := re.match(r"\d+", file.read_text()):
-                yield int(found[0])
+def dial(address: str, port: int, patience_s: float) -> socket.socket:
+    """Open a TCP connection from here: the `Dial` of this machine."""
+    return socket.create_connection((address, port), patience_s)

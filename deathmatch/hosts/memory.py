@@ -8,11 +8,9 @@ server is what the kernel kills first if the whole machine has none left (proc(5
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-
-import psutil
 
 from deathmatch.hosts import cgroup
+from deathmatch.hosts.cgroup import Group
 from deathmatch.hosts.host import Host
 from deathmatch.plan.testbed import Side
 
@@ -24,7 +22,7 @@ class Memory:
     """A limit in force; without `limit_bytes` there is none. `group` is that of a cgroup."""
 
     limit_bytes: int | None = None
-    group: Path | None = None
+    group: Group | None = None
     # The group is also another controller's, which removes it.
     shared: bool = False
     refused: str = ""
@@ -45,15 +43,15 @@ class Memory:
         """Return the words before a command that make it and its children members."""
         if self.limit_bytes is None:
             return []
-        joined = [cgroup.joining(self.group)] if self.group and not self.shared else []
+        joined = [self.group.joining()] if self.group and not self.shared else []
         return ["sh", "-c", " && ".join([_FIRST, *joined, 'exec "$@"']), "sh"]
 
     def breaches(self) -> int:
         """Return how many processes were killed so far for what was beyond the limit."""
         if not self.group:
             return self.caught
-        events = {1: "memory.oom_control", 2: "memory.events"}[cgroup.version(self.group)]
-        return cgroup.counts(self.group / events).get("oom_kill", 0)
+        events = {1: "memory.oom_control", 2: "memory.events"}[self.group.version]
+        return self.group.counts(events).get("oom_kill", 0)
 
     def watch(self, host: Host, pids: Callable[[], list[int]]) -> None:
         """Kill the server's processes if they hold more than the limit; some milliseconds.
@@ -78,10 +76,10 @@ class Memory:
         if self.group is None:
             by, peak_bytes = f"looking several times a second; no cgroup: {self.refused}", None
         else:
-            number = cgroup.version(self.group)
-            file = self.group / {1: "memory.max_usage_in_bytes", 2: "memory.peak"}[number]
+            number = self.group.version
+            peak = self.group.read({1: "memory.max_usage_in_bytes", 2: "memory.peak"}[number])
             by = f"a cgroup of version {number}"
-            peak_bytes = int(file.read_text()) if file.exists() else None
+            peak_bytes = int(peak) if peak else None
         return {
             "limit_bytes": self.limit_bytes, "by": by, "breaches": self.breaches(),
             "peak_bytes": peak_bytes,
@@ -90,33 +88,36 @@ class Memory:
     def end(self) -> None:
         """Remove the group; its members must have ended."""
         if self.group and not self.shared:
-            cgroup.remove(self.group)
+            self.group.remove()
         self.group = None
 
 
-def apply(side: Side, group: Path | None = None) -> Memory:
+def apply(host: Host, side: Side, group: Group | None = None) -> Memory:
     """Limit the server's memory as its side says; `group` is the cgroup of its CPU quota, if any.
 
-    `memory_share` is of the machine's memory.
+    `memory_share` is of the host's memory.
     """
     if side.memory_share is None:
         return Memory()
-    limit_bytes = int(side.memory_share * psutil.virtual_memory().total)
+    limit_bytes = int(side.memory_share * total_bytes(host))
     settings = {1: {"memory.limit_in_bytes": limit_bytes}, 2: {"memory.max": limit_bytes}}
-    if group and cgroup.also(group, "memory", settings):
+    if group and group.also("memory", settings):
         return _without_swap(Memory(limit_bytes, group, shared=True))
     try:
-        return _without_swap(Memory(limit_bytes, cgroup.make("memory", settings)))
+        return _without_swap(Memory(limit_bytes, cgroup.make(host, "memory", settings)))
     except cgroup.Refused as error:
         return Memory(limit_bytes, refused=str(error))
+
+
+def total_bytes(host: Host) -> int:
+    """Return the host's memory (proc(5), /proc/meminfo)."""
+    return int(re.search(r"^MemTotal:\s+(\d+) kB", host.read("/proc/meminfo"), re.M)[1]) * 1024
 
 
 def _without_swap(made: Memory) -> Memory:
     """Keep what is beyond the limit from being swapped out, where the kernel counts swap."""
     swap = {1: ("memory.memsw.limit_in_bytes", made.limit_bytes), 2: ("memory.swap.max", 0)}
-    file, value = swap[cgroup.version(made.group)]
-    if (made.group / file).exists():
-        cgroup.write(made.group, {file: value})
+    made.group.write_known(*swap[made.group.version])
     return made
 
 

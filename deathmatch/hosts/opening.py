@@ -107,19 +107,29 @@ def enter(
     if "user" in namespaces:
         own.append("--preserve-credentials")
     words = ["nsenter", "--target", str(pid), *own, "--"]
-    settings = Settings(folder, silence_s, wait_s)
+    return through(name, words, Settings(folder, silence_s, wait_s), tell)
+
+
+def through(
+    name: str, words: Sequence[str], settings: Settings = DEFAULTS,
+    tell: Callable[[str], None] = say,
+) -> Remote:  # fmt: skip
+    """Return the host that a command of this machine enters; no words for this machine itself.
+
+    The agent is this clone's, and the host has this machine's files. Raises UserError if it cannot
+    run.
+    """
     agent_words = [sys.executable, *_AGENT, _as_json(settings)]
     script = f"cd {shlex.quote(str(code.PACKAGE.parent))} && exec {shlex.join(agent_words)}"
     try:
-        agent = Connection(name, [*words, "sh", "-c", script], silence_s)
+        agent = Connection(name, [*words, "sh", "-c", script], settings.silence_s)
     except Refused as error:
         raise refusal(name, error.reason, error.detail) from None
     except NoAgent as error:
-        raise UserError(
-            f"the namespaces of process {pid} cannot be entered: {error.text}", f"host {name}"
-        ) from None
+        entered = f"`{shlex.join(words)}` enters no host" if words else "no agent runs here"
+        raise UserError(f"{entered}: {error.text}", f"host {name}") from None
     _tell_mended(agent, tell)
-    return Remote(agent, words)
+    return Remote(agent, words, shared=True)
 
 
 _AGENT = ("-ESs", "-m", "deathmatch.agent")

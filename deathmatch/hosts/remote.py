@@ -2,25 +2,33 @@
 
 import collections
 import itertools
+import os
 import shlex
 import signal
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from deathmatch.agent import children, wire
+from deathmatch.agent.diag import Listener
 from deathmatch.errors import UserError
 from deathmatch.hosts.clocks import Clocks
 from deathmatch.hosts.connection import Connection
 from deathmatch.hosts.host import sysctl_path
+from deathmatch.hosts.remote_socket import RemoteSocket
 
 
 class RemoteProcess:
     """A program that the agent started. If the host is lost, every call raises HostLost."""
 
-    def __init__(self, agent: Connection, number: int, output: Path | None):
+    def __init__(self, agent: Connection, number: int, output: Path | None, shared: bool):
         self._agent, self.number, self._output = agent, number, output
+        # Who shares the caller's files has written there itself.
+        self._bringing = output is not None and not shared
+        self._began_bytes = output.stat().st_size if output and output.exists() else 0
+        self._left_out_bytes = 0
         self.pid = 0
         # How late it began, if it was to begin at an instant, and once it has.
         self.late_ns: int | None = None
@@ -61,13 +69,21 @@ class RemoteProcess:
         return self._status
 
     def collect(self) -> None:
-        """Append what it has printed since the last time to its `output`, here."""
-        if not self._output:
+        """Bring what it has printed so far to its `output`, here."""
+        if not self._bringing:
             return
+        if (left_out_bytes := self.left_out_bytes()) != self._left_out_bytes:
+            # The middle of it was cut out.
+            os.truncate(self._output, self._began_bytes)
+            self._left_out_bytes, self._collected = left_out_bytes, 0
         with self._output.open("ab") as file:
             while data := self._chunk():
                 file.write(data)
                 self._collected += len(data)
+
+    def left_out_bytes(self) -> int:
+        """Return about how much of its output was cut out, as it was to be bounded."""
+        return self._agent.call("left_out_bytes", number=self.number)
 
     def _chunk(self) -> bytes:
         answer = self._agent.call("fetch", process=self.number, offset=self._collected)
@@ -109,11 +125,17 @@ class Remote:
     """A host served by an agent: `hosts.host.Host`, and what only a host elsewhere needs.
 
     `enter` are the words before a command that the caller would use to run it there; with `quoted`
-    the command is one word. Paths are the host's but for `output`, `fetch` and `put`.
+    the command is one word. Paths are the host's but for `output`, `fetch` and `put`; with
+    `shared` the host has the caller's files. `environment` is that of what is started without one;
+    None is the agent's own.
     """
 
-    def __init__(self, agent: Connection, enter: Sequence[str], quoted: bool = False):
+    def __init__(
+        self, agent: Connection, enter: Sequence[str], quoted: bool = False, shared: bool = False
+    ):  # fmt: skip
         self.name = agent.name
+        self.shared = shared
+        self.environment: Mapping[str, str] | None = None
         self.agent = agent
         # A folder of the session's own there, which ends with it.
         self.folder = Path(agent.hello["folder"])
@@ -127,7 +149,7 @@ class Remote:
 
     def run(self, *words: str) -> str:
         """Run a command; UserError if it fails."""
-        done = self.agent.call("run", words=words)
+        done = self.agent.call("run", words=words, environment=self._environment(None))
         if done["status"] != 0:
             said = done["stderr"].strip() or f"exit status {done['status']}"
             raise UserError(f"`{shlex.join(words)}` failed: {said}", where=f"host {self.name}")
@@ -136,20 +158,25 @@ class Remote:
     def start(
         self, words: Sequence[str], *, output: Path | None = None, cpus: Sequence[int] = (),
         folder: Path | None = None, environment: Mapping[str, str] | None = None,
-        talk: bool = False, at_ns: int | None = None,
+        talk: bool = False, bounded: bool = False, at_ns: int | None = None,
     ) -> RemoteProcess:  # fmt: skip
         """Start a program, at an instant of the host's monotonic clock if one is given.
 
-        Without `environment` it has the agent's, without `folder` it works in the session's.
+        Without `environment` it has the host's, without `folder` it works in the session's.
         `output` is brought when its end is waited for, or by `RemoteProcess.collect`.
         """
-        process = RemoteProcess(self.agent, next(self._numbers), output)
+        process = RemoteProcess(self.agent, next(self._numbers), output, self.shared)
         process.pid = self.agent.call(
             "start", number=process.number, words=list(words), cpus=list(cpus),
-            folder=str(folder or self.folder), talk=talk, output=output is not None, at_ns=at_ns,
-            environment=None if environment is None else dict(environment),
+            folder=str(folder or self.folder), talk=talk, output=output is not None,
+            path=str(output.resolve()) if output and self.shared else "", bounded=bounded,
+            at_ns=at_ns, environment=self._environment(environment),
         )["pid"]  # fmt: skip
         return process
+
+    def _environment(self, given: Mapping[str, str] | None) -> dict[str, str] | None:
+        chosen = self.environment if given is None else given
+        return None if chosen is None else dict(chosen)
 
     def processes(self, other: Iterable[int] = ()) -> list[int]:
         """Return the living pids of the session's pid namespace."""
@@ -175,21 +202,36 @@ class Remote:
         """Return a file's text."""
         return self.agent.call("read", path=str(path))
 
-    def counters(self) -> dict[str, dict[tuple[str, str], int]]:
+    def counters(self) -> dict[str, dict[str, int]]:
         """Return the network's counters."""
-        read = self.agent.call("counters")
-        return {
-            file: {tuple(name.split()): value for name, value in found.items()}
-            for file, found in read.items()
-        }
+        return self.agent.call("counters")
+
+    def sample(
+        self, pids: Sequence[int] | None = None, port: int | None = None,
+        cpus: Sequence[int] | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return a sample."""
+        return self.agent.call("sample", pids=pids, port=port, cpus=cpus)
 
     def machine(self, cpus: Iterable[int]) -> dict[str, int | float]:
         """Return what the host's kernel has counted."""
         return self.agent.call("machine", cpus=list(cpus))
 
-    def sockets(self, *query: str) -> list[str]:
-        """Return the lines of ss(8)."""
-        return self.agent.call("sockets", query=query)
+    def listeners(self, port: int = 0) -> list[Listener]:
+        """Return the listening sockets."""
+        return [Listener(*one) for one in self.agent.call("listeners", port=port)]
+
+    def established(self, port: int) -> int:
+        """Return how many connections are established."""
+        return self.agent.call("established", port=port)
+
+    def connect(self, address: str, port: int, patience_s: float) -> RemoteSocket:
+        """Open a connection."""
+        return RemoteSocket(self.agent, address, port, patience_s)
+
+    def keep_to(self, cpus: Sequence[int]) -> None:
+        """Let the agent, and what is started without `cpus`, use these CPUs only."""
+        self.agent.call("keep_to", cpus=list(cpus))
 
     def sysctls(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the values in force."""

@@ -6,7 +6,7 @@ What is sent and received crosses the channel to the agent too: for checks, neve
 import itertools
 
 from deathmatch.agent import wire
-from deathmatch.hosts.remote import Remote
+from deathmatch.hosts.connection import Connection
 
 _numbers = itertools.count()
 
@@ -14,8 +14,8 @@ _numbers = itertools.count()
 class RemoteSocket:
     """The part of socket.socket that checks use; its errors are those of the host's socket."""
 
-    def __init__(self, host: Remote, address: str, port: int, patience_s: float):
-        self._agent, self._patience_s = host.agent, patience_s
+    def __init__(self, agent: Connection, address: str, port: int, patience_s: float):
+        self._agent, self._patience_s = agent, patience_s
         self._number = next(_numbers)
         self._agent.call(
             "connect", number=self._number, address=address, port=port, patience_s=patience_s

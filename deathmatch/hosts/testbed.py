@@ -1,81 +1,113 @@
-"""The `netns` testbed: a server's host and a client's on one machine.
+"""A testbed's hosts, ready for a trial: which they are, and what its file means on them."""
 
-Called inside a sandbox (see `sandbox`), whose own network namespace becomes the server's; the
-client gets a second one, joined to it by a veth pair. Both end with the sandbox.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import memory, throttle
-from deathmatch.hosts.host import Host, Local, Namespace
+from deathmatch.hosts.host import Connected, dial
 from deathmatch.hosts.memory import Memory
+from deathmatch.hosts.remote import Remote
+from deathmatch.hosts.site import Site
 from deathmatch.hosts.throttle import Throttle
 from deathmatch.plan import testbed as plan
 
-LINK = "server0"
+SERVER = "server"
 
 
 @dataclass(frozen=True)
 class Testbed:
-    """The hosts of a trial; `address` is the server's, for the clients."""
+    """The hosts of a trial; `link` is the server's interface, `sites` where the project is there.
+
+    With `separate`, each host is a machine, and has clocks, of its own.
+    """
 
     # pytest would take it for a test.
     __test__ = False
 
-    server: Host
-    clients: tuple[Namespace, ...]
-    address: str
+    spec: plan.Testbed
+    server: Remote
+    clients: tuple[Remote, ...]
+    link: str
+    sites: Mapping[str, Site]
+    separate: bool = False
 
-    def own_pids(self) -> set[int]:
-        """Return the pids that the testbed itself keeps running: no leftover of a server."""
-        return {client.keeper.pid for client in self.clients}
+    @property
+    def address(self) -> str:
+        """The server's address, for the clients."""
+        return self.spec.server.host_address
 
-    def throttle(self, side: plan.Side, cpus: int) -> Throttle:
+    @property
+    def hosts(self) -> tuple[Remote, ...]:
+        """All hosts, the server's first."""
+        return (self.server, *self.clients)
+
+    def side(self, name: str) -> plan.Side:
+        """Return what the testbed's file says of the host of that name."""
+        sides = zip(self.spec.client_names, self.spec.client_sides)
+        return self.spec.server if name == SERVER else dict(sides)[name]
+
+    def cpus(self, on_all: bool = False) -> dict[str, list[int]]:
+        """Return the CPU numbers of each host, by name.
+
+        `on_all` says whether the server is to have those of `cpus_all`. UserError if a host lacks
+        one.
+        """
+        written = {host.name: self.side(host.name).cpus for host in self.hosts}
+        if on_all and self.spec.server.cpus_all:
+            written[SERVER] = self.spec.server.cpus_all
+        return {host.name: cpus(written[host.name], host.affinity()) for host in self.hosts}
+
+    def throttle(self, cpus: int) -> Throttle:
         """Throttle the server as its side says, on that many CPUs; UserError as in `throttle`."""
-        return throttle.apply(side, LINK, cpus)
+        return throttle.apply(self.server, self.spec.server, self.link, cpus)
 
-    def limit_memory(self, side: plan.Side, throttled: Throttle) -> Memory:
+    def limit_memory(self, throttled: Throttle) -> Memory:
         """Limit the server's memory as its side says; `throttled` is what holds for its CPU."""
-        return memory.apply(side, throttled.group)
+        return memory.apply(self.server, self.spec.server, throttled.group)
+
+    def dial(self, address: str, port: int, patience_s: float) -> Connected:
+        """Open a TCP connection as a client does, for a check.
+
+        On one machine from the server's network, where this process is: that saves a message to
+        an agent for each call.
+        """
+        return (self.clients[0].connect if self.separate else dial)(address, port, patience_s)
+
+    def raise_descriptors(self) -> int:
+        """Raise the limit of open files on each host as the testbed says; return the lowest got."""
+        return min(host.raise_descriptors(self.spec.descriptors) for host in self.hosts)
 
     def end(self) -> None:
-        """End what the testbed runs; its namespaces end with the sandbox."""
-        for client in self.clients:
-            client.keeper.kill()
+        """End all that runs on the hosts; what was set there is as before."""
+        for host in self.hosts:
+            host.close()
 
 
-def build(spec: plan.Testbed, server_sysctl: Mapping[str, str | int]) -> Testbed:
-    """Make the client's namespace, the link, the addresses and both sides' sysctls.
-
-    `server_sysctl` overrides the testbed's own. Some tens of milliseconds. Raises UserError if
-    the kernel or iproute2 refuses any of it.
-    """
-    server, client = Local(), Namespace()
-    # `ip netns` keeps its names in /run: a private one, gone with the sandbox.
-    server.run("mount", "-t", "tmpfs", "tmpfs", "/run")
-    server.run("ip", "netns", "add", client.name)
-    server.run(
-        "ip", "link", "add", LINK, "type", "veth", "peer", "client0", "netns", client.name
-    )  # fmt: skip
-    for host in (server, client):
-        host.run("ip", "link", "set", "lo", "up")
-    for host, side, link in ((server, spec.server, LINK), (client, spec.client, "client0")):
-        host.run("ip", "address", "add", side.address, "dev", link)
-        host.run("ip", "link", "set", link, "up")
-    server.set_sysctls({**spec.server.sysctl, **server_sysctl})
-    client.set_sysctls(spec.client.sysctl)
-    keeper = client.start(["sleep", "infinity"])
-    return Testbed(server, (Namespace(client.name, keeper),), address(spec))
+def together(openings: Iterable) -> list[Remote]:
+    """Return the hosts that these functions open, at the same time; close all if one fails."""
+    openings = list(openings)
+    with ThreadPoolExecutor(len(openings)) as pool:
+        made = [pool.submit(opening) for opening in openings]
+    failed = [error for one in made if (error := one.exception())]
+    if failed:
+        for one in made:
+            if one.exception() is None:
+                one.result().close()
+        raise failed[0]
+    return [one.result() for one in made]
 
 
-def address(spec: plan.Testbed) -> str:
-    """Return the server's address."""
-    return spec.server.address.split("/")[0]
+def set_sysctls(host: Remote, wanted: Mapping[str, str | int]) -> None:
+    """Set those kernel settings that are not as wanted; UserError if the kernel refuses one."""
+    found = host.sysctls(wanted)
+    host.set_sysctls({
+        key: value for key, value in wanted.items() if found[key].split() != str(value).split()
+    })  # fmt: skip
 
 
-def cpus(which: str, available: list[int]) -> list[int]:
+def cpus(which: str, available: Sequence[int]) -> list[int]:
     """Return the CPU numbers that a testbed's `cpus` means on a machine with `available`.
 
     "last" is the last quarter, at least one; "first" the others (all, if there is but one);
@@ -103,9 +135,13 @@ def cpus(which: str, available: list[int]) -> list[int]:
     return sorted(chosen)
 
 
-def shared_note(cpus: Mapping[str, list[int]]) -> str:
-    """Return what to say where "server" and "client" have a CPU in common; empty where not."""
-    shared = sorted(set(cpus["server"]) & set(cpus["client"]))
+def shared_note(cpus: Mapping[str, Sequence[int]]) -> str:
+    """Return what to say where server and clients have a CPU in common; empty where not.
+
+    `cpus` are those of the hosts of one machine, the server's under "server".
+    """
+    of_clients = {cpu for name, own in cpus.items() if name != SERVER for cpu in own}
+    shared = sorted({*cpus[SERVER]} & of_clients)
     if not shared:
         return ""
     which = f"CPU {shared[0]}" if len(shared) == 1 else f"CPUs {', '.join(map(str, shared))}"

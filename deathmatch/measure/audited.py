@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from deathmatch.hosts.audit import demand, facts, parse, probe, read, rules
 from deathmatch.hosts.host import Host
 from deathmatch.measure.context import Context
-from deathmatch.plan import testbed as plan
 
 # Of each part of the facts, the fields that can change between two trials.
 CHANGING: Mapping[str, tuple[str, ...]] = {
@@ -36,13 +35,14 @@ class Beginning:
     began_ns: int
 
 
-def begin(context: Context, bed: plan.Testbed) -> Beginning:
+def begin(context: Context) -> Beginning:
     """Look at the hosts before anything of a trial runs.
 
     Some tens of milliseconds. Raises UserError if what is seen would spoil the trial and the
     testbed does not accept it.
     """
-    audit = read.testbed(context.bed, bed, context.cpus, demand.of(context.spec), whole=False)
+    bed = context.bed.spec
+    audit = read.testbed(context.bed, context.cpus, demand.of(context.spec), whole=False)
     if refused := rules.refusing(rules.findings(audit), bed.accepts):
         # Nobody else will: the trial ends here.
         context.end()
@@ -63,7 +63,7 @@ def end(context: Context, beginning: Beginning) -> dict[str, dict]:
 
 
 def _hosts(context: Context) -> list[tuple[str, Host]]:
-    return [(facts.SERVER, context.server), *((one.name, one) for one in context.bed.clients)]
+    return [(one.name, one) for one in context.bed.hosts]
 
 
 def _counted(host: Host) -> dict[str, str]:

@@ -1,15 +1,59 @@
-"""Running the load generator of a trial, and telling its own failures from the server's."""
+"""Running the load generators of a trial, and telling their own failures from the server's.
 
+One client offers the whole load, several share it: they begin at an agreed instant, and what each
+left is a report of its own.
+"""
+
+import shutil
 import tempfile
-from collections.abc import Sequence
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.errors import Truncated, UserError
-from deathmatch.hosts import clients, server_build
+from deathmatch.hosts import clients, clocks, server_build
+from deathmatch.hosts.clocks import Clocks
+from deathmatch.hosts.remote import Remote, RemoteProcess
 from deathmatch.measure.context import PORT, Context
+from deathmatch.plan.record import loads
 from deathmatch.plan.root import ROOT
 
 WARM_UP_RATE_RPS = 500
+# Of several clients, the first must not have offered its part alone for longer: a hundredth of the
+# shortest second. On a busy machine one begins tens of milliseconds late.
+LATE_S = 0.01
+ATTEMPTS = 5
+# For a message to each client and the start of a process on a busy one.
+LEAD_S = 1.0
+
+
+@dataclass
+class Load:
+    """One client's part of a rate: its report's file, its command; how it ended and began."""
+
+    client: Remote
+    log: Path
+    folder: Path
+    words: list[str]
+    limit_s: float
+    process: RemoteProcess | None = None
+    status: int | None = None
+
+    @property
+    def state(self) -> str:
+        """ "exit N", or that it wedged."""
+        wedged = f"wedged: killed after {self.limit_s:g} s"
+        return wedged if self.status is None else f"exit {self.status}"
+
+    @property
+    def command(self) -> str:
+        """What was run."""
+        return " ".join(self.words).replace(f"{ROOT}/", "")
+
+    @property
+    def late_us(self) -> int:
+        """How long after the agreed instant it began."""
+        return (self.process.late_ns or 0) // 1000
 
 
 def warm_up(context: Context) -> None:
@@ -20,63 +64,153 @@ def warm_up(context: Context) -> None:
 
 
 def offer(context: Context, rate_rps: int, duration_s: float, log: Path) -> dict:
-    """Offer one rate; return the client's command and its state, "exit N" or that it wedged.
+    """Offer one rate; return what a point says of its clients, as `RecordedPoint` has it.
 
-    The report is in `log`, beside it what else the client writes. Raises UserError if its program
-    cannot run.
+    A client's report is in `log`, or beside it with the client's name, and so is what else it
+    writes. Where several began too far apart, they do it again. Raises UserError if a program
+    cannot run, or if they never begin together.
     """
-    load, generator = context.spec["load"], context.generator
-    words = generator.command(context.address, PORT, load, rate_rps, duration_s)
-    words = clients.located(words)
-    limit_s = generator.time_limit_s(load, duration_s)
-    status = _run(context, words, log, limit_s)
-    wedged = f"wedged: killed after {limit_s:g} s"
+    before = _clocks(context)
+    for attempt in range(1, ATTEMPTS + 1):
+        made = _offered(context, rate_rps, duration_s, log, before)
+        late_us = max(load.late_us for load in made)
+        if len(made) == 1 or late_us <= LATE_S * 1e6:
+            break
+        if attempt == ATTEMPTS:
+            raise UserError(
+                f"a client began {late_us / 1e3:.0f} ms late in each of {ATTEMPTS} attempts",
+                where=str(context.trial.path),
+                remedy="see what else runs there: ./shell deathmatch audit "
+                f"{context.bed.spec.name}",
+            )
+    after = _clocks(context)
+    for load in made:
+        context.generator.compact(load.log, context.spec.get("keep_events", False))
+    if len(context.clients) == 1:
+        return {"log": log.name, "command": made[0].command, "client_state": made[0].state}
+    return {"attempts": attempt, "clients": [_told(load, before, after) for load in made]}
+
+
+def _told(load: Load, before: dict[str, Clocks], after: dict[str, Clocks]) -> dict:
+    name = load.client.name
+    offset = clocks.spanning(before[name].monotonic, after[name].monotonic)
     return {
-        "command": " ".join(words).replace(f"{ROOT}/", ""),
-        "client_state": wedged if status is None else f"exit {status}",
-    }
+        "client": name, "log": load.log.name, "command": load.command, "client_state": load.state,
+        "late_us": load.late_us, "clock_offset_us": offset.ns // 1000,
+        "clock_bound_us": -(-offset.bound_ns // 1000),
+    }  # fmt: skip
 
 
-def _run(context: Context, words: Sequence[str], log: Path, limit_s: float) -> int | None:
-    """Run the client to its end; return its status, None if it wedged."""
-    log.unlink(missing_ok=True)
-    process = context.client.start(
-        words, output=log, cpus=context.cpus["client"], folder=log.parent
-    )  # fmt: skip
-    context.state.client = process
-    status = process.wait(limit_s)
-    if status is None:
-        process.kill()
-    context.state.client = None
-    if status in clients.NOT_RUN:
-        raise failure(context, f"ended with exit status {status}", log)
-    return status
+def _clocks(context: Context) -> dict[str, Clocks]:
+    """Return how far each client's clocks are from ours; {} where one client needs no agreement."""
+    if len(context.clients) == 1:
+        return {}
+    return {client.name: client.clocks() for client in context.clients}
 
 
-def replies(context: Context, log: Path, duration_s: float) -> int | None:
-    """Return how many replies a report has; None if it is not whole."""
-    return _counted(context, log, duration_s, "replies")
+def _offered(
+    context: Context, rate_rps: int, duration_s: float, log: Path, compared: dict[str, Clocks]
+) -> list[Load]:
+    """Run the clients that have a part in the load to their ends."""
+    made = [_load(context, client, rate_rps, duration_s, log) for client in context.clients]
+    made = [load for load in made if load is not None]
+    offsets = {name: one.monotonic for name, one in compared.items()}
+    at_ns = clocks.agreed(time.monotonic_ns(), offsets, LEAD_S) if compared else {}
+    for load in made:
+        load.process = load.client.start(
+            load.words, output=load.log, cpus=context.cpus[load.client.name], folder=load.folder,
+            at_ns=at_ns.get(load.client.name),
+        )  # fmt: skip
+        context.state.loads[load.client.name] = load.process
+    lead_s = LEAD_S if compared else 0
+    deadline = time.monotonic() + max(load.limit_s for load in made) + lead_s
+    for load in made:
+        load.status = load.process.wait(max(0, deadline - time.monotonic()))
+        if load.status is None:
+            load.process.kill()
+        context.state.loads.pop(load.client.name)
+        _bring(load, alone=len(context.clients) == 1)
+    for load in made:
+        if load.status in clients.NOT_RUN:
+            raise failure(context, f"ended with exit status {load.status}", load.log, load.client)
+    return made
 
 
-def _counted(context: Context, log: Path, duration_s: float, column: str) -> int | None:
+def _load(
+    context: Context, client: Remote, rate_rps: int, duration_s: float, log: Path
+) -> Load | None:
+    """Return a client's part of a rate, ready to start; None if it has none in so little."""
+    load, generator = context.spec["load"], context.generator
+    part, sources = context.part(client), context.sources(client)
+    words = generator.command(context.address, PORT, load, rate_rps, duration_s, part, sources)
+    if words is None:
+        return None
+    alone = part.of == 1
+    own = log if alone else log.with_name(f"{log.stem}.{client.name}{log.suffix}")
+    _remove(own, own.with_suffix(""))
+    if client.shared:
+        folder = log.parent if alone else log.parent / f".{client.name}"
+        folder.mkdir(exist_ok=True)
+    else:
+        folder = client.folder / "load"
+        client.agent.call("make_folder", path=str(folder))
+    words = context.bed.sites[client.name].located(words)
+    return Load(client, own, folder, words, generator.time_limit_s(load, duration_s))
+
+
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _bring(load: Load, alone: bool) -> None:
+    """Put what the client wrote besides its output beside the log, with the client's name."""
+    here = load.log.parent
+    if load.client.shared and alone:
+        return
+    if load.client.shared:
+        folder = load.folder
+    else:
+        folder = here / f".{load.client.name}"
+        load.client.fetch_all(load.folder, folder)
+        load.client.run("rm", "-r", str(load.folder))
+    if not folder.exists():
+        return
+    for path in sorted(folder.iterdir()):
+        path.rename(here / (path.name if alone else f"{path.stem}.{load.client.name}{path.suffix}"))
+    folder.rmdir()
+
+
+def replies(context: Context, offered: dict, duration_s: float) -> int | None:
+    """Return how many replies the reports of `offer` have; None if one is not whole."""
+    return _counted(context, offered, duration_s, "replies")
+
+
+def _counted(context: Context, offered: dict, duration_s: float, column: str) -> int | None:
+    generator = context.generator
+    reports = [generator.read(context.out / load["log"]) for load in loads(offered)]
     try:
-        return context.generator.parse(context.generator.read(log), duration_s)[column]
+        return generator.parse(generator.merge(reports), duration_s)[column]
     except Truncated:
         return None
 
 
 def check_reports(context: Context, points: list[dict]) -> None:
-    """Raise UserError if the client offered nothing at any rate at which the server ran.
+    """Raise UserError if the clients offered nothing at any rate at which the server ran.
 
-    It did where its report is whole and tells of a connection that it began. What a server does to
-    its client, by its end too, is a result.
+    They did where a report is whole and tells of a connection that was begun. What a server does
+    to its client, by its end too, is a result.
     """
     ran = [point for point in points if point["server_state"] == "ran"]
     column, duration_s = context.generator.attempts, context.spec["duration_s"]
-    begun = [_counted(context, context.out / point["log"], duration_s, column) for point in ran]
+    begun = [_counted(context, point, duration_s, column) for point in ran]
     if any(begun) or not ran:
         return
-    log, state = context.out / ran[-1]["log"], ran[-1]["client_state"]
+    last = loads(ran[-1])[-1]
+    log, state = context.out / last["log"], last["client_state"]
     if 0 in begun:
         problem = f"began no connection at any of {len(ran)} rates; at the last: {state}"
     else:
@@ -84,10 +218,18 @@ def check_reports(context: Context, points: list[dict]) -> None:
     raise failure(context, problem, log)
 
 
-def failure(context: Context, problem: str, log: Path) -> UserError:
+def failure(context: Context, problem: str, log: Path, client: Remote | None = None) -> UserError:
     """Return the error that the trial's client failed, with the last lines of its log.
 
     The trial's logs stay in the folder of what is not finished.
     """
     where = f"{context.trial.path}: not measured, its logs are in {context.out}"
+    if client and len(context.clients) > 1:
+        problem = f"{problem} on {client.name}"
     return clients.failure(context.spec["client"], problem, server_build.tail(log), where)
+
+
+def pids(context: Context, client: Remote) -> list[int]:
+    """Return the pid of a client's load generator, if it runs now."""
+    process = context.state.loads.get(client.name)
+    return [process.pid] if process else []

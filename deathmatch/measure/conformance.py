@@ -1,14 +1,15 @@
 """Does a server answer an experiment's requests as it must, before it is timed?"""
 
+import contextlib
 import platform
 import re
-import socket
 import time
 from collections.abc import Callable, Collection
 
 import h11
 
-from deathmatch.hosts.host import Host
+from deathmatch.hosts.host import Connected, Dial, Host
+from deathmatch.hosts.host import dial as here
 from deathmatch.measure import websocket
 
 TIMEOUT_S = 5
@@ -29,18 +30,19 @@ LONGEST_HEAD_BYTES = 65536
 LONGEST_BODY_BYTES = 1_000_000
 
 
-def check(address: str, port: int, requests: list[dict]) -> list[dict]:
+def check(address: str, port: int, requests: list[dict], dial: Dial = here) -> list[dict]:
     """Send each request of an experiment's `conformance` table; return one result for each.
 
     A result has name, ok and seen (what was wrong; empty if ok). One that wants no answer
     passes if the server answers with an error or not at all, and still accepts connections.
+    `dial` opens them, from the host of a client.
     """
-    return [_check(address, port, request) for request in requests]
+    return [_check(address, port, request, dial) for request in requests]
 
 
 def check_variant(
     host: Host, address: str, port: int, requests: list[dict], factors: dict,
-    pids: Callable[[], list[int]], known: Collection[str] = (),
+    pids: Callable[[], list[int]], known: Collection[str] = (), dial: Dial = here,
 ) -> list[dict]:  # fmt: skip
     """Check all that a running server must show before it is timed, as `check` returns it.
 
@@ -55,10 +57,10 @@ def check_variant(
         checks.append(check_backlog(host, port, queue, somaxconn))
         if not checks[0]["ok"] and checks[0]["name"] not in known:
             return checks
-    checks += check(address, port, requests)
+    checks += check(address, port, requests, dial)
     # A shorter queue drops what comes at once: that is the experiment, not a fault.
     if queue >= CONCURRENT:
-        checks.append(check_concurrent(address, port, probe(requests), CONCURRENT))
+        checks.append(check_concurrent(address, port, probe(requests), CONCURRENT, dial))
     running = pids()
     if "readiness" in factors:
         checks.append(check_readiness(host, running, factors["readiness"]))
@@ -78,11 +80,10 @@ def contradicts(seen: str) -> bool:
 def check_backlog(host: Host, port: int, backlog: int, somaxconn: int) -> dict:
     """Compare the kernel's view of the listening socket with min(backlog, somaxconn).
 
-    ss(8) shows a listener's backlog as Send-Q; listen(2) tells of the cap.
+    listen(2) tells of the cap.
     """
     expected = min(backlog, somaxconn)
-    lines = host.sockets("state", "listening", f"sport = :{port}")
-    found = sorted({int(line.split()[1]) for line in lines})
+    found = sorted({one.limit for one in host.listeners(port)})
     advice = "pass {backlog} to listen(), or leave it out of [factors]"
     problem = (
         "" if found == [expected] else f"the kernel has {found}, expected {expected}: {advice}"
@@ -90,17 +91,19 @@ def check_backlog(host: Host, port: int, backlog: int, somaxconn: int) -> dict:
     return _result(f"listen backlog {backlog}, capped at {somaxconn}", problem)
 
 
-def check_concurrent(address: str, port: int, request: dict, connections: int) -> dict:
+def check_concurrent(
+    address: str, port: int, request: dict, connections: int, dial: Dial = here
+) -> dict:
     """Open many connections, only then ask on each, in reverse order; all must be answered."""
     name = f"{connections} connections at once"
     if "frames" in request:
         return _result(
-            name, websocket.problem_at_once(address, port, request, connections, TIMEOUT_S)
+            name, websocket.problem_at_once(address, port, request, connections, TIMEOUT_S, dial)
         )
     problem, opened = "", []
     try:
         for _ in range(connections):
-            opened.append(socket.create_connection((address, port), timeout=TIMEOUT_S))
+            opened.append(dial(address, port, TIMEOUT_S))
         for connection in reversed(opened):
             connection.sendall(spelled_out(request["send"]).encode("latin-1"))
         for connection in opened:
@@ -172,24 +175,24 @@ def _result(name: str, problem: str) -> dict:
     return {"name": name, "ok": not problem, "seen": problem}
 
 
-def _check(address: str, port: int, request: dict) -> dict:
+def _check(address: str, port: int, request: dict, dial: Dial) -> dict:
     try:
-        problem = _problem(address, port, request)
+        problem = _problem(address, port, request, dial)
     except OSError as error:
         problem = f"{type(error).__name__}: {error}"
     return _result(request["name"], problem)
 
 
-def _problem(address: str, port: int, request: dict) -> str:
+def _problem(address: str, port: int, request: dict, dial: Dial) -> str:
     if "frames" in request:
-        return websocket.problem(address, port, request, TIMEOUT_S)
-    with socket.create_connection((address, port), timeout=TIMEOUT_S) as connection:
+        return websocket.problem(address, port, request, TIMEOUT_S, dial)
+    with contextlib.closing(dial(address, port, TIMEOUT_S)) as connection:
         sent = spelled_out(request["send"]).encode("latin-1")
         connection.sendall(sent)
         if not (request.keys() & ANSWERED):
             answer = _first_bytes(connection)
             connection.close()
-            socket.create_connection((address, port), timeout=TIMEOUT_S).close()
+            dial(address, port, TIMEOUT_S).close()
             return f"it answers {answer!r}" if re.match(rb"HTTP/1\.[01] [123]", answer) else ""
         answers = _Answers(connection, request)
         for call in range(request.get("repeat", 1)):
@@ -201,7 +204,7 @@ def _problem(address: str, port: int, request: dict) -> str:
         return answers.end_problem() if request.get("closes") else ""
 
 
-def _first_bytes(connection: socket.socket) -> bytes:
+def _first_bytes(connection: Connected) -> bytes:
     connection.settimeout(PATIENCE_S)
     try:
         return connection.recv(64)
@@ -215,7 +218,7 @@ class _Answers:
     What was sent, h11 does not see: it is told of a request of the same method for each answer.
     """
 
-    def __init__(self, connection: socket.socket, request: dict):
+    def __init__(self, connection: Connected, request: dict):
         self._connection = connection
         self._method = request["send"].partition(" ")[0]
         self._http: h11.Connection | None = None

@@ -1,19 +1,20 @@
 """What the steps of one trial share: what is measured, on which hosts, and what has happened."""
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deathmatch.hosts import testbed
-from deathmatch.hosts.host import Host, Process
+from deathmatch.agent.output import LIMIT_BYTES
+from deathmatch.hosts.host import Process
 from deathmatch.hosts.memory import Memory
+from deathmatch.hosts.remote import Remote
 from deathmatch.hosts.testbed import Testbed
 from deathmatch.hosts.throttle import Throttle
 from deathmatch.load import registry
-from deathmatch.load.generator import LoadGenerator
+from deathmatch.load.generator import LoadGenerator, Part
 from deathmatch.measure import idle_connections, server_process
 from deathmatch.measure.idle_connections import Idle
-from deathmatch.plan import testbed as plan
 from deathmatch.plan.spec import Level
 from deathmatch.plan.trial import Trial
 
@@ -35,8 +36,11 @@ class NotMeasured(Exception):
 class State:
     """What has happened so far: who runs, how often the server was stopped, time with load."""
 
-    client: Process | None = None
-    idle: Idle | None = None
+    # The load generators that run, by their clients' names.
+    loads: dict[str, Process] = field(default_factory=dict)
+    idle: list[Idle] = field(default_factory=list)
+    # The server's processes, one for each of its starts.
+    started: list[Process] = field(default_factory=list)
     stops: list[dict] = field(default_factory=list)
     offering_us: int = 0
     # Of the memory's limit, those that were told.
@@ -45,7 +49,7 @@ class State:
 
 @dataclass(frozen=True)
 class Context:
-    """One trial within its sandbox; `out` is the folder of its results."""
+    """One trial on its hosts; `out` is the folder of its results."""
 
     trial: Trial
     # Trial.spec(): what the record says, ready for JSON.
@@ -53,7 +57,7 @@ class Context:
     out: Path
     bed: Testbed
     sample_interval_s: float
-    # The CPUs of "server" and "client".
+    # The CPUs of each host, by its name.
     cpus: dict[str, list[int]]
     throttle: Throttle
     memory: Memory
@@ -63,14 +67,14 @@ class Context:
     state: State = field(default_factory=State)
 
     @property
-    def server(self) -> Host:
+    def server(self) -> Remote:
         """The server's host."""
         return self.bed.server
 
     @property
-    def client(self) -> Host:
-        """The host that offers the load."""
-        return self.bed.clients[0]
+    def clients(self) -> tuple[Remote, ...]:
+        """The hosts that offer the load."""
+        return self.bed.clients
 
     @property
     def address(self) -> str:
@@ -87,14 +91,9 @@ class Context:
         """How many connections are held idle beside the load."""
         return self.trial.variant.factors.get(idle_connections.FACTOR, 0)
 
-    def own_pids(self) -> set[int]:
-        """Return the pids in the sandbox that are not the server's."""
-        started = [self.state.client, self.state.idle and self.state.idle.process]
-        return self.bed.own_pids() | {process.pid for process in started if process}
-
     def server_pids(self) -> list[int]:
         """Return the pids of the server and of all that it started."""
-        return self.server.processes(self.own_pids())
+        return self.server.processes()
 
     def end(self) -> None:
         """End what is left of the server, and remove the groups that limited it."""
@@ -102,26 +101,51 @@ class Context:
         self.memory.end()
         self.throttle.end()
 
+    def server_log(self) -> dict[str, int]:
+        """Return how much of what the server printed is kept, and was left out."""
+        left_out = [process.left_out_bytes() for process in self.state.started]
+        # Where its starts share a file, each tells of all.
+        total = max(left_out, default=0) if self.server.shared else sum(left_out)
+        return {"limit_bytes": LIMIT_BYTES, "left_out_bytes": total}
 
-def prepare(trial: Trial, spec: dict, bed: plan.Testbed, out: Path) -> Context:
-    """Build the testbed, share out the CPUs and throttle the server; UserError if that fails.
+    def part(self, client: Remote) -> Part:
+        """Return which part of the load is a client's."""
+        return Part(self.clients.index(client), len(self.clients))
 
-    This process keeps to the client's CPUs from now on.
+    def sources(self, client: Remote) -> tuple[str, ...]:
+        """Return the addresses that a client connects from, where it has not just one."""
+        return self.bed.side(client.name).sources
+
+
+def prepare(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> Context:
+    """Share out the CPUs and throttle the server; UserError if that fails.
+
+    This process and the agents keep off the server's CPUs from now on, as far as there are others.
     """
-    hosts = testbed.build(bed, spec["sysctl"])
-    available = hosts.server.affinity()
     on_all = trial.variant.factors.get("schedulers") == "all"
-    wanted = bed.server.cpus_all if on_all else None
-    cpus = {
-        "server": testbed.cpus(wanted or bed.server.cpus, available),
-        "client": testbed.cpus(bed.client.cpus, available),
-    }
-    # The harness keeps off the server's CPUs as far as there are others.
-    os.sched_setaffinity(0, cpus["client"])
-    throttled = hosts.throttle(bed.server, len(cpus["server"]))
+    cpus = hosts.cpus(on_all)
+    _keep_off(hosts, cpus)
+    throttled = hosts.throttle(len(cpus["server"]))
     return Context(
-        trial=trial, spec=spec, out=out, bed=hosts, sample_interval_s=bed.sample_interval_s,
-        cpus=cpus, throttle=throttled, memory=hosts.limit_memory(bed.server, throttled),
+        trial=trial, spec=spec, out=out, bed=hosts,
+        sample_interval_s=hosts.spec.sample_interval_s, cpus=cpus, throttle=throttled,
+        memory=hosts.limit_memory(throttled),
         values=trial.placeholders | {"workers": len(cpus["server"]) if on_all else 1},
         generator=registry.generator(spec["client"]),
     )  # fmt: skip
+
+
+def _keep_off(hosts: Testbed, cpus: Mapping[str, Sequence[int]]) -> None:
+    """Keep this process and the agents off the CPUs that measure, as far as there are others.
+
+    On one machine they share those of the clients: theirs is not what is measured.
+    """
+    if not hosts.separate:
+        shared = sorted({cpu for host in hosts.clients for cpu in cpus[host.name]})
+        os.sched_setaffinity(0, shared)
+        for host in hosts.hosts:
+            host.keep_to(shared)
+        return
+    for host in hosts.hosts:
+        available = host.affinity()
+        host.keep_to([cpu for cpu in available if cpu not in cpus[host.name]] or available)

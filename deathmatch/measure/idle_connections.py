@@ -10,17 +10,14 @@ from dataclasses import dataclass
 
 from deathmatch.hosts import clients
 from deathmatch.hosts.host import Host, Process
+from deathmatch.hosts.site import Site
 from deathmatch.load import registry
+from deathmatch.load.generator import WHOLE, Part
 
 FACTOR = registry.IDLE_FACTOR
 # A server that looks at every connection at each wait takes 8,000 slowly.
 PATIENCE_S = 60
 CLOSE_S = 5
-
-
-def established(server: Host, port: int) -> int:
-    """Return how many connections of the server's port the kernel has as established."""
-    return len(server.sockets("state", "established", f"sport = :{port}"))
 
 
 @dataclass(frozen=True)
@@ -37,22 +34,22 @@ class Idle:
 
 
 def hold(
-    client: Host, server: Host, address: str, port: int, load: Mapping, connections: int,
-    cpus: Sequence[int],
-) -> Idle:  # fmt: skip
-    """Open idle connections from the client, on those CPUs; return when they are all open, or not.
+    client: Host, site: Site, address: str, port: int, load: Mapping, connections: int,
+    part: Part = WHOLE, *, cpus: Sequence[int] = (), sources: Sequence[str] = (),
+) -> Idle | None:  # fmt: skip
+    """Open a client's part of the idle connections, on those CPUs; return when they are open.
 
-    Waits PATIENCE_S at most. Raises UserError if the program that holds them cannot run.
+    None if it has no part in so few. Waits PATIENCE_S at most. Raises UserError if the program
+    that holds them cannot run.
     """
     holder = registry.generator(registry.HOLDER)
-    words = clients.located(holder.idle_command(address, port, load, connections))
-    process = client.start(words, cpus=cpus, talk=True)
+    words = holder.idle_command(address, port, load, connections, part, sources)
+    if words is None:
+        return None
+    process = client.start(site.located(words), cpus=cpus, talk=True)
     line = process.receive(PATIENCE_S)
     answer = f"not in {PATIENCE_S} s" if line is None else line.strip()
-    problem = "" if answer == f"idle_connections: {connections}" else answer
-    held = established(server, port)
-    if not problem and held < connections:
-        problem = f"the kernel has {held} established"
+    problem = "" if answer == f"idle_connections: {part.share(connections)}" else answer
     if line is not None and not answer.startswith("idle_connections: "):
         _check_ran(process, answer)
     if problem:

@@ -2,34 +2,33 @@
 
 import os
 import platform
+import re
 import subprocess
-from pathlib import Path
+from collections.abc import Sequence
 
-import psutil
+from deathmatch.hosts import memory, toolchain
+from deathmatch.hosts.host import Host
+from deathmatch.hosts.site import Site
 
-from deathmatch.hosts import clients, toolchain
 
+def about(server: Host, site: Site, names: Sequence[str]) -> dict:
+    """Return CPU, memory, kernel, system of the server's host and the toolchain, for trial.json.
 
-def about(names: list[str]) -> dict:
-    """Return the machine's CPU, memory, kernel, system and toolchain, for trial.json.
-
-    `names` are the load generators used: each has its version under its name. Costs a process for
-    each of them, and one of git.
+    `names` are the load generators used, as they are at `site`: each has its version under its
+    name. Costs a process for each of them, and one of git.
     """
-    model = next(
-        (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-         if line.startswith("model name")),
-        platform.processor(),
-    )  # fmt: skip
+    cpus = server.read("/proc/cpuinfo")
+    model = re.search(r"^model name\s*:\s*(.*)", cpus, re.MULTILINE)
+    system = re.search(r'^PRETTY_NAME="?(.*?)"?$', server.read("/etc/os-release"), re.MULTILINE)
     return {
-        "cpu": model,
-        "cpus": os.cpu_count(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "kernel": platform.release(),
-        "os": platform.freedesktop_os_release().get("PRETTY_NAME", "Linux"),
+        "cpu": model[1].strip() if model else platform.processor(),
+        "cpus": len(re.findall(r"^processor\s*:", cpus, re.MULTILINE)),
+        "memory_bytes": memory.total_bytes(server),
+        "kernel": server.read("/proc/sys/kernel/osrelease").strip(),
+        "os": system[1] if system else "Linux",
         "toolchain": toolchain.name(),
         "python": platform.python_version(),
-        **{name: clients.version(name) for name in names},
+        **site.versions(names),
         "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),
         "commit": _commit(),
     }

@@ -5,42 +5,41 @@ nanoseconds, where that of the machine counts ticks and misses what runs between
 average is the whole machine's, whatever the namespace.
 """
 
-import os
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import polars as pl
 
-from deathmatch.hosts.host import MODES, USED, Host
+from deathmatch.agent.kernel import MODES, USED
+from deathmatch.hosts.connection import HostLost
+from deathmatch.hosts.host import Host
 from deathmatch.load.generator import START_UP_S
 
-_NICENESS = 10
-# Of a CPU, for counting the SYN queue.
-_SYN_QUEUE_SHARE = 0.02
-
-# Column -> (side, file, group, counter). TCPSynRetrans counts SYNs sent again, so the client's.
+# Column -> (side, file, group and counter). TCPSynRetrans counts SYNs sent again, so the client's.
 _COUNTERS = {
-    "server_listen_overflows": ("server", "netstat", "TcpExt", "ListenOverflows"),
-    "server_listen_drops": ("server", "netstat", "TcpExt", "ListenDrops"),
-    "server_syncookies_sent": ("server", "netstat", "TcpExt", "SyncookiesSent"),
-    "server_passive_opens": ("server", "snmp", "Tcp", "PassiveOpens"),
-    "server_retransmitted_segments": ("server", "snmp", "Tcp", "RetransSegs"),
-    "server_resets_sent": ("server", "snmp", "Tcp", "OutRsts"),
-    "server_established": ("server", "snmp", "Tcp", "CurrEstab"),
-    "client_active_opens": ("client", "snmp", "Tcp", "ActiveOpens"),
-    "client_attempt_fails": ("client", "snmp", "Tcp", "AttemptFails"),
-    "client_syn_retransmissions": ("client", "netstat", "TcpExt", "TCPSynRetrans"),
-    "client_established": ("client", "snmp", "Tcp", "CurrEstab"),
+    "server_listen_overflows": ("server", "netstat", "TcpExt ListenOverflows"),
+    "server_listen_drops": ("server", "netstat", "TcpExt ListenDrops"),
+    "server_syncookies_sent": ("server", "netstat", "TcpExt SyncookiesSent"),
+    "server_passive_opens": ("server", "snmp", "Tcp PassiveOpens"),
+    "server_retransmitted_segments": ("server", "snmp", "Tcp RetransSegs"),
+    "server_resets_sent": ("server", "snmp", "Tcp OutRsts"),
+    "server_established": ("server", "snmp", "Tcp CurrEstab"),
+    "client_active_opens": ("client", "snmp", "Tcp ActiveOpens"),
+    "client_attempt_fails": ("client", "snmp", "Tcp AttemptFails"),
+    "client_syn_retransmissions": ("client", "netstat", "TcpExt TCPSynRetrans"),
+    "client_established": ("client", "snmp", "Tcp CurrEstab"),
 }
 _SOCKETS = {
-    "server_time_wait": ("server", "tw"),
-    "server_tcp_sockets": ("server", "alloc"),
-    "client_time_wait": ("client", "tw"),
+    "server_time_wait": ("server", "sockstat", "TCP tw"),
+    "server_tcp_sockets": ("server", "sockstat", "TCP alloc"),
+    "client_time_wait": ("client", "sockstat", "TCP tw"),
 }
 _MACHINE = [f"cpu_{mode}_us" for mode in MODES] + ["context_switches", "interrupts"]
 _SERVER_CPUS = [f"server_cpus_{mode}_us" for mode in MODES]
+_LOAD = "load_average"
 _QUEUES = ["accept_queue_connections", "accept_queue_limit", "syn_queue_connections"]
 
 SCHEMA = {
@@ -50,7 +49,7 @@ SCHEMA = {
     **dict.fromkeys(_SOCKETS, pl.Int64),
     **dict.fromkeys(_QUEUES, pl.Int64),
     **dict.fromkeys([*_MACHINE, *_SERVER_CPUS], pl.Int64),
-    "load_average": pl.Float64,
+    _LOAD: pl.Float64,
     **{f"{side}_{what}": pl.Int64 for side in ("server", "client") for what in USED},
 }
 
@@ -59,22 +58,22 @@ class Sampler:
     """A thread that takes a sample now and every `interval_s`, until the `with` block ends.
 
     `offered_rate_rps` labels the samples taken from now on; None between rates.
-    `hosts` are those of "server" and "client"; `pids(side)` returns the pids of the server or of
-    the client at that moment; `server_cpus` are the numbers of the CPUs that the server may use.
-    `rows` holds the samples, with the columns of SCHEMA; counters count from boot of their
-    namespace, times are us since `start_ns` of the monotonic clock.
+    `load_pids(client)` returns the pids of a client's load generator at that moment; all that runs
+    on the server's host is the server, which may use the CPUs of those numbers.
+    `rows` holds the samples, with the columns of SCHEMA, those of several clients added up;
+    counters count from boot of their namespace, times are us since `start_ns` of the monotonic
+    clock.
     """
 
     def __init__(
-        self, interval_s: float, start_ns: int, port: int, hosts: Mapping[str, Host],
-        pids: Callable[[str], list[int]], server_cpus: Sequence[int] = (),
+        self, interval_s: float, start_ns: int, port: int, server: Host, clients: Sequence[Host],
+        load_pids: Callable[[Host], list[int]], server_cpus: Sequence[int] = (),
     ):  # fmt: skip
         self.rows: list[dict] = []
         self.offered_rate_rps: int | None = None
         self._interval_s, self._start_ns, self._port = interval_s, start_ns, port
-        self._hosts = hosts
-        self._pids, self._server_cpus = pids, server_cpus
-        self._syn_queue_due = 0.0
+        self._server, self._clients = server, clients
+        self._load_pids, self._server_cpus = load_pids, server_cpus
         self._ended, self._taking = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._loop, daemon=True)
 
@@ -87,13 +86,13 @@ class Sampler:
         self._thread.join()
 
     def _loop(self) -> None:
-        # Where the client waits for the same CPU, it goes first; a tenth of it is enough for this.
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         due = time.monotonic()
-        while not self._ended.wait(max(0, due - time.monotonic())):
-            self.take()
-            # A late sample must not be followed by a burst.
-            due = max(due + self._interval_s, time.monotonic())
+        # A host that is lost is told to whoever waits for what it does.
+        with contextlib.suppress(HostLost):
+            while not self._ended.wait(max(0, due - time.monotonic())):
+                self.take()
+                # A late sample must not be followed by a burst.
+                due = max(due + self._interval_s, time.monotonic())
 
     @contextmanager
     def offering(self, rate_rps: int, duration_s: float) -> Iterator[None]:
@@ -103,7 +102,7 @@ class Sampler:
         """
         self.offered_rate_rps = rate_rps
         self.take()
-        offered = threading.Timer(duration_s + START_UP_S, self.take)
+        offered = threading.Timer(duration_s + START_UP_S, self._take_unless_lost)
         offered.start()
         try:
             yield
@@ -113,11 +112,9 @@ class Sampler:
             self.take()
             self.offered_rate_rps = None
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Take no sample, and run no command for one, until the block ends."""
-        with self._taking:
-            yield
+    def _take_unless_lost(self) -> None:
+        with contextlib.suppress(HostLost):
+            self.take()
 
     def take(self) -> None:
         """Take a sample now, from any thread."""
@@ -129,41 +126,21 @@ class Sampler:
             "time_us": (time.monotonic_ns() - self._start_ns) // 1000,
             "offered_rate_rps": self.offered_rate_rps,
         }
-        read = {side: host.counters() for side, host in self._hosts.items()}
-        for column, (side, file, group, name) in _COUNTERS.items():
-            row[column] = read[side][file].get((group, name))
-        for column, (side, name) in _SOCKETS.items():
-            row[column] = read[side]["sockstat"].get(("TCP", name))
-        server = self._hosts["server"]
-        row |= dict(zip(_QUEUES, [*accept_queue(server, self._port), self._syn_queue()]))
-        machine = server.machine(self._server_cpus)
-        row |= {column: machine[column] for column in [*_MACHINE, *_SERVER_CPUS, "load_average"]}
-        for side in ("server", "client"):
-            used = [self._hosts[side].usage(pid) for pid in self._pids(side)]
+        taken = {
+            "server": [self._server.sample(None, self._port, list(self._server_cpus))],
+            "client": [client.sample(self._load_pids(client)) for client in self._clients],
+        }
+        for column, (side, file, name) in (_COUNTERS | _SOCKETS).items():
+            row[column] = _sum(one["counters"][file].get(name) for one in taken[side])
+        (server,) = taken["server"]
+        row |= dict(zip(_QUEUES, server["queues"]))
+        row |= {name: server["machine"][name] for name in (*_MACHINE, *_SERVER_CPUS, _LOAD)}
+        for side, samples in taken.items():
             for what in USED:
-                row[f"{side}_{what}"] = sum(one[what] for one in used)
+                row[f"{side}_{what}"] = sum(one["usage"][what] for one in samples)
         return row
 
-    def _syn_queue(self) -> int | None:
-        """Return the SYN queue's length, or None if asking so soon would disturb the trial.
 
-        The kernel walks through every connection for it: 10,000 take more than 10 ms.
-        """
-        began = time.monotonic()
-        if began < self._syn_queue_due:
-            return None
-        server = self._hosts["server"]
-        waiting = len(server.sockets("state", "syn-recv", "sport", "=", f":{self._port}"))
-        ended = time.monotonic()
-        self._syn_queue_due = ended + (ended - began) / _SYN_QUEUE_SHARE
-        return waiting
-
-
-def accept_queue(server: Host, port: int) -> tuple[int, int]:
-    """Return the accept queue's length and limit, summed over listeners.
-
-    ss(8) shows a listener's accept queue as Recv-Q and its limit as Send-Q.
-    """
-    listeners = server.sockets("state", "listening", "sport", "=", f":{port}")
-    recv, send = ([int(line.split()[i]) for line in listeners] for i in (0, 1))
-    return sum(recv), sum(send)
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

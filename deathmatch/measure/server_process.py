@@ -3,14 +3,14 @@
 import contextlib
 import shlex
 import signal
-import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.hosts import server_build
 from deathmatch.hosts.host import Host, Process
+from deathmatch.hosts.site import Site
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 
@@ -35,25 +35,30 @@ class Running:
             return None
         return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
+    def tail(self) -> str:
+        """Return the last lines of its output so far."""
+        self.process.collect()
+        return server_build.tail(self.log)
+
 
 def start(
-    host: Host, named: Server, values: Mapping[str, Level], address: str, port: int, *,
+    host: Host, site: Site, named: Server, values: Mapping[str, Level], address: str, port: int, *,
     cpus: Sequence[int], log: Path, prefix: Sequence[str] = (),
 ) -> tuple[Running, str | None]:  # fmt: skip
     """Start a built server on those CPUs and wait until it accepts a connection.
 
-    `values` fills the placeholders of its command, beside {host}, {port} and {build}; `prefix` are
-    words before it. `log` gets the command and what it prints. Returns it and None, or what went
-    wrong in one phrase, after its `ready_timeout_s` at the latest.
+    `site` has what is built on the host; `values` fills the placeholders of the server's command,
+    beside {host}, {port} and {build}; `prefix` are words before it. `log` gets the command and what
+    it prints. Returns it and None, or what went wrong in one phrase, after its `ready_timeout_s` at
+    the latest.
     """
-    own = server_build.words(named, {"host": address, "port": port, **values})
-    words = [*prefix, *own]
+    own = site.command(named, {"host": address, "port": port, **values})
     with log.open("ab") as output:
-        output.write(f"$ {shlex.join(host.command(own, cpus))}\n".encode())
+        output.write(f"$ {shlex.join(host.command(own.words, cpus))}\n".encode())
     others = listeners(host)
     process = host.start(
-        words, output=log, cpus=cpus, folder=server_build.build_dir(named.name),
-        environment=server_build.environment(named.name),
+        [*prefix, *own.words], output=log, cpus=cpus, folder=own.folder,
+        environment=own.environment, bounded=True,
     )  # fmt: skip
     patience_s = named.ready_timeout_s
     running = Running(process, host, log, address, port)
@@ -61,7 +66,7 @@ def start(
     while time.monotonic() < deadline:
         if ended := running.died():
             return running, f"ended before it listened ({ended})"
-        if listens(address, port):
+        if listens(host, address, port):
             return running, None
         time.sleep(0.02)
     where = whereabouts(sorted(listeners(host) - others), address, port)
@@ -69,8 +74,8 @@ def start(
 
 
 def listeners(host: Host) -> set[str]:
-    """Return the addresses with ports on which anything listens for TCP there; costs a process."""
-    return {line.split()[2] for line in host.sockets("state", "listening")}
+    """Return the addresses with ports on which anything listens for TCP there."""
+    return {one.address for one in host.listeners()}
 
 
 def whereabouts(found: Sequence[str], address: str, port: int) -> str:
@@ -88,34 +93,34 @@ def whereabouts(found: Sequence[str], address: str, port: int) -> str:
     return f"{told}, not on IPv4 address {address}: let it take {{host}}"
 
 
-def listens(address: str, port: int) -> bool:
-    """Return whether something accepts a connection there."""
+def listens(host: Host, address: str, port: int) -> bool:
+    """Return whether something accepts a connection there, opened from the host itself."""
     try:
-        with socket.create_connection((address, port), timeout=1):
-            return True
+        host.connect(address, port, 1).close()
+        return True
     except OSError:
         return False
 
 
-def stop(running: Running, own_pids: Iterable[int] = ()) -> dict:
+def stop(running: Running) -> dict:
     """Stop the server and everything it started, until its port is free; return how that went.
 
     Keys: on_sigterm (did it end on SIGTERM within STOP_TIMEOUT_S), killed (pids that needed
-    SIGKILL), left (pids still there: must be empty). `own_pids` are those of the harness.
+    SIGKILL), left (pids still there: must be empty).
     """
-    own, host = set(own_pids), running.host
+    host = running.host
     with contextlib.suppress(ProcessLookupError):
         running.process.signal(signal.SIGTERM, group=True)
     on_sigterm = running.process.wait(STOP_TIMEOUT_S) is not None
     # Children may end a moment after their parent.
     deadline = time.monotonic() + CHILDREN_GRACE_S
-    while (rest := host.processes(own)) and time.monotonic() < deadline:
+    while (rest := host.processes()) and time.monotonic() < deadline:
         time.sleep(0.02)
     host.kill(rest, STOP_TIMEOUT_S)
     # The kernel closes the sockets of an io_uring some milliseconds after its process has ended;
     # the next server's start would take them for its own.
     deadline = time.monotonic() + CHILDREN_GRACE_S
-    while listens(running.address, running.port) and time.monotonic() < deadline:
+    while listens(host, running.address, running.port) and time.monotonic() < deadline:
         time.sleep(0.002)
     running.process.wait(0)
-    return {"on_sigterm": on_sigterm, "killed": rest, "left": host.processes(own)}
+    return {"on_sigterm": on_sigterm, "killed": rest, "left": host.processes()}

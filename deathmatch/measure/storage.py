@@ -12,16 +12,15 @@ import shlex
 import time
 from pathlib import Path
 
-import psutil
-
-from deathmatch.hosts import memory, server_build
-from deathmatch.hosts.host import Local, Process
+from deathmatch.agent.output import LIMIT_BYTES
+from deathmatch.hosts.host import Host, Process
 from deathmatch.hosts.memory import Memory
+from deathmatch.hosts.testbed import SERVER, Testbed
+from deathmatch.hosts.throttle import Throttle
 from deathmatch.measure import server_process
+from deathmatch.measure.context import PORT
 from deathmatch.measure.guard import Guard
-from deathmatch.measure.server_log import ServerLog
 from deathmatch.measure.server_process import Running
-from deathmatch.plan.testbed import Testbed
 from deathmatch.plan.trial import Trial
 
 PATIENCE_S = 120
@@ -29,18 +28,18 @@ PATIENCE_S = 120
 SETTLE_S = 0.5
 
 
-def measure(trial: Trial, spec: dict, bed: Testbed, out: Path) -> dict:
+def measure(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> dict:
     """Return what a trial without load adds to the record; the points are in storage.json too."""
-    host, limit, log = Local(), memory.apply(bed.server), ServerLog(out / "server.log")
-    with Guard(log, limit, host, host.processes):
-        running = start(trial, host, log.file, limit)
+    host, limit = hosts.server, hosts.limit_memory(Throttle(None, {}))
+    with Guard(limit, host, host.processes):
+        running = start(trial, hosts, out / "server.log", limit)
         began_ns = time.monotonic_ns()
         try:
-            points, reason = fill(running.process, spec["messages"]), ""
+            points, reason = fill(host, running.process, spec["messages"]), ""
         except (ValueError, KeyError, OSError) as error:
             ended = running.died()
             suffix = f"; it ended ({ended})" if ended else ""
-            points, reason = [], f"{error}{suffix}\n{server_build.tail(running.log)}"
+            points, reason = [], f"{error}{suffix}\n{running.tail()}"
         if limit.breaches():
             points, reason = [], f"{limit.breach}\n{reason}"
         offering_us = (time.monotonic_ns() - began_ns) // 1000
@@ -56,37 +55,39 @@ def measure(trial: Trial, spec: dict, bed: Testbed, out: Path) -> dict:
         "stops": stops,
         "offering_us": offering_us,
         "memory": limited,
-        "server_log": log.record(),
-        # No network, so that nothing was set.
+        "server_log": {
+            "limit_bytes": LIMIT_BYTES, "left_out_bytes": running.process.left_out_bytes(),
+        },
+        # No load, so that nothing was set for it.
         "sysctl": {"server": {}, "client": {}},
         "cpus": {"server": cpus, "client": cpus},
-    }
+    }  # fmt: skip
 
 
-def start(trial: Trial, host: Local, log: Path, limit: Memory) -> Running:
+def start(trial: Trial, hosts: Testbed, log: Path, limit: Memory) -> Running:
     """Start the program, whose input and output are ours to use; it listens nowhere."""
-    words = server_build.words(trial.server, trial.placeholders)
-    log.write_text(f"$ {shlex.join(words)}\n")
-    process = host.start(
-        [*limit.prefix(), *words], output=log, folder=server_build.build_dir(trial.server.name),
-        environment=server_build.environment(trial.server.name), talk=True,
+    own = hosts.sites[SERVER].command(trial.server, trial.placeholders)
+    log.write_text(f"$ {shlex.join(own.words)}\n")
+    process = hosts.server.start(
+        [*limit.prefix(), *own.words], output=log, folder=own.folder, environment=own.environment,
+        talk=True, bounded=True,
     )  # fmt: skip
-    return Running(process, host, log, "", 0)
+    return Running(process, hosts.server, log, hosts.address, PORT)
 
 
-def fill(process: Process, messages: list[int]) -> list[dict]:
+def fill(host: Host, process: Process, messages: list[int]) -> list[dict]:
     """Return the memory when empty and with each number of messages; ValueError if it tells none.
 
     OSError if the program has ended.
     """
-    points = [_read(process, 0)]
+    points = [_read(host, process, 0)]
     for held in messages:
         process.send(f"{held}\n")
-        points.append(_read(process, held))
+        points.append(_read(host, process, held))
     return points
 
 
-def _read(process: Process, messages: int) -> dict:
+def _read(host: Host, process: Process, messages: int) -> dict:
     line = process.receive(PATIENCE_S)
     if line is None:
         raise ValueError(f"no answer within {PATIENCE_S} s to {messages} messages")
@@ -94,9 +95,8 @@ def _read(process: Process, messages: int) -> dict:
     if not isinstance(answer, dict) or answer["messages"] != messages:
         raise ValueError(f"answered {line!r} to {messages} messages")
     time.sleep(SETTLE_S)
-    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(True)]
     return {
         "messages": messages,
         "runtime_bytes": int(answer["runtime_bytes"]),
-        "rss_bytes": sum(member.memory_info().rss for member in family),
+        "rss_bytes": sum(host.usage(pid)["rss_bytes"] for pid in host.processes()),
     }

@@ -1,4 +1,4 @@
-"""One trial within its sandbox: prepare, start, check, warm up, sweep, stop, prove clean.
+"""One trial on its hosts: prepare, start, check, warm up, sweep, stop, prove clean.
 
 What a server does, its death included, is a result and ends in `trial.json`; UserError means that
 the trial itself could not be run.
@@ -9,14 +9,14 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, server_build, toolchain
+from deathmatch.hosts import clients, toolchain
 from deathmatch.hosts import testbed as beds
-from deathmatch.hosts.host import Local
 from deathmatch.measure import (
     audited,
     client,
@@ -31,9 +31,7 @@ from deathmatch.measure.context import PORT, Context, NotMeasured, prepare
 from deathmatch.measure.guard import Guard
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.measure.sampler import Sampler
-from deathmatch.measure.server_log import ServerLog
 from deathmatch.measure.server_process import Running
-from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 
@@ -42,15 +40,15 @@ HANG_S = 5
 SETTLE_S = 1
 
 
-def run(trial: Trial, bed: plan.Testbed) -> None:
+def run(trial: Trial, hosts: beds.Testbed) -> None:
     """Measure a trial and write its folder, which appears whole; UserError if it cannot be run.
 
-    To be called inside a sandbox (`hosts.sandbox`), from the project's root.
+    From the project's root.
     """
     partial = trial.path.with_name(f".{trial.n}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    record = measure(trial, bed, partial)
+    record = measure(trial, hosts, partial)
     (partial / "trial.json").write_text(json.dumps(record, indent=2) + "\n")
     # What the server and the client said may be published: it need not tell where this clone is.
     for file in partial.iterdir():
@@ -62,35 +60,37 @@ def run(trial: Trial, bed: plan.Testbed) -> None:
     partial.rename(trial.path)
 
 
-def measure(trial: Trial, bed: plan.Testbed, out: Path) -> dict:
+def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
     """Return a trial's record, as in `trial.json`; logs and samples are in `out`."""
-    built = server_build.built(trial.server)
+    site = hosts.sites[beds.SERVER]
+    built = site.built(trial.server)
     record = {
         "experiment": trial.experiment.name, "server": trial.server.name, "dataset": trial.dataset,
-        "n": trial.n, "testbed": bed.name, "spec": trial.spec(), "version": built["version"],
+        "n": trial.n, "testbed": hosts.spec.name, "spec": trial.spec(), "version": built["version"],
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "descriptors": Local().raise_descriptors(bed.descriptors),
+        "descriptors": hosts.raise_descriptors(),
         "tools": {"harness": toolchain.harness(), "server": built["tools"]},
     }  # fmt: skip
     if not built["ok"]:
         return record | {"outcome": "not built", "reason": built["log"], "points": []}
     began_ns = time.monotonic_ns()
     if trial.experiment.client:
-        record |= measure_load(prepare(trial, record["spec"], bed, out), bed)
+        record |= measure_load(prepare(trial, record["spec"], hosts, out))
     else:
-        record |= storage.measure(trial, record["spec"], bed, out)
+        record |= storage.measure(trial, record["spec"], hosts, out)
+    needed = clients.needed(trial.experiment.name)
     return record | {
         "wall_us": (time.monotonic_ns() - began_ns) // 1000,
-        "machine": machine.about(clients.needed(trial.experiment.name)),
+        "machine": machine.about(hosts.server, hosts.sites[hosts.clients[0].name], needed),
     }
 
 
-def measure_load(context: Context, bed: plan.Testbed) -> dict:
+def measure_load(context: Context) -> dict:
     """Return what a trial under load adds to the record: the steps, and what they were taken on."""
-    found = audited.begin(context, bed)
-    log = ServerLog(context.out / "server.log")
+    bed = context.bed.spec
+    found = audited.begin(context)
     try:
-        with Guard(log, context.memory, context.server, context.server_pids):
+        with Guard(context.memory, context.server, context.server_pids):
             record = _steps(context)
     except NotMeasured as error:
         record = {"points": []} | error.record
@@ -101,16 +101,17 @@ def measure_load(context: Context, bed: plan.Testbed) -> dict:
     record["stops"] = context.state.stops
     if context.throttle.record:
         record["throttle"] = context.throttle.record | context.throttle.stalls()
-    record |= {"memory": context.memory.record(), "server_log": log.record()}
+    record |= {"memory": context.memory.record(), "server_log": context.server_log()}
     context.end()
+    sides = zip(context.clients, bed.client_sides)
     return record | {
         "offering_us": context.state.offering_us,
         "sysctl": {
             "server": context.server.sysctls(sorted({*bed.server.sysctl, *context.spec["sysctl"]})),
-            "client": context.client.sysctls(sorted(bed.client.sysctl)),
+            **{host.name: host.sysctls(sorted(side.sysctl)) for host, side in sides},
         },
         "cpus": context.cpus,
-        "cpus_note": beds.shared_note(context.cpus),
+        "cpus_note": "" if context.bed.separate else beds.shared_note(context.cpus),
         "hosts": audited.end(context, found),
     }
 
@@ -139,7 +140,7 @@ def _stopping(context: Context, started: tuple[Running, str | None]) -> Iterator
     running, problem = started
     try:
         if problem:
-            raise NotMeasured("did not start", f"{problem}\n{server_build.tail(running.log)}")
+            raise NotMeasured("did not start", f"{problem}\n{running.tail()}")
         yield running
     except NotMeasured:
         stop(context, running)
@@ -149,10 +150,11 @@ def _stopping(context: Context, started: tuple[Running, str | None]) -> Iterator
 def start(context: Context) -> tuple[Running, str | None]:
     """Start the server and wait until it answers; return it and what went wrong, or None."""
     running, problem = server_process.start(
-        context.server, context.trial.server, context.values, context.address, PORT,
-        cpus=context.cpus["server"], log=context.out / "server.log",
+        context.server, context.bed.sites[beds.SERVER], context.trial.server, context.values,
+        context.address, PORT, cpus=context.cpus["server"], log=context.out / "server.log",
         prefix=[*context.throttle.prefix(), *context.memory.prefix()],
     )  # fmt: skip
+    context.state.started.append(running.process)
     if problem and (breach := context.breach()):
         problem = f"{problem}: {breach}"
     # Some listen a moment before they can answer.
@@ -173,6 +175,7 @@ def check(context: Context, running: Running) -> list[dict]:
     checks = conformance.check_variant(
         context.server, context.address, PORT, context.spec["conformance"],
         context.trial.variant.factors, context.server_pids, known,
+        dial=context.bed.dial,
     )  # fmt: skip
     failed = [each for each in checks if not each["ok"] and each["name"] not in known]
     if context.idle_connections and not failed:
@@ -182,7 +185,7 @@ def check(context: Context, running: Running) -> list[dict]:
         failed = checks[-1:] if problem else []
     # One that just crashed is not reaped at once.
     ended = running.died(0.5 if failed else 0)
-    tail = f"({ended})\n{server_build.tail(running.log)}"
+    tail = f"({ended})\n{running.tail()}"
     if breach := context.breach():
         reason = f"{breach}, as it was checked {tail if ended else ''}"
         raise NotMeasured("did not start", reason, conformance=checks)
@@ -202,11 +205,18 @@ def hold_idle(context: Context) -> str:
     """Open the idle connections, if there are to be any; return what went wrong."""
     if not context.idle_connections:
         return ""
-    context.state.idle = idle_connections.hold(
-        context.client, context.server, context.address, PORT, context.spec["load"],
-        context.idle_connections, context.cpus["client"],
-    )  # fmt: skip
-    return context.state.idle.problem
+    for host in context.clients:
+        held = idle_connections.hold(
+            host, context.bed.sites[host.name], context.address, PORT, context.spec["load"],
+            context.idle_connections, context.part(host), cpus=context.cpus[host.name],
+            sources=context.sources(host),
+        )  # fmt: skip
+        if held:
+            context.state.idle.append(held)
+        if held and held.problem:
+            return held.problem
+    found = context.server.established(PORT)
+    return "" if found >= context.idle_connections else f"the kernel has {found} established"
 
 
 def sweep(context: Context, running: Running) -> tuple[list[dict], dict | None]:
@@ -224,9 +234,7 @@ def sweep(context: Context, running: Running) -> tuple[list[dict], dict | None]:
             points.append(point | {"fresh_start": fresh})
             fresh = point["server_state"] != "ran"
             if fresh:
-                # What the sampler runs is no leftover of the server.
-                with sampler.paused():
-                    stop(context, running)
+                stop(context, running)
                 running, problem = start(context)
                 problem = problem or hold_idle(context)
                 if problem:
@@ -252,29 +260,21 @@ def _point(
         offered = client.offer(context, rate_rps, duration_s, log)
     context.state.offering_us += (time.monotonic_ns() - began_ns) // 1000
     state = _state(context, running)
-    context.generator.compact(log, context.spec.get("keep_events", False))
-    held = idle_connections.established(context.server, PORT) if context.idle_connections else None
+    held = context.server.established(PORT) if context.idle_connections else None
     return {
         "offered_rate_rps": rate_rps,
         "began_us": (began_ns - start_ns) // 1000,
-        "log": log.name,
         **offered,
         "server_state": state,
-        "log_tail": "" if state == "ran" else server_build.tail(running.log),
+        "log_tail": "" if state == "ran" else running.tail(),
         **({} if held is None else {"idle_held": held}),
     }
 
 
 def _sampler(context: Context, start_ns: int) -> Sampler:
-    def pids(side: str) -> list[int]:
-        if side == "server":
-            return context.server_pids()
-        process = context.state.client
-        return [process.pid] if process else []
-
-    hosts = {"server": context.server, "client": context.client}
     return Sampler(
-        context.sample_interval_s, start_ns, PORT, hosts, pids, context.cpus["server"]
+        context.sample_interval_s, start_ns, PORT, context.server, context.clients,
+        partial(client.pids, context), context.cpus[beds.SERVER],
     )  # fmt: skip
 
 
@@ -285,8 +285,7 @@ def _state(context: Context, running: Running) -> str:
     """
     deadline = time.monotonic() + DRAIN_S
     while (
-        time.monotonic() < deadline
-        and idle_connections.established(context.server, PORT) > context.idle_connections
+        time.monotonic() < deadline and context.server.established(PORT) > context.idle_connections
     ):
         time.sleep(0.05)
     if death := _death(context, running):
@@ -315,7 +314,7 @@ def _death(context: Context, running: Running) -> str:
 
 def _answer(context: Context) -> dict:
     probe = conformance.probe(context.spec["conformance"])
-    return conformance.check(context.address, PORT, [probe])[0]
+    return conformance.check(context.address, PORT, [probe], context.bed.dial)[0]
 
 
 def count_system_calls(context: Context) -> dict | None:
@@ -325,8 +324,8 @@ def count_system_calls(context: Context) -> dict | None:
     rate_rps, report = context.spec["system_calls_rate_rps"], context.out / "traced.txt"
 
     def offer(duration_s: float) -> int | None:
-        client.offer(context, rate_rps, duration_s, report)
-        replies = client.replies(context, report, duration_s)
+        offered = client.offer(context, rate_rps, duration_s, report)
+        replies = client.replies(context, offered, duration_s)
         return replies if replies == round(rate_rps * duration_s) else None
 
     log = context.out / "strace.txt"
@@ -338,7 +337,6 @@ def stop(context: Context, running: Running) -> None:
 
     What was found is one of the record's `stops`.
     """
-    if context.state.idle:
-        context.state.idle.release()
-        context.state.idle = None
-    context.state.stops.append(server_process.stop(running, context.own_pids()))
+    while context.state.idle:
+        context.state.idle.pop().release()
+    context.state.stops.append(server_process.stop(running))

@@ -5,7 +5,6 @@ bits and invalid UTF-8. Frames that no client may send are serialised one by one
 """
 
 import re
-import socket
 import time
 
 from websockets.client import ClientProtocol
@@ -14,6 +13,9 @@ from websockets.frames import Close, Frame, Opcode
 from websockets.http11 import Response
 from websockets.uri import parse_uri
 
+from deathmatch.hosts.host import Dial
+from deathmatch.hosts.host import dial as here
+
 # Larger than any message of an experiment; one that never ends must not fill the memory.
 LONGEST_MESSAGE_BYTES = 1_000_000
 
@@ -21,7 +23,7 @@ LONGEST_MESSAGE_BYTES = 1_000_000
 Answers = dict[str, list]
 
 
-def problem(address: str, port: int, request: dict, timeout_s: float) -> str:
+def problem(address: str, port: int, request: dict, timeout_s: float, dial: Dial = here) -> str:
     """Return what is wrong with the answers to an experiment's `frames`; empty if nothing is.
 
     With `echoes`, every message must come back unchanged and of its kind, in order, every ping
@@ -29,7 +31,7 @@ def problem(address: str, port: int, request: dict, timeout_s: float) -> str:
     end the connection and send no message.
     """
     try:
-        with Peer(address, port, timeout_s) as peer:
+        with Peer(address, port, timeout_s, dial) as peer:
             peer.send(request["frames"])
             return peer.answers_problem(request)
     except (OSError, WebSocketException) as error:
@@ -37,13 +39,14 @@ def problem(address: str, port: int, request: dict, timeout_s: float) -> str:
 
 
 def problem_at_once(
-    address: str, port: int, request: dict, connections: int, timeout_s: float
+    address: str, port: int, request: dict, connections: int, timeout_s: float,
+    dial: Dial = here,
 ) -> str:  # fmt: skip
     """Upgrade many connections, only then send on each, in reverse order; as `problem`."""
     peers: list[Peer] = []
     try:
         for _ in range(connections):
-            peers.append(Peer(address, port, timeout_s))
+            peers.append(Peer(address, port, timeout_s, dial))
         for peer in reversed(peers):
             peer.send(request["frames"])
         return next((fault for peer in peers if (fault := peer.answers_problem(request))), "")
@@ -57,11 +60,13 @@ def problem_at_once(
 class Peer:
     """An upgraded connection; OSError or WebSocketException if there is none in `timeout_s`."""
 
-    def __init__(self, address: str, port: int, timeout_s: float):
+    def __init__(
+        self, address: str, port: int, timeout_s: float, dial: Dial = here
+    ):  # fmt: skip
         self.timeout_s = timeout_s
         uri = parse_uri(f"ws://{address}:{port}/")
         self._protocol = ClientProtocol(uri, max_size=LONGEST_MESSAGE_BYTES)
-        self._socket = socket.create_connection((address, port), timeout=timeout_s)
+        self._socket = dial(address, port, timeout_s)
         self._ended = False
         try:
             self._protocol.send_request(self._protocol.connect())

@@ -109,3 +109,8 @@ class LoadRecord(TrialRecord):
     """The record of a trial under load."""
 
     points: list[RecordedPoint] = Field(description="One for each offered rate.")
+
+
+def loads(point: Table) -> list[Table]:
+    """Return what each client of a point left: log, command, state."""
+    return point.get("clients") or [point]

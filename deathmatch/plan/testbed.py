@@ -1,4 +1,4 @@
-"""A testbed: where client and server run, one file `config/testbeds/<name>.toml`."""
+"""A testbed: where server and clients run, one file `config/testbeds/<name>.toml`."""
 
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -7,40 +7,75 @@ from pydantic import ConfigDict, Field, model_validator
 
 from deathmatch.plan.spec import AS_WRITTEN, DISTINCT, Level, Many, NamedSpec, Spec, contradiction
 
+FOLDER = ".local/share/deathmatch"
+ADDRESS = r"^[0-9.]+/[0-9]+$"
 CPUS = r"^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*|first|last|all)$"
 
 
 def _of_a_part(schema: dict[str, Any]) -> None:
     """Leave what a side needs to `_of_a_file`."""
-    schema.pop("required")
+    schema.pop("required", None)
 
 
 def _of_a_file(schema: dict[str, Any]) -> None:
     """Need nothing of a file that extends another: what it says is not all that holds."""
     whole = {"required": schema.pop("required")}
-    needed = [key for key, field in Side.model_fields.items() if field.is_required()]
-    whole["properties"] = {side: {"required": needed} for side in ("server", "client")}
+    whole["properties"] = {"server": {"required": ["address", "cpus", "sysctl"]}}
     schema |= {"if": {"required": ["extends"]}, "else": whole}
 
 
 class Side(Spec):
-    """A side of the testbed."""
+    """A host of the testbed."""
 
     model_config = ConfigDict(json_schema_extra=_of_a_part)
 
+    ssh: str | None = Field(
+        None, pattern=r"^[^-\s][^\s]*$",
+        description="How `ssh` reaches it: a name of ~/.ssh/config, or user@host; this machine if "
+        "absent. Only for kind ssh.",
+    )  # fmt: skip
+    folder: str = Field(
+        FOLDER, min_length=1,
+        description="Where the project is copied to there, relative to the home; it holds what is "
+        "built. Only for kind ssh.",
+    )  # fmt: skip
+    python: str = Field(
+        "python3",
+        min_length=1,
+        description="The Python there, 3.11 or later, that starts the agent. Only for kind ssh.",
+    )
     address: str = Field(
-        pattern=r"^[0-9.]+/[0-9]+$", description="The side's IPv4 address and prefix length."
+        pattern=ADDRESS,
+        description="Its IPv4 address under test and the prefix length; for kind ssh, one that it "
+        "has.",
     )
     cpus: str = Field(
         pattern=CPUS,
         description='Its CPUs, as taskset writes them; or "last" (the last quarter of the '
         'machine\'s, at least one), "first" (the others), "all".',
     )
+    sysctl: dict[str, Level] = Field(
+        description="Kernel settings of the host's namespace; those of a machine are restored."
+    )
+    governor: str | None = Field(
+        None, pattern=r"^[a-z]+$",
+        description="The frequency governor that its CPUs have meanwhile, such as performance; it "
+        "is restored. Only for kind ssh, and where the kernel has one.",
+    )  # fmt: skip
+
+    @property
+    def host_address(self) -> str:
+        """The address without the length of its prefix."""
+        return self.address.split("/")[0]
+
+
+class ServerSide(Side):
+    """The server's host."""
+
     cpus_all: str | None = Field(
         None, pattern=CPUS,
         description="The server's CPUs for variants with schedulers=all, where they differ.",
     )  # fmt: skip
-    sysctl: dict[str, Level] = Field(description="Kernel settings of the side's namespace.")
     cpu_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = Field(
         None,
         description="The share of each of its CPUs that the server may use, by a cgroup's quota; "
@@ -64,11 +99,38 @@ class Side(Spec):
     )
 
     @model_validator(mode="after")
-    def _share_of_a_period(self) -> "Side":
+    def _share_of_a_period(self) -> "ServerSide":
         if self.cpu_share is not None and self.cpu_period_us is None:
             meaning = type(self).model_fields["cpu_period_us"].description
             raise contradiction(("cpu_period_us",), "this key is missing", f"add it: {meaning}")
         return self
+
+
+class ClientSide(Side):
+    """A client's host."""
+
+    name: str | None = Field(
+        None, pattern=r"^[a-z][a-z0-9-]*$",
+        description='What it is called in records: "client", or "client1", "client2" and so on, if '
+        "absent.",
+    )  # fmt: skip
+    address: str | None = Field(
+        None, pattern=ADDRESS,
+        description="Its IPv4 address under test and the prefix length; for kind ssh, one that it "
+        "has.",
+    )  # fmt: skip
+    cpus: str | None = Field(
+        None, pattern=CPUS, description="Its CPUs, as those of the server are written."
+    )
+    sources: Many[Annotated[str, Field(pattern=r"^[0-9.]+(/[0-9]+)?$")]] = Field(
+        (),
+        description="Addresses or networks that it connects from in turn, beyond what one "
+        "address has ports for; its own if absent. For kind ssh, those that it has.",
+    )
+    sysctl: dict[str, Level] = Field(
+        default_factory=dict,
+        description="Kernel settings of the host's namespace; those of a machine are restored.",
+    )
 
 
 class Testbed(NamedSpec):
@@ -83,7 +145,9 @@ class Testbed(NamedSpec):
         None, description="Another testbed, which holds what this file does not say."
     )
     title: str = Field(description="How the paper names it.")
-    kind: Literal["netns"] = Field(description="Two network namespaces on this machine.")
+    kind: Literal["netns", "ssh"] = Field(
+        description="Network namespaces on this machine, or machines that ssh reaches."
+    )
     descriptors: int = Field(
         ge=1024, description="Open files asked for on each side; what was got is recorded."
     )
@@ -93,10 +157,75 @@ class Testbed(NamedSpec):
     accepts: Annotated[Many[str], *DISTINCT] = Field(
         (), description="Rules of the audit that refuse a run elsewhere, and not here."
     )
-    server: Side = Field(description="The server's side.")
-    client: Side = Field(description="The client's side.")
+    server: ServerSide = Field(description="The server's host.")
+    client: ClientSide = Field(
+        default_factory=ClientSide,
+        description="The client's host, or what all clients have in common.",
+    )
+    clients: Many[ClientSide] = Field(
+        (), description="Several clients, which share the load: what each has of its own."
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> "Testbed":
+        written = [("clients", place) for place in range(len(self.clients))] or [("client",)]
+        for at, side in zip(written, self.client_sides):
+            for key in ("address", "cpus"):
+                if getattr(side, key) is None:
+                    meaning = Side.model_fields[key].description
+                    what = f"this key is missing: {meaning}"
+                    raise contradiction((*at, key), what, "add it")
+        sides = [(("server",), self.server), *zip(written, self.client_sides)]
+        self._check_kind(sides)
+        for key, values in (
+            ("name", ["server", *self.client_names]),
+            ("address", [side.host_address for _, side in sides]),
+            ("ssh", [side.ssh for _, side in sides] if self.kind == "ssh" else []),
+        ):
+            for (at, _), value, others in zip(sides, values, _before(values)):
+                if value in others:
+                    shown = "this machine" if value is None else repr(value)
+                    what = f"another host has {shown} too"
+                    raise contradiction((*at, key), what, "each host has its own")
+        return self
+
+    def _check_kind(self, sides: list[tuple[tuple, Side]]) -> None:
+        if self.kind == "ssh":
+            return
+        for at, side in sides:
+            for key in ("ssh", "folder", "python", "governor"):
+                if getattr(side, key) != Side.model_fields[key].default:
+                    what = f"a testbed of kind {self.kind} has its hosts on this machine"
+                    raise contradiction((*at, key), what, 'leave the key out, or set kind = "ssh"')
+
+    @cached_property
+    def client_sides(self) -> tuple[ClientSide, ...]:
+        """The clients, each with what all have in common."""
+        common = self.client.model_dump(exclude_unset=True)
+        return tuple(
+            ClientSide.model_validate(_over(common, one.model_dump(exclude_unset=True)))
+            for one in self.clients
+        ) or (self.client,)
+
+    @cached_property
+    def client_names(self) -> tuple[str, ...]:
+        """What the clients are called, in their order."""
+        several = len(self.client_sides) > 1
+        return tuple(
+            side.name or (f"client{place}" if several else "client")
+            for place, side in enumerate(self.client_sides, 1)
+        )
 
     @cached_property
     def as_written(self) -> dict[str, Any]:
         """The keys that its file and those that it extends give it."""
         return self.model_dump(exclude_unset=True, exclude={"extends"})
+
+
+def _over(common: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    sysctl = common.get("sysctl", {}) | own.get("sysctl", {})
+    return common | own | ({"sysctl": sysctl} if sysctl else {})
+
+
+def _before(values: list) -> list[list]:
+    return [values[:place] for place in range(len(values))]

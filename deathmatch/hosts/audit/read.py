@@ -13,7 +13,6 @@ from deathmatch.hosts.audit import facts, parse
 from deathmatch.hosts.audit.facts import SERVER
 from deathmatch.hosts.host import Host, Process
 from deathmatch.hosts.testbed import Testbed
-from deathmatch.plan import testbed as plan
 
 HERE = Path(__file__).parent
 # Isolated, so that neither variables nor packages of a user's change what it does.
@@ -22,7 +21,7 @@ PATIENCE_S = 60
 
 
 def testbed(
-    bed: Testbed, spec: plan.Testbed, cpus: Mapping[str, Sequence[int]], demand: facts.Demand,
+    bed: Testbed, cpus: Mapping[str, Sequence[int]], demand: facts.Demand,
     *, window_s: float = 0, link_s: float = 0, whole: bool = True,
 ) -> facts.Audit:  # fmt: skip
     """Return what the testbed's hosts and links are like.
@@ -34,7 +33,7 @@ def testbed(
     hosts = {SERVER: bed.server} | {client.name: client for client in bed.clients}
     asked = {
         name: _start(host, "probe.py", json.dumps({
-            "address": address(spec, name), "window_s": window_s, "whole": whole,
+            "address": bed.side(name).host_address, "window_s": window_s, "whole": whole,
         }))
         for name, host in hosts.items()
     }  # fmt: skip
@@ -45,12 +44,11 @@ def testbed(
             raw = _link(bed.server, client, bed.address, cpus, link_s)
             links[client.name] = parse.link(raw)
     return facts.Audit(
-        testbed=spec.name,
-        # Every kind of testbed that there is has all its hosts on one machine.
-        separate=False,
+        testbed=bed.spec.name,
+        separate=bed.separate,
         hosts=read,
         links=links,
-        cpus={name: list(cpus["server" if name == SERVER else "client"]) for name in hosts},
+        cpus={name: list(cpus[name]) for name in hosts},
         demand=demand,
     )
 
@@ -61,12 +59,6 @@ def load(host: Host, window_s: float) -> facts.Load:
     return parse.load(_answer(host.name, _start(host, "probe.py", words), window_s))
 
 
-def address(spec: plan.Testbed, name: str) -> str:
-    """Return the address under test of the host of that name."""
-    side = spec.server if name == SERVER else spec.client
-    return side.address.split("/")[0]
-
-
 def _link(
     server: Host, client: Host, address: str, cpus: Mapping[str, Sequence[int]], seconds: float
 ) -> dict:
@@ -74,7 +66,7 @@ def _link(
         if not port.isdecimal():
             return {"failed": f"at the server: {port}"}
         words = ("call", address, port, str(seconds))
-        caller = _start(client, "link_probe.py", *words, cpus=cpus["client"])
+        caller = _start(client, "link_probe.py", *words, cpus=cpus[client.name])
         return _answer(client.name, caller, seconds)
 
 

@@ -1,0 +1,75 @@
+"""The `netns` testbed: a server's host and those of clients, all on one machine.
+
+Called inside a sandbox (see `sandbox`), whose own network namespace becomes the server's; each
+client gets another one. One is joined to the server's by a veth pair, several by a bridge that has
+the server's address. All of it ends with the sandbox.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+from deathmatch.agent.keeper import Settings
+from deathmatch.hosts import opening, site
+from deathmatch.hosts.host import Local
+from deathmatch.hosts.testbed import SERVER, Testbed, set_sysctls, together
+from deathmatch.plan import testbed as plan
+
+LINK, CLIENT_LINK = "server0", "client0"
+# The sandbox's own, and gone with it.
+_FOLDER = "/run/deathmatch"
+# One machine loses no message: a stall of this one must not end a trial, and what ends the sandbox
+# ends the agents too.
+_SILENCE_S = 600.0
+
+
+def build(spec: plan.Testbed, server_sysctl: Mapping[str, str | int]) -> Testbed:
+    """Make the clients' namespaces, the links, the addresses and all sides' sysctls.
+
+    `server_sysctl` overrides the testbed's own. Some tenths of a second. Raises UserError if the
+    kernel or iproute2 refuses any of it.
+    """
+    here = Local()
+    # `ip netns` keeps its names in /run: a private one, gone with the sandbox.
+    here.run("mount", "-t", "tmpfs", "tmpfs", "/run")
+    _join(here, spec)
+    settings = Settings(_FOLDER, _SILENCE_S, lock=False)
+    entered = {SERVER: []} | {
+        name: ["ip", "netns", "exec", name] for name in spec.client_names
+    }  # fmt: skip
+    server, *clients = together(
+        partial(opening.through, name, words, settings) for name, words in entered.items()
+    )
+    set_sysctls(server, {**spec.server.sysctl, **server_sysctl})
+    for client, side in zip(clients, spec.client_sides):
+        set_sysctls(client, side.sysctl)
+    sites = dict.fromkeys(entered, site.Here())
+    return Testbed(spec, server, tuple(clients), LINK, sites)
+
+
+def _join(here: Local, spec: plan.Testbed) -> None:
+    for name in spec.client_names:
+        here.run("ip", "netns", "add", name)
+    if len(spec.client_names) == 1:
+        _pair(here, LINK, spec.client_names[0])
+    else:
+        here.run("ip", "link", "add", LINK, "type", "bridge")
+        for place, name in enumerate(spec.client_names):
+            port = f"port{place}"
+            _pair(here, port, name)
+            here.run("ip", "link", "set", port, "master", LINK, "up")
+    here.run("ip", "link", "set", "lo", "up")
+    here.run("ip", "address", "add", spec.server.address, "dev", LINK)
+    here.run("ip", "link", "set", LINK, "up")
+    for name, side in zip(spec.client_names, spec.client_sides):
+        inside = ["ip", "-n", name]
+        here.run(*inside, "link", "set", "lo", "up")
+        here.run(*inside, "address", "add", side.address, "dev", CLIENT_LINK)
+        here.run(*inside, "link", "set", CLIENT_LINK, "up")
+        for source in side.sources:
+            # All of a network at once, without an entry for each of its addresses.
+            here.run(*inside, "route", "add", "local", source, "dev", "lo")
+            here.run("ip", "route", "add", source, "via", side.host_address)
+
+
+def _pair(here: Local, end: str, client: str) -> None:
+    here.run("ip", "link", "add", end, "type", "veth", "peer", CLIENT_LINK, "netns", client)

@@ -1,0 +1,65 @@
+"""Where a host has the project, with what is built of it: this clone, or a copy elsewhere."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from deathmatch.hosts import clients, server_build
+from deathmatch.plan.server import Server
+from deathmatch.plan.spec import Level
+
+
+@dataclass(frozen=True)
+class Command:
+    """How a server is started on a host: words, environment and folder, as the host has them."""
+
+    words: list[str]
+    environment: dict[str, str]
+    folder: Path
+
+
+class Site(Protocol):
+    """The project on a host."""
+
+    def built(self, server: Server) -> dict:
+        """Return what came of the server's build there, building it first if that is due.
+
+        As `server_build.built`.
+        """
+
+    def command(self, server: Server, values: Mapping[str, Level]) -> Command:
+        """Return how a built server is started, `values` filling its placeholders."""
+
+    def located(self, words: Sequence[str]) -> list[str]:
+        """Return a load generator's command with its first word as the host finds the program."""
+
+    def versions(self, names: Sequence[str]) -> dict[str, str]:
+        """Return what each load generator there says of its version; costs processes."""
+
+
+class Here:
+    """This clone."""
+
+    def built(self, server: Server) -> dict:
+        """Return what came of its build."""
+        return server_build.built(server)
+
+    def command(self, server: Server, values: Mapping[str, Level]) -> Command:
+        """Return how it is started."""
+        return command(server, values)
+
+    def located(self, words: Sequence[str]) -> list[str]:
+        """Return the command with the program's path."""
+        return clients.located(list(words))
+
+    def versions(self, names: Sequence[str]) -> dict[str, str]:
+        """Return their versions."""
+        return {name: clients.version(name) for name in names}
+
+
+def command(server: Server, values: Mapping[str, Level]) -> Command:
+    """Return how a server that is built in this clone is started."""
+    words = server_build.words(server, dict(values))
+    folder = server_build.build_dir(server.name)
+    return Command(words, server_build.environment(server.name), folder)
