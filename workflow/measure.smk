@@ -19,7 +19,7 @@ if STUDY.trials and not ONLY_PAPER:
             "build/logs/trial/{dataset}/{experiment}/{server}/{variant}/{n}.log",
         priority: lambda wildcards: len(ORDER) - place_of(wildcards)[0]
         resources:
-            machine=100,
+            **{STUDY.machine: 100},
         params:
             spec=lambda wildcards: place_of(wildcards)[1].spec_text(),
             testbed=STUDY.testbed,

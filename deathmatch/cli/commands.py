@@ -97,6 +97,10 @@ def _trial(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
 
 
+def _answer(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("question", help="what to do, and with what")
+
+
 def _choice(parser: argparse.ArgumentParser) -> None:
     """Add what chooses some of a dataset's trials, as of Snakemake; `plan.choice` reads it."""
     for kind in ("server", "experiment"):
@@ -217,6 +221,11 @@ GROUPS: dict[str, dict[str, Command]] = {
         "tidy": Command(
             "write an experiment's tidy tables from its raw logs", "data.tidy", _tidy,
             "data/smoke/backlog",
+        ),
+        "answer": Command(
+            "tell another machine's controller what this copy of the project has", "hosts.answer",
+            _answer, "'{\"what\": \"harness\"}'",
+            "A run on several machines asks it of each; question and answer are JSON.",
         ),
         "notebook": Command(
             "run one notebook on one dataset", "paper.notebook", _notebook,

@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import namespaces, sandbox, testbed
+from deathmatch.hosts import machines, namespaces, sandbox, testbed
 from deathmatch.hosts.audit import demand, facts, read, report, rules
 from deathmatch.hosts.host import Local
 from deathmatch.plan import files, matrix
@@ -46,7 +46,7 @@ def main(given: argparse.Namespace) -> int:
         demand.of(trial.spec()) for trial in matrix.trials(given.dataset or _dataset())
         if trial.testbed(bed.name) == bed.name
     )  # fmt: skip
-    audit = _sandboxed(bed)
+    audit = _apart(bed) if bed.kind == "ssh" else _sandboxed(bed)
     if audit is None:
         # It has said why.
         return 1
@@ -86,6 +86,11 @@ def _looked_at(hosts: testbed.Testbed) -> facts.Audit:
         )  # fmt: skip
     finally:
         hosts.end()
+
+
+def _apart(bed: plan.Testbed) -> facts.Audit:
+    """Return what the testbed's machines are like."""
+    return _looked_at(machines.connect(bed, {}, project=False))
 
 
 def _sandboxed(bed: plan.Testbed) -> facts.Audit | None:

@@ -9,7 +9,7 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from deathmatch.control import outcome, progress, untracked
@@ -18,19 +18,18 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import (
     clients,
     host,
+    machines,
     namespaces,
     sandbox,
     server_build,
+    site,
     testbed,
     toolchain,
 )
-from deathmatch.load import registry
 from deathmatch.plan import files, matrix
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
-
-Build = Callable[[plan.Testbed, Mapping[str, str | int]], testbed.Testbed]
 
 LEAST_FREE_BYTES = 200_000_000
 # Exit status; 2 is that of a command line that cannot be read.
@@ -43,31 +42,49 @@ def main(given: argparse.Namespace) -> int:
     trial = matrix.find(given.trial.rstrip("/"))
     bed = files.testbed(trial.testbed(given.testbed))
     if given.inside:
-        _measure(trial, bed, namespaces.build)
+        _measure(trial, namespaces.build(bed, trial.spec()["sysctl"]))
         return 0
     _check_disk(trial.path)
     untracked.make_folders(trial.dataset)
     sandbox.die_with_owner()
-    # Here, as a build may download and the sandbox has no network.
-    server_build.built(trial.server)
-    _build_clients(trial.experiment.name)
-    clients.check([trial.experiment.name])
-    _check_tools(trial, given.testbed)
-    _warn_of_one_cpu()
-    words = [sys.executable, "-m", "deathmatch", "trial", "--inside", "--testbed", given.testbed]
-    status = sandbox.run([*words, str(trial.path)])
-    if status != 0:
+    if status := (_on_machines if bed.kind == "ssh" else _in_namespaces)(trial, bed):
         return status
     record = records.read(trial.path / "trial.json")
     print(f"[trial] {outcome.line(record, trial.path)}", file=sys.stderr)
     return 0 if given.any_outcome or outcome.measured(record) else UNMEASURED
 
 
-def _measure(trial: Trial, bed: plan.Testbed, build: Build) -> None:
+def _in_namespaces(trial: Trial, bed: plan.Testbed) -> int:
+    """Measure it in a sandbox on this machine; return the exit status."""
+    # Here, as a build may download and the sandbox has no network.
+    built = server_build.built(trial.server)
+    site.Here().clients(clients.needed(trial.experiment.name))
+    _check_tools(trial, bed, toolchain.harness(), built)
+    _warn_of_one_cpu()
+    words = [sys.executable, "-m", "deathmatch", "trial", "--inside", "--testbed", bed.name]
+    return sandbox.run([*words, str(trial.path)])
+
+
+def _on_machines(trial: Trial, bed: plan.Testbed) -> int:
+    """Measure it on the testbed's machines; return the exit status."""
+    hosts = machines.connect(bed, trial.spec()["sysctl"])
+    try:
+        needed = clients.needed(trial.experiment.name)
+        # As they build side by side, each waits for the slowest only.
+        testbed.together(partial(hosts.sites[one.name].clients, needed) for one in hosts.clients)
+        built = hosts.sites[testbed.SERVER].built(trial.server)
+        _check_tools(trial, bed, hosts.harness(), built)
+    except BaseException:
+        hosts.end()
+        raise
+    _measure(trial, hosts)
+    return 0
+
+
+def _measure(trial: Trial, hosts: testbed.Testbed) -> None:
     # Only here, as what measures loads slowly.
     from deathmatch.measure import trial as steps
 
-    hosts = build(bed, trial.spec()["sysctl"])
     try:
         steps.run(trial, hosts)
     finally:
@@ -79,20 +96,6 @@ def _warn_of_one_cpu() -> None:
     if len(cpus) == 1:
         note = testbed.shared_note({"server": cpus, "client": cpus})
         print(f"[trial] this machine gives us one CPU: {note}", file=sys.stderr)
-
-
-def _build_clients(experiment: str) -> None:
-    """Build the load generators that servers' builds make; UserError if such a build fails.
-
-    What an earlier build left is another program, which must not be measured with.
-    """
-    for server in sorted(clients.builders(experiment)):
-        made = server_build.built(files.server(server))
-        if not made["ok"]:
-            needed = clients.needed(experiment)
-            name = next(each for each in needed if registry.client(each).built_by == server)
-            where = f"experiment {experiment!r}"
-            raise clients.failure(name, "could not be built", made["log"], where)
 
 
 def _check_disk(path: Path) -> None:
@@ -107,13 +110,14 @@ def _check_disk(path: Path) -> None:
         )
 
 
-def _check_tools(trial: Trial, bed: str) -> None:
+def _check_tools(trial: Trial, bed: plan.Testbed, harness: dict, built: dict) -> None:
     """Raise UserError if the dataset's other trials were measured with other tools."""
     try:
-        others = progress.measured(matrix.possible(trial.dataset), bed)
+        others = progress.measured(matrix.possible(trial.dataset), bed.name)
     except UserError:
         # Another server's file may be broken meanwhile: this trial is measured all the same.
         return
     records = [(str(other.path), record) for other, record in others.items() if other != trial]
-    now = server_build.on_this_machine([trial.server]) if records else []
-    toolchain.check(trial.dataset, [*records, *now])
+    now = {"server": trial.server.name, "tools": {"harness": harness, "server": built["tools"]}}
+    if records:
+        toolchain.check(trial.dataset, [*records, ("this testbed now", now)])

@@ -82,10 +82,24 @@ class Study:
     @cached_property
     def built(self) -> list[str]:
         """The servers to build: those to measure, and those that their clients come from."""
-        if self.only_paper:
+        if self.only_paper or self.elsewhere:
             return []
         builders = (clients.builders(experiment) for experiment in self.measured)
         return sorted({*self.served}.union(*builders)) if self.trials else []
+
+    @cached_property
+    def elsewhere(self) -> bool:
+        """Whether other machines measure: they build, and have load generators, of their own."""
+        return files.testbed(self.testbed).kind == "ssh"
+
+    @property
+    def machine(self) -> str:
+        """The resource of which a trial takes all: this machine's, or that of its testbed."""
+        bed = files.testbed(self.testbed)
+        here = bed.kind != "ssh" or any(
+            side.ssh is None for side in (bed.server, *bed.client_sides)
+        )
+        return "machine" if here else f"testbed_{bed.name.replace('-', '_')}"
 
     @cached_property
     def measured(self) -> list[str]:
@@ -138,11 +152,15 @@ class Study:
         """
         records = [(str(trial.path), record) for trial, record in self.records.items()]
         left = {trial.server.name for trial in self.trials if trial not in self.records}
-        now = server_build.on_this_machine(map(files.server, sorted(left))) if records else []
+        # Each trial asks its own hosts.
+        here = records and not self.elsewhere
+        now = server_build.on_this_machine(map(files.server, sorted(left))) if here else []
         toolchain.check(self.dataset, [*records, *now])
 
     def check_clients(self) -> None:
         """Raise UserError if a load generator that is needed for what is left cannot run."""
+        if self.elsewhere:
+            return
         left = {trial.experiment.name for trial in self.trials if trial not in self.records}
         clients.check(sorted(left), planned=True)
 

@@ -7,7 +7,7 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from deathmatch.errors import UserError
@@ -87,10 +87,15 @@ def check(experiments: Iterable[str], planned: bool = False) -> None:
 
     With `planned`, one that is still to be built along with a server is not missed.
     """
-    wanted = {name: experiment for experiment in experiments for name in needed(experiment)}
-    for name, experiment in sorted(wanted.items()):
+    check_programs(
+        {name: f"experiment {spec!r}" for spec in experiments for name in needed(spec)}, planned
+    )
+
+
+def check_programs(wanted: Mapping[str, str], planned: bool = False) -> None:
+    """Raise UserError if a load generator is missing or cannot run; `wanted` says what needs it."""
+    for name, where in sorted(wanted.items()):
         program = find(name)
-        where = f"experiment {experiment!r}"
         if program is None:
             if planned and registry.client(name).built_by:
                 continue

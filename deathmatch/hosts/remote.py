@@ -304,7 +304,14 @@ class Remote:
 
     def write(self, path: str | Path, text: str) -> None:
         """Write a file there; OSError if that cannot be written."""
-        self.agent.call("write", path=str(path), data=wire.pack(text.encode()))
+        self.put_bytes(text.encode(), path)
+
+    def put_bytes(self, content: bytes, path: str | Path) -> None:
+        """Write a file there, of any size; OSError if that cannot be written."""
+        self.agent.call("write", path=str(path), data=wire.pack(b""))
+        for at in range(0, len(content), wire.CHUNK_BYTES):
+            part = wire.pack(content[at : at + wire.CHUNK_BYTES])
+            self.agent.call("write", path=str(path), data=part, offset=at)
 
     def close(self) -> dict | None:
         """End the session and all that it started: `Connection.close`."""

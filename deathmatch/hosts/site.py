@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from deathmatch.hosts import clients, server_build
+from deathmatch.hosts import clients, server_build, toolchain
+from deathmatch.load import registry
+from deathmatch.plan import files
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 
@@ -34,8 +36,14 @@ class Site(Protocol):
     def located(self, words: Sequence[str]) -> list[str]:
         """Return a load generator's command with its first word as the host finds the program."""
 
-    def versions(self, names: Sequence[str]) -> dict[str, str]:
-        """Return what each load generator there says of its version; costs processes."""
+    def clients(self, names: Sequence[str]) -> dict[str, str]:
+        """Build and check load generators there; return what each says of its version.
+
+        Costs processes. Raises UserError if one is missing or cannot run.
+        """
+
+    def harness(self) -> dict[str, str]:
+        """Return what trials there run on: `toolchain.harness`."""
 
 
 class Here:
@@ -53,9 +61,29 @@ class Here:
         """Return the command with the program's path."""
         return clients.located(list(words))
 
-    def versions(self, names: Sequence[str]) -> dict[str, str]:
-        """Return their versions."""
+    def clients(self, names: Sequence[str]) -> dict[str, str]:
+        """Build and check them; return their versions."""
+        for name in names:
+            _build(name)
+        clients.check_programs(dict.fromkeys(names, f"load generators {', '.join(names)}"))
         return {name: clients.version(name) for name in names}
+
+    def harness(self) -> dict[str, str]:
+        """Return what trials run on here."""
+        return toolchain.harness()
+
+
+def _build(name: str) -> None:
+    """Build a load generator that a server's build makes; UserError if that fails.
+
+    What an earlier build left is another program, which must not be measured with.
+    """
+    maker = registry.client(name).built_by
+    if not maker:
+        return
+    made = server_build.built(files.server(maker))
+    if not made["ok"]:
+        raise clients.failure(name, "could not be built", made["log"], f"servers/{maker}")
 
 
 def command(server: Server, values: Mapping[str, Level]) -> Command:

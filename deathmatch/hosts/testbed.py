@@ -1,8 +1,9 @@
 """A testbed's hosts, ready for a trial: which they are, and what its file means on them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import memory, throttle
@@ -67,6 +68,13 @@ class Testbed:
         """Limit the server's memory as its side says; `throttled` is what holds for its CPU."""
         return memory.apply(self.server, self.spec.server, throttled.group)
 
+    def harness(self) -> dict[str, str]:
+        """Return what trials here run on: the clients' load generators, the server's kernel."""
+        of_server, of_client = (
+            self.sites[host.name].harness() for host in (self.server, self.clients[0])
+        )
+        return of_client | {"kernel": of_server["kernel"]}
+
     def dial(self, address: str, port: int, patience_s: float) -> Connected:
         """Open a TCP connection as a client does, for a check.
 
@@ -85,15 +93,18 @@ class Testbed:
             host.close()
 
 
-def together(openings: Iterable) -> list[Remote]:
-    """Return the hosts that these functions open, at the same time; close all if one fails."""
-    openings = list(openings)
-    with ThreadPoolExecutor(len(openings)) as pool:
-        made = [pool.submit(opening) for opening in openings]
+def together(tasks: Iterable[Callable[[], Any]]) -> list:
+    """Return what these functions return, called at the same time.
+
+    If one fails, its error is raised, and the hosts that others opened are closed.
+    """
+    tasks = list(tasks)
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        made = [pool.submit(task) for task in tasks]
     failed = [error for one in made if (error := one.exception())]
     if failed:
         for one in made:
-            if one.exception() is None:
+            if one.exception() is None and isinstance(one.result(), Remote):
                 one.result().close()
         raise failed[0]
     return [one.result() for one in made]

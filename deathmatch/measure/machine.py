@@ -28,7 +28,7 @@ def about(server: Host, site: Site, names: Sequence[str]) -> dict:
         "os": system[1] if system else "Linux",
         "toolchain": toolchain.name(),
         "python": platform.python_version(),
-        **site.versions(names),
+        **site.clients(names),
         "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),
         "commit": _commit(),
     }

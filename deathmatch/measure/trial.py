@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, toolchain
+from deathmatch.hosts import clients
 from deathmatch.hosts import testbed as beds
 from deathmatch.measure import (
     audited,
@@ -69,7 +69,7 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
         "n": trial.n, "testbed": hosts.spec.name, "spec": trial.spec(), "version": built["version"],
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "descriptors": hosts.raise_descriptors(),
-        "tools": {"harness": toolchain.harness(), "server": built["tools"]},
+        "tools": {"harness": hosts.harness(), "server": built["tools"]},
     }  # fmt: skip
     if not built["ok"]:
         return record | {"outcome": "not built", "reason": built["log"], "points": []}

@@ -191,6 +191,9 @@ class Testbed(NamedSpec):
 
     def _check_kind(self, sides: list[tuple[tuple, Side]]) -> None:
         if self.kind == "ssh":
+            if self.server.jitter is not None:
+                what = "only a link that ends with its trial may jitter: a machine's own would stay"
+                raise contradiction(("server", "jitter"), what, "leave it out of kind ssh")
             return
         for at, side in sides:
             for key in ("ssh", "folder", "python", "governor"):

@@ -1,0 +1,157 @@
+"""This project on another machine: its files, the toolchain that its `./shell` sets up, its builds.
+
+What is copied are the files that measure: neither data nor what makes a paper of it. They replace
+those of an earlier copy; what was built there stays. What is then asked of the copy, its own
+`deathmatch answer` says.
+"""
+
+import hashlib
+import io
+import json
+import subprocess
+import tarfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from deathmatch.errors import UserError
+from deathmatch.hosts.remote import Remote
+from deathmatch.hosts.site import Command
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.server import Server
+from deathmatch.plan.spec import Level
+
+LEFT_OUT = ("data/", "figures/", "notebooks/", "paper/", "tests/", ".ci/", ".github/")
+# In the copy: what it was copied from.
+MANIFEST = ".copied.json"
+_SHOWN_LINES = 20
+_EVERY_S = 1.0
+
+
+class Copy:
+    """The copy on a host, up to date and set up: `site.Site`.
+
+    It is in the host's `folder`, relative to the home. `tell` is told what takes long.
+    """
+
+    def __init__(self, host: Remote, folder: str, tell: Callable[[str], None]):
+        self._host, self._tell = host, tell
+        home = Path(host.run("sh", "-c", "cd && pwd").rstrip("\n"))
+        self.root = home / folder / "checkout"
+        self._answers: dict[str, Any] = {}
+        self._update()
+        text = self._run(["./shell", "env", "-0"])
+        pairs = (line.partition("=") for line in text.split("\0") if "=" in line)
+        host.environment = {name: value for name, _, value in pairs}
+
+    def built(self, server: Server) -> dict:
+        """Return what came of the server's build there, building it first if that is due."""
+        return self._ask("built", server=server.name)
+
+    def command(self, server: Server, values: Mapping[str, Level]) -> Command:
+        """Return how a built server is started there."""
+        found = self._ask("command", server=server.name, values=dict(values))
+        return Command(found["words"], found["environment"], Path(found["folder"]))
+
+    def located(self, words: Sequence[str]) -> list[str]:
+        """Return a load generator's command with its first word as the host finds the program."""
+        return self._ask("located", words=list(words[:1])) + list(words[1:])
+
+    def clients(self, names: Sequence[str]) -> dict[str, str]:
+        """Build and check those load generators there; return what each says of its version."""
+        return self._ask("clients", names=list(names))
+
+    def harness(self) -> dict[str, str]:
+        """Return what the trials there run on, as `toolchain.harness`."""
+        return self._ask("harness")
+
+    def _ask(self, what: str, **arguments: Any) -> Any:
+        question = json.dumps({"what": what, **arguments}, sort_keys=True)
+        if question not in self._answers:
+            text = self._run(["python", "-m", "deathmatch", "answer", question])
+            answer = json.loads(text.strip().splitlines()[-1])
+            if "mistake" in answer:
+                what, where, remedy = answer["mistake"]
+                raise UserError(what, f"host {self._host.name}, {where}", remedy)
+            self._answers[question] = answer["answer"]
+        return self._answers[question]
+
+    def _update(self) -> None:
+        wanted = {str(path): _digest(ROOT / path) for path in files()}
+        manifest = self.root / MANIFEST
+        try:
+            there = json.loads(self._host.read(str(manifest)))
+        except (OSError, ValueError):
+            there = {}
+        changed = [path for path, digest in wanted.items() if there.get(path) != digest]
+        gone = sorted(there.keys() - wanted.keys())
+        if not changed and not gone:
+            return
+        place = f"{self._host.name}:{self.root}"
+        self._tell(f"host {self._host.name}: copying {len(changed)} files to {place}")
+        agent, packed = self._host.agent, self._host.folder / "project.tar"
+        agent.call("make_folder", path=str(self.root))
+        # What is half copied is of no manifest.
+        self._host.run("rm", "-f", str(manifest))
+        self._host.put_bytes(_packed(changed), packed)
+        self._host.run("tar", "-xf", str(packed), "-C", str(self.root))
+        if gone:
+            self._host.run("rm", "-f", *(str(self.root / path) for path in gone))
+        self._host.run("rm", str(packed))
+        self._host.write(manifest, json.dumps(wanted))
+
+    def _run(self, words: Sequence[str]) -> str:
+        """Run a command in the copy, telling its standard error; return what it printed."""
+        log = Path(self._host.folder, "told")
+        script = f'exec "$@" 2>"{log}"'
+        process = self._host.start(
+            ["sh", "-c", script, "sh", *words], folder=self.root, talk=True,
+        )  # fmt: skip
+        said, shown = [], 0
+        while (line := process.receive(_EVERY_S)) != "":
+            if line is not None:
+                said.append(line)
+            shown = self._show(log, shown)
+        status = process.wait()
+        text = self._host.read(str(log))
+        self._host.run("rm", "-f", str(log))
+        if status != 0:
+            last = "\n".join(text.splitlines()[-_SHOWN_LINES:])
+            raise UserError(
+                f"`{' '.join(words[:2])}` ended with exit status {status}; it said:\n{last}",
+                f"host {self._host.name}, {self.root}",
+                "mend the cause there, and run again: what is done is kept",
+            )
+        return "".join(said)
+
+    def _show(self, log: Path, shown: int) -> int:
+        lines = self._host.read(str(log)).splitlines()
+        for line in lines[shown:]:
+            self._tell(f"host {self._host.name}: {line}")
+        return len(lines)
+
+
+def files() -> list[Path]:
+    """Return what is copied: this clone's files but for ignored ones and LEFT_OUT, sorted."""
+    words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise UserError(
+            f"git cannot tell the project's files: {done.stderr.strip()}",
+            remedy="measure from a clone: hosts get what git knows of",
+        )
+    named = {name for name in done.stdout.split("\0") if name and not name.startswith(LEFT_OUT)}
+    return sorted(Path(name) for name in named if (ROOT / name).is_file())
+
+
+def _digest(path: Path) -> str:
+    mode = "x" if path.stat().st_mode & 0o100 else "-"
+    return mode + hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _packed(names: Sequence[str]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name in names:
+            archive.add(ROOT / name, name)
+    return packed.getvalue()
