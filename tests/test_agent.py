@@ -268,5 +268,7 @@ def test_namespaces_of_this_machine(tmp_path):
     keeper.kill()
     keeper.wait()
     keeper.stdout.close()
-    with pytest.raises(UserError, match="cannot be entered"):
+    with pytest.raises(
+        UserError, match=r"host there: `nsenter --target .* enters no host: nsenter"
+    ):
         opening.enter("there", keeper.pid, folder=str(tmp_path))

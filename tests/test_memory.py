@@ -6,7 +6,8 @@ import sys
 import pytest
 from conftest import HUNG_S, wait_for
 
-from deathmatch.hosts import cgroup, memory
+from deathmatch.errors import UserError
+from deathmatch.hosts import cgroup, memory, throttle
 from deathmatch.hosts.host import Local
 from deathmatch.hosts.memory import Memory
 from deathmatch.plan import files
@@ -63,10 +64,10 @@ def group() -> Memory:
     """A limit by a cgroup, ended after the test."""
     settings = {1: {"memory.limit_in_bytes": LIMIT_BYTES}, 2: {"memory.max": LIMIT_BYTES}}
     try:
-        made = Memory(LIMIT_BYTES, cgroup.make("memory", settings))
+        made = Memory(LIMIT_BYTES, cgroup.make(Local(), "memory", settings))
     except cgroup.Refused as error:
         pytest.skip(f"no cgroup with a limit of memory can be made here: {error}")
-    folder = made.group
+    folder = made.group.folder
     yield made
     made.end()
     assert not folder.exists()
@@ -82,8 +83,32 @@ def test_the_kernel_kills_what_wants_more(group):
     assert found["peak_bytes"] is None or found["peak_bytes"] <= LIMIT_BYTES
 
 
+def test_a_limit_beside_a_quota():
+    """In version 2 they share a group, which is the quota's to remove."""
+    side = files.testbed("netns").server.model_copy(
+        update={"cpu_share": 0.5, "cpu_period_us": 100_000}
+    )
+    try:
+        throttled = throttle.apply(Local(), side, "none", 1)
+    except UserError as error:
+        pytest.skip(f"no cgroup with a CPU quota can be made here: {error}")
+    folder = throttled.group.folder
+    made = memory.apply(Local(), side, throttled.group)
+    version = throttled.group.version
+    assert made.limit_bytes == int(0.75 * memory.total_bytes(Local()))
+    assert made.shared == (version == 2) == (made.group is throttled.group)
+    words = [*throttled.prefix(), *made.prefix(), "cat", "/proc/self/cgroup"]
+    joined = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    for one in (throttled.group, made.group):
+        assert one is None or f"/{one.folder.name}\n" in joined
+    made.end()
+    assert folder.exists()
+    throttled.end()
+    assert not folder.exists()
+
+
 def test_a_testbed_without_a_limit_has_none():
     side = files.testbed("netns").server.model_copy(update={"memory_share": None})
-    made = memory.apply(side)
+    made = memory.apply(Local(), side)
     assert made.prefix() == [] and made.record() == {} and not made.watched
     made.end()

@@ -4,15 +4,21 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
+from pathlib import Path
 
 import pytest
+from conftest import HUNG_S, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.hosts import host
+from deathmatch.agent import kernel
+from deathmatch.agent.keeper import Settings
+from deathmatch.agent.sampling import Sampling
+from deathmatch.hosts import opening
+from deathmatch.hosts.connection import HostLost
 from deathmatch.hosts.host import Local
+from deathmatch.hosts.remote import Remote
 from deathmatch.measure import sampler
 
 pytestmark = pytest.mark.alone
@@ -32,13 +38,13 @@ UDP: inuse 0 mem 0
 
 
 def test_counters_of_known_text():
-    assert host.counters(NETSTAT) == {
-        ("TcpExt", "SyncookiesSent"): 3, ("TcpExt", "ListenOverflows"): 41,
-        ("TcpExt", "ListenDrops"): 45, ("IpExt", "InNoRoutes"): -1,
+    assert kernel.parse(NETSTAT) == {
+        "TcpExt SyncookiesSent": 3, "TcpExt ListenOverflows": 41, "TcpExt ListenDrops": 45,
+        "IpExt InNoRoutes": -1,
     }  # fmt: skip
-    found = host.counters(SOCKSTAT)
-    assert found["TCP", "tw"] == 250 and found["TCP", "alloc"] == 4
-    assert found["sockets", "used"] == 12 and found["UDP", "mem"] == 0
+    found = kernel.parse(SOCKSTAT)
+    assert found["TCP tw"] == 250 and found["TCP alloc"] == 4
+    assert found["sockets used"] == 12 and found["UDP mem"] == 0
 
 
 WORD = st.from_regex(r"[A-Z][A-Za-z]{2,9}", fullmatch=True)
@@ -50,56 +56,84 @@ def test_counters_round_trip(groups):
         f"{group}: {' '.join(found)}\n{group}: {' '.join(map(str, found.values()))}\n"
         for group, found in groups.items()
     )
-    assert host.counters(text) == {
-        (group, name): value for group, found in groups.items() for name, value in found.items()
+    assert kernel.parse(text) == {
+        f"{group} {name}": value for group, found in groups.items() for name, value in found.items()
     }
 
 
-HOSTS = {"server": Local(), "client": Local()}
+SILENCE_S = 600.0
+BUSY = """
+import socket, time
+held = [socket.socket() for _ in range(50)]
+while time.process_time() < 0.4: pass
+print("held", flush=True)
+input()
+"""
 
 
-def watching(port: int = 1, cpus: list[int] = ()) -> sampler.Sampler:
-    """Return a sampler that takes this test for the server, and its namespace for both."""
-
-    def pids(side: str) -> list[int]:
-        return [os.getpid()] * (side == "server")
-
-    return sampler.Sampler(0.1, time.monotonic_ns(), port, HOSTS, pids, cpus)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("agent")
 
 
-def burn() -> None:
-    end = time.thread_time() + 0.3
-    while time.thread_time() < end:
-        pass
+def session(folder: Path) -> Remote:
+    """Return a host in this network: what it is asked to start is the server."""
+    return opening.through("server", [], Settings(str(folder), SILENCE_S, lock=False))
 
 
-def test_sample_has_every_column_and_counts_this_process():
-    taking = watching()
+@pytest.fixture(scope="module")
+def server(folder):
+    with session(folder) as host:
+        yield host
+
+
+def watching(server: Remote, port: int = 1, cpus: list[int] = ()) -> sampler.Sampler:
+    """Return a sampler for which this test is the load generator."""
+    return sampler.Sampler(
+        0.1, time.monotonic_ns(), port, server, [Local("client")], lambda _: [os.getpid()], cpus
+    )
+
+
+def test_sample_has_every_column_and_counts_the_server(server: Remote):
+    taking = watching(server)
     with taking:
         with taking.offering(123, 0.1):
-            held = [socket.socket() for _ in range(50)]
-            busy = threading.Thread(target=burn)
-            busy.start()
-            busy.join()
-        time.sleep(0.3)
-    for connection in held:
-        connection.close()
+            busy = server.start([sys.executable, "-c", BUSY], talk=True)
+            assert busy.receive(HUNG_S) == "held\n"
+        wait_for(lambda: taking.rows[-1]["offered_rate_rps"] is None, "one after the rate")
+        busy.finish(HUNG_S)
+        ended = len(taking.rows)
+        wait_for(lambda: len(taking.rows) > ended + 1, "samples go on")
     assert all(list(row) == list(sampler.SCHEMA) for row in taking.rows)
     during = [row for row in taking.rows if row["offered_rate_rps"] == 123]
     first, last = during[0], during[-1]
-    assert 290e6 < last["server_cpu_ns"] - first["server_cpu_ns"] < 1500e6
-    assert last["server_descriptors"] >= first["server_descriptors"] + 50
-    assert last["server_rss_bytes"] > 10e6 and last["client_cpu_ns"] == 0
-    assert taking.rows[-1]["offered_rate_rps"] is None
+    assert [first[f"server_{what}"] for what in kernel.USED] == [0, 0, 0, 0], "nothing runs yet"
+    assert 400e6 <= last["server_cpu_ns"] < 1500e6
+    assert 50 <= last["server_descriptors"] < 70 and last["server_threads"] == 1
+    assert last["server_rss_bytes"] > 5e6
+    assert last["client_cpu_ns"] > 0 and last["client_rss_bytes"] > 10e6
+    assert taking.rows[-1]["server_threads"] == 0
     times = [row["time_us"] for row in taking.rows]
     assert times == sorted(times)
     assert len(taking.rows) >= 5
 
 
-def test_sample_sees_a_full_accept_queue_and_refused_connections():
+def test_a_host_that_is_lost_ends_the_samples(folder: Path):
+    """Whoever waits for what it does is told, not a thread that nobody looks at."""
+    with session(folder) as host:
+        taking = watching(host)
+        with taking:
+            wait_for(lambda: taking.rows, "the first sample")
+            with pytest.raises(HostLost), taking.offering(123, 0):
+                host.agent._popen.kill()
+                wait_for(host.agent.lost, "it is lost")
+        assert all(list(row) == list(sampler.SCHEMA) for row in taking.rows)
+
+
+def test_sample_sees_a_full_accept_queue_and_refused_connections(server: Remote):
     with socket.create_server(("127.0.0.1", 0), backlog=2) as listener:
         port = listener.getsockname()[1]
-        taking = watching(port)
+        taking = watching(server, port)
         taking.take()
         waiting = [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
         taking.take()
@@ -117,12 +151,23 @@ def test_sample_sees_a_full_accept_queue_and_refused_connections():
 
 
 def test_the_syn_queue_is_not_asked_for_so_often_that_it_disturbs():
-    taking = watching()
-    taking.take()
-    taking.take()
-    time.sleep(2)
-    taking.take()
-    assert [row["syn_queue_connections"] for row in taking.rows] == [0, None, 0]
+    sampling = Sampling()
+    with socket.create_server(("127.0.0.1", 0), backlog=7) as listener:
+        port = listener.getsockname()[1]
+        taken = [sampling.take([], port)["queues"] for _ in range(300)]
+        assert taken[0] == [0, 7, 0] and [0, 7, None] in taken
+        wait_for(lambda: sampling.take([], port)["queues"] == [0, 7, 0], "it is asked for again")
+
+
+def test_sample_has_what_was_asked_for_only():
+    taken = Sampling().take([os.getpid(), os.getpid()])
+    assert taken.keys() == {"at_ns", "counters", "usage"}
+    assert taken["counters"].keys() == set(kernel.COUNTED)
+    assert taken["usage"]["threads"] == 2 * len(Local().threads(os.getpid()))
+    taken = Sampling().take([], cpus=[])
+    assert taken.keys() == {"at_ns", "counters", "usage", "machine"}
+    assert set(taken["usage"].values()) == {0}
+    assert Local().sample([], 1)["queues"] == [0, 0, 0], "no listener, no queue"
 
 
 def test_descriptors_are_all_counted():
@@ -132,9 +177,10 @@ def test_descriptors_are_all_counted():
         connection.close()
 
 
-def test_cpu_modes_of_the_servers_cpus():
+def test_cpu_modes_of_the_servers_cpus(server: Remote):
     cpu = min(os.sched_getaffinity(0))
-    alone, all_of_them = watching(cpus=[cpu]), watching(cpus=list(range(os.cpu_count())))
+    alone = watching(server, cpus=[cpu])
+    all_of_them = watching(server, cpus=list(range(os.cpu_count())))
     alone.take()
     busy = subprocess.Popen(
         ["taskset", "--cpu-list", str(cpu), sys.executable, "-c", "while True: pass"]
@@ -154,14 +200,6 @@ def test_cpu_modes_of_the_servers_cpus():
     (whole,) = all_of_them.rows
     assert abs(whole["server_cpus_user_us"] - whole["cpu_user_us"]) <= 50_000
     assert 0 <= whole["load_average"] == pytest.approx(os.getloadavg()[0], abs=1)
-
-
-def test_nothing_is_sampled_while_paused():
-    taking = watching()
-    with taking, taking.paused():
-        before = len(taking.rows)
-        time.sleep(0.4)
-        assert len(taking.rows) == before
 
 
 def test_process_that_is_gone_uses_nothing():

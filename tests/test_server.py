@@ -15,6 +15,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import lock as locking
 from deathmatch.hosts import server_build
 from deathmatch.hosts.host import Local
+from deathmatch.hosts.site import Here
 from deathmatch.measure import server_process
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
@@ -280,7 +281,7 @@ def start(tmp_path, monkeypatch):
         log = tmp_path / "server.log"
         cpus = sorted(os.sched_getaffinity(0))[:1]
         running = server_process.start(
-            Local(), broken(mode), {}, "127.0.0.1", port, cpus=cpus, log=log
+            Local(), Here(), broken(mode), {}, "127.0.0.1", port, cpus=cpus, log=log
         )
         started.append(running)
         return started[-1]
@@ -293,7 +294,7 @@ def start(tmp_path, monkeypatch):
 def test_start_waits_until_it_listens(start):
     running, wrong = start("ok")
     assert wrong is None and running.died() is None
-    assert server_process.listens("127.0.0.1", running.port)
+    assert server_process.listens(Local(), "127.0.0.1", running.port)
     affinity = os.sched_getaffinity(running.process.pid)
     assert affinity == set(sorted(os.sched_getaffinity(0))[:1])
     assert running.log.read_text().startswith("$ taskset --cpu-list ")

@@ -15,30 +15,36 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import testbed
 from deathmatch.hosts.host import Local
 from deathmatch.plan import files
+from deathmatch.plan import testbed as plan
 
 # Runs inside a sandbox and prints what it finds.
 INSIDE = """
 import json, socket
-from pathlib import Path
-from deathmatch.hosts import testbed
-from deathmatch.hosts.host import Local
+from deathmatch.hosts import namespaces
 from deathmatch.plan import files
 bed = files.testbed("netns")
-hosts = testbed.build(bed, {"net.core.somaxconn": 128, "net.ipv4.no_such_setting": 1})
+hosts = namespaces.build(bed, {"net.core.somaxconn": 128, "net.ipv4.no_such_setting": 1})
 server, (client,) = hosts.server, hosts.clients
 found = {
     "server": server.sysctls([*bed.server.sysctl, "net.ipv4.no_such_setting"]),
     "client": client.sysctls(bed.client.sysctl),
-    "namespaces": len({Path(f"/proc/{pid}/ns/net").readlink()
-                       for pid in ("self", *hosts.own_pids())}),
-    "descriptors": server.raise_descriptors(bed.descriptors),
+    "names": [host.name for host in hosts.hosts],
+    "namespaces": {kind: [host.run("readlink", f"/proc/self/ns/{kind}") for host in hosts.hosts]
+                   for kind in ("net", "pid")},
+    "descriptors": hosts.raise_descriptors(),
+    "limits": [host.run("sh", "-c", "ulimit -n") for host in hosts.hosts],
 }
+sleeper = server.start(["sleep", "infinity"])
+found["processes"] = [host.processes() for host in hosts.hosts]
+found["sleeper"] = sleeper.pid
+sleeper.kill()
 listener = socket.create_server((hosts.address, 8080))
 script = "import socket; print(socket.create_connection(('%s', 8080)).getsockname()[0])"
 found["client address"] = client.run("python3", "-c", script % hosts.address).strip()
 found["peer"] = listener.accept()[1][0]
-found["opens"] = {side: host.counters()["snmp"]["Tcp", name] for side, host, name in
+found["opens"] = {side: host.counters()["snmp"][f"Tcp {name}"] for side, host, name in
                   (("server", server, "PassiveOpens"), ("client", client, "ActiveOpens"))}
+found["listeners"] = [[one.address for one in host.listeners(8080)] for host in hosts.hosts]
 before = server.set_sysctls({"net.core.somaxconn": 64, "net.ipv4.no_such_setting": 1})
 found["set"] = server.sysctls(before)
 server.set_sysctls(before)
@@ -59,14 +65,139 @@ def test_both_sides_have_their_own_settings(someones_tree: Tree):
         assert known == {key: value for key, value in seen.items() if value}
         assert len(known) >= len(wanted) - 1, "a kernel before 6.5 lacks one of them"
     assert found["server"]["net.ipv4.no_such_setting"] == ""
-    assert found["namespaces"] == 2
+    assert found["names"] == ["server", "client"]
+    assert [len({*each}) for each in found["namespaces"].values()] == [2, 2]
+    assert found["processes"] == [[found["sleeper"]], []], "each host sees what runs on it"
     assert found["opens"] == {"server": 1, "client": 1}
+    assert found["listeners"] == [["10.77.0.1:8080"], []]
     assert found["set"] == {"net.core.somaxconn": "64"}
     assert found["restored"] == {"net.core.somaxconn": "128"}
     address = bed["client"]["address"].split("/")[0]
     assert found["client address"] == address and found["peer"] == address
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     assert min(hard, 65536) <= found["descriptors"] <= 65536
+    assert found["limits"] == [f"{found['descriptors']}\n"] * 2
+
+
+TWO_CLIENTS = {
+    "client": {"cpus": "last", "sysctl": {"net.ipv4.tcp_tw_reuse": 1}},
+    "clients": [
+        {"address": "10.77.0.2/24"},
+        {
+            "name": "far", "address": "10.77.0.3/24", "sources": ["10.79.0.0/16", "10.80.0.9"],
+            "sysctl": {"net.ipv4.tcp_syn_retries": 3},
+        },
+    ],
+}  # fmt: skip
+
+# Runs inside a sandbox and prints what it finds.
+SEVERAL = """
+import json, socket, sys, time
+from deathmatch.hosts import namespaces
+from deathmatch.measure.sampler import Sampler
+from deathmatch.plan import files, testbed
+bed = files.testbed("netns").as_written | json.loads(sys.argv[1])
+hosts = namespaces.build(testbed.Testbed.model_validate(bed), {})
+taking = Sampler(1, time.monotonic_ns(), 8080, hosts.server, hosts.clients, lambda client: [], [0])
+listener = socket.create_server(("", 8080))
+taking.take()
+script = (
+    "import socket, sys; s = socket.create_connection(('%s', 8080), source_address=(sys.argv[1],"
+    " 0)); s.recv(1)" % hosts.address
+)
+found = {"peers": [], "to each other": []}
+for client, source in zip((0, 1, 1, 1), ("10.77.0.2", "10.77.0.3", "10.79.200.7", "10.80.0.9")):
+    process = hosts.clients[client].start(["python3", "-c", script, source])
+    connection, (peer, _) = listener.accept()
+    connection.sendall(b"x")
+    connection.close()
+    found["peers"].append([peer, process.wait()])
+taking.take()
+before, after = taking.rows
+found["opens"] = after["client_active_opens"] - before["client_active_opens"]
+found["opened"] = [host.counters()["snmp"]["Tcp ActiveOpens"] for host in hosts.clients]
+found["names"] = [host.name for host in hosts.hosts]
+found["cpus"] = list(hosts.cpus())
+found["link"] = hosts.server.run("ip", "-o", "link", "show", "dev", hosts.link, "type", "bridge")
+keys = ["net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_syn_retries"]
+found["sysctls"] = [client.sysctls(keys) for client in hosts.clients]
+print(json.dumps(found))
+hosts.end()
+"""
+
+
+def test_several_clients_reach_the_server_each_from_its_addresses(someones_tree: Tree):
+    words = ["python", "-c", SEVERAL, json.dumps(TWO_CLIENTS)]
+    found = json.loads(someones_tree.sandboxed(*words).succeeded().text)
+    addresses = ["10.77.0.2", "10.77.0.3", "10.79.200.7", "10.80.0.9"]
+    assert found["peers"] == [[address, 0] for address in addresses]
+    assert found["names"] == found["cpus"] == ["server", "client1", "far"]
+    assert found["link"].startswith("2: server0:") or ": server0:" in found["link"]
+    assert found["opens"] == 4 and found["opened"] == [1, 3], "a sample adds up the clients'"
+    own = [values["net.ipv4.tcp_syn_retries"] for values in found["sysctls"]]
+    assert [values["net.ipv4.tcp_tw_reuse"] for values in found["sysctls"]] == ["1", "1"]
+    assert own[1] == "3" != own[0]
+
+
+CLIENT = '[client]\naddress = "10.77.0.2/24"\ncpus = "last"\n'
+COMMON = '[client]\ncpus = "last"\n'
+TWIN = "each host has its own"
+HERE = "a testbed of kind netns has its hosts on this machine"
+
+
+def several(*own: str) -> str:
+    return COMMON + "".join(f"\n[[clients]]\n{each}\n" for each in own)
+
+
+@pytest.mark.parametrize(
+    ("kind", "clients", "key", "problem", "remedy"),
+    [
+        ("netns", COMMON, "client.address", "this key is missing: Its IPv4 address", "add it"),
+        ("netns", '[[clients]]\naddress = "10.77.0.2/24"\n', "clients.0.cpus",
+         "this key is missing: Its CPUs", "add it"),
+        ("netns", several('address = "10.77.0.3/24"', 'address = "10.77.0.3/16"'),
+         "clients.1.address", "another host has '10.77.0.3' too", TWIN),
+        ("netns", CLIENT.replace("0.2/", "0.1/"), "client.address",
+         "another host has '10.77.0.1' too", TWIN),
+        ("netns", several('address = "10.77.0.4/24"', 'name="client1"\naddress = "10.77.0.3/24"'),
+         "clients.1.name", "another host has 'client1' too", TWIN),
+        ("netns", several('name = "server"\naddress = "10.77.0.3/24"'),
+         "clients.0.name", "another host has 'server' too", TWIN),
+        ("ssh", CLIENT, "client.ssh", "another host has this machine too", TWIN),
+        ("netns", f'{CLIENT}ssh = "there"\n', "client.ssh", HERE, 'or set kind = "ssh"'),
+        ("netns", several('address = "10.77.0.3/24"\ngovernor = "powersave"'),
+         "clients.0.governor", HERE, "leave the key out"),
+        ("ssh", f'{CLIENT}ssh = "there"\n[server]\njitter = "delay 1ms"\n', "server.jitter",
+         "only a link that ends with its trial may jitter", "leave it out of kind ssh"),
+        ("ssh", f'{CLIENT}ssh = "-oProxyCommand=sh"\n', "client.ssh", "does not match", ""),
+        ("netns", f'{CLIENT}sources = ["a.b.c.d"]\n', "client.sources", "does not match", ""),
+    ],
+)  # fmt: skip
+def test_testbed_that_contradicts_itself(tmp_path, kind, clients, key, problem, remedy):
+    clients, _, server = clients.partition("[server]\n")
+    folder = tmp_path / "config" / "testbeds"
+    folder.mkdir(parents=True)
+    (folder / "mine.toml").write_text(
+        f'title = "mine"\nkind = "{kind}"\ndescriptors = 1024\nsample_interval_s = 1\n\n'
+        f'[server]\naddress = "10.77.0.1/24"\ncpus = "first"\nsysctl = {{}}\n{server}\n{clients}'
+    )
+    with pytest.raises(UserError) as error:
+        files.testbed("mine", tmp_path)
+    told = str(error.value)
+    assert told.startswith("config/testbeds/mine.toml") and f"key {key}" in told, told
+    assert problem in told and remedy in told, told
+
+
+def test_clients_have_what_all_have_in_common():
+    bed = files.testbed("netns").as_written | TWO_CLIENTS
+    found = plan.Testbed.model_validate(bed)
+    near, far = found.client_sides
+    assert (near.address, near.cpus, near.sources) == ("10.77.0.2/24", "last", ())
+    assert near.sysctl == {"net.ipv4.tcp_tw_reuse": 1}
+    assert far.sysctl == near.sysctl | {"net.ipv4.tcp_syn_retries": 3}
+    assert found.client_names == ("client1", "far") and found.client.sources == ()
+    (alone,) = files.testbed("netns").client_sides
+    assert alone is files.testbed("netns").client
 
 
 def test_machine_keeps_its_own_settings(tree: Tree):
@@ -78,17 +209,15 @@ def test_machine_keeps_its_own_settings(tree: Tree):
 
 def test_address_that_cannot_be_one(tree: Tree):
     script = (
-        "from deathmatch import errors; from deathmatch.hosts import testbed\n"
-        "from deathmatch.plan import files\n"
-        "bed = files.testbed('netns')\n"
-        "client = bed.client.model_copy(update={'address': '10.77.0.300/24'})\n"
-        "bed = bed.model_copy(update={'client': client})\n"
-        "errors.run_main(lambda: testbed.build(bed, {}))"
+        "from deathmatch import errors; from deathmatch.hosts import namespaces\n"
+        "from deathmatch.plan import files, testbed\n"
+        "bed = files.testbed('netns').as_written\n"
+        "bed = testbed.Testbed.model_validate(bed | {'client': {'address': '10.77.0.300/24',"
+        " 'cpus': 'last'}})\n"
+        "errors.run_main(lambda: namespaces.build(bed, {}))"
     )
     text = tree.sandboxed("python", "-c", script).failed().text
-    assert (
-        "testbed: `ip netns exec client ip address add 10.77.0.300/24 dev client0` failed" in text
-    )
+    assert "testbed: `ip -n client address add 10.77.0.300/24 dev client0` failed" in text
 
 
 def test_cpus_in_words():

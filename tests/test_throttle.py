@@ -2,14 +2,16 @@
 
 import os
 import subprocess
+import sys
 import time
 
 import psutil
 import pytest
-from conftest import wait_for
+from conftest import AS_ROOT, wait_for
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import cgroup, throttle
+from deathmatch.hosts.host import Local
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 
@@ -46,10 +48,10 @@ def test_where_a_group_may_be(mounts, own, expected):
 def group():
     """A throttle of a fifth of one CPU, ended after the test."""
     try:
-        made = throttle.apply(SHARE, "none", 1)
+        made = throttle.apply(Local(), SHARE, "none", 1)
     except UserError as error:
         pytest.skip(f"no cgroup with a CPU quota can be made here: {error}")
-    folder = made.group
+    folder = made.group.folder
     yield made
     made.end()
     assert not folder.exists()
@@ -71,7 +73,7 @@ def test_the_kernel_enforces_the_share(group):
 def test_children_are_throttled_too_and_the_pid_is_the_servers(group):
     process = subprocess.Popen([*group.prefix(), "sh", "-c", "sleep infinity & wait"])
     children = wait_for(psutil.Process(process.pid).children, "the server has a child")
-    members = (group.group / "cgroup.procs").read_text().split()
+    members = group.group.read("cgroup.procs").split()
     assert {str(process.pid), str(children[0].pid)} <= set(members)
     for one in (*children, process):
         one.kill()
@@ -79,24 +81,46 @@ def test_children_are_throttled_too_and_the_pid_is_the_servers(group):
 
 
 def test_what_a_killed_trial_left_is_removed(group):
-    left = group.group.with_name("deathmatch-left")
+    left = group.group.folder.with_name("deathmatch-left")
     left.mkdir()
     hours_ago = time.time() - 7200
     os.utime(left, (hours_ago, hours_ago))
-    throttle.apply(SHARE, "none", 1).end()
-    assert not left.exists() and group.group.exists()
+    throttle.apply(Local(), SHARE, "none", 1).end()
+    assert not left.exists() and group.group.folder.exists()
 
 
-def test_without_permission_it_says_so(monkeypatch, tmp_path):
-    mounts = tmp_path / "mounts"
-    mounts.write_text(OTHER)
-    monkeypatch.setattr(cgroup, "MOUNTS", mounts)
-    with pytest.raises(UserError, match=r"no CPU quota can be set \(no cgroup with a cpu contr"):
-        throttle.apply(SHARE, "none", 1)
+def test_without_permission_it_says_so():
+    """Root sees no controller once none is mounted; who is not root may not make a group."""
+    script = (
+        "from deathmatch import errors\n"
+        "from deathmatch.hosts import throttle\n"
+        "from deathmatch.hosts.host import Local\n"
+        "from deathmatch.plan import files\n"
+        "side = files.testbed('ec2-like').server\n"
+        "errors.run_main(lambda: throttle.apply(Local(), side, 'none', 1))"
+    )
+    unmount = 'umount --all --types cgroup,cgroup2; exec "$@"'
+    enter = ["unshare", "--mount", "sh", "-c", unmount, "sh"] if AS_ROOT else []
+    words = [*enter, sys.executable, "-c", script]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    tried = "no cgroup with a cpu controller" if AS_ROOT else ""
+    assert f"no CPU quota can be set ({tried}" in done.stderr
+    assert "run as root on a kernel with CONFIG_CFS_BANDWIDTH" in done.stderr
+
+
+def test_a_group_that_the_kernel_refuses_is_removed(group):
+    settings = {1: {"cpu.cfs_quota_us": "much"}, 2: {"cpu.max": "much"}}
+    before = sorted(group.group.folder.parent.glob("deathmatch-*"))
+    with pytest.raises(cgroup.Refused, match=r"(?i)invalid argument"):
+        cgroup.make(Local(), "cpu", settings)
+    assert sorted(group.group.folder.parent.glob("deathmatch-*")) == before
 
 
 def test_jitter_that_is_not_in_force_is_recorded():
-    made = throttle.apply(SIDE.model_copy(update={"jitter": "delay 1ms"}), "no-such-link", 1)
+    made = throttle.apply(
+        Local(), SIDE.model_copy(update={"jitter": "delay 1ms"}), "no-such-link", 1
+    )
     assert made.record["jitter"].startswith("not in force: ") and made.group is None
     assert made.prefix() == [] and made.stalls() == {}
     made.end()
@@ -121,9 +145,10 @@ def test_jitter_is_in_force(netem):
     """In a network of the tests' own: what the record says is what the kernel has."""
     script = (
         "from deathmatch.hosts import throttle\n"
+        "from deathmatch.hosts.host import Local\n"
         "from deathmatch.plan import files\n"
         "side = files.testbed('netns').server.model_copy(update={'jitter': 'delay 1ms'})\n"
-        "print(throttle.apply(side, 'lo', 1).record['jitter'])"
+        "print(throttle.apply(Local(), side, 'lo', 1).record['jitter'])"
     )
     words = [*netem, "sh", "-c", 'python -c "$0"; tc qdisc show dev lo']
     done = subprocess.run([*words, script], capture_output=True, text=True, cwd=ROOT)
