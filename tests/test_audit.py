@@ -386,11 +386,11 @@ def test_demand_of_every_dataset_can_be_told():
 # found with it. What the kernel cannot plant is left out.
 INSIDE = """
 import fcntl, json, resource, socket, struct, subprocess, sys
-from deathmatch.hosts import testbed
+from deathmatch.hosts import namespaces
 from deathmatch.hosts.audit import facts, read, rules
 from deathmatch.plan import files
 bed = files.testbed("netns")
-hosts = testbed.build(bed, {})
+hosts = namespaces.build(bed, {})
 server, (client,) = hosts.server, hosts.clients
 cpus = {"server": server.affinity()[:1], "client": server.affinity()[-1:]}
 asked = facts.Demand(connections_held=50, connections_worst=50, connections_per_s=100,
@@ -398,7 +398,7 @@ asked = facts.Demand(connections_held=50, connections_worst=50, connections_per_
 seen = {}
 
 def look(name, asked=asked, **options):
-    audit = read.testbed(hosts, bed, cpus, asked, link_s=0.2, **options)
+    audit = read.testbed(hosts, cpus, asked, link_s=0.2, **options)
     seen[name] = sorted({f"{one.rule} {one.host}" for one in rules.findings(audit)})
     return audit
 
@@ -438,10 +438,12 @@ for kind, words in (("netem", "delay 20ms"), ("tbf", "rate 1mbit burst 5kb laten
 client.run("ip", "link", "set", "client0", "down")
 look("down")
 client.run("ip", "link", "set", "client0", "up")
-soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+for host in hosts.hosts:
+    host.raise_descriptors(100)
 look("descriptors")
-resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+for host in hosts.hosts:
+    host.raise_descriptors(soft)
 loops = [server.start([sys.executable, "-c", "while True: pass"], cpus=[cpu])
          for cpu in sorted({*cpus["server"], *cpus["client"]})]
 audit = look("loops", window_s=0.5)

@@ -26,23 +26,23 @@ SERVERS = ("null", "tornado", "yaws", "yucan")
 CHECK = """
 import json, sys
 from pathlib import Path
-from deathmatch.hosts import testbed
-from deathmatch.hosts import server_build
+from deathmatch.hosts import namespaces, server_build
 from deathmatch.measure import conformance, server_process
 from deathmatch.plan import files, matrix
 bed = files.testbed("netns")
-hosts = testbed.build(bed, {})
-host, own = hosts.server, hosts.own_pids()
+hosts = namespaces.build(bed, {})
+host = hosts.server
 for trial in matrix.trials("once"):
     factors, cpus = trial.variant.factors, host.affinity()
     values = trial.placeholders
     values |= {"workers": len(cpus) if factors.get("schedulers") == "all" else 1}
     running, problem = server_process.start(
-        host, trial.server, values, hosts.address, 8080, cpus=cpus, log=Path(sys.argv[1]))
+        host, hosts.sites["server"], trial.server, values, hosts.address, 8080, cpus=cpus,
+        log=Path(sys.argv[1]))
     checks = conformance.check_variant(
         host, hosts.address, 8080, trial.spec()["conformance"], factors,
-        lambda: host.processes(own))
-    stop = server_process.stop(running, own)
+        host.processes, dial=hosts.dial)
+    stop = server_process.stop(running)
     print(json.dumps({"server": trial.server.name, "experiment": trial.experiment.name,
                       "wrong": problem, "variant": trial.variant.name, "stop": stop,
                       "checks": checks, "log": server_build.tail(running.log)}))

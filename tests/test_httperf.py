@@ -186,22 +186,22 @@ def test_connection_longer_than_the_histogram_goes_into_its_last_bin(tmp_path):
 HOLD = """
 import json, subprocess, sys, time
 from pathlib import Path
-from deathmatch.hosts import testbed
+from deathmatch.hosts import namespaces
 from deathmatch.load import httperf
 from deathmatch.plan import files
 bed = files.testbed("netns")
-hosts = testbed.build(bed, {})
-hosts.server.raise_descriptors(bed.descriptors)
+hosts = namespaces.build(bed, {})
+hosts.raise_descriptors()
 words = [sys.executable, sys.argv[1], "holds", hosts.address, "8080"]
 server = hosts.server.start(words)
 time.sleep(1)
 load = {"uri": "/", "requests_per_connection": 1, "timeout_s": 4}
 words = httperf.GENERATOR.command(hosts.address, 8080, load, 5000, 2.2)
 report = Path("report.txt")
-client = hosts.clients[0].start(words, output=report)
+client = hosts.clients[0].start(hosts.sites["client"].located(words), output=report)
 held = 0
 while client.wait(0.05) is None:
-    held = max(held, hosts.clients[0].counters()["snmp"]["Tcp", "CurrEstab"])
+    held = max(held, hosts.clients[0].counters()["snmp"]["Tcp CurrEstab"])
 print(json.dumps({"status": client.wait(), "held": held, "report": report.read_text()}))
 server.kill()
 hosts.end()

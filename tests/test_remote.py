@@ -11,12 +11,13 @@ import sshd
 from conftest import HUNG_S, wait_for
 from sshd import AHEAD_S, PYTHON, SETTING, SOMEONE, connect
 
+from deathmatch.agent import kernel, output
+from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
-from deathmatch.hosts import clocks
+from deathmatch.hosts import clocks, opening
 from deathmatch.hosts.clocks import Offset
-from deathmatch.hosts.host import Local, counters
+from deathmatch.hosts.host import Local
 from deathmatch.hosts.remote import Remote
-from deathmatch.hosts.remote_socket import RemoteSocket
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +26,17 @@ def machines():
 
 
 @pytest.fixture(scope="module", params=SOMEONE)
-def host(request, machines):
+def session(request, machines):
     """A session of root or of an ordinary user, for the tests that only use it."""
     with connect(machines, request.param) as host:
         yield host
+
+
+@pytest.fixture
+def host(session):
+    """That session, in which no test leaves a program for the next."""
+    yield session
+    session.kill(session.processes(), HUNG_S)
 
 
 def test_programs(host: Remote, tmp_path):
@@ -141,9 +149,9 @@ def test_files(host: Remote, tmp_path):
 def test_kernel_is_read_as_on_this_machine(host: Remote, machines):
     words = [*machines.host, "cat", "/proc/self/net/snmp"]
     text = subprocess.run(words, capture_output=True, text=True).stdout
-    assert host.counters()["snmp"].keys() == counters(text).keys()
+    assert host.counters()["snmp"].keys() == kernel.parse(text).keys()
     assert host.counters()["netstat"].keys() == Local().counters()["netstat"].keys()
-    assert ("TCP", "tw") in host.counters()["sockstat"]
+    assert "TCP tw" in host.counters()["sockstat"]
     assert host.machine([0]).keys() == Local().machine([0]).keys()
     before, middle, after = Local().machine([0]), host.machine([0]), Local().machine([0])
     for name in ("cpu_user_us", "cpu_idle_us", "server_cpus_user_us", "context_switches"):
@@ -164,47 +172,119 @@ def test_requests_from_the_host(host: Remote):
     )
     server = host.start([PYTHON, "-ISsuc", script], talk=True)
     port = int(server.receive(HUNG_S))
-    [line] = host.sockets("state", "listening", f"sport = :{port}")
-    assert f"127.0.0.1:{port}" in line
-    with RemoteSocket(host, "127.0.0.1", port, HUNG_S) as connection:
+    assert [one.address for one in host.listeners(port)] == [f"127.0.0.1:{port}"]
+    assert host.listeners(port)[0] in host.listeners() and host.established(port) == 0
+    with host.connect("127.0.0.1", port, HUNG_S) as connection:
         connection.sendall(b"hello")
         assert connection.recv(99) == b"HELLO" and connection.recv(99) == b""
-    with RemoteSocket(host, "127.0.0.1", port, HUNG_S) as connection:
+    with host.connect("127.0.0.1", port, HUNG_S) as connection:
         connection.settimeout(0.1)
         with pytest.raises(TimeoutError):
             connection.recv(99)
+        # What the first one left is closed on one side.
+        assert host.established(port) == 1
     server.kill()
     with pytest.raises(ConnectionRefusedError):
-        RemoteSocket(host, "127.0.0.1", port, HUNG_S)
+        host.connect("127.0.0.1", port, HUNG_S)
 
 
 def test_samples(host: Remote):
-    chosen = [["snmp", "Tcp ActiveOpens"], ["netstat", "TcpExt NoSuch"]]
-    busy = host.start(["sh", "-c", "while :; do :; done"])
-    other = host.start(["sleep", "infinity"])
-    host.agent.call(
-        "sample", interval_s=0.01, but=[other.number], cpus=[0], counters=chosen, label=100
+    """One call: of the processes that are named, or of all that the session's programs left."""
+    script = "while :; do :; done & echo; exec sleep infinity"
+    busy = host.start(["sh", "-c", script], talk=True)
+    assert busy.receive(HUNG_S) == "\n"
+    listener = host.start([PYTHON, "-ISsuc", LISTENS], talk=True)
+    port = int(listener.receive(HUNG_S))
+    first = host.sample(None, port, [0])
+    assert first.keys() == {"at_ns", "counters", "usage", "queues", "machine"}
+    assert first["queues"] == [2, 5, 0], "two wait to be accepted, of five that may"
+    assert first["usage"]["threads"] == len(host.processes()) == 3
+    later = wait_for(
+        lambda: (
+            (taken := host.sample(cpus=[0]))["usage"]["cpu_ns"] > first["usage"]["cpu_ns"] and taken
+        ),
+        "it is busy",
     )
-    with pytest.raises(RuntimeError, match="samples are being taken already"):
-        host.agent.call("sample", interval_s=1)
-    rows: list[dict] = []
-    wait_for(lambda: rows.extend(host.agent.call("samples")) or len(rows) > 3, "four samples")
-    host.agent.call("label", label=None)
-    host.agent.call("take")
-    host.agent.call("take")
-    rows += host.agent.call("sample_end")
-    assert rows[0]["label"] == 100 and rows[-1]["label"] is None
-    times = [row["at_ns"] for row in rows]
-    assert times == sorted(times) and len(set(times)) == len(times)
-    assert rows[0]["counters"].keys() == {"snmp", "netstat"}
-    assert rows[0]["counters"]["netstat"] == {"TcpExt NoSuch": None}
-    assert rows[-1]["usage"]["threads"] == 1
-    assert rows[-1]["usage"]["cpu_ns"] > rows[0]["usage"]["cpu_ns"]
-    assert rows[-1]["machine"]["context_switches"] >= rows[0]["machine"]["context_switches"]
-    with pytest.raises(RuntimeError, match="no samples are being taken"):
-        host.agent.call("samples")
-    for process in (busy, other):
-        process.kill()
+    assert later.keys() == {"at_ns", "counters", "usage", "machine"}
+    assert first["at_ns"] < later["at_ns"] <= host.clock_ns()
+    assert first["counters"].keys() == set(kernel.COUNTED)
+    for name in ("context_switches", "server_cpus_user_us"):
+        assert first["machine"][name] <= later["machine"][name]
+    alone = host.sample([busy.pid])
+    assert alone.keys() == {"at_ns", "counters", "usage"}
+    assert alone["usage"]["threads"] == 1
+    assert set(host.sample([])["usage"].values()) == {0}
+    with pytest.raises(RuntimeError, match="KeyError: 'cpu12345'"):
+        host.sample([], cpus=[12345])
+
+
+LISTENS = (
+    "import socket, time; s = socket.create_server(('127.0.0.1', 0), backlog=5);"
+    " held = [socket.create_connection(s.getsockname()) for _ in range(2)];"
+    " print(s.getsockname()[1], flush=True); time.sleep(1e6)"
+)
+# More than twice what is kept, with a pause after which the first half is cut.
+TALKS = (
+    "for n in range(400_000): print(f'{n:49}')\n"
+    "print('half', flush=True); input()\n"
+    "for n in range(400_000, 800_000): print(f'{n:49}')\n"
+    "print('all', flush=True); input()"
+)
+
+
+@pytest.fixture(params=["shared", "apart"])
+def where(request, tmp_path, machines):
+    """A host that has the caller's files, and one that has not."""
+    if request.param == "apart":
+        with connect(machines, SOMEONE[-1]) as host:
+            yield host
+        return
+    settings = Settings(str(tmp_path / "agent"), sshd.PATIENCE_S, lock=False)
+    with opening.through("here", [], settings) as host:
+        yield host
+
+
+def test_a_long_output_is_bounded_and_what_is_here_is_what_is_there(where: Remote, tmp_path):
+    """Brought before a cut, after it and at the end: beginning, note and last lines, each once."""
+    log = tmp_path / "server.log"
+    log.write_text("$ a server\n")
+    words = ["sh", "-c", 'echo begins; exec "$0" -ISsuc "$1" 2>&1', PYTHON, TALKS]
+    # Its standard output must go to the file: a server's input is no pipe.
+    script = 'mkfifo "$0"; exec 3<>"$0"; exec "$@" <&3'
+    fifo = str(where.folder / "input")
+    process = where.start(
+        ["sh", "-c", script, fifo, *words], output=log, bounded=True, folder=where.folder
+    )
+
+    def says(last: str) -> bool:
+        process.collect()
+        assert log.stat().st_size < 3 * output.LIMIT_BYTES
+        return log.read_bytes().endswith(f"{last}\n".encode())
+
+    wait_for(lambda: says("half"), "it has said a half")
+    half_bytes = process.left_out_bytes()
+    assert output.LIMIT_BYTES - 2 * output.HEAD_BYTES < half_bytes < 20.1e6
+    where.run("sh", "-c", 'echo > "$0"', fifo)
+    wait_for(lambda: says("all"), "it has said all")
+    assert process.wait(0) is None, "no signal, no pipe that is full"
+    where.run("sh", "-c", 'echo > "$0"', fifo)
+    assert process.wait() == 0
+    all_bytes = process.left_out_bytes()
+    text = log.read_text()
+    assert len(text) <= output.LIMIT_BYTES + output.HEAD_BYTES
+    assert text.startswith(f"$ a server\nbegins\n{0:49}\n{1:49}\n")
+    assert text.endswith(f"{799_999:49}\nall\n") and "half" not in text
+    assert text.count("[deathmatch: about ") == 1
+    # What was printed during a cut may be lost, and is not counted.
+    assert half_bytes + output.LIMIT_BYTES / 2 < all_bytes < 40.1e6
+    assert len(text) + all_bytes < 40.1e6
+
+
+def test_an_output_of_usual_size_is_left_as_it_is(where: Remote, tmp_path):
+    log = tmp_path / "server.log"
+    process = where.start(["sh", "-c", "seq 1000"], output=log, bounded=True)
+    assert process.wait() == 0 and process.left_out_bytes() == 0
+    assert log.read_text().splitlines() == list(map(str, range(1, 1001)))
 
 
 def test_clocks_a_thousand_seconds_apart(host: Remote):

@@ -112,7 +112,7 @@ def test_without_permission_it_says_so():
 def test_a_group_that_the_kernel_refuses_is_removed(group):
     settings = {1: {"cpu.cfs_quota_us": "much"}, 2: {"cpu.max": "much"}}
     before = sorted(group.group.folder.parent.glob("deathmatch-*"))
-    with pytest.raises(cgroup.Refused, match=r"(?i)invalid argument"):
+    with pytest.raises(cgroup.Refused, match="echo"):
         cgroup.make(Local(), "cpu", settings)
     assert sorted(group.group.folder.parent.glob("deathmatch-*")) == before
 

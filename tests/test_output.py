@@ -1,0 +1,73 @@
+"""What a program prints is cut while it prints, which it does not notice."""
+
+import subprocess
+import sys
+
+from conftest import wait_for
+
+from deathmatch.agent import output
+from deathmatch.agent.output import Output, Outputs
+
+LINES = 600_000
+TALK = f"for n in range({LINES}): print(f'{{n:49}}')\nprint('said it all', flush=True); input()"
+
+
+def test_a_log_that_grows_is_cut_and_its_writer_goes_on(tmp_path):
+    log = Output(tmp_path / "server.log")
+    log.check()
+    log.file.write_text("$ a server\n")
+    with log.file.open("ab") as printed:
+        process = subprocess.Popen(
+            [sys.executable, "-c", TALK], stdin=subprocess.PIPE, stdout=printed, text=True
+        )
+
+    def ended() -> bool:
+        log.check()
+        assert log.file.stat().st_size < 50 * LINES
+        return log.file.read_bytes().endswith(b"said it all\n")
+
+    wait_for(ended, "it has said all", process)
+    assert process.poll() is None, "no signal, no pipe that is full"
+    process.communicate("\n")
+    assert process.returncode == 0
+    text = log.file.read_text()
+    assert len(text) < 50 * LINES
+    head, _, tail = text.partition("\n[deathmatch: about ")
+    # What is written as the file is cut comes before the note.
+    assert head.startswith("$ a server\n") and len(head) >= output.HEAD_BYTES
+    assert "no more than 10 MB are kept]\n" in tail and tail.endswith(f"{LINES - 1}\nsaid it all\n")
+    printed = 50 * LINES + len("$ a server\nsaid it all\n")
+    kept = len(head) + len(tail)
+    assert log.left_out_bytes >= 0.9 * (printed - kept) > 0
+
+
+def test_a_log_of_usual_size_is_left_as_it_is(tmp_path):
+    log = Output(tmp_path / "server.log")
+    log.file.write_bytes(b"x" * output.LIMIT_BYTES)
+    log.check()
+    assert log.file.stat().st_size == output.LIMIT_BYTES
+    assert log.left_out_bytes == 0 and log.note() == ""
+
+
+def test_a_thread_looks_after_those_that_it_was_told_of(tmp_path):
+    watched, other = tmp_path / "watched", tmp_path / "other"
+    outputs = Outputs()
+    outputs.watch(watched)
+    outputs.watch(watched)
+    # It need not be there yet.
+    assert outputs.left_out_bytes(watched) == outputs.left_out_bytes(other) == 0
+    lines = b"a line\n" * (2 * output.LIMIT_BYTES // 7)
+    for file in (watched, other):
+        with file.open("ab") as printed:
+            printed.write(lines)
+    size = other.stat().st_size
+    wait_for(lambda: b"[deathmatch: about " in watched.read_bytes(), "it is cut")
+    outputs.left_out_bytes(watched)
+    assert watched.read_bytes().endswith(b"a line\n") and size == len(lines)
+    assert size - outputs.left_out_bytes(watched) <= watched.stat().st_size < 1.2e6
+    assert outputs.left_out_bytes(other) == 0
+    # A second cut adds to the first.
+    before = outputs.left_out_bytes(watched)
+    with watched.open("ab") as printed:
+        printed.write(lines)
+    assert outputs.left_out_bytes(watched) > before + output.LIMIT_BYTES
