@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -17,6 +18,43 @@ Fields = dict[str, int | float | str | None]
 
 
 Report = TypeVar("Report")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which of several clients, 0 to `of` - 1, that together offer one load; ValueError if none.
+
+    What is counted (connections, requests) is dealt to the clients in turn, one to each: number k
+    is of client k mod `of`. So the shares add up, and differ by one at most.
+    """
+
+    index: int
+    of: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.index < self.of:
+            raise ValueError(f"there is no client {self.index} among {self.of}, counted from 0")
+
+    def share(self, count: int) -> int:
+        """Return how many of `count` things fall to this client."""
+        return (count + self.of - 1 - self.index) // self.of
+
+    def among(self, most: int) -> Part | None:
+        """Return its part if no more than `most` clients find something to do; None if it does not.
+
+        They are the first ones.
+        """
+        of = min(self.of, most)
+        return Part(self.index, of) if self.index < of else None
+
+
+WHOLE = Part(0, 1)
+
+
+def shared(part: Part, sources: Sequence[str]) -> list[str]:
+    """Return the words by which each of our programs knows its part and its source addresses."""
+    words = [] if part.of == 1 else [f"--client={part.index}/{part.of}"]
+    return words + ([f"--source={','.join(sources)}"] if sources else [])
 
 
 class LoadGenerator(Protocol[Report]):
@@ -34,16 +72,28 @@ class LoadGenerator(Protocol[Report]):
     has_seconds: bool
     # The column that counts the connections it began: with none, no load was offered.
     attempts: str
+    # Columns that are null for several clients, because they cannot be known of all: why not.
+    unknown_of_several: Mapping[str, str]
     # By what two datasets are compared: "reply_rate", "closed_loop" or "latency".
     headline: str
 
     def command(
-        self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float
-    ) -> list[str]:
-        """Return the words that offer one rate; the first is the program's name.
+        self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float,
+        part: Part = WHOLE, sources: Sequence[str] = (),
+    ) -> list[str] | None:  # fmt: skip
+        """Return the words that offer one client's part of a rate; the first is the program's name.
 
         Where that program is, the host that runs it knows. 0 is a closed loop, where there is one.
         What it writes besides its output is in its working directory.
+
+        `load`, `rate_rps` and `duration_s` are always those of the whole. The parts add up to it:
+        rate, connections, connections in the making at a time, and each send at the instant at
+        which one client would have made it, as far as the clients start together. A load too small
+        to be shared (fewer connections than clients, say) is that of the first clients; for each
+        of the others the result is None, and it is not to be run. WHOLE is never None.
+
+        Connections begin at the `sources` in turn, addresses of the client's host; with none, at
+        the address that its kernel chooses.
         """
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
@@ -63,8 +113,10 @@ class LoadGenerator(Protocol[Report]):
         """Return one report of what several clients offered to one server at the same time.
 
         At least one. Counts add up and histograms are added bin by bin; what is taken of them
-        (quantiles, means, shares) is taken of the sums, never of the single results. What cannot
-        be known of the whole, each module's `merge` says. Rates add up: the clients start together.
+        (quantiles, means, shares) is taken of the sums, never of the single results; only the
+        client's own lag and CPU are those of the client that is worst off. What cannot be known of
+        the whole is None, for the reason in `unknown_of_several`. Rates add up: the clients start
+        together.
         """
 
     def parse(self, report: Report, duration_s: float) -> Fields:
@@ -86,14 +138,21 @@ class LoadGenerator(Protocol[Report]):
         offered, which may be none: then every field is None.
         """
 
-    def actual_rate_rps(self, fields: Fields, during: pl.DataFrame, spec: Mapping) -> float | None:
+    def actual_rate_rps(
+        self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None
+    ) -> float | None:
         """Return the mean rate that was really offered in the `duration_s` it had; None if unknown.
 
-        `spec` is the trial's: `duration_s` and `load` are read.
+        `spec` is the trial's: `duration_s` and `load` are read. For one of several clients,
+        `fields` are its own, `during` has no row, and `opened` is how many connections its kernel
+        began in that time, None if nobody counted.
         """
 
-    def limited(self, fields: Fields, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:
+    def limited(
+        self, fields: Fields, offered_rate_rps: float, actual_rate_rps: float | None
+    ) -> bool:
         """Return whether the client, not the server, limited the point.
 
-        Each module says what limits its program, and at which share.
+        Each module says what limits its program, and at which share. Of several, each is judged by
+        its own fields and its own share of the rate.
         """

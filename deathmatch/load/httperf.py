@@ -10,7 +10,7 @@ import polars as pl
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram
-from deathmatch.load.generator import START_UP_S, Fields
+from deathmatch.load.generator import START_UP_S, WHOLE, Fields, Part, shared
 from deathmatch.load.histogram import SECONDS
 
 REPLY_INTERVAL_S = 0.5  # RATE_INTERVAL in clients/httperf/deathmatch.patch
@@ -27,6 +27,13 @@ OWN_ERRORS = [
     f"errors_{what}"
     for what in ("descriptors_unavailable", "address_unavailable", "file_table_full")
 ]
+
+UNKNOWN_OF_SEVERAL = {
+    "connect_burst_connections": "bursts of several clients may fall together, or apart",
+    "concurrent_connections": "the clients' peaks may lie at different moments",
+    "client_cpu_user_percent": "shares of different CPUs",
+    "client_cpu_system_percent": "shares of different CPUs",
+}
 
 # A number as httperf prints it: %f of a huge or undefined value gives inf or nan.
 _N = r"(-?[\d.]+|-?inf|-?nan)"
@@ -124,25 +131,36 @@ class Httperf:
     columns = COLUMNS
     has_seconds = False
     attempts = "connections"
+    unknown_of_several = UNKNOWN_OF_SEVERAL
     headline = "reply_rate"
 
     def command(
-        self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float
-    ) -> list[str]:
+        self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float,
+        part: Part = WHOLE, sources: Sequence[str] = (),
+    ) -> list[str] | None:  # fmt: skip
         """Return httperf's command line: the connection rate is the rate over the calls on each.
 
-        Two -v make it print its samples and its histogram.
+        Two -v make it print its samples and its histogram. No more clients take part than there
+        are connections; each begins one every `of` periods of the whole, the first after as many
+        as clients come before it.
         """
         calls = load["requests_per_connection"]
         rate = rate_rps / calls
+        connections = max(1, round(rate * duration_s))
+        own = part.among(connections)
+        if own is None:
+            return None
+        told = f"{rate:g}"
         words = [
             "httperf", "-v", "-v",
             f"--server={host}", f"--port={port}", f"--uri={load['uri']}",
-            f"--rate={rate:g}", f"--num-conns={max(1, round(rate * duration_s))}",
+            f"--rate={told if own.of == 1 else float(told) / own.of}",
+            f"--num-conns={own.share(connections)}",
             f"--num-calls={calls}",
             f"--timeout={load['timeout_s']:g}",
         ]  # fmt: skip
-        return words + (["--add-header=Connection: close\\n"] if calls == 1 else [])
+        close = ["--add-header=Connection: close\\n"] if calls == 1 else []
+        return [*words, *close, *shared(own, sources)]
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
         """Return when it has wedged: out of ports or descriptors, it never ends by itself."""
@@ -158,8 +176,9 @@ class Httperf:
     def merge(self, reports: Sequence[Report]) -> Report:
         """Return the texts of all; `parse` and `histogram` take them together.
 
-        Of the whole, the longest burst of connects and the most connections at a time are upper
-        bounds. A mean is the sum of all times over their number, as far as httperf's digits go.
+        A mean is the sum of all times over their number, as far as httperf's digits go. Of the
+        clients' shares of a CPU the least counts, which tells of other load there
+        (`client_cpu_total_percent`).
         """
         return tuple(text for report in reports for text in report)
 
@@ -197,16 +216,20 @@ class Httperf:
         """Return nothing: the report tells all."""
         return {}
 
-    def actual_rate_rps(self, fields: Fields, during: pl.DataFrame, spec: Mapping) -> float | None:
+    def actual_rate_rps(
+        self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None
+    ) -> float | None:
         """Return the mean request rate that the client offered in the `duration_s` it had.
 
         From the growth of its kernel's ActiveOpens up to the sample nearest to the end of that
         time (`measure.sampler` takes one there), times the calls on a connection; None if there is
         no sample within 5 % of it. httperf's own rates also count its wait for stragglers.
         """
+        duration_s = spec["duration_s"]
+        if opened is not None:
+            return spec["load"]["requests_per_connection"] * opened / duration_s
         if len(during) < 2:
             return None
-        duration_s = spec["duration_s"]
         time_s = (during["time_us"] - during["time_us"][0]) / 1e6 - START_UP_S
         away_s = (time_s - duration_s).abs()
         nearest = away_s.arg_min()
@@ -215,7 +238,9 @@ class Httperf:
         opens = during["client_active_opens"]
         return spec["load"]["requests_per_connection"] * (opens[nearest] - opens[0]) / duration_s
 
-    def limited(self, fields: Fields, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:
+    def limited(
+        self, fields: Fields, offered_rate_rps: float, actual_rate_rps: float | None
+    ) -> bool:
         """Return whether it fell behind, ran out of descriptors or ports, or shared its CPU."""
         starved = sum(fields[error] or 0 for error in OWN_ERRORS)
         late = actual_rate_rps is None or actual_rate_rps < CLIENT_LIMIT * offered_rate_rps
@@ -262,8 +287,8 @@ def _histogram(text: str) -> pl.DataFrame:
 
 
 # How several clients' fields become one, in the order of COLUMNS; what is not here adds up.
-_LEAST = {"connection_time_min_us"}
-_MOST = {"connect_burst_connections", "test_duration_us", "connection_time_max_us"}
+_LEAST = {"connection_time_min_us", "client_cpu_total_percent"}
+_MOST = {"test_duration_us", "connection_time_max_us"}
 # Mean -> what it is a mean over.
 _MEANS = {
     "connection_time_avg_us": "connections_answered",
@@ -273,7 +298,6 @@ _MEANS = {
     "response_time_avg_us": "replies",
     "transfer_time_avg_us": "replies",
     **{f"reply_{part}_bytes": "replies" for part in ("header", "content", "footer", "total")},
-    **{f"client_cpu_{mode}_percent": "test_duration_us" for mode in ("user", "system", "total")},
 }
 
 
@@ -283,7 +307,7 @@ def _merged(parts: list[Fields], report: Report) -> Fields:
     fields: Fields = {}
     for name in parts[0]:
         known = [part[name] for part in parts if part[name] is not None]
-        if not known:
+        if not known or name in UNKNOWN_OF_SEVERAL:
             fields[name] = None
         elif name in _MEANS:
             over = _MEANS[name]

@@ -12,7 +12,7 @@ import polars as pl
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram
-from deathmatch.load.generator import Fields
+from deathmatch.load.generator import WHOLE, Fields, Part, shared
 
 # From this share of a CPU on, the client, not the server, may set the rate.
 CPU_LIMIT_PERCENT = 95
@@ -71,24 +71,42 @@ class Roundtrip:
     columns = COLUMNS
     has_seconds = False
     attempts = "connects"
+    unknown_of_several: Mapping[str, str] = {}
     headline = "closed_loop"
 
     def command(
-        self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float
-    ) -> list[str]:
-        """Return the command line for one offered rate."""
+        self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float,
+        part: Part = WHOLE, sources: Sequence[str] = (),
+    ) -> list[str] | None:  # fmt: skip
+        """Return the command line for one offered rate.
+
+        No more clients take part than there are connections, or requests in open loop.
+        """
+        requests = int(rate_rps * duration_s) if rate_rps else load["connections"]
+        own = part.among(max(1, min(load["connections"], requests)))
+        if own is None:
+            return None
         request = _escaped(load["request"])
         words = [
             "roundtrip", f"--host={host}", f"--port={port}", f"--request={request}",
             f"--connections={load['connections']}", f"--rate={rate_rps:g}",
             f"--duration={duration_s:g}", f"--timeout={load['timeout_s']:g}",
         ]  # fmt: skip
-        return words + ([f"--reply-bytes={load['reply_bytes']}"] if "reply_bytes" in load else [])
+        known = [f"--reply-bytes={load['reply_bytes']}"] if "reply_bytes" in load else []
+        return [*words, *known, *shared(own, sources)]
 
-    def idle_command(self, host: str, port: int, load: Mapping, connections: int) -> list[str]:
-        """Return the command line that holds idle connections until its standard input ends."""
-        one = self.command(host, port, {**load, "connections": 1}, 0, 1)
-        return [*one, f"--idle={connections}"]
+    def idle_command(
+        self, host: str, port: int, load: Mapping, connections: int,
+        part: Part = WHOLE, sources: Sequence[str] = (),
+    ) -> list[str] | None:  # fmt: skip
+        """Return the command line that holds idle connections until its standard input ends.
+
+        `connections` are those of all clients; this one holds `part.share(connections)`, and says
+        so. None if that is none.
+        """
+        own = part.share(connections)
+        one = self.command(host, port, {**load, "connections": 1}, 0, 1, sources=sources)
+        return [*one, f"--idle={own}"] if own else None
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
         """Return when it has wedged: two exchanges, the connections, the test, its stragglers."""
@@ -111,10 +129,11 @@ class Roundtrip:
     def parse(self, report: Report, duration_s: float) -> Fields:
         """Return the report's fields, named and typed as in COLUMNS, and three more:
 
-        `client_cpu_total_percent`, of one CPU (of one for each client) over the whole test, and
-        `send_lag_p95_us` and `send_lag_p99_us`, percentiles of how late the client sent by its own
-        fault (upper bound of its bin; None in closed loop). `duration_s` is not used: the report
-        knows it. Raises Truncated if any line is missing.
+        `client_cpu_total_percent`, of one CPU over the whole test, and `send_lag_p95_us` and
+        `send_lag_p99_us`, percentiles of how late the client sent by its own fault (upper bound of
+        its bin; None in closed loop); of several clients, each of the three is that of the client
+        where it is most. `duration_s` is not used: the report knows it. Raises Truncated if any
+        line is missing.
         """
         parts = [_fields(text) for text in report]
         fields: Fields = {}
@@ -123,15 +142,10 @@ class Roundtrip:
             fields[name] = (
                 values[0] if name in _SAME else max(values) if name in _MOST else sum(values)
             )
-        cpu_us = fields["client_cpu_user_us"] + fields["client_cpu_system_us"]
-        tested_us = sum(part["test_duration_us"] for part in parts)
-        fields["client_cpu_total_percent"] = 100 * cpu_us / tested_us
-        lags = _lags(report)
-        wanted = histogram.quantiles_us(lags, [0.95, 0.99])
-        fields |= {
-            f"send_lag_p{q}_us": None if upper_us is None else round(upper_us)
-            for q, upper_us in zip((95, 99), wanted)
-        }
+        own = [_own(part, text) for part, text in zip(parts, report)]
+        for name in own[0]:
+            known = [each[name] for each in own if each[name] is not None]
+            fields[name] = max(known, default=None)
         return {name: fields[name] for name in COLUMNS}
 
     def histogram(self, report: Report) -> pl.DataFrame:
@@ -157,12 +171,16 @@ class Roundtrip:
         """Return nothing: the report tells all."""
         return {}
 
-    def actual_rate_rps(self, fields: Fields, during: pl.DataFrame, spec: Mapping) -> float | None:
+    def actual_rate_rps(
+        self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None
+    ) -> float | None:
         """Return the mean rate of requests that it sent in the `duration_s` it had."""
         sent = fields["requests_offered_window"]
         return None if sent is None else sent / spec["duration_s"]
 
-    def limited(self, fields: Fields, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:
+    def limited(
+        self, fields: Fields, offered_rate_rps: float, actual_rate_rps: float | None
+    ) -> bool:
         """Return whether a point shows the client's limits: no CPU left, or sends late by itself.
 
         Fewer requests than offered do not: a connection sends none before it has its answer.
@@ -200,15 +218,17 @@ def _fields(text: str) -> Fields:
     return fields
 
 
-def _lags(report: Report) -> pl.DataFrame:
-    """Return the histogram of send_lag by the upper bounds of its bins."""
-    rows = [
-        (upper, count)
-        for text in report
-        for quantity, _, upper, count in _bins(text)
-        if quantity == "send_lag"
-    ]
-    return pl.DataFrame(rows, {"time_us": pl.Float64, "count": pl.Int64}, orient="row")
+def _own(fields: Fields, text: str) -> Fields:
+    """Return what is judged by client: the share of its CPU, its lag by its bins' upper bounds."""
+    cpu_us = fields["client_cpu_user_us"] + fields["client_cpu_system_us"]
+    tested_us = fields["test_duration_us"]
+    rows = [(upper, count) for quantity, _, upper, count in _bins(text) if quantity == "send_lag"]
+    lags = pl.DataFrame(rows, {"time_us": pl.Float64, "count": pl.Int64}, orient="row")
+    found = zip((95, 99), histogram.quantiles_us(lags, [0.95, 0.99]))
+    return {
+        "client_cpu_total_percent": 100 * cpu_us / tested_us if tested_us else 0.0,
+        **{f"send_lag_p{q}_us": None if us is None else round(us) for q, us in found},
+    }
 
 
 def _bins(text: str) -> list[tuple[str, float, float, int]]:

@@ -20,7 +20,7 @@ import polars as pl
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram
-from deathmatch.load.generator import Fields
+from deathmatch.load.generator import WHOLE, Fields, Part, shared
 
 # The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
 POST_CONNECT_TIMEOUT_US = 2_000_000
@@ -113,27 +113,34 @@ class Wsload:
     columns = COLUMNS
     has_seconds = True
     attempts = "connections_opened"
+    unknown_of_several: Mapping[str, str] = {}
     headline = "latency"
 
     def command(
-        self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float
-    ) -> list[str]:
+        self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float,
+        part: Part = WHOLE, sources: Sequence[str] = (),
+    ) -> list[str] | None:  # fmt: skip
         """Return the command line for one offered rate in messages per second.
 
         It writes its records into `wsload-<rate>` of its working directory. One source address is
-        enough: with the testbed's range it has 64,512 ports to the server.
+        enough for 64,512 connections, with the testbed's range of ports. No more clients take part
+        than there are connections, or than may be in the making at a time (`opening`).
         """
+        connections = max(1, round(rate_rps * load["interval_s"]))
+        own = part.among(min(connections, load["opening"]))
+        if own is None:
+            return None
 
         def time(value_s: float) -> str:
             return f"{round(value_s * 1e6)}us"
 
         return [
             "wsload", f"ws://{host}:{port}/", "--quiet",
-            f"--connections={max(1, round(rate_rps * load['interval_s']))}",
+            f"--connections={connections}",
             f"--opening={load['opening']}", f"--size={load['message_bytes']}",
             f"--interval={time(load['interval_s'])}", f"--duration={time(duration_s)}",
             f"--handshake-timeout={time(load['timeout_s'])}", f"--drain={time(load['drain_s'])}",
-            f"--output=wsload-{rate_rps}",
+            f"--output=wsload-{rate_rps}", *shared(own, sources),
         ]  # fmt: skip
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
@@ -277,12 +284,16 @@ class Wsload:
             "server_established_max": most,
         }
 
-    def actual_rate_rps(self, fields: Fields, during: pl.DataFrame, spec: Mapping) -> float | None:
+    def actual_rate_rps(
+        self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None
+    ) -> float | None:
         """Return the mean rate of messages that it sent; connections not upgraded yet send none."""
         sent = fields["messages_sent"]
         return None if sent is None else sent / spec["duration_s"]
 
-    def limited(self, fields: Fields, offered_rate_rps: int, actual_rate_rps: float | None) -> bool:
+    def limited(
+        self, fields: Fields, offered_rate_rps: float, actual_rate_rps: float | None
+    ) -> bool:
         """Return the client's own verdict, for the reasons in `client_limited_by`."""
         return fields["client_limited_by"] != ""
 
