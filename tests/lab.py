@@ -24,6 +24,9 @@ AHEAD_S = {"server": 0, "client1": 1000, "client2": 2500}
 LINK = "lab0"
 COPY = ".local/share/deathmatch/checkout"
 
+# Who is not root may set none; the kernel's own values will do.
+SYSCTLS = {"root": '{"net.ipv4.tcp_max_syn_backlog" = 4096}', "user": "{}"}
+
 TESTBED = """
 title = "three machines"
 kind = "ssh"
@@ -163,7 +166,7 @@ def make(tree: Tree, user: str = "root") -> Iterator[Lab]:
         assert process.poll() is None, log.read_text()
     tree.enter = controller
     tree.environment = {"PATH": f"{_ssh(folder)}:{os.environ['PATH']}"}
-    tree.write("config/testbeds/lab.toml", TESTBED.format(sysctl='{"net.core.somaxconn" = 512}'))
+    tree.write("config/testbeds/lab.toml", TESTBED.format(sysctl=SYSCTLS[user]))
     entered = {
         host: ["nsenter", "--target", str(process.pid), *inside, "--net", "--"]
         for host, process in started.items()
