@@ -71,6 +71,10 @@ SERVE = """
 mount --bind {folder}/passwd /etc/passwd
 mount --bind {folder}/shadow /etc/shadow
 mount --bind {own} {home}
+mkdir {home}/.local
+mount -t tmpfs -o size=200m tmpfs {home}/.local
+mkdir -p {home}/{copy}/build
+chown -R {login} {home}/.local
 mount -t overlay overlay {home}/{copy}/build \
   -o lowerdir={root}/build,upperdir={own}/upper,workdir={own}/work
 mount -t tmpfs tmpfs /run
@@ -93,6 +97,7 @@ class Lab:
     tree: Tree
     processes: dict[str, psutil.Process]
     entered: dict[str, list[str]]
+    user: str
 
     def running(self, host: str) -> list[psutil.Process]:
         """Return what runs on a host but for its first process and sshd."""
@@ -108,6 +113,13 @@ class Lab:
         done = subprocess.run([*self.entered[host], *words], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
+
+    def fill(self, host: str, full: bool) -> None:
+        """Leave no room where a host's agent may write, or make room again."""
+        inside = [*self.entered[host], "sh", "-c"]
+        file = self.folder / f"home-{self.user}" / ".local" / "filling"
+        script = f"cat /dev/zero >{file} 2>/dev/null; true" if full else f"rm {file}"
+        subprocess.run([*inside, script], check=True)
 
     def trial(self, path: str, testbed: str = "lab") -> Done:
         """Run a trial on them."""
@@ -168,10 +180,10 @@ def make(tree: Tree, user: str = "root") -> Iterator[Lab]:
     tree.environment = {"PATH": f"{_ssh(folder)}:{os.environ['PATH']}"}
     tree.write("config/testbeds/lab.toml", TESTBED.format(sysctl=SYSCTLS[user]))
     entered = {
-        host: ["nsenter", "--target", str(process.pid), *inside, "--net", "--"]
+        host: ["nsenter", "--target", str(process.pid), *inside, "--net", "--mount", "--"]
         for host, process in started.items()
     }
-    yield Lab(folder, tree, {h: psutil.Process(p.pid) for h, p in started.items()}, entered)
+    yield Lab(folder, tree, {h: psutil.Process(p.pid) for h, p in started.items()}, entered, user)
     for process in (*started.values(), keeper):
         process.kill()
         process.wait()
@@ -194,8 +206,7 @@ def _host(
     folder: Path, host: str, controller: list[str], user: str, unshare: list[str]
 ) -> subprocess.Popen:
     own, home = folder / host, folder / f"home-{user}"
-    build = own / COPY / "build"
-    for path in (build, own / "upper" / "venv", own / "work"):
+    for path in (own / "upper" / "venv", own / "work"):
         path.mkdir(parents=True)
     # What its set-up would leave: a virtual environment of its own path.
     stamp = (ROOT / "build" / "venv" / "stamp").read_text().partition(" ")[2]
@@ -209,7 +220,7 @@ def _host(
     mapped = f"unshare --user --map-user={os.geteuid()} --map-group={os.getegid()} "
     script = SERVE.format(
         folder=folder, own=own, home=home, copy=COPY, root=ROOT, address=HOSTS[host], link=LINK,
-        program=program, user="" if AS_ROOT else mapped,
+        program=program, login=sshd.USER_ID if AS_ROOT and user != "root" else 0, user="" if AS_ROOT else mapped,
     )  # fmt: skip
     namespaces = ["--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
     time = ["--time", "--monotonic", str(AHEAD_S[host])] if AHEAD_S[host] else []

@@ -21,8 +21,8 @@ from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 
 COPIED = (
-    "bin", "clients", "config", "deathmatch", "experiments", "flake.lock", "flake.nix", "nix", "paper/source/references.bib",
-    "pyproject.toml", "servers", "shell", "toolchains", "workflow",
+    "bin", "clients", "config", "deathmatch", "experiments", "flake.lock", "flake.nix", "nix",
+    "paper/source/references.bib", "pyproject.toml", "servers", "shell", "toolchains", "workflow",
 )  # fmt: skip
 # In the copy: what it was copied from.
 MANIFEST = ".copied.json"
