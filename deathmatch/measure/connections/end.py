@@ -15,6 +15,7 @@ import select
 import socket
 import struct
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
@@ -23,6 +24,8 @@ IP_BIND_ADDRESS_NO_PORT = 24
 # What one wait takes from the kernel at most.
 EVENTS = 4096
 PATIENCE_S = 120
+# SYNs that are sent in a row, and the pause after them.
+AT_ONCE, PAUSE_S = 250, 0.002
 FIRST_PORT = 1024
 PORTS = 64_512
 _REQUEST = b"?"
@@ -116,8 +119,11 @@ class End:
         """Send SYNs from addresses that answer nothing, by a raw socket; return how many."""
         raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        for packet in syns(address, port, sources, connections):
+        for number, packet in enumerate(syns(address, port, sources, connections)):
             self._until_taken(raw, packet, address)
+            # The other end's kernel drops what it has no time to take (netdev_max_backlog).
+            if number % AT_ONCE == AT_ONCE - 1:
+                time.sleep(PAUSE_S)
         return connections
 
     def _until_taken(self, raw: socket.socket, packet: bytes, address: str) -> None:

@@ -4,10 +4,11 @@ Called in a sandbox, whose end takes with it the namespaces, their settings and 
 outside of them is set. What the machine's limits allow is asked for, and less is held if they do.
 """
 
+import functools
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from deathmatch.errors import UserError
@@ -165,15 +166,20 @@ def _states(
 ) -> Iterator[dict]:  # fmt: skip
     before = settle(hosts, ends, connections)
     for state in lived:
-        for step in state.steps:
-            given = [{_NAMES.get(n, n): told[n] for n in step.told} for told in each]
-            ends[step.end].ask_each(step.verb, given)
-        held = wait_for(hosts, state, connections)
+        take(state, ends, each)
+        held = wait_for(hosts, state, connections, functools.partial(take, state, ends, each))
         after = settle(hosts, ends, connections)
         yield {
             "state": state.name, "connections": connections, "processes": len(each), "held": held,
             **difference(before, after, connections),
         }  # fmt: skip
+
+
+def take(state: State, ends: dict[str, End], each: list[dict]) -> None:
+    """Take the steps to a state; `each` is what each worker is told."""
+    for step in state.steps:
+        given = [{_NAMES.get(name, name): told[name] for name in step.told} for told in each]
+        ends[step.end].ask_each(step.verb, given)
 
 
 def counts(hosts: dict[str, Host]) -> dict[str, int]:
@@ -189,8 +195,13 @@ def counts(hosts: dict[str, Host]) -> dict[str, int]:
     return found
 
 
-def wait_for(hosts: dict[str, Host], state: State, connections: int) -> dict[str, int]:
-    """Return what the kernel counts once it is what the state holds; UserError if it never is."""
+def wait_for(
+    hosts: dict[str, Host], state: State, connections: int, again: Callable[[], None]
+) -> dict[str, int]:
+    """Return what the kernel counts once it is what the state holds; UserError if it never is.
+
+    `again` takes the steps of a state whose steps may be repeated.
+    """
     found: dict[str, int] = {}
     for _ in range(SETTLE_TRIES):
         found = counts(hosts)
@@ -200,6 +211,8 @@ def wait_for(hosts: dict[str, Host], state: State, connections: int) -> dict[str
         if all(found[name] >= each * connections for name, each in state.held.items()):
             return found
         time.sleep(SETTLE_S)
+        if state.again:
+            again()
     said = ", ".join(f"{name} {found[name]}" for name in state.held)
     raise UserError(
         f"of {connections} connections the kernel counts {said}", f"state {state.name}",

@@ -22,13 +22,17 @@ class Step:
 
 @dataclass(frozen=True)
 class State:
-    """A state by its name; `held` is what the kernel must count there, in `run.counts`."""
+    """A state by its name; `held` is what the kernel must count there, in `run.counts`.
+
+    The steps may be taken `again` until it does: a SYN that was dropped has nobody to send it twice.
+    """
 
     name: str
     about: str
     steps: tuple[Step, ...]
     # A counter of `run.counts`: how many per connection.
     held: dict[str, int]
+    again: bool = False
 
 
 _CONNECT = Step("client", "connect", ("address", "port", "sources", "connections"))
@@ -75,7 +79,7 @@ LIVES: dict[str, tuple[State, ...]] = {
             "half open", "the server has had a SYN and waits for the end of the handshake "
             "(SYN_RECV); the client's end is none of a kernel",
             (Step("client", "half_open", ("address", "port", "strangers", "connections")),),
-            {"server_syn_received": 1},
+            {"server_syn_received": 1}, again=True,
         ),
     ),
     "syn-sent": (
