@@ -169,3 +169,18 @@ def available_bytes(record: Record, state: str, connections: int) -> dict:
         if (one["state"], one["connections"]) == (state, connections)
     ]
     return stats.interval(lost)
+
+
+def tcp_pages(record: Record, state: str) -> dict:
+    """Return the interval of pages per connection that the kernel counts for TCP in a state."""
+    counted_pages = [
+        one["tcp_pages"] / one["connections"]
+        for one in record.readings
+        if one["state"] == state and one["connections"] == record.each
+    ]
+    return stats.interval(counted_pages)
+
+
+def tcp_limit(record: Record) -> int:
+    """Return the pages from which on the kernel saves: the second of net.ipv4.tcp_mem."""
+    return int(record.about["limits"]["net.ipv4.tcp_mem"].split()[1])

@@ -67,14 +67,24 @@ def main(given: argparse.Namespace) -> int:
     print(f"{each:,} connections in each state, {given.repetitions} times; {held:,} held at once, "
           f"{HELD_REPETITIONS if held else 0} times; {expected_s(rounds) / 60:.0f} min or more, "
           f"{max(each, held) * BYTES_EACH / 1e9:.1f} GB at most", flush=True)  # fmt: skip
-    out = FOLDER / f"{given.name}.json"
-    record = {"about": about(), "readings": [*readings(rounds)]}
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    record: dict = {"about": about(), "readings": []}
+    try:
+        for found in readings(rounds):
+            record["readings"].append(found)
+    finally:
+        # What was measured before a life that failed, or an interrupt, is kept.
+        if record["readings"]:
+            write(FOLDER / f"{given.name}.json", record)
+    return 0
+
+
+def write(out: Path, record: dict) -> None:
+    """Write the record aside, then give it its name, which it says."""
+    out.parent.mkdir(parents=True, exist_ok=True)
     aside = out.with_name(f".{out.name}.part")
     aside.write_text(text(record))
     aside.replace(out)
     print(out.relative_to(ROOT))
-    return 0
 
 
 def most_connections(memory_share: float) -> tuple[int, str]:

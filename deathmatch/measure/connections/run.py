@@ -51,7 +51,7 @@ def life(name: str, connections: int, spec: plan.Testbed) -> list[dict]:
     bed = testbed.build(spec, _server_sysctls(connections))
     hosts = {"server": bed.server, "client": bed.clients[0]}
     try:
-        hosts["client"].set_sysctls(_CLIENT_SYSCTLS)
+        hosts["client"].set_sysctls(_client_sysctls(connections))
         told = {
             "address": bed.address, "port": PORT, "nobody": NOBODY, "wait": False,
             "request": REQUEST_BYTES, "unread": UNREAD_BYTES,
@@ -147,13 +147,17 @@ def _server_sysctls(connections: int) -> dict[str, int]:
         "net.ipv4.tcp_syncookies": 0,
         # The first, the third, … the 255th second: none is given up meanwhile.
         "net.ipv4.tcp_synack_retries": 8,
-        "net.ipv4.tcp_max_tw_buckets": 2 * connections,
         "net.ipv4.conf.all.forwarding": 0,
     }
 
 
-# So that a SYN without an answer is given up after everything has been read.
-_CLIENT_SYSCTLS = {"net.ipv4.tcp_syn_retries": 127}
+def _client_sysctls(connections: int) -> dict[str, int]:
+    return {
+        # A SYN without an answer is given up after everything has been read.
+        "net.ipv4.tcp_syn_retries": 127,
+        # Who closes first has the sockets in TIME_WAIT.
+        "net.ipv4.tcp_max_tw_buckets": 2 * connections,
+    }
 
 
 # What a step is told under another name than its verb's.

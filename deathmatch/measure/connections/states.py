@@ -24,7 +24,7 @@ class Step:
 class State:
     """A state by its name; `held` is what the kernel must count there, in `run.counts`.
 
-    The steps may be taken `again` until it does: a SYN that was dropped has nobody to send it twice.
+    The steps may be taken `again` until it does: nobody sends a dropped SYN twice.
     """
 
     name: str
