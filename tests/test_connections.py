@@ -1,7 +1,6 @@
 """What a connection costs the kernel: readings, states held for real, and what is made of them."""
 
 import json
-import os
 import signal
 import socket
 import struct
@@ -12,7 +11,6 @@ from conftest import (
     HUNG_S,
     ROOT,
     Tree,
-    descendant,
     descendants,
     ended,
     network_namespaces,
@@ -190,15 +188,14 @@ def test_nothing_is_left_of_a_run_that_is_killed(tree: Tree):
     )  # fmt: skip
 
     def both_namespaces() -> set[str]:
-        spaces = own_network_namespaces(descendants(process.pid))
+        below = descendants(process.pid)
+        spaces = own_network_namespaces(below) if below else set()
         return spaces if len(spaces) == 2 else set()
 
     spaces = wait_for(both_namespaces, "a process in each of two network namespaces")
     inside = descendants(process.pid)
-    # The command itself, below what enters the test's network.
-    command = descendant(process.pid, "python") or process
-    os.kill(command.pid, signal.SIGKILL)
-    process.wait(HUNG_S)
+    process.kill()
+    assert process.wait(HUNG_S) == -signal.SIGKILL
     wait_for(lambda: ended(inside), f"{inside} ended")
     wait_for(lambda: not spaces & network_namespaces(), "its network namespaces are gone")
     assert traces() == machine
@@ -209,6 +206,7 @@ def test_a_life_that_cannot_be_held_says_so_and_keeps_what_was_measured(tree: Tr
     tree.replace(
         "deathmatch/measure/connections/states.py", '{"client_sockets": 1}', '{"client_sockets": 2}'
     )
+    tree.replace("deathmatch/measure/connections/run.py", "= 0.4, 25, 0.005", "= 0.4, 2, 0.005")
     words = ("test", "--connections", "50", "--held", "0", "--repetitions", "1")
     done = tree.deathmatch("connections", *words)
     assert done.status == 1

@@ -22,8 +22,6 @@ from deathmatch.analysis.capacity import (
     bits,
 )
 
-# A client's CPU time for a message, half as it sends and half as it receives.
-_SENDING = 0.5
 CLIENT_CPU, SERVER_CPU = "client's CPU", "server's CPU"
 
 
@@ -106,8 +104,9 @@ def exchanged(
 ) -> Outcome:  # fmt: skip
     """Offer the target's messages at random times; return what is echoed in that time.
 
-    The echoes that come until `duration_s` count; the rate is that of the second half, by when
-    queues that grow have grown.
+    A client's CPU does all that a message needs of it before it is sent: a client that is too busy
+    to read what has come would only echo less. What is back by `duration_s` counts; the rate is
+    that of the second half, by when queues that grow have grown.
     """
     (server_cost, one), (client_cost, each) = server, client
     sizes = bits(target)
@@ -119,7 +118,7 @@ def exchanged(
         # A link carries one bit after the other.
         return {way: station(1, size / link_bits_per_s) for way, size in sizes.items()}
 
-    cores = [station(each.cpus, client_cost.cpu_us / 1e6 * _SENDING) for _ in range(clients)]
+    cores = [station(each.cpus, client_cost.cpu_us / 1e6) for _ in range(clients)]
     links = [both_ways(each.link_bits_per_s) for _ in range(clients)]
     serving, link = station(one.cpus, server_cost.cpu_us / 1e6), both_ways(one.link_bits_per_s)
     rng = np.random.default_rng(seed)
@@ -127,7 +126,7 @@ def exchanged(
     whose = rng.integers(0, clients, len(sent))
     paths = [
         [cores[n], links[n][TO_SERVER], link[TO_SERVER], serving, link[FROM_SERVER],
-         links[n][FROM_SERVER], cores[n]]
+         links[n][FROM_SERVER]]
         for n in range(clients)
     ]  # fmt: skip
     done = _run(sent, [paths[n] for n in whose], duration_s)

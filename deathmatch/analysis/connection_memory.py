@@ -5,7 +5,6 @@ and by what they are for, with intervals over repetitions.
 """
 
 import json
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,11 +21,12 @@ ESTABLISHED = "established, used"
 UNUSED = "established, unused"
 SYN_SENT = "SYN sent"
 # Caches of files and of processes: no socket has any of their objects.
-_OTHERS = re.compile(
-    r"(?!sock_|lsm_)\w*_inode(_cache)?$|inode_cache$|buffer_head|radix_tree_node|extent_status"
-    r"|(ext4|jbd2|xfs|btrfs|ovl|fuse|kmalloc-rcl)[-_]|vm_area_struct|maple_node|anon_vma$|mm_struct"
-    r"|task_struct|pid|signal_cache|sighand_cache|file_lock_cache|vmap_area|kernfs"
+_OTHERS = (
+    r"^(\w*inode(_cache|_info)?|buffer_head|radix_tree_node|extent_status|vm_area_struct|maple_node"
+    r"|anon_vma|mm_struct|task_struct|pid|signal_cache|sighand_cache|file_lock_cache|vmap_area"
+    r"|(ext4|jbd2|xfs|btrfs|ovl|fuse|kernfs|kmalloc-rcl)[-_].*)$"
 )
+_SOCKETS = r"^(sock|lsm)_inode_cache$"
 # A cache counts if it grew in each repetition by this much, objects per connection, and by about
 # the same: the range is at most this share of the median.
 LEAST, AGREEMENT = 0.05, 0.5
@@ -102,7 +102,8 @@ def load(dataset: str) -> Record:
 
 def counted(objects: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of caches that connections account for, as told at LEAST, with `part`."""
-    kept = objects.filter(~pl.col("cache").str.contains(_OTHERS.pattern))
+    name = pl.col("cache").str
+    kept = objects.filter(~name.contains(_OTHERS) | name.contains(_SOCKETS))
     times = kept.group_by(KEY, maintain_order=True).agg(
         pl.col("repetition").n_unique().alias("repetitions")
     )
@@ -134,7 +135,8 @@ def totals(objects: pl.DataFrame) -> pl.DataFrame:
     """
     grown = pl.col("per_connection")
     return counted(objects).group_by(*KEY, "repetition", maintain_order=True).agg(
-        (grown * pl.col("size_bytes")).sum(), (grown * pl.col("share_bytes")).sum()
+        size_bytes=(grown * pl.col("size_bytes")).sum(),
+        share_bytes=(grown * pl.col("share_bytes")).sum(),
     )  # fmt: skip
 
 
@@ -158,17 +160,17 @@ def of(objects: pl.DataFrame, state: str, connections: int) -> dict:
     return stats.interval(mine["share_bytes"].to_list())
 
 
-def available_bytes(record: Record, state: str, connections: int) -> dict:
-    """Return the interval of what MemAvailable lost in a state, per connection, without the ends'.
+def slab_bytes(record: Record, state: str, connections: int) -> dict:
+    """Return the interval of what all slabs grew by in a state, per connection (Slab of meminfo).
 
-    It is of the whole machine: what else ran there is in it.
+    It is of the whole machine: what else ran there took and gave slabs too.
     """
-    lost = [
-        (-one["memory"]["MemAvailable"] - one["rss_bytes"]) / connections
+    grown = [
+        one["memory"]["Slab"] / connections
         for one in record.readings
         if (one["state"], one["connections"]) == (state, connections)
     ]
-    return stats.interval(lost)
+    return stats.interval(grown)
 
 
 def tcp_pages(record: Record, state: str) -> dict:
@@ -181,6 +183,7 @@ def tcp_pages(record: Record, state: str) -> dict:
     return stats.interval(counted_pages)
 
 
-def tcp_limit(record: Record) -> int:
-    """Return the pages from which on the kernel saves: the second of net.ipv4.tcp_mem."""
-    return int(record.about["limits"]["net.ipv4.tcp_mem"].split()[1])
+def tcp_limit(record: Record) -> int | None:
+    """Return the pages from which on the kernel saves: the second of net.ipv4.tcp_mem, if known."""
+    words = record.about["limits"]["net.ipv4.tcp_mem"].split()
+    return int(words[1]) if words else None

@@ -21,6 +21,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.measure import machine
 from deathmatch.measure.connections import run
+from deathmatch.measure.connections.kernel_memory import PAGE_BYTES
 from deathmatch.measure.connections.states import LIVES
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -89,18 +90,26 @@ def write(out: Path, record: dict) -> None:
 
 def most_connections(memory_share: float) -> tuple[int, str]:
     """Return how many connections this machine may hold now, and what limits them."""
-    read = {name: [*map(int, Path("/proc/sys", *name.split(".")).read_text().split())]
-            for name in ("fs.file-max", "fs.file-nr", "net.ipv4.tcp_mem")}  # fmt: skip
-    available = psutil.virtual_memory().available
-    files_left = read["fs.file-max"][0] - read["fs.file-nr"][0]
+    memory = psutil.virtual_memory()
+    files_max, files_now = (sysctl(name).split()[0] for name in ("fs.file-max", "fs.file-nr"))
+    # Only the machine's own network namespace shows it; this is the kernel's default (tcp_init).
+    tcp_pages = sysctl("net.ipv4.tcp_mem").split() or [0, memory.total / 16 / PAGE_BYTES]
     limits = {
-        f"{memory_share:.0%} of the {available / 1e9:.1f} GB that are available, "
-        f"{BYTES_EACH:,} bytes each (--memory-share)": available * memory_share / BYTES_EACH,
-        "fs.file-max": files_left * FILES_SHARE / FILES_EACH,
-        "net.ipv4.tcp_mem": read["net.ipv4.tcp_mem"][1] * TCP_SHARE,
+        f"{memory_share:.4g} of the {memory.available / 1e9:.1f} GB that are available, "
+        f"{BYTES_EACH:,} bytes each (--memory-share)": memory.available * memory_share / BYTES_EACH,
+        "fs.file-max": (int(files_max) - int(files_now)) * FILES_SHARE / FILES_EACH,
+        "net.ipv4.tcp_mem": float(tcp_pages[1]) * TCP_SHARE,
     }
     which = min(limits, key=limits.get)
     return int(limits[which]), which
+
+
+def sysctl(name: str) -> str:
+    """Return a setting's value, empty where it is not to be seen."""
+    try:
+        return " ".join(Path("/proc/sys", *name.split(".")).read_text().split())
+    except FileNotFoundError:
+        return ""
 
 
 def slabs_readable() -> bool:
@@ -144,11 +153,10 @@ def readings(rounds: list[Round]) -> Iterator[dict]:
 
 def about() -> dict:
     """Return the machine, its limits and the date, for the record."""
-    limits = {name: Path("/proc/sys", *name.split(".")).read_text().split() for name in LIMITS}
     return {
         **{key: value for key, value in machine.about([]).items() if key != "snakemake"},
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "limits": {name: " ".join(value) for name, value in limits.items()},
+        "limits": {name: sysctl(name) for name in LIMITS},
     }
 
 
