@@ -57,6 +57,27 @@ def _audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
 
 
+def _connections(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="of the file to write, data/connections/<name>.json")
+    parser.add_argument(
+        "--connections", type=int, default=20_000, metavar="N",
+        help="how many to hold in each state; 20000 if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--held", type=int, default=200_000, metavar="N",
+        help="how many to hold at once at the end; 200000 if absent, 0 for none",
+    )  # fmt: skip
+    parser.add_argument(
+        "--repetitions", type=int, default=5, metavar="N",
+        help="of each state, each with new namespaces; 5 if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--memory-share", type=float, default=0.3, metavar="SHARE",
+        help="of the available memory, which they may take; 0.3 if absent",
+    )  # fmt: skip
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+
+
 def _new_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
     named(
@@ -190,6 +211,16 @@ GROUPS: dict[str, dict[str, Command]] = {
             "control.audit", _audit, "netns",
             "Reads the settings and counters of each host, and measures the link under test for "
             "a moment. Exits 3 if it found what refuses a run.",
+        ),
+        "connections": Command(
+            "measure what a TCP connection costs the kernel in each state",
+            "control.connections", _connections,
+            "mine --connections 2000 --held 0 --repetitions 2",
+            "Holds connections between two namespaces, and writes what the kernel's caches grew "
+            "by to data/connections/<name>.json. Root alone may read these caches; without, "
+            "only differences of the whole machine's memory are written. It says first how much "
+            "it will hold and how long it takes, sets nothing outside its namespaces, and leaves "
+            "nothing.",
         ),
     },
     "Add a server": {
