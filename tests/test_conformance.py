@@ -63,7 +63,7 @@ for trial in matrix.trials("once"):
 """
 
 # An emulator shows a flag with a minus sign.
-SPINNING = "-sbwt medium -sbwtdcpu short -sbwtdio short".split()
+SPINNING = ["-sbwt", "medium", "-sbwtdcpu", "short", "-sbwtdio", "short"]
 
 
 def flags_of_emulators(one: dict) -> list[list[str]]:

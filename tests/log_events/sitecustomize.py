@@ -29,7 +29,7 @@ def watch(frame, event, _):
     if event == "call" and code.co_name in FUNCTIONS:
         for file, function in WATCHED:
             if code.co_name == function and code.co_filename.endswith("/" + file):
-                os.write(EVENTS, ("%s %s\n" % (file, function)).encode())
+                os.write(EVENTS, " ".join((file, function, "\n")).encode())
 
 
 threading.setprofile(watch)
