@@ -41,8 +41,15 @@ class Configuration(Spec):
     __pydantic_extra__: dict[str, Level]
 
     about: str = Field(description="What is different, and why it is measured.")
+    title: Text | None = Field(
+        None, description="What figures call it; its name if absent, hyphens as spaces."
+    )
     experiments: Many[str] | None = Field(
         None, description="Only in these experiments; absent: in all that the server serves."
+    )
+    first_in: Annotated[Many[str], *DISTINCT] = Field(
+        (),
+        description="In these experiments it is the default one, wherever it stands.",
     )
 
     @property
@@ -134,7 +141,7 @@ class Server(NamedSpec):
     ] = Field(
         {},
         description="Ways to run it that are compared as variants, such as tuned and defaults; "
-        "the first is the default one.",
+        "the first is the default one, where none is `first_in` the experiment.",
     )
     factors: dict[str, Many[Level]] = Field(
         {},
@@ -149,8 +156,14 @@ class Server(NamedSpec):
 
     def configurations_in(self, experiment: str) -> list[str]:
         """Return the names of its configurations in an experiment, the default one first."""
-        return [
+        known = [
             name
             for name, configuration in self.configurations.items()
             if configuration.experiments is None or experiment in configuration.experiments
         ]
+        return sorted(known, key=lambda name: experiment not in self.configurations[name].first_in)
+
+    def called(self, configuration: str) -> str:
+        """Return what figures call one of its configurations; a former one by its name."""
+        known = self.configurations.get(configuration)
+        return (known and known.title) or configuration.replace("-", " ")

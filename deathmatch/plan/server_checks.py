@@ -42,10 +42,11 @@ def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None
     """
     _check_files(server, root)
     for name, configuration in server.configurations.items():
-        for experiment in configuration.experiments or ():
-            if experiment not in server.experiments:
-                what = f"the server does not serve {experiment!r}"
-                raise _unknown(["configurations", name, "experiments"], what, server.experiments)
+        for key in ("experiments", "first_in"):
+            for experiment in getattr(configuration, key) or ():
+                if experiment not in server.experiments:
+                    what = f"the server does not serve {experiment!r}"
+                    raise _unknown(["configurations", name, key], what, server.experiments)
     levels: dict[str, list[Level]] = {}
     for experiment in experiments:
         for factor, spec in experiment.factors.items():
