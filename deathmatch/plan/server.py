@@ -12,6 +12,10 @@ Text = Annotated[str, Field(pattern=NOT_BLANK)]
 Attribute = Annotated[str, Field(pattern=r"^[A-Za-z_][\w'-]*(\.[A-Za-z_][\w'-]*)*$")]
 
 
+# Registries that a server can take packages from, by the name of a list of them.
+LISTS = ("pypi", "npm", "cargo", "go", "maven")
+
+
 class Packages(Spec):
     """What a server needs installed."""
 
@@ -30,8 +34,35 @@ class Packages(Spec):
     pypi: str | None = Field(
         None,
         description="A hash-locked requirements file in the server's folder; installed into "
-        "{build}/venv, whose bin is first on PATH.",
+        "{build}/venv, whose bin is first on PATH. Node's and Go's own releases come so too.",
     )
+    npm: str | None = Field(
+        None,
+        description="package-lock.json of the server's folder, beside its package.json; installed "
+        "into {build}/node_modules. Under Nix only where npm is among its tools.",
+    )
+    cargo: str | None = Field(
+        None,
+        description="Cargo.lock of the server's folder, which is a crate; its programs are "
+        "compiled into {build}/bin.",
+    )
+    go: str | None = Field(
+        None,
+        description="go.mod of the server's folder, which is a module, with the hashes of its "
+        "go.sum; its program is compiled into {build}/bin, under the module's last name.",
+    )
+    maven: str | None = Field(
+        None,
+        description="jars.sha256 of the server's folder: the jars that its pom.xml needs, put "
+        "into {build}/jars and checked.",
+    )
+
+
+    @property
+    def lists(self) -> dict[str, str]:
+        """The hash-locked lists in the server's folder, by the key that names them."""
+        named = {key: getattr(self, key) for key in LISTS}
+        return {key: file for key, file in named.items() if file}
 
 
 class Configuration(Spec):
