@@ -6,14 +6,11 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from deathmatch.plan.mistakes import NOT_BLANK
+from deathmatch.plan.registries import LISTS
 from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec
 
 Text = Annotated[str, Field(pattern=NOT_BLANK)]
 Attribute = Annotated[str, Field(pattern=r"^[A-Za-z_][\w'-]*(\.[A-Za-z_][\w'-]*)*$")]
-
-
-# Registries that a server can take packages from, by the name of a list of them.
-LISTS = ("pypi", "npm", "cargo", "go", "maven")
 
 
 class Packages(Spec):
@@ -57,12 +54,26 @@ class Packages(Spec):
         "into {build}/jars and checked.",
     )
 
-
     @property
     def lists(self) -> dict[str, str]:
         """The hash-locked lists in the server's folder, by the key that names them."""
         named = {key: getattr(self, key) for key in LISTS}
         return {key: file for key, file in named.items() if file}
+
+
+class Release(Spec):
+    """The release that a server runs on Debian, and how old it is."""
+
+    name: Text = Field(description="What it is a release of, with its number: nginx 1.30.")
+    year: int = Field(ge=1990, le=2100, description="When it was released.")
+    origin: Text = Field(
+        description="Where it is from: Debian 12, a newer suite of Debian, or another registry."
+    )
+    remark: Text | None = Field(
+        None,
+        description="Why it is older than a year: the time that it stands for, or what keeps a "
+        "newer one from Debian 12.",
+    )
 
 
 class Configuration(Spec):
@@ -96,6 +107,7 @@ class Server(NamedSpec):
         description="A command that prints the version; its first line is recorded with every "
         "trial."
     )
+    release: Release | None = Field(None, description="What stands for it here, and its age.")
     experiments: Annotated[Many[str], *DISTINCT] = Field(
         description="The experiments it serves, as names of files in experiments/."
     )

@@ -9,14 +9,11 @@ from pathlib import Path
 
 from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.mistakes import Key, Mistake
+from deathmatch.plan.registries import OWN_NAMES
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 from deathmatch.plan.typed import typed
 
-# What a package manager calls its list; pip takes any name.
-OWN_NAMES = {
-    "npm": "package-lock.json", "cargo": "Cargo.lock", "go": "go.mod", "maven": "jars.sha256",
-}  # fmt: skip
 # What each command can use, with its meaning and what it takes; servers/README.md shows it.
 PLACES = {
     "build": ("the whole path of the folder that `build` writes into", "nothing"),
@@ -90,9 +87,9 @@ def _check_files(server: Server, root: Path) -> None:
                 ["sources"], f"there is no {path}", "name files and folders from the root"
             )
     for key, file in server.packages.lists.items():
-        if key in OWN_NAMES and file != OWN_NAMES[key]:
-            what = f"{key} reads its list from {OWN_NAMES[key]} alone"
-            raise Mistake(["packages", key], what, f"call it {OWN_NAMES[key]}")
+        own = OWN_NAMES[key]
+        if own and file != own:
+            raise Mistake(["packages", key], f"its list must be called {own}", f"name {own}")
         if not (root / "servers" / server.name / file).is_file():
             remedy = f"write it: {typed(f'deathmatch lock {server.name} PACKAGE...')}"
             raise Mistake(["packages", key], f"there is no {file} beside it", remedy)
