@@ -295,7 +295,10 @@ def _first_configuration(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
         name: own[0] for name in known if (own := files.server(name).configurations_in(experiment))
     }
     chosen = pl.col("server").replace_strict(first, default=None, return_dtype=pl.String)
-    return frame.filter(chosen.is_null() | (pl.col(CONFIGURATION) == chosen))
+    # A trial of before the server had configurations has null; it ran as what is now the first.
+    return frame.filter(
+        chosen.is_null() | pl.col(CONFIGURATION).is_null() | (pl.col(CONFIGURATION) == chosen)
+    )
 
 
 def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.DataFrame:

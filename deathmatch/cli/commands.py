@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.plan.places import PLACES
+from deathmatch.plan.registries import LISTS
 from deathmatch.plan.root import ROOT
 
 STEPS = "The same, step by step (after ./shell snakemake --config dataset=smoke)"
@@ -99,7 +100,13 @@ def _lock(parser: argparse.ArgumentParser) -> None:
     named(parser, "server", kind="server", help="a folder in servers/")
     parser.add_argument(
         "packages", nargs="*", metavar="PACKAGE",
-        help="a name, or one with a release such as flask==3.1.1; they replace requirements.in",
+        help="a name, or one with a release such as flask==3.1.1; they replace requirements.in. Of "
+        "npm, Cargo and Go they are added to package.json, Cargo.toml, go.mod; of Maven, as "
+        "GROUP:ARTIFACT:VERSION, they replace pom.xml",
+    )  # fmt: skip
+    parser.add_argument(
+        "--of", choices=LISTS,
+        help="the registry; the one of which server.toml names a list, else pypi",
     )  # fmt: skip
 
 
@@ -231,10 +238,11 @@ GROUPS: dict[str, dict[str, Command]] = {
             "servers/README.md goes on from there.",
         ),
         "lock": Command(
-            "lock a server's Python packages, with hashes", "hosts.lock", _lock,
-            "mine h11",
-            "Writes requirements.txt with each package that these need, its release and its "
-            "hashes, for packages.pypi of server.toml. It needs the network.",
+            "lock the packages that a server takes from a registry, with hashes", "hosts.lock",
+            _lock, "mine h11",
+            "Writes the list of each package that these need, its release and its hashes: "
+            "requirements.txt for packages.pypi of server.toml, or package-lock.json, Cargo.lock, "
+            "go.sum, jars.sha256. It needs the network.",
         ),
         "build": Command(
             "build one server", "hosts.server_build", _build, "mine",
