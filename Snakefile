@@ -68,6 +68,8 @@ try:
         STUDY.check_toolchain()
         if not ONLY_PAPER:
             STUDY.check_clients()
+    # One trial at a time on a testbed, whatever else runs here.
+    workflow.register_resource(STUDY.machine, 100)
     RUN = Run(STUDY) if workflow.is_main_process and not ASIDE else None
 except UserError as error:
     raise WorkflowError(str(error)) from None

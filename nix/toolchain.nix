@@ -31,6 +31,7 @@ otp28
   inherit pkgs pkgs-2022;
   otp23 = of pkgs-2022.beam.packages.erlangR23;
   otp27 = of pkgs.beam.packages.erlang_27;
+  otp29 = of pkgs.beam.packages.erlang_29;
   # poll(2) instead of epoll(7), since OTP 21.
   otp28-poll = rebuilt "--disable-kernel-poll";
   # An interpreter instead of the JIT, since OTP 24.

@@ -95,20 +95,25 @@ class Machines:
 
     def running(self) -> list[psutil.Process]:
         """Return what runs on the host but for its first process and sshd."""
-        found = []
-        for process in descendants(self.process.pid):
-            try:
-                name, status = process.name(), process.status()
-            except psutil.NoSuchProcess:
-                continue
-            if name not in ("sshd", "unshare", "sh") and status != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        return found
+        return others(self.process)
 
     def sysctl(self, key: str) -> str:
         """Return a setting in force on the host."""
         words = [*self.host, "cat", f"/proc/sys/{key.replace('.', '/')}"]
         return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def others(first: psutil.Process) -> list[psutil.Process]:
+    """Return what runs below a host's first process, but for that and sshd."""
+    found = []
+    for process in descendants(first.pid):
+        try:
+            name, status = process.name(), process.status()
+        except psutil.NoSuchProcess:
+            continue
+        if name not in ("sshd", "unshare", "sh") and status != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
 
 
 def sshd() -> tuple[str, dict[str, str]]:
@@ -120,7 +125,7 @@ def sshd() -> tuple[str, dict[str, str]]:
     return str(unpacked / "sbin" / "sshd"), {"LD_LIBRARY_PATH": libraries}
 
 
-def _files(folder: Path) -> str:
+def files(folder: Path) -> str:
     """Write keys, configurations and homes; return the name of the user who is not root."""
     for key in ("key", "other_key", "host_key"):
         words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
@@ -163,7 +168,7 @@ def make():
     """Yield Machines, for a fixture; everything ends after it, and with this process."""
     folder = Path(tempfile.mkdtemp(prefix="deathmatch-"))
     folder.chmod(0o755)
-    _files(folder)
+    files(folder)
     program, variables = sshd()
     dying = ["setpriv", "--pdeathsig", "KILL", "--"]
     become = [] if AS_ROOT else ["--user", "--map-root-user"]

@@ -7,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from conftest import Tree, copy_tree, wait_for
+from conftest import ROOT, Tree, copy_tree, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +30,8 @@ from deathmatch.hosts import namespaces, server_build
 from deathmatch.measure import conformance, server_process
 from deathmatch.plan import files, matrix
 bed = files.testbed("netns")
+events = Path("log-events").resolve()
+prefix = ["env", f"PYTHONPATH={Path('tests/log_events').resolve()}", f"LOG_EVENTS={events}"]
 hosts = namespaces.build(bed, {})
 host = hosts.server
 for trial in matrix.trials("once"):
@@ -38,15 +40,56 @@ for trial in matrix.trials("once"):
     values |= {"workers": len(cpus) if factors.get("schedulers") == "all" else 1}
     running, problem = server_process.start(
         host, hosts.sites["server"], trial.server, values, hosts.address, 8080, cpus=cpus,
-        log=Path(sys.argv[1]))
+        log=Path(sys.argv[1]), prefix=prefix if trial.server.language == "Python" else ())
     checks = conformance.check_variant(
         host, hosts.address, 8080, trial.spec()["conformance"], factors,
         host.processes, dial=hosts.dial)
+    # A server of Apache's is another user.
+    events.touch()
+    events.chmod(0o666)
+    before = events.stat().st_size
+    usual = conformance.probe(trial.spec()["conformance"])
+    logged = conformance.check(hosts.address, 8080, [usual] * 5)
+    log_events = events.read_text()[before:].splitlines()
+    started = [host.read(f"/proc/{pid}/cmdline").split("\0") for pid in host.processes()]
+    emulators = [words[1:words.index("--")] for words in started if words[0].endswith("beam.smp")]
     stop = server_process.stop(running)
     print(json.dumps({"server": trial.server.name, "experiment": trial.experiment.name,
                       "wrong": problem, "variant": trial.variant.name, "stop": stop,
+                      "emulators": emulators, "workers": values["workers"],
+                      "factors": factors, "log_events": log_events, "asked": logged,
                       "checks": checks, "log": server_build.tail(running.log)}))
 """
+
+# An emulator shows a flag with a minus sign.
+SPINNING = ["-sbwt", "medium", "-sbwtdcpu", "short", "-sbwtdio", "short"]
+
+
+def flags_of_emulators(one: dict) -> list[list[str]]:
+    """Return the flags that emulators of Erlang should have that CHECK tells of, one or none."""
+    text = (ROOT / "toolchains" / "erlang" / "vm.args").read_text()
+    lines = [line.partition("#")[0].split() for line in text.splitlines()]
+    flags = [word.replace("+", "-") for line in lines for word in line]
+    if one["factors"].get("configuration") == "busy-waiting":
+        flags += SPINNING
+    is_erlang = "erl" in files.server(one["server"]).packages.tools
+    workers = one["workers"]
+    return [[*flags, "-S", f"{workers}:{workers}"]] if is_erlang else []
+
+
+# What CherryPy's tutorial shows, which has its access log on.
+LOGGED = [("cherrypy", "defaults")]
+
+
+def wrong_log(one: dict) -> str | None:
+    """Return what is wrong with the access log that CHECK tells of; None if it is off as it must.
+
+    A variant that is to have one must have it: else the check would find none anywhere.
+    """
+    logs = (one["server"], one["factors"].get("configuration")) in LOGGED
+    if logs != bool(one["log_events"]):
+        return f"{one['server']}, {one['variant']}: {one['log_events'] or 'no log event'}"
+    return None
 
 
 def answering(reply: bytes, requests: list[dict], stay_open: bool = False) -> list[dict]:
@@ -231,6 +274,8 @@ def test_every_variant_conforms(checked, server, experiment):
         failed = [check for check in one["checks"] if not check["ok"]]
         assert failed == [], (one["variant"], one["log"])
         assert one["stop"] == {"on_sigterm": True, "killed": [], "left": []}, one["variant"]
+        assert one["emulators"] == flags_of_emulators(one), one["variant"]
+        assert wrong_log(one) is None
 
 
 def test_every_readiness_mechanism_is_tried(checked):

@@ -561,8 +561,10 @@ def test_an_old_erl_is_not_given_later_flags(tmp_path):
         assert debian.install(["erlang-base"], tmp_path / "install.log")
     script = tmp_path / "erl"
     text = (ROOT / "nix" / "era-erl").read_text()
-    script.write_text(text.replace("@erl@", "/usr/bin/erl").replace('"+SDio 1"', '"+nosuch 1"'))
-    words = ["+S", "1:1", "+nosuch", "1", "+sbwt", "none", "-noshell", "-eval"]
+    script.write_text(text.replace("@erl@", "/usr/bin/erl").replace("+sbwtdio", "+nosuch"))
+    flags = tmp_path / "vm.args"
+    flags.write_text("# of all servers\n+sbwt none # known\n+nosuch none\n")
+    words = ["-args_file", flags, "+S", "1:1", "+nosuch", "1", "-noshell", "-eval"]
     code = 'io:format("~p ~s", [erlang:system_info(schedulers), "a  b"]), halt().'
     done = subprocess.run(["sh", script, *words, code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "1 a  b"), done.stderr

@@ -232,19 +232,20 @@ TALKS = (
 )
 
 
-@pytest.fixture(params=["shared", "apart"])
-def where(request, tmp_path, machines):
-    """A host that has the caller's files, and one that has not."""
-    if request.param == "apart":
-        with connect(machines, SOMEONE[-1]) as host:
-            yield host
-        return
+def test_output_of_a_host_elsewhere_is_bounded(host: Remote, tmp_path):
+    check_bounded(host, tmp_path)
+
+
+def test_output_of_a_host_with_our_files_is_bounded(tmp_path):
     settings = Settings(str(tmp_path / "agent"), sshd.PATIENCE_S, lock=False)
     with opening.through("here", [], settings) as host:
-        yield host
+        check_bounded(host, tmp_path)
+        process = host.start(["seq", "1000"], output=tmp_path / "usual", bounded=True)
+        assert process.wait() == 0 and process.left_out_bytes() == 0
+    assert (tmp_path / "usual").read_text().splitlines() == list(map(str, range(1, 1001)))
 
 
-def test_a_long_output_is_bounded_and_what_is_here_is_what_is_there(where: Remote, tmp_path):
+def check_bounded(where: Remote, tmp_path: Path) -> None:
     """Brought before a cut, after it and at the end: beginning, note and last lines, each once."""
     log = tmp_path / "server.log"
     log.write_text("$ a server\n")
@@ -278,13 +279,6 @@ def test_a_long_output_is_bounded_and_what_is_here_is_what_is_there(where: Remot
     # What was printed during a cut may be lost, and is not counted.
     assert half_bytes + output.LIMIT_BYTES / 2 < all_bytes < 40.1e6
     assert len(text) + all_bytes < 40.1e6
-
-
-def test_an_output_of_usual_size_is_left_as_it_is(where: Remote, tmp_path):
-    log = tmp_path / "server.log"
-    process = where.start(["sh", "-c", "seq 1000"], output=log, bounded=True)
-    assert process.wait() == 0 and process.left_out_bytes() == 0
-    assert log.read_text().splitlines() == list(map(str, range(1, 1001)))
 
 
 def test_clocks_a_thousand_seconds_apart(host: Remote):

@@ -38,6 +38,9 @@ static const char help[] =
   "                       sends spread evenly; 0 is closed loop, each sends when its\n"
   "                       answer is whole (0)\n"
   "  --duration SECONDS   how long to offer requests (10)\n"
+  "  --client I/N         this is client I, from 0, of N that offer this load together:\n"
+  "                       connection k, with its requests, is that of client k modulo N\n"
+  "  --source ADDRESS,... connect from these addresses in turn\n"
   "  --timeout SECONDS    when an answer counts as lost; at the end, how long to wait\n"
   "                       for what is under way (5)\n"
   "  --idle N             no load: open N connections, one exchange on each, print\n"
@@ -60,6 +63,7 @@ enum
   LONGEST_REQUEST = 16384,
   BEGINNING = 12, /* of an answer, compared with the first one's: "HTTP/1.1 200" */
   MOST_CONNECTIONS = 60000,
+  MOST_SOURCES = 1024,
   AT_ONCE = 64, /* idle connections that are opened before the first answers; fewer than a
                    listen backlog holds */
   SUB_BITS = 7, /* 2^-7: bins of at most 0.8 % */
@@ -78,7 +82,7 @@ struct connection
 {
   int sd;
   enum state state;
-  int64_t index;    /* open loop: of its next or current request */
+  int64_t index;    /* open loop: of its next or current request, of all clients' */
   int64_t wake;     /* closed loop: not before */
   int64_t intended; /* times of the request under way, in ns */
   int64_t sent;
@@ -94,13 +98,15 @@ struct histogram
 static const char *host = "127.0.0.1", *port;
 static char request[LONGEST_REQUEST], beginning[BEGINNING];
 static size_t request_size, reply_size;
-static int64_t connections = 1, idle;
+static int64_t connections = 1, idle;         /* of this client */
+static int64_t everyones, client, clients = 1; /* connections of all clients; which it is, of how many */
 static double rate, duration_s = 10, timeout_s = 5, settle_s = 0.2;
 
-static struct addrinfo *address;
+static struct addrinfo *address, *sources[MOST_SOURCES];
+static int sources_count;
 static struct connection *all;
 static int epoll;
-static int64_t start, end, total, timeout_ns;
+static int64_t start, end, last /* of all clients' requests */, total, timeout_ns;
 static struct histogram service_time, latency, send_lag;
 static uint64_t errors[FAILURES];
 static int64_t requests, requests_in_window, replies, replies_in_window, under_way, connects,
@@ -143,18 +149,34 @@ bound (int bin)
   return (uint64_t) ((bin & ((1 << SUB_BITS) - 1)) | 1 << SUB_BITS) << shift;
 }
 
-/* When request number INDEX of all connections is due. */
+/* When request number INDEX of all clients' connections is due. */
 static int64_t
 due_at (int64_t index)
 {
   return start + (int64_t) (index * (SECOND / rate));
 }
 
+/* How many of COUNT connections are this client's. */
+static int64_t
+share (int64_t count)
+{
+  return (count + clients - 1 - client) / clients;
+}
+
+/* The first request of this client's connections from number INDEX on. */
+static int64_t
+own (int64_t index)
+{
+  while (index % everyones % clients != client)
+    index++;
+  return index;
+}
+
 static bool
 due (const struct connection *c, int64_t now)
 {
   if (rate > 0)
-    return c->index < total && due_at (c->index) <= now;
+    return c->index < last && due_at (c->index) <= now;
   return now < end && c->wake <= now;
 }
 
@@ -182,7 +204,7 @@ lost (struct connection *c, enum failure why)
   if (c->sd >= 0)
     drop (c);
   c->state = NONE;
-  c->index += connections;
+  c->index += everyones;
   c->since = clock_ns ();
   /* A server that refuses at once is not asked in a busy loop. */
   c->wake = c->since + SCAN;
@@ -197,6 +219,17 @@ reason (int error)
                               : OTHER;
 }
 
+/* Gives a socket the next source address; its port is chosen when it connects. */
+static int
+bind_source (int sd)
+{
+  static int turn;
+  struct addrinfo *source = sources[turn++ % sources_count];
+  int on = 1;
+  setsockopt (sd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof (on));
+  return bind (sd, source->ai_addr, source->ai_addrlen);
+}
+
 /* Returns -1 with errno set, or 0 once connected or connecting. */
 static int
 begin (struct connection *c)
@@ -206,6 +239,8 @@ begin (struct connection *c)
   if (c->sd < 0)
     return -1;
   setsockopt (c->sd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
+  if (sources_count && bind_source (c->sd) < 0)
+    return -1;
   connects++;
   if (connect (c->sd, address->ai_addr, address->ai_addrlen) < 0 && errno != EINPROGRESS)
     return -1;
@@ -304,7 +339,7 @@ readable (struct connection *c)
   replies_in_window += now < end;
   under_way--;
   c->state = IDLE;
-  c->index += connections;
+  c->index += everyones;
   c->since = now;
 }
 
@@ -323,19 +358,19 @@ scan (int64_t now)
 static void
 run (void)
 {
-  int64_t next = 0, scan_at = start;
+  int64_t next = own (0), scan_at = start;
   for (int64_t now = start; now < end + timeout_ns; now = clock_ns ())
     {
       if (rate > 0 ? replies + failed == total : now >= end && under_way == 0)
         break;
-      for (; next < total && due_at (next) <= now; next++)
-        pump (&all[next % connections], now);
+      for (; next < last && due_at (next) <= now; next = own (next + 1))
+        pump (&all[next % everyones / clients], now);
       if (now >= scan_at)
         {
           scan (now);
           scan_at = now + SCAN;
         }
-      int64_t until = next < total && due_at (next) < scan_at ? due_at (next) : scan_at;
+      int64_t until = next < last && due_at (next) < scan_at ? due_at (next) : scan_at;
       int64_t wait = until - clock_ns ();
       struct timespec patience = { wait > 0 ? wait / SECOND : 0, wait > 0 ? wait % SECOND : 0 };
       struct epoll_event ready[256];
@@ -496,7 +531,8 @@ static void
 report (int64_t stopped, const struct rusage *before, const struct rusage *after)
 {
   printf ("roundtrip: %d\nloop: %s\nconnections: %ld\noffered_rate_rps: %.3f\n",
-          REPORT_VERSION, rate > 0 ? "open" : "closed", connections, rate);
+          REPORT_VERSION, rate > 0 ? "open" : "closed", connections,
+          rate * connections / everyones);
   printf ("offered_duration_us: %.0f\ntest_duration_us: %ld\n", duration_s * 1e6,
           (stopped - start) / 1000);
   printf ("request_bytes: %zu\nreply_bytes: %zu\nreply_begins: ", request_size, reply_size);
@@ -579,14 +615,43 @@ request_from_file (const char *name)
 }
 
 static void
+client_from_text (const char *text)
+{
+  int length = 0;
+  if (sscanf (text, "%ld/%ld%n", &client, &clients, &length) != 2 || text[length] || client < 0
+      || client >= clients)
+    stop (2, "--client %s: write I/N, client I of N, counted from 0", text);
+}
+
+static void
+sources_from_text (char *text)
+{
+  struct addrinfo numeric = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM };
+  for (char *rest, *one = strtok_r (text, ",", &rest); one; one = strtok_r (NULL, ",", &rest))
+    {
+      if (sources_count == MOST_SOURCES)
+        stop (2, "--source: more than %d addresses", MOST_SOURCES);
+      int wrong = getaddrinfo (one, NULL, &numeric, &sources[sources_count]);
+      if (wrong)
+        stop (2, "--source %s: %s", one, gai_strerror (wrong));
+      struct addrinfo *source = sources[sources_count++];
+      int sd = socket (source->ai_family, SOCK_STREAM, 0);
+      if (sd < 0 || bind (sd, source->ai_addr, source->ai_addrlen) < 0)
+        stop (2, "--source %s: this machine cannot use it as its own: %s", one, strerror (errno));
+      close (sd);
+    }
+}
+
+static void
 read_options (int argc, char **argv)
 {
   static const struct option known[]
     = { { "host", 1, 0, 'h' },         { "port", 1, 0, 'p' },        { "request", 1, 0, 'q' },
         { "request-file", 1, 0, 'f' }, { "reply-bytes", 1, 0, 'b' }, { "settle", 1, 0, 's' },
         { "connections", 1, 0, 'c' },  { "rate", 1, 0, 'r' },        { "duration", 1, 0, 'd' },
-        { "timeout", 1, 0, 't' },      { "idle", 1, 0, 'i' },        { "help", 0, 0, 'H' },
-        { "version", 0, 0, 'V' },      { 0 } };
+        { "timeout", 1, 0, 't' },      { "idle", 1, 0, 'i' },        { "client", 1, 0, 'C' },
+        { "source", 1, 0, 'S' },       { "help", 0, 0, 'H' },        { "version", 0, 0, 'V' },
+        { 0 } };
   opterr = 0;
   for (int c; (c = getopt_long (argc, argv, "", known, NULL)) != -1; )
     switch (c)
@@ -597,11 +662,13 @@ read_options (int argc, char **argv)
       case 'f': request_from_file (optarg); break;
       case 'b': reply_size = whole ("reply-bytes", optarg, 1, 1e9); break;
       case 's': settle_s = number ("settle", optarg, 0.001, 60); break;
-      case 'c': connections = whole ("connections", optarg, 1, MOST_CONNECTIONS); break;
+      case 'c': connections = whole ("connections", optarg, 1, 1e9); break;
       case 'r': rate = number ("rate", optarg, 0, 1e7); break;
       case 'd': duration_s = number ("duration", optarg, 0.001, 86400); break;
       case 't': timeout_s = number ("timeout", optarg, 0.001, 3600); break;
       case 'i': idle = whole ("idle", optarg, 1, MOST_CONNECTIONS); break;
+      case 'C': client_from_text (optarg); break;
+      case 'S': sources_from_text (optarg); break;
       case 'H': fputs (help, stdout); exit (0);
       case 'V': printf ("roundtrip %d\n", REPORT_VERSION); exit (0);
       default:
@@ -611,6 +678,12 @@ read_options (int argc, char **argv)
     stop (2, "%s: not an option; see --help", argv[optind]);
   if (!port)
     stop (2, "no --port given; see --help");
+  everyones = connections;
+  connections = share (everyones);
+  if (!connections)
+    stop (2, "--client %ld/%ld: no connection of %ld is left for it", client, clients, everyones);
+  if (connections > MOST_CONNECTIONS)
+    stop (2, "--connections %ld: %d at most for each client", connections, MOST_CONNECTIONS);
   if (!request_size)
     stop (2, "no --request or --request-file given, or it is empty; see --help");
 }
@@ -648,14 +721,15 @@ main (int argc, char **argv)
     {
       open_connection (&all[i]);
       watch (&all[i], EPOLL_CTL_ADD, EPOLLIN);
-      all[i].index = i;
+      all[i].index = client + i * clients;
     }
   connects = connections;
 
   struct rusage before, after;
   getrusage (RUSAGE_SELF, &before);
   timeout_ns = timeout_s * SECOND;
-  total = rate > 0 ? rate * duration_s : 0;
+  last = rate > 0 ? rate * duration_s : 0;
+  total = last / everyones * connections + share (last % everyones);
   start = clock_ns ();
   end = start + (int64_t) (duration_s * SECOND);
   run ();

@@ -12,13 +12,13 @@ A request is {"id", "verb", ...}, its answer {"id", "ok"} or {"id", "error"}; "i
 by who wants no answer. `session` has the verbs. How the steps of a trial are said with them:
 
 - a server's start and stop: `start` with `output`, `cpus` and `environment`, the event `ended`,
-  `signal`, `processes`, `kill`; a throttle is `run` and `write` for the cgroup, then a prefix of
-  the words; what it printed: `fetch`, from the controller's last offset on
+  `signal`, `processes`, `kill`; a throttle is `run` for the cgroup, then a prefix of the words;
+  what it printed, which is kept within bounds: `fetch`, from the controller's last offset on
 - readiness and the requests of the conformance check: `connect`, `transmit`, `receive`, `hang_up`,
   asked of a client, so that they cross the link under test
-- the backlog in force, idle connections: `sockets`; their holder: `start` with `talk`
-- counters and samples: `sample`, `label`, `take`, `samples` and `sample_end`; single ones by
-  `counters`, `machine`, `usage`
+- the backlog in force: `listeners`; idle connections: `established`; their holder: `start` with
+  `talk`
+- counters: `sample`, all of a host's at a time; single ones by `counters`, `machine`, `usage`
 - system calls: `start` of strace, `threads`, `read` of /proc
 - sysctls, frequency governors, IRQ affinities: `settings` and `set`, which records for the keeper
 - a load generator: `start` with `at_ns`, the local instant agreed on by way of `clock`; the event

@@ -98,7 +98,7 @@ def _row(server: Server, read) -> dict:
 
 def variants(server: Server) -> str:
     """Return how the server can be run: its configurations, then the levels of its factors."""
-    levels = [[name.replace("-", " ") for name in server.configurations]]
+    levels = [[server.called(name) for name in server.configurations]]
     for factor, able in server.factors.items():
         if factor == "backlog":
             levels.append([f"backlog {level}" for level in able])

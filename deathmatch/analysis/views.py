@@ -219,11 +219,21 @@ def label(trials: pl.DataFrame, defaults: dict) -> pl.DataFrame:
         if column in trials.columns:
             varied = pl.col(column).n_unique().over("title") > 1
             word = pl.col(column).cast(pl.String).replace(_LEVEL_PHRASES).str.replace_all("-", " ")
+            if column == CONFIGURATION:
+                word = pl.struct("server", column).map_elements(_called, return_dtype=pl.String)
             parts.append(pl.when(varied & (word != "")).then(pl.lit(", ") + word))
     for column, default in defaults.items():
         other = pl.col(column) != default
         parts.append(pl.when(other).then(pl.format(f", {column} {{}}", column)))
     return trials.with_columns(label=pl.concat_str("title", *parts, ignore_nulls=True))
+
+
+def _called(row: dict) -> str | None:
+    """Return what figures call the configuration of a row; its name, if the server is gone."""
+    level = row[CONFIGURATION]
+    if level is None or row["server"] not in files.names("server"):
+        return level and level.replace("-", " ")
+    return files.server(row["server"]).called(level)
 
 
 def not_run(experiment: str) -> pl.DataFrame:
@@ -285,7 +295,10 @@ def _first_configuration(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
         name: own[0] for name in known if (own := files.server(name).configurations_in(experiment))
     }
     chosen = pl.col("server").replace_strict(first, default=None, return_dtype=pl.String)
-    return frame.filter(chosen.is_null() | (pl.col(CONFIGURATION) == chosen))
+    # A trial of before the server had configurations has null; it ran as what is now the first.
+    return frame.filter(
+        chosen.is_null() | pl.col(CONFIGURATION).is_null() | (pl.col(CONFIGURATION) == chosen)
+    )
 
 
 def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.DataFrame:

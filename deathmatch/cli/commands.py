@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.plan.places import PLACES
+from deathmatch.plan.registries import LISTS
 from deathmatch.plan.root import ROOT
 
 STEPS = "The same, step by step (after ./shell snakemake --config dataset=smoke)"
@@ -57,6 +58,27 @@ def _audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
 
 
+def _connections(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="of the file to write, data/connections/<name>.json")
+    parser.add_argument(
+        "--connections", type=int, default=20_000, metavar="N",
+        help="how many to hold in each state; 20000 if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--held", type=int, default=200_000, metavar="N",
+        help="how many to hold at once at the end; 200000 if absent, 0 for none",
+    )  # fmt: skip
+    parser.add_argument(
+        "--repetitions", type=int, default=5, metavar="N",
+        help="of each state, each with new namespaces; 5 if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--memory-share", type=float, default=0.3, metavar="SHARE",
+        help="of the available memory, which they may take; 0.3 if absent",
+    )  # fmt: skip
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+
+
 def _new_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
     named(
@@ -78,7 +100,13 @@ def _lock(parser: argparse.ArgumentParser) -> None:
     named(parser, "server", kind="server", help="a folder in servers/")
     parser.add_argument(
         "packages", nargs="*", metavar="PACKAGE",
-        help="a name, or one with a release such as flask==3.1.1; they replace requirements.in",
+        help="a name, or one with a release such as flask==3.1.1; they replace requirements.in. Of "
+        "npm, Cargo and Go they are added to package.json, Cargo.toml, go.mod; of Maven, as "
+        "GROUP:ARTIFACT:VERSION, they replace pom.xml",
+    )  # fmt: skip
+    parser.add_argument(
+        "--of", choices=LISTS,
+        help="the registry; the one of which server.toml names a list, else pypi",
     )  # fmt: skip
 
 
@@ -191,6 +219,16 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Reads the settings and counters of each host, and measures the link under test for "
             "a moment. Exits 3 if it found what refuses a run.",
         ),
+        "connections": Command(
+            "measure what a TCP connection costs the kernel in each state",
+            "control.connections", _connections,
+            "mine --connections 2000 --held 0 --repetitions 2",
+            "Holds connections between two namespaces, and writes what the kernel's caches grew "
+            "by to data/connections/<name>.json. Root alone may read these caches; without, "
+            "only differences of the whole machine's memory are written. It says first how much "
+            "it will hold and how long it takes, sets nothing outside its namespaces, and leaves "
+            "nothing.",
+        ),
     },
     "Add a server": {
         "new-server": Command(
@@ -200,10 +238,11 @@ GROUPS: dict[str, dict[str, Command]] = {
             "servers/README.md goes on from there.",
         ),
         "lock": Command(
-            "lock a server's Python packages, with hashes", "hosts.lock", _lock,
-            "mine h11",
-            "Writes requirements.txt with each package that these need, its release and its "
-            "hashes, for packages.pypi of server.toml. It needs the network.",
+            "lock the packages that a server takes from a registry, with hashes", "hosts.lock",
+            _lock, "mine h11",
+            "Writes the list of each package that these need, its release and its hashes: "
+            "requirements.txt for packages.pypi of server.toml, or package-lock.json, Cargo.lock, "
+            "go.sum, jars.sha256. It needs the network.",
         ),
         "build": Command(
             "build one server", "hosts.server_build", _build, "mine",

@@ -167,7 +167,9 @@ class Study:
     @property
     def command(self) -> str:
         """The command that measures what is chosen and makes its paper."""
-        words = ["snakemake --config", f"dataset={self.dataset}", *self.choice.settings]
+        # What config/config.yaml says when it comes.
+        bed = [] if self.testbed == "netns" else [f"testbed={self.testbed}"]
+        words = ["snakemake --config", f"dataset={self.dataset}", *bed, *self.choice.settings]
         return typed(" ".join(words))
 
     @property

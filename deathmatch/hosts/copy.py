@@ -8,7 +8,6 @@ those of an earlier copy; what was built there stays. What is then asked of the 
 import hashlib
 import io
 import json
-import subprocess
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,10 @@ from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 
-LEFT_OUT = ("data/", "figures/", "notebooks/", "paper/", "tests/", ".ci/", ".github/")
+COPIED = (
+    "bin", "clients", "config", "deathmatch", "experiments", "flake.lock", "flake.nix", "nix",
+    "paper/source/references.bib", "pyproject.toml", "servers", "shell", "toolchains", "workflow",
+)  # fmt: skip
 # In the copy: what it was copied from.
 MANIFEST = ".copied.json"
 _SHOWN_LINES = 20
@@ -132,16 +134,12 @@ class Copy:
 
 
 def files() -> list[Path]:
-    """Return what is copied: this clone's files but for ignored ones and LEFT_OUT, sorted."""
-    words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise UserError(
-            f"git cannot tell the project's files: {done.stderr.strip()}",
-            remedy="measure from a clone: hosts get what git knows of",
-        )
-    named = {name for name in done.stdout.split("\0") if name and not name.startswith(LEFT_OUT)}
-    return sorted(Path(name) for name in named if (ROOT / name).is_file())
+    """Return what is copied, COPIED and below, relative to the project's root, sorted."""
+    found = [
+        path for name in COPIED for path in (ROOT / name, *(ROOT / name).rglob("*"))
+        if path.is_file() and path.suffix != ".pyc"
+    ]  # fmt: skip
+    return sorted(path.relative_to(ROOT) for path in found)
 
 
 def _digest(path: Path) -> str:

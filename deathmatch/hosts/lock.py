@@ -1,22 +1,24 @@
-"""Lock a server's Python packages: `./shell deathmatch lock NAME [PACKAGE...]`, with network.
+"""Lock what a server takes from registries: `./shell deathmatch lock NAME [PACKAGE...]`.
 
-From the names in `requirements.in` of its folder, which those on the command line replace, it
-writes the list with all that they need, each with its release and hashes, for `packages.pypi`.
+With network. Of Python's, from the names in `requirements.in` of its folder, which those on the
+command line replace, it writes the list with all that they need, each with its release and hashes,
+for `packages.pypi`. The lists of other registries are in `lock_others`.
 """
 
 import argparse
-import subprocess
 import sys
 import tempfile
 import tomllib
 from pathlib import Path
 
 from deathmatch.errors import UserError
+from deathmatch.hosts import lock_others
+from deathmatch.hosts.locking import HOME, run
 from deathmatch.plan import files
+from deathmatch.plan.registries import LISTS
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.typed import typed
 
-HOME = ROOT / "build" / "lock"
 UV = "uv==0.13.9"
 # Debian 12's.
 PYTHON = "3.11"
@@ -28,8 +30,8 @@ def uv() -> Path:
     """Return the program that locks, of its own environment in build/; UserError if it fails."""
     program = HOME / "bin" / "uv"
     if not (HOME / UV).exists():
-        _run([sys.executable, "-m", "venv", "--clear", HOME], "no place for the locking tool")
-        _run([HOME / "bin" / "pip", "install", "--quiet", UV], "the locking tool is not to be had")
+        run([sys.executable, "-m", "venv", "--clear", HOME], "no place for the locking tool")
+        run([HOME / "bin" / "pip", "install", "--quiet", UV], "the locking tool is not to be had")
         (HOME / UV).touch()
     return program
 
@@ -45,52 +47,61 @@ def compiled(words: list[str | Path], out: Path, folder: Path) -> None:
         "--no-emit-index-url", "--no-header", "--no-annotate",
     ]  # fmt: skip
     program = [uv(), "pip", "compile", *always, *words, "--output-file", out]
-    _run(program, "these packages cannot be locked", folder)
-
-
-def _run(words: list[str | Path], what: str, folder: Path = ROOT) -> None:
-    done = subprocess.run(
-        list(map(str, words)), cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().replace(f"{ROOT}/", "")
-        raise UserError(f"{what}:\n{said}", remedy="mend what it says; it needs the network")
+    run(program, "these packages cannot be locked", folder)
 
 
 def main(given: argparse.Namespace) -> int:
-    """Write `requirements.txt` of the server, and `requirements.in` if packages are given."""
+    """Write the list of the registry that is chosen, and the names that it is made from."""
     # Its server.toml need not be right yet: it may name the list that is to be written.
     folder = files.path_of("server", given.server).parent
     if not folder.is_dir() or given.server.startswith("_") or "/" in given.server:
         files.server(given.server)
-    names = folder / NAMES
-    if not given.packages and not names.is_file():
-        raise UserError(
-            "no packages are named",
-            where=str(names.relative_to(ROOT)),
-            remedy=f"name them: {typed(f'deathmatch lock {given.server} PACKAGE...')}",
-        )
-    out = folder / (_named(folder) or LIST)
-    with tempfile.TemporaryDirectory() as place:
-        # Neither file is touched if there is no solution.
-        asked, locked = Path(place, NAMES), Path(place, LIST)
-        asked.write_text("".join(f"{package}\n" for package in given.packages))
-        compiled([asked if given.packages else names], locked, folder)
-        out.write_bytes(locked.read_bytes())
-        if given.packages:
-            names.write_bytes(asked.read_bytes())
-    print(f"{out.relative_to(ROOT)}: all that {names.relative_to(ROOT)} needs, with hashes")
-    if not _named(folder):
+    registry = given.of or _registry(folder)
+    if registry == "pypi":
+        out, made_of = _pypi(folder, given.packages)
+    else:
+        out, made_of = lock_others.write(registry, folder, given.packages)
+    print(f"{out.relative_to(ROOT)}: all that {made_of.relative_to(ROOT)} needs, with hashes")
+    if _packages(folder).get(registry) != out.name:
         print(
-            f'  servers/{given.server}/server.toml, under [packages], still needs: pypi = "{LIST}"'
+            f"  servers/{given.server}/server.toml, under [packages], still needs: "
+            f'{registry} = "{out.name}"'
         )
     return 0
 
 
-def _named(folder: Path) -> str | None:
-    """Return the list that `packages.pypi` of the folder's server.toml names, if it names one."""
+def _pypi(folder: Path, packages: list[str]) -> tuple[Path, Path]:
+    """Write the list of Python packages; return it and the file of names that it is made from."""
+    names = folder / NAMES
+    if not packages and not names.is_file():
+        raise UserError(
+            "no packages are named",
+            where=str(names.relative_to(ROOT)),
+            remedy=f"name them: {typed(f'deathmatch lock {folder.name} PACKAGE...')}",
+        )
+    named = _packages(folder).get("pypi")
+    out = folder / (named if isinstance(named, str) else LIST)
+    with tempfile.TemporaryDirectory() as place:
+        # Neither file is touched if there is no solution.
+        asked, locked = Path(place, NAMES), Path(place, LIST)
+        asked.write_text("".join(f"{package}\n" for package in packages))
+        compiled([asked if packages else names], locked, folder)
+        out.write_bytes(locked.read_bytes())
+        if packages:
+            names.write_bytes(asked.read_bytes())
+    return out, names
+
+
+def _registry(folder: Path) -> str:
+    """Return the only registry of which server.toml names a list; Python's, if it is not one."""
+    named = [key for key in LISTS if key in _packages(folder)]
+    return named[0] if len(named) == 1 else "pypi"
+
+
+def _packages(folder: Path) -> dict:
+    """Return what the folder's server.toml says under [packages]; nothing of a broken one."""
     try:
-        named = tomllib.loads((folder / "server.toml").read_text())["packages"]["pypi"]
+        found = tomllib.loads((folder / "server.toml").read_text())["packages"]
     except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return named if isinstance(named, str) else None
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -48,7 +48,8 @@ _FAULTS = (
 
 def say(text: str) -> None:
     """Tell the user, on standard error."""
-    print(text, file=sys.stderr)
+    # In one piece: several hosts are opened at a time.
+    print(f"{text}\n", end="", file=sys.stderr)
 
 
 def ssh(

@@ -20,6 +20,7 @@ class RemoteSocket:
         self._agent.call(
             "connect", number=self._number, address=address, port=port, patience_s=patience_s
         )
+        self._open = True
 
     def settimeout(self, patience_s: float) -> None:
         """Wait that long for what is sent or received from now on; TimeoutError after it."""
@@ -41,8 +42,10 @@ class RemoteSocket:
         return wire.unpack(answer["data"])
 
     def close(self) -> None:
-        """Close it."""
-        self._agent.call("hang_up", number=self._number)
+        """Close it, if it is open."""
+        if self._open:
+            self._open = False
+            self._agent.call("hang_up", number=self._number)
 
     def __enter__(self) -> "RemoteSocket":
         return self

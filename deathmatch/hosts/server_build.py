@@ -17,8 +17,8 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import (
     build_aside,
     debian,
+    locked,
     nix,
-    pypi,
     sandbox,
     toolchain,
     unknown_tools,
@@ -132,11 +132,7 @@ def _foreign_tools(server: Server) -> str:
 
 
 def _build_commands(server: Server) -> list[str]:
-    commands = []
-    # Nix gives the server's Python packages itself.
-    if server.packages.pypi and not nix.chosen():
-        lock = ROOT / "servers" / server.name / server.packages.pypi
-        commands += pypi.commands(lock, build_dir(server.name) / "venv")
+    commands = locked.commands(server, build_dir(server.name), nix.chosen())
     if server.build:
         commands.append(_fill(server.build, server.name, {}))
     return commands

@@ -112,6 +112,7 @@ def measure_load(context: Context) -> dict:
         },
         "cpus": context.cpus,
         "cpus_note": "" if context.bed.separate else beds.shared_note(context.cpus),
+        "separate": context.bed.separate,
         "hosts": audited.end(context, found),
     }
 

@@ -92,6 +92,9 @@ class TrialRecord(RecordPart):
         description="What the audit saw of each host that can change between trials; absent in "
         "trials measured before there was one.",
     )
+    separate: bool = Field(
+        False, description="Whether each host is a machine of its own; else all are on one."
+    )
     cpus_note: str | None = Field(None, description="What to know where both sides share a CPU.")
     memory: Table | None = Field(
         None, description="The limit of the server's memory, by what it holds, breaches, the peak."

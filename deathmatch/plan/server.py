@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from deathmatch.plan.mistakes import NOT_BLANK
+from deathmatch.plan.registries import LISTS
 from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec
 
 Text = Annotated[str, Field(pattern=NOT_BLANK)]
@@ -30,7 +31,48 @@ class Packages(Spec):
     pypi: str | None = Field(
         None,
         description="A hash-locked requirements file in the server's folder; installed into "
-        "{build}/venv, whose bin is first on PATH.",
+        "{build}/venv, whose bin is first on PATH. Node's and Go's own releases come so too.",
+    )
+    npm: str | None = Field(
+        None,
+        description="package-lock.json of the server's folder, beside its package.json; installed "
+        "into {build}/node_modules. Under Nix only where npm is among its tools.",
+    )
+    cargo: str | None = Field(
+        None,
+        description="Cargo.lock of the server's folder, which is a crate; its programs are "
+        "compiled into {build}/bin.",
+    )
+    go: str | None = Field(
+        None,
+        description="go.mod of the server's folder, which is a module, with the hashes of its "
+        "go.sum; its program is compiled into {build}/bin, under the module's last name.",
+    )
+    maven: str | None = Field(
+        None,
+        description="jars.sha256 of the server's folder: the jars that its pom.xml needs, put "
+        "into {build}/jars and checked.",
+    )
+
+    @property
+    def lists(self) -> dict[str, str]:
+        """The hash-locked lists in the server's folder, by the key that names them."""
+        named = {key: getattr(self, key) for key in LISTS}
+        return {key: file for key, file in named.items() if file}
+
+
+class Release(Spec):
+    """The release that a server runs on Debian, and how old it is."""
+
+    name: Text = Field(description="What it is a release of, with its number: nginx 1.30.")
+    year: int = Field(ge=1990, le=2100, description="When it was released.")
+    origin: Text = Field(
+        description="Where it is from: Debian 12, a newer suite of Debian, or another registry."
+    )
+    remark: Text | None = Field(
+        None,
+        description="Why it is older than a year: the time that it stands for, or what keeps a "
+        "newer one from Debian 12.",
     )
 
 
@@ -41,8 +83,15 @@ class Configuration(Spec):
     __pydantic_extra__: dict[str, Level]
 
     about: str = Field(description="What is different, and why it is measured.")
+    title: Text | None = Field(
+        None, description="What figures call it; its name if absent, hyphens as spaces."
+    )
     experiments: Many[str] | None = Field(
         None, description="Only in these experiments; absent: in all that the server serves."
+    )
+    first_in: Annotated[Many[str], *DISTINCT] = Field(
+        (),
+        description="In these experiments it is the default one, wherever it stands.",
     )
 
     @property
@@ -65,6 +114,7 @@ class Server(NamedSpec):
         description="A command that prints the version; its first line is recorded with every "
         "trial."
     )
+    release: Release | None = Field(None, description="What stands for it here, and its age.")
     experiments: Annotated[Many[str], *DISTINCT] = Field(
         description="The experiments it serves, as names of files in experiments/."
     )
@@ -134,7 +184,7 @@ class Server(NamedSpec):
     ] = Field(
         {},
         description="Ways to run it that are compared as variants, such as tuned and defaults; "
-        "the first is the default one.",
+        "the first is the default one, where none is `first_in` the experiment.",
     )
     factors: dict[str, Many[Level]] = Field(
         {},
@@ -149,8 +199,14 @@ class Server(NamedSpec):
 
     def configurations_in(self, experiment: str) -> list[str]:
         """Return the names of its configurations in an experiment, the default one first."""
-        return [
+        known = [
             name
             for name, configuration in self.configurations.items()
             if configuration.experiments is None or experiment in configuration.experiments
         ]
+        return sorted(known, key=lambda name: experiment not in self.configurations[name].first_in)
+
+    def called(self, configuration: str) -> str:
+        """Return what figures call one of its configurations; a former one by its name."""
+        known = self.configurations.get(configuration)
+        return (known and known.title) or configuration.replace("-", " ")

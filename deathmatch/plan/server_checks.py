@@ -9,6 +9,7 @@ from pathlib import Path
 
 from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.mistakes import Key, Mistake
+from deathmatch.plan.registries import OWN_NAMES
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 from deathmatch.plan.typed import typed
@@ -42,10 +43,11 @@ def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None
     """
     _check_files(server, root)
     for name, configuration in server.configurations.items():
-        for experiment in configuration.experiments or ():
-            if experiment not in server.experiments:
-                what = f"the server does not serve {experiment!r}"
-                raise _unknown(["configurations", name, "experiments"], what, server.experiments)
+        for key in ("experiments", "first_in"):
+            for experiment in getattr(configuration, key) or ():
+                if experiment not in server.experiments:
+                    what = f"the server does not serve {experiment!r}"
+                    raise _unknown(["configurations", name, key], what, server.experiments)
     levels: dict[str, list[Level]] = {}
     for experiment in experiments:
         for factor, spec in experiment.factors.items():
@@ -85,10 +87,13 @@ def _check_files(server: Server, root: Path) -> None:
             raise Mistake(
                 ["sources"], f"there is no {path}", "name files and folders from the root"
             )
-    lock = server.packages.pypi
-    if lock and not (root / "servers" / server.name / lock).is_file():
-        remedy = f"write it: {typed(f'deathmatch lock {server.name} PACKAGE...')}"
-        raise Mistake(["packages", "pypi"], f"there is no {lock} beside it", remedy)
+    for key, file in server.packages.lists.items():
+        own = OWN_NAMES[key]
+        if own and file != own:
+            raise Mistake(["packages", key], f"its list must be called {own}", f"name {own}")
+        if not (root / "servers" / server.name / file).is_file():
+            remedy = f"write it: {typed(f'deathmatch lock {server.name} PACKAGE...')}"
+            raise Mistake(["packages", key], f"there is no {file} beside it", remedy)
 
 
 @cache

@@ -29,4 +29,7 @@ if __name__ == "__main__":
         }
         | SETTINGS[settings]
     )
+    if settings == "production":
+        # With no log to write to, CherryPy still formats a line for each request.
+        cherrypy.log.access = lambda: None
     cherrypy.quickstart(Hello())

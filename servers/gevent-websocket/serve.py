@@ -12,6 +12,11 @@ from geventwebsocket import WebSocketError
 from geventwebsocket.handler import WebSocketHandler
 
 
+class Handler(WebSocketHandler):
+    def log_request(self):
+        """Write no access log: with log=None gevent formats each line and drops it."""
+
+
 def echo(environ, start_response):
     websocket = environ.get("wsgi.websocket")
     if websocket is None:
@@ -27,7 +32,7 @@ def echo(environ, start_response):
 if __name__ == "__main__":
     address, port, backlog, processes = sys.argv[1:]
     server = WSGIServer(
-        (address, int(port)), echo, backlog=int(backlog), log=None, handler_class=WebSocketHandler
+        (address, int(port)), echo, backlog=int(backlog), log=None, handler_class=Handler
     )
     server.init_socket()
     # All processes accept from one queue.

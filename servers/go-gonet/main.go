@@ -3,14 +3,12 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"io"
 	"log"
-	"net"
 	"net/http"
-	"syscall"
 
+	"deathmatch.invalid/listening"
 	"golang.org/x/net/websocket"
 )
 
@@ -51,27 +49,12 @@ func echo(ws *websocket.Conn) {
 	}
 }
 
-// net listens with the kernel's greatest backlog; Linux lets a second listen(2) change it.
-func listen(address string, backlog int) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := listener.(*net.TCPListener).SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) { failed = syscall.Listen(int(fd), backlog) })
-	return listener, errors.Join(err, failed)
-}
-
 func main() {
 	address := flag.String("address", "127.0.0.1:8080", "where to listen")
 	backlog := flag.Int("backlog", 4096, "listen backlog in connections")
 	flag.Parse()
 
-	listener, err := listen(*address, *backlog)
+	listener, err := listening.TCP(*address, *backlog)
 	if err != nil {
 		log.Fatal(err)
 	}

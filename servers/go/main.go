@@ -4,14 +4,13 @@ package main
 
 import (
 	"encoding/xml"
-	"errors"
 	"flag"
 	"log"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"deathmatch.invalid/listening"
 )
 
 func dynamic(w http.ResponseWriter, r *http.Request) {
@@ -37,28 +36,13 @@ func answer(w http.ResponseWriter, contentType, body string) {
 	w.Write([]byte(body))
 }
 
-// net listens with the kernel's greatest backlog; Linux lets a second listen(2) change it.
-func listen(address string, backlog int) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := listener.(*net.TCPListener).SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) { failed = syscall.Listen(int(fd), backlog) })
-	return listener, errors.Join(err, failed)
-}
-
 func main() {
 	experiment := flag.String("experiment", "dynamic", "whose answers to give")
 	address := flag.String("address", "127.0.0.1:8080", "where to listen")
 	backlog := flag.Int("backlog", 128, "listen backlog in connections")
 	flag.Parse()
 
-	listener, err := listen(*address, *backlog)
+	listener, err := listening.TCP(*address, *backlog)
 	if err != nil {
 		log.Fatal(err)
 	}

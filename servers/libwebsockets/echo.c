@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { LONGEST_TIMEOUT_S = 65535 };
 
@@ -91,16 +93,13 @@ static int echo(struct lws *connection, enum lws_callback_reasons reason, void *
     }
 }
 
-// The library listens with SOMAXCONN and keeps the socket to itself; Linux lets a second
-// listen(2) change it.
-static void set_backlog(int backlog)
+static int wanted_backlog;
+
+// The library listens with SOMAXCONN and has no option for it: its calls of listen(2) come here.
+int listen(int fd, int backlog)
 {
-    for (int fd = 3; fd < 64; fd++) {
-        int listens = 0;
-        socklen_t size = sizeof listens;
-        if (!getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) && listens)
-            listen(fd, backlog);
-    }
+    (void)backlog;
+    return (int)syscall(SYS_listen, fd, wanted_backlog);
 }
 
 int main(int argc, char **argv)
@@ -131,10 +130,10 @@ int main(int argc, char **argv)
     if (!strcmp(argv[4], "epoll"))
         info.options |= LWS_SERVER_OPTION_LIBUV;
     lws_set_log_level(LLL_ERR | LLL_WARN, NULL);
+    wanted_backlog = atoi(argv[3]);
     struct lws_context *context = lws_create_context(&info);
     if (!context)
         return 1;
-    set_backlog(atoi(argv[3]));
     while (lws_service(context, 0) == 0)
         continue;
     lws_context_destroy(context);

@@ -32,6 +32,8 @@ sub answer {
     return '<http_test><error>no value specified</error></http_test>';
 }
 
+# Two patterns for what the experiments need of a head, not a parser: a malformed field passes, and
+# so does a body. It is an instrument of Perl and libev; servers/feersum parses in earnest.
 # Return the reply to one request and whether the connection ends with it.
 sub reply {
     my ($head) = @_;

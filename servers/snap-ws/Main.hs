@@ -17,7 +17,9 @@ import Snap.Http.Server
 import System.Environment (getArgs)
 import qualified System.IO.Streams as Streams
 
--- What the package websockets-snap does, which Debian has not. The handler ends by an exception,
+-- What the package websockets-snap does, which no suite of Debian has. Snap has read the request by
+-- then, where the library's public way to begin wants to read it itself: hence its internal type
+-- for one that is read. The handshake's answer is the library's own. The handler ends by an exception,
 -- a close as well as a lost connection; Snap then closes the socket.
 handOver :: (Connection -> IO ()) -> Snap ()
 handOver handler = do

@@ -1,9 +1,10 @@
-"""Tornado 1.2.1: the hello-world page of its front page, or a query value echoed in XML.
+"""Tornado 0.2 to 1.2: the hello-world page of its front page, or a query value echoed in XML.
 
-serve.py EXPERIMENT ADDRESS PORT BACKLOG MECHANISM, where EXPERIMENT is dynamic for the echo, any
-other for the page, and MECHANISM is epoll or select.
+serve.py EXPERIMENT ADDRESS PORT BACKLOG MECHANISM [PROCESSES], where EXPERIMENT is dynamic for the
+echo, any other for the page, and MECHANISM is epoll or select.
 """
 
+import os
 import select
 import sys
 from xml.sax.saxutils import escape
@@ -30,15 +31,19 @@ class Echo(tornado.web.RequestHandler):
             self.write("<http_test><value>" + escape(value) + "</value></http_test>")
 
 
-def main(experiment, address, port, backlog, mechanism):
-    loop = tornado.ioloop.IOLoop(MECHANISMS[mechanism]())
+def main(experiment, address, port, backlog, mechanism, processes=1):
     application = tornado.web.Application([("/", Echo if experiment == "dynamic" else Hello)])
-    server = tornado.httpserver.HTTPServer(application, io_loop=loop)
+    server = tornado.httpserver.HTTPServer(application)
     server.bind(int(port), address)
     # bind() listens with 128, which is fixed; the kernel takes the number of the last listen(2).
     server._socket.listen(int(backlog))
-    server.start()
-    loop.start()
+    # All processes accept from one queue. Tornado's own forking knows no loop but its default one.
+    for _ in range(int(processes) - 1):
+        if os.fork() == 0:
+            break
+    server.io_loop = tornado.ioloop.IOLoop(MECHANISMS[mechanism]())
+    server.start(1)
+    server.io_loop.start()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import json
 
 import pytest
 from conftest import Tree, copy_tree
-from test_conformance import CHECK, LOAD_EXPERIMENTS
+from test_conformance import CHECK, LOAD_EXPERIMENTS, flags_of_emulators, wrong_log
 
 from deathmatch.plan import files, matrix
 from deathmatch.plan.trial import CONFIGURATION
@@ -52,6 +52,8 @@ def test_every_variant_conforms(project, server):
         ]
         assert failed == [], (one["variant"], one["log"])
         assert one["stop"]["left"] == [], one["variant"]
+        assert one["emulators"] == flags_of_emulators(one), one["variant"]
+        assert wrong_log(one) is None
 
 
 def varied(server: str, experiment: str) -> list[str]:

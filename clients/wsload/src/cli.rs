@@ -13,6 +13,7 @@ use crate::machine;
 use crate::payload::Payload;
 use crate::recorder::Destination;
 use crate::schedule::{Opening, Phase, Schedule};
+use crate::share::{Numbers, Share};
 use crate::target::{Target, sources};
 
 /// The largest message: the protocol library's own limit on what it receives in one frame.
@@ -119,7 +120,12 @@ pub struct Arguments {
     #[serde(rename = "part_us", serialize_with = "as_us")]
     pub part: Duration,
 
-    /// Number of the first connection, to tell apart several clients of one run
+    /// This is client I, from 0, of N that offer this load together: it opens every N-th of the
+    /// connections, at the time and with the phase that each has in the whole
+    #[arg(long, value_name = "I/N", default_value_t = Share::WHOLE)]
+    pub client: Share,
+
+    /// Number of the first connection of all clients, to tell apart several runs
     #[arg(long, value_name = "ID", default_value_t = 0,
           value_parser = clap::value_parser!(u32).range(0..=2_000_000_000))]
     pub first_connection: u32,
@@ -175,15 +181,15 @@ impl Arguments {
     pub fn plan(&self) -> Result<Plan, Failure> {
         let target = Target::new(&self.url, &self.header).map_err(Failure::Setup)?;
         let sources = sources(&self.source, target.address).map_err(Failure::Setup)?;
-        let connections = u64::from(self.connections);
+        let numbers = self.numbers()?;
+        let connections = u64::from(numbers.count);
         let addresses = sources.len().max(1) as u64;
         machine::check_ports(connections, addresses).map_err(Failure::Setup)?;
         machine::allow_descriptors(connections).map_err(Failure::Setup)?;
         Ok(Plan {
             target,
             sources,
-            first_connection: self.first_connection,
-            connections_count: self.connections,
+            numbers,
             schedule: self.schedule(),
             payload: Payload::new(self.size as usize, self.text),
             size_bytes: self.size as usize,
@@ -220,10 +226,27 @@ impl Arguments {
         }
     }
 
+    fn numbers(&self) -> Result<Numbers, Failure> {
+        let all_opening = matches!(self.open_rate, OpenRate::PerSecond(_));
+        let opening = if all_opening { u32::MAX } else { self.opening };
+        let count = self.client.of(self.connections);
+        if count == 0 || self.client.of(opening) == 0 {
+            let least = self.connections.min(opening);
+            return Err(Failure::Setup(format!(
+                "--client {}: nothing is left for it of {} connections, {} in the making at a \
+                 time; at most {least} clients can share them",
+                self.client, self.connections, self.opening
+            )));
+        }
+        Ok(Numbers { first: self.first_connection, share: self.client, count })
+    }
+
     fn schedule(&self) -> Schedule {
         let opening = match self.open_rate {
             OpenRate::PerSecond(rate_cps) => Opening::Rate { rate_cps },
-            OpenRate::Max(_) => Opening::AsFastAsAllowed { in_progress: self.opening as usize },
+            OpenRate::Max(_) => {
+                Opening::AsFastAsAllowed { in_progress: self.client.of(self.opening) as usize }
+            }
         };
         Schedule {
             opening,

@@ -25,6 +25,7 @@ use crate::protocol;
 use crate::record::{ConnectionRow, Outcome};
 use crate::recorder::Recorder;
 use crate::schedule::{Opening, Schedule};
+use crate::share::Numbers;
 use crate::socket::{ReadAhead, SharedReadAhead, Socket, connect};
 use crate::statistics::Tally;
 use crate::target::Target;
@@ -47,8 +48,7 @@ pub struct Plan {
     pub target: Target,
     /// Source addresses, used in turn; none leaves the choice to the kernel.
     pub sources: Vec<IpAddr>,
-    pub first_connection: u32,
-    pub connections_count: u32,
+    pub numbers: Numbers,
     pub schedule: Schedule,
     pub payload: Payload,
     pub size_bytes: usize,
@@ -126,9 +126,8 @@ impl Client {
     pub fn new(plan: Plan, clock: Clock, recorder: Recorder) -> io::Result<Self> {
         let poll = Poll::new()?;
         let timer = Timer::new(&poll, TIMER, clock)?;
-        let ids = plan.first_connection..plan.first_connection + plan.connections_count;
-        let slots =
-            ids.map(|id| Slot { stage: Stage::Waiting, row: ConnectionRow::new(id) }).collect();
+        let waiting = |id| Slot { stage: Stage::Waiting, row: ConnectionRow::new(id) };
+        let slots = plan.numbers.ids().map(waiting).collect();
         Ok(Self {
             plan,
             clock,
@@ -274,8 +273,12 @@ impl Client {
         let message_us = self.due.peek().map(|&Reverse((at_us, _))| at_us);
         let timeout_us = self.timeouts.front().map(|&(at_us, _)| at_us);
         let opening_us =
-            self.may_open().then(|| self.plan.schedule.open_us(self.next_to_open).unwrap_or(0));
+            self.may_open().then(|| self.intended_opening_us(self.next_to_open).unwrap_or(0));
         [message_us, timeout_us, opening_us].into_iter().flatten().min().unwrap_or(u64::MAX)
+    }
+
+    fn intended_opening_us(&self, index: usize) -> Option<u64> {
+        self.plan.schedule.open_us(self.plan.numbers.share.number(index))
     }
 
     fn may_open(&self) -> bool {
@@ -294,7 +297,7 @@ impl Client {
                 break;
             }
             let index = self.next_to_open;
-            let intended_us = match self.plan.schedule.open_us(index) {
+            let intended_us = match self.intended_opening_us(index) {
                 Some(at_us) if at_us > now_us => break,
                 Some(at_us) => at_us,
                 None => self.clock.now_us(),

@@ -16,6 +16,7 @@ pub mod protocol;
 pub mod record;
 pub mod recorder;
 pub mod schedule;
+pub mod share;
 pub mod socket;
 pub mod statistics;
 pub mod summary;

@@ -35,8 +35,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let interrupted = listen_for_signals().map_err(Failure::system)?;
 
     clock.wait_for_start();
-    let last = plan.first_connection + plan.connections_count;
-    let recorder = Recorder::start(destination, plan.first_connection..last);
+    let recorder = Recorder::start(destination, plan.numbers);
     let client = Client::new(plan.clone(), clock, recorder).map_err(Failure::system)?;
     let (tally, conduct) = client.run(&interrupted, &mut Progress::new(arguments.quiet))?;
 

@@ -1,6 +1,5 @@
 //! Takes rows off the event loop and writes them in a thread of its own.
 
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
@@ -10,6 +9,7 @@ use parquet::errors::ParquetError;
 
 use crate::files::{MessageFiles, write_connections};
 use crate::record::{ConnectionRow, MessageRow};
+use crate::share::Numbers;
 
 /// Rows travel in batches of at most this many.
 const BATCH_ROWS: usize = 4096;
@@ -73,7 +73,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// Starts the writing thread for the connections with these numbers.
-    pub fn start(destination: Destination, connections: Range<u32>) -> Self {
+    pub fn start(destination: Destination, connections: Numbers) -> Self {
         let (queue, batches) = sync_channel(QUEUE_BATCHES);
         let thread = std::thread::Builder::new()
             .name("recorder".into())
@@ -137,14 +137,14 @@ impl Recorder {
 fn write(
     destination: &Destination,
     batches: &Receiver<Batch>,
-    connections: Range<u32>,
+    numbers: Numbers,
 ) -> Result<(), String> {
     let mut writing = Writing {
         files: MessageFiles::new(destination.messages(), &destination.metadata),
         rows: Vec::new(),
         file_rows: 0,
-        first_connection: connections.start,
-        connections: connections.map(ConnectionRow::new).collect(),
+        numbers,
+        connections: numbers.ids().map(ConnectionRow::new).collect(),
         connections_changed: false,
         destination,
     };
@@ -174,7 +174,7 @@ struct Writing<'a> {
     files: MessageFiles,
     rows: Vec<MessageRow>,
     file_rows: usize,
-    first_connection: u32,
+    numbers: Numbers,
     connections: Vec<ConnectionRow>,
     connections_changed: bool,
 }
@@ -193,7 +193,7 @@ impl Writing<'_> {
             Batch::Connections(rows) => {
                 self.connections_changed = true;
                 for row in rows {
-                    let index = (row.connection - self.first_connection) as usize;
+                    let index = self.numbers.index(row.connection);
                     self.connections[index] = row;
                 }
             }

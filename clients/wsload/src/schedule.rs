@@ -31,8 +31,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The intended opening time of the `index`-th connection, in µs; `None` when the server's
-    /// pace decides.
+    /// The intended opening time of the `index`-th connection of all clients, in µs; `None` when
+    /// the server's pace decides.
     pub fn open_us(&self, index: usize) -> Option<u64> {
         match self.opening {
             Opening::Rate { rate_cps } => Some((index as f64 / rate_cps * 1e6) as u64),

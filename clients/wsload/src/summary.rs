@@ -86,7 +86,7 @@ impl<'a> Summary<'a> {
             sending_us,
             interrupted: conduct.interrupted,
             connections: Connections {
-                intended_count: u64::from(plan.connections_count),
+                intended_count: u64::from(plan.numbers.count),
                 opened_count: tally.opened_count,
                 upgraded_count: tally.upgraded_count,
                 outcomes_count: outcomes.collect(),

@@ -38,12 +38,13 @@ fn nothing_listens() {
 
 #[test]
 fn bad_values() {
-    for arguments in ["-n 0", "-r never", "-i 5", "-s -1", "--start-at soon"] {
+    for arguments in ["-n 0", "-r never", "-i 5", "-s -1", "--start-at soon", "--client 2/2"] {
         let run = run("ws://127.0.0.1:1/", arguments);
         assert_eq!(run.code(), Some(2), "{arguments}");
         assert!(run.stderr().contains("error:"), "{arguments}");
     }
     fails("ws://127.0.0.1:1/", "--start-at 12", 3, &["--start-at", "ago"]);
+    fails("ws://127.0.0.1:1/", "-n 2 --client 2/3", 3, &["--client 2/3", "at most 2 clients"]);
     fails("ws://127.0.0.1:1/", "--source 192.0.2.1", 3, &["--source 192.0.2.1", "its own"]);
     fails("ws://127.0.0.1:1/", "-n 3000000 --source 127.0.0.1", 3, &["ports", "--source"]);
 }

@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{NullServer, Row, int, messages, quantile_us, rows, run, wsload};
+use common::{NullServer, Row, Run, int, messages, quantile_us, rows, run, wsload};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::parser::parse_message_type;
 use serde_json::Value;
@@ -232,6 +232,33 @@ fn two_clients_make_one_run() {
         .map(|row| int(row, "connection").unwrap())
         .collect();
     assert_eq!(ids, (0..20).collect());
+}
+
+#[test]
+fn clients_that_share_a_load_do_what_one_would() {
+    let server = NullServer::start();
+    let url = server.url();
+    let arguments = "-n 10 -r 100 -d 500ms -i 200ms";
+    let share = |client: &str| run(&url, &format!("{arguments} --client {client}"));
+    let parts = std::thread::scope(|scope| {
+        let parts = ["0/3", "1/3", "2/3"].map(|client| scope.spawn(move || share(client)));
+        parts.map(|part| part.join().unwrap())
+    });
+    let opened = |row: &Row| (int(row, "connection").unwrap(), int(row, "intended_us").unwrap());
+    let mut openings: Vec<_> =
+        parts.iter().flat_map(Run::connections).map(|row| opened(&row)).collect();
+    openings.sort_unstable();
+    assert_eq!(openings, (0..10).map(|id| (id, 10_000 * id)).collect::<Vec<_>>());
+    let counts =
+        parts.each_ref().map(|part| part.summary()["connections"]["intended_count"].clone());
+    assert_eq!(counts, [4, 3, 3].map(serde_json::Value::from));
+    // Each connection sends at its own time within the interval, whichever client has it.
+    let phases = |runs: &[Run]| -> BTreeSet<_> {
+        let messages = runs.iter().flat_map(Run::messages);
+        messages.map(|row| opened(&row)).map(|(id, us)| (id, us % 200_000)).collect()
+    };
+    assert_eq!(phases(&parts), phases(&[run(&url, arguments)]));
+    assert_eq!(phases(&parts).len(), 10);
 }
 
 #[test]

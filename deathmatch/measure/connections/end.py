@@ -1,0 +1,251 @@
+"""One end of many connections: `python -m deathmatch.measure.connections.end`.
+
+Each line of standard input is a JSON list, [verb, [{argument: value}, …]]; each is answered by a
+line: {"done": N}, or {"failed": why}. A process may have too few descriptors for all connections:
+`hire` makes workers, and from then on each has a verb's arguments of its own, and the answers are
+added. All ends with the process. The standard library only, as a connection is to cost it little.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import resource
+import select
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TextIO
+
+# ip(7); Python has no name for it before 3.12.
+IP_BIND_ADDRESS_NO_PORT = 24
+# What one wait takes from the kernel at most.
+EVENTS = 4096
+PATIENCE_S = 120
+# SYNs that are sent in a row, and the pause after them.
+AT_ONCE, PAUSE_S = 250, 0.002
+FIRST_PORT = 1024
+PORTS = 64_512
+_REQUEST = b"?"
+_SYN = 0x02
+
+
+class End:
+    """What one process holds, and its verbs: every public method."""
+
+    def __init__(self) -> None:
+        self._listener: socket.socket | None = None
+        self._held: list[socket.socket] = []
+        self._poll = select.epoll()
+
+    def descriptors(self, wanted: int) -> int:
+        """Raise the limit of open files towards `wanted`; return what was got."""
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        for limit in (max(wanted, hard), hard):
+            with contextlib.suppress(ValueError, OSError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, limit), limit))
+                break
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+    def listen(self, address: str, port: int, backlog: int) -> int:
+        """Listen; nothing is accepted yet."""
+        self._listener = socket.socket()
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._listener.bind((address, port))
+        self._listener.listen(backlog)
+        return 0
+
+    def renew(self) -> None:
+        """Watch by an epoll of its own, as a forked process must."""
+        self._poll.close()
+        self._poll = select.epoll()
+
+    def connect(
+        self, address: str, port: int, sources: list[str], connections: int, wait: bool = True
+    ) -> int:
+        """Open connections, as many from each source; return how many are established.
+
+        Without `wait`, return how many have sent their SYN.
+        """
+        for number in range(connections):
+            opened = socket.socket()
+            opened.setblocking(False)
+            opened.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+            opened.bind((sources[number % len(sources)], 0))
+            with contextlib.suppress(BlockingIOError):
+                opened.connect((address, port))
+            self._held.append(opened)
+        if wait:
+            self._each(self._held, select.EPOLLOUT, self._connected)
+        return len(self._held)
+
+    def accept(self, connections: int) -> int:
+        """Accept that many, and watch each as a server with an event loop does."""
+        self._listener.settimeout(PATIENCE_S)
+        for _ in range(connections):
+            accepted, _ = self._listener.accept()
+            accepted.setblocking(False)
+            self._held.append(accepted)
+            self._poll.register(accepted, select.EPOLLIN)
+        return len(self._held)
+
+    def watch(self) -> int:
+        """Watch each connection, as a client with an event loop does."""
+        for one in self._held:
+            self._poll.register(one, select.EPOLLIN)
+        return len(self._held)
+
+    def send(self, size: int) -> int:
+        """Send that many bytes on each connection."""
+        message = _REQUEST * size
+        for one in self._held:
+            one.send(message)
+        return len(self._held)
+
+    def receive(self, size: int) -> int:
+        """Receive that many bytes on each connection."""
+        left = {one.fileno(): size for one in self._held}
+
+        def read(one: socket.socket) -> bool:
+            left[one.fileno()] -= len(one.recv(left[one.fileno()]))
+            return left[one.fileno()] == 0
+
+        self._each(self._held, select.EPOLLIN, read)
+        return len(self._held)
+
+    def half_open(self, address: str, port: int, sources: list[str], connections: int) -> int:
+        """Send SYNs from addresses that answer nothing, by a raw socket; return how many."""
+        raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        for number, packet in enumerate(syns(address, port, sources, connections)):
+            self._until_taken(raw, packet, address)
+            # The other end's kernel drops what it has no time to take (netdev_max_backlog).
+            if number % AT_ONCE == AT_ONCE - 1:
+                time.sleep(PAUSE_S)
+        return connections
+
+    def _until_taken(self, raw: socket.socket, packet: bytes, address: str) -> None:
+        while True:
+            try:
+                raw.sendto(packet, (address, 0))
+                return
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise
+                os.sched_yield()
+
+    def close(self) -> int:
+        """Close all connections; return how many."""
+        count = len(self._held)
+        for one in self._held:
+            one.close()
+        self._held.clear()
+        return count
+
+    def _connected(self, one: socket.socket) -> bool:
+        if problem := one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise OSError(problem, os.strerror(problem))
+        return True
+
+    def _each(
+        self, sockets: list[socket.socket], event: int, done: Callable[[socket.socket], bool]
+    ) -> None:
+        """Call `done` on each socket when it has the event, until it returns True for each."""
+        waiting = {one.fileno(): one for one in sockets}
+        with select.epoll() as poll:
+            for descriptor in waiting:
+                poll.register(descriptor, event)
+            while waiting:
+                ready = poll.poll(PATIENCE_S, EVENTS)
+                if not ready:
+                    raise TimeoutError(f"{len(waiting)} of {len(sockets)} did not come about")
+                for descriptor, _ in ready:
+                    if done(waiting[descriptor]):
+                        poll.unregister(descriptor)
+                        del waiting[descriptor]
+
+
+def syns(address: str, port: int, sources: list[str], count: int) -> Iterator[bytes]:
+    """Return IPv4 packets that ask for a connection (RFC 9293, 3.1), each from another end.
+
+    The kernel fills in length, identification and checksum of the IP header (raw(7)).
+    """
+    target = socket.inet_aton(address)
+    for number in range(count):
+        source = socket.inet_aton(sources[number // PORTS])
+        own = FIRST_PORT + number % PORTS
+        header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 0, 0, 0, 64, 6, 0, source, target)
+        pseudo = source + target + struct.pack("!BBH", 0, socket.IPPROTO_TCP, 20)
+        begin = struct.pack("!HHIIBBH", own, port, number, 0, 5 << 4, _SYN, 65535)
+        total = sum(struct.unpack("!16H", pseudo + begin + bytes(4)))
+        total = (total & 0xFFFF) + (total >> 16)
+        total = (total & 0xFFFF) + (total >> 16)
+        yield header + begin + struct.pack("!HH", ~total & 0xFFFF, 0)
+
+
+def answered(end: End, line: str) -> dict:
+    """Return the answer to a line for one process."""
+    verb, [arguments] = json.loads(line)
+    try:
+        return {"done": getattr(end, verb)(**arguments)}
+    except OSError as error:
+        return {"failed": f"{verb}: {error.strerror or error}"}
+
+
+def serve(end: End, asks: TextIO, answers: TextIO) -> None:
+    """Answer each line of `asks` until they end."""
+    for line in asks:
+        print(json.dumps(answered(end, line)), file=answers, flush=True)
+
+
+def hired(end: End, count: int) -> list[tuple[int, TextIO, TextIO]]:
+    """Return workers, which share the listener: their pids, what they are told by, what they say.
+
+    A worker ends when it is told no more, as this process has ended.
+    """
+    workers = []
+    for _ in range(count):
+        told, tell = os.pipe()
+        heard, say = os.pipe()
+        if (pid := os.fork()) == 0:
+            for descriptor in (tell, heard, *(one.fileno() for worker in workers
+                                              for one in worker[1:])):  # fmt: skip
+                os.close(descriptor)
+            end.renew()
+            serve(end, os.fdopen(told), os.fdopen(say, "w"))
+            os._exit(0)
+        os.close(told)
+        os.close(say)
+        workers.append((pid, os.fdopen(tell, "w"), os.fdopen(heard)))
+    return workers
+
+
+def together(workers: list[tuple[int, TextIO, TextIO]], verb: str, each: list[dict]) -> dict:
+    """Return the sum of what all workers answer, or the first failure."""
+    for (_, tell, _), arguments in zip(workers, each, strict=True):
+        print(json.dumps([verb, [arguments]]), file=tell, flush=True)
+    answers = [json.loads(heard.readline() or '{"failed": "a worker ended"}')
+               for _, _, heard in workers]  # fmt: skip
+    failed = [answer for answer in answers if "failed" in answer]
+    return failed[0] if failed else {"done": sum(answer["done"] for answer in answers)}
+
+
+def main() -> None:
+    """Do what standard input says until it ends."""
+    end, workers = End(), []
+    for line in sys.stdin:
+        verb, each = json.loads(line)
+        if verb == "hire":
+            workers = hired(end, each[0]["workers"])
+            answer = {"done": [pid for pid, _, _ in workers]}
+        elif workers:
+            answer = together(workers, verb, each)
+        else:
+            answer = answered(end, line)
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

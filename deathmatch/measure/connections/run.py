@@ -1,0 +1,284 @@
+"""One life of many connections between two namespaces: what the kernel holds in each state.
+
+Called in a sandbox, whose end takes with it the namespaces, their settings and both ends: nothing
+outside of them is set. What the machine's limits allow is asked for, and less is held if they do.
+"""
+
+import functools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from deathmatch.errors import UserError
+from deathmatch.hosts import testbed
+from deathmatch.hosts.host import Host
+from deathmatch.hosts.testbed import Testbed
+from deathmatch.measure.connections import end, kernel_memory
+from deathmatch.measure.connections.kernel_memory import Cache
+from deathmatch.measure.connections.states import LIVES, REQUEST_BYTES, UNREAD_BYTES, State
+from deathmatch.plan import testbed as plan
+
+PORT = 8080
+PATIENCE_S = 600
+# One address has 64,512 ports to one port of the server, but connect(2) tries all those of one
+# parity before the others: beyond a half, each costs milliseconds (__inet_hash_connect).
+PORTS_EACH = 20_000
+# As many as a process may have where the limit can be raised; some it needs itself.
+DESCRIPTORS, SPARE_DESCRIPTORS = 1 << 20, 128
+SLABINFO = Path("/proc/slabinfo")
+# For benchmarks of networks (RFC 2544): the clients, and addresses that nobody has.
+CLIENTS, STRANGERS, NOBODY = "198.18.0.{}", "198.19.0.{}", "198.19.255.1"
+NETWORK = "198.18.0.0/15"
+# Freeing waits for all CPUs to have passed on (RCU): read again until it has ended.
+SETTLE_S, SETTLE_TRIES, SETTLED = 0.4, 25, 0.005
+# Of the connections: fewer objects are what others on this machine took and gave.
+LEAST_SHARE = 0.02
+FEWER = "ask for fewer: --connections, --held"
+WATCHED = ("TCP", "sock_inode_cache", "tw_sock_TCP", "request_sock_TCP")
+
+
+def life(name: str, connections: int, spec: plan.Testbed) -> list[dict]:
+    """Return what was read in each state of a life of `states.LIVES`, one dict a state.
+
+    "objects": {cache: {"per_connection", "size_bytes", "share_bytes"}}, None where slabs may not be
+    read (the two sizes are those of `kernel_memory.Cache`);
+    "memory": {what of meminfo: bytes more than before}; "rss_bytes": of both ends, likewise;
+    "tcp_pages": pages that the kernel counts for TCP, likewise; "held": {what: counted}.
+    UserError if fewer come about than were asked for.
+    """
+    bed = testbed.build(spec, _server_sysctls(connections))
+    hosts = {"server": bed.server, "client": bed.clients[0]}
+    try:
+        hosts["client"].set_sysctls(_client_sysctls(connections))
+        told = {
+            "address": bed.address, "port": PORT, "nobody": NOBODY, "wait": False,
+            "request": REQUEST_BYTES, "unread": UNREAD_BYTES,
+        }  # fmt: skip
+        ends = {name: End(host) for name, host in hosts.items()}
+        got = min(one.ask("descriptors", wanted=DESCRIPTORS) for one in ends.values())
+        held = shares(connections, got - SPARE_DESCRIPTORS)
+        addresses = _addresses(bed, spec, connections)
+        each = [
+            told | {"connections": share, "sources": addresses, "strangers": strangers}
+            for share, strangers in zip(held, _strangers(held), strict=True)
+        ]
+        ends["server"].ask("listen", address=bed.address, port=PORT, backlog=connections)
+        for one in ends.values():
+            one.hire(len(held))
+        return [*_states(LIVES[name], ends, hosts, each, connections)]
+    finally:
+        bed.end()
+
+
+def shares(connections: int, most: int) -> list[int]:
+    """Return how many connections each of the fewest processes holds, none more than `most`."""
+    workers = -(-connections // most)
+    return [connections // workers + (n < connections % workers) for n in range(workers)]
+
+
+class End:
+    """One end of the connections: the program `end` on a host."""
+
+    def __init__(self, host: Host) -> None:
+        words = [sys.executable, "-m", "deathmatch.measure.connections.end"]
+        self._process, self._host = host.start(words, talk=True), host
+        self._pids = [self._process.pid]
+
+    def hire(self, workers: int) -> None:
+        """Share what follows among so many processes."""
+        self._pids += self._said("hire", [{"workers": workers}])
+
+    def ask(self, verb: str, **arguments) -> int:
+        """Tell its one process to do something; return its answer. UserError if it fails."""
+        return self.ask_each(verb, [arguments])
+
+    def ask_each(self, verb: str, each: list[dict]) -> int:
+        """Tell each worker to do something; return the sum of their answers.
+
+        UserError if one fails.
+        """
+        return self._said(verb, each)
+
+    def _said(self, verb: str, each: list[dict]):
+        self._process.send(json.dumps([verb, each]) + "\n")
+        line = self._process.receive(PATIENCE_S)
+        try:
+            answer = json.loads(line or "")
+        except ValueError:
+            answer = {"failed": f"{verb}: {(line or '').strip() or 'no answer'}"}
+        if "failed" in answer:
+            raise UserError(answer["failed"], "connections", FEWER)
+        return answer["done"]
+
+    def rss_bytes(self) -> int:
+        """Return the resident set of its processes; pages that they share count in each."""
+        return sum(self._host.usage(pid)["rss_bytes"] for pid in self._pids)
+
+
+def _addresses(bed: Testbed, spec: plan.Testbed, connections: int) -> list[str]:
+    """Give the client as many addresses as so many connections need, and return them.
+
+    The server's host sends all of their network to the client's, which drops what is not its own.
+    """
+    client = bed.clients[0]
+    made = [CLIENTS.format(n + 1) for n in range(-(-connections // PORTS_EACH))]
+    for address in made:
+        client.run("ip", "address", "add", f"{address}/32", "dev", "lo")
+    bed.server.run("ip", "route", "add", NETWORK, "via", spec.client.address.split("/")[0])
+    # What is sent to nobody goes to the server's host, which has no way on.
+    client.run("ip", "route", "add", f"{NOBODY}/32", "via", bed.address)
+    return made
+
+
+def _strangers(held: list[int]) -> list[list[str]]:
+    """Return addresses that nobody has for each worker's SYNs, none of them twice."""
+    each = -(-max(held) // end.PORTS)
+    names = [STRANGERS.format(n + 1) for n in range(each * len(held))]
+    return [names[n * each : (n + 1) * each] for n in range(len(held))]
+
+
+def _server_sysctls(connections: int) -> dict[str, int]:
+    return {
+        "net.core.somaxconn": connections + 1,
+        # A quarter of it is kept free where no cookies are sent (tcp_conn_request).
+        "net.ipv4.tcp_max_syn_backlog": 2 * connections,
+        "net.ipv4.tcp_syncookies": 0,
+        # The first, the third, … the 255th second: none is given up meanwhile.
+        "net.ipv4.tcp_synack_retries": 8,
+        "net.ipv4.conf.all.forwarding": 0,
+    }
+
+
+def _client_sysctls(connections: int) -> dict[str, int]:
+    return {
+        # A SYN without an answer is given up after everything has been read.
+        "net.ipv4.tcp_syn_retries": 127,
+        # Who closes first has the sockets in TIME_WAIT.
+        "net.ipv4.tcp_max_tw_buckets": 2 * connections,
+    }
+
+
+# What a step is told under another name than its verb's.
+_NAMES = {"strangers": "sources", "nobody": "address", "request": "size", "unread": "size"}
+
+
+def _states(
+    lived: tuple[State, ...], ends: dict[str, End], hosts: dict[str, Host], each: list[dict],
+    connections: int,
+) -> Iterator[dict]:  # fmt: skip
+    before = settle(hosts, ends, connections)
+    for state in lived:
+        take(state, ends, each)
+        held = wait_for(hosts, state, connections, functools.partial(take, state, ends, each))
+        after = settle(hosts, ends, connections)
+        yield {
+            "state": state.name, "connections": connections, "processes": len(each), "held": held,
+            **difference(before, after, connections),
+        }  # fmt: skip
+
+
+def take(state: State, ends: dict[str, End], each: list[dict]) -> None:
+    """Take the steps to a state; `each` is what each worker is told."""
+    for step in state.steps:
+        given = [{_NAMES.get(name, name): told[name] for name in step.told} for told in each]
+        ends[step.end].ask_each(step.verb, given)
+
+
+def counts(hosts: dict[str, Host]) -> dict[str, int]:
+    """Return how many TCP sockets the kernel counts in which state, by end."""
+    found = {}
+    for side, host in hosts.items():
+        read = host.counters()
+        sockets = {name: value for (group, name), value in read["sockstat"].items()
+                   if group == "TCP"}  # fmt: skip
+        found[f"{side}_established"] = read["snmp"]["Tcp", "CurrEstab"]
+        found[f"{side}_waiting"] = sockets["tw"]
+        found[f"{side}_sockets"] = sockets["inuse"]
+    return found
+
+
+def wait_for(
+    hosts: dict[str, Host], state: State, connections: int, again: Callable[[], None]
+) -> dict[str, int]:
+    """Return what the kernel counts once it is what the state holds; UserError if it never is.
+
+    `again` takes the steps of a state whose steps may be repeated.
+    """
+    found: dict[str, int] = {}
+    for _ in range(SETTLE_TRIES):
+        found = counts(hosts)
+        if "server_syn_received" in state.held:
+            waiting = hosts["server"].sockets("state", "syn-recv")
+            found["server_syn_received"] = len(waiting)
+        if all(found[name] >= each * connections for name, each in state.held.items()):
+            return found
+        time.sleep(SETTLE_S)
+        if state.again:
+            again()
+    said = ", ".join(f"{name} {found[name]}" for name in state.held)
+    raise UserError(
+        f"of {connections} connections the kernel counts {said}", f"state {state.name}",
+        FEWER,
+    )  # fmt: skip
+
+
+def reading(hosts: dict[str, Host], ends: dict[str, End]) -> dict:
+    """Return what the kernel and both ends hold now; slabs None where they may not be read."""
+    server = hosts["server"]
+    return {
+        "caches": read_caches(server),
+        "memory": kernel_memory.meminfo(server.read("/proc/meminfo")),
+        "rss_bytes": sum(one.rss_bytes() for one in ends.values()),
+        "tcp_pages": server.counters()["sockstat"]["TCP", "mem"],
+    }
+
+
+def read_caches(host: Host) -> dict[str, Cache] | None:
+    """Return the kernel's caches, None for who may not read them."""
+    try:
+        return kernel_memory.caches(host.read(str(SLABINFO)))
+    except PermissionError:
+        return None
+
+
+def settle(hosts: dict[str, Host], ends: dict[str, End], connections: int) -> dict:
+    """Read until WATCHED stay as they are, or SETTLE_TRIES times; return the last reading."""
+    last = reading(hosts, ends)
+    for _ in range(SETTLE_TRIES):
+        time.sleep(SETTLE_S)
+        now = reading(hosts, ends)
+        if now["caches"] is None or still(last["caches"], now["caches"], connections):
+            return now
+        last = now
+    return last
+
+
+def still(before: dict[str, Cache], after: dict[str, Cache], connections: int) -> bool:
+    """Return whether the caches of sockets changed by no more than SETTLED of the connections."""
+    grown = kernel_memory.gained(before, after)
+    return all(abs(grown.get(name, 0)) <= SETTLED * connections for name in WATCHED)
+
+
+def difference(before: dict, after: dict, connections: int) -> dict:
+    """Return what was gained between two readings; objects per connection, the rest in all."""
+    objects = None
+    if before["caches"] is not None:
+        grown = kernel_memory.gained(before["caches"], after["caches"])
+        objects = {
+            name: {
+                "per_connection": round(count / connections, 4),
+                "size_bytes": after["caches"][name].size,
+                "share_bytes": round(after["caches"][name].share, 1),
+            }
+            for name, count in grown.items()
+            # What others on this machine take and give is a small part of so many connections.
+            if abs(count) >= LEAST_SHARE * connections
+        }
+    return {
+        "objects": objects,
+        "memory": {name: after["memory"][name] - value for name, value in before["memory"].items()},
+        "rss_bytes": after["rss_bytes"] - before["rss_bytes"],
+        "tcp_pages": after["tcp_pages"] - before["tcp_pages"],
+    }

@@ -1,0 +1,3 @@
+module deathmatch.invalid/listening
+
+go 1.25

@@ -1,0 +1,141 @@
+"""A study on three machines that ssh reaches: one server, two clients that share the load."""
+
+import json
+import subprocess
+
+import conftest
+import lab
+import polars as pl
+import psutil
+import pytest
+from conftest import AS_ROOT, Tree, ended, wait_for
+from lab import AHEAD_S, Lab
+
+STUDY = {"dataset": "small", "testbed": "lab"}
+TRIAL = "data/{}/backlog/null/backlog=128,schedulers=one,somaxconn=4096/1"
+SETTING = "/proc/sys/net/ipv4/tcp_max_syn_backlog"
+RATE_RPS, DURATION_S = 200, 0.5
+
+pytestmark = pytest.mark.alone
+
+
+@pytest.fixture(scope="module", params=["root", "user"] if AS_ROOT else ["user"])
+def machines(request, tmp_path_factory):
+    tree = Tree(conftest.copy_tree(tmp_path_factory.mktemp("lab")))
+    tree.dataset("small", ["null"], [RATE_RPS], DURATION_S)
+    tree.dataset("long", ["null"], [RATE_RPS], 60)
+    yield from lab.make(tree, request.param)
+
+
+def test_a_study_from_the_first_connection_to_the_tables(machines: Lab):
+    before = machines.on("server", "cat", SETTING)
+    done = machines.tree.snakemake(**STUDY, until="tidy").succeeded()
+    for host in lab.HOSTS:
+        assert f"host {host}: first connection of this version, copying the agent to" in done.text
+        assert f"host {host}: copying " in done.text
+    assert "host server: [build] null: built" in done.text
+    assert machines.on("server", "cat", SETTING) == before
+    assert [one for host in lab.HOSTS for one in machines.running(host)] == []
+    record = json.loads((machines.tree.path / TRIAL.format("small") / "trial.json").read_text())
+    assert record["outcome"] == "measured" and record["separate"]
+    assert set(record["hosts"]) == set(lab.HOSTS)
+    assert all(one["machine"]["cpus"] for one in record["hosts"].values())
+    (point,) = record["points"]
+    for client in point["clients"]:
+        behind_us = -AHEAD_S[client["client"]] * 10**6
+        here_us = client["clock_offset_us"] + behind_us
+        # The controller's clock is not ahead.
+        assert abs(here_us) <= client["clock_bound_us"] < 10**6
+        assert (machines.tree.path / TRIAL.format("small") / client["log"]).is_file()
+    assert [client["client"] for client in point["clients"]] == ["client1", "client2"]
+    points = pl.read_parquet(machines.tree.path / "data/small/backlog/points.parquet")
+    assert points["connections"].to_list() == [round(RATE_RPS * DURATION_S)]
+    assert points["replies"].to_list() == [round(RATE_RPS * DURATION_S)]
+
+
+def offering(machines: Lab) -> list[psutil.Process]:
+    """Return the load generators that run on the first client."""
+    return [one for one in machines.running("client1") if one.name() == "httperf"]
+
+
+def agent_of(machines: Lab, host: str) -> psutil.Process:
+    return next(one for one in machines.running(host) if "--session" in one.cmdline())
+
+
+def ssh_of(trial: subprocess.Popen, host: str) -> psutil.Process:
+    return next(one for one in conftest.descendants(trial.pid)
+                if one.name() == "ssh" and host in one.cmdline())  # fmt: skip
+
+
+DEATHS = ["ssh killed", "agent killed", "server's agent killed", "link down", "controller killed"]
+
+
+@pytest.mark.parametrize("death", DEATHS)
+def test_a_death_in_the_middle(machines: Lab, death):
+    """Nothing is left anywhere, what was set is as before, and the next run measures."""
+    if not (machines.tree.path / TRIAL.format("small")).exists():
+        pytest.skip("the study above has failed")
+    before = machines.on("server", "cat", SETTING)
+    trial = machines.tree.start(
+        "python", "-m", "deathmatch", "trial", TRIAL.format("long"), "--testbed", "lab"
+    )
+    wait_for(lambda: offering(machines) or trial.poll() is not None, "a client offers its load")
+    running = [one for host in lab.HOSTS for one in machines.running(host)]
+    assert trial.poll() is None and running, trial.stdout.read()
+    if death == "ssh killed":
+        ssh_of(trial, "client1").kill()
+    elif death == "agent killed":
+        agent_of(machines, "client1").kill()
+    elif death == "server's agent killed":
+        agent_of(machines, "server").kill()
+    elif death == "link down":
+        machines.link("client2", "down")
+    else:
+        trial.kill()
+    text, _ = trial.communicate()
+    if death != "controller killed":
+        host = {"link down": "client2", "server's agent killed": "server"}.get(death, "client1")
+        assert trial.returncode == 1 and f"deathmatch: host {host}: " in text, text
+        assert "Traceback" not in text
+        assert "what ran there has ended; see whether the host is up, and run again" in text
+    wait_for(lambda: ended(running), "nothing runs on any host")
+    if death == "link down":
+        machines.link("client2", "up")
+    wait_for(lambda: machines.on("server", "cat", SETTING) == before, "the setting is restored")
+    assert not (machines.tree.path / TRIAL.format("long") / "trial.json").exists()
+
+
+def test_a_full_disk_of_a_client_is_told_and_resumed(machines: Lab):
+    machines.fill("client2", True)
+    done = machines.trial(TRIAL.format("small")).failed()
+    assert "No space left on device" in done.text and "Traceback" not in done.text
+    machines.fill("client2", False)
+    machines.trial(TRIAL.format("small")).succeeded()
+
+
+def test_an_address_that_a_host_lacks(machines: Lab):
+    machines.tree.write(
+        "config/testbeds/moved.toml",
+        'extends = "lab"\n[server]\naddress = "10.78.0.99/24"\n',
+    )
+    done = machines.tree.deathmatch("audit", "moved").failed()
+    assert (
+        "config/testbeds/moved.toml, address of server: that host has no address 10.78.0.99\n"
+        "  write one of these: "
+    ) in done.text
+    assert f"10.78.0.2 on {lab.LINK}" in done.text
+
+
+def test_the_audit_sees_every_host_and_each_link(machines: Lab):
+    done = machines.tree.deathmatch("audit", "lab", "--json")
+    audit = json.loads(done.text[done.text.index("{") :])["audit"]
+    assert set(audit["hosts"]) == set(lab.HOSTS) and audit["separate"]
+    assert set(audit["links"]) == {"client1", "client2"}
+
+
+def test_a_host_that_is_gone(machines: Lab):
+    machines.processes["client2"].kill()
+    done = machines.trial(TRIAL.format("small")).failed()
+    assert "host client2: it cannot be reached: ssh: connect to host 10.78.0.4" in done.text
+    for host in ("server", "client1"):
+        wait_for(lambda host=host: machines.running(host) == [], "nothing runs there")
