@@ -216,7 +216,7 @@ def hold_idle(context: Context) -> str:
             context.state.idle.append(held)
         if held and held.problem:
             return held.problem
-    found = context.server.established(PORT)
+    found = context.established()
     return "" if found >= context.idle_connections else f"the kernel has {found} established"
 
 
@@ -261,7 +261,7 @@ def _point(
         offered = client.offer(context, rate_rps, duration_s, log)
     context.state.offering_us += (time.monotonic_ns() - began_ns) // 1000
     state = _state(context, running)
-    held = context.server.established(PORT) if context.idle_connections else None
+    held = context.established() if context.idle_connections else None
     return {
         "offered_rate_rps": rate_rps,
         "began_us": (began_ns - start_ns) // 1000,
@@ -286,7 +286,7 @@ def _state(context: Context, running: Running) -> str:
     """
     deadline = time.monotonic() + DRAIN_S
     while (
-        time.monotonic() < deadline and context.server.established(PORT) > context.idle_connections
+        time.monotonic() < deadline and context.established() > context.idle_connections
     ):
         time.sleep(0.05)
     if death := _death(context, running):
