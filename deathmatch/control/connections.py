@@ -156,7 +156,11 @@ def readings(rounds: list[Round]) -> Iterator[dict]:
 def about() -> dict:
     """Return the machine, its limits and the date, for the record."""
     return {
-        **{key: value for key, value in machine.about(Local(), Here(), []).items() if key != "snakemake"},
+        **{
+            key: value
+            for key, value in machine.about(Local(), Here(), []).items()
+            if key != "snakemake"
+        },
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "limits": {name: sysctl(name) for name in LIMITS},
     }
