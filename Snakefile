@@ -51,7 +51,9 @@ report: "workflow/report/study.rst"
 gc.set_threshold(100_000)
 
 # Whether jobs are done on other machines, with --profile profiles/slurm: there too.
-ON_CLUSTER = workflow.remote_exec or workflow.resource_settings.nodes is not None
+ON_CLUSTER = workflow.remote_exec or (
+    workflow.resource_settings.nodes is not None and command_line.elsewhere(sys.argv[1:])
+)
 
 # The command line of a job on a node names only that job.
 if not workflow.remote_exec:

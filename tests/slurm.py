@@ -21,7 +21,7 @@ NETWORK = "10.79.0"
 NODES = {"n1": 11, "n2": 12, "n3": 13}
 BRIDGE = "slurm0"
 DYING = ["setpriv", "--pdeathsig", "KILL", "--"]
-DAEMONS = ("slurmd", "slurmstepd", "unshare", "sh")
+DAEMONS = ("slurmd-wlm", "slurmstepd-wlm", "unshare", "sh")
 
 SLURM_CONF = """
 ClusterName=test
@@ -69,8 +69,8 @@ class Cluster:
         """Return the ids of the jobs that wait or run."""
         return self.slurm("squeue", "--noheader", "--format=%i").split()
 
-    def running(self) -> list[psutil.Process]:
-        """Return what runs on the nodes but for SLURM's daemons."""
+    def running(self) -> list[str]:
+        """Return the names of what runs on the nodes but for SLURM's daemons."""
         found = []
         for node in self.nodes.values():
             for process in descendants(node.pid):
@@ -79,7 +79,7 @@ class Cluster:
                 except psutil.NoSuchProcess:
                     continue
                 if name not in DAEMONS and status != psutil.STATUS_ZOMBIE:
-                    found.append(process)
+                    found.append(name)
         return found
 
 
