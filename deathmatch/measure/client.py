@@ -70,9 +70,9 @@ def offer(
 ) -> dict:
     """Offer one rate; return what a point says of its clients, as `RecordedPoint` has it.
 
-    `sampler` takes samples meanwhile. A client's report is in `log`, or beside it with the client's name, and so is what else it
-    writes. Where several began too far apart, they do it again. Raises UserError if a program
-    cannot run, or if they never begin together.
+    `sampler` takes samples meanwhile. A client's report is in `log`, or beside it with the client's
+    name, and so is what else it writes. Where several began too far apart, they do it again. Raises
+    UserError if a program cannot run, or if they never begin together.
     """
     before = _clocks(context)
     for attempt in range(1, ATTEMPTS + 1):
