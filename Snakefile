@@ -18,9 +18,18 @@ from pathlib import Path
 
 import snakemake
 
-from deathmatch.control import checkout, code, command_line, config_file, ending, study, untracked
+from deathmatch.control import (
+    checkout,
+    cluster,
+    code,
+    command_line,
+    config_file,
+    ending,
+    study,
+    untracked,
+)
 from deathmatch.control.run import Run
-from deathmatch.hosts import nix, sandbox, toolchain
+from deathmatch.hosts import nix, node, sandbox, toolchain
 from deathmatch.hosts import server_build
 from deathmatch.paper import captions
 from deathmatch.plan import files, sources
@@ -41,7 +50,15 @@ report: "workflow/report/study.rst"
 # What a large matrix makes of jobs all lives to the end: looking for garbage is a tenth of a dry run.
 gc.set_threshold(100_000)
 
-ONLY_PAPER = study.only_paper(sys.argv[1:])
+# Whether jobs are done on other machines, with --profile profiles/slurm: there too.
+ON_CLUSTER = workflow.remote_exec or (
+    workflow.resource_settings.nodes is not None and command_line.elsewhere(sys.argv[1:])
+)
+
+# The command line of a job on a node names only that job.
+if not workflow.remote_exec:
+    os.environ["DEATHMATCH_ONLY_PAPER"] = "1" if study.only_paper(sys.argv[1:]) else ""
+ONLY_PAPER = bool(os.environ.get("DEATHMATCH_ONLY_PAPER"))
 CHOSEN = workflow.config_settings.overwrite_config or {}
 if ONLY_PAPER and "dataset" not in CHOSEN and study.committed():
     config["dataset"] = study.COMMITTED
@@ -49,9 +66,12 @@ if ONLY_PAPER and "dataset" not in CHOSEN and study.committed():
 # They are about a dataset, and no run of it.
 ASIDE = {"new_server", "check_dataset", "archive", "retry"} & set(sys.argv)
 
-# A trial's sandbox ends when this process does, even by SIGKILL.
-if workflow.is_main_process:
-    os.environ["DEATHMATCH_OWNER"] = str(os.getpid())
+# A trial's sandbox ends when this process does, even by SIGKILL; on a node, when the process does
+# that Snakemake runs there.
+if workflow.is_main_process or workflow.remote_exec:
+    os.environ[sandbox.OWNER] = str(os.getpid())
+if workflow.remote_exec:
+    cluster.follow()
 os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
 
 try:
@@ -60,12 +80,16 @@ try:
         if "--unlock" in sys.argv and (other := checkout.holder()):
             raise checkout.taken(other)
         RUN_LOCK = None if study.dry_run(sys.argv[1:]) else checkout.hold()
+        if ON_CLUSTER and RUN_LOCK is not None:
+            cluster.end_left(Path.cwd())
+            cluster.lead()
     STUDY = study.check(config, ONLY_PAPER)
     if workflow.is_main_process and not ONLY_PAPER and not study.dry_run(sys.argv[1:]):
         STUDY.forget_not_built()
     # Its own check tells more, and does not stop at the first.
     if workflow.is_main_process and "check_dataset" not in sys.argv:
-        STUDY.check_toolchain()
+        # Where nothing is measured, its tools do not matter.
+        STUDY.check_toolchain(here=not ON_CLUSTER)
         if not ONLY_PAPER:
             STUDY.check_clients()
     # One trial at a time on a testbed, whatever else runs here.
@@ -91,6 +115,8 @@ onstart:
     # Snakemake 9's limiter of starts wakes the scheduler once more each second for every job that
     # has ended, until the run ends: after hundreds of trials a quarter of a CPU, beside the next.
     workflow.scheduler.job_rate_limiter = None
+    if ON_CLUSTER:
+        cluster.steer(workflow.scheduler)
 
 
 # For the captions of `snakemake --report`, which can read no file. Snakemake writes `config` as JSON.
@@ -110,6 +136,18 @@ wildcard_constraints:
 # not end before the command has said all.
 LIVE = any([handler.live() for handler in workflow.logger_manager.get_log_handlers()])
 LOGGED = " >{log:q} 2>&1" if LIVE else " 2>&1 | tee -i {log:q}"
+
+
+# They are short, and what they say is for whoever waits.
+localrules:
+    all,
+    archive,
+    check_dataset,
+    complete,
+    new_server,
+    paper,
+    report_figures,
+    retry,
 
 
 rule all:

@@ -220,8 +220,8 @@ def _host(
     mapped = f"unshare --user --map-user={os.geteuid()} --map-group={os.getegid()} "
     script = SERVE.format(
         folder=folder, own=own, home=home, copy=COPY, root=ROOT, address=HOSTS[host], link=LINK,
-        program=program, user="" if AS_ROOT else mapped,
-        login=sshd.USER_ID if AS_ROOT and user != "root" else 0,
+        program=program, login=sshd.USER_ID if AS_ROOT and user != "root" else 0,
+        user="" if AS_ROOT else mapped,
     )  # fmt: skip
     namespaces = ["--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
     time = ["--time", "--monotonic", str(AHEAD_S[host])] if AHEAD_S[host] else []

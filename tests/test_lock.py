@@ -14,6 +14,7 @@ GROUPS = LOCKING["groups"]()
 # Why a release is not nixpkgs' own.
 DIFFERENCES = {
     "axe-playwright-python": "nixpkgs lacks it; one test looks with it and is skipped under Nix",
+    "snakemake-executor-plugin-slurm": "nixpkgs lacks it; a cluster needs Debian's door",
     "nixfmt": "crates have a port of nixpkgs' nixfmt to Rust, with releases of its own",
 }
 # Of which tests/nix/facts.json says nothing, so that nix/tools.nix leaves it out.
@@ -29,6 +30,7 @@ RUN_BY_NAME = {
         "axe-playwright-python": "tests/test_paper.py looks whether it is there",
         "pytest-xdist": "pytest loads it",
     },
+    "cluster": {"snakemake-executor-plugin-slurm": "profiles/slurm names it as `slurm`"},
     "lint": {"ruff": "`ruff`", "snakefmt": "`snakefmt`"},
 }
 

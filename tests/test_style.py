@@ -67,7 +67,7 @@ def test_no_file_names_a_package_registry_host():
 def test_lock_files_carry_hashes_and_no_address():
     lists = ROOT / "toolchains" / "python"
     locks = [path.relative_to(ROOT) for path in lists.glob("*.txt")]
-    assert len(locks) == 4
+    assert len(locks) == 5
     locks += [path for path in FILES if path.name == "requirements.txt"]
     for path in locks:
         text = (ROOT / path).read_text()

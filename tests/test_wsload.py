@@ -20,6 +20,7 @@ from deathmatch.data import tidy
 from deathmatch.errors import Truncated
 from deathmatch.hosts import clients, server_build
 from deathmatch.load import histogram, registry, wsload
+from deathmatch.load.generator import Part
 from deathmatch.load.wsload import GENERATOR
 from deathmatch.plan import files
 
@@ -186,6 +187,48 @@ def test_the_whole_run_s_histogram_is_near(frozen):
         rank = round(q * (len(latency) - 1))
         below, above = latency.sort()[rank - 1], latency.sort()[rank + 1]
         assert 0.98 * below <= histogram.quantile_us(bins, q) <= 1.02 * above
+
+
+@pytest.mark.alone
+def test_three_clients_merge_to_what_their_pooled_records_give(programs, tmp_path):
+    parts = [Part(index, 3) for index in range(3)]
+    logs = [tmp_path / f"{part.index}" / f"wsload-{RATE_RPS}.txt" for part in parts]
+    with Null(programs) as null:
+        running = []
+        for part, log in zip(parts, logs):
+            log.parent.mkdir()
+            words = GENERATOR.command(
+                "127.0.0.1", null.port, LOAD, RATE_RPS, DURATION_S, part, ["127.0.0.2", "127.0.0.3"]
+            )
+            with log.open("w") as out:
+                running.append(subprocess.Popen(clients.located(words), stdout=out, cwd=log.parent))
+        limit_s = GENERATOR.time_limit_s(LOAD, DURATION_S)
+        assert [process.wait(limit_s) for process in running] == [0, 0, 0]
+    pooled = tmp_path / "pooled"
+    (pooled / "messages").mkdir(parents=True)
+    for number, log in enumerate(logs):
+        for file in log.with_suffix("").glob("messages/*.parquet"):
+            shutil.copy(file, pooled / "messages" / f"{number}-{file.name}")
+    each = [pl.read_parquet(log.with_suffix("") / "connections.parquet") for log in logs]
+    pl.concat(each).write_parquet(pooled / "connections.parquet")
+    one = wsload.histograms(pooled)
+    for log in logs:
+        GENERATOR.compact(log, keep_events=False)
+    report = GENERATOR.merge([GENERATOR.read(log) for log in logs])
+    assert report.times.equals(one.cast(wsload.TIMES_SCHEMA))
+    fields = GENERATOR.parse(report, DURATION_S)
+    messages = pl.read_parquet(pooled / "messages" / "*.parquet")
+    latency = np.sort((messages["received_us"] - messages["intended_us"]).drop_nulls().to_numpy())
+    assert fields["messages_due"] == len(messages) and fields["replies"] == len(latency)
+    assert fields["message_latency_p50_us"] == latency[int(np.ceil(0.5 * len(messages))) - 1]
+    assert fields["message_latency_mean_us"] == pytest.approx(latency.mean())
+    # As one client would have them: every connection once, by its number, and no two at one phase.
+    assert [len(frame) for frame in each] == [17, 17, 16]
+    assert pl.concat(each)["connection"].sort().to_list() == list(range(50))
+    assert fields["connections"] == fields["connections_upgraded"] == 50
+    assert set(pl.concat(each)["source"]) == {"127.0.0.2", "127.0.0.3"}
+    phases = messages.select("connection", us=pl.col("intended_us") % 100_000).unique()
+    assert len(phases) == 50 and phases["us"].is_unique().all()
 
 
 TIMES = st.lists(st.one_of(st.none(), st.integers(0, 40_000_000)), min_size=1, max_size=60)

@@ -10,7 +10,7 @@ rule build:
     priority: 1_000_000
     resources:
         # Nix evaluates and builds with more memory than two at a time may have.
-        machine=100 if nix.chosen() else 50,
+        machine=1 if ON_CLUSTER else 100 if nix.chosen() else 50,
     params:
         toolchain=toolchain.name(),
     shell:

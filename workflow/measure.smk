@@ -19,7 +19,8 @@ if STUDY.trials and not ONLY_PAPER:
             "build/logs/trial/{dataset}/{experiment}/{server}/{variant}/{n}.log",
         priority: lambda wildcards: len(ORDER) - place_of(wildcards)[0]
         resources:
-            **{STUDY.machine: 100},
+            # On a cluster each has a node of its own.
+            **{STUDY.machine: 0 if ON_CLUSTER else 100},
         params:
             spec=lambda wildcards: place_of(wildcards)[1].spec_text(),
             testbed=STUDY.testbed,

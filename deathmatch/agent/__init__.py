@@ -16,7 +16,7 @@ by who wants no answer. `session` has the verbs. How the steps of a trial are sa
   what it printed, which is kept within bounds: `fetch`, from the controller's last offset on
 - readiness and the requests of the conformance check: `connect`, `transmit`, `receive`, `hang_up`,
   asked of a client, so that they cross the link under test
-- the backlog in force: `listeners`; idle connections: `established`; their holder: `start` with
+- the backlog in force: `listeners`; idle connections: `count`; their holder: `start` with
   `talk`
 - counters: `sample`, all of a host's at a time; single ones by `counters`, `machine`, `usage`
 - system calls: `start` of strace, `threads`, `read` of /proc

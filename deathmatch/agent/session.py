@@ -128,9 +128,9 @@ class Verbs:
         """Return the listening sockets, those of one port unless it is 0: `diag.listeners`."""
         return diag.listeners(port)
 
-    def established(self, port: int) -> int:
-        """Return how many connections of a local port are established."""
-        return diag.count(diag.ESTABLISHED, port)
+    def count(self, state: int, port: int) -> int:
+        """Return how many sockets of a local port are in a state: `diag.count`."""
+        return diag.count(state, port)
 
     def connect(self, number: int, address: str, port: int, patience_s: float) -> None:
         """Open a TCP connection from here, under a number that the controller chooses."""

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import socket
 from pathlib import Path
 
 from deathmatch.errors import UserError
@@ -19,7 +20,8 @@ def hold(state: Path = STATE) -> int | None:
     """
     held = sandbox.clear_dead_lock(state)
     if held is not None:
-        (state / PID).write_text(f"{os.getpid()}\n")
+        # Others may see the folder from another machine.
+        (state / PID).write_text(f"{os.getpid()} on {socket.gethostname()}\n")
     return held
 
 
@@ -38,10 +40,11 @@ def check_writable(root: Path = Path()) -> None:
 
 
 def holder(state: Path = STATE) -> str | None:
-    """Return who has the checkout, "pid 123", if it is not this process; None if nobody has."""
-    if not state.is_dir():
+    """Return who has the checkout, "pid 123 on NAME", if it is not this process; None if nobody."""
+    lock = state / sandbox.RUN_LOCK
+    if not lock.is_file():
         return None
-    seen = os.open(state, os.O_RDONLY)
+    seen = os.open(lock, os.O_RDONLY)
     try:
         fcntl.flock(seen, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -22,6 +22,18 @@ def targets(words: list[str]) -> list[str]:
     return list(known.targets)
 
 
+def elsewhere(words: list[str]) -> bool:
+    """Return whether the jobs are done on other machines, as the command line or its profile says.
+
+    Snakemake itself knows only once it has read the Snakefile.
+    """
+    known, _ = cli.get_argument_parser(profiles=[]).parse_known_args(words)
+    profiles = [name for name in known.profile or [] if name != "none"]
+    if profiles:
+        known, _ = cli.get_argument_parser(profiles=profiles).parse_known_args(words)
+    return known.executor not in (None, "local")
+
+
 def check(named: list[str], rules: Collection[str]) -> None:
     """Raise UserError for a target that is a setting, or a name, or nearly a rule's name."""
     for target in named:

@@ -19,6 +19,8 @@ import psutil
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
+from deathmatch.hosts.host import Local
+from deathmatch.hosts.site import Here
 from deathmatch.measure import machine
 from deathmatch.measure.connections import run
 from deathmatch.measure.connections.kernel_memory import PAGE_BYTES
@@ -154,7 +156,11 @@ def readings(rounds: list[Round]) -> Iterator[dict]:
 def about() -> dict:
     """Return the machine, its limits and the date, for the record."""
     return {
-        **{key: value for key, value in machine.about([]).items() if key != "snakemake"},
+        **{
+            key: value
+            for key, value in machine.about(Local(), Here(), []).items()
+            if key != "snakemake"
+        },
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "limits": {name: sysctl(name) for name in LIMITS},
     }

@@ -11,7 +11,7 @@ import yaml
 
 from deathmatch.control import progress
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, server_build, toolchain, verdicts
+from deathmatch.hosts import clients, node, server_build, toolchain, verdicts
 from deathmatch.plan import choice, files, matrix, mistakes, nothing
 from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import TABLES
@@ -145,16 +145,17 @@ class Study:
             for key in sorted(counts)
         )
 
-    def check_toolchain(self) -> None:
+    def check_toolchain(self, here: bool = True) -> None:
         """Raise UserError if the dataset holds trials of two toolchains, or would after this run.
 
         A trial that is to be measured again, its specification having changed, does not count.
+        Without `here`, this machine measures nothing.
         """
         records = [(str(trial.path), record) for trial, record in self.records.items()]
         left = {trial.server.name for trial in self.trials if trial not in self.records}
-        # Each trial asks its own hosts.
-        here = records and not self.elsewhere
-        now = server_build.on_this_machine(map(files.server, sorted(left))) if here else []
+        # Elsewhere, each trial asks its own hosts.
+        asked = records and here and not self.elsewhere
+        now = server_build.on_this_machine(map(files.server, sorted(left)) if asked else [])
         toolchain.check(self.dataset, [*records, *now])
 
     def check_clients(self) -> None:
@@ -167,9 +168,11 @@ class Study:
     @property
     def command(self) -> str:
         """The command that measures what is chosen and makes its paper."""
+        profile = "--profile profiles/slurm " if node.on_cluster() else ""
         # What config/config.yaml says when it comes.
         bed = [] if self.testbed == "netns" else [f"testbed={self.testbed}"]
-        words = ["snakemake --config", f"dataset={self.dataset}", *bed, *self.choice.settings]
+        chosen = [f"dataset={self.dataset}", *bed, *self.choice.settings]
+        words = [f"snakemake {profile}--config", *chosen]
         return typed(" ".join(words))
 
     @property

@@ -19,7 +19,7 @@ import polars as pl
 
 from deathmatch.data import records, tables
 from deathmatch.errors import UserError
-from deathmatch.hosts import toolchain
+from deathmatch.hosts import node, toolchain
 from deathmatch.plan import choice, files, matrix
 from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import TABLES
@@ -90,12 +90,8 @@ def _mixed(records: dict[Path, dict]) -> Iterator[Finding]:
     for tool, places in toolchain.differences((str(p.parent), r) for p, r in records.items()):
         for identity, where in places.items():
             yield f"several toolchains: {tool} is not always the same", f"{identity}: {where}"
-    for key in ("cpu", "cpus", "memory_bytes", "os"):
-        values: dict[str, str] = {}
-        for path, record in records.items():
-            if key in record.get("machine", {}):
-                values.setdefault(f"{record['machine'][key]}", str(path))
-        for value, where in values.items() if len(values) > 1 else []:
+    for key, places in node.differences((str(p), r) for p, r in records.items()):
+        for value, where in places.items():
             yield f"several machines: {key} is not always the same", f"{value}: {where}"
 
 

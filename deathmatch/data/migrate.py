@@ -11,6 +11,8 @@ import polars as pl
 
 from deathmatch.data import records, tables
 from deathmatch.errors import UserError
+from deathmatch.plan import files
+from deathmatch.plan.record import MEASURED
 from deathmatch.plan.root import ROOT
 
 
@@ -23,7 +25,7 @@ def main(given: argparse.Namespace) -> int:
     changed = [*folders(folder), *frames(folder)]
     for path in changed:
         print(path.relative_to(ROOT))
-    print(f"data/{given.dataset}: {len(changed)} renamed")
+    print(f"data/{given.dataset}: {len(changed)} changed")
     return 0
 
 
@@ -46,7 +48,7 @@ def frames(dataset: Path) -> list[Path]:
     made = []
     for file in sorted(dataset.glob("*/*.parquet")):
         old = pl.read_parquet(file)
-        new = renamed(old)
+        new = with_clients(renamed(old), file.parent.name)
         if not new.equals(old) or new.columns != old.columns:
             tables.write(new, file.parent.name, file.stem, file.parent)
             made.append(file)
@@ -60,3 +62,21 @@ def renamed(table: pl.DataFrame) -> pl.DataFrame:
     return table.rename(records.COLUMNS, strict=False).with_columns(
         pl.col("variant").replace(names)
     )
+
+
+def with_clients(table: pl.DataFrame, experiment: str) -> pl.DataFrame:
+    """Return `trials` with what is known of the clients, where there could be only one.
+
+    Any other table, and one that has it already, is returned as it is.
+    """
+    if "client_cpus" not in table.columns or "clients" in table.columns:
+        return table
+    one = 1 if files.experiment(experiment).client else None
+    added = table.with_columns(
+        clients=pl.when(pl.col("outcome").is_in(MEASURED)).then(pl.lit(one, pl.Int64)),
+        late_us=pl.lit(None, pl.Int64),
+        clock_bound_us=pl.lit(None, pl.Int64),
+    )
+    before = table.columns[: table.columns.index("client_cpus") + 1]
+    new = [name for name in added.columns if name not in table.columns]
+    return added.select(*before, *new, *table.columns[len(before) :])

@@ -8,6 +8,12 @@
 - `samples`: sample of counters, as `deathmatch.measure.sampler` describes;
 - `seconds`: second of a point, with its latencies, where the client records when each was due.
 
+Several clients make one point: counts and histograms are their sums, the client's lag and CPU those
+of the client that is worst off, `client_limited` is true if any was. What cannot be known of all is
+null, for the reason in `unknown_of_several` of the load generator. `trials` has how many clients
+offered load, how late after the agreed time one of them began at most (`late_us`), and by how much
+the offset between two hosts' clocks may be wrong (`clock_bound_us`); both are null with one client.
+
 Every table begins with `server`, `variant`, `configuration`, the experiment's factors and the
 trial's number `n`. A factor that the server does not have is null.
 """
@@ -39,6 +45,9 @@ _TRIALS = {
     "throttle": pl.String,
     "server_cpus": pl.List(pl.Int64),
     "client_cpus": pl.List(pl.Int64),
+    "clients": pl.Int64,
+    "late_us": pl.Int64,
+    "clock_bound_us": pl.Int64,
     "cpu": pl.String,
     "cpus": pl.Int64,
     "memory_bytes": pl.Int64,

@@ -6,6 +6,7 @@ and writes the tables that `deathmatch.data.tables` describes. The raw logs stay
 
 import argparse
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -13,10 +14,15 @@ import polars as pl
 from deathmatch.data import records, tables
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import registry
+from deathmatch.load.generator import Fields
 from deathmatch.measure import system_calls
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
-from deathmatch.plan import files, matrix
+from deathmatch.plan import files, matrix, record
 from deathmatch.plan.dataset import TABLES
+
+# The column in which a load generator tells why it was the limit, if it has one.
+REASON = "client_limited_by"
+NO_SAMPLES = pl.DataFrame(schema=SAMPLES)
 
 
 def main(given: argparse.Namespace) -> int:
@@ -72,13 +78,16 @@ def _storage_rows(trial: dict) -> dict[str, list[dict]]:
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
     client = registry.generator(trial["spec"]["client"])
     samples = _samples(path.with_name("samples.csv"))
+    points = trial["points"]
+    parts = [[client.read(path.parent / one["log"]) for one in record.loads(p)] for p in points]
     reports = {
-        p["offered_rate_rps"]: client.read(path.with_name(p["log"])) for p in trial["points"]
+        p["offered_rate_rps"]: client.merge(each) if len(each) > 1 else each[0]
+        for p, each in zip(points, parts)
     }
     return {
         "points": [
-            point_row(p, reports[p["offered_rate_rps"]], samples, trial["spec"])
-            for p in trial["points"]
+            point_row(p, reports[p["offered_rate_rps"]], samples, trial["spec"], each)
+            for p, each in zip(points, parts)
         ],
         "times": [
             {"offered_rate_rps": rate_rps} | row
@@ -107,12 +116,17 @@ def trial_row(trial: dict) -> dict:
     """Return the columns of `trials` beside the key."""
     server = files.server(trial["server"])
     machine, cpus = trial.get("machine", {}), trial.get("cpus", {})
+    loads = [record.loads(p) for p in trial["points"]] if "client" in trial["spec"] else []
+    of_all = [load for each in loads for load in each]
     return {
         "title": server.title,
         "language": server.language,
         "started_at": pl.Series([trial["started_at"]]).str.to_datetime(time_zone="UTC")[0],
         "server_cpus": cpus.get("server"),
         "client_cpus": cpus.get("client"),
+        "clients": max(map(len, loads), default=None),
+        "late_us": _most(load["late_us"] for load in of_all),
+        "clock_bound_us": _most(load["clock_bound_us"] for load in of_all),
         "stopped_on_sigterm": all(stop["on_sigterm"] for stop in trial.get("stops", [])),
         **{
             name: trial.get(name)
@@ -129,10 +143,11 @@ def trial_row(trial: dict) -> dict:
     }
 
 
-def point_row(point: dict, report, samples: pl.DataFrame, spec: dict) -> dict:
+def point_row(point: dict, report, samples: pl.DataFrame, spec: dict, parts: Sequence = ()) -> dict:
     """Return the columns of `points` beside the key.
 
-    A truncated report leaves the client's columns null.
+    `parts` are the reports of the point's clients, if there are several, of which `report` is
+    made. A truncated report leaves the client's columns null.
     """
     client, duration_s = registry.generator(spec["client"]), spec["duration_s"]
     offered = point["offered_rate_rps"]
@@ -143,20 +158,55 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict) -> dict:
         fields, whole = dict.fromkeys(client.columns), "truncated"
     fields |= client.sampled(samples, during)
     actual = client.actual_rate_rps(fields, during, spec)
+    limited = client.limited(fields, offered, actual)
+    if len(parts) > 1:
+        limited, by_client = _limited(point, parts, actual, spec)
+        # By name, where the load generator says why.
+        if REASON in fields and whole == "whole":
+            fields[REASON] = by_client
     return {
         "offered_rate_rps": offered,
         "duration_us": round(duration_s * 1e6),
         "fresh_start": point["fresh_start"],
         "server_state": point["server_state"],
-        "client_state": point["client_state"],
+        "client_state": record.client_state(point),
         "idle_held": point.get("idle_held"),
         "report": whole,
         "actual_rate_rps": actual,
-        "client_limited": client.limited(fields, offered, actual),
+        "client_limited": limited,
         **fields,
         **{name: _growth(during[name]) for name in tables.GROWING},
         **{f"{name}_max": during[name].max() for name in tables.HIGHEST},
     }
+
+
+def _limited(
+    point: dict, parts: Sequence, actual_rate_rps: float | None, spec: dict
+) -> tuple[bool, str]:
+    """Return whether any client limited the point, and for what reasons of its own, by name.
+
+    Each is judged by its own report and the rate that it offered itself. Where that is unknown, it
+    is taken for an equal share of the rate that all offered.
+    """
+    client, loads = registry.generator(spec["client"]), record.loads(point)
+    share_rps = point["offered_rate_rps"] / len(parts)
+    equal_rps = None if actual_rate_rps is None else actual_rate_rps / len(parts)
+    limited, reasons = False, []
+    for load, report in zip(loads, parts):
+        try:
+            fields: Fields = client.parse(report, spec["duration_s"])
+        except Truncated:
+            return True, ""
+        own = client.actual_rate_rps(fields, NO_SAMPLES, spec, load["opened"])
+        rate_rps = equal_rps if own is None else own
+        limited |= client.limited(fields, share_rps, rate_rps)
+        if why := fields.get(REASON):
+            reasons.append(f"{load['client']}: {why}")
+    return limited, "; ".join(reasons)
+
+
+def _most(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def _growth(counter: pl.Series) -> int | None:

@@ -174,8 +174,8 @@ class Host(Protocol):
     def listeners(self, port: int = 0) -> list[Listener]:
         """Return the listening TCP sockets, those of one port if it is given; one call."""
 
-    def established(self, port: int) -> int:
-        """Return how many connections of a local port are established.
+    def count(self, state: int, port: int) -> int:
+        """Return how many sockets of a local port are in a state of `agent.diag`.
 
         The kernel walks through all of its connections: 10,000 take some milliseconds.
         """
@@ -349,9 +349,9 @@ class Local:
         """Return the listening sockets."""
         return diag.listeners(port)
 
-    def established(self, port: int) -> int:
-        """Return how many connections are established."""
-        return diag.count(diag.ESTABLISHED, port)
+    def count(self, state: int, port: int) -> int:
+        """Return how many sockets are in a state."""
+        return diag.count(state, port)
 
     def connect(self, address: str, port: int, patience_s: float) -> socket.socket:
         """Open a connection."""

@@ -221,9 +221,9 @@ class Remote:
         """Return the listening sockets."""
         return [Listener(*one) for one in self.agent.call("listeners", port=port)]
 
-    def established(self, port: int) -> int:
-        """Return how many connections are established."""
-        return self.agent.call("established", port=port)
+    def count(self, state: int, port: int) -> int:
+        """Return how many sockets are in a state."""
+        return self.agent.call("count", state=state, port=port)
 
     def connect(self, address: str, port: int, patience_s: float) -> RemoteSocket:
         """Open a connection."""

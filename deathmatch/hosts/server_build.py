@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from deathmatch.hosts import (
     debian,
     locked,
     nix,
+    node,
     sandbox,
     toolchain,
     unknown_tools,
@@ -313,8 +315,50 @@ def built(server: Server) -> dict:
     if found := _good(server):
         _write(build_dir(server.name) / RECORD, found)
         return found
+    if node.on_cluster() and (found := _of_sources(server)):
+        return _on_node(server, found)
     _tell(server)
     return json.loads((build_dir(server.name) / RECORD).read_text())
+
+
+def _of_sources(server: Server) -> dict | None:
+    """Return the record of a build of the present sources and this toolchain, whatever its tools.
+
+    Nothing is known of the tools of a build that failed.
+    """
+    for file in (RECORD, GOOD):
+        path = build_dir(server.name) / file
+        found = json.loads(path.read_text()) if path.exists() else {}
+        if found.get("ok") and found["server_sha256"] == sources.fingerprint(server):
+            return found
+    return None
+
+
+def _on_node(server: Server, found: dict) -> dict:
+    """Return the record of a build that another node made, once this one has the same packages.
+
+    It is not made again here, where another node may run it. Raises UserError if tools differ.
+    """
+    if toolchain.name() == "debian":
+        with tempfile.NamedTemporaryFile() as log:
+            if not debian.install(server.packages.debian, Path(log.name)):
+                why = tail(Path(log.name))
+                raise UserError(
+                    f"this node cannot have the Debian packages of the server:\n{why}",
+                    where=f"servers/{server.name}/server.toml, key packages.debian",
+                    remedy="have them installed on every node of the partition",
+                )
+    now = tools(server)
+    for tool in sorted(found["tools"].keys() | now.keys()):
+        one, other = found["tools"].get(tool, "missing"), now.get(tool, "missing")
+        if one != other:
+            raise UserError(
+                f"built on a node where {tool} is {one}, and here it is {other}",
+                where=f"servers/{server.name}",
+                remedy="install the same on every node of the partition, or name nodes that are "
+                "alike, in profiles/slurm/config.yaml",
+            )
+    return found
 
 
 def forget_not_built(server: Server) -> list[Path]:
@@ -366,6 +410,7 @@ def on_this_machine(servers: Iterable[Server]) -> list[tuple[str, dict]]:
                     "harness": toolchain.harness(),
                     "server": tools(server) if _has_build(server) else {},
                 },
+                "machine": node.kind() if node.on_cluster() else {},
             },
         )
         for server in servers

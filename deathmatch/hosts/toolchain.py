@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, nix
+from deathmatch.hosts import clients, nix, node
 from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -158,8 +158,27 @@ def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict
     return ((tool, places) for tool, places in identities.items() if len(places) > 1)
 
 
+def _check_machines(dataset: str, records: list[tuple[str, dict]]) -> None:
+    for key, places in node.differences(records):
+        (one, first), (other, second), *_ = places.items()
+        raise UserError(
+            f"two kinds of machine would be mixed: {key} is\n"
+            f"    {one}   ({first})\n    {other}   ({second})",
+            where=f"data/{dataset}",
+            remedy="A dataset holds one kind. Name one for the rule `trial`, by slurm_partition\n"
+            "  or constraint in profiles/slurm/config.yaml, and measure again what another kind\n"
+            "  measured: rm -r the folders of those trials",
+        )
+
+
 def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
-    """Raise UserError if the records, as `differences` takes them, are of two toolchains."""
+    """Raise UserError if the records, as `differences` takes them, are of two toolchains.
+
+    Or, in a job of a cluster, of two kinds of machine.
+    """
+    records = list(records)
+    if node.on_cluster():
+        _check_machines(dataset, records)
     for tool, places in differences(records):
         server = tool.partition(" of servers/")[2]
         (one, first), (other, second), *_ = places.items()

@@ -4,6 +4,7 @@ One client offers the whole load, several share it: they begin at an agreed inst
 left is a report of its own.
 """
 
+import contextlib
 import shutil
 import tempfile
 import time
@@ -15,6 +16,7 @@ from deathmatch.hosts import clients, clocks, server_build
 from deathmatch.hosts.clocks import Clocks
 from deathmatch.hosts.remote import Remote, RemoteProcess
 from deathmatch.measure.context import PORT, Context
+from deathmatch.measure.sampler import Sampler
 from deathmatch.plan.record import loads
 from deathmatch.plan.root import ROOT
 
@@ -63,16 +65,19 @@ def warm_up(context: Context) -> None:
         offer(context, rate_rps, context.trial.warm_up_s, Path(folder, "warm-up.txt"))
 
 
-def offer(context: Context, rate_rps: int, duration_s: float, log: Path) -> dict:
+def offer(
+    context: Context, rate_rps: int, duration_s: float, log: Path, sampler: Sampler | None = None
+) -> dict:
     """Offer one rate; return what a point says of its clients, as `RecordedPoint` has it.
 
-    A client's report is in `log`, or beside it with the client's name, and so is what else it
-    writes. Where several began too far apart, they do it again. Raises UserError if a program
-    cannot run, or if they never begin together.
+    `sampler` takes samples meanwhile. A client's report is in `log`, or beside it with the client's
+    name, and so is what else it writes. Where several began too far apart, they do it again. Raises
+    UserError if a program cannot run, or if they never begin together.
     """
     before = _clocks(context)
     for attempt in range(1, ATTEMPTS + 1):
-        made = _offered(context, rate_rps, duration_s, log, before)
+        offering = sampler.offering(rate_rps, duration_s) if sampler else contextlib.nullcontext()
+        made = _offered(context, rate_rps, duration_s, log, before, offering)
         late_us = max(load.late_us for load in made)
         if len(made) == 1 or late_us <= LATE_S * 1e6:
             break
@@ -88,7 +93,16 @@ def offer(context: Context, rate_rps: int, duration_s: float, log: Path) -> dict
         context.generator.compact(load.log, context.spec.get("keep_events", False))
     if len(context.clients) == 1:
         return {"log": log.name, "command": made[0].command, "client_state": made[0].state}
-    return {"attempts": attempt, "clients": [_told(load, before, after) for load in made]}
+    opened = sampler.opened if sampler else {}
+    return {
+        "attempts": attempt,
+        "clients": [_told(load, before, after) | _counted_of(load, opened) for load in made],
+    }
+
+
+def _counted_of(load: Load, opened: dict[str, int]) -> dict:
+    name = load.client.name
+    return {"opened": opened[name]} if name in opened else {}
 
 
 def _told(load: Load, before: dict[str, Clocks], after: dict[str, Clocks]) -> dict:
@@ -109,31 +123,44 @@ def _clocks(context: Context) -> dict[str, Clocks]:
 
 
 def _offered(
-    context: Context, rate_rps: int, duration_s: float, log: Path, compared: dict[str, Clocks]
-) -> list[Load]:
-    """Run the clients that have a part in the load to their ends."""
+    context: Context, rate_rps: int, duration_s: float, log: Path, compared: dict[str, Clocks],
+    offering: contextlib.AbstractContextManager,
+) -> list[Load]:  # fmt: skip
+    """Run the clients that have a part in the load to their ends, `offering` it meanwhile."""
     made = [_load(context, client, rate_rps, duration_s, log) for client in context.clients]
     made = [load for load in made if load is not None]
-    offsets = {name: one.monotonic for name, one in compared.items()}
-    at_ns = clocks.agreed(time.monotonic_ns(), offsets, LEAD_S) if compared else {}
+    with contextlib.ExitStack() as during:
+        if not compared:
+            during.enter_context(offering)
+            _start(context, made, {})
+        else:
+            now_ns = time.monotonic_ns()
+            offsets = {name: one.monotonic for name, one in compared.items()}
+            _start(context, made, clocks.agreed(now_ns, offsets, LEAD_S))
+            time.sleep(max(0, LEAD_S - (time.monotonic_ns() - now_ns) / 1e9))
+            during.enter_context(offering)
+        deadline = time.monotonic() + max(load.limit_s for load in made)
+        for load in made:
+            load.status = load.process.wait(max(0, deadline - time.monotonic()))
+            if load.status is None:
+                load.process.kill()
+            context.state.loads.pop(load.client.name)
+    for load in made:
+        _bring(load, alone=len(context.clients) == 1)
+    for load in made:
+        if load.status in clients.NOT_RUN:
+            raise failure(context, f"ended with exit status {load.status}", load.log, load.client)
+    return made
+
+
+def _start(context: Context, made: list[Load], at_ns: dict[str, int]) -> None:
+    """Start the load generators, at once or at instants of their hosts' clocks."""
     for load in made:
         load.process = load.client.start(
             load.words, output=load.log, cpus=context.cpus[load.client.name], folder=load.folder,
             at_ns=at_ns.get(load.client.name),
         )  # fmt: skip
         context.state.loads[load.client.name] = load.process
-    lead_s = LEAD_S if compared else 0
-    deadline = time.monotonic() + max(load.limit_s for load in made) + lead_s
-    for load in made:
-        load.status = load.process.wait(max(0, deadline - time.monotonic()))
-        if load.status is None:
-            load.process.kill()
-        context.state.loads.pop(load.client.name)
-        _bring(load, alone=len(context.clients) == 1)
-    for load in made:
-        if load.status in clients.NOT_RUN:
-            raise failure(context, f"ended with exit status {load.status}", load.log, load.client)
-    return made
 
 
 def _load(

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deathmatch.agent import diag
 from deathmatch.agent.output import LIMIT_BYTES
 from deathmatch.hosts.host import Process
 from deathmatch.hosts.memory import Memory
@@ -94,6 +95,10 @@ class Context:
     def server_pids(self) -> list[int]:
         """Return the pids of the server and of all that it started."""
         return self.server.processes()
+
+    def established(self) -> int:
+        """Return how many connections of the server's port its kernel has as established."""
+        return self.server.count(diag.ESTABLISHED, PORT)
 
     def end(self) -> None:
         """End what is left of the server, and remove the groups that limited it."""

@@ -74,6 +74,8 @@ class Sampler:
         self._interval_s, self._start_ns, self._port = interval_s, start_ns, port
         self._server, self._clients = server, clients
         self._load_pids, self._server_cpus = load_pids, server_cpus
+        self.opened: dict[str, int] = {}
+        self._active_opens: dict[str, int] = {}
         self._ended, self._taking = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._loop, daemon=True)
 
@@ -98,11 +100,18 @@ class Sampler:
     def offering(self, rate_rps: int, duration_s: float) -> Iterator[None]:
         """Label samples with an offered rate; take one at either end and when it was offered.
 
-        The client has START_UP_S more than `duration_s`, as its process starts in the block.
+        The client has START_UP_S more than `duration_s`, as its process starts in the block. After
+        it, `opened` holds how many connections each client's kernel began in that time, by name;
+        empty if the load ended before it was over.
         """
-        self.offered_rate_rps = rate_rps
+        # Of an attempt that is repeated.
+        for row in self.rows:
+            if row["offered_rate_rps"] == rate_rps:
+                row["offered_rate_rps"] = None
+        self.offered_rate_rps, self.opened = rate_rps, {}
         self.take()
-        offered = threading.Timer(duration_s + START_UP_S, self._take_unless_lost)
+        began = dict(self._active_opens)
+        offered = threading.Timer(duration_s + START_UP_S, self._offered, [began])
         offered.start()
         try:
             yield
@@ -112,9 +121,13 @@ class Sampler:
             self.take()
             self.offered_rate_rps = None
 
-    def _take_unless_lost(self) -> None:
+    def _offered(self, began: dict[str, int]) -> None:
+        # A host that is lost is told to whoever waits for what it does.
         with contextlib.suppress(HostLost):
             self.take()
+            self.opened = {
+                name: opens - began[name] for name, opens in self._active_opens.items()
+            }  # fmt: skip
 
     def take(self) -> None:
         """Take a sample now, from any thread."""
@@ -129,6 +142,10 @@ class Sampler:
         taken = {
             "server": [self._server.sample(None, self._port, list(self._server_cpus))],
             "client": [client.sample(self._load_pids(client)) for client in self._clients],
+        }
+        self._active_opens = {
+            client.name: one["counters"]["snmp"]["Tcp ActiveOpens"]
+            for client, one in zip(self._clients, taken["client"])
         }
         for column, (side, file, name) in (_COUNTERS | _SOCKETS).items():
             row[column] = _sum(one["counters"][file].get(name) for one in taken[side])

@@ -216,7 +216,7 @@ def hold_idle(context: Context) -> str:
             context.state.idle.append(held)
         if held and held.problem:
             return held.problem
-    found = context.server.established(PORT)
+    found = context.established()
     return "" if found >= context.idle_connections else f"the kernel has {found} established"
 
 
@@ -257,11 +257,10 @@ def _point(
     duration_s = context.spec["duration_s"]
     began_ns = time.monotonic_ns()
     # Its samples at either end make a point's counters exact.
-    with sampler.offering(rate_rps, duration_s):
-        offered = client.offer(context, rate_rps, duration_s, log)
+    offered = client.offer(context, rate_rps, duration_s, log, sampler)
     context.state.offering_us += (time.monotonic_ns() - began_ns) // 1000
     state = _state(context, running)
-    held = context.server.established(PORT) if context.idle_connections else None
+    held = context.established() if context.idle_connections else None
     return {
         "offered_rate_rps": rate_rps,
         "began_us": (began_ns - start_ns) // 1000,
@@ -285,9 +284,7 @@ def _state(context: Context, running: Running) -> str:
     It hung if nothing answers; another answer than before is told as such.
     """
     deadline = time.monotonic() + DRAIN_S
-    while (
-        time.monotonic() < deadline and context.server.established(PORT) > context.idle_connections
-    ):
+    while time.monotonic() < deadline and context.established() > context.idle_connections:
         time.sleep(0.05)
     if death := _death(context, running):
         return death

@@ -1,12 +1,14 @@
 """The record of one trial, `trial.json`: what every record must have to be read."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
-from deathmatch.plan.spec import Spec
+from deathmatch.plan.spec import Spec, contradiction
 
 MEASURED = ("measured", "measured, with failures")
+ENDED_WELL = "exit 0"
 OUTCOMES = (*MEASURED, "not built", "did not start", "answers wrongly")
 
 Table = dict[str, Any]
@@ -49,14 +51,59 @@ class Machine(RecordPart):
     commit: Any = Field(description="The version of this project.")
 
 
+class RecordedClient(RecordPart):
+    """What one of several clients did at one rate."""
+
+    client: str = Field(description="The client's name in the testbed.")
+    log: str = Field(description="Its load generator's report, a path from the record's folder.")
+    command: str = Field(description="How its load generator was called.")
+    client_state: str = Field(description="How its load generator ended.")
+    opened: int | None = Field(
+        None, ge=0,
+        description="How many connections its kernel had begun when the offered time had passed; "
+        "absent if nobody counted.",
+    )  # fmt: skip
+    late_us: Annotated[
+        int | None, Field(description="How late its load generator began, after the agreed time.")
+    ]
+    clock_offset_us: Annotated[
+        int | None, Field(description="How far its clock was ahead of the controller's.")
+    ]
+    clock_bound_us: Annotated[
+        int | None, Field(ge=0, description="How far off that may be, either way.")
+    ]
+
+
 class RecordedPoint(RecordPart):
-    """One rate as it was offered."""
+    """One rate as it was offered, by one client (`log`) or by several (`clients`)."""
 
     offered_rate_rps: int = Field(description="The rate.")
-    log: str = Field(description="The load generator's report, a file beside the record.")
+    log: str | None = Field(
+        None, description="The load generator's report, a file beside the record."
+    )
+    clients: list[RecordedClient] | None = Field(
+        None, min_length=1,
+        description="What each client did that had something to do, in the order of the testbed.",
+    )  # fmt: skip
     fresh_start: bool = Field(description="Whether the server was started for this rate.")
     server_state: str = Field(description='"ran", or how the server ended.')
-    client_state: str = Field(description="How the load generator ended.")
+    client_state: str | None = Field(None, description="How the load generator ended.")
+
+    @model_validator(mode="after")
+    def _by_one_or_by_several(self) -> Self:
+        ones = [key for key in ("log", "client_state") if getattr(self, key) is not None]
+        if self.clients is None and len(ones) < 2:
+            what = "a point has log and client_state, or clients: this one lacks both"
+            raise contradiction(("clients",), what, "measure it again")
+        if self.clients is not None and (ones or "command" in (self.model_extra or {})):
+            what = f"a point of several clients has no {ones[0] if ones else 'command'} of its own"
+            raise contradiction(("clients",), what, "measure it again")
+        names = [each.client for each in self.clients or []]
+        logs = [each.log for each in self.clients or []]
+        for what, found in (("client", names), ("log", logs)):
+            if len(set(found)) < len(found):
+                raise contradiction(("clients",), f"two of them have the same {what}", "rename one")
+        return self
 
 
 class TrialRecord(RecordPart):
@@ -114,6 +161,28 @@ class LoadRecord(TrialRecord):
     points: list[RecordedPoint] = Field(description="One for each offered rate.")
 
 
-def loads(point: Table) -> list[Table]:
-    """Return what each client of a point left: log, command, state."""
-    return point.get("clients") or [point]
+# What a point has itself if one client offered it.
+OWN = ("log", "command", "client_state")
+MEASURED_OF_SEVERAL = ("opened", "late_us", "clock_offset_us", "clock_bound_us")
+
+
+def loads(point: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what each client did at a point: its `client`, and the keys of RecordedClient.
+
+    One without a name, and None for what is measured of several, if one client offered it. A point
+    of a trial whose record was checked; paths are from the record's folder.
+    """
+    several = point.get("clients")
+    if several is None:
+        one = {key: point.get(key) for key in OWN}
+        return [{"client": "", **one, **dict.fromkeys(MEASURED_OF_SEVERAL)}]
+    return [dict.fromkeys(MEASURED_OF_SEVERAL) | each for each in several]
+
+
+def client_state(point: Mapping[str, Any]) -> str:
+    """Return how the load generator ended; of several, those that did not end well, by name."""
+    each = loads(point)
+    if len({load["client_state"] for load in each}) == 1:
+        return each[0]["client_state"]
+    badly = [load for load in each if load["client_state"] != ENDED_WELL]
+    return "; ".join(f"{load['client']}: {load['client_state']}" for load in badly)

@@ -11,14 +11,16 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from deathmatch.agent import diag
 from deathmatch.errors import UserError
-from deathmatch.hosts import testbed
+from deathmatch.hosts import namespaces
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.testbed import Testbed
 from deathmatch.measure.connections import end, kernel_memory
 from deathmatch.measure.connections.kernel_memory import Cache
 from deathmatch.measure.connections.states import LIVES, REQUEST_BYTES, UNREAD_BYTES, State
 from deathmatch.plan import testbed as plan
+from deathmatch.plan.root import ROOT
 
 PORT = 8080
 PATIENCE_S = 600
@@ -48,7 +50,7 @@ def life(name: str, connections: int, spec: plan.Testbed) -> list[dict]:
     "tcp_pages": pages that the kernel counts for TCP, likewise; "held": {what: counted}.
     UserError if fewer come about than were asked for.
     """
-    bed = testbed.build(spec, _server_sysctls(connections))
+    bed = namespaces.build(spec, _server_sysctls(connections))
     hosts = {"server": bed.server, "client": bed.clients[0]}
     try:
         hosts["client"].set_sysctls(_client_sysctls(connections))
@@ -83,7 +85,7 @@ class End:
 
     def __init__(self, host: Host) -> None:
         words = [sys.executable, "-m", "deathmatch.measure.connections.end"]
-        self._process, self._host = host.start(words, talk=True), host
+        self._process, self._host = host.start(words, talk=True, folder=ROOT), host
         self._pids = [self._process.pid]
 
     def hire(self, workers: int) -> None:
@@ -191,11 +193,9 @@ def counts(hosts: dict[str, Host]) -> dict[str, int]:
     found = {}
     for side, host in hosts.items():
         read = host.counters()
-        sockets = {name: value for (group, name), value in read["sockstat"].items()
-                   if group == "TCP"}  # fmt: skip
-        found[f"{side}_established"] = read["snmp"]["Tcp", "CurrEstab"]
-        found[f"{side}_waiting"] = sockets["tw"]
-        found[f"{side}_sockets"] = sockets["inuse"]
+        found[f"{side}_established"] = read["snmp"]["Tcp CurrEstab"]
+        found[f"{side}_waiting"] = read["sockstat"]["TCP tw"]
+        found[f"{side}_sockets"] = read["sockstat"]["TCP inuse"]
     return found
 
 
@@ -210,8 +210,7 @@ def wait_for(
     for _ in range(SETTLE_TRIES):
         found = counts(hosts)
         if "server_syn_received" in state.held:
-            waiting = hosts["server"].sockets("state", "syn-recv")
-            found["server_syn_received"] = len(waiting)
+            found["server_syn_received"] = hosts["server"].count(diag.SYN_RECEIVED, PORT)
         if all(found[name] >= each * connections for name, each in state.held.items()):
             return found
         time.sleep(SETTLE_S)
@@ -231,7 +230,7 @@ def reading(hosts: dict[str, Host], ends: dict[str, End]) -> dict:
         "caches": read_caches(server),
         "memory": kernel_memory.meminfo(server.read("/proc/meminfo")),
         "rss_bytes": sum(one.rss_bytes() for one in ends.values()),
-        "tcp_pages": server.counters()["sockstat"]["TCP", "mem"],
+        "tcp_pages": server.counters()["sockstat"]["TCP mem"],
     }
 
 

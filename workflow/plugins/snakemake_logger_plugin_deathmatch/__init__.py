@@ -12,6 +12,8 @@ from collections.abc import Callable
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from snakemake_logger_plugin_deathmatch import targets
+
 LOCKED = "Directory cannot be locked"
 IDLE = "Nothing to be done"
 TOLD = (
@@ -19,7 +21,20 @@ TOLD = (
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
 )
+# What SLURM's executor says of every job.
+USUAL = (
+    "No SLURM account given",
+    "No account was given",
+    "Unable to guess SLURM account",
+    "No job memory information",
+    "Cleaning up SLURM log files",
+)
+SUBMITTED = " has been submitted with SLURM jobid "
 INTERRUPTED = "Terminating processes on user request"
+
+if "--target-jobs" in sys.argv:
+    # On a node: it is read once all plugins are known.
+    targets.mend()
 
 
 class LogHandler(LogHandlerBase):
@@ -146,6 +161,10 @@ class LogHandler(LogHandlerBase):
             return _failure(record)
         # Which job, with its log, is told by the event above.
         if any(record.getMessage().startswith(words) for words in TOLD):
+            return None
+        if not self.common_settings.verbose and (
+            record.getMessage().startswith(USUAL) or SUBMITTED in record.getMessage()
+        ):
             return None
         if LOCKED in record.getMessage() and self.locked and (told := self.locked()):
             return told

@@ -1,0 +1,151 @@
+"""A run whose jobs are done on other machines, the nodes of a cluster.
+
+A node shares the files of this checkout and nothing else: no pid of this machine means anything
+there. So a run says again and again, in a file, that it is alive, and the process of Snakemake that
+does a job on a node ends, with the job, when the run has said nothing for a while. What a killed
+run left in SLURM's queue is cancelled by the next.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from deathmatch.hosts import node
+
+ALIVE = Path(".snakemake", "deathmatch.alive")
+BEAT_S = 10.0
+# File systems that many machines share stand still for a minute now and then.
+SILENCE_S = 120.0
+# Of its jobs, as profiles/slurm/config.yaml has it.
+PREFIX = "deathmatch_"
+
+
+def lead(file: Path = ALIVE, beat_s: float = BEAT_S) -> None:
+    """Name this run for its jobs, and say from now on that it is alive, until it ends."""
+    run = uuid.uuid4().hex
+    os.environ[node.RUN] = run
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"{run} 0\n")
+
+    def beat() -> None:
+        count = 0
+        while True:
+            time.sleep(beat_s)
+            count += 1
+            # Written in place: whoever opens a file anew sees what is in it, on NFS too.
+            file.write_text(f"{run} {count}\n")
+
+    threading.Thread(target=beat, daemon=True).start()
+
+
+def follow(file: Path = ALIVE, beat_s: float = BEAT_S, silence_s: float = SILENCE_S) -> None:
+    """End this process, and so the job that it does, when the run that it belongs to is gone."""
+    run = os.environ.get(node.RUN, "")
+    root = Path.cwd()
+
+    def watch() -> None:
+        why = wait_for_end(lambda: _said(root / file), run, beat_s, silence_s, _age_s(root / file))
+        print(f"deathmatch: {why}; this job ends, and is due again", file=sys.stderr, flush=True)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def wait_for_end(
+    said: Callable[[], str], run: str, beat_s: float, silence_s: float, age_s: float = 0,
+    clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep,
+) -> str:  # fmt: skip
+    """Return why a run is taken for gone, once it is: another one began, or it fell silent.
+
+    `said` returns what the run says now, "name count", or "" if that cannot be read; what it says
+    at first is `age_s` seconds old. Then only changes count, as machines disagree on the time of
+    day.
+    """
+    last, heard_s = said(), clock() - age_s
+    while True:
+        now = said()
+        if now and now.split()[0] != run:
+            return "another run of snakemake has begun in this checkout"
+        if now and now != last:
+            last, heard_s = now, clock()
+        elif clock() - heard_s > silence_s:
+            return f"the run of snakemake that it belongs to has been silent for {silence_s:.0f} s"
+        sleep(beat_s)
+
+
+def _age_s(file: Path) -> float:
+    """Return how long ago a file was written, both times by the clock of who keeps the files.
+
+    A job may have waited in the queue since the run was killed.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=file.parent) as fresh:
+            return max(0.0, os.fstat(fresh.fileno()).st_mtime - file.stat().st_mtime)
+    except OSError:
+        return 0.0
+
+
+def _said(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
+
+
+def end_left(root: Path) -> None:
+    """Cancel the jobs of earlier runs in this checkout, and wait until they have ended.
+
+    They are those of a run that was killed: one that is alive holds the checkout.
+    """
+    if not shutil.which("squeue"):
+        return
+    told = False
+    while jobs := left(_queue(), root):
+        if not told:
+            print(f"ending {len(jobs)} jobs of a run that was killed", file=sys.stderr)
+            told = True
+        subprocess.run(["scancel", *jobs], capture_output=True)
+        time.sleep(1)
+
+
+def _queue() -> str:
+    words = ["squeue", "--me", "--noheader", "--format=%i|%j|%Z"]
+    return subprocess.run(words, capture_output=True, text=True).stdout
+
+
+def left(queue: str, root: Path) -> list[str]:
+    """Return the ids of this checkout's jobs in a queue, of which a line is "id|name|folder"."""
+    rows = [line.split("|", 2) for line in queue.splitlines() if line.count("|") >= 2]
+    return [
+        number for number, name, folder in rows
+        if name.startswith(PREFIX) and Path(folder.strip()) == root
+    ]  # fmt: skip
+
+
+def steer(scheduler) -> None:
+    """Have Snakemake's scheduler submit no trial before every server is built, and all in order.
+
+    On one machine the resource `machine` sees to it; on a cluster trials run side by side, and a
+    build is no input of a trial, as a new one makes no trial stale. The logger is told which jobs
+    begin, as the executor of SLURM does not.
+    """
+    select = scheduler.job_selector
+
+    def selected(ready):
+        builds = any(job.rule.name == "build" for job in (*ready, *scheduler.running))
+        if builds:
+            ready = {job for job in ready if job.rule.name != "trial"}
+        chosen = sorted(select(ready) if ready else [], key=lambda job: -job.priority)
+        for job in chosen:
+            if not job.is_local:
+                job.log_info()
+        return chosen
+
+    scheduler.job_selector = selected

@@ -1,0 +1,54 @@
+"""Runs on a cluster, where each job has a machine of its own: are these of one kind?"""
+
+import os
+import platform
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import psutil
+
+RUN = "DEATHMATCH_RUN"
+"""The name of the run that a job belongs to; set on a cluster only, by whoever submits it."""
+
+MEMORY_SHARE = 0.1
+"""By how much of the larger one the memories of two machines of one kind may differ: what Linux
+calls its total leaves out what firmware and kernel took, which is never quite the same."""
+
+
+def on_cluster() -> bool:
+    """Return whether this process belongs to a run on a cluster: to a job, or to what submits."""
+    return RUN in os.environ
+
+
+def kind() -> dict:
+    """Return what makes two machines the same kind, as `machine` in trial.json has it."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return {
+        "cpu": next(models, platform.processor()),
+        "cpus": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "os": platform.freedesktop_os_release().get("PRETTY_NAME", "Linux"),
+    }
+
+
+def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Return each property in which machines differ, with {its value: where it was first seen}.
+
+    A record is (where, trial), the latter as in `trial.json`, of which `machine` is read.
+    """
+    found: dict[str, dict] = {key: {} for key in ("cpu", "cpus", "memory_bytes", "os")}
+    for where, trial in records:
+        for key, values in found.items():
+            value = trial.get("machine", {}).get(key)
+            if value is not None and not any(_same(key, value, other) for other in values):
+                values[value] = where
+    for key, values in found.items():
+        if len(values) > 1:
+            yield key, {f"{value}": where for value, where in values.items()}
+
+
+def _same(key: str, one, other) -> bool:
+    if key == "memory_bytes":
+        return abs(one - other) <= MEMORY_SHARE * max(one, other)
+    return one == other

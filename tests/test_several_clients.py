@@ -1,0 +1,376 @@
+"""One load of several clients: their parts add up to it, and their reports to one."""
+
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import HUNG_S, ROOT
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deathmatch.data import records, tables, tidy
+from deathmatch.errors import UserError
+from deathmatch.load import histogram, httperf, registry, roundtrip, wsload
+from deathmatch.load.generator import WHOLE, Part
+from deathmatch.plan import record
+
+TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
+SOURCES = ["127.0.0.2", "127.0.0.3", "127.0.0.4"]
+HTTPERF_LOAD = {"uri": "/", "requests_per_connection": 1, "timeout_s": 30}
+REQUEST = "GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+ROUNDTRIP_LOAD = {"request": REQUEST, "connections": 5, "timeout_s": 30}
+RATE_RPS, DURATION_S = 100, 1
+
+
+def options(words: list[str]) -> dict[str, str]:
+    return dict(word.removeprefix("--").split("=", 1) for word in words if "=" in word)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 12))
+def test_shares_add_up_and_hardly_differ(count, clients):
+    shares = [Part(index, clients).share(count) for index in range(clients)]
+    assert sum(shares) == count and max(shares) - min(shares) <= 1
+    dealt = Counter(number % clients for number in range(min(count, 200)))
+    assert [Part(i, clients).share(min(count, 200)) for i in range(clients)] == [
+        dealt[index] for index in range(clients)
+    ]
+
+
+def test_a_part_that_there_is_not():
+    for index, of in ((2, 2), (-1, 2), (0, 0)):
+        with pytest.raises(ValueError, match=f"no client {index} among {of}"):
+            Part(index, of)
+
+
+@given(st.integers(1, 50_000), st.sampled_from([1, 3, 10]), st.sampled_from([0.3, 1, 10]),
+       st.integers(2, 9))  # fmt: skip
+def test_parts_of_httperf_add_up(rate_rps, calls, duration_s, clients):
+    load = HTTPERF_LOAD | {"requests_per_connection": calls}
+
+    def command(part: Part) -> list[str] | None:
+        return httperf.GENERATOR.command("h", 1, load, rate_rps, duration_s, part)
+
+    whole = options(command(WHOLE))
+    parts = [command(Part(index, clients)) for index in range(clients)]
+    busy = [options(words) for words in parts if words]
+    # Those without a part are the last ones.
+    assert parts[: len(busy)] == [words for words in parts if words]
+    assert len(busy) == min(clients, int(whole["num-conns"]))
+    assert sum(int(each["num-conns"]) for each in busy) == int(whole["num-conns"])
+    assert sum(float(each["rate"]) for each in busy) == pytest.approx(
+        float(whole["rate"]), rel=1e-12
+    )
+    if len(busy) > 1:
+        told = [f"{index}/{len(busy)}" for index in range(len(busy))]
+        assert [each["client"] for each in busy] == told
+    for each in busy:
+        own = {"num-conns", "rate", "client"}
+        assert {k: v for k, v in each.items() if k not in own} == {
+            k: v for k, v in whole.items() if k not in own
+        }
+
+
+@given(st.integers(1, 10**5), st.integers(1, 300), st.integers(2, 9))
+def test_parts_of_the_others_are_the_whole_with_their_place(rate_rps, at_a_time, clients):
+    ws_load = {"message_bytes": 33, "interval_s": 0.5, "opening": at_a_time, "timeout_s": 1,
+               "drain_s": 0.5}  # fmt: skip
+    made = [
+        (wsload.GENERATOR, ws_load, min(max(1, round(rate_rps / 2)), at_a_time)),
+        (roundtrip.GENERATOR, ROUNDTRIP_LOAD | {"connections": at_a_time},
+         min(at_a_time, 2 * rate_rps)),
+    ]  # fmt: skip
+    for generator, load, most in made:
+        whole = generator.command("10.0.0.1", 1, load, rate_rps, 2)
+        parts = [
+            generator.command("10.0.0.1", 1, load, rate_rps, 2, Part(index, clients), ["10.0.0.2"])
+            for index in range(clients)
+        ]
+        busy = min(clients, most)
+        place = [[f"--client={index}/{busy}"] if busy > 1 else [] for index in range(busy)]
+        assert parts == [[*whole, *own, "--source=10.0.0.2"] for own in place] + [None] * (
+            clients - busy
+        )
+
+
+def test_idle_connections_are_shared():
+    def held(connections: int, index: int) -> str | None:
+        words = roundtrip.GENERATOR.idle_command(
+            "h", 1, ROUNDTRIP_LOAD, connections, Part(index, 3), ["10.0.0.2"]
+        )
+        assert words is None or words[-2] == "--source=10.0.0.2"
+        return words and words[-1]
+
+    assert [held(100, index) for index in range(3)] == ["--idle=34", "--idle=33", "--idle=33"]
+    assert [held(2, index) for index in range(3)] == ["--idle=1", "--idle=1", None]
+
+
+class Server(ThreadingHTTPServer):
+    """Answers GET and counts connections and requests by the client's address."""
+
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.connections, self.requests = Counter(), Counter()
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def get_request(self):
+        connection, address = super().get_request()
+        self.connections[address[0]] += 1
+        return connection, address
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self):
+        self.server.requests[self.client_address[0]] += 1
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, *_):
+        pass
+
+
+def at_once(name: str, port: int, load: dict) -> list[str]:
+    """Offer a load by three clients at once; return what each printed."""
+    generator = registry.generator(name)
+    running = []
+    for index, source in enumerate(SOURCES):
+        words = generator.command(
+            "127.0.0.1", port, load, RATE_RPS, DURATION_S, Part(index, 3), [source]
+        )
+        running.append(
+            subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        )
+    said = [process.communicate(timeout=HUNG_S) for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0], said
+    return [out for out, _ in said]
+
+
+def merged(name: str, texts: list[str]):
+    generator = registry.generator(name)
+    report = generator.merge([(text,) for text in texts])
+    return generator.parse(report, DURATION_S), generator.histogram(report)
+
+
+def test_three_of_httperf_make_one_load():
+    with Server() as server:
+        texts = at_once("httperf", server.server_address[1], HTTPERF_LOAD)
+        seen = server.connections, server.requests
+    fields, bins = merged("httperf", texts)
+    # Each connects from its own address.
+    assert seen == (dict(zip(SOURCES, (34, 33, 33))),) * 2
+    assert fields["connections"] == fields["replies"] == fields["replies_2xx"] == 100
+    assert fields["errors_total"] == 0
+    each = [httperf.GENERATOR.parse((text,), DURATION_S) for text in texts]
+    pooled = pl.concat(httperf.GENERATOR.histogram((text,)) for text in texts)
+    assert bins["count"].sum() == 100
+    assert fields["connection_time_median_us"] == histogram.quantile_us(pooled, 0.5)
+    mean = (pooled["time_us"] * pooled["count"]).sum() / 100
+    assert fields["connection_time_avg_us"] == pytest.approx(mean, abs=60)
+    worst = max(one["connection_time_max_us"] for one in each)
+    assert fields["connection_time_max_us"] == worst
+    assert fields["client_cpu_total_percent"] == min(
+        one["client_cpu_total_percent"] for one in each
+    )
+    # What cannot be known of all is null, and only that.
+    known = {name for name in each[0] if any(one[name] is not None for one in each)}
+    unknown = {name for name in known if fields[name] is None}
+    assert unknown == set(httperf.GENERATOR.unknown_of_several)
+
+
+def test_clients_of_httperf_begin_in_turn():
+    """Client 1 of 2 half a period after its start: its one connection cannot end before."""
+    load = HTTPERF_LOAD
+    with Server() as server:
+        words = httperf.GENERATOR.command(
+            "127.0.0.1", server.server_address[1], load, 1, 2, Part(1, 2)
+        )
+        assert "--rate=0.5" in words and "--num-conns=1" in words
+        text = subprocess.run(words, capture_output=True, text=True, timeout=HUNG_S).stdout
+    fields = httperf.GENERATOR.parse((text,), 2)
+    assert fields["replies"] == 1 and fields["test_duration_us"] >= 1_000_000
+
+
+def test_three_of_roundtrip_make_one_load():
+    with Server() as server:
+        texts = at_once("roundtrip", server.server_address[1], ROUNDTRIP_LOAD)
+        seen = server.connections, server.requests
+    fields, bins = merged("roundtrip", texts)
+    # Of five connections two, two and one, each with a fifth of the requests; and in the first
+    # exchange of each client one connection with two.
+    assert seen[0] == dict(zip(SOURCES, (3, 3, 2)))
+    assert seen[1] == dict(zip(SOURCES, (42, 42, 22)))
+    assert fields["connections"] == fields["connects"] == 5
+    assert fields["requests"] == fields["replies"] == 100
+    assert fields["errors_total"] == fields["unsent"] == 0
+    pooled = pl.concat(roundtrip.GENERATOR.histogram((text,)) for text in texts)
+    for quantity in ("service_time", "latency", "send_lag"):
+        one, of = (frame.filter(pl.col("quantity") == quantity) for frame in (bins, pooled))
+        assert one["count"].sum() == of["count"].sum() == 100
+        assert one["time_us"].is_unique().all()
+        wanted = [0.1, 0.5, 0.99]
+        assert histogram.quantiles_us(one, wanted) == histogram.quantiles_us(of, wanted)
+
+
+@pytest.mark.parametrize(
+    ("program", "wrong"),
+    [
+        ("roundtrip --port=1 --request=a --client=2/2", "--client 2/2: write I/N"),
+        ("roundtrip --port=1 --request=a --client=1/2", "no connection of 1 is left for it"),
+        ("roundtrip --port=1 --request=a --source=192.0.2.1", "cannot use it as its own"),
+        ("httperf --source=192.0.2.1", "--source 192.0.2.1: no IPv4 address of this machine"),
+    ],
+)
+def test_wrong_words_are_refused(program, wrong):
+    done = subprocess.run(program.split(), capture_output=True, text=True, timeout=HUNG_S)
+    assert done.returncode != 0 and wrong in done.stderr
+
+
+@pytest.fixture
+def planted(tmp_path) -> Path:
+    """The recorded trial, as if a second client had seen the same."""
+    folder = tmp_path / TRIAL.parent.name / "1"
+    shutil.copytree(TRIAL, folder)
+    trial = json.loads((folder / "trial.json").read_text())
+    for point in trial["points"]:
+        log, state = point.pop("log"), point.pop("client")
+        command = point.pop("command")
+        (folder / "b").mkdir(exist_ok=True)
+        shutil.copy(folder / log, folder / "b" / log)
+        point["offered_rate_rps"] *= 2
+        point["clients"] = [
+            {"client": name, "log": where, "command": command, "client_state": state,
+             "late_us": late_us, "clock_offset_us": -7, "clock_bound_us": 30}
+            for name, where, late_us in (("a", log, 4), ("b", f"b/{log}", 250))
+        ]  # fmt: skip
+    (folder / "trial.json").write_text(json.dumps(trial))
+    samples = (folder / "samples.csv").read_text()
+    for rate in (2000, 500):
+        samples = samples.replace(f",{rate},", f",{2 * rate},")
+    (folder / "samples.csv").write_text(samples)
+    return folder / "trial.json"
+
+
+def change(file: Path, **values) -> Path:
+    """Change keys of the first client's entry in the last point."""
+    trial = json.loads(file.read_text())
+    trial["points"][-1]["clients"][0] |= values
+    file.write_text(json.dumps(trial))
+    return file
+
+
+def test_a_trial_of_two_clients_becomes_rows(planted):
+    one = tidy.tidy(next(TRIAL.glob("trial.json")))
+    two = tidy.tidy(planted)
+    for table in ("trials", "points", "times"):
+        frame = pl.DataFrame(two[table], tables.columns("backlog", table), orient="row")
+        tables.check(frame, "backlog", table, "here")
+    (before,), (after,) = one["trials"], two["trials"]
+    assert [before[name] for name in ("clients", "late_us", "clock_bound_us")] == [1, None, None]
+    assert [after[name] for name in ("clients", "late_us", "clock_bound_us")] == [2, 250, 30]
+    for alone, both in zip(one["points"], two["points"]):
+        for name in ("connections", "replies", "errors_client_timeout", "replies_2xx"):
+            assert both[name] == 2 * alone[name]
+        for name in ("connection_time_avg_us", "client_cpu_total_percent", "test_duration_us"):
+            assert both[name] == pytest.approx(alone[name], rel=0.01)
+        assert both["concurrent_connections"] is None and both["client_state"] == "exit 0"
+    count = {quantity: sum(row["count"] for row in made["times"]) for quantity, made in
+             (("one", one), ("two", two))}  # fmt: skip
+    assert count["two"] == 2 * count["one"]
+
+
+def test_each_client_is_judged_by_its_own_share():
+    spec = {"client": "httperf", "duration_s": 1, "load": {"requests_per_connection": 1}}
+    text = (TRIAL / "httperf-500.txt").read_text()
+
+    def with_cpu(percent: float) -> str:
+        return re.sub(r"(?m)^(CPU time .*) total [\d.]+%\)$", rf"\1 total {percent}%)", text)
+
+    clean, shared = with_cpu(99.0), with_cpu(60.0)
+
+    def limited(texts: list[str], opened: list[int | None]) -> bool:
+        point = {
+            "offered_rate_rps": 1000, "fresh_start": True, "server_state": "ran",
+            "clients": [{"client": f"{n}", "log": f"{n}", "command": "", "client_state": "exit 0",
+                         "opened": count} for n, count in enumerate(opened)],
+        }  # fmt: skip
+        parts = [(text,) for text in texts]
+        whole = httperf.GENERATOR.merge(parts)
+        return tidy.point_row(point, whole, tidy.NO_SAMPLES, spec, parts)["client_limited"]
+
+    assert not limited([clean, clean], [500, 500])
+    # 97.8 % of all were offered, yet one of the two fell behind.
+    assert limited([clean, clean], [500, 478])
+    assert limited([clean, shared], [500, 500])
+    # Nobody counted, and there is no sample either.
+    assert limited([clean, clean], [None, None])
+
+
+def test_why_a_client_was_the_limit_is_told_by_its_name():
+    def report(reasons: list[str]) -> wsload.Report:
+        counts = ("intended", "sent", "echoed", "lost", "unsent", "mismatched")
+        summary = {
+            "connections": {"intended_count": 4, "opened_count": 4, "upgraded_count": 4,
+                            "outcomes_count": {"completed": 4}},
+            "messages": {f"{name}_count": 5 for name in counts},
+            "client": {"lag": {"p99_us": 3, "max_us": 9}, "cpu_us": 5, "resident_peak_bytes": 7,
+                       "loop_busy_share": 0.5, "limited_by": reasons},
+        }  # fmt: skip
+        return wsload.Report((json.dumps(summary),), pl.DataFrame(schema=wsload.TIMES_SCHEMA))
+
+    parts = [report([]), report(["it sent late"])]
+    point = {
+        "offered_rate_rps": 10, "fresh_start": True, "server_state": "ran",
+        "clients": [{"client": name, "log": name, "command": "", "client_state": state}
+                    for name, state in (("left", "exit 0"), ("right", "exit 5"))],
+    }  # fmt: skip
+    spec = {"client": "wsload", "duration_s": 1, "load": {}}
+    whole = wsload.GENERATOR.merge(parts)
+    row = tidy.point_row(point, whole, tidy.NO_SAMPLES, spec, parts)
+    assert row["client_limited"] and row["client_limited_by"] == "right: it sent late"
+    assert row["client_state"] == "right: exit 5"
+
+
+def test_loads_of_one_and_of_several(planted):
+    (alone,) = record.loads(records.read(TRIAL / "trial.json")["points"][0])
+    assert alone["client"] == "" and alone["log"] == "httperf-500.txt" and not alone["late_us"]
+    a, b = record.loads(records.read(planted)["points"][0])
+    assert (a["client"], b["client"], b["log"]) == ("a", "b", "b/httperf-500.txt")
+    assert a["opened"] is None and b["clock_bound_us"] == 30
+
+
+@pytest.mark.parametrize(
+    ("of_the_point", "of_a_client", "wrong"),
+    [
+        ({"clients": None}, {}, "this one lacks both"),
+        ({"log": "x"}, {}, "a point of several clients has no log of its own"),
+        ({"command": "x"}, {}, "a point of several clients has no command of its own"),
+        ({}, {"client": "b"}, "two of them have the same client"),
+        ({}, {"log": "b/httperf-2000.txt"}, "two of them have the same log"),
+        ({}, {"client_state": None}, "client_state"),
+        ({"clients": []}, {}, "clients"),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_refused(planted, of_the_point, of_a_client, wrong):
+    trial = json.loads(change(planted, **of_a_client).read_text())
+    trial["points"][-1] |= of_the_point
+    planted.write_text(json.dumps(trial))
+    with pytest.raises(UserError, match=wrong):
+        records.read(planted)

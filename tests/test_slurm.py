@@ -1,0 +1,235 @@
+"""A cluster: real SLURM on three nodes that share files with who logs in, and nothing else."""
+
+import json
+import re
+import runpy
+import signal
+
+import pytest
+import slurm
+from conftest import AS_ROOT, HUNG_S, ROOT, Tree, copy_tree, kill, wait_for
+
+from deathmatch.control import cluster, command_line
+from deathmatch.errors import UserError
+from deathmatch.hosts import node, toolchain
+
+PLUGIN = ROOT / "workflow" / "plugins" / "snakemake_logger_plugin_deathmatch"
+PROFILE = ("--profile", "profiles/slurm")
+TRIAL = "data/tiny/backlog/null/backlog=128,schedulers=one,somaxconn=4096"
+
+needs_slurm = pytest.mark.skipif(
+    not AS_ROOT or not slurm.UNPACKED.is_dir(), reason="as root, with SLURM that ./shell unpacks"
+)
+
+
+def beats(said: list[str], silence_s: float, age_s: float = 0) -> tuple[str, float]:
+    """Return why and when a run that says this, each second, is taken for gone."""
+    now = [0.0]
+    words = iter(said)
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    why = cluster.wait_for_end(
+        lambda: next(words, said[-1]), "mine", 1, silence_s, age_s, lambda: now[0], sleep
+    )
+    return why, now[0]
+
+
+def test_a_job_ends_when_its_run_is_silent():
+    why, at_s = beats([f"mine {n}" for n in range(50)], silence_s=10)
+    assert "silent for 10 s" in why and 59 <= at_s <= 61
+
+
+def test_what_cannot_be_read_for_a_while_is_no_end():
+    _, at_s = beats(["mine 1", *[""] * 8, "mine 2", "mine 3"], silence_s=10)
+    assert 20 <= at_s <= 22
+
+
+def test_a_job_ends_when_another_run_begins():
+    why, at_s = beats(["mine 1", "mine 2", "other 0"], silence_s=10)
+    assert "another run" in why and at_s <= 2
+
+
+def test_a_job_that_waited_for_longer_than_its_run_lived_ends_at_once():
+    assert beats(["mine 7"], silence_s=10, age_s=100)[1] <= 1
+
+
+def test_only_jobs_of_this_checkout_are_cancelled():
+    queue = (
+        "1|deathmatch_a|/here\n2|deathmatch_b|/there\n3|mine|/here\n4|deathmatch_a|/here/below\n\n"
+    )
+    assert cluster.left(queue, cluster.Path("/here")) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("written", "wildcards"),
+    [
+        (
+            'trial:server=null,variant="a=1,b=2",n=1',
+            {"server": "null", "variant": "a=1,b=2", "n": "1"},
+        ),
+        ('trial:variant="a=1,b=2"', {"variant": "a=1,b=2"}),
+        ("trial:variant=a=1,n=2", {"variant": "a=1", "n": "2"}),
+        ("write_paper:", {}),
+    ],
+)
+def test_a_node_reads_which_job_it_is_to_do(written, wildcards):
+    split = runpy.run_path(str(PLUGIN / "targets.py"))["split"]
+    assert split(written) == (written.partition(":")[0], wildcards)
+
+
+def machine(**other) -> dict:
+    of = {"cpu": "A", "cpus": 64, "memory_bytes": 256_000_000_000, "os": "Debian"}
+    return {"server": "null", "machine": of | other}
+
+
+def test_nodes_of_one_kind_need_not_have_the_same_bytes_of_memory():
+    alike = [("one", machine()), ("two", machine(memory_bytes=255_700_000_000))]
+    assert not list(node.differences(alike))
+
+
+def test_two_kinds_of_node_are_not_mixed(monkeypatch):
+    records = [("one", machine()), ("two", machine(cpu="B"))]
+    toolchain.check("tiny", records)
+    monkeypatch.setenv(node.RUN, "mine")
+    with pytest.raises(UserError, match="two kinds of machine would be mixed: cpu") as refused:
+        toolchain.check("tiny", records)
+    assert "A   (one)" in str(refused.value) and "B   (two)" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "elsewhere"),
+    [
+        (["all", "-j", "4"], False),
+        (["--cores", "2", "--executor", "local"], False),
+        (["-n", "--profile", "none", "--config", "dataset=smoke"], False),
+        (["--profile", "profiles/slurm", "paper"], True),
+        (["--executor", "slurm", "--jobs", "3"], True),
+    ],
+)
+def test_jobs_are_elsewhere_only_with_an_executor(words, elsewhere, monkeypatch):
+    """Trials of one machine run one at a time, whatever -j says."""
+    monkeypatch.chdir(ROOT)
+    assert command_line.elsewhere(words) is elsewhere
+
+
+def test_dry_run_with_the_profile(tree: Tree):
+    """Without SLURM: the profile is read, its keys are those of Snakemake and of its executor."""
+    tree.dataset("tiny", ["null"], [100], trials=3)
+    done = tree.snakemake("-n", "--quiet", "reason", *PROFILE, dataset="tiny").succeeded()
+    assert re.search(r"^trial +3$", done.text, re.MULTILINE), done.text
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    yield from slurm.make()
+
+
+@pytest.fixture(scope="module")
+def logged_in(nodes, tmp_path_factory) -> Tree:
+    return Tree(copy_tree(tmp_path_factory.mktemp("cluster") / "tree"), nodes.login)
+
+
+def loads(nodes: slurm.Cluster) -> int:
+    """Return on how many nodes a load generator runs."""
+    return nodes.running().count("httperf")
+
+
+@pytest.fixture(scope="module")
+def measured(nodes, logged_in) -> tuple[dict, str, str]:
+    """The record of a trial that a node measured, what was said of it, and how SLURM ran it."""
+    logged_in.dataset("tiny", ["null"], [100], duration_s=2)
+    words = [f"{TRIAL}/1/trial.json", *PROFILE, "--config", "dataset=tiny"]
+    process = logged_in.start("snakemake", *words)
+    try:
+        wait_for(lambda: loads(nodes), "a node offers load", process)
+        job = nodes.slurm("scontrol", "show", "job", nodes.jobs()[0])
+        text, _ = process.communicate(timeout=HUNG_S)
+    finally:
+        process.kill()
+    assert process.returncode == 0, text
+    return json.loads((logged_in.path / TRIAL / "1/trial.json").read_text()), text, job
+
+
+@needs_slurm
+def test_a_node_measures(measured):
+    record, text, _ = measured
+    assert record["outcome"] == "measured"
+    assert "1 of 1 trials, all measured] backlog null" in text
+    assert "Traceback" not in text and "No SLURM account" not in text
+
+
+@needs_slurm
+def test_a_trial_has_its_node_for_itself(measured):
+    record, _, job = measured
+    assert "OverSubscribe=NO" in job and "NumNodes=1" in job
+    assert f"NumCPUs={record['machine']['cpus']} " in job
+
+
+@needs_slurm
+def test_nothing_is_left_on_a_node(measured, nodes):
+    wait_for(lambda: not nodes.jobs(), "its jobs have ended")
+    assert nodes.running() == []
+
+
+@pytest.fixture
+def long(nodes, logged_in):
+    """A run that measures for an hour on each node."""
+    logged_in.dataset("long", ["null"], [100], duration_s=2 * HUNG_S, trials=5)
+    words = ["snakemake", "data/long/backlog/points.parquet", *PROFILE, "--config", "dataset=long"]
+    process = logged_in.start(*words)
+    wait_for(lambda: loads(nodes) == 3 and len(nodes.jobs()) == 5, "each offers load", process)
+    return process
+
+
+def idle(nodes: slurm.Cluster) -> bool:
+    return not nodes.jobs() and not nodes.running()
+
+
+@needs_slurm
+@pytest.mark.slurm
+def test_a_killed_controller_leaves_nothing(long, nodes, logged_in):
+    """Neither what ran nor what waited for a node."""
+    kill(long)
+    wait_for(lambda: idle(nodes), "the nodes are idle")
+    assert not list(logged_in.path.glob("data/long/**/trial.json"))
+
+
+@needs_slurm
+@pytest.mark.slurm
+def test_the_next_run_ends_what_a_killed_one_left(long, nodes, logged_in):
+    kill(long)
+    logged_in.dataset("tiny", ["null"], [100], duration_s=1, trials=2)
+    done = logged_in.snakemake(f"{TRIAL}/2/trial.json", *PROFILE, dataset="tiny").succeeded()
+    assert "ending 5 jobs of a run that was killed" in done.text
+    wait_for(lambda: idle(nodes), "the nodes are idle")
+
+
+@needs_slurm
+@pytest.mark.slurm
+def test_cancelled_trials_are_due_again(long, nodes, logged_in):
+    nodes.slurm("scancel", *nodes.jobs())
+    text, _ = long.communicate(timeout=HUNG_S)
+    assert long.returncode != 0 and text.count("rule trial failed") == 5, text
+    wait_for(lambda: idle(nodes), "the nodes are idle")
+    again = logged_in.snakemake("-n", *PROFILE, dataset="long").succeeded()
+    assert "0 of 5 trials" in again.text
+
+
+@needs_slurm
+@pytest.mark.slurm
+def test_an_interrupt_cancels_what_runs(long, nodes):
+    long.send_signal(signal.SIGINT)
+    text, _ = long.communicate(timeout=HUNG_S)
+    assert "Traceback" not in text and "goes on where this stopped" in text, text
+    wait_for(lambda: idle(nodes), "the nodes are idle")
+
+
+@needs_slurm
+@pytest.mark.slurm
+def test_smoke_of_one_server_to_the_paper(nodes, logged_in):
+    done = logged_in.snakemake(*PROFILE, dataset="smoke", servers="null").succeeded()
+    assert "5 of 5 trials, all measured" in done.text
+    assert (logged_in.path / "paper/smoke/deathmatch.html").is_file()
+    assert (logged_in.path / "paper/smoke/deathmatch.pdf").is_file()
