@@ -147,13 +147,14 @@ class Tree:
         )
 
     def measure_soundly(self, dataset: str, **config: str) -> None:
-        """Run the study until a point of `backlog` is not client-limited: only such are drawn.
+        """Measure `backlog` until a point of it is not client-limited: only such are drawn.
 
         A busy machine limits the client at every point of so short a trial.
         """
-        for _ in range(5):
-            self.snakemake(dataset=dataset, **config).succeeded()
-            points = pl.read_parquet(self.path / f"data/{dataset}/backlog/points.parquet")
+        table = f"data/{dataset}/backlog/points.parquet"
+        for _ in range(20):
+            self.snakemake(table, dataset=dataset, **config).succeeded()
+            points = pl.read_parquet(self.path / table)
             if not points["client_limited"].all():
                 return
             shutil.rmtree(self.path / "data" / dataset)

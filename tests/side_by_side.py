@@ -2,7 +2,9 @@
 
 Tests are dealt out to workers in units: those that share a module's fixture are one, so that it is
 made once; every other test is one by itself. A test marked `alone` waits until no other runs, in
-any worker, and lets none begin: it measures, or its outcome depends on the machine's load.
+any worker, and lets none begin: it measures, or its outcome depends on the machine's load. What
+measures and then takes long over what it measured is best parted: an `alone` test that has the
+fixture measure, and others that use it.
 """
 
 import contextlib
@@ -18,7 +20,8 @@ TURNS = Path(__file__).resolve().parent.parent / "build" / "turns"
 
 LONGEST = [
     "test_wsload.py", "test_python_of_nix.py", "test_snakemake.py", "test_nothing_measured.py",
-    "test_conformance.py", "test_paper.py", "test_one_folder.py", "test_shell.py",
+    "test_nix_faults.py", "test_conformance.py", "test_trial.py", "test_paper.py",
+    "test_one_folder.py", "test_shell.py",
 ]  # fmt: skip
 """The files with the longest units, these first, so that the workers end together."""
 
@@ -71,15 +74,21 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Deal out the units: first what may run beside others, the longest first."""
+    """Deal out the units: first what may run beside others, the longest first.
+
+    Before all those that have tests of both kinds: who is alone then keeps hardly anybody waiting.
+    """
     units = joined([_shared(item) for item in items])
     alone = {item: item.get_closest_marker("alone") is not None for item in items}
-    late = {unit for item, unit in zip(items, units) if alone[item]}
+    kinds: dict[int, set[bool]] = {}
+    for item, unit in zip(items, units):
+        kinds.setdefault(unit, set()).add(alone[item])
+    turns = [{False, True}, {False}, {True}]
     places = {}
     for place, (item, unit) in enumerate(zip(items, units)):
         item.add_marker(pytest.mark.xdist_group(f"unit-{unit}"))
         rank = LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
-        places[item] = (unit in late, rank, unit, alone[item], place)
+        places[item] = (turns.index(kinds[unit]), rank, unit, not alone[item], place)
     items.sort(key=places.get)
 
 

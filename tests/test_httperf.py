@@ -220,7 +220,6 @@ def test_ten_thousand_connections_at_once(tree: Tree, record_property):
     assert fields["errors_descriptors_unavailable"] == 0 and fields["errors_other"] == 0
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize(("experiment", "calls"), [("backlog", 1), ("dynamic", 2)])
 def test_more_new_connections_than_ports_within_a_minute(
     tree: Tree, record_property, experiment, calls
@@ -230,13 +229,16 @@ def test_more_new_connections_than_ports_within_a_minute(
     After one call the server closes first, after two the client, whose ports then stay in
     TIME_WAIT for a minute. A tenth of what httperf can offer: a busy machine can, too.
     """
+    seconds, ports = 18, 65_535 - 1_023
+    connections = 4_000 * seconds
+    assert connections > 1.1 * ports
     path = tree.path / "experiments" / f"{experiment}.toml"
     text = re.sub(
         r"(?m)^requests_per_connection = .*", f"requests_per_connection = {calls}", path.read_text()
     )
     # A connection that a busy machine serves late must not hold its descriptor for long.
     path.write_text(re.sub(r"(?m)^timeout_s = .*", "timeout_s = 1", text))
-    tree.dataset("flood", ["null"], [4_000 * calls], duration_s=25, levels="backlog = [1024]")
+    tree.dataset("flood", ["null"], [4_000 * calls], duration_s=seconds, levels="backlog = [1024]")
     tree.replace_all(
         "config/datasets/flood.toml", "experiments.backlog", f"experiments.{experiment}"
     )
@@ -244,7 +246,7 @@ def test_more_new_connections_than_ports_within_a_minute(
     (folder,) = tree.trials("flood").values()
     tree.deathmatch("trial", folder.relative_to(tree.path)).succeeded()
     point = json.loads((folder / "trial.json").read_text())["points"][0]
-    fields = parse((folder / point["log"]).read_text(), 25)
+    fields = parse((folder / point["log"]).read_text(), seconds)
     samples = pl.read_csv(folder / "samples.csv").drop_nulls("offered_rate_rps")
     rate = fields["connections"] / fields["test_duration_us"] * 1e6
     record_property("connections_per_s", rate)
@@ -252,11 +254,11 @@ def test_more_new_connections_than_ports_within_a_minute(
     assert point["client_state"] == "exit 0" and point["server_state"] == "ran"
     for what in ("descriptors_unavailable", "address_unavailable", "file_table_full", "other"):
         assert fields[f"errors_{what}"] == 0
-    assert fields["connections"] == 100_000
+    assert fields["connections"] == connections
     # What httperf gave up on itself, its kernel counts here too; running out of ports is more.
     failed = samples["client_attempt_fails"][-1] - samples["client_attempt_fails"][0]
     assert failed <= fields["errors_client_timeout"]
     opened = samples["client_active_opens"][-1] - samples["client_active_opens"][0]
-    assert opened >= 100_000
+    assert opened >= connections
     if calls > 1:
         assert samples["client_time_wait"].max() > fields["replies"] / calls / 5

@@ -8,6 +8,7 @@ which mistakes each of them finds.
 """
 
 import ast
+import functools
 import json
 import os
 import re
@@ -16,7 +17,6 @@ import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -320,7 +320,13 @@ def uncached(derivation: Path) -> int:
 
 def about(tree: Path, name: str) -> dict:
     """Return a server's own file."""
-    return tomllib.loads(specs.path_of("server", name, tree).read_text())
+    return parsed_toml(specs.path_of("server", name, tree).read_text())
+
+
+@functools.cache
+def parsed_toml(text: str) -> dict:
+    """Return what a file says, to be read only: each is asked for often, and is alike in copies."""
+    return tomllib.loads(text)
 
 
 def packages(tree: Path, name: str) -> dict:
@@ -368,24 +374,30 @@ def imported(sources: list[Path]) -> set[str]:
     return {MODULES.get(name, name.replace("_", "-")) for name in found - sys.stdlib_module_names}
 
 
-def _imports(source: Path) -> Iterator[str]:
+def _imports(source: Path) -> set[str]:
     text = source.read_text()
     if source.suffix != ".py":
-        yield from re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE)
-        return
+        return set(re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE))
     # Two threads that parse at once break Python 3.11's parser.
     with PARSING:
-        parsed = ast.parse(text)
-    for node in ast.walk(parsed):
+        return _imports_of_python(text)
+
+
+@functools.cache
+def _imports_of_python(text: str) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
+            found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield node.module.partition(".")[0]
+            found.add(node.module.partition(".")[0])
+    return found
 
 
 def environment(nix: Nix, tree: Path) -> None:
     """Each shell tells the runner its toolchain and the folder of its servers' packages."""
     built = nix.outputs(tree)["packages"]
+    left_out = others(tree) | unconfirmed(tree)
     for system, shells in nix.outputs(tree)["devShells"].items():
         for name, shell in shells.items():
             here = f"devShells.{system}.{name}"
@@ -402,7 +414,7 @@ def environment(nix: Nix, tree: Path) -> None:
             if name in ERAS:
                 same(linked, {"null", "otp-echo", "otp-http", "yaws", "yucan"}, f"{here}: servers")
                 continue
-            offered = set(built[system]) - others(tree) - unconfirmed(tree)
+            offered = set(built[system]) - left_out
             offered = offered if name == "full" else {name}
             wanted = {each: built[system][each]["out"] for each in offered}
             require(linked == wanted, f"{here}: DEATHMATCH_SERVERS must link {sorted(wanted)}")

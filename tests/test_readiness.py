@@ -11,8 +11,6 @@ from deathmatch.analysis import claims, published
 from deathmatch.data import tables
 from deathmatch.measure import system_calls
 
-pytestmark = pytest.mark.alone
-
 WAITS = {
     "select": {"select", "pselect6"},
     "poll": {"poll", "ppoll"},

@@ -11,8 +11,6 @@ from servers.broken import FLOOD_BYTES
 from deathmatch.control import outcome, run_trial
 from deathmatch.plan import files
 
-pytestmark = pytest.mark.alone
-
 # Below broken.py's limit at the first and third rate, above it at the second.
 RATES = [100, 300, 110]
 MODES = ["exits", "silent", "taken", "wrong", "mislabels", "endless", "crashes", "dies", "hangs",

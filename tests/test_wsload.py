@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -40,21 +41,50 @@ def programs() -> Path:
     return server_build.build_dir(NULL) / "bin"
 
 
-def cargo_test(*words: str) -> subprocess.CompletedProcess:
-    """Run `cargo test`; what it compiles is kept, apart from what the measurements use."""
+OF_TIME = "timing::"
+"""What the names of the client's tests that measure times begin with: beside them runs no other."""
+
+
+def cargo(*words: str) -> None:
+    """Run cargo on the client as it is tested, apart from what the measurements use."""
+    # It is compiled once: a third more, for a quicker second time.
+    environment = server_build.environment(NULL) | {"CARGO_INCREMENTAL": "0"}
     target = ROOT / "build" / "cargo"
-    return subprocess.run(
-        ["cargo", "test", "--quiet", "--locked", "--target-dir", target, *words],
-        cwd=ROOT / "clients" / "wsload", env=server_build.environment(NULL), text=True,
+    done = subprocess.run(
+        ["cargo", words[0], "--quiet", "--locked", "--target-dir", target, *words[1:]],
+        cwd=ROOT / "clients" / "wsload", env=environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HUNG_S,
     )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+def compile_tests() -> None:
+    """Compile all tests, and the plain client that they compare with.
+
+    All but what `cargo test` would make of the programs' own sources, which hold no test.
+    """
+    cargo("build", "--profile", "test", "--examples")
+    cargo("test", "--no-run", "--lib", "--test", "all")
 
 
 @pytest.mark.once
-def test_wsload_s_own_tests_compile():
+def test_the_client_s_own_tests_compile():
     """Apart from their run, which is alone on the machine."""
-    done = cargo_test("--no-run")
-    assert done.returncode == 0, done.stdout[-4000:]
+    compile_tests()
+
+
+def test_no_test_stands_where_it_would_not_run():
+    sources = ROOT / "clients" / "wsload" / "src"
+    programs = [sources / "main.rs", *(sources / "bin").iterdir()]
+    assert [path.name for path in (sources.parent / "tests").iterdir()] == ["all"]
+    assert [path for path in programs if "#[test]" in path.read_text()] == []
+    texts = re.compile(r"^ *//[/!] *```", re.MULTILINE)
+    assert [path for path in sources.rglob("*.rs") if texts.search(path.read_text())] == []
+
+
+def test_client_and_null_server_are_built(programs):
+    """Beside other tests: those that measure with them are alone."""
+    assert sorted(path.name for path in programs.iterdir()) == ["ws-null", "wsload"]
 
 
 class Null:
@@ -418,7 +448,8 @@ def test_tables_of_the_trials(measured):
 
 @pytest.mark.once
 @pytest.mark.alone
-def test_every_client_test_of_wsload_itself(programs):
+def test_every_client_test_of_wsload_itself():
     """The client's own tests, on real servers, the freeze test among them."""
-    done = cargo_test()
-    assert done.returncode == 0, done.stdout[-4000:]
+    compile_tests()
+    cargo("test", "--lib", "--test", "all", "--", "--skip", OF_TIME)
+    cargo("test", "--test", "all", OF_TIME)

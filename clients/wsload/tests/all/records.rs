@@ -1,7 +1,5 @@
 //! The records: complete, consistent with the summary and the schedule, and there after a kill.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, read_dir};
 use std::io::Read;
@@ -9,7 +7,7 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{NullServer, Row, Run, int, messages, quantile_us, rows, run, wsload};
+use crate::common::{NullServer, Row, Run, int, messages, quantile_us, rows, run, wsload};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::parser::parse_message_type;
 use serde_json::Value;
@@ -27,8 +25,8 @@ fn the_files_have_the_schema_and_say_where_they_come_from() {
     let server = NullServer::start();
     let run = run(&server.url(), "-n 3 -d 300ms -i 100ms");
     let files = [
-        ("messages/000000.parquet", include_str!("../src/schema/messages.txt")),
-        ("connections.parquet", include_str!("../src/schema/connections.txt")),
+        ("messages/000000.parquet", include_str!("../../src/schema/messages.txt")),
+        ("connections.parquet", include_str!("../../src/schema/connections.txt")),
     ];
     for (name, expected) in files {
         let file = File::open(run.directory.join(name)).unwrap();
@@ -150,7 +148,7 @@ fn an_interrupted_client_completes_its_records() {
 
 /// Accepts and upgrades one connection, then reads nothing for a while, then echoes.
 fn slow_reader(pause: Duration) -> String {
-    let (url, _server) = common::serve_one(move |stream| {
+    let (url, _server) = crate::common::serve_one(move |stream| {
         let mut peer = tungstenite::accept(stream).unwrap();
         std::thread::sleep(pause);
         while let Ok(message) = peer.read() {

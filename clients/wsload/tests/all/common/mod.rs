@@ -1,5 +1,4 @@
 //! Runs the real programs and reads what they wrote.
-#![allow(dead_code)] // Each test program uses its own part.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -4,8 +4,6 @@
 //! A machine that is busy otherwise disturbs what is measured, so each measurement may be repeated;
 //! a client that measures wrongly is wrong every time.
 
-mod common;
-
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
@@ -16,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-use common::{NullServer, Run, nearest_rank, quantile_us, run};
+use crate::common::{NullServer, Run, nearest_rank, quantile_us, run};
 
 const ATTEMPTS: u32 = 12;
 

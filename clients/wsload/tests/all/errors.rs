@@ -1,11 +1,9 @@
 //! A user's mistake, or a machine's limit, is told in one sentence and by a documented exit code.
 
-mod common;
-
 use std::net::TcpListener;
 use std::process::Command;
 
-use common::{NullServer, run, wsload};
+use crate::common::{NullServer, run, wsload};
 
 /// Runs the client and checks its exit code and that it says one line with all these parts.
 fn fails(url: &str, arguments: &str, code: i32, parts: &[&str]) {
@@ -69,7 +67,7 @@ fn descriptors_that_run_out_are_an_outcome() {
     let starved = &summary["connections"]["outcomes_count"]["out_of_descriptors"];
     assert!(starved.as_u64() > Some(0), "{summary}");
     assert_eq!(summary["client"]["limited"], true);
-    assert_eq!(common::rows(&parent.path().join("run/connections.parquet")).len(), 32);
+    assert_eq!(crate::common::rows(&parent.path().join("run/connections.parquet")).len(), 32);
 }
 
 #[test]

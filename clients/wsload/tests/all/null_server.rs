@@ -1,12 +1,10 @@
 //! The null server is correct: a floor that cheats would be no floor.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use common::NullServer;
+use crate::common::NullServer;
 use tungstenite::protocol::{CloseFrame, Role};
 use tungstenite::{Message, WebSocket};
 

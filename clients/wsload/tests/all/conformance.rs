@@ -1,13 +1,11 @@
 //! What the client does with every kind of frame that a server may send, right or wrong.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use common::{NullServer, Run, int, run, serve_one};
+use crate::common::{NullServer, Run, int, run, serve_one};
 use tungstenite::handshake::derive_accept_key;
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
@@ -360,7 +358,7 @@ fn the_request_is_the_one_asked_for() {
         stream.write_all(upgrade(&accept_key(&request)).as_bytes()).unwrap();
         request
     });
-    let (mut command, _parent) = common::wsload(&format!("{url}chat?room=1"), ONE_MESSAGE);
+    let (mut command, _parent) = crate::common::wsload(&format!("{url}chat?room=1"), ONE_MESSAGE);
     command.args(["--header", "Origin: http://here"]).output().unwrap();
     let request = server.join().unwrap();
     assert!(request.starts_with("GET /chat?room=1 HTTP/1.1\r\n"), "{request}");
