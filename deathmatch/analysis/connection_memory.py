@@ -82,6 +82,11 @@ class Record:
             (one["connections"] for one in self.readings if one["state"] == ESTABLISHED), default=0
         )
 
+    @property
+    def processes(self) -> int:
+        """How many processes held the most connections, at each end."""
+        return max((one["processes"] for one in self.readings), default=0)
+
 
 def load(dataset: str) -> Record:
     """Return the dataset's own record, or the committed one where it has none.

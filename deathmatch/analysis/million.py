@@ -187,12 +187,14 @@ def machine_phrase(machine: Machine | None) -> str:
 def machines_phrase(found: pl.DataFrame) -> str:
     """Return how many machines are asked for, and what gives out first, in words."""
     said = []
-    for row in found.to_dicts():
-        count = row[row["first"]]
-        what = row["side"] if row["side"] == "clients" else "servers"
-        said.append(f"{row['machine']} and {row['cost']}, {phrases.number(count)} {what} "
-                    f"({row['first']} gives out first)")  # fmt: skip
-    return f"Machines that are needed: {'; '.join(said)}." if said else phrases.NOT_MEASURED
+    for (machine, cost), rows in found.group_by("machine", "cost", maintain_order=True):
+        server, clients = rows.sort("side", descending=True).to_dicts()
+        said.append(
+            f"{phrases.number(server[server['first']])} servers (first: {server['first']}) and "
+            f"{phrases.number(clients[clients['first']])} clients (first: {clients['first']}) "
+            f"{machine}, at the {cost} cost"
+        )
+    return f"It takes {'; '.join(said)}." if said else phrases.NOT_MEASURED
 
 
 def bits_phrase(wanted: Target) -> str:

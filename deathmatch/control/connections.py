@@ -9,6 +9,7 @@ import argparse
 import datetime
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -59,6 +60,7 @@ def main(given: argparse.Namespace) -> int:
         found = run.life(life, connections, files.testbed(TESTBED))
         given.inside.write_text(json.dumps(found))
         return 0
+    check(given)
     most, limited = most_connections(given.memory_share)
     each, held = min(given.connections, most), min(given.held, most)
     if each < given.connections or held < given.held:
@@ -79,6 +81,20 @@ def main(given: argparse.Namespace) -> int:
         if record["readings"]:
             write(FOLDER / f"{given.name}.json", record)
     return 0
+
+
+def check(given: argparse.Namespace) -> None:
+    """Raise UserError for a name that is no file's, or a number that makes no sense."""
+    if not re.fullmatch(r"[\w.-]*\w", given.name):
+        raise UserError(
+            f"{given.name!r} is no name of a file", remedy="use letters, digits, - and _"
+        )
+    least = {"connections": 1, "held": 0, "repetitions": 1}
+    for name, lowest in least.items():
+        if getattr(given, name) < lowest:
+            raise UserError(f"it must be {lowest} or more", f"--{name}", "give a larger number")
+    if not 0 < given.memory_share <= 1:
+        raise UserError("it must be more than 0 and at most 1", "--memory-share", "such as 0.3")
 
 
 def write(out: Path, record: dict) -> None:
