@@ -22,7 +22,7 @@ rates_rps = [200]
 duration_s = 1
 
 [[experiments.backlog.grids]]
-omit = ["tornado-1", "yucan-otp23", "yucan-otp27"]
+omit = ["tornado-0.2", "tornado-1", "yaws-otp29", "yucan-otp23", "yucan-otp27", "yucan-otp29"]
 """
 
 
