@@ -1,9 +1,9 @@
 %% OTP's own HTTP server, httpd of the inets application, serving files.
 -module(inets_study).
--export([start/6]).
+-export([start/5]).
 
 %% Listen on Address:Port; never returns. Folder holds the files.
-start(Address, Port, Backlog, Options, Root, Folder) ->
+start(Address, Port, Options, Root, Folder) ->
     {ok, _} = application:ensure_all_started(inets),
     {ok, IP} = inet:parse_address(Address),
     {ok, _} = inets:start(httpd, [
@@ -13,11 +13,4 @@ start(Address, Port, Backlog, Options, Root, Folder) ->
         {modules, [mod_alias, mod_get, mod_head]}
         | Options
     ]),
-    %% httpd listens with 128 and crashes where it is given another number; the kernel takes that of
-    %% the last listen(2).
-    [ok] = [
-        prim_inet:listen(Socket, Backlog)
-     || Socket <- erlang:ports(), inet:sockname(Socket) =:= {ok, {IP, Port}},
-        inet:peername(Socket) =:= {error, enotconn}
-    ],
     receive after infinity -> ok end.
