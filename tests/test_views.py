@@ -6,6 +6,7 @@ import pytest
 from deathmatch.analysis import c10k, phrases, views
 from deathmatch.analysis.views import RATE, REPLY
 from deathmatch.paper import theme
+from deathmatch.plan import files
 
 
 def points(rows: list[tuple[str, int, int, float, bool]]) -> pl.DataFrame:
@@ -163,3 +164,14 @@ def test_our_latency_stands_beside_the_same_software_of_the_post():
     assert [(row["label"], row["trials"], row["p95_ms"], row["published_ms"]) for row in found] == [
         ("Tornado", 2, 2.0, 50.0)
     ]
+
+
+def test_what_ran_before_a_server_had_configurations_counts_as_its_first():
+    first, other = files.server("haskell-warp").configurations_in("dynamic")
+    rows = [("haskell-warp", level, 128, "one") for level in (None, first, other)]
+    columns = ["server", "configuration", "backlog", "schedulers"]
+    frame = pl.DataFrame(rows, schema=columns, orient="row").with_columns(
+        readiness=pl.lit(None, dtype=pl.String), max_connections=pl.lit(None, dtype=pl.Int64)
+    )
+    found = views.default_variants(frame, "dynamic")
+    assert found["configuration"].to_list() == [None, first]

@@ -92,7 +92,8 @@ def _check_files(server: Server, root: Path) -> None:
         if own and file != own:
             raise Mistake(["packages", key], f"its list must be called {own}", f"name {own}")
         if not (root / "servers" / server.name / file).is_file():
-            remedy = f"write it: {typed(f'deathmatch lock {server.name} PACKAGE...')}"
+            of = "" if key == "pypi" else f" --of {key}"
+            remedy = f"write it: {typed(f'deathmatch lock {server.name} PACKAGE...{of}')}"
             raise Mistake(["packages", key], f"there is no {file} beside it", remedy)
 
 

@@ -51,7 +51,25 @@ let
     ) (there facts.${kind});
 
   python = modules "python";
-  perl = modules "perl";
+  # Some of Perl's are among the packages, by their whole attribute.
+  perlPrefix = "perlPackages.";
+  perl =
+    builtins.listToAttrs (
+      map (
+        attribute:
+        let
+          name = builtins.substring (builtins.stringLength perlPrefix) (-1) attribute;
+        in
+        {
+          inherit name;
+          value = plain.${attribute} // {
+            isModule = true;
+            moduleName = name;
+          };
+        }
+      ) (builtins.filter (lib.hasPrefix perlPrefix) (builtins.attrNames plain))
+    )
+    // modules "perl";
   ruby = modules "ruby";
   # hackage-packages.nix was missing from the tree of the facts: these are not judged.
   haskell = builtins.mapAttrs (

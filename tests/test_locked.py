@@ -1,0 +1,90 @@
+"""What servers take from registries: by which commands, and lists without any address."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from deathmatch.errors import UserError
+from deathmatch.hosts import lock_others, locked
+from deathmatch.plan import files
+from deathmatch.plan.registries import LISTS, OWN_NAMES
+
+BUILD = ROOT / "build" / "servers" / "x"
+# The word by which each registry's program is known in its command.
+PROGRAMS = {
+    "pypi": "-m venv", "npm": "npm ci", "cargo": "cargo install", "go": "GOBIN=",
+    "maven": "toolchains/maven/fetch",
+}  # fmt: skip
+
+
+def installed(name: str, nixed: bool) -> list[str]:
+    """Return the registries of which a server's build installs something, in their order."""
+    server = files.server(name)
+    # A present environment of the same list would only be told of.
+    commands = locked.commands(server, BUILD, nixed)
+    return [key for each in commands for key, word in PROGRAMS.items() if word in each]
+
+
+@pytest.mark.parametrize(
+    ("server", "debian", "nix"),
+    [
+        ("node-ws", ["pypi", "npm"], ["npm"]),
+        # There Nix gives the runtime that the list is of.
+        ("bun", ["pypi", "npm"], []),
+        ("coder-ws", ["pypi", "go"], ["go"]),
+        ("rust", ["cargo"], ["cargo"]),
+        ("netty", ["maven"], ["maven"]),
+        ("nginx", [], []),
+    ],
+)
+def test_each_list_is_installed_by_its_own_program(server, debian, nix):
+    assert installed(server, nixed=False) == debian
+    assert installed(server, nixed=True) == nix
+
+
+def test_every_list_in_a_folder_is_named_by_its_server():
+    """A list that `[packages]` does not name would be installed by a build of the folder's own."""
+    own = {name: key for key, name in OWN_NAMES.items() if name}
+    found = 0
+    for server in files.servers():
+        folder = ROOT / "servers" / server.name
+        for path in folder.iterdir():
+            key = own.get(path.name)
+            # That crate only carries the sources that the folder's build compiles.
+            if key and server.name != "uwebsockets":
+                assert server.packages.lists.get(key) == path.name, path
+                found += 1
+    assert found > 10 and set(own.values()) == set(LISTS) - {"pypi"}
+
+
+def test_no_list_of_npm_names_where_packages_are():
+    for path in ROOT.glob("servers/*/package-lock.json"):
+        for name, package in json.loads(path.read_text())["packages"].items():
+            assert "resolved" not in package, (path, name)
+            assert not name or package["integrity"].startswith("sha512-")
+
+
+def test_modules_of_go_share_one_listener():
+    for name in ("go", "go-gonet", "coder-ws"):
+        assert "servers/_go" in files.server(name).sources
+        assert "syscall" not in (ROOT / "servers" / name / "main.go").read_text()
+
+
+def test_maven_takes_whole_coordinates():
+    pom = lock_others._pom("mine", ["org.example:one:1.0", "org.example:two:2"])
+    assert pom.count("<dependency>") == 2 and "<artifactId>mine</artifactId>" in pom
+    assert "<artifactId>two</artifactId>\n      <version>2</version>" in pom
+    with pytest.raises(UserError, match="is no package of Maven"):
+        lock_others._pom("mine", ["org.example"])
+
+
+def test_a_release_says_of_what_and_from_where():
+    for path in sorted(Path(ROOT, "servers").glob("[!_]*/server.toml")):
+        release = tomllib.loads(path.read_text()).get("release")
+        if release:
+            assert any(letter.isdigit() for letter in release["name"]), path
+            # What is old says why.
+            assert release["year"] >= 2026 or release.get("remark"), path
