@@ -374,3 +374,12 @@ def test_a_record_that_contradicts_itself_is_refused(planted, of_the_point, of_a
     planted.write_text(json.dumps(trial))
     with pytest.raises(UserError, match=wrong):
         records.read(planted)
+
+
+def test_one_client_is_called_as_it_was_recorded():
+    trial = records.read(TRIAL / "trial.json")
+    for point in trial["points"]:
+        words = httperf.GENERATOR.command(
+            "10.77.0.1", 8080, trial["spec"]["load"], point["offered_rate_rps"], 1, WHOLE, ()
+        )
+        assert " ".join(words) == point["command"]
