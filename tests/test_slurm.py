@@ -98,6 +98,22 @@ def test_two_kinds_of_node_are_not_mixed(monkeypatch):
     assert "A   (one)" in str(refused.value) and "B   (two)" in str(refused.value)
 
 
+def test_a_node_of_other_packages_builds_nothing_again(tree: Tree):
+    """Another node may run what is built."""
+    tree.dataset("tiny", ["null"], [100])
+    tree.deathmatch("build", "null").succeeded()
+    built = tree.path / "build" / "servers" / "null"
+    for file in (built / "build.json", built / "built.json"):
+        record = json.loads(file.read_text())
+        record["tools"]["gcc"] = "gcc 1.0"
+        file.write_text(json.dumps(record))
+    stamp = (built / "built.json").stat().st_ino
+    tree.environment[node.RUN] = "mine"
+    done = tree.deathmatch("trial", f"{TRIAL}/1").failed()
+    assert "servers/null: built on a node where gcc is gcc 1.0, and here it is" in done.text
+    assert (built / "built.json").stat().st_ino == stamp
+
+
 @pytest.mark.parametrize(
     ("words", "elsewhere"),
     [
