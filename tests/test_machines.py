@@ -29,7 +29,7 @@ def machines(request, tmp_path_factory):
 
 def test_a_study_from_the_first_connection_to_the_tables(machines: Lab):
     before = machines.on("server", "cat", SETTING)
-    done = machines.tree.snakemake(**STUDY, until="tidy").succeeded()
+    done = machines.tree.snakemake("--until", "tidy", **STUDY).succeeded()
     for host in lab.HOSTS:
         assert f"host {host}: first connection of this version, copying the agent to" in done.text
         assert f"host {host}: copying " in done.text
