@@ -33,10 +33,12 @@ def test_a_study_from_the_first_connection_to_the_tables(machines: Lab):
     for host in lab.HOSTS:
         assert f"host {host}: first connection of this version, copying the agent to" in done.text
         assert f"host {host}: copying " in done.text
-    assert "host server: [build] null: built" in done.text
     assert machines.on("server", "cat", SETTING) == before
     assert [one for host in lab.HOSTS for one in machines.running(host)] == []
-    record = json.loads((machines.tree.path / TRIAL.format("small") / "trial.json").read_text())
+    folder = machines.tree.path / TRIAL.format("small")
+    # What was built there ran.
+    assert f"{lab.COPY}/build/servers/null" in (folder / "server.log").read_text()
+    record = json.loads((folder / "trial.json").read_text())
     assert record["outcome"] == "measured" and record["separate"]
     assert set(record["hosts"]) == set(lab.HOSTS)
     assert all(one["machine"]["cpus"] for one in record["hosts"].values())
@@ -46,7 +48,7 @@ def test_a_study_from_the_first_connection_to_the_tables(machines: Lab):
         here_us = client["clock_offset_us"] + behind_us
         # The controller's clock is not ahead.
         assert abs(here_us) <= client["clock_bound_us"] < 10**6
-        assert (machines.tree.path / TRIAL.format("small") / client["log"]).is_file()
+        assert (folder / client["log"]).is_file()
     assert [client["client"] for client in point["clients"]] == ["client1", "client2"]
     points = pl.read_parquet(machines.tree.path / "data/small/backlog/points.parquet")
     assert points["connections"].to_list() == [round(RATE_RPS * DURATION_S)]
