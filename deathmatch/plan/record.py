@@ -163,6 +163,9 @@ class LoadRecord(TrialRecord):
 
 # What a point has itself if one client offered it.
 OWN = ("log", "command", "client_state")
+# Of several clients, the first must not have offered its part alone for longer: a hundredth of the
+# shortest second. On a busy machine one begins tens of milliseconds late.
+LATE_US = 10_000
 MEASURED_OF_SEVERAL = ("opened", "late_us", "clock_offset_us", "clock_bound_us")
 
 
