@@ -76,7 +76,7 @@ def offer(
     for attempt in range(1, ATTEMPTS + 1):
         offering = sampler.offering(rate_rps, duration_s) if sampler else contextlib.nullcontext()
         made = _offered(context, rate_rps, duration_s, log, before, offering)
-        if max(load.late_us for load in made) <= LATE_US:
+        if max(load.late_us for load in made) <= LATE_US or attempt == ATTEMPTS:
             break
     after = _clocks(context)
     for load in made:
