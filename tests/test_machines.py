@@ -11,6 +11,8 @@ import pytest
 from conftest import AS_ROOT, Tree, ended, wait_for
 from lab import AHEAD_S, Lab
 
+from deathmatch.analysis import provenance
+
 STUDY = {"dataset": "small", "testbed": "lab"}
 TRIAL = "data/{}/backlog/null/backlog=128,schedulers=one,somaxconn=4096/1"
 SETTING = "/proc/sys/net/ipv4/tcp_max_syn_backlog"
@@ -42,6 +44,7 @@ def test_a_study_from_the_first_connection_to_the_tables(machines: Lab):
     assert set(record["hosts"]) == set(lab.HOSTS)
     assert all(one["machine"]["cpus"] for one in record["hosts"].values())
     (point,) = record["points"]
+    assert set(point["clocks"]) == set(lab.HOSTS)
     for client in point["clients"]:
         behind_us = -AHEAD_S[client["client"]] * 10**6
         here_us = client["clock_offset_us"] + behind_us
@@ -52,6 +55,12 @@ def test_a_study_from_the_first_connection_to_the_tables(machines: Lab):
     points = pl.read_parquet(machines.tree.path / "data/small/backlog/points.parquet")
     assert points["connections"].to_list() == [round(RATE_RPS * DURATION_S)]
     assert points["replies"].to_list() == [round(RATE_RPS * DURATION_S)]
+    trials = pl.read_parquet(machines.tree.path / "data/small/backlog/trials.parquet")
+    told = provenance.place(trials)
+    assert "Each host is a machine of its own (client1: " in told
+    bound_us, late_us = trials["clock_bound_us"][0], trials["late_us"][0]
+    assert f"how far two clocks are apart was known within {bound_us} µs at each" in told
+    assert f"began at an agreed instant, {late_us} µs late at most." in told
 
 
 def offering(machines: Lab) -> list[psutil.Process]:

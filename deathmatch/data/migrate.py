@@ -76,6 +76,7 @@ def with_clients(table: pl.DataFrame, experiment: str) -> pl.DataFrame:
         clients=pl.when(pl.col("outcome").is_in(MEASURED)).then(pl.lit(one, pl.Int64)),
         late_us=pl.lit(None, pl.Int64),
         clock_bound_us=pl.lit(None, pl.Int64),
+        machines=pl.lit(None, pl.List(pl.String)),
     )
     before = table.columns[: table.columns.index("client_cpus") + 1]
     new = [name for name in added.columns if name not in table.columns]

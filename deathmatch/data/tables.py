@@ -12,7 +12,9 @@ Several clients make one point: counts and histograms are their sums, the client
 of the client that is worst off, `client_limited` is true if any was. What cannot be known of all is
 null, for the reason in `unknown_of_several` of the load generator. `trials` has how many clients
 offered load, how late after the agreed time one of them began at most (`late_us`), and by how much
-the offset between two hosts' clocks may be wrong (`clock_bound_us`); both are null with one client.
+the offset between two hosts' clocks may be wrong (`clock_bound_us`); both are null where one
+client was on the server's machine. `machines` are the hosts, described, where each is a machine of
+its own.
 
 Every table begins with `server`, `variant`, `configuration`, the experiment's factors and the
 trial's number `n`. A factor that the server does not have is null.
@@ -48,6 +50,7 @@ _TRIALS = {
     "clients": pl.Int64,
     "late_us": pl.Int64,
     "clock_bound_us": pl.Int64,
+    "machines": pl.List(pl.String),
     "cpu": pl.String,
     "cpus": pl.Int64,
     "memory_bytes": pl.Int64,

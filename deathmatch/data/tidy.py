@@ -126,7 +126,13 @@ def trial_row(trial: dict) -> dict:
         "client_cpus": cpus.get("client"),
         "clients": max(map(len, loads), default=None),
         "late_us": _most(load["late_us"] for load in of_all),
-        "clock_bound_us": _most(load["clock_bound_us"] for load in of_all),
+        "clock_bound_us": _most(
+            [
+                *(load["clock_bound_us"] for load in of_all),
+                *(one["bound_us"] for p in trial["points"] for one in p.get("clocks", {}).values()),
+            ]
+        ),
+        "machines": _machines(trial) if trial.get("separate") else None,
         "stopped_on_sigterm": all(stop["on_sigterm"] for stop in trial.get("stops", [])),
         **{
             name: trial.get(name)
@@ -141,6 +147,23 @@ def trial_row(trial: dict) -> dict:
         "deviations": [check["name"] for check in trial.get("conformance", []) if not check["ok"]],
         **system_calls.per_reply(trial.get("system_calls")),
     }
+
+
+def _machines(trial: dict) -> list[str]:
+    """Return what each host of a trial is, if each is a machine of its own."""
+    return [f"{name}: {_machine(found)}" for name, found in (trial.get("hosts") or {}).items()]
+
+
+def _machine(found: dict) -> str:
+    """Return "2 CPUs (AMD EPYC), Linux 6.1, eth0 of 10 Gbit/s, MTU 1500 bytes"."""
+    machine, link = found["machine"], found["interface"]
+    speed = link.get("speed_bit_per_s")
+    return ", ".join([
+        f"{machine['cpus']} CPUs ({machine['cpu']})",
+        f"Linux {machine['kernel']}",
+        f"{link.get('name')}{f' of {speed / 1e9:g} Gbit/s' if speed else ''}",
+        f"MTU {link.get('mtu_bytes')} bytes",
+    ])  # fmt: skip
 
 
 def point_row(point: dict, report, samples: pl.DataFrame, spec: dict, parts: Sequence = ()) -> dict:

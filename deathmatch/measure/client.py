@@ -81,11 +81,18 @@ def offer(
     after = _clocks(context)
     for load in made:
         context.generator.compact(load.log, context.spec.get("keep_events", False))
+    compared = (
+        {"clocks": {name: _between(before, after, name) for name in before}}
+        if context.bed.separate
+        else {}
+    )
     if len(context.clients) == 1:
-        return {"log": log.name, "command": made[0].command, "client_state": made[0].state}
+        (load,) = made
+        return {"log": log.name, "command": load.command, "client_state": load.state, **compared}
     opened = sampler.opened if sampler else {}
     return {
         "attempts": attempt,
+        **compared,
         "clients": [_told(load, before, after) | _counted_of(load, opened) for load in made],
     }
 
@@ -96,20 +103,29 @@ def _counted_of(load: Load, opened: dict[str, int]) -> dict:
 
 
 def _told(load: Load, before: dict[str, Clocks], after: dict[str, Clocks]) -> dict:
-    name = load.client.name
-    offset = clocks.spanning(before[name].monotonic, after[name].monotonic)
+    clock = _between(before, after, load.client.name)
     return {
-        "client": name, "log": load.log.name, "command": load.command, "client_state": load.state,
-        "late_us": load.late_us, "clock_offset_us": offset.ns // 1000,
-        "clock_bound_us": -(-offset.bound_ns // 1000),
+        "client": load.client.name, "log": load.log.name, "command": load.command,
+        "client_state": load.state, "late_us": load.late_us,
+        "clock_offset_us": clock["offset_us"], "clock_bound_us": clock["bound_us"],
     }  # fmt: skip
 
 
+def _between(before: dict[str, Clocks], after: dict[str, Clocks], name: str) -> dict[str, int]:
+    """Return how far a host's clock is ahead of ours, and how far off that may be."""
+    offset = clocks.spanning(before[name].monotonic, after[name].monotonic)
+    return {"offset_us": offset.ns // 1000, "bound_us": -(-offset.bound_ns // 1000)}
+
+
 def _clocks(context: Context) -> dict[str, Clocks]:
-    """Return how far each client's clocks are from ours; {} where one client needs no agreement."""
-    if len(context.clients) == 1:
+    """Return how far the hosts' clocks are from ours; {} where there is one clock, and one client.
+
+    One client's latencies are on its own clock. Several clients need an instant to begin at.
+    """
+    hosts = context.bed.hosts if context.bed.separate else context.clients
+    if len(context.clients) == 1 and not context.bed.separate:
         return {}
-    return {client.name: client.clocks() for client in context.clients}
+    return {host.name: host.clocks() for host in hosts}
 
 
 def _offered(
@@ -120,12 +136,12 @@ def _offered(
     made = [_load(context, client, rate_rps, duration_s, log) for client in context.clients]
     made = [load for load in made if load is not None]
     with contextlib.ExitStack() as during:
-        if not compared:
+        if len(context.clients) == 1:
             during.enter_context(offering)
             _start(context, made, {})
         else:
             now_ns = time.monotonic_ns()
-            offsets = {name: one.monotonic for name, one in compared.items()}
+            offsets = {host.name: compared[host.name].monotonic for host in context.clients}
             _start(context, made, clocks.agreed(now_ns, offsets, LEAD_S))
             time.sleep(max(0, LEAD_S - (time.monotonic_ns() - now_ns) / 1e9))
             during.enter_context(offering)
