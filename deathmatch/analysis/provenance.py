@@ -122,14 +122,15 @@ def ends(trials: pl.DataFrame) -> str:
     )
 
 
-def all_cpus(trials: pl.DataFrame) -> str:
-    """Return what a server on every CPU of its host shows, as sentences."""
+def all_cpus(trials: pl.DataFrame) -> tuple[str, str]:
+    """Return what a server on every CPU of its host takes, and what a table of such shows."""
     if len(_apart(trials)):
-        return "No client runs on the server's CPUs."
+        return "No client runs on the server's CPUs", "shows how each server scales"
     return (
         f"With both ends on {_cpus(trials)} CPUs, a server that may use all of them takes the "
-        "client's. The table therefore cannot show how a server scales; it shows that the testbed "
-        "must have more CPUs before anybody says so."
+        "client's",
+        "cannot show how a server scales; it shows that the testbed must have more CPUs before "
+        "anybody says so",
     )
 
 
