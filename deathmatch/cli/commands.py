@@ -126,7 +126,9 @@ def _trial(parser: argparse.ArgumentParser) -> None:
 
 
 def _answer(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("question", help="what to do, and with what")
+    parser.add_argument(
+        "question", nargs="?", default="", help="what to do, and with what; each line if absent"
+    )
 
 
 def _choice(parser: argparse.ArgumentParser) -> None:

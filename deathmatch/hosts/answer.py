@@ -1,10 +1,11 @@
-"""What a controller asks of this copy of the project: `./shell deathmatch answer QUESTION`.
+"""What a controller asks of this copy of the project: `./shell deathmatch answer`.
 
-Question and answer are JSON; `copy.Copy` asks, and `site.Here` is who is asked.
+Questions and answers are JSON, a line each; `copy.Copy` asks, and `site.Here` is who is asked.
 """
 
 import argparse
 import json
+import sys
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
@@ -13,15 +14,19 @@ from deathmatch.plan import files
 
 
 def main(given: argparse.Namespace) -> int:
-    """Print {"answer"}, or {"mistake"} with what a UserError says, as the last line."""
+    """Answer the question named on the command line, or each line of the input."""
     sandbox.die_with_owner()
-    question = json.loads(given.question)
-    try:
-        told = {"answer": answer(**question)}
-    except UserError as error:
-        told = {"mistake": [error.what, error.where, error.remedy]}
-    print(json.dumps(told))
+    for question in [given.question] if given.question else sys.stdin:
+        print(json.dumps(told(question)), flush=True)
     return 0
+
+
+def told(question: str) -> dict:
+    """Return {"answer"}, or {"mistake"} with what a UserError says."""
+    try:
+        return {"answer": answer(**json.loads(question))}
+    except UserError as error:
+        return {"mistake": [error.what, error.where, error.remedy]}
 
 
 def answer(what: str, **arguments) -> object:

@@ -11,7 +11,7 @@ import json
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from deathmatch.errors import UserError
 from deathmatch.hosts.remote import Remote
@@ -27,7 +27,8 @@ COPIED = (
 # In the copy: what it was copied from.
 MANIFEST = ".copied.json"
 _SHOWN_LINES = 20
-_EVERY_S = 1.0
+_EVERY_S, _PATIENCE_S = 1.0, 60.0
+ANSWER = ("python", "-m", "deathmatch", "answer")
 
 
 class Copy:
@@ -42,7 +43,8 @@ class Copy:
         self.root = home / folder / "checkout"
         self._answers: dict[str, Any] = {}
         self._update()
-        text = self._run(["./shell", "env", "-0"])
+        self._asked: _Told | None = None
+        text = _Told(host, self.root, tell, ["./shell", "env", "-0"]).read()
         pairs = (line.partition("=") for line in text.split("\0") if "=" in line)
         host.environment = {name: value for name, _, value in pairs}
 
@@ -53,11 +55,14 @@ class Copy:
     def command(self, server: Server, values: Mapping[str, Level]) -> Command:
         """Return how a built server is started there."""
         found = self._ask("command", server=server.name, values=dict(values))
+        self._rest()
         return Command(found["words"], found["environment"], Path(found["folder"]))
 
     def located(self, words: Sequence[str]) -> list[str]:
         """Return a load generator's command with its first word as the host finds the program."""
-        return self._ask("located", words=list(words[:1])) + list(words[1:])
+        found = self._ask("located", words=list(words[:1]))
+        self._rest()
+        return found + list(words[1:])
 
     def clients(self, names: Sequence[str]) -> dict[str, str]:
         """Build and check those load generators there; return what each says of its version."""
@@ -70,13 +75,20 @@ class Copy:
     def _ask(self, what: str, **arguments: Any) -> Any:
         question = json.dumps({"what": what, **arguments}, sort_keys=True)
         if question not in self._answers:
-            text = self._run(["python", "-m", "deathmatch", "answer", question])
-            answer = json.loads(text.strip().splitlines()[-1])
+            if self._asked is None:
+                self._asked = _Told(self._host, self.root, self._tell, ANSWER)
+            answer = json.loads(self._asked.say(question))
             if "mistake" in answer:
                 what, where, remedy = answer["mistake"]
                 raise UserError(what, f"host {self._host.name}, {where}", remedy)
             self._answers[question] = answer["answer"]
         return self._answers[question]
+
+    def _rest(self) -> None:
+        """End what answers: from now on all that runs there is measured."""
+        if self._asked:
+            self._asked.end()
+            self._asked = None
 
     def _update(self) -> None:
         wanted = {str(path): _digest(ROOT / path) for path in files()}
@@ -102,35 +114,64 @@ class Copy:
         self._host.run("rm", str(packed))
         self._host.write(manifest, json.dumps(wanted))
 
-    def _run(self, words: Sequence[str]) -> str:
-        """Run a command in the copy, telling its standard error; return what it printed."""
-        log = Path(self._host.folder, "told")
-        script = f'exec "$@" 2>"{log}"'
-        process = self._host.start(
-            ["sh", "-c", script, "sh", *words], folder=self.root, talk=True,
-        )  # fmt: skip
-        said, shown = [], 0
-        while (line := process.receive(_EVERY_S)) != "":
-            if line is not None:
-                said.append(line)
-            shown = self._show(log, shown)
-        status = process.wait()
-        text = self._host.read(str(log))
-        self._host.run("rm", "-f", str(log))
-        if status != 0:
-            last = "\n".join(text.splitlines()[-_SHOWN_LINES:])
-            raise UserError(
-                f"`{' '.join(words[:2])}` ended with exit status {status}; it said:\n{last}",
-                f"host {self._host.name}, {self.root}",
-                "mend the cause there, and run again: what is done is kept",
-            )
+
+class _Told:
+    """A command in a copy, whose standard error is told as it comes."""
+
+    def __init__(
+        self, host: Remote, root: Path, tell: Callable[[str], None], words: Sequence[str]
+    ):  # fmt: skip
+        self._host, self._root, self._tell, self._words = host, root, tell, words
+        self._log, self._shown = Path(host.folder, f"told-{words[-1]}"), 0
+        script = f'exec "$@" 2>"{self._log}"'
+        self._process = host.start(["sh", "-c", script, "sh", *words], folder=root, talk=True)
+
+    def say(self, line: str) -> str:
+        """Tell it something; return the line that it answers with."""
+        self._process.send(f"{line}\n")
+        return self._next() or self._fail()
+
+    def read(self) -> str:
+        """Return all that it prints, once it has ended."""
+        said = []
+        while line := self._next():
+            said.append(line)
+        if self._process.wait() != 0:
+            self._fail()
+        self._host.run("rm", "-f", str(self._log))
         return "".join(said)
 
-    def _show(self, log: Path, shown: int) -> int:
-        lines = self._host.read(str(log)).splitlines()
-        for line in lines[shown:]:
+    def end(self) -> None:
+        """End its input, and wait for its end."""
+        self._process.finish(_PATIENCE_S)
+
+    def _next(self) -> str:
+        while (line := self._process.receive(_EVERY_S)) is None:
+            self._show()
+        self._show()
+        return line
+
+    def _show(self) -> None:
+        lines = self._text().splitlines()
+        for line in lines[self._shown :]:
             self._tell(f"host {self._host.name}: {line}")
-        return len(lines)
+        self._shown = len(lines)
+
+    def _text(self) -> str:
+        try:
+            return self._host.read(str(self._log))
+        except FileNotFoundError:
+            # It has not begun.
+            return ""
+
+    def _fail(self) -> NoReturn:
+        status = self._process.wait()
+        last = "\n".join(self._text().splitlines()[-_SHOWN_LINES:])
+        raise UserError(
+            f"`{' '.join(self._words)}` ended with exit status {status}; it said:\n{last}",
+            f"host {self._host.name}, {self._root}",
+            "mend the cause there, and run again: what is done is kept",
+        )
 
 
 def files() -> list[Path]:
