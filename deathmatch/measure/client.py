@@ -40,7 +40,7 @@ class Load:
 
     @property
     def state(self) -> str:
-        """ "exit N", or that it wedged."""
+        """How it ended: "exit N", or that it wedged."""
         wedged = f"wedged: killed after {self.limit_s:g} s"
         return wedged if self.status is None else f"exit {self.status}"
 
@@ -79,8 +79,6 @@ def offer(
         if max(load.late_us for load in made) <= LATE_US or attempt == ATTEMPTS:
             break
     after = _clocks(context)
-    for load in made:
-        context.generator.compact(load.log, context.spec.get("keep_events", False))
     compared = (
         {"clocks": {name: _between(before, after, name) for name in before}}
         if context.bed.separate
@@ -95,6 +93,13 @@ def offer(
         **compared,
         "clients": [_told(load, before, after) | _counted_of(load, opened) for load in made],
     }
+
+
+def compact(context: Context, offered: dict) -> None:
+    """Make what the clients wrote at a rate small enough to keep; `offered` is what `offer` said."""
+    for load in loads(offered):
+        keep_events = context.spec.get("keep_events", False)
+        context.generator.compact(context.out / load["log"], keep_events)
 
 
 def _counted_of(load: Load, opened: dict[str, int]) -> dict:

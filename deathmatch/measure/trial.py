@@ -260,6 +260,7 @@ def _point(
     offered = client.offer(context, rate_rps, duration_s, log, sampler)
     context.state.offering_us += (time.monotonic_ns() - began_ns) // 1000
     state = _state(context, running)
+    client.compact(context, offered)
     held = context.established() if context.idle_connections else None
     return {
         "offered_rate_rps": rate_rps,
