@@ -96,7 +96,7 @@ def offer(
 
 
 def compact(context: Context, offered: dict) -> None:
-    """Make what the clients wrote at a rate small enough to keep; `offered` is what `offer` said."""
+    """Make what clients wrote at a rate small enough to keep; `offered` is what `offer` said."""
     for load in loads(offered):
         keep_events = context.spec.get("keep_events", False)
         context.generator.compact(context.out / load["log"], keep_events)
