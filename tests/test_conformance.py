@@ -51,7 +51,7 @@ for trial in matrix.trials("once"):
     usual = conformance.probe(trial.spec()["conformance"])
     logged = conformance.check(hosts.address, 8080, [usual] * 5)
     log_events = events.read_text()[before:].splitlines()
-    started = [host.read(f"/proc/{pid}/cmdline").split("\0") for pid in host.processes()]
+    started = [host.read(f"/proc/{pid}/cmdline").split("\\0") for pid in host.processes()]
     emulators = [words[1:words.index("--")] for words in started if words[0].endswith("beam.smp")]
     stop = server_process.stop(running)
     print(json.dumps({"server": trial.server.name, "experiment": trial.experiment.name,
