@@ -113,7 +113,11 @@ def test_the_readmes_server_and_dataset_are_measured(tree: Tree):
     """As the README writes them; a wrong answer would be the trial's outcome."""
     text = (ROOT / "README.md").read_text()
     (lua,) = re.findall(r"```lua\n(.*?)```", text, re.S)
-    server, dataset = re.findall(r"```toml\n(.*?)```", text, re.S)
+    server, dataset, testbed, clients = re.findall(r"```toml\n(.*?)```", text, re.S)
+    tree.write("config/testbeds/lab.toml", testbed)
+    tree.write("config/testbeds/labs.toml", f'extends = "lab"\n{clients}')
+    beds = [files.testbed(name, tree.path) for name in ("lab", "labs")]
+    assert [len(bed.client_sides) for bed in beds] == [1, 2]
     assert len(re.findall(r"^.+$", dataset, re.M)) <= 10, "an own dataset in ten lines"
     tree.write("servers/lua/server.lua", lua)
     tree.write("servers/lua/server.toml", server)

@@ -83,4 +83,6 @@ def test_a_record_of_an_earlier_version_reads_as_todays():
 def test_a_dataset_that_is_not_there_is_named(tmp_path, network):
     tree = Tree(copy_tree(tmp_path / "tree"), network)
     said = tree.deathmatch("migrate", "mine").failed().text
-    assert "data/mine: there is no such folder" in said and "there are: connections, published" in said
+    assert (
+        "data/mine: there is no such folder" in said and "there are: connections, published" in said
+    )

@@ -11,7 +11,7 @@ import sshd
 from conftest import HUNG_S, wait_for
 from sshd import AHEAD_S, PYTHON, SETTING, SOMEONE, connect
 
-from deathmatch.agent import kernel, output
+from deathmatch.agent import diag, kernel, output
 from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
 from deathmatch.hosts import clocks, opening
@@ -173,7 +173,7 @@ def test_requests_from_the_host(host: Remote):
     server = host.start([PYTHON, "-ISsuc", script], talk=True)
     port = int(server.receive(HUNG_S))
     assert [one.address for one in host.listeners(port)] == [f"127.0.0.1:{port}"]
-    assert host.listeners(port)[0] in host.listeners() and host.established(port) == 0
+    assert host.listeners(port)[0] in host.listeners() and host.count(diag.ESTABLISHED, port) == 0
     with host.connect("127.0.0.1", port, HUNG_S) as connection:
         connection.sendall(b"hello")
         assert connection.recv(99) == b"HELLO" and connection.recv(99) == b""
@@ -182,7 +182,7 @@ def test_requests_from_the_host(host: Remote):
         with pytest.raises(TimeoutError):
             connection.recv(99)
         # What the first one left is closed on one side.
-        assert host.established(port) == 1
+        assert host.count(diag.ESTABLISHED, port) == 1
     server.kill()
     with pytest.raises(ConnectionRefusedError):
         host.connect("127.0.0.1", port, HUNG_S)

@@ -174,7 +174,7 @@ def about() -> dict:
     return {
         **{
             key: value
-            for key, value in machine.about(Local(), Here(), []).items()
+            for key, value in machine.about(Local(), Here()).items()
             if key != "snakemake"
         },
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),

@@ -58,7 +58,7 @@ def _in_namespaces(trial: Trial, bed: plan.Testbed) -> int:
     """Measure it in a sandbox on this machine; return the exit status."""
     # Here, as a build may download and the sandbox has no network.
     built = server_build.built(trial.server)
-    site.Here().clients(clients.needed(trial.experiment.name))
+    site.Here().clients(clients.needed(trial.experiment.name), _where(trial))
     _check_tools(trial, bed, toolchain.harness(), built)
     _warn_of_one_cpu()
     words = [sys.executable, "-m", "deathmatch", "trial", "--inside", "--testbed", bed.name]
@@ -71,7 +71,9 @@ def _on_machines(trial: Trial, bed: plan.Testbed) -> int:
     try:
         needed = clients.needed(trial.experiment.name)
         # As they build side by side, each waits for the slowest only.
-        testbed.together(partial(hosts.sites[one.name].clients, needed) for one in hosts.clients)
+        testbed.together(
+            partial(hosts.sites[one.name].clients, needed, _where(trial)) for one in hosts.clients
+        )
         built = hosts.sites[testbed.SERVER].built(trial.server)
         _check_tools(trial, bed, hosts.harness(), built)
     except BaseException:
@@ -79,6 +81,10 @@ def _on_machines(trial: Trial, bed: plan.Testbed) -> int:
         raise
     _measure(trial, hosts)
     return 0
+
+
+def _where(trial: Trial) -> str:
+    return f"experiment {trial.experiment.name!r}"
 
 
 def _measure(trial: Trial, hosts: testbed.Testbed) -> None:
@@ -120,4 +126,5 @@ def _check_tools(trial: Trial, bed: plan.Testbed, harness: dict, built: dict) ->
     records = [(str(other.path), record) for other, record in others.items() if other != trial]
     now = {"server": trial.server.name, "tools": {"harness": harness, "server": built["tools"]}}
     if records:
-        toolchain.check(trial.dataset, [*records, ("this testbed now", now)])
+        where = "this testbed now" if bed.kind == "ssh" else "this machine now"
+        toolchain.check(trial.dataset, [*records, (where, now)])

@@ -64,9 +64,9 @@ class Copy:
         self._rest()
         return found + list(words[1:])
 
-    def clients(self, names: Sequence[str]) -> dict[str, str]:
+    def clients(self, names: Sequence[str], where: str) -> dict[str, str]:
         """Build and check those load generators there; return what each says of its version."""
-        return self._ask("clients", names=list(names))
+        return self._ask("clients", names=list(names), where=where)
 
     def harness(self) -> dict[str, str]:
         """Return what the trials there run on, as `toolchain.harness`."""

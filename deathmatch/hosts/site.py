@@ -36,10 +36,11 @@ class Site(Protocol):
     def located(self, words: Sequence[str]) -> list[str]:
         """Return a load generator's command with its first word as the host finds the program."""
 
-    def clients(self, names: Sequence[str]) -> dict[str, str]:
+    def clients(self, names: Sequence[str], where: str) -> dict[str, str]:
         """Build and check load generators there; return what each says of its version.
 
-        Costs processes. Raises UserError if one is missing or cannot run.
+        `where` says what needs them. Costs processes. Raises UserError if one is missing or cannot
+        run.
         """
 
     def harness(self) -> dict[str, str]:
@@ -61,11 +62,11 @@ class Here:
         """Return the command with the program's path."""
         return clients.located(list(words))
 
-    def clients(self, names: Sequence[str]) -> dict[str, str]:
+    def clients(self, names: Sequence[str], where: str) -> dict[str, str]:
         """Build and check them; return their versions."""
         for name in names:
-            _build(name)
-        clients.check_programs(dict.fromkeys(names, f"load generators {', '.join(names)}"))
+            _build(name, where)
+        clients.check_programs(dict.fromkeys(names, where))
         return {name: clients.version(name) for name in names}
 
     def harness(self) -> dict[str, str]:
@@ -73,7 +74,7 @@ class Here:
         return toolchain.harness()
 
 
-def _build(name: str) -> None:
+def _build(name: str, where: str) -> None:
     """Build a load generator that a server's build makes; UserError if that fails.
 
     What an earlier build left is another program, which must not be measured with.
@@ -83,7 +84,7 @@ def _build(name: str) -> None:
         return
     made = server_build.built(files.server(maker))
     if not made["ok"]:
-        raise clients.failure(name, "could not be built", made["log"], f"servers/{maker}")
+        raise clients.failure(name, "could not be built", made["log"], where)
 
 
 def command(server: Server, values: Mapping[str, Level]) -> Command:

@@ -3,7 +3,7 @@
 import re
 import shutil
 
-from deathmatch.plan import sources
+from deathmatch.plan import registries, sources
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 
@@ -25,6 +25,7 @@ def told(server: Server, path: str) -> str:
 def _spoken_of(server: Server, tool: str) -> bool:
     word = re.compile(rf"(?<![\w.+-]){re.escape(tool)}(?![\w+-])")
     texts = [server.version, server.build or "", server.run]
+    texts += [by for key, by in registries.INSTALLED_BY.items() if getattr(server.packages, key)]
     texts += [
         (ROOT / name).read_text(errors="replace")
         for name in sources.files(server)

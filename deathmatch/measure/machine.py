@@ -11,17 +11,17 @@ from deathmatch.hosts.host import Host
 from deathmatch.hosts.site import Site
 
 
-def about(server: Host, site: Site, names: Sequence[str]) -> dict:
+def about(server: Host, site: Site, names: Sequence[str] = (), where: str = "") -> dict:
     """Return the server's machine (`hardware`) and the toolchain, for trial.json.
 
-    `names` are the load generators used, as they are at `site`: each has its version under its
-    name. Costs a process for each of them, and one of git.
+    `names` are the load generators used, as they are at `site`, and `where` what needs them: each
+    has its version under its name. Costs a process for each of them, and one of git.
     """
     return {
         **hardware(server),
         "toolchain": toolchain.name(),
         "python": platform.python_version(),
-        **site.clients(names),
+        **site.clients(names, where),
         "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),
         "commit": _commit(),
     }

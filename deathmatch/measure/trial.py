@@ -81,7 +81,12 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
     needed = clients.needed(trial.experiment.name)
     return record | {
         "wall_us": (time.monotonic_ns() - began_ns) // 1000,
-        "machine": machine.about(hosts.server, hosts.sites[hosts.clients[0].name], needed),
+        "machine": machine.about(
+            hosts.server,
+            hosts.sites[hosts.clients[0].name],
+            needed,
+            f"experiment {trial.experiment.name!r}",
+        ),
     }
 
 

@@ -9,3 +9,5 @@ OWN_NAMES = {
     "maven": "jars.sha256",
 }
 LISTS = tuple(OWN_NAMES)
+# The program that installs what a list names.
+INSTALLED_BY = {"pypi": "pip", "npm": "npm", "cargo": "cargo", "go": "go", "maven": "mvn"}
