@@ -114,7 +114,7 @@ def scaling(trials: pl.DataFrame) -> str:
 def ends(trials: pl.DataFrame) -> str:
     """Return what joins server and clients, and what that leaves out, as sentences."""
     if len(_apart(trials)):
-        return "Each end is a machine of its own, and the link between them is a real one."
+        return "Each end is a machine of its own, on the link that the method names."
     return (
         f"Both ends share one machine of {_cpus(trials)} virtual CPUs with neighbours we cannot "
         "see. The link is a veth pair: no wire, no interrupts of a network card, no loss other "
