@@ -5,6 +5,7 @@ time to time the file is cut in its middle, which leaves its writer, who appends
 """
 
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,7 +74,8 @@ class Outputs:
             return self._of[file].left_out_bytes
 
     def _loop(self) -> None:
-        while not threading.Event().wait(_INTERVAL_S):
+        while True:
+            time.sleep(_INTERVAL_S)
             with self._changing:
                 for each in self._of.values():
                     each.check()

@@ -103,8 +103,8 @@ class Copy:
             return
         place = f"{self._host.name}:{self.root}"
         self._tell(f"host {self._host.name}: copying {len(changed)} files to {place}")
-        agent, packed = self._host.agent, self._host.folder / "project.tar"
-        agent.call("make_folder", path=str(self.root))
+        packed = self._host.folder / "project.tar"
+        self._host.make_folder(self.root)
         # What is half copied is of no manifest.
         self._host.run("rm", "-f", str(manifest))
         self._host.put_bytes(_packed(changed), packed)

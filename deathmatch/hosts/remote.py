@@ -293,6 +293,10 @@ class Remote:
             self.fetch(Path(folder, name), to / name)
         return [to / name for name in names]
 
+    def make_folder(self, path: str | Path) -> None:
+        """Make a folder there and those above it; nothing if it is there."""
+        self.agent.call("make_folder", path=str(path))
+
     def put(self, source: Path, path: str | Path) -> None:
         """Write a file of ours there, with its mode; its folder must exist."""
         mode = source.stat().st_mode & 0o777

@@ -64,9 +64,9 @@ class Testbed:
         """Throttle the server as its side says, on that many CPUs; UserError as in `throttle`."""
         return throttle.apply(self.server, self.spec.server, self.link, cpus)
 
-    def limit_memory(self, throttled: Throttle) -> Memory:
+    def limit_memory(self, throttled: Throttle | None = None) -> Memory:
         """Limit the server's memory as its side says; `throttled` is what holds for its CPU."""
-        return memory.apply(self.server, self.spec.server, throttled.group)
+        return memory.apply(self.server, self.spec.server, throttled and throttled.group)
 
     def harness(self) -> dict[str, str]:
         """Return what trials here run on: the clients' load generators, the server's kernel."""

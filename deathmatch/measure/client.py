@@ -191,7 +191,7 @@ def _load(
         folder.mkdir(exist_ok=True)
     else:
         folder = client.folder / "load"
-        client.agent.call("make_folder", path=str(folder))
+        client.make_folder(folder)
     words = context.bed.sites[client.name].located(words)
     return Load(client, own, folder, words, generator.time_limit_s(load, duration_s))
 

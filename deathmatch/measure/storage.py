@@ -16,7 +16,6 @@ from deathmatch.agent.output import LIMIT_BYTES
 from deathmatch.hosts.host import Host, Process
 from deathmatch.hosts.memory import Memory
 from deathmatch.hosts.testbed import SERVER, Testbed
-from deathmatch.hosts.throttle import Throttle
 from deathmatch.measure import server_process
 from deathmatch.measure.context import PORT
 from deathmatch.measure.guard import Guard
@@ -30,7 +29,7 @@ SETTLE_S = 0.5
 
 def measure(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> dict:
     """Return what a trial without load adds to the record; the points are in storage.json too."""
-    host, limit = hosts.server, hosts.limit_memory(Throttle(None, {}))
+    host, limit = hosts.server, hosts.limit_memory()
     with Guard(limit, host, host.processes):
         running = start(trial, hosts, out / "server.log", limit)
         began_ns = time.monotonic_ns()
