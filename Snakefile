@@ -11,6 +11,7 @@
 #   snakemake new_server --config name=mine    a folder to start from; likewise kind=websocket
 #   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
 #   snakemake archive --config dataset=mine    its raw logs in one file for each experiment
+#   snakemake certify --config dataset=mine    checked strictly: checksums, citation, RO-Crate
 import gc
 import os
 import sys
@@ -25,6 +26,7 @@ from deathmatch.control import (
     command_line,
     config_file,
     ending,
+    room,
     study,
     untracked,
 )
@@ -64,7 +66,7 @@ if ONLY_PAPER and "dataset" not in CHOSEN and study.committed():
     config["dataset"] = study.COMMITTED
 
 # They are about a dataset, and no run of it.
-ASIDE = {"new_server", "check_dataset", "archive", "retry"} & set(sys.argv)
+ASIDE = {"new_server", "check_dataset", "archive", "certify", "retry"} & set(sys.argv)
 
 # A trial's sandbox ends when this process does, even by SIGKILL; on a node, when the process does
 # that Snakemake runs there.
@@ -74,8 +76,12 @@ if workflow.remote_exec:
     cluster.follow()
 os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
 
+if workflow.is_main_process:
+    ending.interrupted_early()
+
 try:
     if workflow.is_main_process:
+        checkout.check_name(Path.cwd())
         checkout.check_writable()
         if "--unlock" in sys.argv and (other := checkout.holder()):
             raise checkout.taken(other)
@@ -83,9 +89,17 @@ try:
         if ON_CLUSTER and RUN_LOCK is not None:
             cluster.end_left(Path.cwd())
             cluster.lead()
+        if not ON_CLUSTER and RUN_LOCK is not None:
+            # What Snakemake made before it came here.
+            own = (workflow.sourcecache.runtime_cache, workflow._snakemake_tmp_dir)
+            checkout.temporary([one.name for one in own if one is not None])
     STUDY = study.check(config, ONLY_PAPER)
+    if workflow.is_main_process and not study.dry_run(sys.argv[1:]):
+        checkout.check_writable(dataset=STUDY.dataset)
     if workflow.is_main_process and not ONLY_PAPER and not study.dry_run(sys.argv[1:]):
         STUDY.forget_not_built()
+        if RUN_LOCK is not None:
+            checkout.forget_incomplete([f"{trial.path}/trial.json" for trial in STUDY.records])
     # Its own check tells more, and does not stop at the first.
     if workflow.is_main_process and "check_dataset" not in sys.argv:
         # Where nothing is measured, its tools do not matter.
@@ -95,6 +109,8 @@ try:
     # One trial at a time on a testbed, whatever else runs here.
     workflow.register_resource(STUDY.machine, 100)
     RUN = Run(STUDY) if workflow.is_main_process and not ASIDE else None
+    if RUN and not study.dry_run(sys.argv[1:]):
+        room.check(STUDY.room)
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -106,10 +122,12 @@ if workflow.is_main_process:
     if RUN and study.dry_run(sys.argv[1:]) and STUDY.trials:
         print(STUDY.listing())
     if RUN:
-        print(STUDY.summary(), *STUDY.left_out(), sep="\n", file=sys.stderr)
+        said = [STUDY.summary(), room.told(STUDY.room), *STUDY.left_out()]
+        print(*said, sep="\n", file=sys.stderr)
 
 
 onstart:
+    ending.interrupted_in_order()
     if not ASIDE:
         untracked.make_folders(STUDY.dataset)
     # Snakemake 9's limiter of starts wakes the scheduler once more each second for every job that
@@ -142,6 +160,7 @@ LOGGED = " >{log:q} 2>&1" if LIVE else " 2>&1 | tee -i {log:q}"
 localrules:
     all,
     archive,
+    certify,
     check_dataset,
     complete,
     new_server,
@@ -195,6 +214,15 @@ rule archive:
         dataset=STUDY.dataset,
     shell:
         "python -m deathmatch archive {params.dataset:q} {STUDY.options}" + LOGGED
+
+
+rule certify:
+    log:
+        "build/logs/certify.log",
+    params:
+        dataset=STUDY.dataset,
+    shell:
+        "python -m deathmatch certify {params.dataset:q}" + LOGGED
 
 
 include: "workflow/build.smk"

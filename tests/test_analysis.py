@@ -345,7 +345,8 @@ def test_latencies_leave_out_what_the_client_spoilt():
     key = {name: points[name][0] for name in ("title", "server", "variant", "readiness", RATE)}
     key |= {"idle_connections": 0, "quantity": "latency"}
     times = pl.DataFrame([
-        key | {"n": 1, "time_us": 10, "count": 98}, key | {"n": 1, "time_us": 90, "count": 2},
+        key | {"n": 1, "time_us": 10, "count": 900},
+        key | {"n": 1, "time_us": 90, "count": 100},
         key | {"n": 2, "time_us": 9999, "count": 1},
         key | {"n": 1, RATE: 0, "time_us": 1, "count": 9},
     ])  # fmt: skip
@@ -486,9 +487,12 @@ def test_failures_are_shares_of_all_trials_together():
 
 
 def test_connection_times_have_no_quantile_among_the_unanswered():
-    points = pl.DataFrame([answered("slow", 9, 10, 9.0), answered("quick", 1, 10, 9.0)])
+    asked = {"connections": 1000}
+    points = pl.DataFrame([
+        answered("slow", 9, 10, 9.0, **asked), answered("quick", 1, 10, 9.0, **asked)
+    ])  # fmt: skip
     times = pl.DataFrame({
-        "label": ["slow", "quick"], "time_us": [9000, 1000], "count": [98, 100],
+        "label": ["slow", "quick"], "time_us": [9000, 1000], "count": [980, 1000],
     })  # fmt: skip
     found = dynamic.connection_times(points, times)
     assert found.select("label", "median_ms", "p99_ms").rows() == [

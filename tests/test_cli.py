@@ -246,7 +246,7 @@ def test_tab_in_zsh(keys):
     [
         ("./shell snakemake --config dataset=smo", ["dataset=smoke"]),
         ("./shell deathmatch build ws-n", ["ws-null"]),
-        ("bin/deathmatch comp", [f"completion\t{COMMANDS['completion'].about}"]),
+        ("bin/deathmatch compl", [f"completion\t{COMMANDS['completion'].about}"]),
         ("./shell ruff READ", ["README.md"]),
     ],
 )

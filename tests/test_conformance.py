@@ -27,7 +27,7 @@ CHECK = """
 import json, sys
 from pathlib import Path
 from deathmatch.hosts import namespaces, server_build
-from deathmatch.measure import conformance, server_process
+from deathmatch.measure import conformance, context, server_process
 from deathmatch.plan import files, matrix
 bed = files.testbed("netns")
 events = Path("log-events").resolve()
@@ -37,18 +37,18 @@ host = hosts.server
 for trial in matrix.trials("once"):
     factors, cpus = trial.variant.factors, host.affinity()
     values = trial.placeholders
-    values |= {"workers": len(cpus) if factors.get("schedulers") == "all" else 1}
+    values |= {"workers": context.workers(factors.get("schedulers", "one"), len(cpus))}
     running, problem = server_process.start(
         host, hosts.sites["server"], trial.server, values, hosts.address, 8080, cpus=cpus,
         log=Path(sys.argv[1]), prefix=prefix if trial.server.language == "Python" else ())
     checks = conformance.check_variant(
         host, hosts.address, 8080, trial.spec()["conformance"], factors,
-        host.processes, dial=hosts.dial)
+        host.processes, trial.server.deviations, dial=hosts.dial)
     # A server of Apache's is another user.
     events.touch()
     events.chmod(0o666)
     before = events.stat().st_size
-    usual = conformance.probe(trial.spec()["conformance"])
+    usual = conformance.probe(trial.spec()["conformance"], trial.server.deviations)
     logged = conformance.check(hosts.address, 8080, [usual] * 5)
     log_events = events.read_text()[before:].splitlines()
     started = [host.read(f"/proc/{pid}/cmdline").split("\\0") for pid in host.processes()]

@@ -42,6 +42,7 @@ def httperf_report(bins: dict[int, int]) -> tuple[str]:
         rf"\g<1>{replies + 2} requests {replies + 1} replies {replies}",
         HTTPERF,
     )
+    text = re.sub(r"(?m)^(Reply status: .*2xx=)\d+", rf"\g<1>{replies}", text)
     lines = "".join(f"{us // 1000:>16}.{us % 1000:03} {n}\n" for us, n in sorted(bins.items()))
     head = text[: text.index("Connection lifetime histogram")]
     end = text[text.index("\nTotal: connections") :]
@@ -58,7 +59,7 @@ def test_httperf_reports_merge(parts):
     n = len(parts)
     assert fields["replies"] == one["replies"] == sum(whole(parts).values())
     assert fields["connections"] == one["connections"] + 2 * (n - 1)
-    assert fields["replies_2xx"] == n * one["replies_2xx"]
+    assert fields["replies_2xx"] == one["replies_2xx"] == one["replies"]
     assert fields["test_duration_us"] == one["test_duration_us"]
     assert fields["reply_rate_avg_rps"] == pytest.approx(n * one["reply_rate_avg_rps"], rel=0.05)
     median = histogram.quantile_us(client.histogram(together), 0.5)
@@ -110,17 +111,20 @@ def test_roundtrip_reports_merge(parts):
 
 def wsload_report(bins: dict[int, int]) -> wsload.Report:
     replies = sum(bins.values())
-    counts = ("intended", "sent", "echoed", "lost", "unsent", "mismatched")
+    # Two are lost.
+    counts = {"intended": replies + 2, "sent": replies + 2, "echoed": replies, "lost": 2,
+              "unsent": 0, "mismatched": 0}  # fmt: skip
     summary = {
-        "connections": {"intended_count": 4, "opened_count": 4, "upgraded_count": 4,
+        "connections": {"intended_count": 4, "opened_count": replies, "upgraded_count": 4,
                         "outcomes_count": {"completed": 4}},
-        "messages": {f"{name}_count": replies for name in counts},
+        "messages": {f"{name}_count": count for name, count in counts.items()},
         "client": {"lag": {"p99_us": 3, "max_us": 9}, "cpu_us": 5, "resident_peak_bytes": 7,
                    "loop_busy_share": 0.5, "limited_by": ["its CPU"]},
     }  # fmt: skip
     ordered = sorted(bins.items())
     times = [("latency", us % 3, us, n) for us, n in ordered] + [("latency", 0, None, 2)]
     times += [("handshake_time", 0, us, n) for us, n in ordered]
+    times += [("service_time", 0, 1, replies + 2)]
     frame = pl.DataFrame(times, wsload.TIMES_SCHEMA, orient="row")
     frame = frame.sort("quantity", "second", "time_us", nulls_last=True)
     return wsload.Report((json.dumps(summary),), frame)
@@ -150,7 +154,9 @@ def test_wsload_reports_merge(parts):
 def test_each_has_all_that_the_protocol_asks(name):
     client, generator = registry.client(name), registry.generator(name)
     load = next(
-        each.load_as_written for each in map(files.experiment, files.names("experiment"))
+        each.load_as_written
+        | {factor.load: factor.default for factor in each.factors.values() if factor.load}
+        for each in map(files.experiment, files.names("experiment"))
         if each.client == name
     )  # fmt: skip
     assert load.keys() <= client.load.keys()
@@ -208,5 +214,5 @@ def test_only_hosts_know_how_a_namespace_is_entered():
         # The agent is what a host does.
         if path.relative_to(package).parts[0] not in ("hosts", "agent"):
             found = re.search(r"ip.{1,4}netns|nsenter|taskset", path.read_text())
-            # What a testbed's file says is told as taskset writes it.
-            assert not found or path.name == "testbed.py", (path, found)
+            # What a testbed's file says is told as taskset writes it, and a log has its words.
+            assert not found or path.name in ("testbed.py", "server_rules.py"), (path, found)

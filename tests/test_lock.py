@@ -114,7 +114,11 @@ def test_groups_hold_what_is_imported_and_nothing_else():
         ],
         "test": [*ROOT.glob("tests/**/*.py"), *ROOT.glob("clients/**/*.py")],
     }  # fmt: skip
-    ours = {"deathmatch", *(path.stem.replace("_", "-") for path in ROOT.glob("tests/*.py"))}
+    own = list(ROOT.glob("tests/**/*.py"))
+    ours = {
+        "deathmatch",
+        *(name.replace("_", "-") for p in own for name in (p.stem, p.parent.name)),
+    }
     pypi = {nix: name for name, nix in LOCKING["NIX_NAMES"].items()}
     wanted = {}
     for group, by_name in RUN_BY_NAME.items():

@@ -1,7 +1,7 @@
 """What servers take from registries: by which commands, and lists without any address."""
 
 import json
-import tomllib
+import re
 from pathlib import Path
 
 import pytest
@@ -81,10 +81,30 @@ def test_maven_takes_whole_coordinates():
         lock_others._pom("mine", ["org.example"])
 
 
+def test_a_server_of_a_post_says_its_release_unless_it_is_an_instrument():
+    theirs = [one for one in files.servers() if one.source != "ours" and not one.instrument]
+    forgotten = [one.name for one in theirs if not one.release]
+    assert not forgotten, f"no [release] in servers/{{{','.join(forgotten)}}}/server.toml"
+
+
 def test_a_release_says_of_what_and_from_where():
-    for path in sorted(Path(ROOT, "servers").glob("[!_]*/server.toml")):
-        release = tomllib.loads(path.read_text()).get("release")
+    for server in files.servers():
+        release = server.release
         if release:
-            assert any(letter.isdigit() for letter in release["name"]), path
-            # What is old says why.
-            assert release["year"] >= 2026 or release.get("remark"), path
+            assert any(letter.isdigit() for letter in release.name), server.name
+            # What is old says why, and so does what has no date.
+            assert (release.year or 0) >= 2026 or release.remark, server.name
+
+
+def test_a_release_names_the_number_that_its_list_has():
+    named = 0
+    for server in files.servers():
+        if not server.release:
+            continue
+        for path in Path(ROOT, "servers", server.name).glob("requirements.txt"):
+            for name, number in re.findall(r"^([\w.-]+)==(\S+)", path.read_text(), re.M):
+                words = server.release.name.lower().replace(",", "").split()
+                if name.lower() in words:
+                    named += 1
+                    assert number == words[words.index(name.lower()) + 1], (server.name, name)
+    assert named > 10

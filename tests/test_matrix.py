@@ -1,14 +1,17 @@
 """The matrix: which trials, in which order, and what makes one be measured again."""
 
 import json
+import tomllib
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import Tree
+from conftest import ROOT, Tree
 
+from deathmatch.control import progress
 from deathmatch.errors import UserError
-from deathmatch.plan import files, matrix
+from deathmatch.plan import files, matrix, mistakes
+from deathmatch.plan.experiment import Experiment
 
 DATASETS = [name for name in files.names("dataset") if not files.dataset(name).frozen]
 
@@ -179,6 +182,32 @@ def test_spec_follows_what_decides_a_measurement(tree: Tree):
     tree.replace("servers/null/null.c", "cheapest", "dearest")
     changed = spec()
     assert changed.pop("server_sha256") != first["server_sha256"]
+
+
+def test_a_level_sets_the_load_and_another_the_time_that_a_rate_is_offered():
+    name = "data/quick/c10k/ws-null/schedulers=one,backlog=4096,environment=unthrottled"
+    short = matrix.find(f"{name},opening=128,run=planned/1")
+    long = matrix.find(f"{name},opening=10000,run=five-minutes/1")
+    planned = files.dataset("quick").experiments["c10k"].duration_s
+    assert (short.spec()["load"]["opening"], short.spec()["duration_s"]) == (128, planned)
+    assert (long.spec()["load"]["opening"], long.spec()["duration_s"]) == (10_000, 300)
+    assert progress.seconds(long) - progress.seconds(short) == 2 * (300 - planned)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("message_bytes = 33", "message_bytes = 33\nopening = 5", "take it out of `load`"),
+        ('load = "opening"', 'load = "opennig"', "`load` knows no 'opennig'"),
+        ("{ five-minutes = 300 }", "{ five = 300 }", "the factor has no level 'five'"),
+    ],
+)
+def test_a_factor_of_the_load_that_contradicts_is_told(old, new, said):
+    text = (ROOT / "experiments/c10k.toml").read_text()
+    assert text.count(old) == 1
+    with pytest.raises(UserError) as raised:
+        mistakes.check(Experiment, tomllib.loads(text.replace(old, new)), "c10k.toml")
+    assert said in str(raised.value)
 
 
 FINGERPRINT = (

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree, copy_tree
 
-from deathmatch.data import migrate, records, tables
+from deathmatch.data import laws, migrate, records, tables
+from deathmatch.load import wsload
 
 REFERENCE = Path("data/reference")
 
@@ -51,6 +52,21 @@ def test_tables_of_an_earlier_version_have_todays_columns(tmp_path, experiment):
     assert migrate.frames(tmp_path) == []
 
 
+def test_points_of_before_the_laws_are_held_against_them(tmp_path):
+    """Whether a run was steady is read in its raw logs, in the archive."""
+    old = tmp_path / "c10k"
+    shutil.copytree(ROOT / REFERENCE / "c10k", old)
+    file = old / "points.parquet"
+    now = pl.read_parquet(file)
+    assert set(now["course"].drop_nulls()) > {"plateau"}
+    since = ["course", "course_change", "connections_starved", *laws.MARKS]
+    now.drop(since).write_parquet(file)
+    assert migrate.frames(tmp_path) == [file]
+    assert file.read_bytes() == (ROOT / REFERENCE / "c10k" / file.name).read_bytes()
+    shutil.rmtree(old)
+    assert migrate.courses(tmp_path).is_empty(), "without archive nothing is known"
+
+
 def test_folders_are_renamed_once_and_never_onto_another(tmp_path):
     for name in ("setup=ets,body_bytes=100", "backlog=128", "default"):
         (tmp_path / "storage" / "otp-store" / name / "1").mkdir(parents=True)
@@ -86,3 +102,29 @@ def test_a_dataset_that_is_not_there_is_named(tmp_path, network):
     assert (
         "data/mine: there is no such folder" in said and "there are: connections, published" in said
     )
+
+
+def test_factors_that_came_later_have_the_level_that_was_in_force(tmp_path):
+    """Of a table, and of a record; what nobody recorded is null."""
+    old = tmp_path / "c10k"
+    shutil.copytree(ROOT / REFERENCE / "c10k", old, ignore=shutil.ignore_patterns("*.xz"))
+    today = {file.stem: pl.read_parquet(file) for file in old.glob("*.parquet")}
+    later = [*wsload.OPENING, *wsload.CHURN]
+    for name, table in today.items():
+        table.drop("opening", "run", *later, strict=False).write_parquet(old / f"{name}.parquet")
+    assert len(migrate.frames(tmp_path)) == len(today)
+    for name, table in today.items():
+        made = pl.read_parquet(old / f"{name}.parquet")
+        assert made.equals(table) and made.columns == table.columns
+        assert made["opening"].unique().to_list() == [128]
+        assert made["run"].unique().to_list() == ["planned"]
+    assert today["points"].select(later).null_count().row(0) == (len(today["points"]),) * len(later)
+    assert migrate.frames(tmp_path) == []
+
+
+def test_a_record_has_the_level_of_a_factor_that_came_later():
+    spec = {"factors": {"schedulers": "one"}, "client": "wsload", "load": {"opening": 128}}
+    read = records.upgrade({"experiment": "c10k", "spec": spec, "points": []})
+    assert read["spec"]["factors"] == {"schedulers": "one", "opening": 128, "run": "planned"}
+    assert records.upgrade(read) == read
+    assert spec["factors"] == {"schedulers": "one"}

@@ -335,12 +335,13 @@ def packages(tree: Path, name: str) -> dict:
 
 
 def built_in(folder: Path) -> set[str]:
-    """Return the Python packages that a server's own build installs from its locked list."""
+    """Return the Python packages that a server's own build installs from its locked lists."""
     server = tomllib.loads((folder / "server.toml").read_text())
-    lock = folder / "requirements.txt"
-    if "pypi" in server.get("packages", {}) or not lock.exists():
+    if "pypi" in server.get("packages", {}):
         return set()
-    return set(re.findall(r"^([\w-]+)==", lock.read_text(), re.M))
+    lists = [folder / name for name in ("requirements.txt", "sources.txt")]
+    texts = [path.read_text() for path in lists if path.exists()]
+    return {name for text in texts for name in re.findall(r"^([\w-]+)==", text, re.M)}
 
 
 def modules(nix: Nix, tree: Path) -> None:
@@ -348,7 +349,8 @@ def modules(nix: Nix, tree: Path) -> None:
     ours = [*tree.glob("deathmatch/**/*.py"), *tree.glob("tests/**/*.py"), tree / "Snakefile"]
     ours += [*tree.glob("workflow/*.smk"), *tree.glob("notebooks/*.md")]
     shells = nix.outputs(tree)["devShells"]
-    local = {"deathmatch", *(path.stem.replace("_", "-") for path in tree.glob("tests/*.py"))}
+    tests = [name for p in tree.glob("tests/**/*.py") for name in (p.stem, p.parent.name)]
+    local = {"deathmatch", *(name.replace("_", "-") for name in tests)}
     untested = imported([path for path in ours if path.parts[len(tree.parts)] != "tests"])
     for system, name, wanted in (
         ("x86_64-linux", "test", imported(ours)),

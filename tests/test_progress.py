@@ -7,7 +7,7 @@ import pytest
 from conftest import ROOT
 from rich.console import Console, Group
 
-from deathmatch.control import ending, progress, screen, study
+from deathmatch.control import ending, progress, run_trial, screen, study
 from deathmatch.control.run import Run, clock
 from deathmatch.errors import UserError
 from deathmatch.plan import matrix
@@ -107,6 +107,76 @@ def test_those_of_another_specification_or_testbed_are_left(tmp_path):
     record(elsewhere, tmp_path, testbed="ec2-like")
     found = progress.measured([now, before, elsewhere, never], "netns", tmp_path)
     assert list(found) == [now]
+
+
+def test_a_trial_of_another_testbed_still_has_its_specification(tmp_path):
+    one, other = TRIALS[:2]
+    record(one, tmp_path)
+    record(other, tmp_path, testbed="lab")
+    assert list(progress.specified([one, other], tmp_path)) == [one, other]
+    assert list(progress.measured([one, other], "netns", tmp_path)) == [one]
+
+
+def of_tools(**harness: str) -> dict:
+    return {"tools": MEASURED["tools"] | {"harness": harness}} if "tools" in MEASURED else {
+        "tools": {"harness": harness, "server": {}}
+    }  # fmt: skip
+
+
+def test_a_trial_of_another_testbed_counts_against_mixed_toolchains_if_it_stays(
+    tmp_path, monkeypatch
+):
+    """Not if this run measures it again."""
+    monkeypatch.chdir(ROOT)
+    whole = study.check(SETTINGS | {"dataset": "full", "experiments": "backlog"})
+    part = study.check(SETTINGS | {"dataset": "full", "experiments": "backlog", "servers": "yaws"})
+    own = next(trial for trial in part.trials)
+    far = next(trial for trial in whole.trials if trial.server.name == "null")
+    monkeypatch.chdir(tmp_path)
+    record(own, tmp_path, **of_tools(kernel="6.1"))
+    record(far, tmp_path, testbed="lab", **of_tools(kernel="5.4"))
+    with pytest.raises(UserError, match="two toolchains would be mixed: kernel is"):
+        part.check_toolchain(here=False)
+    whole.check_toolchain(here=False)
+
+
+def test_a_trial_compares_its_tools_with_those_of_its_own_kind_of_testbed(tmp_path, monkeypatch):
+    """A level may name a testbed of its own; the others run on the default one all the same."""
+    monkeypatch.chdir(tmp_path)
+    c10k = [trial for trial in matrix.trials("full") if trial.experiment.name == "c10k"]
+    own = next(trial for trial in c10k if trial.testbed("netns") == "ec2-like")
+    other = next(t for t in c10k if t.testbed("netns") == "netns" and t.server != own.server)
+    record(other, tmp_path)
+    found = run_trial.comparable(own, [own, other], "netns")
+    assert list(found) == [other]
+
+
+def test_a_trial_reads_no_more_records_than_tell_its_tools(tmp_path, monkeypatch):
+    """Those of its own server, and one of another that can be read."""
+    monkeypatch.chdir(tmp_path)
+    trials = [trial for trial in TRIALS if trial.n == 1]
+    mine = trials[0]
+    own = [trial for trial in trials[1:] if trial.server == mine.server]
+    others = [trial for trial in trials if trial.server != mine.server]
+    assert own and len(others) > 3
+    for trial in own:
+        record(trial, tmp_path)
+    for trial in others:
+        record(trial, tmp_path).write_text("{")
+    assert list(run_trial.comparable(mine, trials, "netns")) == own
+    record(others[1], tmp_path)
+    assert set(run_trial.comparable(mine, trials, "netns")) == {others[1], *own}
+
+
+def test_the_line_after_a_trial_reads_its_record_only(run, tmp_path):
+    """Whatever has become of the others meanwhile."""
+    run, _ = run
+    first, second = run.study.trials[:2]
+    for number, trial in enumerate((first, second)):
+        file = record(trial, tmp_path)
+        run.started(number, "trial", [str(file.relative_to(tmp_path))], [])
+        assert f"{number + 1} of " in run.ended(number)
+        file.write_text("{")
 
 
 def test_a_record_that_is_not_whole_is_named_and_not_counted(tmp_path):

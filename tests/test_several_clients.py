@@ -325,11 +325,11 @@ def test_each_client_is_judged_by_its_own_share():
 
 def test_why_a_client_was_the_limit_is_told_by_its_name():
     def report(reasons: list[str]) -> wsload.Report:
-        counts = ("intended", "sent", "echoed", "lost", "unsent", "mismatched")
+        counts = {"intended": 5, "sent": 4, "echoed": 3, "lost": 1, "unsent": 1, "mismatched": 0}
         summary = {
             "connections": {"intended_count": 4, "opened_count": 4, "upgraded_count": 4,
                             "outcomes_count": {"completed": 4}},
-            "messages": {f"{name}_count": 5 for name in counts},
+            "messages": {f"{name}_count": count for name, count in counts.items()},
             "client": {"lag": {"p99_us": 3, "max_us": 9}, "cpu_us": 5, "resident_peak_bytes": 7,
                        "loop_busy_share": 0.5, "limited_by": reasons},
         }  # fmt: skip

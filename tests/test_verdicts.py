@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from deathmatch.analysis import c10k, claims, phrases, published, rules
+from deathmatch.analysis import c10k, claims, phrases, published, releases, rules
 from deathmatch.data import tables
 from deathmatch.plan import files
 
@@ -168,6 +168,93 @@ def test_no_claim_compares_an_old_release_with_a_new_one(plant):
     ])  # fmt: skip
     # Without url.parse only today's Node ran: both sides are today's.
     assert found["ostinelli-url-parse-is-slow"]["same"]
+
+
+def test_the_first_stand_in_that_ran_is_taken(plant):
+    rows = crash(old_dies=True, new_dies=False, descriptors=2000)
+    claim = "walkin-select-dies-under-overload"
+    assert plant("backlog", rows)[claim]["then_sides"][0]["what"].startswith("Tornado 1.2.1, ")
+    older = [row | {"server": "tornado-0.2"} for row in rows if row["server"] == "tornado-1"]
+    assert plant("backlog", rows + older)[claim]["then_sides"][0]["what"].startswith("Tornado 0.2,")
+
+
+def on_every_core(*servers: str) -> list[dict]:
+    return [
+        {"server": server, "schedulers": "all", RATE: 10_000, REPLY: 9000.0,
+         **({"configuration": "bare"} if server.startswith("yaws") else {})}
+        for server in servers
+    ]  # fmt: skip
+
+
+def compared_now(row: dict) -> list[str]:
+    return [side["what"].split(",")[0] for side in row["now_sides"]]
+
+
+def test_now_is_judged_on_todays_erlang_where_both_sides_ran_on_it(plant):
+    old, new = ("yucan", "yaws"), ("yucan-otp29", "yaws-otp29")
+    claim = "walkin-yucan-beats-yaws"
+    row = plant("scale-out", on_every_core(*old, *new))[claim]
+    assert [side["what"].split(",")[0] for side in row["then_sides"]] == ["Yucan", "Yaws"]
+    assert compared_now(row) == ["Yucan on OTP 29", "Yaws"] and not row["same"]
+    assert "OTP 29" in row["now_sides"][1]["what"]
+    # With one of them on OTP 25 alone the ratio would be of two releases.
+    for missing in new:
+        ran = [server for server in (*old, *new) if server != missing]
+        assert plant("scale-out", on_every_core(*ran))[claim]["same"]
+
+
+def test_a_pair_that_differs_in_one_factor_stays_on_one_release(plant):
+    def yaws(server: str, readiness: str, cpu_us: int) -> dict:
+        return {"server": server, "readiness": readiness, "configuration": "cached", RATE: 2000,
+                REPLY: 2000.0, "replies": 4000, "server_cpu_us": cpu_us}  # fmt: skip
+
+    found = plant("static", [
+        yaws("yaws", "epoll", 400_000), yaws("yaws-poll", "poll", 800_000),
+        yaws("yaws-otp29", "epoll", 900_000),
+    ])  # fmt: skip
+    row = found["williams-kernel-polling-explains-cpu"]
+    assert row["same"] and compared_now(row) == ["Yaws", "Yaws"]
+
+
+def test_no_server_is_a_rival_of_its_own_release(plant):
+    def held(server: str, handshake_us: int) -> dict:
+        return websocket(server, "ec2-like", handshake_time_mean_us=handshake_us, schedulers="all")
+
+    rivals = [held("node-ws", 900), held("erlang-cowboy", 300)]
+    newer = [held("erlang-cowboy-otp27", 200), held("erlang-cowboy-otp29", 400)]
+    claim = "moritz-cowboy-fastest-handshake-on-ec2"
+    published_claim = next(one for one in published.claims() if one["id"] == claim)
+    plant("c10k", [*rivals, *newer])
+    found = releases.now("planted", published_claim)
+    assert found["rule"]["level"] == {"server": "erlang-cowboy-otp29"}
+    decided = rules.decide("planted", "c10k", found["rule"])
+    # Behind two other releases of Cowboy, and ahead of Node.
+    assert decided["verdict"] == claims.REPLICATED
+
+
+@pytest.mark.parametrize(
+    ("ran", "stood_in"), [({"txws", "pypy-txws"}, True), ({"txws"}, False), ({"pypy-txws"}, False)]
+)
+def test_two_runtimes_are_compared_with_one_library(plant, ran, stood_in):
+    servers = [*ran, "twisted-ws", "pypy-twisted"]
+    found = plant("c10k", [
+        websocket(server, "unthrottled", message_latency_mean_us=900) for server in servers
+    ])  # fmt: skip
+    row = found["moritz-pypy-beats-cpython-twisted"]
+    assert row["same"] != stood_in
+    assert ["txWS" in side["what"] for side in row["then_sides"]] == [stood_in] * 2
+
+
+def test_every_server_on_debians_otp_is_among_those_that_stay_together():
+    by_name = {server.name: server for server in files.servers()}
+    on_25 = {name for name, one in by_name.items() if one.release and "OTP 25" in one.release.name}
+    (erlang,) = (names for names in published.together() if "yaws" in names)
+    # Those that only Nix runs have an OTP of its own.
+    assert erlang - on_25 == {"misultin", "webmachine"} and on_25 <= erlang
+    for source in published.FACTORS:
+        for server, options in published.stand_ins("now", source).items():
+            for columns in published.as_list(options):
+                assert server in erlang and columns["server"] in by_name
 
 
 # Conditions
@@ -359,3 +446,28 @@ def test_twice_is_neither_seven_times_nor_a_fifth_more(plant, node_rps, verdict,
     ])  # fmt: skip
     row = found["ostinelli-node-leads-tornado"]
     assert (row["now"], row["now_direction"]) == (verdict, direction)
+
+
+# As the source ran it
+
+
+def test_a_claim_is_decided_on_what_opened_all_at_once_wherever_that_ran(plant):
+    cowboy = websocket("erlang-cowboy", "ec2-like", schedulers="all")
+    few = plant("c10k", [cowboy])["moritz-cowboy-no-timeouts"]
+    assert few["now"] == claims.UNREACHED and "there: 128" in few["now_why"]
+    lost = cowboy | {"opening": 10_000, "connection_timeouts": 700}
+    all_at_once = plant("c10k", [cowboy, lost])["moritz-cowboy-no-timeouts"]
+    assert all_at_once["now"] == all_at_once["then"] == claims.NOT
+    assert [need["there"] for need in all_at_once["now_needs"]] == ["10\u202f000"]
+
+
+def test_a_claim_is_decided_on_five_minutes_only_if_both_sides_ran_so(plant):
+    def tornado(environment: str, growth: float, **more) -> dict:
+        return websocket("tornado-ws", environment, message_latency_growth=growth) | more
+
+    long = {"run": "five-minutes", "duration_us": 300_000_000}
+    short = [tornado("ec2-like", 9.0), tornado("unthrottled", 9.0)]
+    one = plant("c10k", [*short, tornado("ec2-like", 5.0, **long)])["moritz-ec2-latency-grows"]
+    assert one["now"] == claims.UNREACHED and "there: 15" in one["now_why"]
+    both = [tornado("ec2-like", 5.0, **long), tornado("unthrottled", 1.0, **long)]
+    assert plant("c10k", [*short, *both])["moritz-ec2-latency-grows"]["now"] == claims.REPLICATED

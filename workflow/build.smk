@@ -14,4 +14,4 @@ rule build:
     params:
         toolchain=toolchain.name(),
     shell:
-        "python -m deathmatch build --record {wildcards.server}" + LOGGED
+        "python -m deathmatch build --record {wildcards.server:q}" + LOGGED

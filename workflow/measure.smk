@@ -25,8 +25,8 @@ if STUDY.trials and not ONLY_PAPER:
             spec=lambda wildcards: place_of(wildcards)[1].spec_text(),
             testbed=STUDY.testbed,
         shell:
-            "python -m deathmatch trial --any-outcome --testbed {params.testbed}"
-            " $(dirname {output:q})" + LOGGED
+            "python -m deathmatch trial --any-outcome --testbed {params.testbed:q}"
+            ' "$(dirname {output:q})"' + LOGGED
 
     rule complete:
         input:
@@ -41,4 +41,4 @@ if STUDY.trials and not ONLY_PAPER:
             # Another choice may leave out what failed, or have more.
             options=STUDY.options,
         shell:
-            "python -m deathmatch failures {wildcards.dataset} {params.options}" + LOGGED
+            "python -m deathmatch failures {wildcards.dataset:q} {params.options}" + LOGGED

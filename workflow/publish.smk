@@ -11,8 +11,8 @@ rule notebook:
     params:
         compare=STUDY.compare,
     shell:
-        "python -m deathmatch notebook notebooks/{wildcards.notebook}.md"
-        " --dataset {wildcards.dataset} --compare='{params.compare}' --out {output}" + LOGGED
+        "python -m deathmatch notebook notebooks/{wildcards.notebook:q}.md"
+        " --dataset {wildcards.dataset:q} --compare={params.compare:q} --out {output:q}" + LOGGED
 
 
 rule write_paper:
@@ -27,8 +27,8 @@ rule write_paper:
     params:
         dataset=STUDY.dataset,
     shell:
-        "python -m deathmatch paper --dataset {params.dataset} --notebooks {input.notebooks}"
-        " --out paper/{params.dataset}" + LOGGED
+        "python -m deathmatch paper --dataset {params.dataset:q} --notebooks {input.notebooks:q}"
+        " --out paper/{params.dataset:q}" + LOGGED
 
 
 # The figures for `snakemake --report`, which shows only what a rule has made.
@@ -47,8 +47,9 @@ rule report_figures:
         "build/logs/report_figures/{dataset}.log",
     shell:
         # A dataset in which nothing could be measured has none.
-        "mkdir -p {output} figures/{wildcards.dataset} && "
-        "find figures/{wildcards.dataset} -name 'fig-*.svg' -exec cp -t {output} {{}} +" + LOGGED
+        "rm -rf {output:q}.part && mkdir -p {output:q}.part figures/{wildcards.dataset:q} && "
+        "find figures/{wildcards.dataset:q} -name 'fig-*.svg' -exec cp -t {output:q}.part {{}} + && "
+        "mv {output:q}.part {output:q}" + LOGGED
 
 
 rule paper:

@@ -29,4 +29,4 @@ if not STUDY.frozen:
             # Of the others there are tables alone.
             experiment="|".join(STUDY.tidied) or "-",
         shell:
-            "python -m deathmatch tidy data/{wildcards.dataset}/{wildcards.experiment}" + LOGGED
+            "python -m deathmatch tidy data/{wildcards.dataset:q}/{wildcards.experiment:q}" + LOGGED

@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 import struct
+import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -45,10 +46,11 @@ def count(state: int, port: int) -> int:
 
 def listeners(port: int = 0) -> list[Listener]:
     """Return the listening sockets, those of one port if it is given."""
-    return [_listener(family, data) for family, data in _sockets(LISTENING, port)]
+    return [listener(family, data) for family, data in _sockets(LISTENING, port)]
 
 
-def _listener(family: int, data: bytes) -> Listener:
+def listener(family: int, data: bytes) -> Listener:
+    """Return what the kernel's answer of one socket says."""
     port, _, source, _, _ = _IDENTITY.unpack_from(data, 4)
     _, waiting, limit = _QUEUES.unpack_from(data, _QUEUES_AT)
     if family == socket.AF_INET:
@@ -69,19 +71,37 @@ def _sockets(state: int, port: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _answers(kernel: socket.socket) -> Iterator[bytes]:
-    while True:
-        received = kernel.recv(_BUFFER_BYTES)
-        place = 0
-        while place < len(received):
-            length, kind, _, _, _ = _HEADER.unpack_from(received, place)
-            if kind == _DONE:
-                return
-            data = received[place + _HEADER.size : place + length]
-            if kind == _ERROR:
-                number = -struct.unpack_from("=i", data)[0]
-                # A kernel without that family has none of its sockets.
-                if number in (errno.ENOENT, errno.EAFNOSUPPORT):
-                    return
-                raise OSError(number, f"sock_diag: {os.strerror(number)}")
-            yield data
-            place += -(-length // _ALIGNED) * _ALIGNED
+    done = False
+    while not done:
+        sockets, done = parsed(kernel.recv(_BUFFER_BYTES))
+        yield from sockets
+
+
+def parsed(received: bytes) -> tuple[list[bytes], bool]:
+    """Return the sockets in what was received at once, and whether they are the last.
+
+    Raises OSError if it holds an error, or is no netlink(7) messages.
+    """
+    sockets = []
+    place = 0
+    while place < len(received):
+        head = received[place : place + _HEADER.size]
+        length, kind, _, _, _ = _HEADER.unpack(head.ljust(_HEADER.size, b"\0"))
+        if not _HEADER.size <= length <= len(received) - place:
+            raise OSError(errno.EBADMSG, f"sock_diag: a message of {length} bytes is not whole")
+        if kind == _DONE:
+            return sockets, True
+        data = received[place + _HEADER.size : place + length]
+        if kind == _ERROR:
+            number = -int.from_bytes(data[:4], sys.byteorder, signed=True)
+            # A kernel without that family has none of its sockets.
+            if number in (errno.ENOENT, errno.EAFNOSUPPORT):
+                return sockets, True
+            if number <= 0:
+                raise OSError(errno.EBADMSG, f"sock_diag: no error has the number {number}")
+            raise OSError(number, f"sock_diag: {os.strerror(number)}")
+        if len(data) < _QUEUES_AT + _QUEUES.size:
+            raise OSError(errno.EBADMSG, "sock_diag: a socket's message is too short")
+        sockets.append(data)
+        place += -(-length // _ALIGNED) * _ALIGNED
+    return sockets, False

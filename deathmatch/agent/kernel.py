@@ -1,6 +1,7 @@
 """What the kernel says of a host, its network and its processes, read from /proc."""
 
 import contextlib
+import fcntl
 import os
 import re
 import resource
@@ -60,6 +61,23 @@ def threads(pid: int) -> list[int]:
     return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
 
 
+def hold(folder: str, held: list[int]) -> bool:
+    """Lock a folder for as long as this process has it open; return whether it is still there.
+
+    `held` gets the descriptor. Whoever would remove the folder locks it first.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return False
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    if not os.path.exists(folder):
+        os.close(descriptor)
+        return False
+    held.append(descriptor)
+    return True
+
+
 def raise_descriptors(wanted: int) -> int:
     """Raise this process's limit of open files towards `wanted`; return what was got."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -101,7 +119,8 @@ def parse(text: str) -> dict[str, int]:
         if len(words) > 1 and words[0].isalpha() and words[1].isdigit():
             found |= {f"{group} {name}": int(value) for name, value in zip(words[::2], words[1::2])}
         elif group in names:
-            pairs = zip(names.pop(group), words)
+            # Of fewer values than names, nobody knows whose they are.
+            pairs = zip(names.pop(group), words, strict=True)
             found |= {f"{group} {name}": int(value) for name, value in pairs}
         else:
             names[group] = words

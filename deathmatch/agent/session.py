@@ -40,6 +40,7 @@ class Verbs:
         self._children = Children(folder, tell)
         self._sampling = Sampling()
         self._sockets: dict[int, socket.socket] = {}
+        self._held: list[int] = []
         self.start, self.run = self._children.start, self._children.run
         self.signal, self.send = self._children.signal, self._children.transmit
         self.end_input = self._children.end_input
@@ -93,6 +94,10 @@ class Verbs:
     def make_folder(self, path: str) -> None:
         """Make a folder and those above it; nothing if it is there."""
         Path(path).mkdir(parents=True, exist_ok=True)
+
+    def hold(self, path: str) -> bool:
+        """Lock a folder until the session ends; return whether it is still there (flock(2))."""
+        return kernel.hold(path, self._held)
 
     def settings(self, paths: Sequence[str]) -> dict[str, str]:
         """Return the values in force, by path under /proc/sys or /sys; "" where there is none."""

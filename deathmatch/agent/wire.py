@@ -27,7 +27,10 @@ def line(message: dict[str, Any]) -> bytes:
 
 def message(text: bytes) -> dict[str, Any]:
     """Return the message of a line; ValueError if it is none."""
-    found = json.loads(text)
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError(f"no message: {text[:80]!r}") from None
     if not isinstance(found, dict):
         raise ValueError(f"no message: {text[:80]!r}")
     return found

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from deathmatch.analysis import views
+from deathmatch.data import laws
 
 
 def reason(source: Iterable[str]) -> str:
@@ -26,9 +27,11 @@ def of(experiment: views.Experiment) -> str:
     if valid == total:
         return f"none of the {total} {of} is of a variant that it shows"
     limited, broken = points["client_limited"].sum(), (points["report"] == "truncated").sum()
+    unlawful = total - len(laws.upheld(points))
     found = {
         f"{limited} of {total} {of} were limited by the client": limited,
         f"at {broken} of {total} {of} the report of the load generator breaks off": broken,
+        f"{unlawful} of {total} {of} break a law": unlawful,
     }
     told = " and ".join(text for text, count in found.items() if count)
     return f"{told}, and the others are of variants that it does not show" if valid else told

@@ -20,7 +20,12 @@ PUBLISHED_SYSTEM = {
     ("pypy-tornado", "one"): "pypy-tornado-1",
     ("tornado-ws", "all"): "python-tornado-N",
     ("tornado-ws", "one"): "python-tornado-1",
+    ("pypy-txws", "all-and-one"): "pypy-twisted-N",
+    ("pypy-txws", "one"): "pypy-twisted-1",
+    ("txws", "all-and-one"): "python-twisted-N",
+    ("txws", "one"): "python-twisted-1",
     ("gevent-websocket", "all"): "python-gevent-websocket-N",
+    ("gevent-websocket", "all-and-one"): "python-gevent-websocket-N",
     ("gevent-websocket", "one"): "python-gevent-websocket-1",
     ("node-ws", "all"): "node-ws-cluster",
     ("node-ws", "one"): "node-ws",
@@ -45,6 +50,11 @@ _STATISTICS = {"mean": "mean", "stddev": "stddev", "median": "p50", "p95": "p95"
                "p99.9": "p999"}  # fmt: skip
 QUANTILES = {"p01": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "p999": 0.999}
 _KEY = ["label", "server", "schedulers", "environment"]
+
+
+def as_planned(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that most of the chapter shows: opened as by default, as long as planned."""
+    return views.at_defaults(frame, "c10k", "opening", "run")
 
 
 def published_rows(moritz: pl.DataFrame) -> pl.DataFrame:
@@ -92,7 +102,7 @@ def latency_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.Dat
     published_ms; highest first.
     """
     named = (
-        with_published_system(points)
+        with_published_system(as_planned(points))
         .filter(pl.col("post").is_not_null())
         .with_columns(p95_ms=pl.col("message_latency_p95_us") / 1e3)
     )
@@ -111,8 +121,8 @@ def time_quantiles(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> 
     """Return the quantiles of a quantity for each server and environment, its trials together.
 
     Columns: label, server, schedulers, environment, limited, post, p01 to p999 in ms; null where a
-    quantile lies among what never was. Trials that show the client's limits are left out, unless
-    all of a server's do: then `limited` is true.
+    quantile lies among what never was, or too few samples carry it. Trials that show the client's
+    limits are left out, unless all of a server's do: then `limited` is true.
     """
     points = points.with_columns(limited=pl.col("client_limited").all().over(_KEY))
     points = points.filter(pl.col("limited") | ~pl.col("client_limited"))
@@ -128,8 +138,13 @@ def time_quantiles(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> 
     chosen = times.filter(pl.col("quantity") == quantity)
     for group, part in chosen.group_by(which, maintain_order=True):
         total = sum(filter(None, totals[group]))
-        found = dict(zip(QUANTILES, histogram.quantiles_us(part, list(QUANTILES.values()), total)))
-        rows.append(dict(zip(which, group)) | {name: us and us / 1e3 for name, us in found.items()})
+        found_us = histogram.quantiles_us(part, list(QUANTILES.values()), total)
+        found = {
+            name: us and us / 1e3
+            for (name, q), us in zip(QUANTILES.items(), found_us)
+            if stats.enough_samples(q, stats.TAIL_CONFIDENCE, total)
+        }
+        rows.append(dict(zip(which, group)) | found)
     schema = dict.fromkeys(_KEY, pl.String) | {"limited": pl.Boolean}
     schema |= dict.fromkeys(QUANTILES, pl.Float64)
     found = with_published_system(pl.DataFrame(rows, schema=schema))
@@ -198,9 +213,9 @@ def connection_costs(points: pl.DataFrame) -> pl.DataFrame:
 
 
 # Of a point whose report is whole and tells of connections: of others nothing was held.
-_ASKED = pl.col("connections").fill_null(0) > 0
+ASKED = pl.col("connections").fill_null(0) > 0
 # Connections that the server's pace left unopened, or half open, when the run ended.
-_LATE = ["outcome_unfinished", "outcome_not_opened"]
+LATE = ["outcome_unfinished", "outcome_not_opened"]
 
 
 def connections_table(points: pl.DataFrame) -> pl.DataFrame:
@@ -213,10 +228,10 @@ def connections_table(points: pl.DataFrame) -> pl.DataFrame:
               "closed_by_server", "protocol_error", "out_of_descriptors", "out_of_ports",
               "other_error"]  # fmt: skip
     return (
-        points.filter(_ASKED)
+        points.filter(ASKED)
         .with_columns(
             held=pl.col("outcome_completed"),
-            late=pl.sum_horizontal(_LATE),
+            late=pl.sum_horizontal(LATE),
             failed=pl.sum_horizontal(f"outcome_{outcome}" for outcome in failed),
             messages_lost=pl.col("messages_lost") + pl.col("messages_unsent"),
         )
@@ -236,8 +251,10 @@ def statistics_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.
     """Return ours and the post's rows with the same statistics, each system's rows together.
 
     Columns: label, near, where, ours, limited, those of `published_rows`, system, place. Ours are
-    medians over trials; a quantile that lies among what never was in half of them is null.
+    medians over trials; a quantile that lies among what never was in half of them is null, one that
+    too few samples carry is NaN.
     """
+    points = carried(points)
     statistics = [c for c in theirs.columns if c.endswith("_us")] + ["connection_timeouts"]
     ours = (
         with_published_system(points)
@@ -246,7 +263,7 @@ def statistics_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.
             pl.col("client_limited").any().alias("limited"),
             *(pl.col(c).cast(pl.Float64).fill_null(float("inf")).median() for c in statistics),
         )
-        .with_columns(pl.when(pl.col(c).is_finite()).then(c).alias(c) for c in statistics)
+        .with_columns(pl.when(~pl.col(c).is_infinite()).then(c).alias(c) for c in statistics)
         .with_columns(ours=True, where=pl.col("environment").replace(ENVIRONMENT_TITLES))
     )
     # On one CPU a system of which the post ran every core only is still that system.
@@ -269,6 +286,24 @@ def statistics_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.
         system=pl.col("near").str.to_lowercase(),
         place=pl.col("where").replace_strict(place, default=9),
     ).sort("system", "place", "label")
+
+
+def carried(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the points with NaN for each quantile that too few samples carry.
+
+    Of echoes, the messages due count; of handshakes, the connections opened.
+    """
+    totals = {"message_latency": "messages_due", "handshake_time": "connections_opened"}
+    shares = {"p95": 0.95, "p99": 0.99, "p999": 0.999}
+    return points.with_columns(
+        pl.when(pl.col(total) >= stats.needed_samples(share))
+        .then(pl.col(f"{begin}_{name}_us").cast(pl.Float64))
+        .otherwise(float("nan"))
+        .alias(f"{begin}_{name}_us")
+        for begin, total in totals.items()
+        for name, share in shares.items()
+        if f"{begin}_{name}_us" in points.columns
+    )
 
 
 def throttle_phrase() -> str:
@@ -319,13 +354,13 @@ def held(points: pl.DataFrame) -> pl.DataFrame:
     were held and none timed out. Late: what was not held had not been opened when the run ended.
     """
     plain = views.subjects(points).filter(
-        _ASKED,
+        ASKED,
         pl.col("environment") == "unthrottled",
         pl.col("schedulers").fill_null("one") == "one",
     )
     kept = pl.col("outcome_completed") == pl.col("connections")
     whole = (kept & (pl.col("connection_timeouts") == 0)).all()
-    accounted = pl.sum_horizontal("outcome_completed", *_LATE)
+    accounted = pl.sum_horizontal("outcome_completed", *LATE)
     return plain.group_by("label", maintain_order=True).agg(
         whole.alias("whole"),
         (accounted == pl.col("connections")).all().alias("late"),

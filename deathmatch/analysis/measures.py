@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from deathmatch.analysis import views
+from deathmatch.analysis import stats, views
 from deathmatch.analysis.views import RATE, REPLY
 from deathmatch.load import httperf
 from deathmatch.plan import files
@@ -71,15 +71,20 @@ def _memory_overhead(points: pl.DataFrame) -> float | None:
     return None if each is None else each / (RAW_HEAD_BYTES + points["body_bytes"][0]) - 1
 
 
+_SHARES = {"p95": 0.95, "p99": 0.99}
+
+
 def _latency(points: pl.DataFrame, column: str) -> float | None:
     """Return a latency's mean over points; one that lies among lost messages is the drain at least.
 
     So it is compared with no less than it was, and a claim of long latencies is decided by it.
+    Points with too few messages to carry the quantile do not count.
     """
     if f"message_{column}" not in points.columns:
         return None
     drain_us = files.experiment("c10k").load.drain_s * 1e6
-    answered = points.filter(pl.col("messages_due") > 0)
+    share = _SHARES.get(column.split("_")[1], 0.5)
+    answered = points.filter(pl.col("messages_due") >= stats.needed_samples(share))
     return answered[f"message_{column}"].cast(pl.Float64).fill_null(drain_us).mean()
 
 
@@ -95,6 +100,8 @@ def _latency_deviation(points: pl.DataFrame) -> float | None:
 
 PEAK = "peak_reply_rate_rps"
 OF_SWEEP = {PEAK, "first_error_rate_rps"}
+# What they are of is whether the run was steady, or how it ended: no reason to leave it out.
+OF_THE_COURSE = {"died", "message_latency_growth"}
 
 STATISTICS: dict[str, Callable[[pl.DataFrame], float | None]] = {
     "bytes_per_message": _bytes_per_message,

@@ -7,6 +7,7 @@ In: points of the experiments c10k and readiness; a record of `connection_memory
 import polars as pl
 
 from deathmatch.analysis import (
+    c10k,
     capacity,
     capacity_model,
     connection_memory,
@@ -36,7 +37,7 @@ def per_message(points: pl.DataFrame) -> pl.DataFrame:
     Columns: server, label, n, server_us and client_us (CPU time per message echoed, the opening of
     connections included), server_bytes and client_bytes (resident set per connection).
     """
-    return points.filter(
+    return c10k.as_planned(points).filter(
         pl.col("environment") == "unthrottled", pl.col("schedulers") == "one",
         pl.col("replies") > 0,
     ).select(

@@ -6,6 +6,9 @@ Statistic = dict[str, float | int | None]
 NOT_MEASURED = "(not measured in this dataset)"
 SAME = "no difference that these trials show"
 
+# By level of the factor `schedulers`.
+CPUS = {"one": "one CPU", "all": "all CPUs", "all-and-one": "one process more than CPUs"}
+
 
 def number(value: float | None, digits: int = 0) -> str:
     """Return a number with thin spaces between thousands: 12 345.6; of none, NOT_MEASURED.

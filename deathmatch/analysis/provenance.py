@@ -6,6 +6,7 @@ import polars as pl
 
 from deathmatch.analysis.stats import CONFIDENCE
 from deathmatch.data import tables
+from deathmatch.plan.dataset import Dataset
 
 
 def sentence(sources: list[str], drawn: bool = True) -> str:
@@ -175,3 +176,9 @@ def _counts(trials: pl.DataFrame) -> tuple[int, int]:
     )
     ran = sizes.filter(pl.col("outcome") > 0)["outcome"]
     return (int(ran.min()), int(ran.max())) if len(ran) else (0, 0)
+
+
+def waived(dataset: Dataset | None) -> str:
+    """Return which rules of `check --strict` a dataset waives, each with its reason; "" if none."""
+    waives = dataset.waives if dataset else {}
+    return " ".join(f"The dataset waives {rule}: {reason}" for rule, reason in waives.items())

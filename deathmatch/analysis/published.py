@@ -7,7 +7,6 @@ those of all sources on the columns they share, `testbeds()` the machines they w
 """
 
 import difflib
-import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pandera.polars as pa
 import polars as pl
 
 from deathmatch.errors import UserError
-from deathmatch.plan import ledgers
+from deathmatch.plan import ledgers, mistakes
 from deathmatch.plan.mistakes import Mistake
 from deathmatch.plan.root import ROOT
 
@@ -152,11 +151,7 @@ def claims(path: Path = CLAIMS) -> list[dict]:
     Raises UserError when the file breaks the schema, repeats an id, or names a statistic in a
     rule that its table of statistics does not define.
     """
-    text = path.read_text()
-    try:
-        ledger = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"not TOML: {error}", path.name, "mend the syntax (toml.io)") from None
+    text, ledger = _toml(path)
     ledgers.validate("claims", ledger, path.name, text)
     seen = set()
     for at, claim in enumerate(ledger["claim"]):
@@ -178,15 +173,20 @@ def differences(path: Path = DIFFERENCES) -> list[dict]:
 
 @cache
 def _differences(path: Path, mtime_ns: int) -> list[dict]:
-    text = path.read_text()
-    known = tomllib.loads(text)
+    text, known = _toml(path)
     ledgers.validate("differences", known, path.name, text)
     return known["difference"]
 
 
 @cache
 def _parsed(path: Path, mtime_ns: int) -> dict:
-    return tomllib.loads(path.read_text())
+    return _toml(path)[1]
+
+
+def _toml(path: Path) -> tuple[str, dict]:
+    """Return a file's text and what it holds; UserError if it is no TOML."""
+    text = mistakes.decoded(path.read_bytes(), path.name)
+    return text, mistakes.parse(text, path.name)
 
 
 def planned(path: Path = CLAIMS) -> dict[str, str]:
@@ -194,9 +194,33 @@ def planned(path: Path = CLAIMS) -> dict[str, str]:
     return _parsed(path, path.stat().st_mtime_ns)["planned"]
 
 
-def nearest(path: Path = CLAIMS) -> dict[str, dict]:
-    """Return by source what stands for each of today's servers then: columns by server."""
-    return _parsed(path, path.stat().st_mtime_ns)["then"]
+def stand_ins(when: str, source: str, path: Path = CLAIMS) -> dict[str, dict | list[dict]]:
+    """Return what stands for a source's servers "then" or "now", by server.
+
+    It is columns that replace a selector's own, or a list of such in order of preference.
+    """
+    return _parsed(path, path.stat().st_mtime_ns)[when].get(source, {})
+
+
+def together(path: Path = CLAIMS) -> list[set[str]]:
+    """Return the sets of servers that are never compared on two releases of their runtime."""
+    return [set(names) for names in _parsed(path, path.stat().st_mtime_ns)["together"].values()]
+
+
+def releases_of(server: str, path: Path = CLAIMS) -> set[str]:
+    """Return a server and those that claims.toml lets stand for the same one, of any source."""
+    ledger = _parsed(path, path.stat().st_mtime_ns)
+    tables = [*ledger["now"].values(), *ledger["then"].values()]
+    for base, options in (pair for table in tables for pair in table.items()):
+        names = {base, *(one.get("server", base) for one in as_list(options))}
+        if server in names:
+            return names | {server}
+    return {server}
+
+
+def as_list(options: dict | list[dict]) -> list[dict]:
+    """Return what may stand in for a server, in order of preference."""
+    return options if isinstance(options, list) else [options]
 
 
 def minimum_trials(path: Path = CLAIMS) -> int:

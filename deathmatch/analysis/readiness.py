@@ -131,7 +131,7 @@ def cost_changes(levels: list[dict]) -> tuple[list[dict], list[dict], list[dict]
 
 
 def latencies(times: pl.DataFrame, steady: pl.DataFrame) -> pl.DataFrame:
-    """Return each trial's latency at `steady_rate`: title, readiness, IDLE, n, p50_us, p99_us.
+    """Return each trial's latency at `steady_rate`: title, readiness, IDLE, n, p50_us, p95_us.
 
     Of the trials in `steady` that are not client-limited.
     """
@@ -139,7 +139,7 @@ def latencies(times: pl.DataFrame, steady: pl.DataFrame) -> pl.DataFrame:
     bins = times.filter(pl.col("quantity") == "latency").join(
         kept, on=["server", "variant", "n", RATE], how="semi"
     )
-    return stats.quantiles(bins, ["title", "readiness", IDLE, "n"], {"p50_us": 0.5, "p99_us": 0.99})
+    return stats.quantiles(bins, ["title", "readiness", IDLE, "n"], {"p50_us": 0.5, "p95_us": 0.95})
 
 
 def epoll_ratio(closed: pl.DataFrame, title: str, idle: int, against: str) -> dict:

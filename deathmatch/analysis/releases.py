@@ -1,8 +1,10 @@
 """Then and now: which release and settings a claim is decided on.
 
-A rule names today's servers, each with its first configuration. `[then.<source>]` of claims.toml,
-or a claim's own `then`, says what of theirs is nearest to the source's; it stands in
-wherever all that the rule compares of that server ran so.
+A rule names servers, each with its first configuration. `[then.<source>]` and `[now.<source>]` of
+claims.toml, or a claim's own `then` and `now`, say what of theirs is nearest to the source's and
+what is today's; it stands in wherever all that the rule compares of that server ran so. The header
+of claims.toml explains it. `as_source` of a claim says how the source ran all of them: both
+verdicts are on that, wherever all that the rule compares ran so.
 """
 
 from deathmatch.analysis import published, rules
@@ -10,37 +12,95 @@ from deathmatch.analysis import published, rules
 
 def then(dataset: str, claim: dict) -> dict:
     """Return the claim on the release and settings nearest to the source's that ran."""
-    nearest = claim.get("then", published.nearest().get(claim["source"], {}))
-    return _replaced(dataset, claim, nearest)
+    claim = as_source(dataset, claim)
+    return _replaced(claim, _chosen(dataset, claim, "then"))
 
 
 def now(dataset: str, claim: dict) -> dict:
-    """Return the claim on today's release and tuned settings."""
-    return _replaced(dataset, claim, claim.get("now", {}))
+    """Return the claim on today's release."""
+    claim = as_source(dataset, claim)
+    return _replaced(claim, _chosen(dataset, claim, "now"))
 
 
-def _replaced(dataset: str, claim: dict, stand_in: dict) -> dict:
-    for server, columns in stand_in.items():
-        rule = replaced(claim["rule"], server, columns)
-        chosen = [
-            after
-            for before, after in zip(
-                published.selectors(claim["rule"]), published.selectors(rule), strict=True
-            )
-            if before.get("server") == server
-        ]
-        # One side on the old release and the other on the new would compare releases.
-        if chosen and all(_ran(dataset, claim, selector) for selector in chosen):
-            claim = claim | {"rule": rule}
-            if "needs" in claim:
-                claim["needs"] = replaced(claim["needs"], server, columns)
+def as_source(dataset: str, claim: dict) -> dict:
+    """Return the claim on the levels of its `as_source`, if all that it compares ran so."""
+    levels = claim.get("as_source", {})
+    rule = at_levels(claim["rule"], levels)
+    chosen = published.selectors(rule)
+    if levels and chosen and all(_ran(dataset, claim, selector) for selector in chosen):
+        return claim | {"rule": rule}
     return claim
+
+
+def at_levels(rule: dict, levels: dict) -> dict:
+    """Return a rule of which every selector names these levels, too."""
+    new = rule | {side: rule[side] | levels for side in ("a", "b", "where") if side in rule}
+    if "over" in rule and not {"a", "where"} & rule.keys():
+        new["where"] = levels
+    if "rules" in rule:
+        new["rules"] = [at_levels(part, levels) for part in rule["rules"]]
+    return new
+
+
+def _chosen(dataset: str, claim: dict, when: str) -> dict[str, dict]:
+    """Return the columns that stand in for each server: of the first that ran, if one did.
+
+    Of servers that are compared in one release only, others stand in for all that the claim names,
+    or for none.
+    """
+    stand_ins = claim.get(when, published.stand_ins(when, claim["source"]))
+    chosen = {
+        server: columns
+        for server, options in stand_ins.items()
+        if (columns := _first_that_ran(dataset, claim, server, published.as_list(options)))
+    }
+    named = _servers([claim["rule"], claim.get("needs", {})])
+    others = {server for server, columns in chosen.items() if "server" in columns}
+    for servers in published.together():
+        if (named & servers) - others:
+            chosen = {name: one for name, one in chosen.items() if name not in servers & others}
+    return chosen
+
+
+def _first_that_ran(dataset: str, claim: dict, server: str, options: list[dict]) -> dict | None:
+    for columns in options:
+        rule = replaced(claim["rule"], server, columns)
+        pairs = zip(published.selectors(claim["rule"]), published.selectors(rule), strict=True)
+        after = [new for old, new in pairs if old.get("server") == server]
+        # One side on the old release and the other on the new would compare releases.
+        if after and all(_ran(dataset, claim, selector) for selector in after):
+            return columns
+    return None
 
 
 def _ran(dataset: str, claim: dict, selector: dict) -> bool:
     base = {key: level for key, level in selector.items() if key != "relative_to"}
     both = [base, base | selector.get("relative_to", {})]
     return all(rules.selected(dataset, claim["experiment"], one) is not None for one in both)
+
+
+def _replaced(claim: dict, chosen: dict[str, dict]) -> dict:
+    """Return the claim with the columns that stand in for each server."""
+    for server, columns in chosen.items():
+        claim = claim | {"rule": replaced(claim["rule"], server, columns)}
+        if "needs" in claim:
+            claim["needs"] = replaced(claim["needs"], server, columns)
+    return claim
+
+
+def _servers(node) -> set[str]:
+    """Return the servers that a rule, or a part of one, names."""
+    if isinstance(node, list):
+        return {name for part in node for name in _servers(part)}
+    if not isinstance(node, dict):
+        return set()
+    named = {name for part in node.values() for name in _servers(part)}
+    if "server" in node:
+        named.add(node["server"])
+    if node.get("over") == "server":
+        levels = [*node.get("levels", []), *node.get("ascending", []), node.get("level")]
+        named |= {level for level in levels if isinstance(level, str)}
+    return named
 
 
 def replaced(node, server: str, columns: dict):

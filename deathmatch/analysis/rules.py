@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 from deathmatch.analysis import measures, phrases, published, stats, views
 from deathmatch.analysis.measures import PEAK
 from deathmatch.analysis.views import ALL_ANSWERED, RATE
-from deathmatch.data import tables
+from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 
@@ -108,7 +108,8 @@ def _of_trials(frame: pl.DataFrame, statistic: str, selector: dict) -> Values:
     if not statistic.startswith("client_") and "client_limited" in frame.columns:
         # Without a report only the server's end is known.
         told = statistic == "died" or pl.col("report").ne_missing("truncated")
-        valid = frame.filter(~pl.col("client_limited"), told)
+        excused = (laws.STEADY,) if statistic in measures.OF_THE_COURSE else ()
+        valid = laws.upheld(frame, excused).filter(~pl.col("client_limited"), told)
     found = Values(
         {
             n: value
@@ -212,7 +213,7 @@ def _level_phrase(name: str, level) -> str:
     if name == RATE:
         return f"at {phrases.number(level)} req/s"
     if name == "schedulers":
-        return "all CPUs" if level == "all" else "one CPU"
+        return phrases.CPUS[level]
     if name == "idle_connections":
         return f"{phrases.number(level)} idle connections"
     if name in ("readiness", "configuration", "layer", "environment"):
@@ -369,8 +370,14 @@ def _order(dataset: str, experiment: str, rule: dict):
 
 
 def _best(dataset: str, experiment: str, rule: dict):
-    levels = rule.get("levels") or measured_levels(dataset, experiment, rule)
     best = _level(rule, rule["level"])
+    levels = rule.get("levels")
+    if not levels:
+        levels = measured_levels(dataset, experiment, rule)
+        # What else stands for the same server is no rival of it.
+        if rule["over"] == "server":
+            own = published.releases_of(best["server"])
+            levels = [level for level in levels if level not in own]
     mine = values(dataset, experiment, rule, best)
     for level in levels:
         other = _level(rule, level)

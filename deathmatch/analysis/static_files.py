@@ -8,6 +8,7 @@ import polars as pl
 
 from deathmatch.analysis import stats
 from deathmatch.analysis.views import RATE
+from deathmatch.data import laws
 
 # The modes of a figure -> the kernel's.
 MODES = {
@@ -58,9 +59,11 @@ def costs(usage: pl.DataFrame) -> pl.DataFrame:
 def with_modes(points: pl.DataFrame) -> pl.DataFrame:
     """Return the points whose modes were counted, with the share in % of each of MODES.
 
-    Of the CPUs that the server may use.
+    Of the CPUs that the server may use. Where the modes do not add up, by LAW-CPU-MODES, they are
+    not read.
     """
-    return points.filter(_COUNTED_US > 0).with_columns(
+    readable = laws.readable(points, "server_cpus_")
+    return readable.filter(_COUNTED_US > 0).with_columns(
         (100 * pl.sum_horizontal(f"server_cpus_{mode}_us" for mode in modes) / _COUNTED_US).alias(
             name
         )

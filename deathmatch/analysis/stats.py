@@ -7,14 +7,17 @@ one number first.
 """
 
 import itertools
+from functools import cache
 
 import numpy as np
 import polars as pl
-from scipy.stats import bootstrap
+from scipy.stats import binom, bootstrap
 
 from deathmatch.load import histogram
 
 CONFIDENCE = 0.95
+# Of a quantile in the tail, which a bootstrap of its own sample flatters.
+TAIL_CONFIDENCE = 0.99
 RESAMPLES = 2000
 SEED = 2009
 
@@ -78,6 +81,28 @@ def ratio(
     return interval((both[column] / both[f"{column}_below"]).to_list())
 
 
+@cache
+def needed_samples(quantile: float, confidence: float = TAIL_CONFIDENCE) -> int:
+    """Return of how many times a quantile may be told: 662 for the 99th percentile.
+
+    So many that two at least lie beyond it, at this confidence, so that the second from the end
+    bounds it: the number beyond is binomial, whatever the distribution (David and Nagaraja 2003,
+    Order Statistics, 7.1). That is MLPerf Inference's rule of early stopping (2021).
+    """
+    beyond = min(quantile, 1 - quantile)
+    count = 2
+    while binom.cdf(1, count, beyond) > 1 - confidence:
+        count += max(1, count // 200)
+    while binom.cdf(1, count - 1, beyond) <= 1 - confidence:
+        count -= 1
+    return count
+
+
+def enough_samples(quantile: float, confidence: float, count: int | None) -> bool:
+    """Return whether so many times carry a quantile: `needed_samples`; None is none."""
+    return (count or 0) >= needed_samples(quantile, confidence)
+
+
 def quantiles(
     histograms: pl.DataFrame,
     by: list[str],
@@ -86,14 +111,16 @@ def quantiles(
 ) -> pl.DataFrame:
     """Return for each group of `by` the quantiles `wanted`, {column: q}, in us.
 
-    `totals` has for a group what `histogram.quantiles_us` takes as its total. The columns have
-    their types without a row too.
+    `totals` has for a group what `histogram.quantiles_us` takes as its total. A quantile that too
+    few samples carry (`enough_samples`) is null. The columns have their types without a row too.
     """
     rows = []
     for group, bins in histograms.group_by(by, maintain_order=True):
         total = totals[group] if totals else None
+        counted = bins["count"].sum() if total is None else total
         found = histogram.quantiles_us(bins, list(wanted.values()), total)
-        rows.append((*group, *found))
+        carried = (enough_samples(q, TAIL_CONFIDENCE, counted) for q in wanted.values())
+        rows.append((*group, *(us if enough else None for us, enough in zip(found, carried))))
     kinds = {name: histograms.schema[name] for name in by} | dict.fromkeys(wanted, pl.Int64)
     return pl.DataFrame(rows, schema=kinds, orient="row")
 

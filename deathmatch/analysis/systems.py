@@ -103,7 +103,8 @@ def variants(server: Server) -> str:
         if factor == "backlog":
             levels.append([f"backlog {level}" for level in able])
         elif factor == "schedulers":
-            levels.append([" or ".join(able) + (" CPUs" if "all" in able else " CPU")])
+            words = ["one more than all" if level == "all-and-one" else level for level in able]
+            levels.append([" or ".join(words) + (" CPUs" if "all" in able else " CPU")])
         elif able:
             levels.append(list(map(str, able)))
     return "; ".join(", ".join(each) for each in levels if each)
@@ -135,7 +136,7 @@ def figure(experiment: views.Experiment, server: str) -> str:
     of resident memory for each, of the experiment's usual size. WebSocket: the lowest median
     latency.
     """
-    points = experiment.points.filter(pl.col("server") == server)
+    points = experiment.lawful_points.filter(pl.col("server") == server)
     if not len(points):
         return ""
     if "messages" in points.columns:

@@ -6,7 +6,7 @@ from functools import cached_property
 import polars as pl
 
 from deathmatch.analysis import phrases, stats
-from deathmatch.data import tables
+from deathmatch.data import laws, tables
 from deathmatch.plan import files
 from deathmatch.plan.experiment import Experiment as Spec
 from deathmatch.plan.trial import CONFIGURATION
@@ -16,11 +16,14 @@ REPLY = "reply_rate_offered_window_rps"
 # Replies a request offered: fewer are lost at the edges of the offered window.
 ALL_ANSWERED = 0.97
 # For the captions of figures that mark `all_answered`.
+_POINT = ["server", "variant", "n", RATE]
 ARROWHEAD = "Arrowhead: answered all that was offered, and may do more."
 
 # Factors that say how a server runs, as words after its title; the others are axes of figures.
-LABEL_FACTORS = (CONFIGURATION, "readiness", "schedulers", "max_connections")
-_LEVEL_PHRASES = {"one": "", "all": "all CPUs", "65535": "", "1024": "at most 1024 connections"}
+LABEL_FACTORS = (CONFIGURATION, "readiness", "schedulers", "max_connections", "opening", "run")
+_LEVEL_PHRASES = {**phrases.CPUS, "one": "", "65535": "", "1024": "at most 1024 connections",
+                  "128": "", "10000": "opened all at once", "planned": "",
+                  "five-minutes": "five minutes"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,10 @@ class Experiment:
 
     @cached_property
     def times(self) -> pl.DataFrame:
-        """Every histogram bin, with `title` and `label`."""
-        return self._labelled("times")
+        """Every histogram bin of the points that break no law, with `title` and `label`."""
+        bins = self._labelled("times")
+        broken = self.points.join(self.lawful_points, on=_POINT, how="anti")
+        return bins.join(broken, on=_POINT, how="anti", maintain_order="left")
 
     @cached_property
     def samples(self) -> pl.DataFrame:
@@ -75,13 +80,18 @@ class Experiment:
 
     @cached_property
     def valid_points(self) -> pl.DataFrame:
-        """The points that show the server: reported whole, and not client-limited.
+        """The points that show the server: lawful, reported whole, and not client-limited.
 
         A store's points have no client that could fail.
         """
         if "report" not in self.points.columns:
             return self.points
-        return self.points.filter(~pl.col("client_limited"), pl.col("report") == "whole")
+        return self.lawful_points.filter(~pl.col("client_limited"), pl.col("report") == "whole")
+
+    @cached_property
+    def lawful_points(self) -> pl.DataFrame:
+        """The points that break no law (`deathmatch.data.laws`): what figures may be made of."""
+        return laws.upheld(self.points)
 
     @property
     def top(self) -> int | None:
@@ -197,9 +207,11 @@ def _why_not_measured(trial: dict, points: pl.DataFrame) -> str:
         return f"{trial['outcome']}, `{quoted}`" if quoted else trial["outcome"]
     limited = points["client_limited"].sum()
     broken = (points["report"] == "truncated").sum()
+    unlawful = len(points) - len(laws.upheld(points))
     found = {
         f"client-limited at {limited}": limited,
         f"with a report of the load generator that breaks off at {broken}": broken,
+        f"against a law at {unlawful}": unlawful,
     }
     told = " and ".join(text for text, count in found.items() if count)
     return f"{told} of {len(points)} points"
@@ -287,6 +299,15 @@ def default_variants(
             # A server that lacks the factor has null there.
             frame = frame.filter(pl.col(name).is_null() | (pl.col(name) == factor.default))
     return frame if CONFIGURATION in named else _first_configuration(frame, experiment)
+
+
+def at_defaults(frame: pl.DataFrame, experiment: str, *factors: str) -> pl.DataFrame:
+    """Return the rows that have the experiment's default of these factors, or lack the factor."""
+    known = files.experiment(experiment).factors
+    for name in factors:
+        if name in frame.columns:
+            frame = frame.filter(pl.col(name).is_null() | (pl.col(name) == known[name].default))
+    return frame
 
 
 def _first_configuration(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:

@@ -125,6 +125,38 @@ def _trial(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
 
 
+def _compare(parser: argparse.ArgumentParser) -> None:
+    for side in "ab":
+        parser.add_argument(
+            side, metavar=side.upper(), help="SERVER, or SERVER:FACTOR=LEVEL,FACTOR=LEVEL"
+        )
+    named(
+        parser, "--experiment", kind="experiment",
+        help="in which; the first that both serve if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--minutes", type=float, default=10, metavar="N",
+        help="how long to measure, builds apart; 10 if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rates", type=int, nargs="+", metavar="RPS",
+        help="offered rates in requests per second; those of the dataset quick if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--duration", type=float, metavar="S", help="of each rate; that of quick if absent"
+    )
+    parser.add_argument(
+        "--statistic", default="cpu_us_per_reply", metavar="NAME",
+        help="what the verdict is about, as claims.toml names it; cpu_us_per_reply if absent",
+    )  # fmt: skip
+    named(
+        parser, "--testbed", kind="testbed", default="netns",
+        help="a file in config/testbeds/; netns if absent",
+    )  # fmt: skip
+    parser.add_argument("--name", help="of its dataset; compare-A-B if absent")
+    parser.add_argument("--seed", type=int, help="of the blocks' order; drawn by chance if absent")
+
+
 def _answer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "question", nargs="?", default="", help="what to do, and with what; each line if absent"
@@ -180,11 +212,20 @@ def _paper(parser: argparse.ArgumentParser) -> None:
 def _check(parser: argparse.ArgumentParser) -> None:
     named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
     _choice(parser)
+    parser.add_argument(
+        "--strict", action="store_true",
+        help="make every table again from the raw logs, and ask every rule; of the whole dataset",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="with --strict, print all as JSON")
 
 
 def _archive(parser: argparse.ArgumentParser) -> None:
     named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
     _choice(parser)
+
+
+def _certify(parser: argparse.ArgumentParser) -> None:
+    named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
 
 
 def _migrate(parser: argparse.ArgumentParser) -> None:
@@ -257,6 +298,14 @@ GROUPS: dict[str, dict[str, Command]] = {
             "folder then holds trial.json, server.log and the load generator's reports; "
             "`./shell snakemake -n` lists the trials of a dataset.",
         ),
+        "compare": Command(
+            "compare two servers, or two settings of one", "control.comparison", _compare,
+            "null mine --minutes 3",
+            "Measures A and B in blocks of four trials, ABBA or BAAB by chance, until the time is "
+            "over: the ratio with its interval, the difference that would have shown, and A "
+            "against A. To compare two versions of your server, copy its folder. The trials are "
+            "a dataset of their own.",
+        ),
     },
     STEPS: {
         "tidy": Command(
@@ -289,11 +338,17 @@ GROUPS: dict[str, dict[str, Command]] = {
             "check that a dataset is fit to be compared with others", "data.check", _check,
             "smoke",
             "Complete, of one toolchain and one machine, plausible, and free of names and places "
-            "of yours. Exits 1 if it is not.",
+            "of yours. Exits 1 if it is not. With --strict, it exits 3 if a rule rejects the "
+            "dataset and 1 if it could not be checked.",
         ),
         "archive": Command(
             "pack a dataset's raw logs for git", "data.archive", _archive, "smoke",
             "One raw.tar.xz for each experiment, beside its tables.",
+        ),
+        "certify": Command(
+            "give a dataset checksums, a citation, a codecheck.yml and an RO-Crate",
+            "data.certificate", _certify, "smoke",
+            "Only if it passes `check --strict`; else it writes nothing and exits as that does.",
         ),
     },
     "Keep the project in order": {

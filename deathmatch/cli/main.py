@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import re
+import signal
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -50,7 +51,11 @@ def main(words: Sequence[str] | None = None) -> int | None:
         remedy = f"{near(name, COMMANDS)}{PROGRAM} alone lists the commands"
         raise UserError(f"there is no command {name!r}", remedy=remedy)
     given = parser(name, command).parse_args(rest)
-    return import_module(f"deathmatch.{command.module}").main(given)
+    module = import_module(f"deathmatch.{command.module}")
+    # From here on, what was begun is ended orderly: see `deathmatch.__main__`.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    return module.main(given)
 
 
 def run() -> None:
@@ -110,7 +115,8 @@ class _Parser(argparse.ArgumentParser):
         options = list(self._option_string_actions)
         hint = ""
         if message.startswith("unrecognized arguments: "):
-            strange = message.split()[2]
+            whole = message.removeprefix("unrecognized arguments: ")
+            strange = next(iter(whole.split()), whole)
             message, hint = f"it takes no {strange!r}", near(strange.partition("=")[0], options)
         elif found := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
             known = re.findall(r"[^', ]+", found[2])

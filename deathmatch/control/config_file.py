@@ -26,6 +26,10 @@ def check(file: Path) -> None:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise _not_yaml(error, file) from None
+    except (ValueError, RecursionError):
+        # A date that is none, a number of thousands of digits, thousands of brackets.
+        what = "not YAML: a date, a number or brackets that cannot be"
+        raise UserError(what, str(file), f"write text in quotes, {BACK}") from None
     keys = ", ".join(f"`{key}: …`" for key, field in Settings.model_fields.items()
                      if field.is_required())  # fmt: skip
     if value is None:

@@ -1,5 +1,7 @@
 """How a run ends: three lines, where the paper is, what failed and why, what to run next."""
 
+import os
+import signal
 from pathlib import Path
 
 from deathmatch.control import failures
@@ -9,6 +11,26 @@ from deathmatch.errors import UserError
 WIDTH = 100  # of a reason: its first line is told, the rest is in the log
 # It fails where a server could not be measured, which is told by the server.
 TELLS = "complete"
+
+
+def interrupted_early() -> None:
+    """From now on, an interrupt ends this process with one line: Snakemake prints a traceback.
+
+    For the time in which it reads what there is to do.
+    """
+
+    def end(*_: object) -> None:
+        os.write(2, b"interrupted before anything was begun\n")
+        os._exit(128 + signal.SIGINT)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, end)
+
+
+def interrupted_in_order() -> None:
+    """From now on, an interrupt is Snakemake's to handle, which ends its jobs."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def lines(run: Run, stopped: bool) -> str:

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 
 from deathmatch.data import records
+from deathmatch.data.inventory import Inventory
 from deathmatch.hosts import server_build
 from deathmatch.plan import choice
 from deathmatch.plan.choice import Choice
@@ -89,10 +90,6 @@ def forget(dataset: str, chosen: Choice) -> list[str]:
 
 
 def _unmeasured(dataset: str, chosen: Choice) -> list[tuple[Trial, dict]]:
-    trials = sorted(chosen.trials(dataset), key=lambda trial: trial.path)
-    found = [
-        (trial, records.read(trial.path / "trial.json"))
-        for trial in trials
-        if (trial.path / "trial.json").exists()
-    ]
+    measured = sorted(Inventory(dataset, chosen).measured.items(), key=lambda one: one[1])
+    found = [(trial, records.read(file)) for trial, file in measured]
     return [(trial, record) for trial, record in found if record["outcome"] in UNMEASURED]

@@ -2,12 +2,14 @@
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.control.failures import UNMEASURED
-from deathmatch.data import records
+from deathmatch.data import inventory, records
 from deathmatch.errors import UserError
+from deathmatch.measure.churn import BETWEEN_S, LEAST_ROUNDS
 from deathmatch.plan.trial import Trial
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
@@ -20,29 +22,52 @@ PLAN_WEIGHT_TRIALS = 3
 def seconds(trial: Trial) -> float:
     """Return a first estimate of how long the trial takes: its rates, twice for overloads."""
     plan = trial.plan
-    offering_s = 2 * len(plan.rates_rps or ()) * (plan.duration_s or 0)
-    around_s = trial.warm_up_s + (plan.cool_down_s or 0)
+    offering_s = 2 * len(plan.rates_rps or ()) * (trial.duration_s or 0)
+    around_s = trial.warm_up_s + _churn_s(trial) + (plan.cool_down_s or 0)
     return OVERHEAD_S + START_STOP_S + around_s + offering_s
 
 
-def measured(trials: list[Trial], testbed: str, root: Path = Path()) -> dict[Trial, dict]:
-    """Return the records, as in `trial.json`, of those trials that ended as specified now.
+def _churn_s(trial: Trial) -> float:
+    """Return how long connections come and go, if their rate is steady from the beginning."""
+    churn = trial.experiment.churn
+    if churn is None:
+        return 0
+    return min(churn.rounds, LEAST_ROUNDS) * (churn.messages * churn.interval_s + BETWEEN_S)
 
-    One whose server, experiment, dataset or (default) testbed has changed since is measured again,
-    and not here. Raises UserError that names every record that is not whole.
+
+def measured(trials: Iterable[Trial], testbed: str, root: Path = Path()) -> dict[Trial, dict]:
+    """Return the records, as in `trial.json`, of those trials that need not be measured again.
+
+    They ended as specified now, on the testbed on which they would run now; `testbed` is the
+    default one. Raises UserError that names every record that is not whole.
+    """
+    return on_testbed(specified(trials, root), testbed)
+
+
+def on_testbed(found: dict[Trial, dict], testbed: str) -> dict[Trial, dict]:
+    """Return those of the records that were measured where they would be now."""
+    return {
+        trial: record for trial, record in found.items()
+        if record["testbed"] == trial.testbed(testbed)
+    }  # fmt: skip
+
+
+def specified(trials: Iterable[Trial], root: Path = Path()) -> dict[Trial, dict]:
+    """Return the records of those trials that ended as specified now, on whichever testbed.
+
+    One whose server, experiment or dataset has changed since is not here. Raises UserError that
+    names every record that is not whole.
     """
     found, broken = {}, []
     for trial in trials:
         try:
-            record = records.read(root / trial.path / "trial.json")
+            record = records.read(inventory.of_trial(trial, root))
         except FileNotFoundError:
             continue
         except UserError as error:
             broken.append(error)
             continue
-        bed = trial.testbed(testbed)
-        now = {"testbed": bed, "spec": json.loads(trial.spec_text())}
-        if now.items() <= record.items():
+        if record["spec"] == json.loads(trial.spec_text()):
             found[trial] = record
     if broken:
         raise _together(broken)

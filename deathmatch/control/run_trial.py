@@ -9,6 +9,7 @@ import argparse
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -47,26 +48,30 @@ def main(given: argparse.Namespace) -> int:
     _check_disk(trial.path)
     untracked.make_folders(trial.dataset)
     sandbox.die_with_owner()
-    if status := (_on_machines if bed.kind == "ssh" else _in_namespaces)(trial, bed):
+    measure = _on_machines if bed.kind == "ssh" else _in_namespaces
+    if status := measure(trial, bed, given.testbed):
         return status
     record = records.read(trial.path / "trial.json")
     print(f"[trial] {outcome.line(record, trial.path)}", file=sys.stderr)
     return 0 if given.any_outcome or outcome.measured(record) else UNMEASURED
 
 
-def _in_namespaces(trial: Trial, bed: plan.Testbed) -> int:
-    """Measure it in a sandbox on this machine; return the exit status."""
+def _in_namespaces(trial: Trial, bed: plan.Testbed, default: str) -> int:
+    """Measure it in a sandbox on this machine; return the exit status.
+
+    `default` is the testbed of the dataset's trials whose factors name no other.
+    """
     # Here, as a build may download and the sandbox has no network.
     built = server_build.built(trial.server)
     site.Here().clients(clients.needed(trial.experiment.name), _where(trial))
-    _check_tools(trial, bed, toolchain.harness(), built)
+    _check_tools(trial, bed, default, toolchain.harness(), built)
     _warn_of_one_cpu()
     words = [sys.executable, "-m", "deathmatch", "trial", "--inside", "--testbed", bed.name]
     return sandbox.run([*words, str(trial.path)])
 
 
-def _on_machines(trial: Trial, bed: plan.Testbed) -> int:
-    """Measure it on the testbed's machines; return the exit status."""
+def _on_machines(trial: Trial, bed: plan.Testbed, default: str) -> int:
+    """Measure it on the testbed's machines; return the exit status. `default` as above."""
     hosts = machines.connect(bed, trial.spec()["sysctl"])
     try:
         needed = clients.needed(trial.experiment.name)
@@ -75,7 +80,7 @@ def _on_machines(trial: Trial, bed: plan.Testbed) -> int:
             partial(hosts.sites[one.name].clients, needed, _where(trial)) for one in hosts.clients
         )
         built = hosts.sites[testbed.SERVER].built(trial.server)
-        _check_tools(trial, bed, hosts.harness(), built)
+        _check_tools(trial, bed, default, hosts.harness(), built)
     except BaseException:
         hosts.end()
         raise
@@ -116,15 +121,41 @@ def _check_disk(path: Path) -> None:
         )
 
 
-def _check_tools(trial: Trial, bed: plan.Testbed, harness: dict, built: dict) -> None:
+def _check_tools(
+    trial: Trial, bed: plan.Testbed, default: str, harness: dict, built: dict
+) -> None:  # fmt: skip
     """Raise UserError if the dataset's other trials were measured with other tools."""
     try:
-        others = progress.measured(matrix.possible(trial.dataset), bed.name)
+        others = comparable(trial, matrix.possible(trial.dataset), default)
     except UserError:
         # Another server's file may be broken meanwhile: this trial is measured all the same.
         return
-    records = [(str(other.path), record) for other, record in others.items() if other != trial]
+    records = [(str(other.path), record) for other, record in others.items()]
     now = {"server": trial.server.name, "tools": {"harness": harness, "server": built["tools"]}}
     if records:
         where = "this testbed now" if bed.kind == "ssh" else "this machine now"
         toolchain.check(trial.dataset, [*records, (where, now)])
+
+
+def comparable(trial: Trial, possible: Iterable[Trial], default: str) -> dict[Trial, dict]:
+    """Return the records of its dataset that tell whether a trial's tools are the same.
+
+    Those of its own server, and one of another: the run has compared all of them before, and each
+    trial since was compared so. `default` is as in `progress.measured`. Reading every record would
+    take longer with each trial.
+    """
+    others = [other for other in possible if other != trial]
+    own = [other for other in others if other.server.name == trial.server.name]
+    found = progress.measured(own, default)
+    for other in others:
+        if other.server.name != trial.server.name and (one := _readable(other, default)):
+            return found | one
+    return found
+
+
+def _readable(trial: Trial, default: str) -> dict[Trial, dict]:
+    try:
+        return progress.measured([trial], default)
+    except UserError:
+        # The next one tells the same.
+        return {}

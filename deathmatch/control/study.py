@@ -9,10 +9,10 @@ from pathlib import Path
 
 import yaml
 
-from deathmatch.control import progress
+from deathmatch.control import progress, room
 from deathmatch.errors import UserError
 from deathmatch.hosts import clients, node, server_build, toolchain, verdicts
-from deathmatch.plan import choice, files, matrix, mistakes, nothing
+from deathmatch.plan import choice, files, matrix, mistakes, nothing, places
 from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.settings import Settings
@@ -58,18 +58,32 @@ class Study:
         return wanted
 
     @cached_property
-    def records(self) -> dict[Trial, dict]:
-        """The records of what is `progress.measured` of the whole dataset, whatever is chosen."""
+    def specified(self) -> dict[Trial, dict]:
+        """The records of what is `progress.specified` of the whole dataset, whatever is chosen."""
         if self.frozen:
             return {}
-        return progress.measured(matrix.possible(self.dataset), self.testbed)
+        return progress.specified(matrix.possible(self.dataset))
+
+    @cached_property
+    def records(self) -> dict[Trial, dict]:
+        """Those of them that were measured on the testbed on which they would be now."""
+        return progress.on_testbed(self.specified, self.testbed)
+
+    @property
+    def kept(self) -> dict[Trial, dict]:
+        """The records that the dataset will still hold after this run.
+
+        What is measured again, because its testbed is another now, is not among them.
+        """
+        due = set() if self.only_paper else {t for t in self.trials if t not in self.records}
+        return {trial: record for trial, record in self.specified.items() if trial not in due}
 
     def forget_not_built(self) -> None:
         """Remove the trials of servers that could not be built and by now are: they are due."""
         named = {trial.server for trial in self.records if self._says_not_built(trial)}
         gone = [path for server in named for path in server_build.forget_not_built(server)]
         for trial in [trial for trial in self.records if trial.path.absolute() in gone]:
-            del self.records[trial]
+            del self.records[trial], self.specified[trial]
 
     def _says_not_built(self, trial: Trial) -> bool:
         return self.records[trial]["outcome"] == verdicts.NOT_BUILT
@@ -127,6 +141,17 @@ class Study:
             return about + f"{trials} of {of} trials are there; only the paper is made"
         return about + progress.line(progress.standing(self.trials, self.records))
 
+    @cached_property
+    def room(self) -> room.Need:
+        """What it may take of the disk until it has ended."""
+        built = [
+            name
+            for name in self.built
+            if not (server_build.build_dir(name) / server_build.GOOD).exists()
+        ]
+        left = [trial for trial in self.trials if trial not in self.records]
+        return room.of([] if self.only_paper else left, self.records, map(files.server, built))
+
     def left_out(self) -> list[str]:
         """Return a sentence for each name chosen of which nothing is measured."""
         if self.frozen:
@@ -148,10 +173,10 @@ class Study:
     def check_toolchain(self, here: bool = True) -> None:
         """Raise UserError if the dataset holds trials of two toolchains, or would after this run.
 
-        A trial that is to be measured again, its specification having changed, does not count.
-        Without `here`, this machine measures nothing.
+        A trial that is to be measured again, its specification having changed, does not count; one
+        of another testbed does if it stays. Without `here`, this machine measures nothing.
         """
-        records = [(str(trial.path), record) for trial, record in self.records.items()]
+        records = [(str(trial.path), record) for trial, record in self.kept.items()]
         left = {trial.server.name for trial in self.trials if trial not in self.records}
         # Elsewhere, each trial asks its own hosts.
         asked = records and here and not self.elsewhere
@@ -269,11 +294,14 @@ def check(given: dict, only_paper: bool = False) -> Study:
             where=f"{WHERE}, key compare",
             remedy="name another dataset, or none",
         )
-    if study.compare and not list(Path("data", study.compare).glob("*/points.parquet")):
+    named = places.usable("dataset", study.compare)
+    if study.compare and not (named and list(Path("data", study.compare).glob("*/points.parquet"))):
         raise UserError(
-            f"data/{study.compare} holds no tables to compare with",
+            f"data/{study.compare[: places.LONGEST]} holds no tables to compare with",
             where=f"{WHERE}, key compare",
-            remedy=f"measure it first: snakemake --config dataset={study.compare}",
+            remedy=f"measure it first: snakemake --config dataset={study.compare}"
+            if named
+            else "name a folder of data/, as it stands there",
         )
     return study
 

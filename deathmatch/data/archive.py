@@ -11,6 +11,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+from deathmatch.data.inventory import Inventory
 from deathmatch.errors import UserError
 from deathmatch.plan import choice
 from deathmatch.plan.choice import Choice
@@ -33,18 +34,17 @@ def pack(dataset: str, chosen: Choice) -> list[Path]:
 
     Raises UserError, and writes nothing, if a trial of them is missing.
     """
-    trials = chosen.trials(dataset)
-    missing = [trial.path for trial in trials if not (trial.path / "trial.json").exists()]
-    if missing:
+    held = Inventory(dataset, chosen)
+    if missing := held.missing:
         words = ["snakemake --config", f"dataset={dataset}", *chosen.settings]
         raise UserError(
-            f"{len(missing)} of {len(trials)} trials are missing, the first {missing[0]}",
+            f"{len(missing)} of {len(held.chosen)} trials are missing, the first {missing[0].path}",
             f"data/{dataset}",
             f"measure them first: {typed(' '.join(words))}; "
             "or pack what is there, by servers= or experiments=",
         )
     folders: dict[Path, list[Path]] = {}
-    for trial in trials:
+    for trial in held.chosen:
         folders.setdefault(Path("data", dataset, trial.experiment.name), []).append(trial.path)
     return [_pack(folder, sorted(paths)) for folder, paths in sorted(folders.items())]
 

@@ -17,16 +17,16 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch.data import records, tables
+from deathmatch.data import laws, records, tables
+from deathmatch.data.inventory import Inventory
 from deathmatch.errors import UserError
 from deathmatch.hosts import node, toolchain
-from deathmatch.plan import choice, files, matrix
+from deathmatch.plan import choice, files
 from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.root import ROOT
 
 SHOWN = 5  # findings of one kind
-SLACK_S = 60  # what draining, timeouts and samples may add to the time a rate is offered
 # Names of machines and users that tell nothing.
 COMMON = {"debian", "localhost", "nixos", "nobody", "root", "ubuntu", "user"}
 HOMES = r"(?:/home/[\w.-]+|/root|/Users/[\w.-]+)/"
@@ -35,7 +35,15 @@ Finding = tuple[str, str]  # what, where
 
 
 def main(given: argparse.Namespace) -> int:
-    """Print what is wrong with the dataset named on the command line; return 1 if anything is."""
+    """Print what is wrong with the dataset named on the command line; return 1 if anything is.
+
+    With `--strict`, as `data.strict.run`.
+    """
+    if given.strict:
+        # Only here: its rules use this module.
+        from deathmatch.data.strict import run
+
+        return run.main(given)
     dataset, chosen = given.dataset, choice.given(given)
     os.chdir(ROOT)
     found: dict[str, list[str]] = {}
@@ -57,18 +65,18 @@ def findings(dataset: str, chosen: Choice) -> Iterator[Finding]:
     What is not chosen may be missing; what is there of it is looked at all the same.
     """
     frozen = files.dataset(dataset).frozen
-    folder = Path("data", dataset)
-    paths = sorted(folder.glob("*/*/*/*/trial.json"))
-    wanted = [] if frozen else chosen.trials(dataset)
-    # Of a server that someone named there may be more than the dataset asks for.
-    whole = [] if frozen else matrix.possible(dataset)
-    planned = {trial.path / "trial.json": trial for trial in whole}
-    for path in sorted({trial.path / "trial.json" for trial in wanted} - set(paths)):
-        yield "trials are missing; run snakemake", str(path.parent)
-    for path in sorted(set(paths) - planned.keys()) if planned else []:
-        yield "trials that the dataset does not have; remove them", str(path.parent)
+    # What is not chosen is looked at too.
+    held = Inventory(dataset)
+    folder, planned = held.folder, {}
+    if not frozen:
+        for trial in sorted(Inventory(dataset, chosen).missing, key=lambda trial: trial.path):
+            yield "trials are missing; run snakemake", str(trial.path)
+        for path in held.strange:
+            yield "trials that the dataset does not have; remove them", str(path.parent)
+        # Of a server that someone named there may be more than the dataset asks for.
+        planned = held.possible
     found = {}
-    for path in paths:
+    for path in held.files:
         try:
             found[path] = records.whole(path)
         except records.NotJson as error:
@@ -81,9 +89,10 @@ def findings(dataset: str, chosen: Choice) -> Iterator[Finding]:
     yield from _mixed(found)
     for experiment in chosen.experiments or files.names("experiment"):
         if (folder / experiment).is_dir():
-            measured = sum(path.parts[2] == experiment for path in paths)
+            measured = sum(path.parts[2] == experiment for path in held.files)
             yield from _tables(dataset, experiment, measured)
-    yield from _private(folder)
+    for where, what in private(folder):
+        yield "names or places of somebody's machine; take them out", f"{where}: {what}"
 
 
 def _mixed(records: dict[Path, dict]) -> Iterator[Finding]:
@@ -111,49 +120,39 @@ def _tables(dataset: str, experiment: str, trials: int) -> Iterator[Finding]:
         where = f"{where}: {held} trials, where the folder has {trials}"
         yield "tables made from other trials; run snakemake", where
     if len(frames) == len(TABLES) and "offered_rate_rps" in frames["points"].columns:
-        yield from _implausible(f"data/{dataset}/{experiment}", frames)
+        yield from implausible(experiment, f"data/{dataset}/{experiment}", frames)
 
 
-def _implausible(folder: str, frames: dict[str, pl.DataFrame]) -> Iterator[Finding]:
-    key = ["server", "variant", "n"]
-    points = frames["points"].join(frames["trials"].select(*key, "cpus"), on=key)
-    answered = pl.col("server_state") == "ran"
-    # A WebSocket message is the request of its echo.
-    asked = pl.col("requests" if "requests" in points.columns else "messages_due")
-    duration_s = pl.col("duration_us") / 1e6
-    rules = {
-        "more replies than requests": pl.col("replies") > asked,
-        "counters that fall": pl.any_horizontal(pl.col(*tables.GROWING) < 0),
-        "more overflows of the accept queue than drops": (
-            pl.col("server_listen_overflows") > pl.col("server_listen_drops")
-        ),
-        "more CPU time than the machine has": (
-            pl.col("server_cpu_ns") > 1e9 * pl.col("cpus") * (duration_s + SLACK_S)
-        ),
-        "no kernel counters of a server that ran": (
-            answered & pl.col("server_passive_opens").is_null()
-        ),
-        "a load generator that did nothing": answered & (pl.col("report") == "whole")
-        & (asked == 0),
-    }  # fmt: skip
-    for what, condition in rules.items():
-        for row in points.filter(condition).iter_rows(named=True):
+def implausible(experiment: str, folder: str, frames: dict[str, pl.DataFrame]) -> Iterator[Finding]:
+    """Return what no sound measurement says, by the laws; a run of its own kind is none of it."""
+    for row in laws.findings(laws.evidence(experiment, frames)).iter_rows(named=True):
+        law = laws.LAWS[row["law"]]
+        if law.holds_of_all:
             where = f"{folder}/{row['server']}/{row['variant']}/{row['n']}"
-            yield f"counters that cannot be: {what}", f"{where}, {row['offered_rate_rps']} req/s"
-    queue = pl.col("accept_queue_connections") > pl.col("accept_queue_limit") + 1
-    for row in frames["samples"].filter(queue).unique(key).iter_rows(named=True):
-        where = f"{folder}/{row['server']}/{row['variant']}/{row['n']}"
-        yield "counters that cannot be: an accept queue longer than its limit", where
+            yield (
+                f"counters that cannot be: {law.id} is broken: {law.statement}",
+                f"{where}, {row['offered_rate_rps']} req/s: {_bounds(row)}",
+            )
 
 
-def _private(folder: Path) -> Iterator[Finding]:
+def _bounds(row: dict) -> str:
+    """Return "1200, at most 1000"."""
+    bounds = [
+        f"{word} {row[name]:g}"
+        for name, word in (("at_least", "at least"), ("at_most", "at most"))
+        if row[name] is not None
+    ]
+    return f"{row['seen']:g}, {' and '.join(bounds)}"
+
+
+def private(folder: Path) -> Iterator[tuple[str, str]]:
     """Return files that tell where or by whom they were made; binary tables are read as text."""
     names = {socket.gethostname(), getpass.getuser()} - COMMON
     words = [rf"\b{re.escape(name)}\b" for name in sorted(names) if len(name) > 3]
     pattern = re.compile("|".join([HOMES, re.escape(f"{ROOT}/"), *words]))
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         if found := pattern.search(_text(path)):
-            yield "names or places of somebody's machine; take them out", f"{path}: {found[0]}"
+            yield str(path), found[0]
 
 
 def _text(path: Path) -> str:

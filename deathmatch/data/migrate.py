@@ -1,17 +1,23 @@
 """A dataset of an earlier version of this project in today's words: `./shell deathmatch migrate`.
 
 In: `data/<dataset>/`. Out: the same folder; its tables have today's columns, its trials' folders
-today's factors. What was measured stays as it was written: reports, logs, `trial.json`, archives.
+today's factors, its points are held against today's laws. What was measured stays as it was
+written: reports, logs, `trial.json`, archives.
 """
 
 import argparse
+import tarfile
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
-from deathmatch.data import records, tables
+from deathmatch.data import archive, laws, records, tables, tidy
 from deathmatch.errors import UserError
-from deathmatch.plan import files
+from deathmatch.load import registry
+from deathmatch.plan import files, record
+from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.record import MEASURED
 from deathmatch.plan.root import ROOT
 
@@ -44,15 +50,82 @@ def folders(dataset: Path) -> list[Path]:
 
 
 def frames(dataset: Path) -> list[Path]:
-    """Rename the columns and variants in the dataset's tables; return the files written."""
+    """Give the dataset's tables today's columns and variants; return the files written.
+
+    Points are held against today's laws, whatever an earlier version found.
+    """
     made = []
-    for file in sorted(dataset.glob("*/*.parquet")):
-        old = pl.read_parquet(file)
-        new = with_clients(renamed(old), file.parent.name)
-        if not new.equals(old) or new.columns != old.columns:
-            tables.write(new, file.parent.name, file.stem, file.parent)
-            made.append(file)
+    for folder in sorted({file.parent for file in dataset.glob("*/*.parquet")}):
+        old = {file.stem: pl.read_parquet(file) for file in sorted(folder.glob("*.parquet"))}
+        new = {name: todays(table, name, folder) for name, table in old.items()}
+        if set(new) == set(TABLES):
+            found = laws.judgements(laws.evidence(folder.name, new))
+            new["points"] = laws.marked(new["points"], found)
+        for name, table in new.items():
+            if not table.equals(old[name]) or table.columns != old[name].columns:
+                tables.write(table, folder.name, name, folder)
+                made.append(folder / f"{name}.parquet")
     return made
+
+
+def todays(table: pl.DataFrame, name: str, folder: Path) -> pl.DataFrame:
+    """Return a table of an experiment's folder with today's columns, in their order.
+
+    What was not recorded at its time is null; whether a run was steady is read in its raw logs.
+    """
+    table = with_added(with_clients(renamed(table), folder.name), folder.name)
+    unsteady = "course" not in table.columns
+    wanted = tables.columns(folder.name, name)
+    absent = [pl.lit(None, kind).alias(key) for key, kind in wanted.items() if key not in table]
+    table = table.with_columns(absent).select(
+        *wanted, *(key for key in table.columns if key not in wanted)
+    )
+    if name == "points" and "course" in wanted and unsteady:
+        return with_courses(table, courses(folder))
+    return table
+
+
+def courses(folder: Path) -> pl.DataFrame:
+    """Return the courses of an experiment's points: laws.KEY, `course` and `course_change`.
+
+    From the raw logs of its trials, as they lie there or are packed; none without either.
+    """
+    with tempfile.TemporaryDirectory() as unpacked:
+        place = folder
+        if not any(folder.glob("*/*/*/trial.json")) and (folder / archive.NAME).exists():
+            place = Path(unpacked)
+            with tarfile.open(folder / archive.NAME) as packed:
+                # Python has the filter since 3.11.4, and warns without it.
+                safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+                packed.extractall(place, **safe)
+        rows = [
+            row for path in sorted(place.glob("*/*/*/trial.json")) for row in _courses(path)
+        ]  # fmt: skip
+    kinds = {"server": pl.String, "variant": pl.String, "n": pl.Int64, "offered_rate_rps": pl.Int64}
+    kinds |= {"course": pl.String, "course_change": pl.Float64}
+    return pl.DataFrame(rows, schema=kinds, orient="row")
+
+
+def _courses(path: Path) -> Iterator[dict]:
+    trial = records.read(path)
+    client = registry.generator(trial["spec"]["client"])
+    for point in trial["points"]:
+        parts = [client.read(path.parent / load["log"]) for load in record.loads(point)]
+        report = client.merge(parts) if len(parts) > 1 else parts[0]
+        yield {
+            "server": trial["server"],
+            "variant": records.variant(path.parts[-3]),
+            "n": trial["n"],
+            "offered_rate_rps": point["offered_rate_rps"],
+            **tidy.course(client, report, trial["spec"]["duration_s"]),
+        }
+
+
+def with_courses(points: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """Return the points with those courses, in their order; null for those that have none."""
+    names = points.columns
+    bare = points.drop("course", "course_change")
+    return bare.join(found, on=laws.KEY, how="left", maintain_order="left").select(names)
 
 
 def renamed(table: pl.DataFrame) -> pl.DataFrame:
@@ -61,6 +134,19 @@ def renamed(table: pl.DataFrame) -> pl.DataFrame:
     names = {name: records.variant(name) for name in variants}
     return table.rename(records.COLUMNS, strict=False).with_columns(
         pl.col("variant").replace(names)
+    )
+
+
+def with_added(table: pl.DataFrame, experiment: str) -> pl.DataFrame:
+    """Return a table with the factors that its experiment did not have when it was measured.
+
+    They have the level that was in force (`records.ADDED`).
+    """
+    today = tables.keys(experiment)
+    return table.with_columns(
+        pl.lit(level, today[name]).alias(name)
+        for name, level in records.ADDED.get(experiment, {}).items()
+        if name not in table.columns
     )
 
 

@@ -8,13 +8,16 @@ from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.plan import mistakes
-from deathmatch.plan.record import LoadRecord, TrialRecord
+from deathmatch.plan.record import LoadRecord, StorageRecord
+from deathmatch.plan.spec import Level
 
 # Factors, load settings and columns that had another name in the first datasets.
 FACTORS = {"setup": "configuration"}
 LOAD = {"calls_per_connection": "requests_per_connection"}
 POINT = {"server": "server_state", "client": "client_state"}
 COLUMNS = FACTORS | {"calls_per_reply": "syscalls_per_reply"}
+# Factors that an experiment did not have at first, each with the level that every trial had.
+ADDED: dict[str, dict[str, Level]] = {"c10k": {"opening": 128, "run": "planned"}}
 
 
 # What the first datasets did not record: nothing is compared with it.
@@ -46,24 +49,30 @@ def whole(file: Path) -> dict:
 def _parsed(file: Path) -> dict:
     content = file.read_bytes()
     try:
-        record = json.loads(content)
-    except ValueError as error:
-        raise NotJson(f"not JSON: {error}", str(file), _remedy(file)) from None
+        record = json.loads(content, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(f"not JSON: {error}", str(file), remedy(file)) from None
     if not isinstance(record, dict):
-        raise NotJson("not a JSON object", str(file), _remedy(file))
+        raise NotJson("not a JSON object", str(file), remedy(file))
     return record
+
+
+def _no_number(word: str) -> None:
+    # JSON has none of these; Python would read and write them all the same.
+    raise ValueError(f"{word} is no number")
 
 
 def _check(record: dict, file: Path) -> None:
     spec = record.get("spec")
     under_load = isinstance(spec, dict) and spec.get("client") is not None
     try:
-        mistakes.check(LoadRecord if under_load else TrialRecord, record, str(file))
+        mistakes.check(LoadRecord if under_load else StorageRecord, record, str(file))
     except UserError as error:
-        raise UserError(error.what, error.where, _remedy(file)) from None
+        raise UserError(error.what, error.where, remedy(file)) from None
 
 
-def _remedy(file: Path) -> str:
+def remedy(file: Path) -> str:
+    """Return what to do about a file of a trial that cannot be read."""
     return f"remove {file.parent}, and it is measured again"
 
 
@@ -76,6 +85,9 @@ def upgrade(record: dict) -> dict:
         return record
     known = {key: spec[key] for key in names if isinstance(spec.get(key), dict)}
     spec = spec | {key: renamed(value, names[key]) for key, value in known.items()}
+    if "factors" in known:
+        added = ADDED.get(str(record.get("experiment")), {})
+        spec["factors"] |= {name: at for name, at in added.items() if name not in spec["factors"]}
     # A measurement without load was one whose client was called memory.
     if spec.get("client") == "memory":
         spec = {key: value for key, value in spec.items() if key != "client"}

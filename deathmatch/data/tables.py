@@ -8,6 +8,12 @@
 - `samples`: sample of counters, as `deathmatch.measure.sampler` describes;
 - `seconds`: second of a point, with its latencies, where the client records when each was due.
 
+A point is held against `deathmatch.data.laws`: `laws_judged` has the IDs of those that could judge
+it, `laws_broken` of those that it breaks; both are null where none could. `course` is "plateau",
+"drifting" or "staircase", what the measured quantity did while all load was offered, and
+`course_change` by which share of its median; null where the run was too short to tell, or the load
+generator does not.
+
 Several clients make one point: counts and histograms are their sums, the client's lag and CPU those
 of the client that is worst off, `client_limited` is true if any was. What cannot be known of all is
 null, for the reason in `unknown_of_several` of the load generator. `trials` has how many clients
@@ -25,6 +31,7 @@ from pathlib import Path
 import pandera.polars as pa
 import polars as pl
 
+from deathmatch.data import laws, steadiness
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, registry
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
@@ -70,6 +77,8 @@ GROWING = [
     "server_passive_opens", "server_retransmitted_segments", "server_resets_sent",
     "client_active_opens", "client_attempt_fails", "client_syn_retransmissions",
     *(name for name in SAMPLES if name.startswith(("cpu_", "server_cpus_"))),
+    "client_received_bytes", "client_received_segments",
+    "client_sent_bytes", "client_sent_segments",
     "context_switches", "interrupts", "server_cpu_ns",
 ]  # fmt: skip
 HIGHEST = ["accept_queue_connections", "syn_queue_connections", "server_rss_bytes",
@@ -87,6 +96,7 @@ _POINTS = {
     "actual_rate_rps": pl.Float64,
     "client_limited": pl.Boolean,
 }
+_COURSE = {"course": pl.String, "course_change": pl.Float64}
 _COUNTED = dict.fromkeys(GROWING, pl.Int64) | {f"{name}_max": SAMPLES[name] for name in HIGHEST}
 _STORAGE = {"messages": pl.Int64, "runtime_bytes": pl.Int64, "rss_bytes": pl.Int64}
 
@@ -119,7 +129,8 @@ def keys(experiment: str) -> dict[str, type[pl.DataType]]:
 def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
     """Return a table's columns in order, with their types."""
     client = files.experiment(experiment).client
-    points = _POINTS | registry.generator(client).columns | _COUNTED if client else _STORAGE
+    load = registry.generator(client).columns | _COUNTED | _COURSE if client else {}
+    points = (_POINTS | load if client else _STORAGE) | laws.MARKS
     own = {"trials": _TRIALS, "points": points, "times": _TIMES, "samples": SAMPLES,
            "seconds": _SECONDS}  # fmt: skip
     return keys(experiment) | own[table]
@@ -134,6 +145,7 @@ def schema(experiment: str, table: str) -> pa.DataFrameSchema:
         "outcome": [pa.Check.isin(OUTCOMES)],
         "report": [pa.Check.isin(["whole", "truncated"])],
         "connections": [pa.Check.ge(0)],
+        "course": [pa.Check.isin([steadiness.PLATEAU, steadiness.DRIFTING, steadiness.STAIRCASE])],
         "time_us": [pa.Check.ge(0)],
     }
     return pa.DataFrameSchema(

@@ -6,18 +6,21 @@ and writes the tables that `deathmatch.data.tables` describes. The raw logs stay
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from deathmatch.data import records, tables
+from deathmatch.data import laws, records, sampled, steadiness, tables
+from deathmatch.data.inventory import Inventory
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import registry
-from deathmatch.load.generator import Fields
-from deathmatch.measure import system_calls
+from deathmatch.load.generator import Fields, LoadGenerator
+from deathmatch.measure import churn, system_calls
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
-from deathmatch.plan import files, matrix, record
+from deathmatch.plan import files, record
+from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import TABLES
 
 # The column in which a load generator tells why it was the limit, if it has one.
@@ -32,13 +35,28 @@ def main(given: argparse.Namespace) -> int:
     trials = _measured(folder.parent.name, experiment)
     if not trials:
         raise UserError("no trial is measured", str(folder), "run snakemake")
-    made = [tidy(path) for path in trials]
-    for table in TABLES:
-        wanted = tables.columns(experiment, table)
-        rows = [row for one in made for row in one[table]]
-        frame = pl.DataFrame(rows, schema=wanted, orient="row")
+    for table, frame in frames(experiment, trials).items():
         tables.write(frame, experiment, table, folder)
     return 0
+
+
+def frames(experiment: str, trials: Iterable[Path]) -> dict[str, pl.DataFrame]:
+    """Return every table of an experiment, its points held against the laws."""
+    return framed(experiment, [tidy(path) for path in trials])
+
+
+def framed(experiment: str, made: Sequence[dict[str, list[dict]]]) -> dict[str, pl.DataFrame]:
+    """Return the tables of what `tidy` returned of trials, their points held against the laws."""
+    found = {
+        table: pl.DataFrame(
+            [row for one in made for row in one[table]],
+            schema=tables.columns(experiment, table),
+            orient="row",
+        )
+        for table in TABLES
+    }
+    judged = laws.judgements(laws.evidence(experiment, found))
+    return found | {"points": laws.marked(found["points"], judged)}
 
 
 def _measured(dataset: str, experiment: str) -> list[Path]:
@@ -48,21 +66,31 @@ def _measured(dataset: str, experiment: str) -> list[Path]:
     Of those that are not in its grids, being of a server that someone named, one of another
     specification does not count.
     """
-    planned = set(matrix.trials(dataset, experiments=[experiment]))
-    found = {
-        trial: trial.path / "trial.json"
-        for trial in matrix.possible(dataset, [experiment])
-        if (trial.path / "trial.json").exists()
-    }
-    return sorted(
-        file for trial, file in found.items()
-        if trial in planned or records.read(file)["spec"] == json.loads(trial.spec_text())
-    )  # fmt: skip
+    held = Inventory(dataset, Choice(experiments=(experiment,)))
+    planned = set(held.measured.values())
+
+    def counts(file: Path) -> bool:
+        trial = held.possible.get(file)
+        if file in planned or trial is None:
+            return file in planned
+        return records.read(file)["spec"] == json.loads(trial.spec_text())
+
+    return [file for file in held.files if counts(file)]
 
 
 def tidy(path: Path) -> dict[str, list[dict]]:
-    """Return the rows of every table for one trial, given its `trial.json`."""
-    trial = records.read(path)
+    """Return the rows of every table for one trial, given its `trial.json`.
+
+    Raises UserError for a record of what the study does not have, and for logs that are damaged.
+    """
+    try:
+        return _tidied(records.read(path), path)
+    except UserError as error:
+        # Of a name in it that nothing has.
+        raise UserError(error.what, error.where or str(path), error.remedy) from None
+
+
+def _tidied(trial: dict, path: Path) -> dict[str, list[dict]]:
     names = tables.keys(trial["experiment"])
     key = dict.fromkeys(names) | trial["spec"]["factors"]
     key |= {"server": trial["server"], "variant": path.parts[-3], "n": trial["n"]}
@@ -77,39 +105,33 @@ def _storage_rows(trial: dict) -> dict[str, list[dict]]:
 
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
     client = registry.generator(trial["spec"]["client"])
-    samples = _samples(path.with_name("samples.csv"))
+    samples = sampled.read(path.with_name("samples.csv"))
     points = trial["points"]
     parts = [[client.read(path.parent / one["log"]) for one in record.loads(p)] for p in points]
     reports = {
         p["offered_rate_rps"]: client.merge(each) if len(each) > 1 else each[0]
         for p, each in zip(points, parts)
     }
+    rows = [
+        point_row(p, reports[p["offered_rate_rps"]], samples, trial["spec"], each)
+        for p, each in zip(points, parts)
+    ]
+    # The bins of a report that is not whole would be some of all, and the last one cut.
+    whole = [row["offered_rate_rps"] for row in rows if row["report"] == "whole"]
+
+    def of_whole(told: Callable[[Any], pl.DataFrame]) -> list[dict]:
+        return [
+            {"offered_rate_rps": rate_rps} | row
+            for rate_rps in whole
+            for row in told(reports[rate_rps]).to_dicts()
+        ]
+
     return {
-        "points": [
-            point_row(p, reports[p["offered_rate_rps"]], samples, trial["spec"], each)
-            for p, each in zip(points, parts)
-        ],
-        "times": [
-            {"offered_rate_rps": rate_rps} | row
-            for rate_rps, report in reports.items()
-            for row in client.histogram(report).to_dicts()
-        ],
+        "points": rows,
+        "times": of_whole(client.histogram),
         "samples": samples.to_dicts(),
-        "seconds": [
-            {"offered_rate_rps": rate_rps} | row
-            for rate_rps, report in reports.items()
-            for row in client.seconds(report).to_dicts()
-        ],
+        "seconds": of_whole(client.seconds),
     }
-
-
-def _samples(file: Path) -> pl.DataFrame:
-    wanted = pl.DataFrame(schema=SAMPLES)
-    if not file.exists():
-        return wanted
-    found = pl.read_csv(file, schema_overrides=SAMPLES)
-    # A trial measured before a counter was sampled has null there.
-    return pl.concat([wanted, found], how="diagonal")
 
 
 def trial_row(trial: dict) -> dict:
@@ -180,6 +202,8 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict, parts: Seq
     except Truncated:
         fields, whole = dict.fromkeys(client.columns), "truncated"
     fields |= client.sampled(samples, during)
+    warmed = _warm_up(point.get("warm_up") or {})
+    fields |= {name: value for name, value in warmed.items() if name in client.columns}
     actual = client.actual_rate_rps(fields, during, spec)
     limited = client.limited(fields, offered, actual)
     if len(parts) > 1:
@@ -200,7 +224,25 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict, parts: Seq
         **fields,
         **{name: _growth(during[name]) for name in tables.GROWING},
         **{f"{name}_max": during[name].max() for name in tables.HIGHEST},
+        **course(client, report, duration_s),
     }
+
+
+def _warm_up(record: dict) -> Fields:
+    """Return what a point's columns have of the connections that came and went before it."""
+    rates = record.get("rates_cps") or []
+    return {
+        "warm_up_rounds": len(rates) if record else None,
+        "warm_up_first_cps": next(iter(rates), None),
+        "warm_up_last_cps": churn.last_cps(rates),
+        "warm_up_steady": record.get("steady"),
+    }
+
+
+def course(client: LoadGenerator, report, duration_s: float) -> Fields:
+    """Return the columns of `points` that tell whether a report is of a steady run."""
+    word, change = steadiness.course(client.progress(report, duration_s))
+    return {"course": word, "course_change": change}
 
 
 def _limited(

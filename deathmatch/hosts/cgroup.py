@@ -1,10 +1,12 @@
 """Groups of processes whose CPU or memory the kernel limits: cgroups of version 1 and 2.
 
-A group is a folder; it stays until it is removed, or until a later trial finds it old and empty.
+A group is a folder; it stays until it is removed, or until a later trial finds it empty. Who makes
+one holds it: what is locked is in use, also as long as it has no member.
 Files of the controllers: cgroup-v1/cpu-acct, cgroup-v1/memory and cgroup-v2 of the kernel.
 """
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +15,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts.host import Host
 
 _PREFIX = "deathmatch-"
-_LEFT_MIN = 60
+_ATTEMPTS = 5
 
 # For each version, what is written into which of a group's files.
 Settings = Mapping[int, Mapping[str, object]]
@@ -80,7 +82,7 @@ class Group:
 
     def joining(self) -> str:
         """Return the shell command by which a process becomes its member."""
-        return f'echo $$ > "{self.folder}/cgroup.procs"'
+        return f"echo $$ > {shlex.quote(f'{self.folder}/cgroup.procs')}"
 
     def remove(self) -> None:
         """Remove it; its members must have ended. UserError if they have not, after two seconds."""
@@ -117,23 +119,35 @@ def make(host: Host, controller: str, settings: Settings) -> Group:
     own, mounts = host.read("/proc/self/cgroup"), host.read("/proc/self/mounts")
     for number, parent in parents(mounts, own, controller):
         group = parent / f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
-        words = [_MAKE, "sh", str(parent), _PREFIX, str(_LEFT_MIN), str(group)]
-        words.append(controller if number == 2 else "")
+        words = [str(parent), _PREFIX, str(group), controller if number == 2 else ""]
         try:
-            host.run("sh", "-ec", *words, *_pairs(settings[number]))
+            _made(host, words)
+            host.run("sh", "-ec", _SET, "sh", str(group), *_pairs(settings[number]))
             return Group(host, group, number)
         except UserError as error:
             tried.append(error.what.rpartition("failed: ")[2])
     raise Refused("; ".join(tried) or f"no cgroup with a {controller} controller")
 
 
-# Of those that a killed trial left, one that is in use has members, but for a moment as its server
-# starts.
+def _made(host: Host, words: list[str]) -> None:
+    """Make a group and hold it; another trial may take one that is not held yet for a left one."""
+    for _ in range(_ATTEMPTS):
+        host.run("sh", "-ec", _MAKE, "sh", *words)
+        if host.hold(words[2]):
+            return
+    raise UserError(f"{words[2]} failed: it was removed by another trial, {_ATTEMPTS} times")
+
+
+# First goes what killed trials left: of what is held, or has a member, nothing.
 _MAKE = """
-find "$1" -maxdepth 1 -name "$2*" -mmin "+$3" -exec rmdir {} + 2>/dev/null || :
-group=$4
-test -z "$5" || echo "+$5" >"$1/cgroup.subtree_control"
-shift 5
-mkdir "$group"
+for left in "$1/$2"*; do
+  test ! -d "$left" || flock --nonblock "$left" rmdir "$left" 2>/dev/null || :
+done
+test -z "$4" || echo "+$4" >"$1/cgroup.subtree_control"
+mkdir "$3"
+"""
+_SET = """
+group=$1
+shift
 while [ $# -gt 0 ]; do echo "$2" >"$group/$1" || { rmdir "$group"; exit 1; }; shift 2; done
 """

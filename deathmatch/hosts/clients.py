@@ -6,6 +6,7 @@ What each is, `load.registry` says; here is what is done about it.
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,6 +19,8 @@ from deathmatch.plan.root import ROOT
 
 # What a shell, taskset or env exits with when a program cannot be run or is not there.
 NOT_RUN = (126, 127)
+# Nothing that a server does ends a client so: somebody killed it, or the kernel for want of memory.
+KILLED = -signal.SIGKILL
 HELP_S = 10
 QUOTED_LINES = 8
 

@@ -202,6 +202,9 @@ class Host(Protocol):
     def clock_ns(self) -> int:
         """Return its monotonic clock; only differences of one host's own mean anything."""
 
+    def hold(self, folder: str) -> bool:
+        """Lock a folder until we leave the host or end; return whether it is still there."""
+
 
 @dataclass(frozen=True)
 class LocalProcess:
@@ -381,6 +384,14 @@ class Local:
     def clock_ns(self) -> int:
         """Return this machine's monotonic clock."""
         return time.monotonic_ns()
+
+    def hold(self, folder: str) -> bool:
+        """Lock a folder until this process ends."""
+        return kernel.hold(folder, _HELD)
+
+
+_HELD: list[int] = []
+"""Descriptors of the folders that this process holds."""
 
 
 def sysctl_path(key: str) -> Path:

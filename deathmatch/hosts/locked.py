@@ -61,7 +61,7 @@ def _go(build: Path) -> str:
 
 def _maven(folder: Path, build: Path) -> str:
     """Return the command that puts the jars that `pom.xml` needs into {build}/jars."""
-    return f"{ROOT}/toolchains/maven/fetch {_quoted(folder)} {_quoted(build)}"
+    return f"{_quoted(ROOT)}/toolchains/maven/fetch {_quoted(folder)} {_quoted(build)}"
 
 
 def _quoted(path: Path) -> str:

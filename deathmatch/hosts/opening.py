@@ -128,7 +128,12 @@ def through(
         raise refusal(name, error.reason, error.detail) from None
     except NoAgent as error:
         entered = f"`{shlex.join(words)}` enters no host" if words else "no agent runs here"
-        raise UserError(f"{entered}: {error.text}", f"host {name}") from None
+        said = error.text.strip() or f"it ended with exit status {error.status}, and said nothing"
+        raise UserError(
+            f"{entered}: {said}",
+            f"host {name}",
+            "run again; if it ends so each time, `dmesg` tells whether memory ran out",
+        ) from None
     _tell_mended(agent, tell)
     return Remote(agent, words, shared=True)
 

@@ -267,6 +267,10 @@ class Remote:
         """Raise the limit of open files of what is started from now on."""
         return self.agent.call("raise_descriptors", wanted=wanted)
 
+    def hold(self, folder: str) -> bool:
+        """Lock a folder until the session ends."""
+        return self.agent.call("hold", path=folder)
+
     def clock_ns(self) -> int:
         """Return the host's monotonic clock, as it was some time during this call."""
         return self.agent.call("clock")["monotonic_ns"]

@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ from deathmatch.plan.server import Server
 
 LOG_TAIL_BYTES = 20_000
 LOG_TAIL_LINES = 20
+# Of a shell, and of a command in it: by the kernel for want of memory, or by somebody.
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 
 # In a server's build folder, beside what its commands make.
 RECORD = "build.json"  # what came of the last attempt
@@ -65,6 +68,8 @@ def _build(server: Server) -> dict:
                 ["sh", "-ec", command], cwd=ROOT / "servers" / name, env=environment(name),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             ).returncode  # fmt: skip
+            if status in KILLED:
+                raise _killed(name, f"was killed (SIGKILL) at: {command}")
             if status != 0:
                 return _failed(tail(out / LOG))
         if written := _written(before, server):
@@ -98,15 +103,27 @@ def _version(server: Server) -> dict:
     if foreign := _foreign_tools(server):
         return _failed(foreign)
     version = subprocess.run(
-        ["sh", "-c", _fill(server.version, server.name, {})], cwd=ROOT / "servers" / server.name,
+        ["sh", "-c", _fill(server.version, server, {})], cwd=ROOT / "servers" / server.name,
         env=environment(server.name), capture_output=True, text=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
+    if version.returncode in KILLED:
+        raise _killed(server.name, f"was killed (SIGKILL) at: {server.version}")
     lines = (version.stdout + version.stderr).strip().splitlines()
     if version.returncode == 0 and lines:
         return {"ok": True, "version": lines[0], "log": ""}
     shown = "\n".join(lines) or "it printed nothing"
     ended = f" and ended with exit status {version.returncode}" if version.returncode else ""
     return _failed(f"$ {server.version}\n{shown}\nthe version command failed{ended}")
+
+
+def _killed(name: str, what: str) -> UserError:
+    """Return the error of a build that somebody ended: that tells nothing of the server."""
+    return UserError(
+        f"the build {what}",
+        where=f"servers/{name}",
+        remedy="run again, and it is built anew; if it is killed each time, `dmesg` tells whether "
+        "memory ran out",
+    )
 
 
 def _failed(log: str) -> dict:
@@ -136,7 +153,7 @@ def _foreign_tools(server: Server) -> str:
 def _build_commands(server: Server) -> list[str]:
     commands = locked.commands(server, build_dir(server.name), nix.chosen())
     if server.build:
-        commands.append(_fill(server.build, server.name, {}))
+        commands.append(_fill(server.build, server, {}))
     return commands
 
 
@@ -171,12 +188,23 @@ def environment(name: str) -> dict[str, str]:
     } | {key: value for key, value in os.environ.items() if key.startswith("PIP_")}
 
 
-def _fill(command: str, name: str, values: dict) -> str:
+def _fill(command: str, server: Server, values: dict) -> str:
+    """Return the command with its placeholders filled: paths and levels are each one word of it.
+
+    What a configuration fills in is part of the command, and may be several words.
+    """
+    places = {"build": build_dir(server.name), "folder": ROOT / "servers" / server.name}
+    own = server.configurations.get(str(values.get("configuration")))
+    as_written = own.placeholders if own else {}
+    words = {
+        key: value if key in as_written else shlex.quote(str(value))
+        for key, value in {**places, **values}.items()
+    }
     try:
-        return command.format(build=build_dir(name), folder=ROOT / "servers" / name, **values)
+        return command.format(**words)
     except (KeyError, IndexError, ValueError) as error:
         known = ", ".join(f"{{{key}}}" for key in ["build", "folder", *values])
-        path = files.path_of("server", name)
+        path = files.path_of("server", server.name)
         raise UserError(
             f"cannot fill the placeholders of `{command}`: {error}",
             where=str(path.relative_to(ROOT)),
@@ -186,7 +214,7 @@ def _fill(command: str, name: str, values: dict) -> str:
 
 def words(server: Server, values: dict) -> list[str]:
     """Return the server's start command as words, its placeholders filled."""
-    return shlex.split(_fill(server.run, server.name, values))
+    return shlex.split(_fill(server.run, server, values))
 
 
 def tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
@@ -246,7 +274,7 @@ def _attempt(server: Server, new: Path) -> dict:
     status = build_aside.run(new, build_dir(name), words)
     attempt = new / ATTEMPT
     if not attempt.exists():
-        return _failed(f"the build ended with exit status {status}, and said nothing of why")
+        raise _killed(name, f"ended with exit status {status}, and said nothing of why")
     result = json.loads(attempt.read_text())
     attempt.unlink()
     if "mistake" in result:

@@ -131,6 +131,13 @@ class LoadGenerator(Protocol[Report]):
     def seconds(self, report: Report) -> pl.DataFrame:
         """Return a row for each quantity and second (SECONDS); no row if it does not tell."""
 
+    def progress(self, report: Report, duration_s: float) -> list[float | None]:
+        """Return what was measured in equal intervals, while all load was offered, in their order.
+
+        Replies a second, or a latency: whatever the points' figures are of. Without intervals of
+        the run's beginning and end, which are unlike the others; [] if the report does not tell.
+        """
+
     def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
         """Return those fields that the kernel's samples tell, not the report; {} if none.
 

@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load import histogram
+from deathmatch.load import histogram, sound
 from deathmatch.load.generator import START_UP_S, WHOLE, Fields, Part, shared
 from deathmatch.load.histogram import SECONDS
 
@@ -35,8 +35,15 @@ UNKNOWN_OF_SEVERAL = {
     "client_cpu_system_percent": "shares of different CPUs",
 }
 
-# A number as httperf prints it: %f of a huge or undefined value gives inf or nan.
-_N = r"(-?[\d.]+|-?inf|-?nan)"
+# A number as httperf prints it: %f of a huge or undefined value gives inf or nan, and of one just
+# below zero -0.0.
+_N = r"(\d+(?:\.\d+)?|-0+(?:\.0+)?|-?inf|-?nan)"
+# A sample of the reply rate, which is padded with spaces.
+_SAMPLE = re.compile(rf"^reply-rate = {_N} *$", re.ASCII)
+_BINS_BEGIN = "Connection lifetime histogram"
+_BIN = re.compile(r"^ +(\d+)\.(\d{3}) (\d+)$", re.ASCII)
+# Of the longest number there, by far: all of its bins together fit a column.
+_DIGITS = 12
 
 # Each pattern must match once, in the report's order; the columns are named by their new unit.
 _LINES: list[tuple[str, list[str]]] = [
@@ -110,14 +117,16 @@ COLUMNS = {
 
 
 def _value(column: str, text: str) -> int | float | None:
-    number = float(text)
-    if not math.isfinite(number):
+    if text.lstrip("-") in ("inf", "nan"):
         return None
+    number = float(text)
     if column.endswith("_us"):
         in_seconds = column == _TEST_DURATION or column.startswith(_CPU)
         number *= 1_000_000 if in_seconds else 1_000
     if column == _NET_IO:
         number *= 1024
+    if not math.isfinite(number):
+        raise Truncated(f"{column} cannot be {text[:40]}")
     return round(number) if COLUMNS[column] == pl.Int64 else number
 
 
@@ -189,7 +198,8 @@ class Httperf:
 
         `reply_rate_offered_window_rps` is the mean of the reply-rate samples that lie within the
         offered window of `duration_s`; httperf's own mean also counts the time it waits for
-        stragglers. Raises Truncated if any line is missing.
+        stragglers. Raises Truncated if any line is missing or no number, or if those of a report
+        contradict each other: samples, replies by status, errors, the histogram's connections.
         """
         parts = [_fields(text) for text in report]
         fields = parts[0] if len(parts) == 1 else _merged(parts, report)
@@ -203,7 +213,8 @@ class Httperf:
     def histogram(self, report: Report) -> pl.DataFrame:
         """Return the connection-time histogram: bin centres in us, bins of 10 us.
 
-        httperf counts a connection in it once it got at least one reply.
+        httperf counts a connection in it once it got at least one reply. Raises Truncated for a
+        line of it that is none.
         """
         found = [_histogram(text) for text in report]
         return found[0] if len(found) == 1 else histogram.merge(found)
@@ -211,6 +222,13 @@ class Httperf:
     def seconds(self, report: Report) -> pl.DataFrame:
         """Return no row: httperf does not tell what was due when."""
         return pl.DataFrame(schema=SECONDS)
+
+    def progress(self, report: Report, duration_s: float) -> list[float | None]:
+        """Return the reply rates of the offered time, but for its first REPLY_INTERVAL_S.
+
+        In that, the connections come under way that are always under way later.
+        """
+        return list(reply_rates(report)[1 : int(duration_s / REPLY_INTERVAL_S)])
 
     def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
         """Return nothing: the report tells all."""
@@ -256,15 +274,22 @@ def reply_rates(report: Report) -> list[float]:
 
     Those of several clients add up, up to where the first of them ends.
     """
-    each = [re.findall(r"^reply-rate = ([\d.]+)", text, re.MULTILINE) for text in report]
-    return [sum(map(float, at_once)) for at_once in zip(*each)]
+    return [sum(at_once) for at_once in zip(*map(_samples, report))]
+
+
+def _samples(text: str) -> list[float]:
+    found = [_SAMPLE.match(line) for line in text.split("\n") if line.startswith("reply-rate")]
+    values = [float(match[1]) if match else math.nan for match in found]
+    if not all(map(math.isfinite, values)):
+        raise Truncated("a sample of the reply rate is no number")
+    return values
 
 
 def _fields(text: str) -> Fields:
     fields: Fields = {}
     position = 0
     for pattern, columns in _LINES:
-        match = re.compile(f"^{pattern}", re.MULTILINE).search(text, position)
+        match = re.compile(f"^{pattern}", re.MULTILINE | re.ASCII).search(text, position)
         if not match:
             raise Truncated(f"no line {pattern.split(':')[0]!r} after character {position}")
         position = match.end()
@@ -273,17 +298,43 @@ def _fields(text: str) -> Fields:
     # Without its end, a line's last number may lack digits.
     if not text[position:].startswith("\n"):
         raise Truncated("the last line has no end")
+    sound.checked(fields, COLUMNS)
+    _agree(fields, text)
     return fields
 
 
-def _histogram(text: str) -> pl.DataFrame:
-    start = text.find("Connection lifetime histogram")
-    rows = re.findall(r"^ +(\d+)\.(\d{3}) (\d+)$", text[max(start, 0) :], re.MULTILINE)
-    return pl.DataFrame(
-        [("connection_time", int(ms) * 1000 + int(us), int(n)) for ms, us, n in rows],
-        schema=histogram.SCHEMA,
-        orient="row",
+def _agree(fields: Fields, text: str) -> None:
+    """Raise Truncated if what the report says twice is not the same."""
+    samples = len(_samples(text))
+    sound.equal("the samples", samples, "the summary's", fields["reply_rate_samples"])
+    by_status = sum(fields[f"replies_{digit}xx"] for digit in range(1, 6))
+    sound.equal("replies by status", by_status, "all replies", fields["replies"])
+    errors = [name for name in fields if name.startswith("errors_") and name != "errors_total"]
+    of_all = fields["errors_total"]
+    sound.equal("errors by kind", sum(fields[name] for name in errors), "all errors", of_all)
+    connections, most = (
+        _histogram(text)["count"].sum(),
+        min(fields["connections"], fields["replies"]),
     )
+    if connections > most:
+        raise Truncated(f"the histogram has {connections} connections, of {most} at most")
+
+
+def _histogram(text: str) -> pl.DataFrame:
+    _, _, after = text.partition(_BINS_BEGIN)
+    rows = []
+    for line in after.split("\n")[1:]:
+        if not line.startswith(" "):
+            break
+        # Bins that nobody fell into are a colon.
+        if line.strip() == ":":
+            continue
+        found = _BIN.match(line)
+        if not found or max(map(len, found.groups())) > _DIGITS:
+            raise Truncated(f"no bin of the histogram: {line[:40]!r}")
+        ms, us, count = map(int, found.groups())
+        rows.append(("connection_time", ms * 1000 + us, count))
+    return pl.DataFrame(rows, schema=histogram.SCHEMA, orient="row")
 
 
 # How several clients' fields become one, in the order of COLUMNS; what is not here adds up.

@@ -24,7 +24,7 @@ IDLE_FACTOR, HOLDER = "idle_connections", "roundtrip"
 class LoadKey(pydantic.BaseModel, frozen=True, extra="forbid"):
     """A key of an experiment's [load]: what it means to the load generator, in its unit."""
 
-    type: Literal["text", "integer", "number"]
+    type: Literal["text", "integer", "number", "boolean"]
     description: str
     required: bool = False
     at_least: int | float | None = None
@@ -58,20 +58,34 @@ def client(name: str) -> Client:
 
     Raises UserError if there is none of that name, and for a file that is wrong, with its key.
     """
-    path = ROOT / "clients" / name / "client.toml"
-    where = f"clients/{name}/client.toml"
     if name not in names():
         known = ", ".join(names())
         raise UserError(f"there is no load generator {name!r}", remedy=f"known: {known}")
+    return read(name, ROOT / "clients" / name / "client.toml")
+
+
+def read(name: str, path: Path) -> Client:
+    """Return what a file says of the load generator of that name; UserError if it is wrong."""
+    where = f"clients/{name}/client.toml"
     try:
-        return Client(name=name, **tomllib.loads(path.read_text()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        found = tomllib.loads(path.read_text())
+        if "name" in found:
+            raise UserError(
+                "a client is called by its own folder", f"{where}, key name", "take it out"
+            )
+        return Client.model_validate(found | {"name": name})
+    # A number of thousands of digits is a ValueError, thousands of brackets are a RecursionError.
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, pydantic.ValidationError):
+            raise _mistake(error, where) from None
         raise UserError(f"not TOML: {error}", where, "mend the syntax (toml.io)") from None
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        known = ", ".join(field for field in Client.model_fields if field != "name")
-        raise UserError(first["msg"], f"{where}, key {key}", f"its keys: {known}") from None
+
+
+def _mistake(error: pydantic.ValidationError, where: str) -> UserError:
+    first = error.errors()[0]
+    key = ".".join(map(str, first["loc"]))
+    known = ", ".join(field for field in Client.model_fields if field != "name")
+    return UserError(first["msg"], f"{where}, key {key}", f"its keys: {known}")
 
 
 @cache

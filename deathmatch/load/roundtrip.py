@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load import histogram
+from deathmatch.load import histogram, sound
 from deathmatch.load.generator import WHOLE, Fields, Part, shared
 
 # From this share of a CPU on, the client, not the server, may set the rate.
@@ -63,6 +63,16 @@ Report = tuple[str, ...]
 # How several clients' fields become one; what is in none of these adds up.
 _SAME = ("roundtrip", "loop", "offered_duration_us", "request_bytes", "reply_bytes", "reply_begins")
 _MOST = ("test_duration_us",)
+
+
+# What a value of each type looks like there; a number of more digits cannot be.
+_WRITTEN = {
+    pl.String: re.compile(r"[ -~]*"),
+    pl.Int64: re.compile(r"[0-9]{1,19}"),
+    pl.Float64: re.compile(r"[0-9]{1,19}(?:\.[0-9]{1,9})?"),
+}
+_TIME = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
+_BIN = re.compile(rf"^([a-z_]+) ({_TIME}) ({_TIME}) ([0-9]{{1,15}})$", re.MULTILINE)
 
 
 class Roundtrip:
@@ -133,7 +143,7 @@ class Roundtrip:
         `send_lag_p99_us`, percentiles of how late the client sent by its own fault (upper bound of
         its bin; None in closed loop); of several clients, each of the three is that of the client
         where it is most. `duration_s` is not used: the report knows it. Raises Truncated if any
-        line is missing.
+        line is missing or not of its kind, or if the bins or the errors do not add up.
         """
         parts = [_fields(text) for text in report]
         fields: Fields = {}
@@ -166,6 +176,10 @@ class Roundtrip:
     def seconds(self, report: Report) -> pl.DataFrame:
         """Return no row: the report does not tell what was due when."""
         return pl.DataFrame(schema=histogram.SECONDS)
+
+    def progress(self, report: Report, duration_s: float) -> list[float | None]:
+        """Return nothing: the report does not tell when what was answered."""
+        return []
 
     def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
         """Return nothing: the report tells all."""
@@ -204,18 +218,36 @@ def _escaped(request: str) -> str:
 
 
 def _fields(text: str) -> Fields:
-    lines = text.splitlines()
-    if not text.endswith("\nend\n"):
+    lines = text.split("\n")
+    if not text.endswith("\nend\n") or len(lines) < len(_HEAD):
         raise Truncated("the report has no last line")
     fields: Fields = {}
     for number, (name, kind) in enumerate(_HEAD.items()):
         found, separator, value = lines[number].partition(": ")
-        if found != name or not separator:
-            raise Truncated(f"line {number + 1} is {lines[number]!r}, not {name}")
+        if found != name or not separator or not _WRITTEN[kind].fullmatch(value):
+            raise Truncated(f"line {number + 1} is {lines[number][:80]!r}, not {name}")
         fields[name] = value if kind == pl.String else (float if kind == pl.Float64 else int)(value)
-    if sum(bin[3] for bin in _bins(text) if bin[0] == "service_time") != fields["replies"]:
-        raise Truncated("the service times are not as many as the replies")
+    sound.checked(fields, _HEAD)
+    _agree(fields, text)
     return fields
+
+
+def _agree(fields: Fields, text: str) -> None:
+    """Raise Truncated if what the report says twice is not the same."""
+    bins = _bins(text)
+    if len(bins) != text.count("\n") - len(_HEAD) - 1:
+        raise Truncated("a line after the head is no bin")
+    # In closed loop nothing is due at a time.
+    quantities = ["service_time", *(["latency"] if fields["loop"] == "open" else [])]
+    for quantity in quantities:
+        times = sum(count for name, _, _, count in bins if name == quantity)
+        sound.equal(f"the bins' counts of {quantity}", times, "the replies", fields["replies"])
+    if fields["loop"] == "open":
+        # What is begun is counted there once, answered or not.
+        lags = sum(count for name, _, _, count in bins if name == "send_lag")
+        sound.at_least("the bins' counts of send_lag", lags, "the replies", fields["replies"])
+    errors = sum(fields[f"errors_{failure}"] for failure in _FAILURES)
+    sound.equal("errors by kind", errors, "all errors", fields["errors_total"])
 
 
 def _own(fields: Fields, text: str) -> Fields:
@@ -232,5 +264,5 @@ def _own(fields: Fields, text: str) -> Fields:
 
 
 def _bins(text: str) -> list[tuple[str, float, float, int]]:
-    found = re.findall(r"^([a-z_]+) ([\d.]+) ([\d.]+) (\d+)$", text, re.MULTILINE)
+    found = _BIN.findall(text)
     return [(quantity, float(low), float(high), int(count)) for quantity, low, high, count in found]

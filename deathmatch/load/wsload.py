@@ -1,8 +1,8 @@
 """wsload: the command line, summary and records of clients/wsload (see its README.md).
 
 An experiment's `load` for it has `message_bytes`, `interval_s`, `opening`, `timeout_s` and
-`drain_s`. Its rate counts messages, so that it has as many connections as messages are due in one
-interval.
+`drain_s`, and may have `messages`, and `text` for a server that does not send binary messages back.
+Its rate counts messages, so that it has as many connections as messages are due in one interval.
 
 Of its records, which hold every message, a trial keeps histograms of whole microseconds for each
 second of intended time, in a Parquet file beside the log. They lose only which connection a
@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load import histogram
+from deathmatch.load import histogram, sound
 from deathmatch.load.generator import WHOLE, Fields, Part, shared
 
 # The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
@@ -43,6 +43,15 @@ _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _STATISTICS = {"mean": pl.Float64, "stddev": pl.Float64} | dict.fromkeys(
     [*_QUANTILES, "max"], pl.Int64
 )
+
+# How the file ends, beside a log, that tells how evenly connections were served.
+SHARES = ".connections.parquet"
+SHARES_SCHEMA = {"due": pl.Int32, "echoed": pl.Int32, "count": pl.Int32}
+# A connection on which so many messages were due and none was echoed got nothing.
+STARVED_DUE = 3
+
+# Of the messages that are due in a second if every connection stands.
+ALL_SENT = 0.99
 
 OUTCOMES = ["completed", "connect_timeout", "handshake_timeout", "refused", "reset", "unreachable",
             "handshake_rejected", "closed_by_server", "protocol_error", "out_of_descriptors",
@@ -72,12 +81,23 @@ _RSS = {
     "server_established_max": pl.Int64,
 }
 
+# How connections opened: over the time from the first one's start to the last one's upgrade.
+OPENING = {"opening_rate_cps": pl.Float64, "connections_opening_max": pl.Int64}
+# Of the connections that came and went before a rate: what the trial's record says (measure.churn).
+CHURN = {
+    "warm_up_rounds": pl.Int64,
+    "warm_up_first_cps": pl.Float64,
+    "warm_up_last_cps": pl.Float64,
+    "warm_up_steady": pl.Boolean,
+}
+
 COLUMNS = (
     {
         name: pl.Float64 if name.endswith("_share") else pl.Int64
         for name in [*_SUMMARY, *(f"outcome_{outcome}" for outcome in OUTCOMES)]
     }
-    | {"connection_timeouts": pl.Int64, "client_limited_by": pl.String}
+    | {"connections_starved": pl.Int64, "connection_timeouts": pl.Int64}
+    | {"client_limited_by": pl.String}
     | {
         f"{begin}_{statistic}_us": kind
         for begin in _QUANTITIES.values()
@@ -85,6 +105,8 @@ COLUMNS = (
     }
     | {"message_latency_growth": pl.Float64, "reply_rate_offered_window_rps": pl.Float64}
     | _RSS
+    | OPENING
+    | CHURN
 )
 
 
@@ -92,11 +114,13 @@ COLUMNS = (
 class Report:
     """What a run left: each client's summary, as text, and the histograms of all, or none.
 
-    `times` is as `histograms` returns it; `seconds` relies on its order.
+    `times` is as `histograms` returns it; `seconds` relies on its order. `shares` is as `shares`
+    returns it, or None if a client did not keep it.
     """
 
     texts: tuple[str, ...]
     times: pl.DataFrame
+    shares: pl.DataFrame | None = None
 
 
 # How several clients' summaries become one, in the columns that do not add up: a lag's quantile is
@@ -140,7 +164,9 @@ class Wsload:
             f"--opening={load['opening']}", f"--size={load['message_bytes']}",
             f"--interval={time(load['interval_s'])}", f"--duration={time(duration_s)}",
             f"--handshake-timeout={time(load['timeout_s'])}", f"--drain={time(load['drain_s'])}",
-            f"--output=wsload-{rate_rps}", *shared(own, sources),
+            *([f"--messages={load['messages']}"] if "messages" in load else []),
+            f"--output=wsload-{rate_rps}", *(["--text"] if load.get("text") else []),
+            *shared(own, sources),
         ]  # fmt: skip
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
@@ -160,6 +186,8 @@ class Wsload:
         stored = steps.select("quantity", "second", "step_us", "count")
         stored.write_parquet(partial, compression="zstd", compression_level=19)
         partial.rename(log.with_suffix(".parquet"))
+        shares(records).write_parquet(partial, compression="zstd", compression_level=19)
+        partial.rename(log.with_suffix(SHARES))
         if not keep_events:
             shutil.rmtree(records)
 
@@ -176,7 +204,12 @@ class Wsload:
         before_us = summed_us[first] - step_us[first]
         summed_us -= np.repeat(before_us, np.diff(first, append=len(stored)))
         time_us = pl.when(pl.col("step_us").is_not_null()).then(pl.Series(summed_us))
-        return Report((text,), stored.with_columns(time_us=time_us).select(list(TIMES_SCHEMA)))
+        kept = log.with_suffix(SHARES)
+        return Report(
+            (text,),
+            stored.with_columns(time_us=time_us).select(list(TIMES_SCHEMA)),
+            pl.read_parquet(kept) if kept.exists() else None,
+        )
 
     def merge(self, reports: Sequence[Report]) -> Report:
         """Return the summaries and the histograms of all.
@@ -186,7 +219,9 @@ class Wsload:
         """
         times = histogram.merge(report.times for report in reports)
         texts = tuple(text for report in reports for text in report.texts)
-        return Report(texts, times.cast(TIMES_SCHEMA))
+        each = [report.shares for report in reports]
+        known = None if any(one is None for one in each) else histogram.merge(each)
+        return Report(texts, times.cast(TIMES_SCHEMA), known)
 
     def parse(self, report: Report, duration_s: float) -> Fields:
         """Return the summary's counts and the exact statistics, named and typed as in COLUMNS.
@@ -195,11 +230,14 @@ class Wsload:
         that never ended is None. Mean, standard deviation and maximum are of those that did.
         `connection_timeouts` counts as the post's client did: TCP connections that took more than
         2 s. `message_latency_growth` is the median latency of the run's last fifth (a minute of the
-        post's five) over that of its first. What is taken of samples is None here (`sampled`).
-        Raises Truncated if a summary is not whole.
+        post's five) over that of its first. `connections_opening_max` is how many connections were
+        in the making at a time at most: of several clients the sum, which they need not have
+        reached together. What is taken of samples is None here (`sampled`), and so is CHURN.
+        Raises Truncated if a summary is not whole, or not that of the records beside it.
         """
         parts = [_summary(text) for text in report.texts]
-        fields: Fields = {}
+        _of_records(report.times, parts)
+        fields: Fields = _opening([_json(text)["connections"] for text in report.texts])
         for name in parts[0]:
             known = [part[name] for part in parts if part[name] is not None]
             fields[name] = (max(known) if name in _MOST else sum(known)) if known else None
@@ -209,6 +247,7 @@ class Wsload:
             (pl.col("quantity") == "connection_time")
             & (pl.col("time_us") > POST_CONNECT_TIMEOUT_US)
         )
+        fields["connections_starved"] = starved(report.shares)
         fields["connection_timeouts"] = slow["count"].sum() + fields["outcome_connect_timeout"]
         for quantity, begin in _QUANTITIES.items():
             found = statistics(report.times.filter(pl.col("quantity") == quantity))
@@ -263,6 +302,19 @@ class Wsload:
             .sort("quantity", "since_start_s")
         )  # fmt: skip
 
+    def progress(self, report: Report, duration_s: float) -> list[float | None]:
+        """Return the median latency of each whole second in which every connection sent.
+
+        While connections are opened there are fewer messages due each second. The first second in
+        which all are is left out: the last connections were still opened in it, or just before.
+        """
+        each = self.seconds(report).filter(
+            (pl.col("quantity") == "latency") & (pl.col("since_start_s") < int(duration_s))
+        )
+        most = each["count"].max()
+        # Phases of messages lie on either side of a second's end.
+        return each.filter(pl.col("count") >= ALL_SENT * pl.lit(most))["p50_us"].to_list()[1:]
+
     def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
         """Return the server's memory for each connection held, from a trial's samples.
 
@@ -307,23 +359,69 @@ def _summary(text: str) -> Fields:
     try:
         fields = {name: _at(summary, path) for name, path in _SUMMARY.items()}
         outcomes = summary["connections"]["outcomes_count"]
-        return fields | {f"outcome_{name}": outcomes.get(name, 0) for name in OUTCOMES}
+        fields |= {f"outcome_{name}": outcomes.get(name, 0) for name in OUTCOMES}
     except (KeyError, TypeError, AttributeError) as error:
         raise Truncated(f"the summary is not whole: {error}") from None
+    sound.checked(fields, COLUMNS)
+    # A quantile of nothing is null there; a count never is.
+    for name in fields:
+        if fields[name] is None and not name.startswith("client_lag"):
+            raise Truncated(f"the summary is not whole: {name} is null")
+    if unknown := sorted(set(outcomes) - set(OUTCOMES)):
+        raise Truncated(f"no outcome of a connection is called {unknown[0]!r}")
+    of_outcomes = sum(fields[f"outcome_{name}"] for name in OUTCOMES)
+    sound.equal("connections by outcome", of_outcomes, "all connections", fields["connections"])
+    ended = fields["messages_sent"] + fields["messages_unsent"]
+    sound.equal("messages sent and unsent", ended, "those due", fields["messages_due"])
+    answered = fields["replies"] + fields["messages_lost"]
+    sound.equal("messages echoed and lost", answered, "those sent", fields["messages_sent"])
+    return fields
+
+
+def _of_records(times: pl.DataFrame, parts: list[Fields]) -> None:
+    """Raise Truncated if the histograms hold not as much as the summaries tell."""
+    if times.is_empty():
+        return
+    for quantity, name in (
+        ("latency", "messages_due"), ("service_time", "messages_sent"),
+        ("handshake_time", "connections_opened"),
+    ):  # fmt: skip
+        held = times.filter(pl.col("quantity") == quantity)["count"].cast(pl.Int64).sum()
+        told = sum(part[name] for part in parts)
+        sound.equal(f"the records of {quantity}", held, "the summary's", told)
+
+
+def _opening(parts: list[dict]) -> Fields:
+    """Return OPENING's fields of the clients' counts; None where one does not tell."""
+    if any("first_started_us" not in part for part in parts):
+        return dict.fromkeys(OPENING)
+    for part in parts:
+        for name in ("first_started_us", "last_upgraded_us", "most_opening_count"):
+            if not isinstance(part.get(name, ""), int | None):
+                raise Truncated(f"the summary is not whole: {name} is no number")
+    began = [part["first_started_us"] for part in parts if part["first_started_us"] is not None]
+    ended = [part["last_upgraded_us"] for part in parts if part["last_upgraded_us"] is not None]
+    took_us = max(ended) - min(began) if ended else 0
+    upgraded = sum(part["upgraded_count"] for part in parts)
+    return {
+        "opening_rate_cps": upgraded / took_us * 1e6 if took_us else 0.0,
+        "connections_opening_max": sum(part["most_opening_count"] for part in parts),
+    }
 
 
 def _limited_by(text: str) -> list[str]:
-    try:
-        return list(_json(text)["client"]["limited_by"])
-    except (KeyError, TypeError) as error:
-        raise Truncated(f"the summary is not whole: {error}") from None
+    client = _json(text).get("client")
+    reasons = client.get("limited_by") if isinstance(client, dict) else None
+    if not isinstance(reasons, list) or not all(isinstance(reason, str) for reason in reasons):
+        raise Truncated("the summary is not whole: it does not tell what limited the client")
+    return reasons
 
 
 def _json(text: str) -> dict:
     try:
         # What it has to say to a person comes around the summary.
         return json.JSONDecoder().raw_decode(text[text.index("{") :])[0]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Truncated(f"the summary is not whole: {error}") from None
 
 
@@ -355,6 +453,37 @@ def histograms(records: Path) -> pl.DataFrame:
             _counted(connections, "connection_time", "intended_us", "connected_us"),
         ]
     return pl.concat([pl.DataFrame(schema=TIMES_SCHEMA), *pl.collect_all(frames)])
+
+
+def shares(records: Path) -> pl.DataFrame:
+    """Return on how many connections how many messages were due and echoed: SHARES_SCHEMA, sorted.
+
+    Of the connections that stood to the end: another one's outcome says why it got no more.
+    """
+    if not (records / "connections.parquet").exists():
+        return pl.DataFrame(schema=SHARES_SCHEMA)
+    stood = pl.scan_parquet(records / "connections.parquet").filter(
+        pl.col("upgraded_us").is_not_null() & pl.col("outcome").is_in(["completed", "unfinished"])
+    )
+    each = stood.select("connection", due=pl.lit(0), echoed=pl.lit(0))
+    if any((records / "messages").glob("*.parquet")):
+        counted = (
+            pl.scan_parquet(records / "messages" / "*.parquet")
+            .group_by("connection")
+            .agg(due=pl.len(), echoed=pl.col("received_us").is_not_null().sum())
+        )
+        joined = stood.select("connection").join(counted, on="connection", how="left")
+        each = joined.with_columns(pl.col("due", "echoed").fill_null(0))
+    summed = each.group_by("due", "echoed").agg(count=pl.len()).sort("due", "echoed")
+    return summed.collect().cast(SHARES_SCHEMA)
+
+
+def starved(found: pl.DataFrame | None) -> int | None:
+    """Return how many connections got nothing, of `shares`; None where that is not known."""
+    if found is None:
+        return None
+    nothing = (pl.col("due") >= STARVED_DUE) & (pl.col("echoed") == 0)
+    return int(found.filter(nothing)["count"].sum())
 
 
 def _counted(events: pl.LazyFrame, quantity: str, begin: str, end: str) -> pl.LazyFrame:

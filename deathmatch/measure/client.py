@@ -8,6 +8,7 @@ import contextlib
 import shutil
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,19 +64,21 @@ def warm_up(context: Context) -> None:
 
 
 def offer(
-    context: Context, rate_rps: int, duration_s: float, log: Path, sampler: Sampler | None = None
-) -> dict:
+    context: Context, rate_rps: int, duration_s: float, log: Path, sampler: Sampler | None = None,
+    load: Mapping | None = None,
+) -> dict:  # fmt: skip
     """Offer one rate; return what a point says of its clients, as `RecordedPoint` has it.
 
-    `sampler` takes samples meanwhile. A client's report is in `log`, or beside it with the client's
-    name, and so is what else it writes. Where several began too far apart (LATE_US), they do it
-    again, ATTEMPTS times at most: the last one stands, and how late it was. Raises UserError if a
-    program cannot run.
+    `sampler` takes samples meanwhile; `load` has what replaces keys of the trial's load. A
+    client's report is in `log`, or beside it with the client's name, and so is what else it writes.
+    Where several began too far apart (LATE_US), they do it again, ATTEMPTS times at most: the last
+    one stands, and how late it was. Raises UserError if a program cannot run.
     """
     before = _clocks(context)
     for attempt in range(1, ATTEMPTS + 1):
         offering = sampler.offering(rate_rps, duration_s) if sampler else contextlib.nullcontext()
-        made = _offered(context, rate_rps, duration_s, log, before, offering)
+        asked = context.spec["load"] | dict(load or {})
+        made = _offered(context, asked, rate_rps, duration_s, log, before, offering)
         if max(load.late_us for load in made) <= LATE_US or attempt == ATTEMPTS:
             break
     after = _clocks(context)
@@ -134,11 +137,11 @@ def _clocks(context: Context) -> dict[str, Clocks]:
 
 
 def _offered(
-    context: Context, rate_rps: int, duration_s: float, log: Path, compared: dict[str, Clocks],
-    offering: contextlib.AbstractContextManager,
+    context: Context, asked: Mapping, rate_rps: int, duration_s: float, log: Path,
+    compared: dict[str, Clocks], offering: contextlib.AbstractContextManager,
 ) -> list[Load]:  # fmt: skip
     """Run the clients that have a part in the load to their ends, `offering` it meanwhile."""
-    made = [_load(context, client, rate_rps, duration_s, log) for client in context.clients]
+    made = [_load(context, client, asked, rate_rps, duration_s, log) for client in context.clients]
     made = [load for load in made if load is not None]
     with contextlib.ExitStack() as during:
         if len(context.clients) == 1:
@@ -161,6 +164,13 @@ def _offered(
     for load in made:
         if load.status in clients.NOT_RUN:
             raise failure(context, f"ended with exit status {load.status}", load.log, load.client)
+        if load.status == clients.KILLED:
+            raise UserError(
+                f"the load generator {context.spec['client']} was killed on {load.client.name}",
+                where=f"{context.trial.path}: not measured",
+                remedy="run again, and it is measured anew; if it is killed each time, `dmesg` "
+                "tells whether memory ran out",
+            )
     return made
 
 
@@ -175,12 +185,11 @@ def _start(context: Context, made: list[Load], at_ns: dict[str, int]) -> None:
 
 
 def _load(
-    context: Context, client: Remote, rate_rps: int, duration_s: float, log: Path
+    context: Context, client: Remote, asked: Mapping, rate_rps: int, duration_s: float, log: Path
 ) -> Load | None:
     """Return a client's part of a rate, ready to start; None if it has none in so little."""
-    load, generator = context.spec["load"], context.generator
-    part, sources = context.part(client), context.sources(client)
-    words = generator.command(context.address, PORT, load, rate_rps, duration_s, part, sources)
+    generator, part, sources = context.generator, context.part(client), context.sources(client)
+    words = generator.command(context.address, PORT, asked, rate_rps, duration_s, part, sources)
     if words is None:
         return None
     alone = part.of == 1
@@ -193,7 +202,7 @@ def _load(
         folder = client.folder / "load"
         client.make_folder(folder)
     words = context.bed.sites[client.name].located(words)
-    return Load(client, own, folder, words, generator.time_limit_s(load, duration_s))
+    return Load(client, own, folder, words, generator.time_limit_s(asked, duration_s))
 
 
 def _remove(*paths: Path) -> None:

@@ -127,17 +127,22 @@ def prepare(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> Context:
 
     This process and the agents keep off the server's CPUs from now on, as far as there are others.
     """
-    on_all = trial.variant.factors.get("schedulers") == "all"
-    cpus = hosts.cpus(on_all)
+    level = trial.variant.factors.get("schedulers", "one")
+    cpus = hosts.cpus(level != "one")
     _keep_off(hosts, cpus)
     throttled = hosts.throttle(len(cpus["server"]))
     return Context(
         trial=trial, spec=spec, out=out, bed=hosts,
         sample_interval_s=hosts.spec.sample_interval_s, cpus=cpus, throttle=throttled,
         memory=hosts.limit_memory(throttled),
-        values=trial.placeholders | {"workers": len(cpus["server"]) if on_all else 1},
+        values=trial.placeholders | {"workers": workers(level, len(cpus["server"]))},
         generator=registry.generator(spec["client"]),
     )  # fmt: skip
+
+
+def workers(level: str, cpus: int) -> int:
+    """Return how many processes or schedulers a level of the factor `schedulers` means."""
+    return {"one": 1, "all": cpus, "all-and-one": cpus + 1}[level]
 
 
 def _keep_off(hosts: Testbed, cpus: Mapping[str, Sequence[int]]) -> None:

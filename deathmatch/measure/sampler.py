@@ -31,6 +31,10 @@ _COUNTERS = {
     "client_attempt_fails": ("client", "snmp", "Tcp AttemptFails"),
     "client_syn_retransmissions": ("client", "netstat", "TcpExt TCPSynRetrans"),
     "client_established": ("client", "snmp", "Tcp CurrEstab"),
+    "client_received_bytes": ("client", "netstat", "IpExt InOctets"),
+    "client_received_segments": ("client", "snmp", "Tcp InSegs"),
+    "client_sent_bytes": ("client", "netstat", "IpExt OutOctets"),
+    "client_sent_segments": ("client", "snmp", "Tcp OutSegs"),
 }
 _SOCKETS = {
     "server_time_wait": ("server", "sockstat", "TCP tw"),

@@ -66,7 +66,8 @@ def _tracers(host: Host, pid: int) -> set[int]:
 
 def parse(summary: str) -> dict[str, int]:
     """Return {system call: times} of `strace -c -U name,calls`'s summary."""
-    lines = re.findall(r"^\s*(\w+)\s+(\d+)\s*$", summary, re.MULTILINE)
+    # A count of more digits is none of strace's.
+    lines = re.findall(r"^\s*(\w+)\s+([0-9]{1,18})\s*$", summary, re.MULTILINE)
     return {name: int(times) for name, times in lines if name != "total"}
 
 

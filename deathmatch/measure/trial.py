@@ -19,6 +19,7 @@ from deathmatch.hosts import clients
 from deathmatch.hosts import testbed as beds
 from deathmatch.measure import (
     audited,
+    churn,
     client,
     conformance,
     idle_connections,
@@ -32,6 +33,8 @@ from deathmatch.measure.guard import Guard
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.measure.sampler import Sampler
 from deathmatch.measure.server_process import Running
+from deathmatch.plan import files
+from deathmatch.plan.record import SCHEMA_VERSION
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 
@@ -66,7 +69,9 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
     built = site.built(trial.server)
     record = {
         "experiment": trial.experiment.name, "server": trial.server.name, "dataset": trial.dataset,
-        "n": trial.n, "testbed": hosts.spec.name, "spec": trial.spec(), "version": built["version"],
+        "n": trial.n, "testbed": hosts.spec.name, "spec": trial.spec(),
+        "schema_version": SCHEMA_VERSION, "seed": files.dataset(trial.dataset).seed,
+        "version": built["version"],
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "descriptors": hosts.raise_descriptors(),
         "tools": {"harness": hosts.harness(), "server": built["tools"]},
@@ -233,11 +238,10 @@ def sweep(context: Context, running: Running) -> tuple[list[dict], dict | None]:
     points, start_ns = [], time.monotonic_ns()
     sampler = _sampler(context, start_ns)
     with sampler:
-        client.warm_up(context)
-        fresh = True
+        warmed, fresh = warm_up(context), True
         for rate_rps in context.spec["rates_rps"]:
             point = _point(context, running, sampler, rate_rps, start_ns)
-            points.append(point | {"fresh_start": fresh})
+            points.append(point | {"fresh_start": fresh} | (warmed if fresh else {}))
             fresh = point["server_state"] != "ran"
             if fresh:
                 stop(context, running)
@@ -246,12 +250,19 @@ def sweep(context: Context, running: Running) -> tuple[list[dict], dict | None]:
                 if problem:
                     points[-1]["server_state"] += f"; then {problem}"
                     break
-                client.warm_up(context)
+                warmed = warm_up(context)
     counted = count_system_calls(context) if not running.died() else None
     stop(context, running)
     time.sleep(context.spec.get("cool_down_s", 0))
     pl.DataFrame(sampler.rows, schema=SAMPLES).write_csv(context.out / "samples.csv")
     return points, counted
+
+
+def warm_up(context: Context) -> dict[str, dict]:
+    """Warm the server up; return what the first point after it says of that, if anything."""
+    client.warm_up(context)
+    asked = context.spec.get("churn")
+    return {"warm_up": churn.until_steady(context, asked)} if asked else {}
 
 
 def _point(
@@ -317,7 +328,7 @@ def _death(context: Context, running: Running) -> str:
 
 
 def _answer(context: Context) -> dict:
-    probe = conformance.probe(context.spec["conformance"])
+    probe = conformance.probe(context.spec["conformance"], context.trial.server.deviations)
     return conformance.check(context.address, PORT, [probe], context.bed.dial)[0]
 
 

@@ -34,6 +34,7 @@ from deathmatch.analysis import phrases
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper.display import MIME, VEGALITE
+from deathmatch.plan import places
 from deathmatch.plan.root import ROOT
 
 PAPER = ROOT / "paper" / "source"
@@ -46,6 +47,11 @@ DIVIDER = """::: {.appendices}
 
 Every table, every variant and the method in full.
 :::"""
+# A title or a version in another's dataset may hold what Markdown would pass on as it is.
+MARKDOWN = "markdown-raw_html-raw_tex-raw_attribute-native_divs-native_spans"
+LEDGER = re.compile(
+    r'```\{=html\}\n(<script type="application/json" class="ledger">[^\n]*</script>)\n```\s*'
+)
 ROLE = re.compile(r"\{([a-z][\w:-]*)\}`[^`]*`|^```+\{([a-z][\w-]*)\}", re.M)
 TEXT_WIDTH_PT, TEXT_HEIGHT_PT = 440, 690
 
@@ -82,9 +88,11 @@ def build(
         if item["kind"] == "absent"
     }
     told, full = {front.name: without(front.read_text(), absent, values)}, {}
+    # What the study itself writes in HTML, by name.
+    own: dict[str, str] = {}
     for path, notebook in sources:
         name = _name(path, notebook)
-        text, full[name] = parted(_blocks(notebook, name))
+        text, full[name] = parted(_blocks(notebook, name, own))
         told[name] = answered(without(text, absent, values)) if full[name] else text
     first, last = (
         {name: _resolved(text, values, name) for name, text in each.items()}
@@ -97,6 +105,7 @@ def build(
         work = Path(scratch)
         (work / "deathmatch.md").write_text(whole)
         (work / "elsewhere.json").write_text(json.dumps({"elsewhere": missing}))
+        (work / "own.json").write_text(json.dumps(own))
         (work / "head.html").write_text(f"<style>\n{(PAPER / 'style.css').read_text()}</style>\n")
         (work / "tail.html").write_text(_scripts())
         for target in ("html", "typst"):
@@ -154,8 +163,13 @@ def _items(notebook: nbformat.NotebookNode) -> list[dict]:
     return [content for kind, content in pairs if kind == MIME]
 
 
-def _blocks(notebook: nbformat.NotebookNode, name: str) -> list[tuple[str, str]]:
-    """Return the notebook as (kind, Markdown): "prose", "code", "output", or a figure's label."""
+def _blocks(
+    notebook: nbformat.NotebookNode, name: str, own: dict[str, str]
+) -> list[tuple[str, str]]:
+    """Return the notebook as (kind, Markdown): "prose", "code", "output", or a figure's label.
+
+    What is HTML of ours goes into `own`, by its name in the Markdown.
+    """
     blocks = []
     for cell in notebook.cells:
         tags = set(cell.metadata.get("tags", []))
@@ -169,7 +183,7 @@ def _blocks(notebook: nbformat.NotebookNode, name: str) -> list[tuple[str, str]]
             blocks.append(("code", f"::::: {{.code}}\n{fenced}\n:::::"))
         for kind, content in _outputs(cell):
             label = content["label"] if kind == MIME and "label" in content else "output"
-            blocks.append((label, _block(kind, content, name)))
+            blocks.append((label, _block(kind, content, name, own)))
     return [(kind, text) for kind, text in blocks if text]
 
 
@@ -237,9 +251,12 @@ def answered(text: str) -> str:
     return f"{title}\n\nThis dataset holds no answer."
 
 
-def _block(kind: str, content: dict | str, name: str) -> str:
+def _block(kind: str, content: dict | str, name: str, own: dict[str, str]) -> str:
     if kind == "text/markdown":
-        return content
+        if not (ledger := LEDGER.fullmatch(content)):
+            return content
+        own[f"ledger-{len(own)}"] = ledger[1]
+        return f'::: {{.own name="{list(own)[-1]}"}}\n:::'
     if kind == "text/plain":
         return _fenced(content.rstrip("\n"), "output") if content.strip() else ""
     if content["kind"] == "absent":
@@ -253,7 +270,7 @@ def _block(kind: str, content: dict | str, name: str) -> str:
         attributes += f" alt={_quoted(content['alt'])}"
         attributes += f" measured={_quoted(content.get('measured', ''))}"
     else:
-        body += f"\n\n```{{=html}}\n{content['html']}\n```"
+        own[content["label"]] = content["html"]
     return f"::::: {{{attributes}}}\n{body}\n:::::"
 
 
@@ -335,7 +352,7 @@ def _pandoc(
 ) -> None:
     template = {"html": "template.html", "typst": "template.typ"}[target]
     command = [
-        pypandoc.get_pandoc_path(), str(work / "deathmatch.md"), "--from=markdown",
+        pypandoc.get_pandoc_path(), str(work / "deathmatch.md"), f"--from={MARKDOWN}",
         f"--to={target}", "--standalone", f"--template={PAPER / template}",
         f"--output={work / ('deathmatch.' + target)}", f"--lua-filter={PAPER / 'filter.lua'}",
         "--citeproc", f"--bibliography={references.resolve()}",
@@ -404,6 +421,7 @@ def _moved(made: Path, out: Path) -> Path:
 def main(given: argparse.Namespace) -> int:
     """Build both papers and print their paths."""
     sandbox.die_with_owner()
+    places.check_dataset(given.dataset, "--dataset")
     figures = (given.figures or ROOT / "figures" / given.dataset).resolve()
     made = build(given.notebooks, given.dataset, given.out, figures, given.front, given.references)
     print(*made, sep="\n")

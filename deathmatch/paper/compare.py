@@ -14,18 +14,19 @@ from IPython.display import display as show_markdown
 
 from deathmatch.analysis import claims, phrases, stats, views
 from deathmatch.analysis.views import RATE, REPLY
-from deathmatch.data import tables
+from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.paper import display, theme
-from deathmatch.plan import files
+from deathmatch.plan import files, places
 from deathmatch.plan.root import ROOT
 
 
 def _in_common(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points at rates that both datasets offered, without client-limited ones."""
+    """Return the points at rates that both datasets offered: lawful, and not client-limited."""
     sides = [set(part[RATE]) for part in points.partition_by("dataset")]
-    return points.filter(pl.col(RATE).is_in(set.intersection(*sides)), ~pl.col("client_limited"))
+    common = pl.col(RATE).is_in(set.intersection(*sides))
+    return laws.upheld(points).filter(common, ~pl.col("client_limited"))
 
 
 def _reply_rates(points: pl.DataFrame) -> pl.DataFrame:
@@ -40,12 +41,14 @@ def _reply_rates(points: pl.DataFrame) -> pl.DataFrame:
 
 def _closed_loop(points: pl.DataFrame) -> pl.DataFrame:
     """Return each trial's rate of round trips in a closed loop."""
-    return points.filter(pl.col(RATE) == 0).select("dataset", "label", "n", value=REPLY)
+    closed = laws.upheld(points).filter(pl.col(RATE) == 0)
+    return closed.select("dataset", "label", "n", value=REPLY)
 
 
 def _message_latency(points: pl.DataFrame) -> pl.DataFrame:
     """Return each trial's 99th percentile of latency at the highest rate that both offered."""
     common = _in_common(points)
+    common = common.filter(pl.col("messages_due") >= stats.needed_samples(0.99))
     top = common.filter(pl.col(RATE) == common[RATE].max()).drop_nulls("message_latency_p99_us")
     return top.select("dataset", "label", "n", value="message_latency_p99_us")
 
@@ -89,6 +92,7 @@ def compare_experiments(dataset: str, compare: str, *experiments: str) -> None:
 def _check(dataset: str, compare: str) -> None:
     if compare == dataset:
         raise UserError(f"{compare!r} is the dataset itself", "parameter compare", "name another")
+    places.check_dataset(compare, "parameter compare")
     folder = ROOT / "data" / compare
     if not list(folder.glob("*/points.parquet")):
         raise UserError(

@@ -31,8 +31,9 @@ from IPython.display import display as show
 
 from deathmatch.analysis import absence, provenance
 from deathmatch.errors import UserError
-from deathmatch.paper import theme
+from deathmatch.paper import no_html, theme
 from deathmatch.paper.captions import MIME
+from deathmatch.plan import places
 from deathmatch.plan.root import ROOT
 
 VEGALITE = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
@@ -48,6 +49,7 @@ def setup(dataset: str, figures: Path | None = None) -> None:
     UserError as its sentence alone.
     """
     global _folder
+    places.check_dataset(dataset, "parameter dataset, in the first cell")
     given = figures or os.environ.get("DEATHMATCH_FIGURES")
     _folder = Path(given) if given else ROOT / "figures" / dataset
     theme.register()
@@ -208,7 +210,9 @@ def _formatted(frame: pl.DataFrame, names: dict, decimals: dict) -> GT:
             raise UserError(
                 f"the table has no column {column!r}", remedy=f"it has {', '.join(frame.columns)}"
             )
-    made = GT(frame).cols_label({c: names.get(c, theme.title(c)) for c in frame.columns})
+    made = GT(no_html.of(frame)).cols_label(
+        {c: names.get(c, theme.title(c)) for c in frame.columns}
+    )
     for column, kind in frame.schema.items():
         if column in decimals:
             made = made.fmt_number(column, decimals=decimals[column], sep_mark=THIN)

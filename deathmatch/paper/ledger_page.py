@@ -54,7 +54,9 @@ def shown_at(row: dict) -> str:
 def block(rows: pl.DataFrame, table: str) -> str:
     """Return, for HTML alone, the details of a table's rows of the ledger, in the table's order."""
     known = {"table": table, "claims": [details(row) for row in rows.to_dicts()]}
-    text = json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    text = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+    # Neither ends the element, nor begins a comment in it that hides its end.
+    text = text.replace("</", "<\\/").replace("<!", "<\\u0021")
     script = f'<script type="application/json" class="ledger">{text}</script>'
     return f"```{{=html}}\n{script}\n```"
 

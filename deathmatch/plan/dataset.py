@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from deathmatch.plan.spec import AS_WRITTEN, DISTINCT, Level, Many, NamedSpec, Spec
+from deathmatch.plan.spec import AS_WRITTEN, DISTINCT, FactorLevel, Many, NamedSpec, Spec
 
 # Of each experiment of a dataset; deathmatch/data/tables.py has their schemas.
 TABLES = ("trials", "points", "times", "samples", "seconds")
@@ -15,7 +15,7 @@ OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s", "keep_events")
 
 Rate = Annotated[int, Field(ge=0, le=1_000_000)]
 Levels = Annotated[
-    Literal["all"] | Annotated[Many[Level], Field(min_length=1)],
+    Literal["all"] | Annotated[Many[FactorLevel], Field(min_length=1)],
     Field(description="A factor's levels as a list, or \"all\" for every level that the server "
           "knows."),
 ]  # fmt: skip
@@ -37,7 +37,7 @@ class Grid(Spec):
     )
 
     @property
-    def levels(self) -> dict[str, tuple[Level, ...] | Literal["all"]]:
+    def levels(self) -> dict[str, tuple[FactorLevel, ...] | Literal["all"]]:
         """The levels of the factors that it names."""
         return self.model_extra
 
@@ -101,6 +101,11 @@ class Dataset(NamedSpec):
     frozen: bool = Field(
         False,
         description="Measured before and kept in git: its tables are read, never made again.",
+    )
+    waives: dict[str, Annotated[str, Field(min_length=10)]] = Field(
+        default_factory=dict,
+        description="Rules of `check --strict` that its measurements break, each with the reason "
+        "why they are shown all the same; the report prints both.",
     )
     seed: int = Field(description="Seeds the order of trials.")
     experiments: dict[str, ExperimentPlan] = Field(

@@ -7,7 +7,16 @@ from pydantic import Field, model_validator
 
 from deathmatch.load import registry
 from deathmatch.plan.load import Load
-from deathmatch.plan.spec import Level, Many, NamedSpec, Spec, contradiction
+from deathmatch.plan.spec import (
+    FactorLevel,
+    FactorName,
+    Level,
+    Many,
+    NamedSpec,
+    Setting,
+    Spec,
+    contradiction,
+)
 
 # The load generators that an experiment can name.
 CLIENTS = registry.names()
@@ -17,12 +26,20 @@ class Factor(Spec):
     """What is varied."""
 
     title: str = Field(description="What the factor is, with its unit.")
-    levels: Many[Level] = Field(min_length=1, description="Every level the experiment knows.")
-    default: Level = Field(description="The level where a dataset names none.")
+    levels: Many[FactorLevel] = Field(min_length=1, description="Every level the experiment knows.")
+    default: FactorLevel = Field(description="The level where a dataset names none.")
     client: Literal[True] | None = Field(
         None, description="The factor is the client's, so every server has it."
     )
-    sysctl: str | None = Field(
+    load: str | None = Field(
+        None, description="The factor is this key of `load`, so every server has it."
+    )
+    durations_s: dict[str, int] | None = Field(
+        None,
+        description="Levels at which a rate is offered for a time of their own, in seconds; at the "
+        "others it is the dataset's. Every server has the factor.",
+    )
+    sysctl: Setting | None = Field(
         None,
         description="The factor is this sysctl of the server's namespace, so every server has it.",
     )
@@ -35,7 +52,28 @@ class Factor(Spec):
     @cached_property
     def of_harness(self) -> bool:
         """Whether the harness sets it, so that every server has it."""
-        return bool(self.client or self.sysctl or self.testbeds)
+        own = (self.client, self.load, self.durations_s, self.sysctl, self.testbeds)
+        return any(own)
+
+
+class Churn(Spec):
+    """Connections that come and go before the first rate, until they open at a steady pace."""
+
+    connections: int = Field(ge=1, le=10_000, description="Connections opened in a round.")
+    opening: int = Field(
+        ge=1, description="Connections in the making at once, whatever the load that is measured."
+    )
+    interval_s: float = Field(
+        gt=0, description="Time between two messages of a connection, in seconds."
+    )
+    messages: int = Field(
+        ge=1, description="Messages of a connection, after whose echoes it is closed."
+    )
+    round_s: float = Field(gt=0, le=60, description="How long a round lasts at most, in seconds.")
+    rounds: int = Field(ge=1, le=1000, description="How many rounds there are at most.")
+    most_s: float = Field(
+        gt=0, le=3600, description="No round begins after this time from the first, in seconds."
+    )
 
 
 class Frame(Spec):
@@ -134,12 +172,17 @@ class Experiment(NamedSpec):
         "program that holds messages.",
     )
     load: Load | None = Field(None, description="What the client asks for.")
+    churn: Churn | None = Field(
+        None,
+        description="Connections that come and go before the first rate, after the warm-up, until "
+        "the rate at which they open is steady; absent: none.",
+    )
     system_calls_rate_rps: int | None = Field(
         None, ge=1,
         description="After the sweep of the first trial of each variant, count the server's "
         "system calls while this rate is offered; absent: do not.",
     )  # fmt: skip
-    factors: dict[str, Factor] = Field(description="What is varied.")
+    factors: dict[FactorName, Factor] = Field(description="What is varied.")
     conformance: Many[ConformanceCheck] | None = Field(
         None, min_length=1, description="What a server must answer before it is timed."
     )
@@ -157,6 +200,24 @@ class Experiment(NamedSpec):
             if absent and self.client is not None:
                 meaning = type(self).model_fields[key].description
                 raise contradiction((key,), "this key is missing", f"add it: {meaning}")
+        return self
+
+    @model_validator(mode="after")
+    def _levels_of_load_are_once(self) -> "Experiment":
+        known = self.load.model_dump(exclude_unset=True) if self.load else {}
+        for name, factor in self.factors.items():
+            if factor.load in known:
+                what = f"`load` has {factor.load!r} and so has the factor"
+                raise contradiction(("factors", name, "load"), what, "take it out of `load`")
+            if factor.load is not None and factor.load not in Load.model_fields:
+                what = f"`load` knows no {factor.load!r}"
+                remedy = f"known: {', '.join(Load.model_fields)}"
+                raise contradiction(("factors", name, "load"), what, remedy)
+            odd = sorted(set(factor.durations_s or ()) - set(factor.levels))
+            if odd:
+                what = f"the factor has no level {odd[0]!r}"
+                remedy = f"its levels: {', '.join(map(str, factor.levels))}"
+                raise contradiction(("factors", name, "durations_s"), what, remedy)
         return self
 
     @cached_property

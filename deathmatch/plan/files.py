@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deathmatch.errors import UserError
-from deathmatch.plan import mistakes, server_checks
+from deathmatch.plan import mistakes, places, server_checks
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.mistakes import Key, Mistake
@@ -77,15 +77,15 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
     file is wrong.
     """
     path = path_of(kind, name, root)
-    plain = "/" not in name and name.strip(".") != "" and not name.startswith("_")
-    if kind == "server" and plain and path.parent.is_dir() and not path.is_file():
+    usable = places.usable(kind, name)
+    if kind == "server" and usable and path.parent.is_dir() and not path.is_file():
         what = f"servers/{name} holds no server.toml"
         raise UserError(what, remedy="write it: servers/README.md has every key")
-    # A name with a slash would lead elsewhere; servers/_template/ is no server.
-    if "/" in name or name.startswith("_") or not path.is_file():
+    # Another name would lead elsewhere; servers/_template/ is no server.
+    if not usable or not path.is_file():
         known = names(kind, root)
         raise UserError(
-            f"there is no {kind} {name!r}",
+            f"there is no {kind} {name[: places.LONGEST]!r}",
             remedy=f"{mistakes.near(name, known)}known: {', '.join(known)}; "
             f"a new one is {path_of(kind, '<name>', root).relative_to(root)}",
         )

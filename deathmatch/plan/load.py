@@ -8,7 +8,7 @@ from deathmatch.load import registry
 from deathmatch.load.registry import LoadKey
 from deathmatch.plan.spec import AS_WRITTEN, Spec
 
-TYPES = {"text": str, "integer": int, "number": float}
+TYPES = {"text": str, "integer": int, "number": float, "boolean": bool}
 
 
 def keys() -> dict[str, dict[str, LoadKey]]:

@@ -97,7 +97,7 @@ def find(path: str | Path) -> Trial:
             )
         factors[name] = level
     variant = Variant(factors=factors)
-    own = list(_product(experiment, {}, server)[0].factors)
+    own = list(product(experiment, {}, server)[0].factors)
     if list(factors) != own or variant.name != parts[4]:
         raise UserError(
             f"{path} names no trial", remedy=f"its factors, in this order: {', '.join(own)}"
@@ -133,7 +133,7 @@ def _variants(
         chosen = _servers(dataset, experiment, grid, key)
         levels = _levels(dataset, experiment, grid, chosen, key)
         for server in chosen:
-            for variant in _product(experiment, levels, server):
+            for variant in product(experiment, levels, server):
                 found[server, variant] = None
     return list(found)
 
@@ -149,7 +149,7 @@ def _chosen(
         (server, variant)
         for server in serving(experiment.name)
         if server.name in servers and server.name not in planned
-        for variant in _product(experiment, {}, server)
+        for variant in product(experiment, {}, server)
     ]
 
 
@@ -198,7 +198,7 @@ def _levels(
     return wanted
 
 
-def _product(
+def product(
     experiment: Experiment, levels: dict[str, tuple[Level, ...]], server: Server
 ) -> list[Variant]:
     """Return the combinations of levels of one grid for one server.
@@ -210,7 +210,7 @@ def _product(
         wanted = levels.get(CONFIGURATION, own[:1])
         axes[CONFIGURATION] = [name for name in wanted if name in own]
     for name, factor in experiment.factors.items():
-        known = _known_levels(factor, server.factors.get(name))
+        known = known_levels(factor, server.factors.get(name))
         if known is not None:
             default = factor.default if factor.default in known else known[0]
             wanted = levels.get(name, (default,))
@@ -221,7 +221,7 @@ def _product(
     ]
 
 
-def _known_levels(factor: Factor, able: tuple[Level, ...] | None) -> tuple[Level, ...] | None:
+def known_levels(factor: Factor, able: tuple[Level, ...] | None) -> tuple[Level, ...] | None:
     """Return which levels a server has; None if it lacks the factor. `able` is what it says."""
     # What the harness sets itself, every server has.
     if factor.of_harness:

@@ -30,6 +30,11 @@ SYNTAX = (
 # The pattern of a text that says something.
 NOT_BLANK = r"\S"
 
+# No file of ours needs more; what reads them counts on the stack.
+DEEPEST = 50
+# How much of a line or a value a message quotes.
+SHOWN = 300
+
 # What pydantic calls a wrong type.
 TYPES = {
     "string_type": "text",
@@ -75,17 +80,39 @@ def decoded(content: bytes, file: str) -> str:
 def parse(text: str, file: str) -> dict[str, Any]:
     """Return the contents of a TOML text; UserError if it is none."""
     try:
-        return tomllib.loads(text)
+        found = tomllib.loads(text)
+        if _depth(found) > DEEPEST:
+            raise RecursionError
+        return found
     except tomllib.TOMLDecodeError as error:
         what, _, place = str(error).partition(" (at ")
         found = re.match(r"line (\d+)", place)
         lines = text.rstrip().splitlines() or [""]
         # Without a place, what was opened is not closed before the end.
         line = int(found[1]) if found else len(lines)
-        shown = lines[line - 1].strip() if line <= len(lines) else ""
+        shown = lines[line - 1].strip()[:SHOWN] if line <= len(lines) else ""
         raise UserError(
-            f"not TOML: {what[:1].lower()}{what[1:]}: `{shown}`", f"{file}, line {line}", SYNTAX
+            f"not TOML: {what[:1].lower()}{what[1:SHOWN]}: `{shown}`",
+            f"{file}, line {line}",
+            SYNTAX,
         ) from None
+    except (ValueError, RecursionError) as error:
+        # Python's own limits: digits of a number, brackets within brackets.
+        deep = isinstance(error, RecursionError)
+        what = "tables or lists stand too deep" if deep else "a number is too long"
+        raise UserError(f"not TOML: {what}", file, SYNTAX) from None
+
+
+def _depth(found: Any) -> int:
+    """Return how many tables and lists stand within each other."""
+    depth, level = 0, [found]
+    while level:
+        inner = [part for part in level if isinstance(part, dict | list)]
+        level = [
+            value for part in inner for value in (part.values() if isinstance(part, dict) else part)
+        ]
+        depth += bool(inner)
+    return depth
 
 
 def validated(model: type[Model], value: Any, name: str = "") -> Model:
@@ -190,7 +217,7 @@ def _problem(problem: dict[str, Any], alike: list[dict[str, Any]]) -> str:
     if kind == "string_pattern_mismatch" and context["pattern"] == NOT_BLANK:
         return f"{given!r} is empty"
     if kind == "string_pattern_mismatch":
-        return f"{given!r} does not match {context['pattern']!r}"
+        return f"{_shown(given)} does not match {context['pattern']!r}"
     return problem["msg"]
 
 
@@ -205,7 +232,7 @@ def _shown(value: Any) -> str:
             return f"the date {value}" if isinstance(value, datetime.date) else f"the time {value}"
         case dict():
             return "a table"
-    return repr(value)
+    return repr(value)[:SHOWN]
 
 
 def _key(place: tuple[int | str, ...], value: Any) -> list[int | str]:

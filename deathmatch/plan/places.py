@@ -19,6 +19,20 @@ NAMES = dict.fromkeys(PLACES, r"[A-Za-z0-9][\w.-]*") | {"experiment": r"[A-Za-z0
 ALLOWED = dict.fromkeys(PLACES, "letters, digits, '.', '_' and '-'") | {
     "experiment": "letters, digits, '_' and '-'"
 }
+# A name with what is added to it, such as `.toml`, is to be the name of a file.
+LONGEST = 200
+
+
+def usable(kind: str, name: str) -> bool:
+    """Return whether something of that kind may have the name: it leads nowhere else."""
+    return bool(re.fullmatch(NAMES[kind], name, re.ASCII)) and len(name) <= LONGEST
+
+
+def check_dataset(name: str, where: str) -> None:
+    """Raise UserError if a dataset cannot have the name: folders are made and read by it."""
+    if not usable("dataset", name):
+        what = f"{name[:LONGEST]!r} cannot be the name of a dataset"
+        raise UserError(what, where, "name a folder of data/, as it stands there")
 
 
 def path_of(kind: str, name: str, root: Path = ROOT) -> Path:
@@ -35,7 +49,7 @@ def names(kind: str, root: Path = ROOT) -> list[str]:
     in_folder = pattern.name == "server.toml"
     found = sorted(p.parent.name if in_folder else p.stem for p in root.glob(str(pattern)))
     for name in found:
-        if not re.fullmatch(NAMES[kind], name, re.ASCII):
+        if not usable(kind, name):
             path = path_of(kind, name, root).relative_to(root)
             where = path.parent if in_folder else path
             what = f"{name!r} cannot be the name of a {kind}"

@@ -1,17 +1,27 @@
 """The record of one trial, `trial.json`: what every record must have to be read."""
 
+import datetime
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from deathmatch.plan.spec import Spec, contradiction
+from deathmatch.plan.spec import Level, Spec, contradiction
 
 MEASURED = ("measured", "measured, with failures")
 ENDED_WELL = "exit 0"
+# What a record has. 1: whatever was measured before records said it; 2: the seed, and this number.
+SCHEMA_VERSION = 2
 OUTCOMES = (*MEASURED, "not built", "did not start", "answers wrongly")
 
 Table = dict[str, Any]
+# What a column of whole numbers holds.
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Whole = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+
+
+# A file in the record's folder, or in one below it.
+LOG = r"^[A-Za-z0-9][\w.=,-]*(/[A-Za-z0-9][\w.=,-]*)?$"
 
 
 class RecordPart(Spec):
@@ -23,11 +33,77 @@ class RecordPart(Spec):
 class RecordedSpec(RecordPart):
     """Everything that decides what was measured."""
 
-    factors: Table = Field(description="The variant.")
+    factors: dict[str, Level | None] = Field(description="The variant.")
     client: str | None = Field(None, description="The load generator.")
     measures: str | None = Field(None, description="What was measured without load.")
     load: Table = Field(description="What the client sent.")
     server_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="Of the server's sources.")
+
+
+class LoadSpec(RecordedSpec):
+    """The same, of a trial under load."""
+
+    client: str = Field(description="The load generator.")
+    duration_s: float = Field(
+        gt=0, le=1e9, allow_inf_nan=False, description="How long each rate was offered."
+    )
+
+
+class RecordedStop(RecordPart):
+    """How the server was stopped once."""
+
+    on_sigterm: bool = Field(description="Whether it ended when it was asked to.")
+
+
+class RecordedCheck(RecordPart):
+    """What the server was checked for."""
+
+    name: str = Field(description="The check of the experiment.")
+    ok: bool = Field(description="Whether it passed.")
+
+
+class RecordedCalls(RecordPart):
+    """The system calls of the server, or the reason why nobody counted them."""
+
+    replies: Count | None = Field(None, description="While how many replies were sent.")
+    calls: dict[str, Count] = Field({}, description="How often each was made.")
+
+
+class RecordedClock(RecordPart):
+    """How a host's clock compared with the controller's."""
+
+    bound_us: Count = Field(description="How far off the offset between them may be, either way.")
+
+
+class RecordedMachine(RecordPart):
+    """The machine of a host."""
+
+    cpu: Any = Field(description="Its model.")
+    cpus: Any = Field(description="How many it has.")
+    kernel: Any = Field(description="The release of Linux.")
+
+
+class RecordedInterface(RecordPart):
+    """The network interface of a host."""
+
+    speed_bit_per_s: Count | None = Field(None, description="Its speed, if it has one.")
+
+
+class RecordedHost(RecordPart):
+    """What the audit saw of a host."""
+
+    machine: RecordedMachine | None = Field(
+        None, description="Its machine, if it is one of its own."
+    )
+    interface: RecordedInterface | None = Field(None, description="Its network interface.")
+
+
+class StoragePoint(RecordPart):
+    """The memory of a program that holds so many messages."""
+
+    messages: Count = Field(description="How many it held.")
+    runtime_bytes: Count = Field(description="What its runtime says that it uses.")
+    rss_bytes: Count = Field(description="Its resident set.")
 
 
 class RecordedTools(RecordPart):
@@ -42,44 +118,64 @@ class RecordedTools(RecordPart):
 class Machine(RecordPart):
     """What a reader must know of the machine to compare."""
 
-    cpu: Any = Field(description="Its model.")
-    cpus: Any = Field(description="How many it has.")
-    memory_bytes: Any = Field(description="Its memory.")
-    kernel: Any = Field(description="The release of Linux.")
-    os: Any = Field(description="The distribution.")
-    toolchain: Any = Field(description="Where the tools come from.")
-    commit: Any = Field(description="The version of this project.")
+    cpu: Annotated[str | None, Field(description="Its model.")]
+    cpus: Annotated[Count | None, Field(description="How many it has.")]
+    memory_bytes: Annotated[Count | None, Field(description="Its memory.")]
+    kernel: Annotated[str | None, Field(description="The release of Linux.")]
+    os: Annotated[str | None, Field(description="The distribution.")]
+    toolchain: Annotated[str | None, Field(description="Where the tools come from.")]
+    commit: Annotated[str | None, Field(description="The version of this project.")]
 
 
 class RecordedClient(RecordPart):
     """What one of several clients did at one rate."""
 
     client: str = Field(description="The client's name in the testbed.")
-    log: str = Field(description="Its load generator's report, a path from the record's folder.")
+    log: str = Field(
+        pattern=LOG, description="Its load generator's report, a path from the record's folder."
+    )
     command: str = Field(description="How its load generator was called.")
     client_state: str = Field(description="How its load generator ended.")
-    opened: int | None = Field(
-        None, ge=0,
+    opened: Count | None = Field(
+        None,
         description="How many connections its kernel had begun when the offered time had passed; "
         "absent if nobody counted.",
     )  # fmt: skip
     late_us: Annotated[
-        int | None, Field(description="How late its load generator began, after the agreed time.")
+        Whole | None, Field(description="How late its load generator began, after the agreed time.")
     ]
     clock_offset_us: Annotated[
-        int | None, Field(description="How far its clock was ahead of the controller's.")
+        Whole | None, Field(description="How far its clock was ahead of the controller's.")
     ]
     clock_bound_us: Annotated[
-        int | None, Field(ge=0, description="How far off that may be, either way.")
+        Count | None, Field(description="How far off that may be, either way.")
     ]
+
+
+class RecordedChurn(RecordPart):
+    """The connections that came and went before a rate, until they opened at a steady pace."""
+
+    connections: int = Field(description="How many were opened in a round.")
+    rates_cps: list[float] = Field(
+        description="Connections opened per second in each round, from the first one's start to "
+        "the last one's upgrade; 0 where none was opened."
+    )
+    steady: bool = Field(description="Whether the last rounds were steady.")
+    wall_us: int = Field(ge=0, description="How long all rounds took.")
+    left_established: int = Field(
+        ge=0, description="How many connections the server still had when the rate began."
+    )
+    client_time_wait: int = Field(
+        ge=0, description="How many of the clients' ports were in TIME_WAIT then."
+    )
 
 
 class RecordedPoint(RecordPart):
     """One rate as it was offered, by one client (`log`) or by several (`clients`)."""
 
-    offered_rate_rps: int = Field(description="The rate.")
+    offered_rate_rps: Count = Field(description="The rate.")
     log: str | None = Field(
-        None, description="The load generator's report, a file beside the record."
+        None, pattern=LOG, description="The load generator's report, a file beside the record."
     )
     clients: list[RecordedClient] | None = Field(
         None, min_length=1,
@@ -88,6 +184,15 @@ class RecordedPoint(RecordPart):
     fresh_start: bool = Field(description="Whether the server was started for this rate.")
     server_state: str = Field(description='"ran", or how the server ended.')
     client_state: str | None = Field(None, description="How the load generator ended.")
+    warm_up: RecordedChurn | None = Field(
+        None, description="How connections came and went before it, if they did."
+    )
+    idle_held: Count | None = Field(
+        None, description="How many connections were held beside the load."
+    )
+    clocks: dict[str, RecordedClock] | None = Field(
+        None, description="How the hosts' clocks compared, by host."
+    )
 
     @model_validator(mode="after")
     def _by_one_or_by_several(self) -> Self:
@@ -112,14 +217,22 @@ class TrialRecord(RecordPart):
     experiment: str = Field(description="A file in experiments/.")
     server: str = Field(description="A folder in servers/.")
     dataset: str = Field(description="The dataset that it belongs to.")
-    n: int = Field(ge=1, description="Its number among the variant's trials.")
+    n: int = Field(ge=1, le=2**63 - 1, description="Its number among the variant's trials.")
     testbed: str = Field(description="A file in config/testbeds/.")
     spec: RecordedSpec = Field(description="Everything that decides what was measured.")
+    schema_version: int = Field(
+        1, ge=1, le=SCHEMA_VERSION, description="Which keys it has; 1 if it does not say."
+    )
+    seed: int | None = Field(
+        None,
+        description="What the order of the dataset's trials was drawn with; absent before schema "
+        "version 2.",
+    )
     version: Annotated[str | None, Field(description="What the server's version command printed.")]
     started_at: str = Field(
         pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", description="When it began, in UTC."
     )
-    descriptors: int = Field(ge=1, description="How many a process may have open.")
+    descriptors: int = Field(ge=1, le=2**63 - 1, description="How many a process may have open.")
     tools: RecordedTools = Field(
         description="Each tool's package with its version, or its store path; trials measured "
         "before this was recorded have none: measure again."
@@ -127,14 +240,14 @@ class TrialRecord(RecordPart):
     outcome: Literal[OUTCOMES] = Field(description="How it ended.")
     reason: str = Field(description="Why it was not measured.")
     points: list[Table] = Field(description="One for each offered rate.")
-    wall_us: int | None = Field(None, ge=0, description="How long it took.")
-    offering_us: int | None = Field(None, ge=0, description="How much of that load was offered.")
+    wall_us: Count | None = Field(None, description="How long it took.")
+    offering_us: Count | None = Field(None, description="How much of that load was offered.")
     machine: Machine | None = Field(
         None, description="What a reader must know of the machine to compare."
     )
     sysctl: Table | None = Field(None, description="What was in force on each side.")
-    cpus: Table | None = Field(None, description="The CPUs of each side.")
-    hosts: dict[str, Table] | None = Field(
+    cpus: dict[str, list[Count]] | None = Field(None, description="The CPUs of each side.")
+    hosts: dict[str, RecordedHost] | None = Field(
         None,
         description="What the audit saw of each host that can change between trials; absent in "
         "trials measured before there was one.",
@@ -149,16 +262,52 @@ class TrialRecord(RecordPart):
     server_log: Table | None = Field(
         None, description="How much of what the server printed is kept and was left out."
     )
-    stops: list[Any] | None = Field(None, description="How the server was stopped.")
-    conformance: list[Any] | None = Field(
+    stops: list[RecordedStop] | None = Field(None, description="How the server was stopped.")
+    conformance: list[RecordedCheck] | None = Field(
         None, description="What it was checked for, and what was wrong."
     )
+    throttle: Table | None = Field(None, description="What of the server's throttle is in force.")
+    system_calls: RecordedCalls | None = Field(
+        None, description="The server's system calls, if they were counted."
+    )
+
+    @model_validator(mode="after")
+    def _begun_some_day(self) -> Self:
+        try:
+            datetime.datetime.strptime(self.started_at, "%Y-%m-%dT%H:%M:%SZ")
+        except ValueError:
+            what = f"there is no such time as {self.started_at}"
+            raise contradiction(("started_at",), what, "measure it again") from None
+        return self
+
+    @model_validator(mode="after")
+    def _each_host_described(self) -> Self:
+        for name, host in (self.hosts or {}).items() if self.separate else ():
+            for key in ("machine", "interface"):
+                if getattr(host, key) is None:
+                    what = "hosts that are separate are described"
+                    raise contradiction(("hosts", name, key), what, "measure it again")
+        return self
+
+
+class StorageRecord(TrialRecord):
+    """The record of a trial without load."""
+
+    points: list[StoragePoint] = Field(description="One for each number of messages.")
 
 
 class LoadRecord(TrialRecord):
     """The record of a trial under load."""
 
+    spec: LoadSpec = Field(description="Everything that decides what was measured.")
     points: list[RecordedPoint] = Field(description="One for each offered rate.")
+
+    @model_validator(mode="after")
+    def _each_rate_once(self) -> Self:
+        rates = [point.offered_rate_rps for point in self.points]
+        if len(set(rates)) < len(rates):
+            raise contradiction(("points",), "a rate is there twice", "measure it again")
+        return self
 
 
 # What a point has itself if one client offered it.

@@ -62,10 +62,16 @@ class Packages(Spec):
 
 
 class Release(Spec):
-    """The release that a server runs on Debian, and how old it is."""
+    """The release that a server runs on Debian, or else under Nix, and how old it is."""
 
     name: Text = Field(description="What it is a release of, with its number: nginx 1.30.")
-    year: int = Field(ge=1990, le=2100, description="When it was released.")
+    year: int | None = Field(
+        None,
+        ge=1990,
+        le=2100,
+        description="When it was released, by the registry or the archive itself; left out where "
+        "neither tells, which `remark` then says.",
+    )
     origin: Text = Field(
         description="Where it is from: Debian 12, a newer suite of Debian, or another registry."
     )
@@ -114,7 +120,11 @@ class Server(NamedSpec):
         description="A command that prints the version; its first line is recorded with every "
         "trial."
     )
-    release: Release | None = Field(None, description="What stands for it here, and its age.")
+    release: Release | None = Field(
+        None,
+        description="What stands for it here, and its age. An instrument has none; a server of "
+        "ours may.",
+    )
     experiments: Annotated[Many[str], *DISTINCT] = Field(
         description="The experiments it serves, as names of files in experiments/."
     )
@@ -162,6 +172,11 @@ class Server(NamedSpec):
         description="How long it is asked before the first rate and after each restart, at 500 "
         "requests a second; 1 if absent. Say why in limits.",
     )  # fmt: skip
+    text_messages: bool = Field(
+        False,
+        description="Clients send it text where the experiment sends WebSocket messages of binary "
+        "data, which it does not send back as such; `deviations` says what it does with those.",
+    )
     limits: dict[str, str] = Field(
         {},
         description="Each limit that would distort a test (connection caps, timeouts, access "

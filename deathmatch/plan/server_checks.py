@@ -9,6 +9,7 @@ from pathlib import Path
 
 from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.mistakes import Key, Mistake
+from deathmatch.plan.places import LONGEST
 from deathmatch.plan.registries import OWN_NAMES
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
@@ -25,7 +26,7 @@ PLACEHOLDERS = {
     "port": ("the port to listen on", "nothing; must be used"),
     "workers": (
         "how many processes, threads or schedulers to run: as many as the server has CPUs where "
-        '`schedulers` is "all", else 1',
+        '`schedulers` is "all", one more where it is "all-and-one", else 1',
         '`schedulers = ["one", "all"]` under `[factors]`; without it, always 1',
     ),
     "experiment": ("the experiment's name, for a server that serves several", "nothing"),
@@ -83,18 +84,32 @@ def _check_files(server: Server, root: Path) -> None:
     if server.source not in sources:
         raise _unknown(["source"], f"no reference has the key {server.source!r}", sources)
     for path in server.sources:
-        if not (root / path).exists():
+        if not _is_inside(root / path, root):
             raise Mistake(
-                ["sources"], f"there is no {path}", "name files and folders from the root"
-            )
+                ["sources"], f"there is no {path[:LONGEST]} in the project",
+                "name files and folders from the root, without .. and symbolic links elsewhere",
+            )  # fmt: skip
     for key, file in server.packages.lists.items():
         own = OWN_NAMES[key]
         if own and file != own:
             raise Mistake(["packages", key], f"its list must be called {own}", f"name {own}")
-        if not (root / "servers" / server.name / file).is_file():
+        if Path(file).name != file or len(file) > LONGEST or "\0" in file:
+            what = f"{file[:LONGEST]!r} is not the name of a file"
+            raise Mistake(["packages", key], what, "the list stands in the server's own folder")
+        if not _is_inside(root / "servers" / server.name / file, root):
             of = "" if key == "pypi" else f" --of {key}"
             remedy = f"write it: {typed(f'deathmatch lock {server.name} PACKAGE...{of}')}"
             raise Mistake(["packages", key], f"there is no {file} beside it", remedy)
+
+
+def _is_inside(path: Path, root: Path) -> bool:
+    """Return whether it is there, and in the project wherever its symbolic links lead."""
+    try:
+        found = path.resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):
+        # Nothing of that name, or no name at all: too long, a NUL, links in a circle.
+        return False
+    return found.is_relative_to(root.resolve()) and ".." not in path.parts
 
 
 @cache

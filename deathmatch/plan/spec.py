@@ -13,6 +13,24 @@ Many = Annotated[tuple[Item, ...], Field(strict=False)]
 
 Level = str | int
 
+# A level of a factor: it becomes part of a folder's name and a word of commands.
+FactorLevel = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] | int
+FactorName = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z][A-Za-z0-9_]*$",
+        description="A factor's name has letters, digits and underscores, a letter first.",
+    ),
+]
+# A kernel setting by its name, which becomes a path below /proc/sys.
+Setting = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+$",
+        description="A kernel setting by its name, with points: net.core.somaxconn.",
+    ),
+]
+
 
 def _as_written(value: Any, check) -> int | float:
     check(value)

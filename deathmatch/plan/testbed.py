@@ -5,7 +5,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from deathmatch.plan.spec import AS_WRITTEN, DISTINCT, Level, Many, NamedSpec, Spec, contradiction
+from deathmatch.plan.spec import (
+    AS_WRITTEN,
+    DISTINCT,
+    Level,
+    Many,
+    NamedSpec,
+    Setting,
+    Spec,
+    contradiction,
+)
 
 FOLDER = ".local/share/deathmatch"
 ADDRESS = r"^[0-9.]+/[0-9]+$"
@@ -35,13 +44,13 @@ class Side(Spec):
         "absent. Only for kind ssh.",
     )  # fmt: skip
     folder: str = Field(
-        FOLDER, min_length=1,
+        FOLDER, min_length=1, pattern=r"^[^-\x00-\x1f][^\x00-\x1f]*$",
         description="Where the project is copied to there, relative to the home; it holds what is "
         "built. Only for kind ssh.",
     )  # fmt: skip
     python: str = Field(
         "python3",
-        min_length=1,
+        pattern=r"^[^-\x00-\x1f][^\x00-\x1f]*$",
         description="The Python there, 3.11 or later, that starts the agent. Only for kind ssh.",
     )
     address: str = Field(
@@ -54,7 +63,7 @@ class Side(Spec):
         description='Its CPUs, as taskset writes them; or "last" (the last quarter of the '
         'machine\'s, at least one), "first" (the others), "all".',
     )
-    sysctl: dict[str, Level] = Field(
+    sysctl: dict[Setting, Level] = Field(
         description="Kernel settings of the host's namespace; those of a machine are restored."
     )
     governor: str | None = Field(
@@ -127,7 +136,7 @@ class ClientSide(Side):
         description="Addresses or networks that it connects from in turn, beyond what one "
         "address has ports for; its own if absent. For kind ssh, those that it has.",
     )
-    sysctl: dict[str, Level] = Field(
+    sysctl: dict[Setting, Level] = Field(
         default_factory=dict,
         description="Kernel settings of the host's namespace; those of a machine are restored.",
     )

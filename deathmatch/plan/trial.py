@@ -96,6 +96,18 @@ class Trial(BaseModel):
         """
         return max(self.plan.warm_up_s or 0, self.server.warm_up_s)
 
+    @property
+    def duration_s(self) -> float | None:
+        """For how long each rate is offered: the time of one of its levels, else the dataset's.
+
+        None where no rate is offered.
+        """
+        for name, level in self.variant.factors.items():
+            factor = self.experiment.factors.get(name)
+            if factor and (own := (factor.durations_s or {}).get(level)):
+                return own
+        return self.plan.duration_s
+
     def testbed(self, default: str) -> str:
         """Return the testbed on which it runs: that of one of its levels, else the default one."""
         for name, level in self.variant.factors.items():
@@ -104,13 +116,28 @@ class Trial(BaseModel):
                 return own
         return default
 
+    @property
+    def _load(self) -> dict[str, Any]:
+        """What the client asks for: as the experiment and the variant have it.
+
+        In text if the server needs that.
+        """
+        load = self.experiment.load_as_written | {
+            factor.load: self.variant.factors[name]
+            for name, factor in self.experiment.factors.items()
+            if factor.load
+        }
+        if self.server.text_messages and "message_bytes" in load:
+            load = load | {"text": True}
+        return load
+
     def spec(self) -> dict[str, Any]:
         """Return everything that decides what the trial measures, ready for JSON.
 
         Keys: factors, sysctl (what the factors set in the server's namespace), client (or
         measures, where there is none), load, conformance, server_sha256, the keys that
-        `Experiment.steps` names, and system_calls_rate_rps if the experiment has one. Snakemake
-        measures a trial again when this changes.
+        `Experiment.steps` names, churn and system_calls_rate_rps if the experiment has them.
+        Snakemake measures a trial again when this changes.
         """
         experiment, factors = self.experiment, self.variant.factors
         if experiment.client is not None:
@@ -119,7 +146,11 @@ class Trial(BaseModel):
             measured = {"measures": experiment.measures}
         if experiment.system_calls_rate_rps is not None:
             measured["system_calls_rate_rps"] = experiment.system_calls_rate_rps
+        if experiment.churn is not None:
+            measured["churn"] = experiment.churn.model_dump()
         plan = self.plan.as_written
+        if self.duration_s is not None:
+            plan = plan | {"duration_s": self.duration_s}
         return {
             "factors": factors,
             "sysctl": {
@@ -127,7 +158,7 @@ class Trial(BaseModel):
                 for name, factor in experiment.factors.items()
                 if factor.sysctl
             },
-            "load": experiment.load_as_written,
+            "load": self._load,
             "conformance": [
                 check.as_written
                 for check in experiment.conformance or ()

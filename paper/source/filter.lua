@@ -25,6 +25,30 @@ local function read(path)
   return text
 end
 
+-- What data may not do ---------------------------------------------------------------------
+
+-- Text comes from datasets of others too. No HTML in it is any (build.py turns that off), and
+-- what else Markdown can say reaches nobody: no image is fetched, no link runs a script, no
+-- attribute does. What is the paper's own HTML comes by name, from a file beside.
+local own
+
+local function tamed(element)
+  for name in pairs(element.attributes) do
+    if name:lower():match("^on") then element.attributes[name] = nil end
+  end
+  return element
+end
+
+local tame = {
+  Image = function(image) return image.caption end,
+  Link = function(link)
+    local scheme = link.target:lower():gsub("[%c%s]", ""):match("^([^/?#]*):")
+    if scheme and scheme ~= "http" and scheme ~= "https" then return link.content end
+    return tamed(link)
+  end,
+  Code = tamed, CodeBlock = tamed, Div = tamed, Header = tamed, Span = tamed,
+}
+
 -- Numbering -------------------------------------------------------------------------------
 
 local elsewhere = {}
@@ -152,7 +176,7 @@ local function figure(div)
         .. '<img src="%s" alt="%s" width="%s" height="%s"></div>'
         .. '<script type="application/json">%s</script>',
       id, escape(alt), data_url(svg), escape(alt), width, height,
-      read(stem .. ".json"):gsub("</", "<\\/"))) })
+      read(stem .. ".json"):gsub("</", "<\\/"):gsub("<!", "<\\u0021"))) })
     blocks:extend(html_caption("fig", div))
     blocks:insert(pandoc.RawBlock("html", "</figure>"))
     return blocks
@@ -277,13 +301,7 @@ local function fit(tab)
 end
 
 local function make_table(div)
-  local raw
-  local rest = pandoc.Blocks({})
-  for _, block in ipairs(div.content) do
-    if block.t == "RawBlock" then raw = block.text else rest:insert(block) end
-  end
-  div.content = rest
-  local tab = pandoc.read(raw, "html").blocks:find_if(function(b) return b.t == "Table" end)
+  local tab = pandoc.read(own[div.identifier], "html").blocks:find_if(function(b) return b.t == "Table" end)
   tab = tab:walk({
     Str = function(text)
       local id = text.text:match("^@(%l+%-[%w-]+)$")
@@ -340,6 +358,9 @@ local write = {
     end
     if div.classes:includes("figure") then return figure(div) end
     if div.classes:includes("table") then return make_table(div) end
+    if div.classes:includes("own") then
+      return html and pandoc.RawBlock("html", own[div.attributes.name] or "") or {}
+    end
     if FORMAT == "typst" and (div.classes:includes("note") or div.classes:includes("warning")) then
       local blocks = pandoc.Blocks({ pandoc.RawBlock("typst", "#remark[") })
       blocks:extend(div.content)
@@ -404,6 +425,8 @@ function Pandoc(doc)
     height = tonumber(pandoc.utils.stringify(doc.meta["text-height-pt"])),
   }
   elsewhere = doc.meta.elsewhere or {}
+  own = pandoc.json.decode(read("own.json"), false)
+  doc = doc:walk(tame)
   doc:walk(count)
   doc = doc:walk(resolve)
   doc = doc:walk(write)

@@ -1,34 +1,38 @@
-"""Twisted with txWS: a WebSocket server that sends every message back.
+"""Twisted with txWS: a WebSocket server that sends every message back. For Python 2.
 
-serve.py ADDRESS PORT BACKLOG PROCESSES
+serve.py ADDRESS PORT BACKLOG PROCESSES MECHANISM, where MECHANISM is epoll, poll or select.
 """
 
 import os
 import socket
 import sys
+from importlib import import_module
 
-from twisted.internet import epollreactor
 from twisted.internet.protocol import Factory, Protocol
+from txws import WebSocketFactory
 
 
 class Echo(Protocol):
-    def dataReceived(self, data: bytes) -> None:
+    def dataReceived(self, data):
         self.transport.write(data)
 
 
-def main(address, port, backlog, processes) -> None:
-    listener = socket.create_server((address, int(port)), backlog=int(backlog))
+def main(address, port, backlog, processes, mechanism):
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((address, int(port)))
+    listener.listen(int(backlog))
     listener.setblocking(False)
     # All processes accept from one queue. They part before a reactor is made.
     for _ in range(int(processes) - 1):
         if os.fork() == 0:
             break
-    epollreactor.install()
+    import_module("twisted.internet." + mechanism + "reactor").install()
     from twisted.internet import reactor
-    from txws import WebSocketFactory
 
-    factory = WebSocketFactory(Factory.forProtocol(Echo))
-    reactor.adoptStreamPort(listener.fileno(), socket.AF_INET, factory)
+    reactor.adoptStreamPort(
+        listener.fileno(), socket.AF_INET, WebSocketFactory(Factory.forProtocol(Echo))
+    )
     reactor.run()
 
 

@@ -88,6 +88,11 @@ pub struct Arguments {
     #[arg(long, value_name = "PHASE", default_value = "spread")]
     pub phase: Phase,
 
+    /// Messages of a connection: after their echoes it is closed, and the run ends with the last one
+    /// [default: as many as there is time for]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub messages: Option<u64>,
+
     /// How long to send, from the run's start: opening the connections is part of it
     #[arg(short = 'd', long, value_name = "TIME", default_value = "10s", value_parser = positive)]
     #[serde(rename = "duration_us", serialize_with = "as_us")]
@@ -253,6 +258,7 @@ impl Arguments {
             phase: self.phase,
             interval_us: us(self.interval),
             duration_us: us(self.duration),
+            messages: self.messages,
         }
     }
 }

@@ -313,6 +313,7 @@ impl Client {
             self.tally.lag.record(started_us - intended_us);
         }
         self.tally.opened_count += 1;
+        self.tally.first_started_us.get_or_insert(started_us);
         let source = (!self.plan.sources.is_empty())
             .then(|| self.plan.sources[index % self.plan.sources.len()]);
         let slot = &mut self.slots[index];
@@ -325,6 +326,8 @@ impl Client {
             Ok(tcp)
         });
         self.in_progress_count += 1;
+        let opening_count = self.in_progress_count as u64;
+        self.tally.most_opening_count = self.tally.most_opening_count.max(opening_count);
         match connecting {
             Ok(tcp) => {
                 slot.stage = Stage::Connecting(tcp);
@@ -447,6 +450,7 @@ impl Client {
                 slot.row.outcome = Outcome::Open;
                 self.recorder.connection(slot.row.clone());
                 self.tally.upgraded_count += 1;
+                self.tally.last_upgraded_us = Some(now_us);
                 self.tally.handshake.record(now_us - slot.row.intended_us.unwrap_or(now_us));
                 self.in_progress_count -= 1;
                 self.open_count += 1;
@@ -485,6 +489,9 @@ impl Client {
                             let sent_us = row.sent_us.unwrap_or(received_us);
                             self.tally.service.record(received_us.saturating_sub(sent_us));
                             self.recorder.message(row);
+                            if connection.is_done(schedule) && !connection.closing {
+                                self.say_goodbye_to(index);
+                            }
                         }
                         None => self.tally.mismatched_count += 1,
                     }
@@ -521,13 +528,17 @@ impl Client {
 
     fn say_goodbye(&mut self) {
         for index in 0..self.slots.len() {
-            let Stage::Open(connection) = &mut self.slots[index].stage else { continue };
-            connection.closing = true;
-            let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
-            match connection.socket.close(Some(frame)) {
-                Err(error) if !protocol::would_block(&error) => self.fail(index, &error),
-                _ => {}
-            }
+            self.say_goodbye_to(index);
+        }
+    }
+
+    fn say_goodbye_to(&mut self, index: usize) {
+        let Stage::Open(connection) = &mut self.slots[index].stage else { return };
+        connection.closing = true;
+        let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+        match connection.socket.close(Some(frame)) {
+            Err(error) if !protocol::would_block(&error) => self.fail(index, &error),
+            _ => {}
         }
     }
 

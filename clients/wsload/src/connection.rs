@@ -26,6 +26,7 @@ pub struct Connection {
     first_slot: u64,
     next_slot: u64,
     awaited: VecDeque<Awaited>,
+    echoed_count: u64,
     pub mismatched_count: u32,
     /// The kernel takes no more: the server does not read.
     pub blocked: bool,
@@ -45,6 +46,7 @@ impl Connection {
             first_slot,
             next_slot: first_slot,
             awaited: VecDeque::new(),
+            echoed_count: 0,
             mismatched_count: 0,
             blocked: false,
             unblocked_us: 0,
@@ -54,7 +56,15 @@ impl Connection {
 
     /// The intended time of the next message, in µs; `None` when there is none before the end.
     pub fn next_us(&self, schedule: &Schedule) -> Option<u64> {
+        if schedule.messages.is_some_and(|most| self.next_slot - self.first_slot >= most) {
+            return None;
+        }
         schedule.intended_us(self.id, self.next_slot)
+    }
+
+    /// Whether every message that it was to send has its echo; never, if it may always send more.
+    pub fn is_done(&self, schedule: &Schedule) -> bool {
+        schedule.messages == Some(self.echoed_count)
     }
 
     pub fn awaited_count(&self) -> usize {
@@ -108,6 +118,7 @@ impl Connection {
             self.mismatched_count += 1;
             return None;
         };
+        self.echoed_count += 1;
         Some(MessageRow { received_us: Some(received_us), ..self.row(awaited, schedule) })
     }
 

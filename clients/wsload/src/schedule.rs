@@ -28,6 +28,8 @@ pub struct Schedule {
     pub phase: Phase,
     pub interval_us: u64,
     pub duration_us: u64,
+    /// How many messages a connection sends at most, being closed after their echoes.
+    pub messages: Option<u64>,
 }
 
 impl Schedule {
@@ -77,6 +79,7 @@ mod tests {
         phase: Phase::Spread,
         interval_us: 1_000_000,
         duration_us: 3_000_000,
+        messages: None,
     };
 
     #[test]

@@ -102,6 +102,11 @@ pub struct Tally {
     pub lag: Times,
     pub opened_count: u64,
     pub upgraded_count: u64,
+    /// The most connections that were in the making at a time.
+    pub most_opening_count: u64,
+    /// When the first connection was started and the last one upgraded, in µs of the run.
+    pub first_started_us: Option<u64>,
+    pub last_upgraded_us: Option<u64>,
     pub sent_count: u64,
     pub echoed_count: u64,
     pub lost_count: u64,

@@ -33,6 +33,11 @@ pub struct Connections {
     pub intended_count: u64,
     pub opened_count: u64,
     pub upgraded_count: u64,
+    /// The most that were in the making at a time.
+    pub most_opening_count: u64,
+    /// Since the run's start; `null` if there was none.
+    pub first_started_us: Option<u64>,
+    pub last_upgraded_us: Option<u64>,
     pub outcomes_count: BTreeMap<&'static str, u64>,
 }
 
@@ -89,6 +94,9 @@ impl<'a> Summary<'a> {
                 intended_count: u64::from(plan.numbers.count),
                 opened_count: tally.opened_count,
                 upgraded_count: tally.upgraded_count,
+                most_opening_count: tally.most_opening_count,
+                first_started_us: tally.first_started_us,
+                last_upgraded_us: tally.last_upgraded_us,
                 outcomes_count: outcomes.collect(),
             },
             messages: Messages {

@@ -3,13 +3,15 @@
 In: frames of `deathmatch.analysis.c10k`. Out: charts, and a table for `display.table`.
 """
 
+import math
+
 import altair as alt
 import polars as pl
 from great_tables import GT
 
 from deathmatch.analysis import phrases
 from deathmatch.analysis.c10k import ENVIRONMENT_TITLES, PUBLISHED_ENVIRONMENT, QUANTILES
-from deathmatch.paper import theme
+from deathmatch.paper import no_html, theme
 
 
 def quantiles(found: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VConcatChart:
@@ -158,11 +160,13 @@ def statistics_table(found: pl.DataFrame, begin: str) -> GT:
         rows.append({head: mark.format(cell) for head, cell in cells.items()})
     columns = ["System", "Where", *heads.values(), "Timeouts"]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
-    return GT(frame).fmt_markdown(columns).cols_align("right", columns[2:])
+    return GT(no_html.of(frame)).fmt_markdown(columns).cols_align("right", columns[2:])
 
 
 def _ms(value_us: float | None) -> str:
     if value_us is None:
         return "lost"
+    if math.isnan(value_us):
+        return "few"
     value = value_us / 1e3
     return phrases.number(value, 0 if value >= 1000 else 1 if value >= 10 else 2)

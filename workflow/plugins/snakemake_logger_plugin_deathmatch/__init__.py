@@ -6,7 +6,9 @@ Snakefile, which then sets `run`. All that Snakemake says stands in .snakemake/l
 
 import logging
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
@@ -31,6 +33,8 @@ USUAL = (
 )
 SUBMITTED = " has been submitted with SLURM jobid "
 INTERRUPTED = "Terminating processes on user request"
+# Of errno(3): what a full disk, or a user's full share of it, makes of any file.
+FULL = ("[Errno 28]", "[Errno 122]")
 
 if "--target-jobs" in sys.argv:
     # On a node: it is read once all plugins are known.
@@ -63,6 +67,8 @@ class LogHandler(LogHandlerBase):
         from snakemake.logging import DefaultFilter
         from snakemake.settings.enums import Quietness
 
+        # Where the disk is full, Snakemake's own log is too: that is told once.
+        logging.raiseExceptions = False
         given = self.common_settings
         # Whether the screen is shown, whether the run has begun, and whether it ended early.
         self.shown = self.going = self.stopped = self.interrupted = False
@@ -159,6 +165,8 @@ class LogHandler(LogHandlerBase):
             if self.run is not None:
                 self.run.broke(record.jobid)
             return _failure(record)
+        if record.levelno >= logging.ERROR and any(no in record.getMessage() for no in FULL):
+            return _full()
         # Which job, with its log, is told by the event above.
         if any(record.getMessage().startswith(words) for words in TOLD):
             return None
@@ -174,6 +182,16 @@ class LogHandler(LogHandlerBase):
         if record.module == "job_scheduler" and not self.common_settings.verbose:
             return None
         return self.format(record) if self.usual.filter(record) else None
+
+
+def _full() -> str:
+    """Return what to say of a full disk; the folders are those that Snakemake writes to."""
+    places = dict.fromkeys([os.getcwd(), os.path.expanduser("~"), tempfile.gettempdir()])
+    free = [f"{shutil.disk_usage(path).free // 1_000_000} MB in {path}" for path in places]
+    return (
+        f"the disk is full: there are left {', '.join(free)}\n"
+        "  make room and run again: finished trials are kept"
+    )
 
 
 def _failure(record: logging.LogRecord) -> str:

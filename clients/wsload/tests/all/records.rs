@@ -11,6 +11,7 @@ use crate::common::{NullServer, Row, Run, int, messages, quantile_us, rows, run,
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::parser::parse_message_type;
 use serde_json::Value;
+use tungstenite::accept;
 
 fn column(rows: &[Row], name: &str) -> Vec<Option<i64>> {
     rows.iter().map(|row| int(row, name)).collect()
@@ -102,6 +103,53 @@ fn the_summary_agrees_with_the_records() {
             );
         }
     }
+}
+
+#[test]
+fn the_summary_tells_how_long_the_opening_took() {
+    let server = NullServer::start();
+    let run = run(&server.url(), "-n 40 -d 1s --opening 7");
+    let opened = run.connections();
+    let time = |name: &'static str| opened.iter().filter_map(move |row| int(row, name));
+    let found = &run.summary()["connections"];
+    assert_eq!(found["first_started_us"].as_i64(), time("started_us").min());
+    assert_eq!(found["last_upgraded_us"].as_i64(), time("upgraded_us").max());
+    assert!((1..=7).contains(&found["most_opening_count"].as_i64().unwrap()));
+}
+
+#[test]
+fn a_connection_is_closed_after_its_messages_and_the_run_ends_with_the_last() {
+    let server = NullServer::start();
+    let run = run(&server.url(), "-n 20 -d 10m -i 10ms --messages 3");
+    assert_eq!(run.messages().len(), 60);
+    assert!(run.messages().iter().all(|row| int(row, "received_us").is_some()));
+    let summary = run.summary();
+    assert_eq!(summary["connections"]["outcomes_count"]["completed"], 20);
+    assert!(summary["sending_us"].as_u64().unwrap() < 600_000_000);
+}
+
+/// Accepts and answers only once all `count` have asked: so many must be in the making at once.
+fn answers_when_all_have_asked(count: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let peers: Vec<_> = (0..count).map(|_| listener.accept().unwrap().0).collect();
+        // All are closed then, so that the run has nothing left.
+        let _open: Vec<_> = peers.into_iter().map(|peer| accept(peer).unwrap()).collect();
+    });
+    format!("ws://{address}/")
+}
+
+#[test]
+fn as_many_connections_are_in_the_making_as_are_allowed() {
+    let url = answers_when_all_have_asked(300);
+    let all = run(&url, "-n 300 -d 1m --opening 300 --drain 0s").summary();
+    assert_eq!(all["connections"]["upgraded_count"], 300);
+    assert_eq!(all["connections"]["most_opening_count"], 300);
+    let url = answers_when_all_have_asked(300);
+    let few = run(&url, "-n 300 -d 1s --opening 299 --drain 0s").summary();
+    assert_eq!(few["connections"]["upgraded_count"], 0);
+    assert!(few["connections"]["most_opening_count"].as_u64().unwrap() <= 299);
 }
 
 #[test]

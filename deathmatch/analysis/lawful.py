@@ -1,0 +1,188 @@
+"""What the laws found: in a dataset, and in result files that others published.
+
+In: a dataset's tables; `data/published/results/`. Out: frames for tables and a figure.
+"""
+
+import tomllib
+from collections.abc import Mapping
+
+import polars as pl
+
+from deathmatch.analysis import phrases, stats
+from deathmatch.data import laws, steadiness, tables
+from deathmatch.data.laws.law import KEY, RATE, Evidence
+from deathmatch.errors import UserError
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
+
+RESULTS = ROOT / "data" / "published" / "results"
+# How far rate × mean time may be off the number under way, in a table whose digits are fewer.
+OFF = 0.1
+# A mean of fewer connections than this is no more than its sampling.
+FEWEST = 100
+_TABLES = ("trials", "points", "times", "samples", "seconds")
+
+
+def statements() -> pl.DataFrame:
+    """Return the laws: law, statement, bound, source."""
+    rows = [(f"`{law.id}`", law.statement, law.bound, law.source) for law in laws.LAWS.values()]
+    return pl.DataFrame(rows, schema=["law", "statement", "bound", "source"], orient="row")
+
+
+def evidences(dataset: str) -> dict[str, Evidence]:
+    """Return what there is of each experiment under load, by its name."""
+    found = {}
+    for name in files.names("experiment"):
+        if files.experiment(name).client is not None:
+            try:
+                frames = {table: tables.read(dataset, name, table) for table in _TABLES}
+            except UserError:
+                continue
+            found[name] = laws.evidence(name, frames)
+    return found
+
+
+def judgements(given: Mapping[str, Evidence]) -> pl.DataFrame:
+    """Return every judgement: experiment, laws.KEY, laws.FINDINGS, `broken`."""
+    parts = [
+        laws.judgements(each).select(pl.lit(name).alias("experiment"), pl.all())
+        for name, each in given.items()
+    ]
+    empty = {"experiment": pl.String, "server": pl.String, "variant": pl.String, "n": pl.Int64}
+    schema = empty | {RATE: pl.Int64} | laws.FINDINGS | {"broken": pl.Boolean}
+    return pl.concat([pl.DataFrame(schema=schema), *parts])
+
+
+def counts(found: pl.DataFrame) -> pl.DataFrame:
+    """Return for each law: law, judged, broken (points), and in which experiments how many."""
+    key = ["experiment", *KEY]
+    by_point = found.group_by("law", *key, maintain_order=True).agg(pl.col("broken").any())
+    by_experiment = by_point.group_by("law", "experiment", maintain_order=True).agg(
+        judged=pl.len().cast(pl.Int64), broken=pl.col("broken").sum().cast(pl.Int64)
+    )
+    where = pl.when(pl.col("broken") > 0).then(pl.format("{} {}", "experiment", "broken"))
+    summed = by_experiment.group_by("law", maintain_order=True).agg(
+        pl.col("judged", "broken").sum(), where=where.drop_nulls().str.join(", ")
+    )
+    known = pl.DataFrame({"law": list(laws.LAWS)})
+    return known.join(summed, on="law", how="left", maintain_order="left").select(
+        pl.format("`{}`", "law").alias("law"), pl.col("judged", "broken").fill_null(0),
+        pl.col("where").replace("", None),
+    )  # fmt: skip
+
+
+def left_out(given: Mapping[str, Evidence]) -> dict[str, int]:
+    """Return how many points there are, and how many break a law: `points`, `left_out`, `columns`.
+
+    Of the last, only some columns are not read.
+    """
+    points = [each.points for each in given.values()]
+    broken = sum(len(frame) - len(laws.upheld(frame)) for frame in points)
+    any_law = sum((frame["laws_broken"].list.len() > 0).sum() for frame in points)
+    whole = sum(map(len, points))
+    return {"points": whole, "left_out": broken, "columns": any_law - broken}
+
+
+def under_way(given: Mapping[str, Evidence]) -> pl.DataFrame:
+    """Return rate × mean time, and what else is known of how many were under way.
+
+    Columns: experiment, how ("closed loop" or "sampled"), product, counted, ratio. In closed loop
+    each connection has one request under way. httperf's connections are counted by the samples of
+    its descriptors, by the trapezoids between them; only of points where all were answered and
+    FEWEST or more were under way.
+    """
+    parts = [
+        _under_way(each).select(pl.lit(name).alias("experiment"), pl.all())
+        for name, each in given.items()
+        if each.client in ("httperf", "roundtrip")
+    ]
+    schema = {"experiment": pl.String, "how": pl.String, "product": pl.Float64,
+              "counted": pl.Float64}  # fmt: skip
+    whole = pl.concat([pl.DataFrame(schema=schema), *parts])
+    return whole.with_columns(ratio=pl.col("product") / pl.col("counted"))
+
+
+def _under_way(given: Evidence) -> pl.DataFrame:
+    whole = pl.col("errors_total") == 0
+    if given.client == "roundtrip":
+        points = given.with_counted("service_time").filter(whole, pl.col(RATE) == 0)
+        return points.select(
+            how=pl.lit("closed loop"),
+            product=pl.col("total_us") / pl.col("test_duration_us"),
+            counted=pl.lit(float(given.load["connections"])),
+        )
+    held, before = pl.col("client_descriptors"), pl.col("client_descriptors").shift().over(KEY)
+    area = (held + before) / 2 * pl.col("time_us").diff().over(KEY)
+    sampled = (
+        given.during.with_columns(area=area)
+        .group_by(KEY, maintain_order=True)
+        .agg(pl.col("area").sum())
+    )
+    points = given.with_counted("connection_time").filter(whole).join(sampled, on=KEY)
+    product = pl.col("counted") * pl.col("connection_time_avg_us") / pl.col("test_duration_us")
+    found = points.select(
+        how=pl.lit("sampled"), product=product, counted=pl.col("area") / pl.col("test_duration_us")
+    )
+    return found.filter(pl.col("counted") >= FEWEST)
+
+
+def off(found: pl.DataFrame) -> pl.DataFrame:
+    """Return how well `under_way` or `results` fit: how or title, n, off, median, low, high.
+
+    `off`: of how many the ratio is more than OFF from 1; low and high: the 5th and the 95th
+    percentile of the ratio.
+    """
+    by = "title" if "title" in found.columns else "how"
+    ratio = pl.col("ratio")
+    return found.group_by(by, maintain_order=True).agg(
+        n=pl.len().cast(pl.Int64),
+        off=((ratio - 1).abs() > OFF).sum().cast(pl.Int64),
+        median=ratio.median(), low=ratio.quantile(0.05), high=ratio.quantile(0.95),
+    )  # fmt: skip
+
+
+def sources() -> dict[str, dict]:
+    """Return the published result files by name: title, repository, path, commit, load."""
+    return tomllib.loads((RESULTS / "sources.toml").read_text())
+
+
+def results() -> pl.DataFrame:
+    """Return the published rows: title, system, product, counted, ratio.
+
+    `counted` is what the file says: its connections times the requests in flight on each.
+    """
+    parts = []
+    for name, about in sources().items():
+        rows = pl.read_csv(RESULTS / f"{name}.csv", schema_overrides={"rate_rps": pl.Float64})
+        parts.append(rows.select(
+            pl.lit(about["title"]).alias("title"), "system",
+            product=pl.col("rate_rps") * pl.col("latency_mean_us") / 1e6,
+            counted=pl.lit(float(about["connections"] * about["in_flight"])),
+        ))  # fmt: skip
+    return pl.concat(parts).with_columns(ratio=pl.col("product") / pl.col("counted"))
+
+
+def courses(given: Mapping[str, Evidence]) -> pl.DataFrame:
+    """Return for each experiment: experiment, points, plateau, drifting, staircase, untold."""
+    rows = []
+    for name, each in given.items():
+        words = each.points["course"].to_list()
+        kinds = (steadiness.PLATEAU, steadiness.DRIFTING, steadiness.STAIRCASE)
+        rows.append((name, len(words), *(words.count(kind) for kind in kinds), words.count(None)))
+    columns = ["experiment", "points", "plateau", "drifting", "staircase", "untold"]
+    schema = {name: pl.String if name == "experiment" else pl.Int64 for name in columns}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def needed() -> pl.DataFrame:
+    """Return how many samples quantiles want: quantile (%), samples."""
+    shares = (0.5, 0.9, 0.95, 0.99, 0.999)
+    rows = [(f"{100 * share:g} %", stats.needed_samples(share)) for share in shares]
+    return pl.DataFrame(rows, schema={"quantile": pl.String, "samples": pl.Int64}, orient="row")
+
+
+def broken_phrase(found: pl.DataFrame) -> str:
+    """Return "LAW-STEADY in 3 of 68 points", for each law that a point breaks; or that none is."""
+    rows = counts(found).filter(pl.col("broken") > 0).to_dicts()
+    each = [f"{row['law']} in {phrases.part(row['broken'], row['judged'])} points" for row in rows]
+    return phrases.enumeration(each) if each else "none in any point"

@@ -1,0 +1,184 @@
+"""Compare two servers, or two settings of one: `./shell deathmatch compare A B`.
+
+Builds both, measures them in blocks of four trials, ABBA or BAAB, until the time is over, and says
+what the blocks show. The trials are those of an ordinary dataset.
+"""
+
+import argparse
+import itertools
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from deathmatch.analysis import paired
+from deathmatch.analysis.comparison import STATISTICS, Measured
+from deathmatch.control import checkout, comparison_report, outcome, progress, untracked
+from deathmatch.data import records, tidy
+from deathmatch.errors import UserError
+from deathmatch.hosts import sandbox
+from deathmatch.plan import comparison as plan
+from deathmatch.plan import files, places
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.trial import Trial
+from deathmatch.plan.typed import typed
+
+# The interval of two is 12.7 standard errors to either side (Student 1908), and says nothing.
+LEAST_BLOCKS = 3
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared, and how."""
+
+    name: str
+    """Of its dataset."""
+    sides: tuple[plan.Side, plan.Side]
+    experiment: str
+    rates_rps: tuple[int, ...]
+    duration_s: float
+    seed: int
+
+    def write(self, blocks: int) -> None:
+        """Write the dataset's file, for so many blocks."""
+        model = plan.model(self.experiment)
+        text = plan.text(
+            self.sides, self.experiment, self.rates_rps, model, self.duration_s,
+            self._trials_of_a_variant * max(1, blocks), self.seed,
+        )  # fmt: skip
+        places.path_of("dataset", self.name).write_text(text)
+
+    @property
+    def _trials_of_a_variant(self) -> int:
+        first, second = self.sides
+        return 4 if self._trial(first, 1) == self._trial(second, 1) else 2
+
+    def _trial(self, side: plan.Side, n: int) -> Trial:
+        return Trial(
+            dataset=self.name, experiment=files.experiment(self.experiment), n=n,
+            plan=plan.model(self.experiment), server=files.server(side.server),
+            variant=plan.variant(side, self.experiment),
+        )  # fmt: skip
+
+    def block(self, number: int) -> list[tuple[str, Trial]]:
+        """Return the sides and the trials of a block, in their order; the first block is 1."""
+        each, found = self._trials_of_a_variant, []
+        before = dict.fromkeys(paired.SIDES, each * (number - 1))
+        for letter in paired.order(self.seed, number):
+            side = self.sides[paired.SIDES.index(letter)]
+            # A variant against itself: all four are trials of one.
+            counted = letter if each == 2 else paired.SIDES[0]
+            before[counted] += 1
+            found.append((letter, self._trial(side, before[counted])))
+        return found
+
+    def measured(self) -> Iterator[Measured]:
+        """Yield the trials of whole blocks, with their points."""
+        for number in itertools.count(1):
+            block = self.block(number)
+            if not all(_is_measured(trial.path) for _, trial in block):
+                return
+            for place, (side, trial) in enumerate(block, 1):
+                found = tidy.frames(self.experiment, [trial.path / "trial.json"])
+                yield Measured(number, place, side, found["points"])
+
+
+def main(given: argparse.Namespace) -> int:
+    """Compare as the command line says; return the exit status."""
+    os.chdir(ROOT)
+    wanted = _wanted(given)
+    held = checkout.hold()
+    if held is None:
+        raise checkout.taken(checkout.holder() or "pid unknown")
+    checkout.temporary(())
+    # A trial's sandbox ends when this process does.
+    os.environ[sandbox.OWNER] = str(os.getpid())
+    _build(wanted)
+    wanted.write(LEAST_BLOCKS)
+    status = _measure(wanted, given.minutes, given.testbed)
+    trials = list(wanted.measured())
+    wanted.write(len(trials) // 4)
+    if trials:
+        comparison_report.show(
+            wanted.name, wanted.sides, wanted.experiment, trials, wanted.seed, given.statistic
+        )
+    return status
+
+
+def _wanted(given: argparse.Namespace) -> Comparison:
+    """Return what the command line asks for; UserError if it cannot be compared."""
+    sides = plan.side(given.a), plan.side(given.b)
+    experiment = plan.experiment(sides, given.experiment)
+    model = plan.model(experiment)
+    files.testbed(given.testbed)
+    if given.statistic not in STATISTICS:
+        what = f"{given.statistic!r} is not compared"
+        raise UserError(what, "--statistic", f"choose of {', '.join(STATISTICS)}")
+    found = Comparison(
+        plan.dataset_name(sides, given.name), sides, experiment,
+        tuple(given.rates or model.rates_rps or ()), given.duration or model.duration_s or 0,
+        random.SystemRandom().randrange(1, 10**6) if given.seed is None else given.seed,
+    )  # fmt: skip
+    _check_time(found, given.minutes)
+    return found
+
+
+def _check_time(wanted: Comparison, minutes: float) -> None:
+    """Raise UserError if the time is too short for blocks of which an interval can be told."""
+    offered_s = len(wanted.rates_rps) * wanted.duration_s
+    around_s = progress.OVERHEAD_S + progress.START_STOP_S
+    warm_up_s = max(trial.warm_up_s for _, trial in wanted.block(1))
+    least = LEAST_BLOCKS * 4 * (offered_s + around_s + warm_up_s) / 60
+    if minutes < least:
+        raise UserError(
+            f"{minutes:g} minutes are too few for {LEAST_BLOCKS} blocks of four trials",
+            "--minutes",
+            f"give it {least:.1f} at least, fewer --rates, or a shorter --duration",
+        )
+
+
+def _build(wanted: Comparison) -> None:
+    for server in dict.fromkeys(side.server for side in wanted.sides):
+        if _deathmatch("build", server):
+            raise UserError(
+                f"{server} could not be built", f"build/servers/{server}/build.log",
+                f"mend it, and try: {typed(f'deathmatch build {server}')}",
+            )  # fmt: skip
+
+
+def _measure(wanted: Comparison, minutes: float, testbed: str) -> int:
+    """Measure block after block while another one fits into the time; return the exit status."""
+    untracked.make_folders(wanted.name)
+    began, number, longest_s = time.monotonic(), 0, 0.0
+    try:
+        while _left_s(began, minutes) >= longest_s:
+            number += 1
+            block_began = time.monotonic()
+            for place, (side, trial) in enumerate(wanted.block(number), 1):
+                left = max(0, _left_s(began, minutes)) / 60
+                print(f"[compare] block {number}, trial {place} of 4: {side}; {left:.1f} min left",
+                      file=sys.stderr, flush=True)  # fmt: skip
+                if status := _deathmatch("trial", str(trial.path), "--testbed", testbed):
+                    return status
+            longest_s = max(longest_s, time.monotonic() - block_began)
+    except KeyboardInterrupt:
+        print("[compare] interrupted: what whole blocks show follows", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _deathmatch(*words: str) -> int:
+    return subprocess.run([sys.executable, "-m", "deathmatch", *words]).returncode
+
+
+def _left_s(began: float, minutes: float) -> float:
+    return 60 * minutes - (time.monotonic() - began)
+
+
+def _is_measured(folder: Path) -> bool:
+    record = folder / "trial.json"
+    return record.exists() and outcome.measured(records.read(record))

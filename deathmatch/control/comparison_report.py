@@ -1,0 +1,73 @@
+"""What a comparison shows: a table on the terminal, a verdict, a chart, files of the numbers."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from deathmatch.analysis import comparison, phrases
+from deathmatch.analysis.comparison import Measured
+from deathmatch.paper import display, theme
+from deathmatch.paper.charts import comparison as charts
+from deathmatch.plan.comparison import Side
+from deathmatch.plan.typed import typed
+
+HEADS = ("quantity", "A", "B", "B / A", "interval", "would show")
+MEDIANS = ("a_median", "b_median")
+# Not the terminal's where that is narrower, as a pipe has none.
+WIDTH = 110
+
+
+def show(
+    name: str,
+    sides: Sequence[Side],
+    experiment: str,
+    trials: Sequence[Measured],
+    seed: int,
+    statistic: str,
+) -> None:
+    """Print what the trials show, and write it into the dataset's folders; `name` is the dataset's.
+
+    The verdict is about the `statistic`, one of `comparison.STATISTICS`.
+    """
+    found = comparison.rows(trials, seed, statistic)
+    said = comparison.verdict(found.row(0, named=True))
+    about = f"A: {sides[0]}; B: {sides[1]}; experiment {experiment}"
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.width = max(console.width, WIDTH)
+    print(about, end="\n\n")
+    console.print(_table(found))
+    print(f"\n{said} {comparison.nulls(found.row(0, named=True))}\n{comparison.LEVEL}")
+    print(comparison.left_out(trials), end="\n\n")
+    folder = Path("data", name)
+    found.write_csv(folder / "comparison.csv")
+    record = {"a": str(sides[0]), "b": str(sides[1]), "experiment": experiment, "seed": seed,
+              "verdict": said, "rows": found.to_dicts()}  # fmt: skip
+    (folder / "comparison.json").write_text(json.dumps(record, indent=2) + "\n")
+    svg = Path("figures", name, "comparison.svg")
+    theme.register()
+    svg.write_bytes(display.render(charts.chart(found, about).to_dict())["svg"])
+    paper = typed(f"snakemake paper --config dataset={name}")
+    print(f"figure:   {svg}\nnumbers:  {folder}/comparison.csv, {folder}/comparison.json\n"
+          f"trials:   {folder}/{experiment}/\npaper:    {paper}")  # fmt: skip
+
+
+def _table(found: pl.DataFrame) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for head in HEADS:
+        side = "left" if head == HEADS[0] else "right"
+        table.add_column(head, justify=side, no_wrap=True)
+    for row in found.iter_rows(named=True):
+        low, high = row["low"], row["high"]
+        would_show = "" if row["detectable"] is None else f"{row['detectable'] - 1:.1%}"
+        table.add_row(
+            comparison.quantity(row),
+            *("" if row[key] is None else phrases.number(row[key], 1) for key in MEDIANS),
+            "" if row["ratio"] is None else f"{row['ratio']:.3f}",
+            "" if low is None else f"{low:.3f} to {high:.3f}",
+            would_show,
+        )
+    return table

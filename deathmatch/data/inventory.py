@@ -1,0 +1,75 @@
+"""Which trials of a dataset are recorded: the one way in which records are looked for.
+
+In: a dataset's name and a choice of its trials. Out: the records that there are, the trials that
+lack one, and the records that belong to none. What a record says is read by `data.records`.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from deathmatch.plan import matrix
+from deathmatch.plan.choice import Choice
+from deathmatch.plan.trial import Trial
+
+RECORD = "trial.json"
+
+
+def of_trial(trial: Trial, root: Path = Path()) -> Path:
+    """Return the file of a trial's record, whether or not it exists."""
+    return root / trial.path / RECORD
+
+
+def found(folder: Path, experiment: str = "*") -> list[Path]:
+    """Return the records in a dataset's folder, of one experiment or of all, sorted."""
+    return sorted(folder.glob(f"{experiment}/*/*/*/{RECORD}"))
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The records of a dataset, beside the trials that it plans; paths as from `root`."""
+
+    dataset: str
+    choice: Choice = field(default_factory=Choice)
+    root: Path = Path()
+
+    @property
+    def folder(self) -> Path:
+        """The dataset's folder."""
+        return self.root / "data" / self.dataset
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """Every record in the dataset's folder, sorted, of experiments that the choice has."""
+        names = self.choice.experiments or ("*",)
+        return sorted(file for name in names for file in found(self.folder, name))
+
+    @cached_property
+    def chosen(self) -> list[Trial]:
+        """The trials that the dataset plans and the choice has, in the order in which they run."""
+        return self.choice.trials(self.dataset)
+
+    @cached_property
+    def possible(self) -> dict[Path, Trial]:
+        """Every trial that can be in the dataset, of any server if named, by its record's file."""
+        names = self.choice.experiments
+        trials = matrix.possible(self.dataset, None if names is None else list(names))
+        return {of_trial(trial, self.root): trial for trial in trials}
+
+    @property
+    def measured(self) -> dict[Trial, Path]:
+        """The chosen trials that have a record, with its file."""
+        there = set(self.files)
+        files = ((trial, of_trial(trial, self.root)) for trial in self.chosen)
+        return {trial: file for trial, file in files if file in there}
+
+    @property
+    def missing(self) -> list[Trial]:
+        """The chosen trials that have no record."""
+        measured = self.measured
+        return [trial for trial in self.chosen if trial not in measured]
+
+    @property
+    def strange(self) -> list[Path]:
+        """The records of trials that cannot be in the dataset, sorted."""
+        return [file for file in self.files if file not in self.possible]

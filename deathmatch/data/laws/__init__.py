@@ -1,0 +1,87 @@
+"""The laws that every sound measurement obeys: each point is held against all of them.
+
+In: an experiment's tables. Out: which laws could judge a point, and which it breaks. A point that
+breaks one stays in the tables, marked with the law's ID, and is left out of figures and verdicts.
+"""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from deathmatch.data.laws import conservation, course, kernel, little, time
+from deathmatch.data.laws.law import JUDGED, KEY, Evidence, Law, broken
+from deathmatch.plan import files
+
+_ALL = (
+    little.LITTLE,
+    conservation.REQUESTS, conservation.CONNECTIONS, conservation.HISTOGRAM, conservation.BYTES,
+    conservation.LOAD,
+    kernel.OPENS, kernel.ACCEPTS, kernel.HELD, kernel.DROPS, kernel.RETRIES, kernel.RETRY_TIMES,
+    kernel.QUEUE, kernel.COUNTED, kernel.GROWING,
+    time.CLOCK, time.QUANTILES, time.LONGEST, time.CPU, time.CLIENT_CPU, time.MODES_LAW,
+    course.STEADY, course.FAIR,
+)  # fmt: skip
+LAWS: Mapping[str, Law] = {law.id: law for law in _ALL}
+"""Every law by its ID, in the order of the paper's table."""
+
+STEADY = course.STEADY.id
+# What the laws found, in the points themselves. Null where no law could judge a point.
+MARKS = {"laws_judged": pl.List(pl.String), "laws_broken": pl.List(pl.String)}
+FINDINGS = {"law": pl.String} | JUDGED
+
+
+def evidence(experiment: str, frames: Mapping[str, pl.DataFrame]) -> Evidence:
+    """Return an experiment's tables, by their names, as the laws take them."""
+    names = ("trials", "points", "times", "samples", "seconds")
+    return Evidence(files.experiment(experiment), *(frames[name] for name in names))
+
+
+def judgements(given: Evidence) -> pl.DataFrame:
+    """Return every judgement: KEY, FINDINGS and `broken`; none where no load was offered."""
+    if given.client is None:
+        return pl.DataFrame(schema=FINDINGS | {"broken": pl.Boolean})
+    parts = [
+        law.judge(given).select(*KEY, pl.lit(law.id).alias("law"), *JUDGED) for law in LAWS.values()
+    ]
+    return pl.concat([part for part in parts if len(part)] or parts[:1]).with_columns(
+        broken=broken()
+    )
+
+
+def findings(given: Evidence) -> pl.DataFrame:
+    """Return the judgements that tell of a broken law: KEY and FINDINGS."""
+    found = judgements(given)
+    return found.filter("broken").drop("broken")
+
+
+def marked(points: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """Return the points with MARKS, of their judgements."""
+    points = points.drop(MARKS, strict=False)
+    if found.is_empty():
+        return points.with_columns(pl.lit(None, kind).alias(name) for name, kind in MARKS.items())
+    of_points = found.group_by(KEY, maintain_order=True).agg(
+        laws_judged=pl.col("law").unique(maintain_order=True),
+        laws_broken=pl.col("law").filter("broken").unique(maintain_order=True),
+    )
+    return points.join(of_points, on=KEY, how="left", maintain_order="left")
+
+
+def upheld(points: pl.DataFrame, but: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Return the points that break no law which leaves a point out as a whole, but for those given.
+
+    Points that were not held against the laws are all returned.
+    """
+    return _without(points, [law.id for law in LAWS.values() if law.leaves_out], but)
+
+
+def readable(points: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Return the points that break no law which says that this column is not to be read."""
+    return _without(points, [law.id for law in LAWS.values() if column.startswith(law.columns)])
+
+
+def _without(points: pl.DataFrame, ids: list[str], but: tuple[str, ...] = ()) -> pl.DataFrame:
+    if "laws_broken" not in points.columns:
+        return points
+    counted = pl.lit([name for name in ids if name not in but], pl.List(pl.String))
+    found = pl.col("laws_broken").list.set_intersection(counted)
+    return points.filter((found.list.len() == 0).fill_null(True))

@@ -1,0 +1,39 @@
+"""The run's own state: steady while it was measured, and fair to its connections."""
+
+import polars as pl
+
+from deathmatch.data.laws.law import Evidence, Law, judged, nothing
+from deathmatch.data.steadiness import LEAST_CHANGE, PLATEAU
+
+
+def _steady(evidence: Evidence) -> pl.DataFrame:
+    points = evidence.reported.drop_nulls("course")
+    change = pl.when(pl.col("course") == PLATEAU).then(0.0).otherwise(pl.col("course_change"))
+    return judged(points, change, -LEAST_CHANGE, LEAST_CHANGE)
+
+
+def _fair(evidence: Evidence) -> pl.DataFrame:
+    if evidence.client != "wsload":
+        return nothing(evidence)
+    # Where half of all is lost, a connection that gets nothing is no exception.
+    served = evidence.reported.filter(2 * pl.col("replies") >= pl.col("messages_due"))
+    return judged(served, pl.col("connections_starved"), None, 0)
+
+
+STEADY = Law(
+    id="LAW-STEADY",
+    statement="What is measured neither drifts nor jumps while all load is offered.",
+    bound="a change of 10 %, at 1 % of false alarms (Mann-Kendall with Hamed and Rao's correction, "
+    "Pettitt), of ten intervals or more",
+    source="Mann 1945; Kendall 1975; Hamed and Rao 1998; Pettitt 1979",
+    judge=_steady,
+    of_the_run=True,
+)
+FAIR = Law(
+    id="LAW-FAIR",
+    statement="No connection that stood to the end got nothing, where most messages were echoed.",
+    bound="three messages due on it, none echoed",
+    source="the definition",
+    judge=_fair,
+    of_the_run=True,
+)

@@ -1,0 +1,191 @@
+"""What the kernel counted against what the load generator says, and against itself."""
+
+import polars as pl
+
+from deathmatch.data.laws.law import ALONE, KEY, RATE, TRIAL, Evidence, Law, judged, nothing
+from deathmatch.load.registry import IDLE_FACTOR
+
+# A SYN is sent again after 1 s at the earliest (RFC 6298, 2.1); a bin's centre lies below by half
+# of its width, and wsload's times of seconds are rounded to three digits.
+RETRY_US = 985_000
+# Counters of the network, which no end of a process takes away.
+_COUNTERS = ("server_listen", "server_passive", "server_sync", "server_retr", "server_resets",
+             "client_active", "client_attempt", "client_syn", "client_received",
+             "client_sent")  # fmt: skip
+
+
+def _opens(evidence: Evidence) -> pl.DataFrame:
+    """Its kernel counts each connection that a client begins (ActiveOpens, RFC 4022).
+
+    roundtrip begins one more to learn the answer, in each client.
+    """
+    opens, points = pl.col("client_active_opens"), evidence.reported
+    if evidence.client == "roundtrip":
+        told = pl.col("connects")
+        most = told + pl.max_horizontal("clients", pl.lit(1))
+        return judged(points, opens, told, pl.when(ALONE).then(most))
+    told = pl.col("connections_opened" if evidence.client == "wsload" else "connections")
+    return judged(points, opens, told, pl.when(ALONE).then(told))
+
+
+def _accepts(evidence: Evidence) -> pl.DataFrame:
+    """A server's kernel made a socket for each connection that it answered (PassiveOpens).
+
+    There may be more: those of its own processes among each other, and those that failed.
+    """
+    accepts = pl.col("server_passive_opens")
+    if evidence.client == "httperf":
+        return judged(evidence.with_counted("connection_time"), accepts, pl.col("counted"), None)
+    if evidence.client == "wsload":
+        return judged(evidence.reported, accepts, pl.col("connections_upgraded"), None)
+    connected = pl.when(pl.col("errors_total") == 0).then("connects")
+    return judged(evidence.reported, accepts, connected, None)
+
+
+def _held(evidence: Evidence) -> pl.DataFrame:
+    """Connections that are held together are counted together, by the kernel and by `ss`.
+
+    A sample taken while all stand may be missing if they stood for less than its interval.
+    """
+    if IDLE_FACTOR in evidence.points.columns:
+        asked = pl.col(IDLE_FACTOR)
+        ran = evidence.reported.filter(pl.col("server_state") == "ran")
+        busy = evidence.load["connections"]
+        return judged(ran, pl.col("idle_held"), asked, asked + busy)
+    if evidence.client != "wsload":
+        return nothing(evidence)
+    most = evidence.during.group_by(KEY, maintain_order=True).agg(
+        seen=pl.col("client_established").max()
+    )
+    points = evidence.reported.join(most, on=KEY, how="left")
+    # Where every connection stood early, the samples after that saw all.
+    early = pl.col("handshake_time_max_us") < 0.8 * pl.col("duration_us")
+    all_stood = pl.col("outcome_completed") == pl.col("connections")
+    held = pl.when(early & all_stood).then("connections_upgraded")
+    return judged(points, pl.col("seen"), held, pl.when(ALONE).then("connections_opened"))
+
+
+def _drops(evidence: Evidence) -> pl.DataFrame:
+    points = evidence.points
+    return judged(points, pl.col("server_listen_overflows"), None, pl.col("server_listen_drops"))
+
+
+def _retries(evidence: Evidence) -> pl.DataFrame:
+    """On a link that loses nothing a SYN is sent again only because the server dropped it.
+
+    A server that ends takes half-open connections with it that no counter tells of.
+    """
+    here = evidence.reported.filter(ALONE, pl.col("server_state") == "ran")
+    return judged(here, pl.col("client_syn_retransmissions"), None, pl.col("server_listen_drops"))
+
+
+def _retry_times(evidence: Evidence) -> pl.DataFrame:
+    """A connection whose SYN was sent again took a second at least, or failed.
+
+    Within a time limit of so many seconds a SYN goes again at most as often.
+    """
+    if evidence.client not in ("httperf", "wsload"):
+        return nothing(evidence)
+    quantity = "handshake_time" if evidence.client == "wsload" else "connection_time"
+    slow = (
+        evidence.times.filter(pl.col("quantity") == quantity, pl.col("time_us") >= RETRY_US)
+        .group_by(KEY, maintain_order=True)
+        .agg(slow=pl.col("count").sum())
+    )
+    points = evidence.reported.join(slow, on=KEY, how="left", maintain_order="left")
+    failed = pl.col("errors_total") if evidence.client == "httperf" else (
+        pl.col("connections_opened") - pl.col("connections_upgraded")
+    )  # fmt: skip
+    times = max(1, int(evidence.load["timeout_s"]))
+    retries = pl.col("client_syn_retransmissions")
+    return judged(points, pl.col("slow").fill_null(0) + failed, retries / times, None)
+
+
+def _queue(evidence: Evidence) -> pl.DataFrame:
+    """Linux lets one more wait than the listener asked for (sk_acceptq_is_full); a listener a
+    thread at most.
+    """
+    most = pl.col("accept_queue_limit") + pl.max_horizontal("server_threads", pl.lit(1))
+    return judged(evidence.during, pl.col("accept_queue_connections"), None, most)
+
+
+def _counted(evidence: Evidence) -> pl.DataFrame:
+    ran = evidence.points.filter(pl.col("server_state") == "ran")
+    return judged(ran, pl.col("server_passive_opens").is_not_null().cast(pl.Int64), 1, None)
+
+
+def _growing(evidence: Evidence) -> pl.DataFrame:
+    grow = [name for name in evidence.samples.columns if name.startswith(_COUNTERS)]
+    falls = (pl.col(name).diff().over(TRIAL).min().over(KEY) < 0 for name in grow)
+    fallen = pl.sum_horizontal(fall.cast(pl.Int64) for fall in falls)
+    ordered = evidence.samples.with_columns(fallen=fallen).drop_nulls(RATE)
+    own = [name for name in evidence.points.columns if name.startswith(_COUNTERS)]
+    below = pl.sum_horizontal((pl.col(name) < 0).cast(pl.Int64) for name in own)
+    parts = [judged(ordered, pl.col("fallen"), None, 0), judged(evidence.points, below, None, 0)]
+    return pl.concat(parts)
+
+
+OPENS = Law(
+    id="LAW-OPENS",
+    statement="The connections that the client says it began are those that its kernel counted.",
+    bound="none; roundtrip's clients begin one more each, to learn the answer; a machine "
+    "of its own has other connections too",
+    source="ActiveOpens, RFC 4022",
+    judge=_opens,
+)
+ACCEPTS = Law(
+    id="LAW-ACCEPTS",
+    statement="The server's kernel accepted each connection that was answered.",
+    bound="none from below; a server's own connections are counted too",
+    source="PassiveOpens, RFC 4022",
+    judge=_accepts,
+)
+HELD = Law(
+    id="LAW-HELD",
+    statement="Connections that are held together are counted together, by samples or by ss.",
+    bound="no more than were opened; no fewer, where all stood for a fifth of the run",
+    source="CurrEstab, RFC 4022",
+    judge=_held,
+)
+DROPS = Law(
+    id="LAW-DROPS",
+    statement="Overflows of the accept queue are drops of the listener.",
+    bound="none: the kernel counts the one with the other",
+    source="tcp_conn_request, Linux",
+    judge=_drops,
+)
+RETRIES = Law(
+    id="LAW-RETRIES",
+    statement="On one machine, a SYN is sent again only if the listener dropped it.",
+    bound="none; of servers that ran to the end, as a dying listener counts nothing",
+    source="TCPSynRetrans and ListenDrops, Linux",
+    judge=_retries,
+)
+RETRY_TIMES = Law(
+    id="LAW-RETRY-TIMES",
+    statement="A connection whose SYN was sent again took a second, or failed.",
+    bound="one such connection for as many SYNs as fit into the time limit, one a second",
+    source="RFC 6298, 2.1",
+    judge=_retry_times,
+)
+QUEUE = Law(
+    id="LAW-QUEUE",
+    statement="No accept queue is longer than its limit.",
+    bound="one more for each listener, of which a thread has one at most",
+    source="sk_acceptq_is_full, Linux",
+    judge=_queue,
+)
+COUNTED = Law(
+    id="LAW-COUNTED",
+    statement="A server that ran has counters of its kernel.",
+    bound="none",
+    source="two samples a point",
+    judge=_counted,
+)
+GROWING = Law(
+    id="LAW-GROWING",
+    statement="Counters of a network do not fall.",
+    bound="none",
+    source="RFC 2578, Counter32",
+    judge=_growing,
+)

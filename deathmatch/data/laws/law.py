@@ -1,0 +1,138 @@
+"""What a law is: a statement, its bound, and a function from a dataset's tables to judgements.
+
+In: the tables of one experiment. Out: a row for each point that a law could judge, with what was
+seen and the bounds that it must lie in.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from deathmatch.plan.experiment import Experiment
+
+TRIAL = ["server", "variant", "n"]
+RATE = "offered_rate_rps"
+KEY = [*TRIAL, RATE]
+# What was seen must lie between the two bounds, which are included; null is no bound.
+JUDGED = {"seen": pl.Float64, "at_least": pl.Float64, "at_most": pl.Float64}
+# A host that is a machine of its own counts what else runs there too: ssh, at least.
+ALONE = pl.col("machines").is_null()
+# The share by which a sum of floats may differ from itself.
+_DIGITS = 1e-9
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The tables of one experiment, and what it says of itself."""
+
+    spec: Experiment
+    trials: pl.DataFrame
+    points: pl.DataFrame
+    times: pl.DataFrame
+    samples: pl.DataFrame
+    seconds: pl.DataFrame
+
+    @property
+    def client(self) -> str | None:
+        """The load generator's name."""
+        return self.spec.client
+
+    @cached_property
+    def load(self) -> Mapping[str, Any]:
+        """The experiment's table `load`; empty without one."""
+        return self.spec.load_as_written
+
+    @cached_property
+    def reported(self) -> pl.DataFrame:
+        """The points whose load generator's report is whole, with what their trial ran on."""
+        own = ["cpus", "server_cpus", "client_cpus", "clients", "machines"]
+        points = self.points.filter(pl.col("report") == "whole")
+        return points.join(self.trials.select(*TRIAL, *own), on=TRIAL)
+
+    @cached_property
+    def during(self) -> pl.DataFrame:
+        """The samples that were taken while a rate was offered, in their order."""
+        return self.samples.drop_nulls(RATE)
+
+    def counted(self, quantity: str) -> pl.DataFrame:
+        """Return KEY, `counted`, `total_us` and `longest_us` of a quantity's histogram."""
+        return (
+            self.times.filter(pl.col("quantity") == quantity)
+            .group_by(KEY, maintain_order=True)
+            .agg(
+                counted=pl.col("count").sum(),
+                total_us=(pl.col("time_us") * pl.col("count")).sum(),
+                longest_us=pl.col("time_us").max(),
+            )
+        )
+
+    def with_counted(self, quantity: str) -> pl.DataFrame:
+        """Return `reported` with `counted`; one without a bin has none counted."""
+        joined = self.reported.join(
+            self.counted(quantity), on=KEY, how="left", maintain_order="left"
+        )
+        return joined.with_columns(pl.col("counted", "total_us", "longest_us").fill_null(0))
+
+
+@dataclass(frozen=True)
+class Law:
+    """One law.
+
+    `judge` returns KEY and JUDGED, at least a row for each point that it can judge and none for
+    the others. `columns` are the beginnings of those that alone are not to be read where the law
+    is broken; with none, the whole point is left out of figures and verdicts. `of_the_run`: a sound
+    measurement may break it, of a run that has no number to give.
+    """
+
+    id: str
+    statement: str
+    bound: str
+    source: str
+    judge: Callable[[Evidence], pl.DataFrame] = field(repr=False)
+    columns: tuple[str, ...] = ()
+    of_the_run: bool = False
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether a point that breaks it is left out as a whole."""
+        return not self.columns
+
+    @property
+    def holds_of_all(self) -> bool:
+        """Whether no sound measurement breaks it, whatever the run was like."""
+        return self.leaves_out and not self.of_the_run
+
+
+def judged(
+    frame: pl.DataFrame,
+    seen: pl.Expr,
+    at_least: pl.Expr | float | None,
+    at_most: pl.Expr | float | None,
+) -> pl.DataFrame:
+    """Return KEY and JUDGED of the rows of which `seen` and a bound are known."""
+    chosen = frame.select(
+        *KEY, seen=_number(seen), at_least=_number(at_least), at_most=_number(at_most)
+    )
+    bounded = pl.col("at_least").is_not_null() | pl.col("at_most").is_not_null()
+    return chosen.filter(pl.col("seen").is_not_null() & bounded)
+
+
+def broken() -> pl.Expr:
+    """Return whether a judgement tells of a broken law."""
+    slack = _DIGITS * pl.col("seen").abs()
+    below = pl.col("seen") < pl.col("at_least") - slack
+    above = pl.col("seen") > pl.col("at_most") + slack
+    return below.fill_null(False) | above.fill_null(False)
+
+
+def nothing(evidence: Evidence) -> pl.DataFrame:
+    """Return no judgement."""
+    keys = {name: evidence.points.schema.get(name, pl.Int64) for name in KEY}
+    return pl.DataFrame(schema=keys | JUDGED)
+
+
+def _number(value: pl.Expr | float | None) -> pl.Expr:
+    return (value if isinstance(value, pl.Expr) else pl.lit(value)).cast(pl.Float64)

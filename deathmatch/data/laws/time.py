@@ -1,0 +1,153 @@
+"""Times: in order, no longer than the run, and no more CPU time than there are CPUs."""
+
+import polars as pl
+
+from deathmatch.agent.kernel import MODES
+from deathmatch.data.laws.law import KEY, RATE, TRIAL, Evidence, Law, judged
+
+# Quantities of which wsload's report has quantiles, by how their columns begin.
+_QUANTITIES = ("handshake_time", "message_latency", "service_time", "connection_time")
+_ORDER = ("p50", "p95", "p99", "p999", "max")
+# httperf prints times in 0.1 ms, and its median is that of a bin of 1 ms.
+PRINTED_US = 1_100
+# A sample's counters are read after one another, on a busy machine over tens of milliseconds; a
+# client's times begin with its process.
+READING_US = 100_000
+# /proc/stat counts hundredths of a second, each mode rounded down.
+TICK_US = 10_000
+
+
+def _clock(evidence: Evidence) -> pl.DataFrame:
+    step_us = pl.col("time_us").diff().over(TRIAL)
+    ordered = evidence.samples.with_columns(step_us=step_us).drop_nulls(RATE)
+    return judged(ordered, pl.col("step_us"), 1, None)
+
+
+def _quantiles(evidence: Evidence) -> pl.DataFrame:
+    points = evidence.reported
+    if evidence.client == "httperf":
+        low, mean, high, median = (
+            pl.col(f"connection_time_{name}_us") for name in ("min", "avg", "max", "median")
+        )
+        pairs = [(low, mean), (mean, high), (low, median + PRINTED_US), (median, high + PRINTED_US)]
+    elif evidence.client == "wsload":
+        pairs = [
+            (pl.col(f"{begin}_{low}_us"), pl.col(f"{begin}_{high}_us"))
+            for begin in _QUANTITIES
+            for place, low in enumerate(_ORDER)
+            for high in _ORDER[place + 1 :]
+        ]
+    else:
+        pairs = [(pl.col("send_lag_p95_us"), pl.col("send_lag_p99_us"))]
+    # A quantile that lies among what never ended is null: it is in no pair.
+    inverted = [(low > high).fill_null(False).cast(pl.Int64) for low, high in pairs]
+    return judged(points, pl.sum_horizontal(inverted), None, 0)
+
+
+def _longest(evidence: Evidence) -> pl.DataFrame:
+    if evidence.client == "httperf":
+        longest = pl.col("connection_time_max_us")
+        return judged(
+            evidence.reported, longest, None, pl.col("test_duration_us") + PRINTED_US
+        )  # fmt: skip
+    if evidence.client == "roundtrip":
+        points = evidence.with_counted("service_time")
+        return judged(points, pl.col("longest_us"), None, 1.004 * pl.col("test_duration_us"))
+    rest_us = 1e6 * (evidence.load["drain_s"] + evidence.load["interval_s"]) + READING_US
+    longest = pl.col("message_latency_max_us")
+    return judged(evidence.reported, longest, None, pl.col("duration_us") + rest_us)
+
+
+def _wall(evidence: Evidence) -> pl.DataFrame:
+    """Return KEY and `wall_us`, from a point's first sample to its last."""
+    wall_us = pl.col("time_us").last() - pl.col("time_us").first()
+    return evidence.during.group_by(KEY, maintain_order=True).agg(wall_us=wall_us)
+
+
+def _cpu(evidence: Evidence) -> pl.DataFrame:
+    own = evidence.trials.select(*TRIAL, "cpus", "server_cpus")
+    points = evidence.points.join(own, on=TRIAL).join(_wall(evidence), on=KEY)
+    count = pl.coalesce(pl.col("server_cpus").list.len(), "cpus")
+    most_us = count * (pl.col("wall_us") + READING_US)
+    return judged(points, pl.col("server_cpu_ns") / 1000, None, most_us)
+
+
+def _client_cpu(evidence: Evidence) -> pl.DataFrame:
+    points = evidence.reported
+    if evidence.client == "wsload":
+        used_us = pl.col("client_cpu_us")
+        lasted_us = pl.col("duration_us") + 1e6 * (
+            evidence.load["drain_s"] + evidence.load["interval_s"]
+        )
+    else:
+        used_us = pl.col("client_cpu_user_us") + pl.col("client_cpu_system_us")
+        lasted_us = pl.col("test_duration_us")
+    count = pl.max_horizontal("clients", pl.lit(1))
+    if evidence.client == "wsload":
+        # It has threads that write.
+        count = count * pl.col("cpus")
+    return judged(points, used_us, None, count * (lasted_us + READING_US))
+
+
+def _modes(evidence: Evidence) -> pl.DataFrame:
+    own = evidence.trials.select(*TRIAL, "cpus", "server_cpus")
+    points = evidence.points.join(own, on=TRIAL).join(_wall(evidence), on=KEY)
+    parts = []
+    for begin, count in (
+        ("cpu", pl.col("cpus")),
+        ("server_cpus", pl.col("server_cpus").list.len()),
+    ):
+        names = [f"{begin}_{mode}_us" for mode in MODES]
+        # Trials before these were counted have none.
+        known = points.drop_nulls(names)
+        slack_us = count * TICK_US * len(MODES) + READING_US
+        wall_us = count * pl.col("wall_us")
+        parts.append(
+            judged(known, pl.sum_horizontal(names), wall_us - slack_us, wall_us + slack_us)
+        )
+    return pl.concat(parts)
+
+
+CLOCK = Law(
+    id="LAW-CLOCK",
+    statement="Samples are in the order of their times.",
+    bound="a microsecond",
+    source="clock_gettime(2), CLOCK_MONOTONIC",
+    judge=_clock,
+)
+QUANTILES = Law(
+    id="LAW-QUANTILES",
+    statement="A higher quantile is no shorter, none is beyond the extremes, nor is the mean.",
+    bound="httperf's median is of bins of 1 ms",
+    source="the definition",
+    judge=_quantiles,
+)
+LONGEST = Law(
+    id="LAW-LONGEST",
+    statement="Nothing took longer than the run in which it was timed.",
+    bound="the digits printed; wsload waits for its last messages",
+    source="the definition",
+    judge=_longest,
+)
+CPU = Law(
+    id="LAW-CPU",
+    statement="A server's CPU time is no more than its CPUs times the time that passed.",
+    bound="0.1 s for each CPU: a sample's counters are read after one another",
+    source="the definition",
+    judge=_cpu,
+)
+CLIENT_CPU = Law(
+    id="LAW-CLIENT-CPU",
+    statement="A load generator's CPU time is no more than its threads had.",
+    bound="0.1 s for each: its times begin with its process",
+    source="the definition",
+    judge=_client_cpu,
+)
+MODES_LAW = Law(
+    id="LAW-CPU-MODES",
+    statement="The modes of the CPUs by the clock tick add up to the time that passed.",
+    bound="0.01 s for each mode of each CPU (proc(5)), and 0.1 s",
+    source="proc(5)",
+    judge=_modes,
+    columns=("cpu_", "server_cpus_"),
+)

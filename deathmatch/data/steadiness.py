@@ -1,0 +1,141 @@
+"""Is a series a plateau, a drift or a staircase? Tests for trends and for one step.
+
+In: what a run did in equal intervals, one number each. Out: its course, in one word, and by how
+much it changed. Neither test asks how the numbers are distributed.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+from scipy.stats import norm, rankdata
+
+PLATEAU, DRIFTING, STAIRCASE = "plateau", "drifting", "staircase"
+# Of fewer, neither test finds at this level what the eye sees.
+FEWEST = 10
+# Of both tests together: half for each.
+FALSE_ALARMS = 0.01
+# A change of less than this share is not worth a point: Little's law is quoted to as much.
+LEAST_CHANGE = 0.1
+PERMUTATIONS, SEED = 20_000, 2009
+
+
+def course(values: Sequence[float | None]) -> tuple[str | None, float | None]:
+    """Return the course of a series, and its change as a share of its median.
+
+    The change is that of the line through it (Theil and Sen) or of the step in it, whichever of
+    those that a test found is nearer to it. None and None for a series of less than FEWEST numbers,
+    with one missing, or with a median of 0.
+    """
+    if len(values) < FEWEST or any(value is None for value in values):
+        return None, None
+    series = np.asarray(values, float)
+    middle = float(np.median(series))
+    if middle == 0:
+        return None, None
+    slope, place = sen_slope(series), pettitt_place(series)
+    line = slope * (np.arange(len(series)) - (len(series) - 1) / 2)
+    before, after = np.median(series[:place]), np.median(series[place:])
+    stairs = np.where(np.arange(len(series)) < place, before, after)
+    alarm = FALSE_ALARMS / 2
+    found = []
+    if mann_kendall(series) < alarm:
+        change = slope * (len(series) - 1) / middle
+        found.append((_misfit(series - line), DRIFTING, change))
+    if pettitt(series) < alarm:
+        found.append((_misfit(series - stairs), STAIRCASE, (after - before) / middle))
+    if not found:
+        return PLATEAU, 0.0
+    _, word, change = min(found)
+    return (word if abs(change) > LEAST_CHANGE else PLATEAU), float(change)
+
+
+def mann_kendall(series: np.ndarray) -> float:
+    """Return the probability of a trend as clear as this in a series without one, two-sided.
+
+    Mann 1945, Econometrica 13; with Kendall's correction for ties, and that of Hamed and Rao 1998,
+    Journal of Hydrology 204, for a series whose numbers resemble those before them. The variance
+    is never taken for less than that of independent numbers.
+    """
+    count = len(series)
+    score = _signs(series).sum()
+    _, ties = np.unique(series, return_counts=True)
+    variance = (
+        count * (count - 1) * (2 * count + 5) - (ties * (ties - 1) * (2 * ties + 5)).sum()
+    ) / 18
+    if variance == 0:
+        return 1.0
+    place = np.arange(count)
+    variance *= variance_factor(series - sen_slope(series) * place)
+    # Continuity: a score is even or odd, never between.
+    z = max(0.0, abs(score) - 1) / math.sqrt(variance)
+    return float(2 * norm.sf(z))
+
+
+def variance_factor(residuals: np.ndarray) -> float:
+    """Return by how much autocorrelation widens the score's variance; 1 at least.
+
+    Hamed and Rao's sum over the lags at which the ranks' autocorrelation differs from 0 at 5 %.
+    """
+    count = len(residuals)
+    ranks = rankdata(residuals)
+    ranks = ranks - ranks.mean()
+    power = (ranks**2).sum()
+    if power == 0:
+        return 1.0
+    total = 0.0
+    for lag in range(1, count - 2):
+        similar = (ranks[:-lag] * ranks[lag:]).sum() / power
+        if abs(similar) > norm.ppf(0.975) / math.sqrt(count):
+            total += (count - lag) * (count - lag - 1) * (count - lag - 2) * similar
+    return max(1.0, 1 + 2 * total / (count * (count - 1) * (count - 2)))
+
+
+def pettitt(series: np.ndarray) -> float:
+    """Return the probability of a step as clear as this in a series without one.
+
+    Pettitt 1979, Applied Statistics 28, by how often PERMUTATIONS of the places have so high a
+    score, as his approximation finds no step in 15 numbers; the score is taken for less where
+    numbers resemble those before them, as above.
+    """
+    place = pettitt_place(series)
+    parts = (series[:place], series[place:])
+    residuals = np.concatenate([part - np.median(part) for part in parts])
+    score = np.abs(_pettitt_scores(rankdata(series))).max()
+    widened = score / math.sqrt(variance_factor(residuals))
+    null = _null_scores(len(series))
+    return float((1 + (null >= widened - 1e-9).sum()) / (1 + PERMUTATIONS))
+
+
+@cache
+def _null_scores(count: int) -> np.ndarray:
+    drawn = np.random.default_rng(SEED).random((PERMUTATIONS, count))
+    ranks = drawn.argsort(axis=1).argsort(axis=1) + 1.0
+    return np.abs(_pettitt_scores(ranks)).max(axis=1)
+
+
+def pettitt_place(series: np.ndarray) -> int:
+    """Return before which number the clearest step is."""
+    return int(np.abs(_pettitt_scores(rankdata(series))).argmax()) + 1
+
+
+def sen_slope(series: np.ndarray) -> float:
+    """Return the median of the slopes between all pairs (Sen 1968, JASA 63)."""
+    first, second = np.triu_indices(len(series), 1)
+    return float(np.median((series[second] - series[first]) / (second - first)))
+
+
+def _signs(series: np.ndarray) -> np.ndarray:
+    first, second = np.triu_indices(len(series), 1)
+    return np.sign(series[second] - series[first])
+
+
+def _pettitt_scores(ranks: np.ndarray) -> np.ndarray:
+    """Return U(t) for each t, of one series of ranks or of several in rows."""
+    count = ranks.shape[-1]
+    return 2 * ranks.cumsum(axis=-1)[..., :-1] - np.arange(1, count) * (count + 1)
+
+
+def _misfit(rest: np.ndarray) -> float:
+    return float(np.abs(rest - np.median(rest)).sum())

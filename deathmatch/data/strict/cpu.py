@@ -1,0 +1,34 @@
+"""Who used a machine's CPUs at each rate: what the hypervisor took, and what others did."""
+
+import polars as pl
+
+from deathmatch.agent.kernel import MODES
+
+IDLE = ("idle", "iowait")
+TAKEN = [f"cpu_{mode}_us" for mode in MODES]
+OURS = ["server_cpu_ns", "client_cpu_ns"]
+
+
+def shares(samples: pl.DataFrame, cpus: int) -> list[tuple[int, float, float]]:
+    """Return (rate, stolen share, share that others used) of the CPU time at each offered rate.
+
+    `samples` are those of one machine with so many `cpus`. What others used is what the machine did
+    beyond the server and the load generators. A counter that starts again counts from there.
+    """
+    grown = [pl.col(*TAKEN, *OURS).drop_nulls().diff().clip(lower_bound=0).sum()]
+    span_us = pl.col("time_us").max() - pl.col("time_us").min()
+    found = (
+        samples.drop_nulls("offered_rate_rps")
+        .group_by("offered_rate_rps", maintain_order=True)
+        .agg(*grown, span_us=span_us)
+        .with_columns(total_us=pl.sum_horizontal(TAKEN))
+        .filter((pl.col("total_us") > 0) & (pl.col("span_us") > 0))
+    )
+    known = pl.sum_horizontal(
+        *(pl.col(f"cpu_{mode}_us") for mode in (*IDLE, "steal")), *(pl.col(c) / 1000 for c in OURS)
+    )
+    return found.select(
+        "offered_rate_rps",
+        pl.col("cpu_steal_us") / pl.col("total_us"),
+        others=(pl.col("total_us") - known) / (pl.col("span_us") * cpus),
+    ).rows()

@@ -1,0 +1,265 @@
+"""What the rules look at, gathered once: each trial's record, raw logs and rows, and the tables.
+
+In: a dataset's folder, with raw logs in folders of trials or packed in each experiment's archive.
+Out: `Evidence`, which holds as long as the `with` block of `gather`.
+"""
+
+import contextlib
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from deathmatch.data import archive, inventory, records, tables, tidy
+from deathmatch.data.strict import cpu
+from deathmatch.data.strict.compare import Difference, Held, differences
+from deathmatch.errors import UserError
+from deathmatch.measure.sampler import SCHEMA as SAMPLES
+from deathmatch.plan.dataset import TABLES, Dataset
+from deathmatch.plan.trial import Trial
+
+# What reading a damaged log may raise.
+DAMAGED = (UserError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError,
+           EOFError, pl.exceptions.PolarsError)  # fmt: skip
+
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One trial as it was recorded; what cannot be read is empty, and `problem` says why."""
+
+    where: str
+    """Its folder in the dataset, `data/<dataset>/<experiment>/<server>/<variant>/<n>`."""
+    folder: Path
+    """Where its raw logs are now."""
+    record: dict
+    """As in `trial.json`, with today's keys."""
+    problem: UserError | None = None
+    damaged: str = ""
+    """Why its tables could not be made again, if they could not."""
+    rows: list[dict] = field(default_factory=list, repr=False)
+    """Its rows of `points`, made again from the raw logs, in the order of the record's points."""
+    samples: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SAMPLES), repr=False)
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Experiment, server, variant and number, as its folder has them."""
+        return tuple(self.where.split("/")[-4:])
+
+    @property
+    def experiment(self) -> str:
+        """The experiment that its folder names."""
+        return self.key[0]
+
+    @property
+    def schema_version(self) -> int:
+        """Which version of the record it has; 1 where it cannot be read."""
+        version = self.record.get("schema_version", 1)
+        return version if isinstance(version, int) else 1
+
+    @property
+    def spec(self) -> dict:
+        """Everything that decided what was measured."""
+        return self.record.get("spec", {})
+
+    @property
+    def factors(self) -> dict:
+        """Its variant."""
+        return self.spec.get("factors", {})
+
+    @property
+    def under_load(self) -> bool:
+        """Whether a load generator took part."""
+        return bool(self.spec.get("client"))
+
+    @property
+    def points(self) -> list[dict]:
+        """What the record says of each offered rate, of a trial under load."""
+        return self.record.get("points", []) if self.under_load else []
+
+    @property
+    def pairs(self) -> list[tuple[dict, dict]]:
+        """Each of `points` with its row made again; none if that could not be done."""
+        return list(zip(self.points, self.rows)) if len(self.points) == len(self.rows) else []
+
+    @cached_property
+    def shares(self) -> list[tuple[int, float, float]]:
+        """As `cpu.shares`; none where server and client are on machines of their own."""
+        if not len(self.samples) or self.record.get("separate"):
+            return []
+        return cpu.shares(self.samples, (self.record.get("machine") or {}).get("cpus") or 1)
+
+    def log(self, name: str) -> str:
+        """Return the text of one of its raw logs, empty if there is none."""
+        file = self.folder / name
+        return file.read_text(errors="replace") if file.is_file() else ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A dataset as it lies there."""
+
+    folder: Path
+    dataset: Dataset
+    trials: tuple[Measured, ...]
+    planned: Mapping[str, Trial]
+    """What the dataset plans and may hold by now, by folder."""
+    wanted: frozenset[str]
+    """The folders of what it plans; none of a frozen dataset, whose plan may have grown since."""
+    tables: Mapping[tuple[str, str], pl.DataFrame | str]
+    """Each experiment's tables, or what is wrong with one; `times` and `seconds` without rows."""
+    differences: tuple[Difference, ...]
+    """Where tables are not what the raw logs give."""
+    packed: Mapping[str, str]
+    """What is wrong with an experiment's archive, or where it is not what its folders hold."""
+    unpacked: frozenset[str]
+    """The experiments that have neither folders of trials nor an archive."""
+
+    @cached_property
+    def readable(self) -> list[Measured]:
+        """The trials whose records can be read."""
+        return [trial for trial in self.trials if trial.record]
+
+    @cached_property
+    def loaded(self) -> list[Measured]:
+        """The trials that were measured under load."""
+        return [trial for trial in self.readable if trial.points]
+
+    @property
+    def named(self) -> str:
+        """The dataset's folder as it is told."""
+        return f"data/{self.dataset.name}"
+
+
+@contextlib.contextmanager
+def gather(
+    folder: Path, dataset: Dataset, possible: Sequence[Trial] = (), chosen: Sequence[Trial] = (),
+    progress: Progress = lambda done, total: None,
+) -> Iterator[Evidence]:  # fmt: skip
+    """Yield what there is of a dataset; archives are unpacked aside until the block ends.
+
+    `possible` are the trials that it may hold, `chosen` those that it must. `progress` is told how
+    many experiments are read of how many.
+    """
+    names = sorted(path.name for path in folder.iterdir() if _is_experiment(path))
+    trials: list[Measured] = []
+    found: dict[tuple[str, str], pl.DataFrame | str] = {}
+    wrong: list[Difference] = []
+    packed, unpacked = {}, set()
+    with tempfile.TemporaryDirectory(prefix="deathmatch-") as aside:
+        for number, name in enumerate(names):
+            progress(number, len(names))
+            raw, problem = _raw(folder, name, Path(aside))
+            if problem:
+                packed[name] = problem
+            if raw is None:
+                unpacked.add(name)
+            held = Held({table: _table(folder, name, table) for table in TABLES})
+            found |= {(name, table): _kept(table, frame) for table, frame in held.tables.items()}
+            for file in inventory.found(raw, name) if raw else []:
+                one, differing = _measured(file, raw, dataset, held)
+                trials.append(one)
+                wrong += differing
+            if raw:
+                wrong += held.left(f"data/{dataset.name}/{name}")
+        progress(len(names), len(names))
+        yield Evidence(
+            folder, dataset, tuple(trials), {str(trial.path): trial for trial in possible},
+            frozenset(str(trial.path) for trial in chosen), found, tuple(wrong), packed,
+            frozenset(unpacked),
+        )  # fmt: skip
+
+
+def _is_experiment(path: Path) -> bool:
+    return path.is_dir() and (
+        any(path.glob("*.parquet")) or (path / archive.NAME).is_file()
+        or any(path.glob(f"*/*/*/{inventory.RECORD}"))
+    )  # fmt: skip
+
+
+def _raw(folder: Path, experiment: str, aside: Path) -> tuple[Path | None, str]:
+    """Return the folder under which an experiment's raw logs lie, and what is wrong with them."""
+    file = folder / experiment / archive.NAME
+    here = folder if inventory.found(folder, experiment) else None
+    if not file.is_file():
+        return here, ""
+    try:
+        with tarfile.open(file) as members:
+            for member in members:
+                if member.isfile():
+                    _unpack(members, member, aside / experiment)
+    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+        return here, f"it cannot be unpacked: {error}"
+    if here is None:
+        return aside, ""
+    return here, _unlike(here / experiment, aside / experiment)
+
+
+def _unpack(members: tarfile.TarFile, member: tarfile.TarInfo, to: Path) -> None:
+    """Write one member, under today's names of its variant's factors."""
+    parts = Path(member.name).parts
+    if len(parts) < 4 or ".." in parts or Path(member.name).is_absolute():
+        raise ValueError(f"{member.name} is no file of a trial")
+    path = to / parts[0] / records.variant(parts[1]) / Path(*parts[2:])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(members.extractfile(member).read())
+
+
+def _unlike(here: Path, packed: Path) -> str:
+    def listed(root: Path) -> set[Path]:
+        return {path.relative_to(root) for path in root.glob("*/*/*/**/*") if path.is_file()}
+
+    ours, theirs = listed(here), listed(packed)
+    for path in sorted(ours ^ theirs):
+        return f"{path} is {'not in it' if path in ours else 'in it alone'}"
+    for path in sorted(ours):
+        if (here / path).read_bytes() != (packed / path).read_bytes():
+            return f"{path} differs from what it holds"
+    return ""
+
+
+def _table(folder: Path, experiment: str, table: str) -> pl.DataFrame | str:
+    """Return a table, or what is wrong with it."""
+    file = folder / experiment / f"{table}.parquet"
+    if not file.is_file():
+        return "there is none"
+    try:
+        return tables.check(pl.read_parquet(file), experiment, table, file.name)
+    except UserError as error:
+        return error.what
+    except (OSError, pl.exceptions.PolarsError) as error:
+        return f"it cannot be read: {str(error).splitlines()[0]}"
+
+
+def _kept(table: str, frame: pl.DataFrame | str) -> pl.DataFrame | str:
+    """Return a table for the rules: of a histogram, which is compared by now, no row is needed."""
+    compared = table in ("times", "seconds") and isinstance(frame, pl.DataFrame)
+    return frame.clear() if compared else frame
+
+
+def _measured(
+    file: Path, raw: Path, dataset: Dataset, held: Held
+) -> tuple[Measured, list[Difference]]:
+    """Return one trial, and where its rows in the tables are not what its raw logs give."""
+    where = str(Path("data", dataset.name) / file.parent.relative_to(raw))
+    try:
+        record = records.read(file)
+    except UserError as error:
+        held.forget(where)
+        return Measured(where, file.parent, {}, error), []
+    try:
+        rows = tidy.tidy(file)
+        made = [row for row in rows["samples"]]
+        samples = pl.DataFrame(made, schema_overrides=SAMPLES, infer_schema_length=None)
+        one = Measured(where, file.parent, record, rows=rows["points"],
+                       samples=samples if made else pl.DataFrame(schema=SAMPLES))  # fmt: skip
+        return one, differences(where, rows, held, dataset.frozen)
+    except DAMAGED as error:
+        held.forget(where)
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return Measured(where, file.parent, record, damaged=why), []

@@ -1,0 +1,133 @@
+"""Connections that come and go before the first rate, until they open at a steady pace.
+
+A warm-up that holds its connections runs the way of a message often, and that of a handshake once
+for each connection: what a JIT compiler has not seen often enough is still interpreted when ten
+thousand connections open. So some are opened, echo a few messages and are closed, round by round.
+Each ends with WebSocket's closing handshake, after which the server should close TCP first (RFC
+6455, section 7.1.1): then TIME_WAIT is on its side, and the client's ports are free. Where it does
+not, the rounds are few enough that ports are left (`rounds_that_fit`).
+"""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from ipaddress import ip_network
+from pathlib import Path
+from statistics import fmean
+
+from deathmatch.errors import Truncated
+from deathmatch.measure import client
+from deathmatch.measure.context import Context
+from deathmatch.plan.record import loads
+
+# Two windows of rounds are compared, by their means.
+WINDOW_ROUNDS = 5
+LEAST_ROUNDS = 2 * WINDOW_ROUNDS
+BOUND = 0.05
+# What a round may wait for echoes after its end: an overloaded server does not hold it up for long.
+DRAIN_S = 2
+# What a round takes besides its messages: openings, closing handshakes, the start of a process.
+BETWEEN_S = 0.6
+SETTLE_S = 2
+PORT_RANGE = "net.ipv4.ip_local_port_range"
+
+
+def steady(rates_cps: Sequence[float]) -> bool:
+    """Return whether the mean of the last WINDOW_ROUNDS rates is within BOUND of that before.
+
+    Georges, Buytaert and Eeckhout (Statistically Rigorous Java Performance Evaluation, OOPSLA 2007)
+    take a program for warmed up once the coefficient of variation of its last k iterations is below
+    0.01 or 0.02. It asks for little noise, which a round of a second on a shared machine has too
+    much of, and says nothing of a trend. What matters here is that no trend is left, so windows are
+    compared instead. Simulated with 10 % of noise and 30 rounds: found steady, all that are so at
+    once, after 10 to 14 rounds; of servers that gain 6 % a round without end, 1 in 1000. Barrett et
+    al. (Virtual Machine Warmup Blows Hot and Cold, OOPSLA 2017) found that many programs never
+    become steady: who asks must bound the rounds, and say so.
+    """
+    if len(rates_cps) < LEAST_ROUNDS:
+        return False
+    before = fmean(rates_cps[-LEAST_ROUNDS:-WINDOW_ROUNDS])
+    return before > 0 and abs(last_cps(rates_cps) / before - 1) <= BOUND
+
+
+def last_cps(rates_cps: Sequence[float]) -> float | None:
+    """Return the mean of the last WINDOW_ROUNDS rates, or of all if there are fewer; None of none.
+
+    It is what the rounds came to, in connections per second.
+    """
+    return fmean(rates_cps[-WINDOW_ROUNDS:]) if rates_cps else None
+
+
+def rounds_that_fit(most: int, connections: int, held: int, ports: int) -> int:
+    """Return how many rounds, `most` at most, leave ports for the connections to be held.
+
+    A server that leaves it to the client to close TCP has the client's ports in TIME_WAIT for a
+    minute: then each round costs as many ports as connections.
+    """
+    return max(0, min(most, (ports - held) // connections))
+
+
+def until_steady(context: Context, asked: dict) -> dict:
+    """Let connections come and go until the rate is steady, or it was tried often enough.
+
+    `asked` is `churn` of the trial's spec. Returns RecordedChurn's keys. A round ends when
+    all have opened, have had their echoes and are closed, so that the next finds nothing of it in
+    the server's queues; of a server that does not answer, after `round_s`, DRAIN_S, SETTLE_S and a
+    second. None begins after `most_s`.
+    """
+    began_ns, rates_cps = time.monotonic_ns(), []
+    held = round(max(context.spec["rates_rps"]) * context.spec["load"]["interval_s"])
+    rounds = rounds_that_fit(asked["rounds"], asked["connections"], held, _ports(context))
+    while len(rates_cps) < rounds and not steady(rates_cps):
+        # What the last ones left open would open with these.
+        _settled(context)
+        if time.monotonic_ns() - began_ns > asked["most_s"] * 1e9:
+            break
+        rates_cps.append(round(_round_cps(context, asked), 1))
+    return {
+        "connections": asked["connections"],
+        "rates_cps": rates_cps,
+        "steady": steady(rates_cps),
+        "wall_us": (time.monotonic_ns() - began_ns) // 1000,
+        "left_established": _settled(context),
+        "client_time_wait": sum(
+            host.counters()["sockstat"]["TCP tw"] for host in context.clients
+        ),
+    }  # fmt: skip
+
+
+def _round_cps(context: Context, asked: dict) -> float:
+    """Return how many connections opened per second in a round; 0 if none did."""
+    own = ("interval_s", "messages", "opening")
+    load = {"drain_s": DRAIN_S} | {key: asked[key] for key in own}
+    rate_rps = round(asked["connections"] / asked["interval_s"])
+    generator = context.generator
+    with tempfile.TemporaryDirectory(dir=context.out) as folder:
+        log = Path(folder, "churn.txt")
+        offered = client.offer(context, rate_rps, asked["round_s"], log, load=load)
+        reports = [generator.read(log.with_name(one["log"])) for one in loads(offered)]
+        try:
+            fields = generator.parse(generator.merge(reports), asked["round_s"])
+        except Truncated:
+            return 0
+    return fields["opening_rate_cps"] or 0
+
+
+def _settled(context: Context) -> int:
+    """Wait until the server's kernel has none of them left, SETTLE_S at most; return how many."""
+    deadline = time.monotonic() + SETTLE_S
+    while True:
+        left = max(0, context.established() - context.idle_connections)
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.05)
+
+
+def _ports(context: Context) -> int:
+    """Return from how many ports of all addresses the clients can connect."""
+    total = 0
+    for host in context.clients:
+        low, high = map(int, host.sysctls([PORT_RANGE])[PORT_RANGE].split())
+        addresses = sum(ip_network(one).num_addresses for one in context.sources(host))
+        total += (high - low + 1) * max(1, addresses)
+    return total

@@ -1,0 +1,172 @@
+"""What `deathmatch compare A B` compares: two variants, and the dataset that its trials make.
+
+    side("yucan:backlog=5,schedulers=one")
+
+A comparison is an ordinary dataset with a file of its own, so that its trials are checked, archived
+and shown as any others.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deathmatch.errors import UserError
+from deathmatch.plan import files, matrix, mistakes, places
+from deathmatch.plan.dataset import ExperimentPlan
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.server import Server
+from deathmatch.plan.spec import Level
+from deathmatch.plan.trial import CONFIGURATION, Variant
+
+# Whose rates and duration a comparison takes where it names none.
+MODEL = "quick"
+
+
+@dataclass(frozen=True)
+class Side:
+    """A server with the settings that were named; the others have their defaults."""
+
+    server: str
+    named: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """Return it as it is typed: `yucan:backlog=5`."""
+        settings = ",".join(f"{factor}={level}" for factor, level in self.named)
+        return f"{self.server}:{settings}" if settings else self.server
+
+
+def side(text: str) -> Side:
+    """Return the side that a word names; UserError if it is not SERVER[:FACTOR=LEVEL,...]."""
+    server, _, settings = text.partition(":")
+    pairs = [pair.partition("=") for pair in settings.split(",")] if settings else []
+    if not server or any(not (name and equals and level) for name, equals, level in pairs):
+        raise UserError(
+            f"{text!r} names no side of a comparison",
+            remedy="write SERVER, or SERVER:FACTOR=LEVEL,FACTOR=LEVEL, such as yucan:backlog=5",
+        )
+    files.server(server)
+    return Side(server, tuple((name, level) for name, _, level in pairs))
+
+
+def experiment(sides: Sequence[Side], wanted: str | None) -> str:
+    """Return the experiment in which both sides are measured: the one that is `wanted`, or the
+    first under load that both servers serve. UserError if there is none.
+    """
+    first, second = (files.server(each.server) for each in sides)
+    both = [
+        name for name in first.experiments
+        if name in second.experiments and files.experiment(name).client
+    ]  # fmt: skip
+    if wanted is not None:
+        files.experiment(wanted)
+    if wanted is not None and wanted not in both:
+        remedy = f"both serve {', '.join(both)}" if both else "choose another server"
+        raise UserError(f"not both serve {wanted!r} under load", "--experiment", remedy)
+    if not both:
+        raise UserError(
+            f"no experiment under load is served by {first.name!r} and by {second.name!r}",
+            remedy=f"{first.name} serves {', '.join(first.experiments)}; "
+            f"{second.name} serves {', '.join(second.experiments)}",
+        )
+    return wanted or both[0]
+
+
+def levels(chosen: Side, name: str) -> dict[str, Level]:
+    """Return the level of each factor that a side names, in the experiment called `name`.
+
+    UserError if the server lacks the factor or the level.
+    """
+    server, spec = files.server(chosen.server), files.experiment(name)
+    known = {factor: tuple(_levels(server, name, factor)) for factor in spec.factors}
+    known |= {CONFIGURATION: tuple(server.configurations_in(name))}
+    known = {factor: able for factor, able in known.items() if able}
+    found: dict[str, Level] = {}
+    for factor, text in chosen.named:
+        if factor not in known:
+            raise UserError(
+                f"{chosen.server!r} has no factor {factor!r} in {name!r}",
+                remedy=f"{mistakes.near(factor, list(known))}its factors: {', '.join(known)}",
+            )
+        level = next((each for each in known[factor] if str(each) == text), None)
+        if level is None:
+            raise UserError(
+                f"the factor {factor!r} of {chosen.server!r} has no level {text!r} in {name!r}",
+                remedy=f"its levels: {', '.join(map(str, known[factor]))}",
+            )
+        found[factor] = level
+    return found
+
+
+def _levels(server: Server, name: str, factor: str) -> Sequence[Level]:
+    spec = files.experiment(name).factors[factor]
+    return matrix.known_levels(spec, server.factors.get(factor)) or ()
+
+
+def variant(chosen: Side, name: str) -> Variant:
+    """Return the variant that a side is in an experiment: what it names, else the defaults."""
+    named = {factor: (level,) for factor, level in levels(chosen, name).items()}
+    return matrix.product(files.experiment(name), named, files.server(chosen.server))[0]
+
+
+def model(name: str) -> ExperimentPlan:
+    """Return how MODEL measures an experiment; UserError if it does not."""
+    plan = files.dataset(MODEL).experiments.get(name)
+    if plan is None:
+        raise UserError(
+            f"the dataset {MODEL!r} has no rates for {name!r}",
+            "--experiment",
+            "choose another one",
+        )
+    return plan
+
+
+def dataset_name(sides: Sequence[Side], given: str | None) -> str:
+    """Return the name of the comparison's dataset; UserError if it cannot be one, or exists."""
+    plain = re.sub(r"[^\w.-]+", "-", f"compare-{sides[0]}-{sides[1]}").strip("-")
+    name = given or plain
+    if not places.usable("dataset", name):
+        raise UserError(
+            f"{name!r} cannot be the name of a dataset", "--name", places.ALLOWED["dataset"]
+        )
+    if places.path_of("dataset", name).exists():
+        where = places.path_of("dataset", name).relative_to(ROOT)
+        raise UserError(
+            f"there is a comparison, or another dataset, called {name!r}", str(where),
+            "choose another with --name, or remove this file and the dataset's folder in data/",
+        )  # fmt: skip
+    return name
+
+
+def text(
+    sides: Sequence[Side],
+    name: str,
+    rates_rps: Sequence[int],
+    plan: ExperimentPlan,
+    duration_s: float,
+    trials: int,
+    seed: int,
+) -> str:
+    """Return the text of the dataset's file; `plan` gives what else an experiment's part says."""
+    also = "".join(
+        f"{key} = {_toml(value)}\n"
+        for key, value in plan.as_written.items()
+        if key not in ("grids", "trials", "rates_rps", "duration_s")
+    )
+    grids = "".join(
+        f'\n[[experiments.{name}.grids]]\nservers = ["{each.server}"]\n'
+        + "".join(f"{factor} = [{_toml(level)}]\n" for factor, level in levels(each, name).items())
+        for each in sides
+    )
+    rates = ", ".join(map(str, rates_rps))
+    return (
+        f'title = "A: {sides[0]}; B: {sides[1]}"\n'
+        'remark = "Measured by deathmatch compare, in blocks of four trials: ABBA or BAAB."\n'
+        f"trials = {trials}\nseed = {seed}\n\n[experiments.{name}]\n"
+        f"rates_rps = [{rates}]\nduration_s = {duration_s:g}\n{also}{grids}"
+    )
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else f"{value}"

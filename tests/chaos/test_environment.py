@@ -1,0 +1,192 @@
+"""What surrounds a run is odd: the result is right all the same, or the message is clear."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import place
+import polars as pl
+import pytest
+from conftest import AS_ROOT, Done, Tree, copy_tree, descendants, unprivileged, wait_for
+
+pytestmark = [pytest.mark.chaos, pytest.mark.alone]
+
+TABLE = "data/tiny/backlog/trials.parquet"
+STEP_BACK = Path(__file__).with_name("step_back.c")
+# Of a folder's name: a reader of Greek and one of Chinese have such.
+FOREIGN = "μετρήσεις-测量"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A place in a folder of foreign name, for all tests that leave it as it was."""
+    if not AS_ROOT:
+        pytest.skip("disks, mounts and users are changed by root")
+    folder = tmp_path_factory.mktemp("odd") / FOREIGN
+    folder.mkdir()
+    one = place.make(folder)
+    one.tree.dataset("tiny", ["null"], [100], duration_s=0.2, trials=2)
+    yield one
+    one.leave()
+
+
+@pytest.fixture
+def odd(made: place.Place):
+    """The place, in which nothing is measured yet."""
+    for name in ("data/tiny", ".snakemake"):
+        shutil.rmtree(made.tree.path / name, ignore_errors=True)
+    return made
+
+
+def right(done: Done, one: place.Place, tree: str = "tree") -> None:
+    """A run that has measured all, and left nothing."""
+    done.succeeded()
+    assert "Traceback" not in done.text, done.text
+    folder = one.tree.path.parent / tree
+    assert len(pl.read_parquet(folder / TABLE)) == 2
+    for path in folder.glob("data/tiny/*/*/*/[0-9]*/trial.json"):
+        record = json.loads(path.read_text())
+        assert record["outcome"] == "measured" and record["wall_us"] > 0, record
+    assert one.temporary() == [] and one.groups() == []
+
+
+def run(one: place.Place, *before: str, **environment: str) -> Done:
+    """Run Snakemake behind the words `before`, which exec it, with more in its environment."""
+    words = ["env", *(f"{key}={value}" for key, value in environment.items()), *before]
+    return one.start(*words, "snakemake", TABLE, "--config", "dataset=tiny").done()
+
+
+@pytest.mark.parametrize("locale", ["C", "tr_TR.UTF-8"])
+def test_a_path_in_other_scripts_and_another_locale(odd: place.Place, tmp_path: Path, locale: str):
+    subprocess.run(["localedef", "-i", "tr_TR", "-f", "UTF-8", tmp_path / "tr_TR.UTF-8"],
+                   capture_output=True)  # fmt: skip
+    assert (tmp_path / "tr_TR.UTF-8" / "LC_CTYPE").exists()
+    # Without UTF-8 mode Python would still coerce C: that is what users have.
+    right(run(odd, LC_ALL=locale, LOCPATH=str(tmp_path)), odd)
+
+
+def test_umask_that_lets_nobody_else_read(odd: place.Place):
+    right(run(odd, "sh", "-c", 'umask 077; exec "$@"', "sh"), odd)
+
+
+def test_port_that_is_taken_on_the_machine(odd: place.Place):
+    """Trials have networks of their own."""
+    server = odd.start("python3", "-m", "http.server", "8080")
+    wait_for(lambda: ":8080" in odd.looked("ss", "-Hltn"), "the port is taken")
+    right(run(odd), odd)
+    for each in descendants(server.reaper.pid):
+        each.kill()
+    server.done()
+
+
+@pytest.mark.parametrize("descriptors", [20, 64, 256])
+def test_descriptors_run_out(odd: place.Place, descriptors: int):
+    done = run(odd, "prlimit", f"--nofile={descriptors}:{descriptors}")
+    if done.status == 0:
+        right(done, odd)
+    else:
+        assert "Traceback" not in done.text, done.text
+        assert f"a process may open {descriptors} files, 100 are needed" in done.text
+        assert "prlimit --pid $$ --nofile=100, then run again" in done.text
+
+
+@contextmanager
+def mounted(one: place.Place, folder: str, *options: str):
+    at = str(one.inside / folder)
+    one.looked("mount", "--bind", at, at)
+    one.looked("mount", "-o", ",".join(["remount", "bind", *options]), at)
+    yield
+    one.looked("umount", at)
+
+
+@pytest.mark.parametrize("folder", ["data", "data/tiny"])
+def test_data_that_are_read_only(odd: place.Place, folder: str):
+    (odd.tree.path / "data/tiny").mkdir()
+    with mounted(odd, folder, "ro"):
+        done = run(odd).failed()
+    assert f"{odd.inside}/{folder}: you may not write here" in done.text, done.text
+    assert "clone or copy" in done.text
+    right(run(odd), odd)
+
+
+def test_disk_with_too_little_room(tmp_path: Path):
+    if not AS_ROOT:
+        pytest.skip("a disk is made by root")
+    one = place.make(tmp_path, 150_000_000)
+    one.tree.dataset("tiny", ["null"], [100], duration_s=0.2, trials=2)
+    done = run(one).failed()
+    one.leave()
+    assert "MB of disk are left" in done.text and "make room" in done.text, done.text
+
+
+def test_an_ordinary_user(network):
+    """Whose trials run in a user namespace, and whose limit of memory may hold by looking."""
+    folder = Path(tempfile.mkdtemp(prefix="deathmatch-"))
+    folder.chmod(0o755)
+    (folder / "tmp").mkdir(mode=0o777)
+    (folder / "tmp").chmod(0o777)
+    tree = Tree(copy_tree(folder / "tree"), network, {"TMPDIR": str(folder / "tmp")})
+    tree.dataset("tiny", ["null"], [100], duration_s=0.2, trials=2)
+    tree.enter = [*network, *unprivileged(tree.path)]
+    done = tree.snakemake(TABLE, dataset="tiny").succeeded()
+    assert "Traceback" not in done.text
+    assert len(pl.read_parquet(tree.path / TABLE)) == 2
+    assert list((folder / "tmp").iterdir()) == []
+    shutil.rmtree(folder)
+
+
+def test_a_path_that_a_shell_would_part(tmp_path: Path, network):
+    tree = Tree(copy_tree(tmp_path / "my clone"), network)
+    said = tree.snakemake(TABLE, dataset="smoke").failed().text
+    assert "has ' ' in its name, which a shell reads" in said and "move the clone" in said
+
+
+def test_two_runs_in_two_checkouts(odd: place.Place):
+    """They measure in turn."""
+    here = odd.tree.path
+    shutil.rmtree(here.parent / "other", ignore_errors=True)
+    shutil.copytree(here, here.parent / "other", symlinks=True)
+    script = 'cd ../other && PYTHONPATH=$PWD/workflow/plugins exec "$@"'
+    words = ["snakemake", TABLE, "--config", "dataset=tiny"]
+    first, second = odd.start(*words), odd.start("sh", "-c", script, "sh", *words)
+    first_done, second_done = first.done(), second.done()
+    right(first_done, odd)
+    right(second_done, odd, "other")
+    shutil.rmtree(here.parent / "other")
+
+
+def test_two_runs_in_one_checkout(odd: place.Place):
+    """The second one says so, and harms nothing."""
+    first = odd.snakemake(TABLE, dataset="tiny")
+    wait_for(lambda: "dataset tiny" in first.output.read_text(), "the first one began")
+    second = odd.snakemake(TABLE, dataset="tiny").done().failed()
+    assert "is going on in this checkout" in second.text, second.text
+    right(first.done(), odd)
+
+
+def test_an_interrupt_before_anything_is_begun_is_one_line(odd: place.Place):
+    going = odd.snakemake(dataset="smoke")
+    wait_for(lambda: going.over() or "Building DAG" in going.output.read_text(), "it reads")
+    os.killpg(going.pid, signal.SIGINT)
+    done = going.done().failed()
+    assert done.status == 130 and done.text.endswith("interrupted before anything was begun\n")
+
+
+def test_clock_that_is_set_back(odd: place.Place, tmp_path: Path):
+    """By an hour, after a first trial: nothing is measured twice, no time is negative."""
+    library, switch = tmp_path / "step_back.so", tmp_path / "back"
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", STEP_BACK, "-o", library], check=True)
+    words = ["env", f"LD_PRELOAD={library}", f"STEP_BACK={switch}"]
+    going = odd.start(*words, "snakemake", TABLE, "--config", "dataset=tiny")
+    wait_for(lambda: going.over() or odd.finished("tiny"), "a first trial")
+    first = odd.finished("tiny")
+    switch.touch()
+    right(going.done(), odd)
+    assert first.items() <= odd.finished("tiny").items()
+    again = odd.start(*words, "snakemake", TABLE, "--config", "dataset=tiny").done()
+    assert "Nothing to be done" in again.text, again.text

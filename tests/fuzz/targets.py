@@ -1,0 +1,348 @@
+"""What is fuzzed: how an input is made, and what must hold of whatever comes of it.
+
+A check returns if the input gave a sound value or the project's own error, which says what is wrong
+and where; whatever else it raises is a fault.
+"""
+
+import contextlib
+import functools
+import io
+import json
+import math
+import random
+import tarfile
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+from conftest import ROOT
+from fuzz import mutations
+from fuzz.samples import ROUNDTRIP, SUMMARY, TIMES
+
+from deathmatch.agent import diag, kernel, wire
+from deathmatch.analysis import published
+from deathmatch.cli import main as command_line
+from deathmatch.cli.commands import COMMANDS
+from deathmatch.control import config_file, study
+from deathmatch.data import records, sampled, tables, tidy
+from deathmatch.errors import Truncated, UserError
+from deathmatch.load import httperf, registry, roundtrip, wsload
+from deathmatch.measure import system_calls
+from deathmatch.plan import files, mistakes
+from deathmatch.plan.places import PLACES
+
+TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
+Check = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class Target:
+    """`share`: of how many inputs of a fast one it gets one, being slow."""
+
+    name: str
+    make: Callable[[random.Random], Any]
+    check: Check
+    share: int = 1
+
+
+def told(error: UserError) -> None:
+    """The error says what is wrong, in one paragraph, and where."""
+    assert error.what.strip() and error.where.strip(), repr(error)
+    # What it quotes of a huge input is not all of it.
+    assert len(str(error)) < 20_000, f"a message of {len(str(error))} characters"
+
+
+def of_texts(*seeds: bytes) -> Callable[[random.Random], bytes]:
+    return functools.partial(mutations.text, seeds=seeds)
+
+
+def of_values(*seeds: Any) -> Callable[[random.Random], Any]:
+    return functools.partial(mutations.value, seeds=seeds)
+
+
+def sound(fields: Mapping[str, Any], columns: Mapping[str, Any]) -> None:
+    """Every number is one that a table holds: none is negative, undefined or endless."""
+    frame = pl.DataFrame([fields], schema=columns)
+    for name, value in fields.items():
+        if isinstance(value, int | float):
+            assert math.isfinite(value) and value >= 0, f"{name} = {value}"
+            assert frame[name][0] == value, f"{name}: {value} became {frame[name][0]}"
+
+
+def report(load: Any, made: Callable[[bytes], Any]) -> Check:
+    """A report is whole and sound, or Truncated; what it counted is in its histogram."""
+
+    def check(content: bytes) -> None:
+        one = made(content)
+        try:
+            fields = load.parse(one, 1)
+        except Truncated as error:
+            assert str(error)
+            return
+        # What only the kernel's samples tell is none here.
+        sound(fields, load.columns)
+        bins = load.histogram(one)
+        assert (bins["count"] >= 0).all() and (bins["time_us"] >= 0).all()
+        assert (load.seconds(one)["count"] >= 0).all()
+
+    return check
+
+
+def decoded(content: bytes) -> tuple[str]:
+    return (content.decode(errors="replace"),)
+
+
+@contextlib.contextmanager
+def planted(content: bytes, name: str) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, name)
+        file.write_bytes(content)
+        yield file
+
+
+def samples_csv(content: bytes) -> None:
+    with planted(content, "samples.csv") as file:
+        try:
+            frame = sampled.read(file)
+        except UserError as error:
+            return told(error)
+    assert frame.schema == pl.Schema(sampled.SCHEMA)
+    for column in frame:
+        assert (column.drop_nulls() >= 0).all() and column.drop_nulls().is_finite().all()
+    assert len(frame) == content.count(b"\n") - 1
+
+
+@functools.cache
+def trial_copy() -> Path:
+    """Return a trial's folder, whose record is planted anew for each input."""
+    # Kept until the process ends.
+    made = tempfile.TemporaryDirectory()
+    trial_copy.kept = made
+    folder = Path(made.name, *TRIAL.parts[-3:])
+    folder.mkdir(parents=True)
+    for file in TRIAL.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder
+
+
+def trial_json(value: Any) -> None:
+    """A record gives rows that fit the tables, or is refused with its name."""
+    file = trial_copy() / "trial.json"
+    content = value if isinstance(value, bytes) else json.dumps(value).encode()
+    file.write_bytes(content)
+    try:
+        found = records.read(file)
+        records.whole(file)
+        made = tidy.tidy(file)
+    except UserError as error:
+        return told(error)
+    for table, rows in made.items():
+        frame = pl.DataFrame(rows, tables.columns(found["experiment"], table), orient="row")
+        tables.check(frame, found["experiment"], table, "here")
+
+
+def settings(kind: str) -> Callable[[random.Random], bytes]:
+    """Return a maker of files of a kind: a real one with its text changed, or its values."""
+    paths = sorted(ROOT.glob(PLACES[kind].format("*")))
+    texts = [path.read_bytes() for path in paths]
+    values = [tomllib.loads(each.decode()) for each in texts]
+
+    def make(chance: random.Random) -> bytes:
+        if chance.random() < 0.3:
+            return mutations.text(chance, texts)
+        made = mutations.toml(mutations.value(chance, values))
+        return made.encode(errors="surrogatepass")
+
+    return make
+
+
+def settings_file(kind: str) -> Check:
+    """A file of settings gives a spec that is read back the same, or a mistake with its line."""
+
+    def check(content: bytes) -> None:
+        shown = PLACES[kind].format("mine")
+        try:
+            text = mistakes.decoded(content, shown)
+            value = mistakes.parse(text, shown)
+            try:
+                spec = mistakes.validated(files.MODELS[kind], value, "mine")
+                if kind == "server":
+                    files._check_server(spec, ROOT)
+            except mistakes.Mistake as mistake:
+                raise mistake.located(shown, text) from None
+        except UserError as error:
+            assert error.where.startswith(shown)
+            return told(error)
+        again = files.MODELS[kind].model_validate(
+            value if kind == "testbed" else spec.model_dump(exclude_unset=True),
+            context={"name": "mine"},
+        )
+        assert again == spec
+
+    return check
+
+
+def claims_toml(content: bytes) -> None:
+    with planted(content, "claims.toml") as file:
+        try:
+            for claim in published.claims(file):
+                published.selectors(claim["rule"])
+            published.planned(file), published.together(file), published.minimum_trials(file)
+        except UserError as error:
+            told(error)
+
+
+def differences_toml(content: bytes) -> None:
+    with planted(content, "differences.toml") as file:
+        try:
+            published.differences(file)
+        except UserError as error:
+            told(error)
+
+
+def client_toml(content: bytes) -> None:
+    with planted(content, "client.toml") as file:
+        try:
+            registry.read("mine", file)
+        except UserError as error:
+            told(error)
+
+
+def agent_line(content: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        assert isinstance(wire.message(content), dict)
+
+
+def packed(content: bytes) -> None:
+    assert wire.unpack(wire.pack(content)) == content
+    assert wire.message(wire.line({"data": wire.pack(content)}))["data"] == wire.pack(content)
+
+
+def netlink(content: bytes) -> None:
+    try:
+        sockets, _ = diag.parsed(content)
+        for family in (2, 10):
+            for data in sockets:
+                one = diag.listener(family, data)
+                assert one.waiting >= 0 and one.limit >= 0
+    except OSError as error:
+        assert error.errno
+
+
+def counters(content: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        found = kernel.parse(content.decode(errors="replace"))
+        assert all(isinstance(value, int) for value in found.values())
+
+
+def strace(content: bytes) -> None:
+    found = system_calls.parse(content.decode(errors="replace"))
+    assert all(times >= 0 for times in found.values())
+
+
+def config_yaml(content: bytes) -> None:
+    with planted(content, "config.yaml") as file:
+        try:
+            config_file.check(file)
+            value = yaml.safe_load(content)
+        except UserError as error:
+            return told(error)
+    configuration(value)
+
+
+def configuration(value: dict) -> None:
+    try:
+        study.check(value)
+    except UserError as error:
+        told(error)
+
+
+def words(chance: random.Random) -> list[str]:
+    """Return a command of the study with arguments, some of them not such as it expects."""
+    name = chance.choice([*COMMANDS, chance.choice(mutations.TEXTS)])
+    seeds = ["--dataset", "--servers=yaws", "quick", "reference", "null", "--help", "--json",
+             "--connections", "10", "--compare=quick", "--testbed", "netns"]  # fmt: skip
+    given = [
+        chance.choice(seeds) if chance.random() < 0.5 else chance.choice(mutations.TEXTS)
+        for _ in range(chance.randrange(4))
+    ]
+    return [name, *given]
+
+
+def command(given: list[str]) -> None:
+    """Words are understood, or refused with the command's usage; nothing is run."""
+    name, *rest = given
+    try:
+        if name not in COMMANDS:
+            command_line.main(given)
+            return
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+            command_line.parser(name, COMMANDS[name]).parse_args(rest)
+    except UserError as error:
+        assert error.what and error.remedy
+    except SystemExit as ended:
+        assert ended.code in (0, 2) or str(ended.code).startswith("deathmatch")
+
+
+def name_of(chance: random.Random) -> tuple[str, str]:
+    kind = chance.choice(list(files.MODELS))
+    known = chance.choice(["quick", "netns", "yaws", "backlog"])
+    return kind, chance.choice([*mutations.TEXTS, known + chance.choice(mutations.TEXTS)])
+
+
+def name(asked: tuple[str, str]) -> None:
+    kind, name = asked
+    try:
+        files.load(kind, name)
+    except UserError as error:
+        assert error.what and error.remedy
+
+
+CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+SERVED = CONFIG | {"servers": ["null", "yaws"], "experiments": "backlog", "compare": "reference"}
+RECORDS = [json.loads((TRIAL / "trial.json").read_text())]
+for experiment in ("readiness", "storage"):
+    # The first of the dataset that git holds.
+    with tarfile.open(ROOT / "data" / "reference" / experiment / "raw.tar.xz") as archive:
+        member = next(each for each in archive if each.name.endswith("/trial.json"))
+        RECORDS.append(json.load(archive.extractfile(member)))
+NETLINK = [
+    diag._HEADER.pack(16 + 72, 20, 2, 1, 0) + bytes([10, 10, 0, 0])
+    + diag._IDENTITY.pack(8080, 0, b"\x7f\0\0\1", b"", b"") + diag._QUEUES.pack(0, 3, 128),
+    diag._HEADER.pack(20, 3, 2, 1, 0) + bytes(4), diag._HEADER.pack(36, 2, 0, 1, 0) + b"\xfe" * 20,
+]  # fmt: skip
+PROC = [Path("/proc/self/net", name).read_bytes() for name in kernel.COUNTED]
+REPORTS = [file.read_bytes() for file in sorted(TRIAL.glob("httperf-*.txt"))]
+
+TARGETS = [
+    Target("httperf", of_texts(*REPORTS), report(httperf.GENERATOR, decoded)),
+    Target("roundtrip", of_texts(*ROUNDTRIP), report(roundtrip.GENERATOR, decoded)),
+    Target(
+        "wsload", of_texts(SUMMARY),
+        report(wsload.GENERATOR, lambda content: wsload.Report(decoded(content), TIMES)), 4,
+    ),
+    Target("samples", of_texts((TRIAL / "samples.csv").read_bytes()), samples_csv, 20),
+    Target("trial", of_values(*RECORDS), trial_json, 10),
+    Target("trial-text", of_texts((TRIAL / "trial.json").read_bytes()), trial_json, 10),
+    *(Target(kind, settings(kind), settings_file(kind), 4) for kind in files.MODELS),
+    Target("claims", of_texts(published.CLAIMS.read_bytes()), claims_toml, 100),
+    Target("differences", of_texts(published.DIFFERENCES.read_bytes()), differences_toml, 10),
+    Target(
+        "client", of_texts(*(p.read_bytes() for p in ROOT.glob("clients/*/client.toml"))),
+        client_toml,
+    ),
+    Target("agent", of_texts(wire.line({"id": 1, "verb": "run", "words": ["a"]})), agent_line),
+    Target("packed", lambda chance: chance.randbytes(chance.randrange(99)), packed),
+    Target("netlink", of_texts(*NETLINK, b"".join(NETLINK)), netlink),
+    Target("counters", of_texts(*PROC), counters),
+    Target("strace", of_texts(b"  time calls\n  12 read\n 4 write\n----\n 16 total\n"), strace),
+    Target("config-file", of_texts((ROOT / "config/config.yaml").read_bytes()), config_yaml, 100),
+    Target("config", of_values(CONFIG, SERVED), configuration, 20),
+    Target("command", words, command, 4),
+    Target("name", name_of, name),
+]  # fmt: skip

@@ -1,0 +1,121 @@
+"""Small datasets taken out of data/reference, which strict rules can be asked about.
+
+Their records are brought to today's schema, with a clean commit, so that every rule is asked.
+"""
+
+import json
+import shutil
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from conftest import ROOT
+
+from deathmatch.data import archive, inventory, records, tidy
+from deathmatch.data.strict import rules
+from deathmatch.data.strict.evidence import gather
+from deathmatch.plan import files, matrix
+from deathmatch.plan.dataset import Dataset
+from deathmatch.plan.trial import Trial, Variant
+
+REFERENCE = ROOT / "data" / "reference"
+HOSTS = {
+    name: {"processor": {"governors": ["performance"], "turbo": True, "smt_active": False}}
+    for name in ("server", "client")
+}
+
+
+@cache
+def planned() -> dict[str, Trial]:
+    """Return the trials that data/reference plans, by folder."""
+    return {str(trial.path): trial for trial in matrix.trials("reference")}
+
+
+def unpack(experiment: str, wanted: Callable[[str], bool], to: Path) -> None:
+    """Unpack those trials' raw logs of an experiment whose path `wanted` takes."""
+    with tarfile.open(REFERENCE / experiment / archive.NAME) as members:
+        for member in members:
+            server, variant, *rest = Path(member.name).parts
+            name = "/".join([server, records.variant(variant), *rest])
+            if member.isfile() and wanted(name):
+                file = to / experiment / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(members.extractfile(member).read())
+
+
+@dataclass
+class Sample:
+    """A dataset called "reference", of one experiment, in a folder of its own."""
+
+    folder: Path
+    experiment: str
+
+    @property
+    def files(self) -> list[Path]:
+        return inventory.found(self.folder)
+
+    @property
+    def trial(self) -> Path:
+        """The folder of its first trial."""
+        return self.files[0].parent
+
+    def table(self, name: str) -> Path:
+        return self.folder / self.experiment / f"{name}.parquet"
+
+    def tidy(self) -> None:
+        """Make the tables of what the raw logs say by now."""
+        for table, frame in tidy.frames(self.experiment, self.files).items():
+            frame.write_parquet(self.table(table))
+
+    def record(self, change: Callable[[dict], object], folder: Path | None = None) -> None:
+        """Change a trial's record; by default, the first one's."""
+        file = (folder or self.trial) / inventory.RECORD
+        record = json.loads(file.read_text())
+        change(record)
+        file.write_text(json.dumps(record))
+
+    def today(self) -> None:
+        """Bring its records to today's schema, and its specification to today's plan."""
+        for old in self.files:
+            record = records.read(old)
+            # An experiment may have factors by now that it had not then.
+            variant = Variant(factors=record["spec"]["factors"]).name
+            file = old.parents[2] / variant / old.parent.name / old.name
+            if file != old:
+                file.parent.parent.mkdir(exist_ok=True)
+                old.parent.rename(file.parent)
+            where = str(Path("data/reference") / file.parent.relative_to(self.folder))
+            record["spec"] = json.loads(json.dumps(planned()[where].spec()))
+            record |= {"schema_version": 2, "seed": 2009, "hosts": HOSTS}
+            record["machine"]["commit"] = record["machine"]["commit"].removesuffix("-dirty")
+            file.write_text(json.dumps(record))
+
+    def copy(self, to: Path) -> "Sample":
+        shutil.copytree(self.folder, to)
+        return Sample(to, self.experiment)
+
+    def report(self, dataset: Dataset | None = None) -> rules.Report:
+        """Return what all rules say of it: of a dataset that is not frozen, and waives nothing."""
+        variants = {
+            str(Path("data/reference") / file.parent.parent.relative_to(self.folder))
+            for file in self.files
+        }
+        plan = [
+            trial for where, trial in planned().items() if where.rpartition("/")[0] in variants
+        ]  # fmt: skip
+        dataset = dataset or files.dataset("reference").model_copy(
+            update={"frozen": False, "waives": {}}
+        )
+        with gather(self.folder, dataset, plan, plan) as evidence:
+            return rules.report(evidence)
+
+
+def broken(report: rules.Report) -> dict[str, list[str]]:
+    """Return what rules that reject or warn have seen, by their identifiers."""
+    return {
+        one.rule.id: [f"{seen.where}: {seen.what}" for seen in one.seen]
+        for one in report.results
+        if one.seen and one.rule.severity != "note"
+    }

@@ -1,0 +1,165 @@
+"""How connections open: the rule for a steady pace on planted warm-ups, its record, ceilings."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from deathmatch.analysis import c10k_opening
+from deathmatch.data import tidy
+from deathmatch.errors import UserError
+from deathmatch.measure import churn
+from deathmatch.plan import files, mistakes
+from deathmatch.plan.record import RecordedPoint
+
+ROUNDS = np.arange(files.experiment("c10k").churn.rounds)
+NOISE = 0.1
+# Connections per second by round: steady at once, a JIT that gains four fifths, gains without end.
+STEADY = np.full(len(ROUNDS), 2000.0)
+WARMING = 744 * (1 - 0.8 * np.exp(-ROUNDS / 6))
+NEVER = 300 * 1.06**ROUNDS
+
+
+def simulated(truth: np.ndarray, runs: int = 400) -> list[int | None]:
+    """Return after how many rounds each run was taken for steady; None for one that never was."""
+    noise = np.random.default_rng(2012).normal(0, NOISE, (runs, len(truth)))
+    found = []
+    for rates in (truth * np.exp(noise)).tolist():
+        rounds = (n for n in range(1, len(rates) + 1) if churn.steady(rates[:n]))
+        found.append(next(rounds, None))
+    return found
+
+
+def test_what_is_steady_at_once_is_found_so_within_half_of_the_rounds():
+    found = simulated(STEADY)
+    assert None not in found
+    assert min(found) == churn.LEAST_ROUNDS and np.quantile(found, 0.95) <= len(ROUNDS) / 2
+
+
+def test_what_warms_up_is_found_steady_once_little_is_left_to_gain():
+    found = simulated(WARMING)
+    assert found.count(None) <= len(found) / 100
+    left = [1 - WARMING[n - 1] / WARMING[-1] for n in found if n]
+    assert np.quantile(left, 0.95) < 0.1 < 1 - WARMING[churn.LEAST_ROUNDS - 1] / WARMING[-1]
+
+
+def test_what_never_becomes_steady_is_not_found_so():
+    found = simulated(NEVER)
+    assert len(found) - found.count(None) <= len(found) / 100
+
+
+def test_a_rate_that_only_scatters_little_is_not_steady_while_it_grows():
+    """The coefficient of variation of five rounds is below a twentieth here all the time."""
+    rates = [1000 * 1.02**n for n in range(30)]
+    assert np.std(rates[-5:]) / np.mean(rates[-5:]) < 0.05
+    assert not any(churn.steady(rates[:n]) for n in range(len(rates) + 1))
+
+
+def test_nothing_and_standing_still_are_not_steady():
+    assert not churn.steady([])
+    assert not churn.steady([0.0] * churn.LEAST_ROUNDS)
+    assert churn.last_cps([]) is None and churn.last_cps([1.0, 3.0]) == 2.0
+
+
+def test_rounds_leave_ports_for_the_connections_that_are_measured():
+    assert churn.rounds_that_fit(30, 1000, 10_000, 64_512) == 30
+    assert churn.rounds_that_fit(30, 1000, 50_000, 64_512) == 14
+    assert churn.rounds_that_fit(30, 1000, 70_000, 64_512) == 0
+
+
+POINT = {
+    "offered_rate_rps": 10_000, "log": "a.txt", "fresh_start": True, "server_state": "ran",
+    "client_state": "exit 0",
+    "warm_up": {"connections": 1000, "rates_cps": [300.0, *[700.0] * 10], "steady": True,
+                "wall_us": 14_000_000, "left_established": 0, "client_time_wait": 0},
+}  # fmt: skip
+
+
+def test_a_point_says_what_came_and_went_before_it():
+    mistakes.check(RecordedPoint, POINT, "trial.json")
+    found = tidy._warm_up(POINT["warm_up"])
+    assert found == {"warm_up_rounds": 11, "warm_up_first_cps": 300.0, "warm_up_last_cps": 700.0,
+                     "warm_up_steady": True}  # fmt: skip
+    assert set(tidy._warm_up({}).values()) == {None}
+    broken = POINT | {"warm_up": {"connections": 1000}}
+    with pytest.raises(UserError, match="warm_up"):
+        mistakes.check(RecordedPoint, broken, "trial.json")
+
+
+def test_the_paper_names_what_never_became_steady():
+    def trial(label: str, steady: bool | None, last: float | None) -> dict:
+        rounds = None if steady is None else 30 - 20 * steady
+        return {"label": label, "warm_up_steady": steady, "warm_up_rounds": rounds,
+                "warm_up_first_cps": last and last / 2, "warm_up_last_cps": last}  # fmt: skip
+
+    warm, cold, old = trial("a", True, 900.0), trial("Play", False, 744.0), trial("b", None, None)
+    said = c10k_opening.warm_up_phrase(pl.DataFrame([warm, cold, old]))
+    assert "before 1 of 2 trials, after 10 to 30 rounds" in said
+    assert "Play (1, from 372 to 744 a second)" in said
+    assert "steady before all 1 trials" in c10k_opening.warm_up_phrase(pl.DataFrame([warm]))
+    unknown = pl.DataFrame([old], schema_overrides={"warm_up_steady": pl.Boolean})
+    assert "had no such rounds" in c10k_opening.warm_up_phrase(unknown)
+
+
+def point(server: str, not_opened: int) -> dict:
+    return {"server": server, "variant": "v", "n": 1, "offered_rate_rps": 1000, "label": server,
+            "environment": "unthrottled", "duration_us": 10_000_000, "connections": 1000,
+            "outcome_completed": 1000 - not_opened, "outcome_not_opened": not_opened,
+            "outcome_unfinished": 0}  # fmt: skip
+
+
+def test_a_ceiling_of_messages_is_told_from_a_slow_handshake():
+    """Both use a CPU; the first answers 600 messages a second then and opens hardly any more."""
+    points = pl.DataFrame([point("starved", 400), point("slow", 300), point("whole", 0)])
+    key = {"variant": "v", "n": 1, "offered_rate_rps": 1000}
+    opened = {"starved": lambda s: 250 if s < 2 else 12, "slow": lambda s: 70,
+              "whole": lambda s: 100}  # fmt: skip
+    seconds = pl.DataFrame([
+        key | {"server": server, "quantity": quantity, "since_start_s": s, "count": count,
+               "lost": lost}
+        for server, pace in opened.items()
+        for s in range(10)
+        for quantity, count, lost in (("handshake_time", pace(s), 0), ("latency", 610, 10))
+    ])  # fmt: skip
+    samples = pl.DataFrame([
+        key | {"server": server, "time_us": 5_000_000 + 500_000 * at,
+               "server_cpu_ns": 480_000_000 * at}
+        for server in opened
+        for at in range(24)
+    ])  # fmt: skip
+    found = c10k_opening.ceilings(points, seconds, samples)
+    slow, starved = found.to_dicts()
+    assert (starved["label"], starved["held"], starved["starved"]) == ("starved", 600, True)
+    assert (slow["label"], slow["starved"]) == ("slow", False)
+    assert starved["message_rate_rps"] == 600 and starved["cpus"] == pytest.approx(0.96)
+    assert starved["message_rate_cpu_rps"] == pytest.approx(625)
+    assert (starved["opening_first_cps"], starved["opening_last_cps"]) == (250, 12)
+    said = c10k_opening.ceiling_phrase(found, 1)
+    assert "starved reached its ceiling of messages" in said
+    assert "600 messages a second, 625 for each second of CPU time" in said
+    assert "the limit of slow (from 70 to 70 connections a second)" in said
+    assert c10k_opening.ceiling_phrase(found.clear(), 1) == ""
+    waiting = c10k_opening.ceiling_phrase(found.with_columns(cpus=pl.lit(0.2)), 1)
+    assert "starved (0.20 CPUs) opened ever fewer" in waiting and "ceiling" not in waiting
+    assert c10k_opening.ceilings_table(found)["held"].to_list() == [700, 600]
+
+
+def test_levels_stand_side_by_side_only_where_there_are_several():
+    figures = {f"{what}_{q}_us": 1000 for what in ("handshake_time", "message_latency")
+               for q in ("p50", "p99")}  # fmt: skip
+    more = {
+        "schedulers": "one",
+        "run": "planned",
+        "connections_opening_max": 128,
+        "connection_timeouts": 0,
+        "opening_rate_cps": 100.0,
+        "message_latency_growth": 1.0,
+    }
+    rows = [
+        point("one", 0) | figures | more | {"opening": 128},
+        point("two", 0) | figures | more | {"opening": 128},
+        point("two", 0) | figures | more | {"opening": 10_000, "label": "two, at once"},
+    ]  # fmt: skip
+    points = pl.DataFrame(rows)
+    assert c10k_opening.side_by_side(points)["label"].to_list() == ["two", "two, at once"]
+    assert c10k_opening.offered_phrase(points) == "1 trial of this dataset opened all at once."
+    assert c10k_opening.offered_phrase(points[:2]) == "No trial of this dataset did either."

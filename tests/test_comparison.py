@@ -1,0 +1,85 @@
+"""Two variants compared: what the command refuses, and a small real comparison."""
+
+import json
+
+import pytest
+
+from deathmatch.analysis import comparison as shown
+from deathmatch.errors import UserError
+from deathmatch.plan import comparison
+
+
+def test_a_side_is_a_server_with_settings():
+    side = comparison.side("yucan:backlog=5,schedulers=all")
+    assert str(side) == "yucan:backlog=5,schedulers=all"
+    assert comparison.levels(side, "backlog") == {"backlog": 5, "schedulers": "all"}
+    assert comparison.variant(side, "backlog").factors["somaxconn"] == 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "names no side"),
+        ("yucan:", None),
+        ("yucan:backlog", "names no side"),
+        ("yucan:=5", "names no side"),
+        ("yucann", "there is no server 'yucann'"),
+    ],
+)
+def test_what_names_no_side_is_refused(text, says):
+    if says is None:
+        assert comparison.side(text).named == ()
+        return
+    with pytest.raises(UserError, match=says):
+        comparison.side(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("yucan:backlogs=5", "did you mean 'backlog'"), ("yucan:backlog=6", "its levels: 1, ")],
+)
+def test_a_factor_or_level_that_is_not_there_is_named(text, says):
+    with pytest.raises(UserError) as error:
+        comparison.levels(comparison.side(text), "backlog")
+    assert says in str(error.value)
+
+
+def test_both_sides_need_an_experiment_under_load():
+    sides = [comparison.side(name) for name in ("ws-null", "yucan")]
+    with pytest.raises(UserError, match="no experiment under load"):
+        comparison.experiment(sides, None)
+    stores = [comparison.side(name) for name in ("otp-store", "python-store")]
+    with pytest.raises(UserError, match="no experiment under load"):
+        comparison.experiment(stores, None)
+    both = [comparison.side(name) for name in ("null", "yucan")]
+    assert comparison.experiment(both, "single-thread") == "single-thread"
+    with pytest.raises(UserError, match="not both serve 'static'"):
+        comparison.experiment(both, "static")
+
+
+def test_too_little_time_is_refused_before_anything_is_built(tree):
+    refused = tree.deathmatch("compare", "null", "null", "--minutes", "0.1").failed()
+    assert "too few for 3 blocks" in refused.text and "--minutes" in refused.text
+    assert not list((tree.path / "config/datasets").glob("compare-*"))
+
+
+def test_a_variant_against_itself_is_compared_and_its_trials_are_a_dataset(tree):
+    done = tree.deathmatch(
+        "compare", "null", "null", "--rates", "200", "--duration", "1", "--minutes", "1.9",
+        "--seed", "3", "--experiment", "backlog", "--name", "twice",
+    ).succeeded()  # fmt: skip
+    record = json.loads((tree.path / "data/twice/comparison.json").read_text())
+    assert record["verdict"] in done.text and "A against A" not in done.text
+    blocks = done.text.count("trial 1 of 4")
+    first = record["rows"][0]
+    assert first["statistic"] == "cpu_us_per_reply" and first["offered_rate_rps"] == 200
+    # A busy client may have been the limit: then the block does not count, and that is said.
+    assert first["blocks"] <= blocks and "points do not count" in done.text
+    assert set(record["rows"][0]) == set(shown.ROWS)
+    assert (tree.path / "figures/twice/comparison.svg").read_text().startswith("<svg")
+    trials = tree.trials("twice")
+    assert sorted(n for _, n in trials) == list(range(1, 4 * blocks + 1))
+    assert f"trials = {4 * blocks}" in (tree.path / "config/datasets/twice.toml").read_text()
+    tree.deathmatch("check", "twice")
+    again = tree.deathmatch("compare", "null", "null", "--name", "twice").failed()
+    assert "called 'twice'" in again.text and "Traceback" not in again.text

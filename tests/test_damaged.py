@@ -1,0 +1,256 @@
+"""Damaged inputs that once crashed, hung or gave a wrong value; `tests/fuzz` found them."""
+
+import errno
+import json
+import re
+import struct
+
+import pytest
+from conftest import ROOT
+from fuzz.samples import ROUNDTRIP, SUMMARY, TIMES
+
+from deathmatch.agent import diag, kernel, wire
+from deathmatch.analysis import published
+from deathmatch.cli import main as command_line
+from deathmatch.control import config_file, study
+from deathmatch.data import records, sampled, tidy
+from deathmatch.errors import Truncated, UserError
+from deathmatch.load import httperf, registry, roundtrip, wsload
+from deathmatch.measure import system_calls
+from deathmatch.plan import files, mistakes
+
+TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
+HTTPERF = (TRIAL / "httperf-500.txt").read_text()
+RECORD = json.loads((TRIAL / "trial.json").read_text())
+CONFIG = {"dataset": "quick", "testbed": "netns", "servers": "all", "experiments": "all",
+          "compare": ""}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "damaged"),
+    [
+        (r"test-duration [\d.]+", "test-duration 1.2.3"),
+        (r"test-duration [\d.]+", "test-duration -1.0"),
+        (r"total: connections \d+", "Total: connections ٣"),
+        (r"Total: connections \d+", f"Total: connections {'9' * 400}"),
+        (r"Net I/O: [\d.]+", f"Net I/O: {'9' * 306}"),
+        (r"reply-rate = [\d.]+", "reply-rate = 1.2.3"),
+        (r"reply-rate = .*\n", ""),
+        (r"2xx=\d+", "2xx=7"),
+        (r"other 0", "other 3"),
+        (r"( +0\.\d{3}) \d+\n", r"\1 99999\n"),
+        (r"( +0\.\d{3}) \d+\n", r"\1 -1\n"),
+        (r"( +0\.\d{3}) \d+\n", rf"\1 {'9' * 5000}\n"),
+    ],
+)
+def test_a_report_of_httperf_that_cannot_be_is_told(found, damaged):
+    report = re.sub(found, damaged, HTTPERF, count=1)
+    if report == HTTPERF:
+        report = re.sub(found, damaged, HTTPERF, count=1, flags=re.IGNORECASE)
+    assert report != HTTPERF
+    httperf.GENERATOR.parse((HTTPERF,), 1)
+    with pytest.raises(Truncated):
+        httperf.GENERATOR.parse((report,), 1)
+
+
+@pytest.mark.parametrize(
+    ("found", "damaged"),
+    [
+        ("connections: 8\n", "connections: -8\n"),
+        ("connections: 8\n", "connections: 1_000\n"),
+        ("connections: 8\n", "connections: eight\n"),
+        ("offered_rate_rps: 200.000", "offered_rate_rps: nan"),
+        ("service_time 156.672", "service_time 1.2.3"),
+        ("latency 160.000 161.024 4", "latency 160.000 161.024 5"),
+        ("send_lag 0.000 1.000 4\n", ""),
+        ("errors_other: 1", "errors_other: 0"),
+    ],
+)
+def test_a_report_of_roundtrip_that_cannot_be_is_told(found, damaged):
+    report = ROUNDTRIP[0].decode()
+    assert found in report
+    roundtrip.GENERATOR.parse((report,), 1)
+    with pytest.raises(Truncated):
+        roundtrip.GENERATOR.parse((report.replace(found, damaged, 1),), 1)
+
+
+def test_a_short_report_of_roundtrip_that_has_an_end_is_told():
+    with pytest.raises(Truncated):
+        roundtrip.GENERATOR.parse(("roundtrip: 1\nend\n",), 1)
+
+
+@pytest.mark.parametrize(
+    ("found", "damaged"),
+    [
+        ('"cpu_us": 5', '"cpu_us": -5'),
+        ('"cpu_us": 5', '"cpu_us": "5"'),
+        ('"cpu_us": 5', '"cpu_us": true'),
+        ('"cpu_us": 5', f'"cpu_us": {"9" * 400}'),
+        ('"loop_busy_share": 0.5', '"loop_busy_share": NaN'),
+        ('"echoed_count": 4', '"echoed_count": 5'),
+        ('"opened_count": 4', '"opened_count": 3'),
+        ('"opened_count": 4', '"opened_count": null'),
+        ('"refused": 1', '"rejected": 1'),
+        ('"it sent late"', "7"),
+        ('"connections": {', f'"connections": {"[" * 3000}{{'),
+    ],
+)
+def test_a_summary_of_wsload_that_cannot_be_is_told(found, damaged):
+    text = SUMMARY.decode()
+    assert found in text
+    wsload.GENERATOR.parse(wsload.Report((text,), TIMES), 1)
+    with pytest.raises(Truncated):
+        wsload.GENERATOR.parse(wsload.Report((text.replace(found, damaged, 1),), TIMES), 1)
+
+
+def test_a_truncated_report_leaves_no_times(tmp_path):
+    """Its histogram's last bin would be cut too."""
+    folder = tmp_path / "yucan" / "backlog=1" / "1"
+    folder.mkdir(parents=True)
+    for file in TRIAL.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    report = folder / "httperf-500.txt"
+    report.write_text(report.read_text().partition("Total:")[0])
+    made = tidy.tidy(folder / "trial.json")
+    assert [row["report"] for row in made["points"]] == ["truncated", "whole"]
+    assert {row["offered_rate_rps"] for row in made["times"]} == {2000}
+
+
+@pytest.mark.parametrize(
+    ("damage", "wrong"),
+    [
+        (lambda text: text[:-3], "the last line has no end"),
+        (lambda text: text.replace("time_us", "time_ns", 1), "does not name the columns"),
+        (lambda text: text.replace("\n179,", "\n-179,", 1), "a number of time_us cannot be"),
+        (lambda text: text.replace("\n179,", "\n99999999999,", 1), "not in the order"),
+        (lambda text: text.replace("\n179,,", "\n179,,,", 1), "not 37 values"),
+        (lambda text: text.replace("\n179,,0,", f"\n179,,{'9' * 99},", 1), "conversion"),
+    ],
+)
+def test_damaged_samples_are_told_with_their_file(tmp_path, damage, wrong):
+    text = (TRIAL / "samples.csv").read_text()
+    file = tmp_path / "samples.csv"
+    file.write_text(damage(text))
+    with pytest.raises(UserError, match=wrong) as caught:
+        sampled.read(file)
+    assert caught.value.where.startswith(str(file)) and "measured again" in caught.value.remedy
+
+
+def changed(**keys) -> dict:
+    return RECORD | keys
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        changed(points=[RECORD["points"][0]] * 2),
+        changed(points=[RECORD["points"][0] | {"log": "../../../etc/passwd"}]),
+        changed(points=[RECORD["points"][0] | {"log": "/etc/passwd"}]),
+        changed(points=[RECORD["points"][0] | {"offered_rate_rps": -1}]),
+        changed(started_at="2026-99-99T00:00:00Z"),
+        changed(stops=[{}]),
+        changed(conformance=[{"name": "it answers"}]),
+        changed(cpus={"server": "all"}),
+        changed(n=10**400),
+        changed(server="../../x"),
+        changed(spec={key: RECORD["spec"][key] for key in RECORD["spec"] if key != "duration_s"}),
+        changed(spec=RECORD["spec"] | {"client": "ab"}),
+        float("nan"),
+        changed(wall_us=float("nan")),
+    ],
+)
+def test_a_record_that_cannot_be_is_refused_with_its_name(tmp_path, record):
+    file = tmp_path / "backlog=1" / "1" / "trial.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(record))
+    with pytest.raises(UserError) as caught:
+        tidy.tidy(file)
+    assert str(file) in caught.value.where
+
+
+def test_a_record_of_brackets_alone_is_no_json(tmp_path):
+    file = tmp_path / "trial.json"
+    file.write_text("[" * 100_000)
+    with pytest.raises(records.NotJson):
+        records.read(file)
+
+
+TOO_MUCH = ["a = " + "9" * 5000, "a = " + "[" * 3000, "a" + ".a" * 3000 + " = 1"]
+
+
+@pytest.mark.parametrize("text", TOO_MUCH)
+def test_what_no_file_of_settings_holds_is_no_toml(tmp_path, text):
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    readers = (published.claims, published.differences, published.planned, published.together,
+               lambda path: registry.read("mine", path))  # fmt: skip
+    with pytest.raises(UserError, match="not TOML"):
+        mistakes.parse(text, "here")
+    for read in readers:
+        with pytest.raises(UserError) as caught:
+            read(file)
+        assert caught.value.where
+
+
+def test_a_client_that_names_itself_is_told(tmp_path):
+    file = tmp_path / "client.toml"
+    file.write_bytes((ROOT / "clients/httperf/client.toml").read_bytes() + b"\n")
+    assert registry.read("mine", file).name == "mine"
+    file.write_text(f'name = "other"\n{file.read_text()}')
+    with pytest.raises(UserError, match="its own folder"):
+        registry.read("mine", file)
+
+
+@pytest.mark.parametrize(
+    "text", ["a: 2001-99-99", "a: 0b_", "a: " + "[" * 3000, "a: " + "9" * 5000]
+)
+def test_a_configuration_that_yaml_cannot_read_is_told(tmp_path, text):
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    with pytest.raises(UserError, match="YAML"):
+        config_file.check(file)
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a\0b", "..", "../../x", "/etc", "-n", "a\nb", "a;b"])
+def test_a_name_that_leads_elsewhere_is_none(name):
+    for kind in files.MODELS:
+        with pytest.raises(UserError, match="there is no"):
+            files.load(kind, name)
+    with pytest.raises(UserError, match="no tables to compare with"):
+        study.check(CONFIG | {"dataset": "reference", "compare": name})
+
+
+def test_a_blank_word_on_the_command_line_is_told():
+    with pytest.raises(UserError, match="it takes no"):
+        command_line.main(["trial", "here", " "])
+
+
+def test_an_agent_s_line_of_brackets_alone_is_no_message():
+    with pytest.raises(ValueError):
+        wire.message(b"[" * 100_000)
+
+
+def test_counters_whose_values_are_fewer_than_their_names_are_told():
+    with pytest.raises(ValueError):
+        kernel.parse("Tcp: ActiveOpens PassiveOpens\nTcp: 1\n")
+
+
+def test_a_count_of_system_calls_that_cannot_be_is_none():
+    assert system_calls.parse(f"read 12\nwrite {'9' * 5000}\n") == {"read": 12}
+
+
+@pytest.mark.parametrize(
+    "received",
+    [
+        # A length of 0 would be read for ever.
+        struct.pack("=IHHII", 0, 20, 2, 1, 0),
+        struct.pack("=IHHII", 16, 20, 2, 1, 0),
+        struct.pack("=IHHII", 99, 20, 2, 1, 0),
+        struct.pack("=IHHIIi", 20, 2, 2, 1, 0, 0),
+        b"\0",
+    ],
+)
+def test_what_is_no_list_of_sockets_is_told(received):
+    with pytest.raises(OSError) as caught:
+        diag.parsed(received)
+    assert caught.value.errno == errno.EBADMSG

@@ -1,0 +1,112 @@
+"""What a killed run left is taken away by the next one, and nothing that is in use."""
+
+import base64
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Tree, descendant, wait_for
+
+from deathmatch.control import checkout
+from deathmatch.hosts import cgroup
+from deathmatch.hosts.host import Local
+
+SETTINGS = {1: {"memory.limit_in_bytes": 200_000_000}, 2: {"memory.max": 200_000_000}}
+# It makes a group, says where, and waits; it ends with its input.
+MAKE = (
+    "from deathmatch.hosts import cgroup; from deathmatch.hosts.host import Local\n"
+    f"print(cgroup.make(Local(), 'memory', {SETTINGS}).folder, flush=True); input()"
+)
+
+
+def test_a_group_goes_with_the_next_one_unless_somebody_holds_it():
+    words = [sys.executable, "-c", MAKE]
+    maker = subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, cwd=ROOT,
+    )  # fmt: skip
+    folder = Path(maker.stdout.readline().strip())
+    if not folder.name:
+        pytest.skip(f"no cgroup can be made here: {maker.communicate()[1][-300:]}")
+    assert folder.is_dir()
+    cgroup.make(Local(), "memory", SETTINGS).remove()
+    assert folder.is_dir(), "it has no member, and is held"
+    maker.kill()
+    maker.communicate()
+    assert folder.is_dir(), "nobody was there to remove it"
+    cgroup.make(Local(), "memory", SETTINGS).remove()
+    assert not folder.exists()
+
+
+def test_temporary_files_of_a_killed_run_go_with_the_next_one(tmp_path, monkeypatch):
+    for name in ("TMPDIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    elsewhere = [tmp_path / name for name in ("first", "second")]
+    for folder in elsewhere:
+        folder.mkdir()
+    made = checkout.temporary([str(elsewhere[0])], tmp_path)
+    left = Path(tempfile.mkdtemp())
+    assert left.parent == made == Path(os.environ["TMPDIR"])
+    tempfile.tempdir = str(tmp_path)
+    again = checkout.temporary([str(elsewhere[1])], tmp_path)
+    assert again != made and again.is_dir() and not made.exists()
+    assert [folder.exists() for folder in elsewhere] == [False, True]
+
+
+def test_what_is_whole_is_not_made_again(tmp_path):
+    """As Snakemake marks it: a path of more than 254 characters is several folders."""
+    whole, half = (f"data/d/{name * 200}/1/trial.json" for name in "ab")
+    marks = {}
+    for path in (whole, half):
+        text = base64.urlsafe_b64encode(path.encode()).decode()
+        marks[path] = tmp_path / "incomplete" / f"@{text[:254]}" / text[254:]
+        marks[path].parent.mkdir(parents=True)
+        marks[path].touch()
+    (tmp_path / "incomplete" / "migration_underway").touch()
+    checkout.forget_incomplete([whole], tmp_path)
+    assert not marks[whole].exists() and marks[half].exists()
+
+
+def test_an_interrupt_while_modules_load_ends_a_command_silently(tmp_path):
+    """Whenever it comes: pydantic would print it, and go on."""
+    for number in range(6):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "deathmatch", "trial", "data/smoke/none"], cwd=ROOT,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        maps = Path(f"/proc/{process.pid}/maps")
+        wait_for(lambda: "pydantic_core" in maps.read_text(), "it loads", process)  # noqa: B023
+        time.sleep(0.05 * number)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate()
+        assert process.returncode in (-signal.SIGINT, 130, 1), said
+        assert "Traceback" not in said and "KeyboardInterrupt" not in said, said
+        assert "does not match" not in said, said
+
+
+def test_a_build_that_is_killed_is_no_verdict(tree: Tree):
+    """Whether its shell is killed, or a compiler below that."""
+    for name, build in (("shot", "kill -9 $$"), ("starved", "sh -c 'kill -9 $$'; exit $?")):
+        tree.server(name, "ok", build=build)
+        said = tree.deathmatch("build", name).failed().text
+        assert f"servers/{name}: the build was killed (SIGKILL) at: " in said
+        assert "run again, and it is built anew" in said
+        assert not (tree.path / "build" / "servers" / name / "build.json").exists()
+
+
+def test_a_trial_whose_load_generator_is_killed_is_not_measured(tree: Tree):
+    tree.dataset("tiny", ["null"], [100], duration_s=5)
+    tree.deathmatch("build", "null").succeeded()
+    path = tree.trials("tiny")["null", 1]
+    process = tree.start("python", "-m", "deathmatch", "trial", path.relative_to(tree.path))
+    wait_for(lambda: descendant(process.pid, "httperf"), "it offers load", process).kill()
+    said, _ = process.communicate()
+    assert process.returncode == 1 and "Traceback" not in said, said
+    assert "the load generator httperf was killed on client\n  run again, and it is meas" in said
+    assert not (path / "trial.json").exists()

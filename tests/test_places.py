@@ -1,0 +1,176 @@
+"""Names, levels and paths of files of settings lead nowhere but where they belong, in no shell."""
+
+import contextlib
+import re
+import shlex
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import ROOT, Tree, descendants
+from test_config import GOOD, SERVER
+
+from deathmatch.cli import main as command_line
+from deathmatch.errors import UserError
+from deathmatch.hosts import cgroup, server_build
+from deathmatch.paper import compare, display
+from deathmatch.plan import files, mistakes
+
+HOSTILE = ["; touch PWNED", "$(touch PWNED)", "`touch PWNED`", "a\ntouch PWNED", "../../x",
+           "/etc/passwd", "-n", "a b", "a'b", 'a"b', "{host}", ""]  # fmt: skip
+# What is words for a shell already, each quoted.
+QUOTED = {"STUDY.options", "params.options"}
+
+
+@pytest.mark.parametrize("level", HOSTILE)
+def test_a_level_is_one_word_and_the_name_of_a_folder(level):
+    text = (ROOT / "experiments" / "backlog.toml").read_text()
+    value = mistakes.parse(text, "backlog.toml")
+    value["factors"]["schedulers"]["levels"] = [level]
+    with pytest.raises(mistakes.Mistake):
+        mistakes.validated(files.MODELS["experiment"], value)
+    value = mistakes.parse((ROOT / "config/datasets/quick.toml").read_text(), "quick.toml")
+    value["experiments"]["backlog"]["grids"][0]["schedulers"] = [level]
+    with pytest.raises(mistakes.Mistake):
+        mistakes.validated(files.MODELS["dataset"], value)
+
+
+@pytest.mark.parametrize("key", ["../../../etc/passwd", "/etc/passwd", "net/core", "a", "net. x"])
+def test_a_kernel_setting_is_below_proc_sys(key):
+    value = mistakes.parse((ROOT / "config/testbeds/netns.toml").read_text(), "netns.toml")
+    value["server"]["sysctl"] = {key: 1}
+    with pytest.raises(mistakes.Mistake):
+        mistakes.validated(files.MODELS["testbed"], value)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project whose servers/mine has a list, and links, that lead out of it."""
+    root, outside = tmp_path / "project", tmp_path / "outside"
+    for name, text in GOOD.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    references = root / "paper" / "source" / "references.bib"
+    references.parent.mkdir(parents=True)
+    references.write_bytes((ROOT / "paper/source/references.bib").read_bytes())
+    outside.mkdir()
+    (outside / "x.txt").write_text("")
+    (root / "servers/mine/inside.txt").write_text("")
+    (root / "servers/mine/link.txt").symlink_to(outside / "x.txt")
+    (root / "link").symlink_to(outside)
+    return root
+
+
+@pytest.mark.parametrize(
+    "listed",
+    ['pypi = "../../../outside/x.txt"', 'pypi = "/etc/passwd"', 'pypi = "link.txt"', 'pypi = ".."',
+     'pypi = "a\\u0000b"', 'tools = ["../sh"]', 'debian = ["-y"]', 'nix = ["a; b"]'],
+)  # fmt: skip
+def test_a_server_s_lists_stand_in_its_own_folder(project, listed):
+    file = project / SERVER
+    file.write_text(GOOD[SERVER].replace("tools = []", 'pypi = "inside.txt"'))
+    files.server("mine", project)
+    file.write_text(GOOD[SERVER].replace("tools = []", listed))
+    with pytest.raises(UserError) as caught:
+        files.server("mine", project)
+    assert caught.value.where.startswith(f"{SERVER}, line ")
+
+
+@pytest.mark.parametrize(
+    "path", ["..", "../outside", "/etc", "link", "servers/../..", "a\\u0000b", "a" * 5000]
+)
+def test_a_server_s_sources_stand_in_the_project(project, path):
+    file = project / SERVER
+    file.write_text(f'sources = ["servers/mine"]\n{GOOD[SERVER]}')
+    files.server("mine", project)
+    file.write_text(f'sources = ["{path}"]\n{GOOD[SERVER]}')
+    with pytest.raises(UserError, match="in the project") as caught:
+        files.server("mine", project)
+    assert caught.value.where == f"{SERVER}, line 1, key sources"
+
+
+def test_paths_are_one_word_of_a_server_s_commands(monkeypatch, tmp_path):
+    """The shell that runs them does not run what a folder is called."""
+    folder = tmp_path / "a b; touch PWNED; $(touch PWNED)"
+    folder.mkdir()
+    monkeypatch.setattr(server_build, "build_dir", lambda name: folder)
+    command, values = "ls -d {build} {port}", {"port": "80; touch PWNED"}
+    filled = server_build._fill(command, files.server("null"), values)
+    assert shlex.split(filled) == ["ls", "-d", str(folder), "80; touch PWNED"]
+    subprocess.run(["sh", "-c", filled], cwd=tmp_path, capture_output=True)
+    assert not (tmp_path / "PWNED").exists()
+
+
+def test_a_control_group_s_folder_is_one_word():
+    group = cgroup.Group(None, Path('/sys/fs/cgroup/$(touch PWNED)"; x'), 2)
+    assert shlex.split(group.joining())[-1] == f"{group.folder}/cgroup.procs"
+
+
+def test_every_value_of_a_rule_is_quoted_for_its_shell():
+    rules = [ROOT / "Snakefile", *(ROOT / "workflow").glob("*.smk")]
+    seen = 0
+    for file in rules:
+        for shell in re.findall(r"\n    +shell:\n((?:        .*\n)+)", file.read_text()):
+            code = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', shell)).replace("{{}}", "")
+            for place in re.findall(r"\{([^{}]+)\}", code):
+                seen += 1
+                assert place.endswith(":q") or place in QUOTED, f"{file.name}: {{{place}}}"
+    assert seen > 15
+
+
+@pytest.mark.parametrize("name", ["../../x", "/tmp/x", "-n", "a b"])
+def test_a_notebook_s_parameters_are_names_of_datasets(tmp_path, name):
+    out = tmp_path / "out.ipynb"
+    words = ["notebook", "notebooks/01-backlog.md", f"--out={out}"]
+    for given in ([f"--dataset={name}"], ["--dataset=quick", f"--compare={name}"]):
+        with pytest.raises(UserError, match="cannot be the name of a dataset"):
+            command_line.main([*words, *given])
+    with pytest.raises(UserError, match="cannot be the name of a dataset"):
+        display.setup(name)
+    with pytest.raises(UserError, match="cannot be the name of a dataset"):
+        compare.compare_experiments("quick", name, "backlog")
+    assert not out.exists()
+
+
+@pytest.mark.alone
+def test_a_server_is_reachable_in_its_testbed_alone(tree: Tree):
+    """One that listens on every address it has: none of them is one of the machine's."""
+    tree.server("open", "ok", run="python3 {folder}/broken.py ok 0.0.0.0 {port} # {host}")
+    script = tree.path / "servers" / "open" / "broken.py"
+    script.write_text(script.read_text().replace("sys.argv[1:])", "sys.argv[1:4])"))
+    tree.dataset("mine", ["open"], [50], duration_s=2)
+    ((_, path),) = tree.trials("mine").items()
+    machine = tree.enter[tree.enter.index("--target") + 1]
+    process = tree.start("python", "-m", "deathmatch", "trial", path.relative_to(tree.path))
+
+    def of_server() -> set[tuple[str, int]]:
+        found = set()
+        for each in descendants(process.pid):
+            with contextlib.suppress(OSError, psutil.Error):
+                if each.name().startswith("python") and "0.0.0.0" in each.cmdline():
+                    found |= listening(str(each.pid))
+        return found
+
+    seen = set()
+    while process.poll() is None:
+        seen |= of_server()
+        assert listening(machine) == set(), "a socket listens in the machine's own network"
+        time.sleep(0.05)
+    text = process.stdout.read()
+    assert process.returncode == 0, text
+    assert ("0.0.0.0", 8080) in seen
+
+
+def listening(pid: str) -> set[tuple[str, int]]:
+    """Return the listening sockets of a process's network, as the kernel lists them."""
+    found = set()
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]:
+            address, port = line.split()[1].split(":")
+            if line.split()[3] == "0A":
+                whole = socket.inet_ntoa(bytes.fromhex(address)[::-1]) if name == "tcp" else address
+                found.add((whole, int(port, 16)))
+    return found
