@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -15,7 +16,7 @@ from conftest import ROOT
 from strict_sample import Sample, broken, unpack
 
 from deathmatch.data import archive, checksums, inventory
-from deathmatch.data.strict import evidence, report, rules, table_rules
+from deathmatch.data.strict import evidence, load_rules, report, rules, table_rules
 from deathmatch.data.strict.rule import SEVERITIES
 from deathmatch.errors import UserError
 from deathmatch.plan import files
@@ -353,7 +354,7 @@ def test_a_planted_corruption_is_seen_by_its_rules(
 
 def test_each_rule_that_rejects_or_warns_has_a_corruption_or_a_test_of_its_own():
     planted = set().union(*(each[4] for each in PLANTED))
-    others = {"DM-CHECKSUMS", "DM-LAW", "DM-SOME-STEAL", "DM-SOME-NEIGHBOUR"}
+    others = {"DM-CACHED", "DM-CHECKSUMS", "DM-LAW", "DM-SOME-STEAL", "DM-SOME-NEIGHBOUR"}
     asked = {rule.id for rule in rules.RULES if rule.severity != "note"}
     assert asked == planted | others and not planted & others
     assert len(PLANTED) >= 30
@@ -399,6 +400,28 @@ def test_a_broken_law_is_told_and_does_not_reject(samples):
         (seen,) = table_rules.laws_are_obeyed.check(looked)
     assert seen.what.startswith("LAW-STEADY is broken at ")
     assert table_rules.laws_are_obeyed.severity == "warn"
+
+
+@pytest.mark.parametrize(
+    ("varied_ns", "seen"), [((110, 120, 130), True), ((104, 104, 104), False), ((110, 120), False)]
+)
+def test_a_server_that_gains_by_being_asked_the_same_is_told(varied_ns, seen):
+    """Nothing in data/reference varies what is asked for: the trials are made up."""
+
+    def trial(values: str, n: int, cpu_ns: int) -> evidence.Measured:
+        spec = {"client": "httperf", "factors": {"backlog": 128, "values": values}, "load": {}}
+        folder = f"data/mine/dynamic/node/values={values}/{n}"
+        rows = [{"server_cpu_ns": 1000 * cpu_ns, "replies": 1000}]
+        return evidence.Measured(folder, Path(), {"spec": spec}, rows=rows)
+
+    trials = [trial("repeated", n, ns) for n, ns in enumerate((99, 100, 101), 1)]
+    trials += [trial("varied", n, ns) for n, ns in enumerate(varied_ns, 1)]
+    looked = SimpleNamespace(loaded=trials, named="data/mine")
+    found = list(load_rules.repeating_brings_nothing.check(looked))
+    assert [one.where for one in found] == (["data/mine/dynamic/node"] if seen else [])
+    assert list(load_rules.payloads_vary.check(looked)) == []
+    (alone,) = load_rules.payloads_vary.check(SimpleNamespace(loaded=trials[:3], named="data/mine"))
+    assert alone.what == "httperf repeats one request"
 
 
 def test_two_hundred_sound_trials_are_rejected_by_no_rule(tmp_path):

@@ -20,10 +20,12 @@ _POINT = ["server", "variant", "n", RATE]
 ARROWHEAD = "Arrowhead: answered all that was offered, and may do more."
 
 # Factors that say how a server runs, as words after its title; the others are axes of figures.
-LABEL_FACTORS = (CONFIGURATION, "readiness", "schedulers", "max_connections", "opening", "run")
+LABEL_FACTORS = (CONFIGURATION, "readiness", "schedulers", "max_connections", "opening", "run",
+                 "values")  # fmt: skip
 _LEVEL_PHRASES = {**phrases.CPUS, "one": "", "65535": "", "1024": "at most 1024 connections",
                   "128": "", "10000": "opened all at once", "planned": "",
-                  "five-minutes": "five minutes"}  # fmt: skip
+                  "five-minutes": "five minutes", "repeated": "",
+                  "varied": "values that vary"}  # fmt: skip
 
 
 @dataclass(frozen=True)

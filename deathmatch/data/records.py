@@ -17,7 +17,10 @@ LOAD = {"calls_per_connection": "requests_per_connection"}
 POINT = {"server": "server_state", "client": "client_state"}
 COLUMNS = FACTORS | {"calls_per_reply": "syscalls_per_reply"}
 # Factors that an experiment did not have at first, each with the level that every trial had.
-ADDED: dict[str, dict[str, Level]] = {"c10k": {"opening": 128, "run": "planned"}}
+ADDED: dict[str, dict[str, Level]] = {
+    "c10k": {"opening": 128, "run": "planned"},
+    "dynamic": {"values": "repeated"},
+}
 
 
 # What the first datasets did not record: nothing is compared with it.

@@ -14,6 +14,7 @@ from pathlib import Path
 from deathmatch.errors import UserError
 from deathmatch.hosts import nix
 from deathmatch.load import registry
+from deathmatch.load.generator import PROJECT
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 
@@ -60,13 +61,14 @@ def built_at(name: str) -> Path | None:
 def located(words: list[str]) -> list[str]:
     """Return a load generator's command with its first word as this machine finds the program.
 
-    That on PATH keeps its bare name, as does one that is not there.
+    That on PATH keeps its bare name, as does one that is not there. A file of the project that
+    another word names is that of this clone.
     """
     program = words[0]
     if not shutil.which(program):
         name = next(name for name in registry.CLIENTS if registry.client(name).program == program)
         program = str(find(name) or program)
-    return [program, *words[1:]]
+    return [program, *(word.replace(PROJECT, str(ROOT)) for word in words[1:])]
 
 
 def version(name: str) -> str:

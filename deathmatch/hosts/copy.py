@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from deathmatch.errors import UserError
 from deathmatch.hosts.remote import Remote
 from deathmatch.hosts.site import Command
+from deathmatch.load.generator import PROJECT
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
@@ -59,10 +60,13 @@ class Copy:
         return Command(found["words"], found["environment"], Path(found["folder"]))
 
     def located(self, words: Sequence[str]) -> list[str]:
-        """Return a load generator's command with its first word as the host finds the program."""
+        """Return a load generator's command with its first word as the host finds the program.
+
+        A file of the project that another word names is that of the copy.
+        """
         found = self._ask("located", words=list(words[:1]))
         self._rest()
-        return found + list(words[1:])
+        return found + [word.replace(PROJECT, str(self.root)) for word in words[1:]]
 
     def clients(self, names: Sequence[str], where: str) -> dict[str, str]:
         """Build and check those load generators there; return what each says of its version."""

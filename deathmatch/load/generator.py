@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 # From the start of a client's process to its first connection, generously: a few exec(2).
 START_UP_S = 0.04
 
+# In the words of a command: the folder of the project on the client's host.
+PROJECT = "{project}"
+
 # A report's fields, by the column of `points` that each fills; None where it is undefined.
 Fields = dict[str, int | float | str | None]
 

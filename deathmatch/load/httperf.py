@@ -10,7 +10,7 @@ import polars as pl
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, sound
-from deathmatch.load.generator import START_UP_S, WHOLE, Fields, Part, shared
+from deathmatch.load.generator import PROJECT, START_UP_S, WHOLE, Fields, Part, shared
 from deathmatch.load.histogram import SECONDS
 
 REPLY_INTERVAL_S = 0.5  # RATE_INTERVAL in clients/httperf/deathmatch.patch
@@ -21,6 +21,10 @@ CLIENT_LIMIT = 0.97
 # httperf polls without pause, so that it uses all of a CPU that it has for itself (1998 paper);
 # with less than this share, something else used the CPU too.
 CPU_SHARE_PERCENT = 75
+
+# Request targets, each ended by a zero byte: 1,000 values of letters drawn by random.Random(2011),
+# with the escapes of the one in experiments/dynamic.toml, and as long.
+VALUES = "clients/httperf/values.uris"
 
 # Errors of the client's own making, as columns of COLUMNS.
 OWN_ERRORS = [
@@ -160,9 +164,10 @@ class Httperf:
         if own is None:
             return None
         told = f"{rate:g}"
+        varied = load.get("values") == "varied"
         words = [
-            "httperf", "-v", "-v",
-            f"--server={host}", f"--port={port}", f"--uri={load['uri']}",
+            "httperf", "-v", "-v", f"--server={host}", f"--port={port}",
+            f"--wlog=y,{PROJECT}/{VALUES}" if varied else f"--uri={load['uri']}",
             f"--rate={told if own.of == 1 else float(told) / own.of}",
             f"--num-conns={own.share(connections)}",
             f"--num-calls={calls}",

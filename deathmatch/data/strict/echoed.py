@@ -5,12 +5,15 @@ of the settings that decide what was offered.
 """
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Mapping
 
 HTTPERF = ("uri", "rate", "num-conns", "num-calls", "timeout", "add-header")
 # Of several clients each has its own; what is offered does not depend on them.
 PLACES = ("--source=", "--start-at=")
+# A file of the project, wherever the host has it.
+VALUES = re.compile(r"(?<=,)\S*(?=clients/httperf/)")
 
 
 def options(words: list[str]) -> dict[str, str]:
@@ -24,7 +27,7 @@ def command(text: str) -> list[str]:
 
     The first records joined words without quotes: an option goes on to where the next begins.
     """
-    marked = text.replace(" -v", "").partition(" ")[2].split(" --")
+    marked = VALUES.sub("", text).replace(" -v", "").partition(" ")[2].split(" --")
     words = [part if part.startswith("--") else f"--{part}" for part in marked]
     return sorted(
         word.replace("'", "").replace("///", "//") for word in words
@@ -43,7 +46,8 @@ def httperf(text: str) -> dict[str, str] | None:
 
 def httperf_told(words: list[str], load: Mapping) -> dict[str, str]:
     """Return the same of its command."""
-    told = options(words)
+    # It repeats no list of addresses, but its default of one, which it does not use then.
+    told = {"uri": "/"} | options(words)
     return {name: told[name] for name in HTTPERF if name in told}
 
 

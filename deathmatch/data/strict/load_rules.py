@@ -6,6 +6,7 @@ of the accuracy run; TEST04: what is asked twice is not answered faster).
 
 import re
 from collections.abc import Iterator
+from statistics import median
 
 from deathmatch.data.strict import echoed
 from deathmatch.data.strict.evidence import Evidence, Measured
@@ -21,6 +22,11 @@ ADDRESS = re.compile(r"--server=(\S+) --port=(\d+)|--host=(\S+) --port=(\d+)|ws:
 OWN_CONNECTIONS = 20
 # Sequence and connection, four bytes each (clients/wsload/src/payload.rs).
 DISTINCT_BYTES = 8
+# The factor that varies what httperf asks for.
+VALUES = "values"
+# What a server may gain by being asked the same again; and of how many trials of each kind on.
+CACHED = 0.05
+FEWEST = 3
 
 
 def _commands(trial: Measured, point: dict) -> Iterator[tuple[dict, list[str]]]:
@@ -184,21 +190,67 @@ def clients_ended_well(evidence: Evidence) -> Iterator[Seen]:
 @rule(
     "DM-VARIED", THREATS, "note",
     "What is sent varies, so that warm caches and repeated payloads bring nothing.",
-    "read it as a limit of this dataset: no trial compares a fixed request with random ones",
+    "read it as a limit of this dataset: no trial of the experiment varies what it asks for",
 )  # fmt: skip
 def payloads_vary(evidence: Evidence) -> Iterator[Seen]:
     """Tell of experiments that repeat one request; wsload's messages carry their own number."""
     repeated: dict[str, str] = {}
+    varied = {trial.experiment for trial in evidence.loaded if _varied(trial)}
     for trial in evidence.loaded:
         client, load = trial.spec["client"], trial.spec["load"]
         if client == "wsload" and load["message_bytes"] >= DISTINCT_BYTES:
             continue
-        repeated.setdefault(trial.experiment, client)
+        if trial.experiment not in varied:
+            repeated.setdefault(trial.experiment, client)
     for experiment, client in sorted(repeated.items()):
         yield Seen(f"{evidence.named}/{experiment}", f"{client} repeats one request")
+
+
+def _varied(trial: Measured) -> bool:
+    return trial.factors.get(VALUES) == "varied"
+
+
+@rule(
+    "DM-CACHED", THREATS, "warn",
+    "A repeated request costs the server as much CPU time as varied ones: where every trial of one "
+    f"kind costs more than every trial of the other, the medians differ by {CACHED:.0%} at most.",
+    "say that the server keeps answers, or measure it with varied values alone",
+)  # fmt: skip
+def repeating_brings_nothing(evidence: Evidence) -> Iterator[Seen]:
+    """Compare the trials of variants that differ in nothing but whether their values vary.
+
+    Of three trials each, all of one kind lie above all of the other by chance in one case of ten.
+    """
+    costs: dict[tuple, dict[str, list[float]]] = {}
+    for trial in evidence.loaded:
+        cost = _cpu_us_per_reply(trial)
+        if VALUES not in trial.factors or cost is None:
+            continue
+        others = tuple(item for item in sorted(trial.factors.items()) if item[0] != VALUES)
+        sides = costs.setdefault((trial.where.rsplit("/", 2)[0], others), {})
+        sides.setdefault(trial.factors[VALUES], []).append(cost)
+    for (where, _), sides in sorted(costs.items(), key=str):
+        repeated, varied = sorted(sides.get("repeated", [])), sorted(sides.get("varied", []))
+        if min(len(repeated), len(varied)) < FEWEST or max(repeated) >= min(varied):
+            continue
+        ratio = median(varied) / median(repeated)
+        if ratio > 1 + CACHED:
+            yield Seen(
+                where, f"varied values cost {ratio:.2f} times the CPU time of a repeated one, "
+                f"n = {len(varied)} and {len(repeated)}",
+            )  # fmt: skip
+
+
+def _cpu_us_per_reply(trial: Measured) -> float | None:
+    """Return the server's CPU time for each reply over all rates at which it ran, in us."""
+    ran = [row for row in trial.rows if row.get("server_cpu_ns") and row.get("replies")]
+    if not ran:
+        return None
+    return sum(row["server_cpu_ns"] for row in ran) / 1000 / sum(row["replies"] for row in ran)
 
 
 RULES = (
     called_as_specified, reports_repeat_the_settings, connections_are_kept, echoes_were_compared,
     answers_were_right, bodies_have_their_length, clients_ended_well, payloads_vary,
+    repeating_brings_nothing,
 )  # fmt: skip
