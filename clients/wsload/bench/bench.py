@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Measure wsload against its bars, beside k6 and tsung, each against a fresh null server.
+"""Measure wsload against its bars, beside tcpkali, k6, tsung and an earlier wsload.
 
-Every item runs once in each round, so that a machine's drift falls on all of them; a ratio is taken
-within a round. Results are medians over the rounds, with the smallest and the largest.
+Each has a null server of its own. Every item runs once in each round, so that a machine's drift
+falls on all of them; a ratio is taken within a round. Results are medians over the rounds, with
+the smallest and the largest.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -25,6 +27,10 @@ HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[2]
 # A process that may open 20,000 files, as on the smallest machine foreseen, holds this many.
 HELD_PER_PROCESS = 16_700
+ON_CPU = [("taskset", "--cpu-list", cpu) for cpu in "01"]
+RATES_RPS = [50_000, 200_000, 400_000, 800_000]
+# The echo of a message of wsload's own size, with the head of its frame.
+ECHO_BYTES = 35
 
 
 @dataclass(frozen=True)
@@ -47,14 +53,19 @@ class Tools:
 
     wsload: Path
     ws_null: Path
+    earlier: Path | None
+    tcpkali: str | None
     k6: str | None
     tsung: str | None
+    # What the commands of server and clients begin with: the CPU that they are bound to.
+    server_cpu: tuple[str, ...] = ()
+    client_cpu: tuple[str, ...] = ()
 
 
 @contextmanager
 def null_server(tools: Tools, port: int = 0):
     """A running null server; gives its address."""
-    command = [tools.ws_null, f"127.0.0.1:{port}"]
+    command = [*tools.server_cpu, tools.ws_null, f"127.0.0.1:{port}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             yield server.stdout.readline().split()[-1]
@@ -78,38 +89,82 @@ def spent(command: list, log: Path, **environment: str) -> tuple[float, int]:
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
-def wsload(tools: Tools, scratch: Path, *arguments: str) -> dict:
+def wsload(tools: Tools, scratch: Path, program: Path, *arguments: str) -> dict:
     """One run of wsload against a null server: its summary and CPU time."""
     run = Path(tempfile.mkdtemp(dir=scratch))
     with null_server(tools) as address:
-        command = [tools.wsload, f"ws://{address}/", "-q", "-o", run / "records", *arguments]
-        cpu_s, _ = spent(command, run / "log")
+        command = [program, f"ws://{address}/", "-q", "-o", run / "records", *arguments]
+        cpu_s, _ = spent([*tools.client_cpu, *command], run / "log")
     summary = json.loads((run / "records" / "summary.json").read_text())
     return summary | {"cpu_s": cpu_s}
 
 
-def wsload_throughput(tools: Tools, scratch: Path, size: Size, rate_rps: int) -> dict:
-    """Echoes a client CPU-second at 64 connections and an offered rate."""
+def wsload_throughput(
+    tools: Tools, scratch: Path, program: Path, size: Size, rate_rps: int, more: tuple[str, ...]
+) -> dict:
+    """Echoes a client CPU-second, and latencies, at 64 connections and an offered rate.
+
+    `p99_us` is of the latency, from the intended send; `service_p99_us` from the actual one.
+    """
     interval = f"{64_000_000 // rate_rps}us"
-    arguments = ["-n", "64", "-i", interval, "-d", f"{size.duration_s}s"]
-    summary = wsload(tools, scratch, *arguments)
+    arguments = ["-n", "64", "-i", interval, "-d", f"{size.duration_s}s", *more]
+    summary = wsload(tools, scratch, program, *arguments)
     return {
         "echoes_per_cpu_s": summary["messages"]["echoed_count"] / summary["cpu_s"],
         "echoes_rps": summary["messages"]["echoed_per_s"],
+        "p50_us": summary["latency"]["p50_us"],
+        "p99_us": summary["latency"]["p99_us"],
+        "service_p99_us": summary["service"]["p99_us"],
+        "lost": not_echoed(summary),
     }
 
 
-def wsload_c10k(tools: Tools, scratch: Path, size: Size) -> dict:
+def not_echoed(summary: dict) -> int:
+    """How many messages were lost, not sent or answered wrongly."""
+    messages = summary["messages"]
+    return messages["intended_count"] - messages["echoed_count"] + messages["mismatched_count"]
+
+
+def wsload_c10k(tools: Tools, scratch: Path, program: Path, size: Size) -> dict:
     """Memory and latency with one message a second on each of many connections."""
     count = str(size.connections)
     duration = f"{2 * size.duration_s}s"
-    summary = wsload(tools, scratch, "-n", count, "-r", "2000", "-i", "1s", "-d", duration)
+    load = ["-n", count, "-r", "2000", "-i", "1s", "-d", duration]
+    summary = wsload(tools, scratch, program, *load)
     return {
+        "lost": not_echoed(summary),
         "rss_bytes_per_connection": summary["client"]["resident_peak_bytes"] / size.connections,
         "p50_us": summary["latency"]["p50_us"],
         "p99_us": summary["latency"]["p99_us"],
         "lag_p99_us": summary["client"]["lag"]["p99_us"],
         "echoes_per_cpu_s": summary["messages"]["echoed_count"] / summary["cpu_s"],
+    }
+
+
+def tcpkali_throughput(tools: Tools, scratch: Path, size: Size, rate_rps: int) -> dict:
+    """Echoes a client CPU-second, and latencies, at 64 connections and an offered rate.
+
+    It counts a latency from the actual send, and compares no echo but for the marker in it.
+    """
+    marker = "x" * (ECHO_BYTES - 2)
+    words = ["--ws", "--workers=1", "--connections=64", "--connect-rate=1000", "--nagle=off"]
+    words += [f"--message={marker}", f"--message-rate={rate_rps / 64}", f"-T{size.duration_s}s"]
+    words += [f"--latency-marker={marker}", "--latency-percentiles=50,99"]
+    log = Path(tempfile.mkdtemp(dir=scratch)) / "log"
+    with null_server(tools) as address:
+        cpu_s, _ = spent([*tools.client_cpu, tools.tcpkali, *words, address], log)
+    text = log.read_text()
+    received = re.search(r"^Total data received:.*\((\d+) bytes\)", text, re.MULTILINE)
+    latency = re.search(r"^Message latency at percentiles: ([\d.]+)/([\d.]+)", text, re.MULTILINE)
+    if not received or not latency:
+        sys.exit(f"bench: tcpkali's report has no bytes received or no latency:\n{text[-2000:]}")
+    echoes = int(received[1]) / ECHO_BYTES
+    return {
+        "echoes_per_cpu_s": echoes / cpu_s,
+        "echoes_rps": echoes / size.duration_s,
+        "p50_us": 1000 * float(latency[1]),
+        "p99_us": 1000 * float(latency[2]),
+        "service_p99_us": 1000 * float(latency[2]),
     }
 
 
@@ -237,57 +292,79 @@ def null_servers(tools: Tools, count: int):
         yield [address, *others]
 
 
-def items(tools: Tools, size: Size) -> dict:
+def items(tools: Tools, size: Size, gathers: list[str]) -> dict:
     """What to measure, by name: functions of the scratch directory."""
     found = {}
-    for rate_rps in [50_000, 200_000, 400_000]:
-        found[f"wsload, 64 connections, {rate_rps} messages/s offered"] = (
-            lambda scratch, rate_rps=rate_rps: wsload_throughput(tools, scratch, size, rate_rps)
-        )
-    found[f"wsload, {size.connections} connections, 1 message/s each"] = lambda scratch: (
-        wsload_c10k(tools, scratch, size)
-    )
+    variants = {"wsload": (tools.wsload, ())}
+    variants |= {f"wsload --gather {time}": (tools.wsload, ("--gather", time)) for time in gathers}
+    if tools.earlier:
+        variants["earlier wsload"] = (tools.earlier, ())
+    for rate_rps in RATES_RPS:
+        load = f"64 connections, {rate_rps} messages/s offered"
+        for name, (program, more) in variants.items():
+            found[f"{name}, {load}"] = partial(
+                wsload_throughput,
+                tools, program=program, size=size, rate_rps=rate_rps, more=more,
+            )  # fmt: skip
+        if tools.tcpkali:
+            found[f"tcpkali, {load}"] = partial(
+                tcpkali_throughput, tools, size=size, rate_rps=rate_rps
+            )
+    for name, (program, more) in variants.items():
+        if not more:
+            found[f"{name}, {size.connections} connections, 1 message/s each"] = partial(
+                wsload_c10k, tools, program=program, size=size
+            )
     if tools.k6:
-        found["k6, 64 connections, closed loop"] = lambda scratch: k6_throughput(
-            tools, scratch, size
-        )
-        found[f"k6, {size.connections} connections, 1 message/s each"] = lambda scratch: k6_c10k(
-            tools, scratch, size
+        found["k6, 64 connections, closed loop"] = partial(k6_throughput, tools, size=size)
+        found[f"k6, {size.connections} connections, 1 message/s each"] = partial(
+            k6_c10k, tools, size=size
         )
     if tools.tsung:
-        found["tsung, 64 connections, closed loop"] = lambda scratch: tsung_throughput(
-            tools, scratch, size
+        found["tsung, 64 connections, closed loop"] = partial(tsung_throughput, tools, size=size)
+        found[f"tsung, {size.connections} connections, 1 message/s each"] = partial(
+            tsung_c10k, tools, size=size
         )
-        found[f"tsung, {size.connections} connections, 1 message/s each"] = lambda scratch: (
-            tsung_c10k(tools, scratch, size)
-        )
-    found[f"wsload, {size.held} connections held"] = lambda scratch: held(tools, scratch, size)
+    found[f"wsload, {size.held} connections held"] = partial(held, tools, size=size)
     return found
 
 
+def ours(peer: str, items: list[str]) -> str | None:
+    """The item of wsload with which a peer's is compared.
+
+    That of the same load, or else, a closed loop having no rate, the one of as many connections at
+    the highest rate.
+    """
+    _, load = peer.split(", ", 1)
+    connections, *_ = load.split(", ")
+    alike = [item for item in items if item.startswith(f"wsload, {connections}")]
+    return f"wsload, {load}" if f"wsload, {load}" in items else next(reversed(alike), None)
+
+
 def show(rounds: list[dict]) -> None:
-    """Print the median, smallest and largest of every figure, and the ratios to the peers."""
-    for item in rounds[0]:
+    """Print the median, smallest and largest of every figure, and the ratios to the peers.
+
+    A quantile that lies among lost messages is none, and then its median is not told.
+    """
+    items = list(rounds[0])
+    for item in items:
         print(item)
         for figure in rounds[0][item]:
             values = [found[item][figure] for found in rounds]
+            if None in values:
+                print(f"  {figure:28} among the lost")
+                continue
             middle = statistics.median(values)
             print(f"  {figure:28} {middle:14,.0f}  ({min(values):,.0f} to {max(values):,.0f})")
-    for figure in ["echoes_per_cpu_s", "rss_bytes_per_connection", "p99_us"]:
-        for load in ["64 connections", "1 message/s each"]:
-            ours = [item for item in rounds[0] if item.startswith("wsload") and load in item]
-            peers = [item for item in rounds[0] if not item.startswith("wsload") and load in item]
-            pairs = [
-                (peer, our)
-                for peer in peers
-                for our in ours[-1:]
-                if figure in rounds[0][peer] and figure in rounds[0][our]
-            ]
-            for peer, our in pairs:
-                ratio = statistics.median(
-                    found[our][figure] / max(found[peer][figure], 1e-9) for found in rounds
-                )
-                print(f"{figure}: {our} / {peer} = {ratio:.3g}")
+    for figure in ["echoes_per_cpu_s", "rss_bytes_per_connection", "p50_us", "p99_us"]:
+        for peer in items:
+            our = ours(peer, items)
+            pairs = [(found[our].get(figure), found[peer].get(figure)) for found in rounds if our]
+            if our == peer or not pairs or not all(all(pair) for pair in pairs):
+                continue
+            each = [our_value / peer_value for our_value, peer_value in pairs]
+            spread = f"({min(each):.3g} to {max(each):.3g})"
+            print(f"{figure}: {our} / {peer} = {statistics.median(each):.3g} {spread}")
 
 
 def main() -> None:
@@ -295,17 +372,33 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="one small round: does it work?")
     parser.add_argument("--rounds", type=int, help="instead of the usual number")
     parser.add_argument("--programs", type=Path, default=REPOSITORY / "build/servers/ws-null/bin")
+    parser.add_argument("--earlier", type=Path, help="another build of wsload, to compare with")
+    parser.add_argument(
+        "--gather", action="append", default=[], help="also with this --gather of wsload"
+    )
+    parser.add_argument(
+        "--bind", action="store_true", help="server on CPU 0, client on CPU 1; not what is held"
+    )
+    parser.add_argument("--tcpkali", default=shutil.which("tcpkali"), help="if not on the PATH")
     parser.add_argument("--k6", default=shutil.which("k6"), help="the k6 program, if not on PATH")
     parser.add_argument("--tsung", default=shutil.which("tsung"), help="tsung, if not on PATH")
     parser.add_argument("--only", default="", help="items whose name contains this")
     parser.add_argument("--json", type=Path, help="also write every round's figures here")
     arguments = parser.parse_args()
     programs = [arguments.programs / name for name in ["wsload", "ws-null"]]
-    for program in programs:
+    for program in [*programs, *([arguments.earlier] if arguments.earlier else [])]:
         if not program.exists():
             sys.exit(f"bench: no {program}: build it with cargo build --release (see README.md)")
-    tools = Tools(*programs, k6=arguments.k6, tsung=arguments.tsung)
-    for name, path in [("k6", tools.k6), ("tsung", tools.tsung)]:
+    tools = Tools(
+        *programs,
+        earlier=arguments.earlier,
+        tcpkali=arguments.tcpkali,
+        k6=arguments.k6,
+        tsung=arguments.tsung,
+        **({"server_cpu": ON_CPU[0], "client_cpu": ON_CPU[1]} if arguments.bind else {}),
+    )
+    for name in ["tcpkali", "k6", "tsung"]:
+        path = getattr(tools, name)
         if not path:
             print(f"{name} is not installed: measured without it", file=sys.stderr)
     size = SHORT if arguments.short else FULL
@@ -313,7 +406,7 @@ def main() -> None:
     rounds = []
     for number in range(size.rounds):
         found = {}
-        for item, measure in items(tools, size).items():
+        for item, measure in items(tools, size, arguments.gather).items():
             if arguments.only not in item:
                 continue
             print(f"round {number + 1} of {size.rounds}: {item}", file=sys.stderr)

@@ -88,6 +88,13 @@ pub struct Arguments {
     #[arg(long, value_name = "PHASE", default_value = "spread")]
     pub phase: Phase,
 
+    /// Where much is due: how long a message may wait to be sent with its connection's next ones, and
+    /// how late an echo may be read, a fifth of it. Latencies include it; 0s: never wait
+    #[arg(long, value_name = "TIME", default_value = "500us",
+          value_parser = humantime::parse_duration)]
+    #[serde(rename = "gather_us", serialize_with = "as_us")]
+    pub gather: Duration,
+
     /// Messages of a connection: after their echoes it is closed, and the run ends with the last one
     /// [default: as many as there is time for]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -196,6 +203,7 @@ impl Arguments {
             sources,
             numbers,
             schedule: self.schedule(),
+            gather_us: us(self.gather),
             payload: Payload::new(self.size as usize, self.text),
             size_bytes: self.size as usize,
             handshake_timeout_us: us(self.handshake_timeout),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
+use rand::rngs::ThreadRng;
 use tungstenite::handshake::client::{ClientHandshake, Response};
 use tungstenite::handshake::{HandshakeError, MidHandshake};
 use tungstenite::protocol::frame::coding::CloseCode;
@@ -19,6 +20,7 @@ use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::machine;
+use crate::pace::Pace;
 use crate::payload::Payload;
 use crate::progress::{Progress, Seen};
 use crate::protocol;
@@ -50,6 +52,8 @@ pub struct Plan {
     pub sources: Vec<IpAddr>,
     pub numbers: Numbers,
     pub schedule: Schedule,
+    /// How long a message may wait for the next ones of its connection.
+    pub gather_us: u64,
     pub payload: Payload,
     pub size_bytes: usize,
     pub handshake_timeout_us: u64,
@@ -102,9 +106,14 @@ pub struct Client {
     poll: Poll,
     timer: Timer,
     ahead: SharedReadAhead,
+    /// The frames that one connection is about to send.
+    outgoing: Vec<u8>,
+    random: ThreadRng,
     slots: Vec<Slot>,
-    /// Intended time of every open connection's next message.
+    /// When every open connection is to send next: at its next message's intended time, or so much
+    /// later as the pace says.
     due: BinaryHeap<Reverse<(u64, usize)>>,
+    pace: Pace,
     /// Handshake deadlines, in the order of opening, which is theirs too.
     timeouts: VecDeque<(u64, usize)>,
     next_to_open: usize,
@@ -134,8 +143,11 @@ impl Client {
             poll,
             timer,
             ahead: ReadAhead::new(clock),
+            outgoing: Vec::new(),
+            random: rand::rng(),
             slots,
             due: BinaryHeap::new(),
+            pace: Pace::AT_ONCE,
             timeouts: VecDeque::new(),
             next_to_open: 0,
             in_progress_count: 0,
@@ -163,8 +175,10 @@ impl Client {
         self.conduct.resident_before_bytes = machine::resident_bytes();
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         let mut next_tick_us = 0;
+        machine::sleep_to_the_microsecond();
         loop {
             let now_us = self.clock.now_us();
+            self.pace = self.pace_now();
             self.open_due(now_us);
             self.write_due(now_us);
             self.time_out(now_us);
@@ -191,7 +205,10 @@ impl Client {
                 self.conduct.sending_cpu_us = machine::thread_cpu_us() - loop_cpu_before_us;
             }
             let wake_us = self.next_duty_us().min(phase_ends_us).min(next_tick_us);
-            let wait = if wake_us > self.clock.now_us() {
+            let wait = if let Some(step_us) = self.pace.step_us {
+                self.clock.sleep_until(now_us + step_us);
+                Some(Duration::ZERO)
+            } else if wake_us > self.clock.now_us() {
                 self.timer.wake_at(wake_us).map_err(Failure::system)?;
                 None
             } else {
@@ -267,6 +284,14 @@ impl Client {
                 None
             }
         }
+    }
+
+    /// Connections in the making are served at once: when they were connected is recorded.
+    fn pace_now(&self) -> Pace {
+        if self.phase != Phase::Sending || self.in_progress_count > 0 {
+            return Pace::AT_ONCE;
+        }
+        Pace::of(self.open_count, self.plan.schedule.interval_us, self.plan.gather_us)
     }
 
     fn next_duty_us(&self) -> u64 {
@@ -366,21 +391,26 @@ impl Client {
         if connection.closing {
             return;
         }
-        let now_us = self.clock.now_us();
+        // What is still on its way goes first: frames do not mix.
+        let mut written = connection.socket.flush();
         let awaited_before = connection.awaited_count();
-        let lag = &mut self.tally.lag;
-        let written = connection
-            .send_due(now_us, &self.plan.schedule, &self.plan.payload, |late_us| {
-                lag.record(late_us)
-            })
-            .and_then(|()| connection.socket.flush());
+        if written.is_ok() {
+            let Plan { schedule, payload, .. } = &self.plan;
+            let Tally { lag, .. } = &mut self.tally;
+            let (now_us, frames) = (self.clock.now_us(), &mut self.outgoing);
+            frames.clear();
+            connection.write_due(now_us, schedule, payload, &mut self.random, frames, |late_us| {
+                lag.record(late_us);
+            });
+            written = connection.socket.get_mut().send(frames).map_err(Into::into);
+        }
         let sent_count = connection.awaited_count() - awaited_before;
         self.awaited_count += sent_count;
         self.tally.sent_count += sent_count as u64;
         match written {
             Ok(()) => {
                 if let Some(next_us) = connection.next_us(&self.plan.schedule) {
-                    self.due.push(Reverse((next_us, index)));
+                    self.due.push(Reverse((next_us + self.pace.hold_us, index)));
                 }
             }
             Err(error) if protocol::would_block(&error) => {
@@ -456,7 +486,8 @@ impl Client {
                 self.open_count += 1;
                 let id = slot.row.connection;
                 let config = protocol::config(self.plan.size_bytes);
-                let socket = Socket::into_websocket(socket, Role::Client, config);
+                let mut socket = Socket::into_websocket(socket, Role::Client, config);
+                socket.get_mut().take_over();
                 let connection = Connection::new(socket, id, now_us, &self.plan.schedule);
                 if let Some(next_us) = connection.next_us(&self.plan.schedule) {
                     self.due.push(Reverse((next_us, index)));
@@ -473,7 +504,7 @@ impl Client {
 
     /// Takes everything that has arrived on one connection.
     fn read(&mut self, index: usize) {
-        loop {
+        while self.take_echoes(index) {
             let Stage::Open(connection) = &mut self.slots[index].stage else { return };
             match connection.socket.read() {
                 Ok(echo @ (Message::Binary(_) | Message::Text(_))) => {
@@ -481,20 +512,20 @@ impl Client {
                     let Plan { payload, schedule, .. } = &self.plan;
                     match connection.settle(&echo, received_us, payload, schedule) {
                         Some(row) => {
+                            let done = connection.is_done(schedule) && !connection.closing;
                             self.awaited_count -= 1;
-                            self.tally.echoed_count += 1;
-                            let latency_us = received_us - row.intended_us;
-                            self.tally.latency.record(latency_us);
-                            self.tally.recent_latency.record(latency_us);
-                            let sent_us = row.sent_us.unwrap_or(received_us);
-                            self.tally.service.record(received_us.saturating_sub(sent_us));
+                            self.tally.echo(&row);
                             self.recorder.message(row);
-                            if connection.is_done(schedule) && !connection.closing {
+                            if done {
                                 self.say_goodbye_to(index);
                             }
                         }
                         None => self.tally.mismatched_count += 1,
                     }
+                }
+                Ok(Message::Ping(_)) => {
+                    // Its answer waits in the library. If it cannot go now, `unblock` goes on.
+                    let _ = connection.socket.flush();
                 }
                 Ok(Message::Close(frame)) if !connection.closing => {
                     // The reply is all that can still be done for this connection.
@@ -504,8 +535,43 @@ impl Client {
                     return self.end(index, Outcome::ClosedByServer);
                 }
                 Ok(_) => {}
-                Err(error) if protocol::would_block(&error) => return,
+                Err(error) if protocol::would_block(&error) => {}
                 Err(error) => return self.fail(index, &error),
+            }
+        }
+    }
+
+    /// Takes the echoes that have arrived on one connection. True when something came that is none:
+    /// the protocol library may read it now. False when nothing is left.
+    fn take_echoes(&mut self, index: usize) -> bool {
+        loop {
+            let Stage::Open(connection) = &mut self.slots[index].stage else { return false };
+            if self.ahead.borrow().bytes().is_empty() && !connection.socket.get_mut().receive() {
+                return false;
+            }
+            let mut ahead = self.ahead.borrow_mut();
+            if ahead.bytes().is_empty() {
+                return true;
+            }
+            let Plan { payload, schedule, .. } = &self.plan;
+            let received_us = ahead.read_us;
+            while let Some((row, length_bytes)) =
+                connection.settle_next(ahead.bytes(), received_us, payload, schedule)
+            {
+                ahead.take(length_bytes);
+                self.awaited_count -= 1;
+                self.tally.echo(&row);
+                self.recorder.message(row);
+            }
+            let passed_bytes = connection.pass_on(ahead.bytes());
+            connection.socket.get_mut().grant(passed_bytes);
+            let done = connection.is_done(schedule) && !connection.closing;
+            drop(ahead);
+            if done {
+                self.say_goodbye_to(index);
+            }
+            if passed_bytes > 0 {
+                return true;
             }
         }
     }

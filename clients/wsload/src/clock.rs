@@ -31,6 +31,12 @@ impl Clock {
         std::thread::sleep(self.start.saturating_duration_since(Instant::now()));
     }
 
+    /// Sleeps until a time in µs since the run's start, if that is to come.
+    pub fn sleep_until(&self, at_us: u64) {
+        let end = self.start + Duration::from_micros(at_us);
+        std::thread::sleep(end.saturating_duration_since(Instant::now()));
+    }
+
     /// Microseconds since the run's start; 0 before it.
     pub fn now_us(&self) -> u64 {
         let elapsed = Instant::now().saturating_duration_since(self.start);

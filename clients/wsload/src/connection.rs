@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
+use rand::Rng;
 use tungstenite::{Message, WebSocket};
 
+use crate::frames::Place;
 use crate::payload::Payload;
 use crate::record::MessageRow;
 use crate::schedule::Schedule;
@@ -26,6 +28,8 @@ pub struct Connection {
     first_slot: u64,
     next_slot: u64,
     awaited: VecDeque<Awaited>,
+    /// How far the server's frames have been taken or handed to the protocol library.
+    place: Place,
     echoed_count: u64,
     pub mismatched_count: u32,
     /// The kernel takes no more: the server does not read.
@@ -46,6 +50,7 @@ impl Connection {
             first_slot,
             next_slot: first_slot,
             awaited: VecDeque::new(),
+            place: Place::default(),
             echoed_count: 0,
             mismatched_count: 0,
             blocked: false,
@@ -71,35 +76,52 @@ impl Connection {
         self.awaited.len()
     }
 
-    /// Gives every message that is due to the protocol, up to a batch. The caller flushes.
+    /// Appends the frame of every message that is due, up to a batch, to be sent with one call.
     ///
     /// Calls `late` with how late, in µs, each message is that only this client can have held up.
-    ///
-    /// # Errors
-    /// The connection's own, `WouldBlock` among them.
-    pub fn send_due(
+    pub fn write_due(
         &mut self,
         now_us: u64,
         schedule: &Schedule,
         payload: &Payload,
+        random: &mut impl Rng,
+        to: &mut Vec<u8>,
         mut late: impl FnMut(u64),
-    ) -> tungstenite::Result<()> {
-        let mut batch_bytes = 0;
+    ) {
         while let Some(intended_us) = self.next_us(schedule) {
-            if intended_us > now_us || batch_bytes > BATCH_BYTES {
+            if intended_us > now_us || to.len() > BATCH_BYTES {
                 break;
             }
             let sequence = (self.next_slot - self.first_slot) as u32;
-            let message = payload.message(self.id, sequence);
-            batch_bytes += message.len();
+            payload.write_frame(self.id, sequence, random.next_u32().to_ne_bytes(), to);
             self.next_slot += 1;
             self.awaited.push_back(Awaited { sequence, sent_us: now_us });
             if intended_us >= self.unblocked_us {
                 late(now_us - intended_us);
             }
-            self.socket.write(message)?;
         }
-        Ok(())
+    }
+
+    /// The message whose echo `bytes` begin with, if they do, received at `received_us`, and how
+    /// many bytes its frame has.
+    pub fn settle_next(
+        &mut self,
+        bytes: &[u8],
+        received_us: u64,
+        payload: &Payload,
+        schedule: &Schedule,
+    ) -> Option<(MessageRow, usize)> {
+        if !self.place.is_between_messages() {
+            return None;
+        }
+        let row = self.take(payload.in_frame(bytes)?, received_us, payload, schedule)?;
+        Some((row, payload.echo_bytes()))
+    }
+
+    /// How many of `bytes`, which begin with no echo in one piece, belong to one frame: they are for
+    /// the protocol library.
+    pub fn pass_on(&mut self, bytes: &[u8]) -> usize {
+        self.place.advance(bytes)
     }
 
     /// The message that `echo` answers, received at `received_us`; `None` when it answers none.
@@ -110,16 +132,10 @@ impl Connection {
         payload: &Payload,
         schedule: &Schedule,
     ) -> Option<MessageRow> {
-        let index = match self.awaited.front() {
-            Some(front) if payload.matches(self.id, front.sequence, echo) => Some(0),
-            _ => self.find(echo, payload),
-        };
-        let Some(awaited) = index.and_then(|index| self.awaited.remove(index)) else {
-            self.mismatched_count += 1;
-            return None;
-        };
-        self.echoed_count += 1;
-        Some(MessageRow { received_us: Some(received_us), ..self.row(awaited, schedule) })
+        let data = payload.in_message(echo);
+        let row = data.and_then(|data| self.take(data, received_us, payload, schedule));
+        self.mismatched_count += u32::from(row.is_none());
+        row
     }
 
     /// Takes the messages that got no echo, and those that were due by `until_us` but not sent.
@@ -140,11 +156,31 @@ impl Connection {
         rows
     }
 
-    /// An echo out of turn: the server lost or reordered something.
-    fn find(&self, echo: &Message, payload: &Payload) -> Option<usize> {
-        let sequence = payload.sequence(echo)?;
+    /// Takes the message that carried `data` from those awaited.
+    fn take(
+        &mut self,
+        data: &[u8],
+        received_us: u64,
+        payload: &Payload,
+        schedule: &Schedule,
+    ) -> Option<MessageRow> {
+        let next = self.awaited.front()?;
+        let index = if payload.equals(self.id, next.sequence, data) {
+            0
+        } else {
+            self.find(data, payload)?
+        };
+        let awaited = self.awaited.remove(index)?;
+        self.echoed_count += 1;
+        Some(MessageRow { received_us: Some(received_us), ..self.row(awaited, schedule) })
+    }
+
+    /// Where among those awaited the message is whose echo comes out of turn: the server lost or
+    /// reordered something.
+    fn find(&self, data: &[u8], payload: &Payload) -> Option<usize> {
+        let sequence = payload.sequence(data)?;
         let index = self.awaited.binary_search_by_key(&sequence, |known| known.sequence).ok()?;
-        payload.matches(self.id, sequence, echo).then_some(index)
+        payload.equals(self.id, sequence, data).then_some(index)
     }
 
     fn row(&self, awaited: Awaited, schedule: &Schedule) -> MessageRow {

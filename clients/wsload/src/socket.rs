@@ -1,4 +1,7 @@
 //! Non-blocking TCP sockets whose reads go through one buffer that all connections share.
+//!
+//! A server gives the protocol library all that it reads. The client takes the echoes out first, and
+//! gives the library the frames that are none: see [`Socket::take_over`].
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -40,6 +43,16 @@ impl ReadAhead {
     pub fn clear(&mut self) {
         self.start = self.end;
     }
+
+    /// What has been read and not been taken.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Takes the first `count` of the bytes.
+    pub fn take(&mut self, count: usize) {
+        self.start += count;
+    }
 }
 
 /// A socket, read first as HTTP and then as WebSocket.
@@ -52,6 +65,20 @@ pub struct Socket {
     drained: bool,
     ended: bool,
     head: Head,
+    granted: Granted,
+    /// How a read ended that gave no bytes, until the protocol library has been told.
+    ending: Option<io::Result<usize>>,
+    /// What was sent and the kernel has not taken.
+    unsent: Vec<u8>,
+}
+
+/// What the protocol library may read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Granted {
+    /// All that comes.
+    All,
+    /// So many bytes of those read ahead.
+    Bytes(usize),
 }
 
 /// How much of the end of an HTTP head, an empty line, has been read.
@@ -85,7 +112,16 @@ impl Head {
 
 impl Socket {
     pub fn new(tcp: TcpStream, ahead: SharedReadAhead) -> Self {
-        Self { tcp, ahead, drained: false, ended: false, head: Head::Within }
+        Self {
+            tcp,
+            ahead,
+            drained: false,
+            ended: false,
+            head: Head::Within,
+            granted: Granted::All,
+            ending: None,
+            unsent: Vec::new(),
+        }
     }
 
     /// An upgraded socket, with buffers of the sizes asked for.
@@ -104,6 +140,70 @@ impl Socket {
         self.ended |= ended;
     }
 
+    /// From now on the protocol library reads only what it is granted.
+    pub fn take_over(&mut self) {
+        self.granted = Granted::Bytes(0);
+    }
+
+    /// Lets the protocol library read the next `count` bytes of those read ahead.
+    pub fn grant(&mut self, count: usize) {
+        self.granted = Granted::Bytes(count);
+    }
+
+    /// Reads what the kernel has. False when it has nothing. An end, or a failure, is for the
+    /// protocol library to judge: it meets it with its next read.
+    pub fn receive(&mut self) -> bool {
+        match self.fill() {
+            Ok(1..) => true,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
+            ending => {
+                self.ending = Some(ending);
+                true
+            }
+        }
+    }
+
+    /// Sends bytes, of which it keeps what the kernel does not take; `flush` goes on with those.
+    ///
+    /// # Errors
+    /// The connection's own, and `WouldBlock` when some were kept.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut taken = 0;
+        while taken < bytes.len() {
+            match self.tcp.write(&bytes[taken..]) {
+                Ok(count) => taken += count,
+                Err(error) => {
+                    self.unsent.extend_from_slice(&bytes[taken..]);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn send_unsent(&mut self) -> io::Result<()> {
+        if self.unsent.is_empty() {
+            return Ok(());
+        }
+        let unsent = std::mem::take(&mut self.unsent);
+        self.send(&unsent)
+    }
+
+    fn fill(&mut self) -> io::Result<usize> {
+        if self.drained {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let ahead = &mut *self.ahead.borrow_mut();
+        let count = self.tcp.read(&mut ahead.buffer)?;
+        // epoll(7): with edge-triggered events, a read that returns less than was asked for has
+        // emptied the stream, and a later arrival is a new event. But an end that has arrived
+        // already makes no other event.
+        self.drained = count < ahead.buffer.len() && !self.ended;
+        (ahead.start, ahead.end) = (0, count);
+        ahead.read_us = ahead.clock.now_us();
+        Ok(count)
+    }
+
     /// Lets the reader have what this process holds already, but nothing more from the kernel.
     pub fn stop_reading(&mut self) {
         self.drained = true;
@@ -112,34 +212,35 @@ impl Socket {
 
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let ahead = &mut *self.ahead.borrow_mut();
-        if ahead.start == ahead.end {
-            if self.drained {
-                return Err(io::ErrorKind::WouldBlock.into());
+        let most = match self.granted {
+            Granted::All if self.ahead.borrow().bytes().is_empty() => self.fill()?,
+            Granted::All => usize::MAX,
+            Granted::Bytes(0) => {
+                let ending = self.ending.take();
+                return ending.unwrap_or_else(|| Err(io::ErrorKind::WouldBlock.into()));
             }
-            let count = self.tcp.read(&mut ahead.buffer)?;
-            // epoll(7): with edge-triggered events, a read that returns less than was asked for
-            // has emptied the stream, and a later arrival is a new event. But an end that has
-            // arrived already makes no other event.
-            self.drained = count < ahead.buffer.len() && !self.ended;
-            (ahead.start, ahead.end) = (0, count);
-            ahead.read_us = ahead.clock.now_us();
+            Granted::Bytes(count) => count,
+        };
+        let ahead = &mut *self.ahead.borrow_mut();
+        let count = into.len().min(most).min(ahead.bytes().len());
+        let count = self.head.take(&ahead.bytes()[..count]);
+        into[..count].copy_from_slice(&ahead.bytes()[..count]);
+        ahead.take(count);
+        if let Granted::Bytes(granted) = &mut self.granted {
+            *granted -= count;
         }
-        let count = into.len().min(ahead.end - ahead.start);
-        let count = self.head.take(&ahead.buffer[ahead.start..ahead.start + count]);
-        into[..count].copy_from_slice(&ahead.buffer[ahead.start..ahead.start + count]);
-        ahead.start += count;
         Ok(count)
     }
 }
 
 impl Write for Socket {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        self.send_unsent()?;
         self.tcp.write(from)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.send_unsent()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::record::Outcome;
+use crate::record::{MessageRow, Outcome};
 
 /// Three significant digits: a quantile is off by 0.1 % at most. The records are exact.
 const SIGNIFICANT_DIGITS: u8 = 3;
@@ -116,6 +116,16 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Counts a message whose echo has been received.
+    pub fn echo(&mut self, row: &MessageRow) {
+        self.echoed_count += 1;
+        let received_us = row.received_us.unwrap_or(row.intended_us);
+        let latency_us = received_us.saturating_sub(row.intended_us);
+        self.latency.record(latency_us);
+        self.recent_latency.record(latency_us);
+        self.service.record(received_us.saturating_sub(row.sent_us.unwrap_or(received_us)));
+    }
+
     pub fn intended_count(&self) -> u64 {
         self.sent_count + self.unsent_count
     }
