@@ -176,6 +176,7 @@ rule all:
         # All named here, so that one that is missing is measured even where its table exists.
         [f"{trial.path}/trial.json" for trial in STUDY.trials],
         STUDY.paper,
+        STUDY.explorer,
         f"build/report/{STUDY.dataset}",
         f"data/{STUDY.dataset}/complete" if STUDY.trials else [],
 

@@ -31,6 +31,25 @@ rule write_paper:
         " --out paper/{params.dataset:q}" + LOGGED
 
 
+rule explore:
+    input:
+        STUDY.tables_of(files.names("experiment")),
+        study.PUBLISHED,
+        study.EXPLORER,
+        study.PAPER,
+        code.of("paper"),
+    output:
+        STUDY.explorer,
+    log:
+        "build/logs/explore.log",
+    params:
+        dataset=STUDY.dataset,
+        compare=STUDY.compare,
+    shell:
+        "python -m deathmatch explore --dataset {params.dataset:q} --compare={params.compare:q}"
+        " --out {output:q}" + LOGGED
+
+
 # The figures for `snakemake --report`, which shows only what a rule has made.
 rule report_figures:
     input:
@@ -55,4 +74,5 @@ rule report_figures:
 rule paper:
     input:
         STUDY.paper,
+        STUDY.explorer,
         f"build/report/{STUDY.dataset}",

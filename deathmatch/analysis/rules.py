@@ -89,7 +89,7 @@ def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
     frame = selected(dataset, experiment, selector)
     if frame is None or statistic not in measures.STATISTICS:
         return Values()
-    found = _of_trials(frame, statistic, selector)
+    found = of_trials(frame, statistic, selector)
     if "relative_to" not in selector:
         return found
     plain = {key: level for key, level in selector.items() if key != "relative_to"}
@@ -100,7 +100,12 @@ def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
     return quotients
 
 
-def _of_trials(frame: pl.DataFrame, statistic: str, selector: dict) -> Values:
+def of_trials(frame: pl.DataFrame, statistic: str, selector: dict) -> Values:
+    """Return a statistic of each trial, by block, of the points of one variant.
+
+    At the selector's offered rate, if it names one. Points that break a law, or at which the client
+    was the limit, do not count.
+    """
     top = measures.hardest(frame) if RATE in frame.columns else None
     if RATE in selector:
         frame = frame.filter(pl.col(RATE) == selector[RATE])

@@ -209,6 +209,15 @@ def _paper(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="the folder to write into")
 
 
+def _explore(parser: argparse.ArgumentParser) -> None:
+    named(parser, "--dataset", kind="dataset", required=True, help="the dataset that it is of")
+    named(
+        parser, "--compare", kind="dataset", default="",
+        help="a second dataset to set beside the first",
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, required=True, help="the page to write")
+
+
 def _check(parser: argparse.ArgumentParser) -> None:
     named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
     _choice(parser)
@@ -326,6 +335,12 @@ GROUPS: dict[str, dict[str, Command]] = {
             "make the HTML and the PDF paper of a dataset", "paper.build", _paper,
             "--dataset smoke --notebooks paper/smoke/notebooks/*.ipynb --out paper/smoke",
             "Of executed notebooks; `./shell snakemake paper` runs all of them first.",
+        ),
+        "explore": Command(
+            "make the page on which to look at every variant of a dataset", "paper.explorer",
+            _explore, "--dataset smoke --out paper/smoke/explore.html",
+            "One HTML file that fetches nothing: a table to sort and filter, a page for each "
+            "server, comparisons, the claims. `./shell snakemake paper` makes it beside the paper.",
         ),
         "failures": Command(
             "list the servers that could not be measured", "control.failures", _failures,

@@ -27,6 +27,12 @@ PAPER = sorted(
     for p in Path("paper/source").glob("*")
     if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
 )
+# What the explorer is made from, beside tables and the paper's style: it tells each server's file.
+EXPLORER = sorted(
+    str(p)
+    for p in [*Path("paper/source/explore").rglob("*"), *Path("servers").glob("*/server.toml")]
+    if p.is_file()
+)
 WHERE = "config/config.yaml or --config"
 COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
 
@@ -215,6 +221,11 @@ class Study:
         """The files of the paper."""
         return [f"paper/{self.dataset}/deathmatch.{kind}" for kind in ("html", "pdf")]
 
+    @property
+    def explorer(self) -> str:
+        """The page beside the paper, to look at every variant."""
+        return f"paper/{self.dataset}/explore.html"
+
     @cached_property
     def notebooks(self) -> list[str]:
         """The notebooks that the dataset can fill, in order, without suffix."""
@@ -226,7 +237,10 @@ class Study:
 
     def tables(self, notebook: str) -> list[str]:
         """Return the tables that a notebook reads."""
-        wanted = experiments_of(Path("notebooks", f"{notebook}.md"))
+        return self.tables_of(experiments_of(Path("notebooks", f"{notebook}.md")))
+
+    def tables_of(self, wanted: list[str]) -> list[str]:
+        """Return the tables of experiments, of the dataset and of the one to compare with."""
         own = [self.folder / name for name in wanted if name in self.measured]
         other = [Path("data", self.compare, name) for name in wanted] if self.compare else []
         return [str(folder / f"{table}.parquet") for folder in own for table in TABLES] + [

@@ -28,12 +28,12 @@ from pathlib import Path
 import nbformat
 import pypandoc
 import typst
-import vl_convert
 
 from deathmatch.analysis import phrases
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.paper.display import MIME, VEGALITE
+from deathmatch.paper import scripts
+from deathmatch.paper.display import MIME
 from deathmatch.plan import places
 from deathmatch.plan.root import ROOT
 
@@ -122,9 +122,8 @@ def _joined(narrative: list[str], appendices: list[str]) -> str:
 
 
 def _scripts() -> str:
-    own = "\n".join((PAPER / name).read_text() for name in ("charts.js", "ledger.js"))
-    vega = vl_convert.javascript_bundle(vl_version=VEGALITE).replace("</script", "<\\/script")
-    return f"<script>(()=>{{{vega}}})();</script>\n<script>\n{own}</script>\n"
+    own = "\n".join((PAPER / name).read_text() for name in ("night.js", "charts.js", "ledger.js"))
+    return f"<script>{scripts.vega()}</script>\n<script>\n{own}</script>\n"
 
 
 def _load(path: Path) -> nbformat.NotebookNode:

@@ -3,17 +3,6 @@
 "use strict";
 (() => {
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const ink = "#d0d0cc", faint = "#3b3c3f";
-  const night = {
-    axis: { labelColor: ink, titleColor: ink, gridColor: faint, domainColor: "#777", tickColor: "#777" },
-    legend: { labelColor: ink, titleColor: ink },
-    header: { labelColor: ink, titleColor: ink },
-    title: { color: ink },
-    mark: { color: "#56B4E9" },
-    text: { color: ink },
-    rule: { color: "#9a9a96" },
-    range: { category: ["#56B4E9", "#F08A4B", "#2FC49A", "#E3A6C6", "#F0B93A", "#8FB8FF", "#E0E0DC"] },
-  };
 
   const composed = (spec) => ["facet", "hconcat", "vconcat", "concat", "repeat"].some((k) => k in spec)
     || ["row", "column", "facet"].some((k) => k in (spec.encoding ?? {}));

@@ -1,0 +1,93 @@
+"""Where a dataset was measured, by what, and how to cite it, as dicts of text and numbers."""
+
+import polars as pl
+import yaml
+
+from deathmatch.analysis import provenance, views
+from deathmatch.data import archive
+from deathmatch.paper.explore.servers import post
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
+
+_MACHINE = ["testbed", "cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain"]
+
+
+def of(dataset: str) -> dict:
+    """Return what is told of a dataset as a whole."""
+    seen = [views.Experiment(dataset, name) for name in files.names("experiment")]
+    columns = [*_MACHINE, "server", "outcome", "commit", "started_at", "server_cpus", "client_cpus",
+               "machines", "late_us", "clock_bound_us"]  # fmt: skip
+    trials = pl.concat([each.trials.select(columns) for each in seen])
+    spec = files.dataset(dataset) if dataset in files.names("dataset") else None
+    known = trials.drop_nulls("cpu")
+    return {
+        "dataset": dataset,
+        "title": spec.title if spec else "",
+        "remark": (spec.remark or "") if spec else "",
+        "waived": provenance.waived(spec),
+        "trials": len(trials),
+        "measured": int(trials["outcome"].str.starts_with("measured").sum()),
+        "servers": trials["server"].n_unique(),
+        "began": _day(trials["started_at"].min()),
+        "ended": _day(trials["started_at"].max()),
+        "machines": _counted(known, _MACHINE),
+        "commits": _counted(known, ["commit"]),
+        "place": provenance.place(trials) if len(known) else "",
+        "cannot": provenance.cannot(trials) if len(known) else "",
+        "raw": {each.name: _raw(dataset, each.name) for each in seen if len(each.trials)},
+    }
+
+
+def experiments(measured: set[str]) -> list[dict]:
+    """Return the experiments with their questions and the checks of an answer, by title."""
+    found = [files.experiment(name) for name in files.names("experiment")]
+    rows = [
+        {
+            "experiment": spec.name,
+            "title": spec.title,
+            "post": post(spec.source),
+            "question": spec.question,
+            "client": spec.client or "",
+            "factors": {name: factor.title for name, factor in spec.factors.items()},
+            "checks": [check.name for check in spec.conformance or ()],
+        }
+        for spec in found
+        if spec.name in measured
+    ]
+    return sorted(rows, key=lambda row: row["title"])
+
+
+def citation(dataset: str) -> dict:
+    """Return how to cite the study and the dataset: a sentence, and an entry of BibTeX.
+
+    A dataset that was certified has a citation of its own.
+    """
+    own = ROOT / "data" / dataset / "CITATION.cff"
+    known = yaml.safe_load((own if own.is_file() else ROOT / "CITATION.cff").read_text())
+    authors = [each.get("name", "") for each in known["authors"]]
+    title = known["title"] if own.is_file() else f"{known['title']}: dataset {dataset}"
+    year = str(known.get("date-released", ""))[:4]
+    lines = [f"  author = {{{' and '.join(f'{{{name}}}' for name in authors)}}},",
+             f"  title  = {{{title}}},"]  # fmt: skip
+    lines += [f"  year   = {{{year}}},"] if year else []
+    return {
+        "sentence": f"{'; '.join(authors)}: {title}.{f' {year}.' if year else ''}",
+        "message": known["message"],
+        "licence": known["license"],
+        "bibtex": "\n".join([f"@misc{{deathmatch-{dataset},", *lines, "}"]),
+    }
+
+
+def _raw(dataset: str, experiment: str) -> str:
+    """Return what stands before server, variant and number in the path of a trial's raw logs."""
+    packed = f"data/{dataset}/{experiment}/{archive.NAME}"
+    return f"{packed}: " if (ROOT / packed).is_file() else f"data/{dataset}/{experiment}/"
+
+
+def _counted(trials: pl.DataFrame, columns: list[str]) -> list[dict]:
+    counts = trials.group_by(columns, maintain_order=True).agg(trials=pl.len())
+    return counts.sort("trials", *columns, descending=[True, *(False for _ in columns)]).to_dicts()
+
+
+def _day(time) -> str:
+    return f"{time:%Y-%m-%d}" if time else ""

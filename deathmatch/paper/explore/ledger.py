@@ -1,0 +1,80 @@
+"""The claims with their rules and evidence, and which variants stand for then and for now.
+
+In: the ledger of a dataset (`deathmatch.analysis.claims`). Out: dicts of text alone, with what the
+paper's own table of claims opens to (`deathmatch.paper.ledger_page`).
+"""
+
+import polars as pl
+
+from deathmatch.analysis import claims, published, releases, rules
+from deathmatch.paper import ledger_page
+from deathmatch.paper.explore.variants import Roles
+
+Evidence = dict[str, list[dict]]
+"""By claim, the variants that its rule selects: {"when", "experiment", "server", "variant"}."""
+
+
+def rows(dataset: str, evidence: Evidence) -> list[dict]:
+    """Return a row for each claim, in the order of claims.toml."""
+    named = pl.col("source").replace(ledger_page.SOURCES)
+    found = claims.ledger(dataset).with_columns(name=named).to_dicts()
+    return [_row(dataset, row, evidence.get(row["claim"], [])) for row in found]
+
+
+def evidence(dataset: str) -> Evidence:
+    """Return which variants the rule of each claim compares, then and now."""
+    found: Evidence = {}
+    for claim in published.claims():
+        by_when = {"then": releases.then(dataset, claim), "now": releases.now(dataset, claim)}
+        then = _compared(dataset, by_when["then"])
+        same = by_when["then"] == by_when["now"]
+        compared = {"then": then, "now": then if same else _compared(dataset, by_when["now"])}
+        found[claim["id"]] = [
+            {"when": when, "experiment": experiment, "server": server, "variant": variant}
+            for when, variants in compared.items()
+            for experiment, server, variant in variants
+        ]
+    return found
+
+
+def roles(evidence: Evidence) -> Roles:
+    """Return for what each variant stands in some claim."""
+    found: Roles = {}
+    for each in (one for many in evidence.values() for one in many):
+        key = (each["experiment"], each["server"], each["variant"])
+        found.setdefault(key, set()).add(each["when"])
+    return found
+
+
+def _compared(dataset: str, claim: dict) -> list[tuple[str, str, str]]:
+    rule = claim["rule"]
+    parts = [rule, *rule.get("rules", [])]
+    free = frozenset(part[key] for part in parts for key in ("over", "each") if key in part)
+    found = []
+    for selector in published.selectors(rule):
+        experiment = selector.get("experiment", claim["experiment"])
+        base = {key: level for key, level in selector.items() if key != "relative_to"}
+        for one in (base, base | selector.get("relative_to", {})):
+            frame = rules.selected(dataset, experiment, one, free)
+            if frame is not None:
+                pairs = frame.select("server", "variant").unique(maintain_order=True).rows()
+                found += [(experiment, *pair) for pair in pairs]
+    return list(dict.fromkeys(found))
+
+
+def _row(dataset: str, row: dict, compared: list[dict]) -> dict:
+    opened = ledger_page.details(row)
+    return {
+        "dataset": dataset,
+        "claim": row["claim"],
+        "source": row["name"],
+        "experiment": row["experiment"],
+        "says": row["says"],
+        "then": row["then"],
+        "now": row["now"],
+        "published": row["published"] and ledger_page.short(row["published"]),
+        "shown_at": ledger_page.shown_at(row),
+        "facts": opened["facts"],
+        "verdicts": opened["verdicts"],
+        "compared": compared,
+    }

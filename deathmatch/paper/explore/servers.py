@@ -1,0 +1,112 @@
+"""What each server is, as its own file says it: settings with reasons, sources, how it is run.
+
+In: `servers/`, and the tables of the datasets shown. Out: one dict a server, of text alone.
+"""
+
+import polars as pl
+
+from deathmatch.analysis import systems
+from deathmatch.paper.ledger_page import SOURCES
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.server import Server
+
+OURS = "ours"
+# What builds and package managers leave in a server's folder.
+_MADE = {"node_modules", "target", "__pycache__"}
+
+
+def rows(datasets: list[str], trials: list[dict]) -> list[dict]:
+    """Return every server of `servers/`, and those of the trials that have no folder any more.
+
+    Sorted by title. `trials` are those of `variants.rows`, of all datasets.
+    """
+    known = files.servers()
+    of_datasets = {dataset: systems.systems(dataset) for dataset in datasets}
+    found = [_row(server, of_datasets) for server in known]
+    gone = {trial["server"] for trial in trials} - {server.name for server in known}
+    found += [_gone(name) for name in sorted(gone)]
+    return sorted(found, key=lambda row: (row["title"].lower(), row["server"]))
+
+
+def post(source: str) -> str:
+    """Return what a source is called: its author, or "ours"."""
+    return SOURCES.get(source, source)
+
+
+def _row(server: Server, of_datasets: dict[str, pl.DataFrame]) -> dict:
+    release = server.release
+    return {
+        "server": server.name,
+        "title": server.title,
+        "language": server.language,
+        "post": post(server.source),
+        "about": server.about,
+        "instrument": server.instrument,
+        "not_run": server.not_run or "",
+        "release": release.name if release else "",
+        "year": release.year if release else None,
+        "origin": release.origin if release else "",
+        "remark": (release.remark or "") if release else "",
+        "experiments": list(server.experiments),
+        "run": server.run,
+        "build": (server.build or "").strip(),
+        "limits": list(map(list, server.limits.items())),
+        "deviations": list(map(list, server.deviations.items())),
+        "configurations": [
+            {
+                "title": server.called(name),
+                "about": each.about,
+                "experiments": list(each.experiments or ()),
+                "settings": [f"{key} = {value}" for key, value in each.placeholders.items()],
+            }
+            for name, each in server.configurations.items()
+        ],
+        "variants": systems.variants(server),
+        "packages": _packages(server),
+        "sources": [*_files(server.name), *server.sources],
+        "measured": [
+            _measured(dataset, found, server.name) for dataset, found in of_datasets.items()
+        ],
+    }
+
+
+def _gone(name: str) -> dict:
+    """Return a server of which only trials are left."""
+    texts = (
+        "language",
+        "post",
+        "not_run",
+        "release",
+        "origin",
+        "remark",
+        "run",
+        "build",
+        "variants",
+    )
+    lists = ("experiments", "limits", "deviations", "configurations", "packages", "sources")
+    empty = dict.fromkeys(texts, "") | {key: [] for key in (*lists, "measured")}
+    about = "Its folder is not here any more."
+    own = {"server": name, "title": name, "about": about, "instrument": False, "year": None}
+    return empty | own
+
+
+def _packages(server: Server) -> list[str]:
+    """Return what it needs installed: "Debian: erlang-base", "pypi: requirements.txt"."""
+    of = server.packages
+    listed = {"tools": of.tools, "Debian": of.debian, "Nix": of.nix or ()}
+    told = [f"{title}: {', '.join(names)}" for title, names in listed.items() if names]
+    return told + [f"{kind}: {file}" for kind, file in of.lists.items()]
+
+
+def _files(name: str) -> list[str]:
+    """Return the files of its folder, relative to the project's root."""
+    folder = ROOT / "servers" / name
+    paths = (path.relative_to(ROOT) for path in folder.rglob("*") if path.is_file())
+    return sorted(str(path) for path in paths if not _MADE & set(path.parts))
+
+
+def _measured(dataset: str, found: pl.DataFrame, name: str) -> dict:
+    row = found.row(by_predicate=pl.col("server") == name, named=True)
+    told = ("version", "conformance", "figures")
+    return {"dataset": dataset} | {key: row[key] or "" for key in told}

@@ -1,0 +1,211 @@
+"""What was measured of each variant, as rows: of the sweep, of each offered rate, of the times.
+
+In: one experiment of one dataset (`deathmatch.analysis.views`). Out: lists of dicts with numbers
+and text alone. A measured quantity is [median, low, high, trials], of the interval that figures
+have (`deathmatch.analysis.stats`), with a fifth element, 1, where the load did not reach the
+server's limit: then it is at least that. None where nothing was measured.
+"""
+
+from dataclasses import dataclass
+from math import isfinite
+
+import polars as pl
+
+from deathmatch.analysis import measures, rules, stats, systems, views
+from deathmatch.analysis.views import LABEL_FACTORS, RATE
+from deathmatch.paper.explore import quantities
+from deathmatch.paper.explore.quantities import Quantity
+from deathmatch.plan import files
+
+DIGITS = 5
+_VARIANT = ["server", "variant"]
+# A curve is drawn over a factor with so many levels.
+LEVELS = 3
+
+Roles = dict[tuple[str, str, str], set[str]]
+"""By experiment, server and variant: "then", "now", or both."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One experiment of one dataset, as rows for the page."""
+
+    variants: list[dict]
+    rates: list[dict]
+    times: list[dict]
+    trials: list[dict]
+
+
+def rows(dataset: str, name: str, roles: Roles) -> Rows:
+    """Return the rows of an experiment; without a row where the dataset does not hold it."""
+    spec = files.experiment(name)
+    told = tuple(factor for factor in spec.factors if factor not in LABEL_FACTORS)
+    seen = views.Experiment(dataset, name, told)
+    if seen.trials.is_empty():
+        return Rows([], [], [], [])
+    over = axis(seen.trials, list(spec.factors))
+    without = tuple(factor for factor in told if factor != over)
+    series = _labels(views.Experiment(dataset, name, without).trials)
+    parts = seen.points.partition_by(_VARIANT, as_dict=True, maintain_order=True)
+    times = _quantiles(seen)
+    plain = {
+        tuple(row) for row in views.default_variants(seen.trials, name).select(_VARIANT).rows()
+    }
+    labels = _labels(seen.trials)
+    found = Rows([], [], [], _trials(seen))
+    for key, trials in seen.trials.partition_by(
+        _VARIANT, as_dict=True, maintain_order=True
+    ).items():
+        points = parts.get(key, seen.points.clear())
+        first = trials.row(0, named=True)
+        base = {"dataset": dataset, "experiment": name} | dict(zip(_VARIANT, key))
+        own = times.get(key, {})
+        sweep = {
+            each.name: _of_sweep(points, own, each) for each in quantities.of_sweep(spec.client)
+        }
+        found.variants.append(
+            base
+            | {
+                "label": labels[key],
+                "series": series[key],
+                "over": over if over and first[over] is not None else None,
+                "level": first[over] if over else None,
+                "plain": key in plain,
+                "mechanism": _mechanism(key[0], first),
+                "stands": " and ".join(sorted(roles.get((name, *key), ()), reverse=True)),
+                "trials": len(trials),
+                "conformance": systems.conformance(trials),
+            }
+            | sweep
+        )
+        found.rates.extend(base | row for row in _of_rates(points, spec.client))
+        if own:
+            shares = zip(quantities.SHARES, zip(*own.values(), strict=True), strict=True)
+            found.times.extend(
+                base | {"share": share, "time_us": measured(list(of))} for share, of in shares
+            )
+    return found
+
+
+def axis(trials: pl.DataFrame, factors: list[str]) -> str | None:
+    """Return the factor of numbers with most levels, if it has enough for a curve."""
+    counts = {
+        name: trials[name].drop_nulls().n_unique()
+        for name in factors
+        if name not in LABEL_FACTORS and trials.schema[name].is_integer()
+    }
+    best = max(counts, key=counts.get, default=None)
+    return best if best and counts[best] >= LEVELS else None
+
+
+def measured(values: list[float | None], scale: float = 1.0) -> list[float | int] | None:
+    """Return one value a trial as a measured quantity."""
+    known = [scale * value for value in values if value is not None and isfinite(value)]
+    found = stats.interval(known)
+    if not found["trials"]:
+        return None
+    ends = [_short(found[end]) for end in ("median", "low", "high")]
+    more = any(isinstance(value, rules.AtLeast) for value in values)
+    return [*ends, found["trials"], *([1] if more else [])]
+
+
+def _of_sweep(points: pl.DataFrame, times: dict, each: Quantity) -> list | None:
+    if each.statistic:
+        return _of_points(points, each, {})
+    at = quantities.SHARES.index(each.share)
+    return measured([of[at] for of in times.values()], each.scale)
+
+
+def _of_rates(points: pl.DataFrame, client: str | None) -> list[dict]:
+    told = quantities.of_rate(client)
+    if not told:
+        return []
+    return [
+        {"rate_rps": rate} | {each.name: _of_points(points, each, {RATE: rate}) for each in told}
+        for rate in points[RATE].unique().sort().to_list()
+    ]
+
+
+def _of_points(points: pl.DataFrame, each: Quantity, selector: dict) -> list | None:
+    if points.is_empty():
+        return None
+    # In a closed loop as much is offered as is answered: nothing is due.
+    if each is quantities.ERRORS:
+        points = points.filter(pl.col(RATE) > 0)
+    if points.is_empty() or (RATE in selector and selector[RATE] not in points[RATE]):
+        return None
+    return measured(list(rules.of_trials(points, each.statistic, selector).values()), each.scale)
+
+
+def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[int | None]]]:
+    """Return {(server, variant): {n: times in us}} at the rate that asks most, of `SHARES`.
+
+    Only of points that show the server. A quantile that too few times carry is None.
+    """
+    known = quantities.TIMED.get(seen.spec.client)
+    if known is None or seen.points.is_empty():
+        return {}
+    top = views.at_rate(measures.hardest(seen.points))
+    shown = seen.valid_points.filter(top).select(*_VARIANT, "n", RATE)
+    bins = seen.times.filter(top)
+    quantity = next((name for name in known if name in bins["quantity"]), known[0])
+    bins = bins.filter(pl.col("quantity") == quantity)
+    bins = bins.join(shown, on=[*_VARIANT, "n", RATE], how="semi", maintain_order="left")
+    wanted = {str(share): share for share in quantities.SHARES}
+    found: dict[tuple[str, str], dict[int, list[int | None]]] = {}
+    for row in stats.quantiles(bins, [*_VARIANT, "n"], wanted).to_dicts():
+        of = found.setdefault((row["server"], row["variant"]), {})
+        of[row["n"]] = [row[name] for name in wanted]
+    return found
+
+
+def _labels(trials: pl.DataFrame) -> dict[tuple[str, str], str]:
+    """Return what a variant is called beside its server's title; "" for the one that is plain."""
+    firsts = trials.unique(_VARIANT, keep="first", maintain_order=True)
+    named = firsts.select(*_VARIANT, "title", "label").to_dicts()
+    return {
+        (row["server"], row["variant"]): row["label"]
+        .removeprefix(row["title"])
+        .removeprefix(", ")
+        .replace("_", " ")
+        for row in named
+    }
+
+
+def _mechanism(server: str, trial: dict) -> str:
+    """Return the readiness mechanism: the variant's, else the only one that the server has."""
+    if trial.get("readiness"):
+        return trial["readiness"]
+    known = files.server(server).factors.get("readiness", ()) if _is_known(server) else ()
+    return str(known[0]) if len(known) == 1 else ""
+
+
+def _is_known(server: str) -> bool:
+    return server in files.names("server")
+
+
+def _trials(seen: views.Experiment) -> list[dict]:
+    """Return a row for each trial: how it ended, when, of which version, by which commit."""
+    return [
+        {
+            "dataset": seen.dataset,
+            "experiment": seen.name,
+            "server": row["server"],
+            "variant": row["variant"],
+            "n": row["n"],
+            "outcome": row["outcome"],
+            "reason": (row["reason"] or "").strip().partition("\n")[0][:300],
+            "started_at": f"{row['started_at']:%Y-%m-%dT%H:%M:%SZ}" if row["started_at"] else "",
+            "wall_s": row["wall_us"] and round(row["wall_us"] / 1e6, 1),
+            "version": row["version"] or "",
+            "commit": row["commit"] or "",
+        }
+        for row in seen.trials.sort("server", "variant", "n").to_dicts()
+    ]
+
+
+def _short(value: float | None) -> float | int | None:
+    if value is None:
+        return None
+    rounded = float(f"{value:.{DIGITS}g}")
+    return int(rounded) if rounded.is_integer() else rounded

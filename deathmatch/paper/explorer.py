@@ -1,0 +1,119 @@
+"""Make the explorer of a dataset: one HTML file beside the paper, with the rows behind every view.
+
+    ./shell deathmatch explore --dataset quick [--compare reference] --out paper/quick/explore.html
+
+It fetches nothing and is the same bytes each time. `document` has all that it shows, as JSON;
+`paper/source/explore/` has the page, its style and its scripts.
+"""
+
+import argparse
+import html
+import json
+from pathlib import Path
+from string import Template
+
+from deathmatch.errors import UserError
+from deathmatch.hosts import sandbox
+from deathmatch.paper import scripts, theme
+from deathmatch.paper.explore import about, ledger, quantities, servers, variants
+from deathmatch.plan import files, places
+from deathmatch.plan.root import ROOT
+
+PAPER = ROOT / "paper" / "source"
+SOURCE = PAPER / "explore"
+# In the order in which each uses those before it.
+SCRIPTS = (
+    "elements.js", "data.js", "address.js", "download.js", "cells.js", "browse.js", "charts.js",
+    "variants.js", "server.js", "compare.js", "claims.js", "about.js", "main.js",
+)  # fmt: skip
+# A limit of ours: the page is to open at once.
+LARGEST_BYTES = 6_000_000
+
+
+def document(datasets: list[str]) -> dict:
+    """Return all that the page shows of these datasets, as what JSON can hold.
+
+    The first dataset is the one that the page is of; the others are set beside it.
+    """
+    known = [files.experiment(name) for name in files.names("experiment")]
+    parts, claims = [], []
+    for dataset in datasets:
+        evidence = ledger.evidence(dataset)
+        roles = ledger.roles(evidence)
+        parts += [variants.rows(dataset, spec.name, roles) for spec in known]
+        claims += ledger.rows(dataset, evidence)
+    rows = {
+        kind: [row for part in parts for row in getattr(part, kind)]
+        for kind in ("variants", "rates", "times", "trials")
+    }
+    measured = {row["experiment"] for row in rows["variants"]}
+    shown = [spec for spec in known if spec.name in measured]
+    return {
+        "dataset": datasets[0],
+        "datasets": [about.of(dataset) for dataset in datasets],
+        "citation": about.citation(datasets[0]),
+        "experiments": about.experiments(measured),
+        "quantities": {
+            name: {"title": each.title, "unit": each.unit}
+            for name, each in quantities.named(spec.client for spec in known).items()
+        },
+        "of_sweep": {s.name: [q.name for q in quantities.of_sweep(s.client)] for s in shown},
+        "of_rate": {s.name: [q.name for q in quantities.of_rate(s.client)] for s in shown},
+        "servers": servers.rows(datasets, rows["trials"]),
+        "claims": claims,
+        "theme": theme.config()["config"],
+    } | {kind: table(found) for kind, found in rows.items()}
+
+
+def table(rows: list[dict]) -> dict:
+    """Return rows as their columns' names and lists of values, which take less room."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return {"columns": columns, "rows": [[row.get(name) for name in columns] for row in rows]}
+
+
+def embedded(value: dict) -> str:
+    """Return JSON for a script element: no text in it can end the element or begin a comment."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def page(datasets: list[str]) -> str:
+    """Return the whole page."""
+    own = [PAPER / "night.js", *(SOURCE / name for name in SCRIPTS)]
+    styles = [PAPER / "style.css", SOURCE / "explore.css"]
+    return Template((SOURCE / "page.html").read_text()).substitute(
+        title=html.escape(f"Explore {datasets[0]}: five web-server benchmarks, replicated"),
+        dataset=html.escape(datasets[0]),
+        style="\n".join(path.read_text() for path in styles),
+        data=embedded(document(datasets)),
+        datatables=scripts.datatables(),
+        vega=scripts.vega(),
+        scripts="\n".join(path.read_text() for path in own),
+    )
+
+
+def write(datasets: list[str], out: Path) -> Path:
+    """Write the page, whole or not at all; UserError if it would be too large to open at once."""
+    content = page(datasets).encode()
+    if len(content) > LARGEST_BYTES:
+        raise UserError(
+            f"the explorer would take {len(content) / 1e6:.1f} MB, more than "
+            f"{LARGEST_BYTES / 1e6:.0f}",
+            f"data/{datasets[0]}",
+            "compare with no other dataset, or make it of fewer experiments",
+        )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    aside = out.with_name(f".{out.name}.part")
+    aside.write_bytes(content)
+    return aside.replace(out)
+
+
+def main(given: argparse.Namespace) -> int:
+    """Write the explorer and print its path."""
+    sandbox.die_with_owner()
+    places.check_dataset(given.dataset, "--dataset")
+    others = [given.compare] if given.compare else []
+    for name in others:
+        places.check_dataset(name, "--compare")
+    print(write([given.dataset, *others], given.out))
+    return 0

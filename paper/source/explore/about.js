@@ -1,0 +1,41 @@
+// Where it was measured and by what, how to cite it, and how to add a server.
+"use strict";
+function machines(about) {
+  const rows = about.machines.map((one) => [
+    one.cpu, String(one.cpus), `${digits(one.memory_bytes / 2 ** 30)} GiB`, `Linux ${one.kernel}`, one.os, one.toolchain, one.testbed, digits(one.trials),
+  ]);
+  return plain("Hardware, kernel and toolchain, as each trial recorded them", ["CPU", "CPUs", "Memory", "Kernel", "System", "Toolchain", "Testbed", "Trials"], rows, [1, 2, 7]);
+}
+
+function measuredOn(about) {
+  const parts = about.machines.length ? [machines(about), made("p", {}, about.place), made("p", {}, about.cannot)]
+    : [made("p", { class: "note" }, "No trial was measured, so no machine is recorded.")];
+  const commits = about.commits.length ? folded(`${about.commits.length} commits of the study`,
+    () => plain("Commits by which trials were measured; -dirty: with changes beside it", ["Commit", "Trials"], about.commits.map((one) => [one.commit ?? "not recorded", digits(one.trials)]), [1])) : null;
+  const dates = about.began ? `, ${about.began} to ${about.ended}` : "";
+  return section(`The dataset ${about.dataset}`, made("p", {}, `${about.title}${about.title ? ": " : ""}${digits(about.trials)} trials of ${digits(about.servers)} servers, ${digits(about.measured)} of them measured${dates}.`),
+    about.remark ? made("p", {}, about.remark) : null, about.waived ? made("p", {}, about.waived) : null, ...parts, commits);
+}
+
+function versions() {
+  const rows = DATA.servers.flatMap((server) => server.measured.filter((each) => each.version)
+    .map((each) => [linkTo(server.title, "servers", server.server), each.version, ...(SEVERAL ? [each.dataset] : [])]));
+  return rows.length ? folded(`Versions of ${rows.length} servers`, () => plain("Version of each server that was measured", ["Server", "Version", ...(SEVERAL ? ["Dataset"] : [])], rows)) : null;
+}
+
+function aboutView(main) {
+  const { citation } = DATA;
+  const steps = [
+    ["./shell deathmatch new-server mine --kind one-request", "makes servers/mine/ with a small server that passes: put yours in its place"],
+    ["./shell deathmatch build mine", "builds it and shows its version"],
+    ["./shell snakemake --config dataset=smoke servers=mine", "checks its answers, measures it, and writes its paper and its explorer"],
+    ["./shell snakemake --config dataset=quick compare=reference", "measures more, and sets it beside the study's own dataset"],
+  ];
+  main.append(made("h1", {}, "About"), ...DATA.datasets.map(measuredOn), versions(),
+    section("How to cite", made("p", {}, citation.sentence), made("p", {}, citation.message), made("pre", { tabindex: 0 }, citation.bibtex), made("p", {}, `Licence: ${citation.licence}.`)),
+    section("Add a server of yours", made("p", {}, "A server is one folder. In a clone of the study, on Debian 12 (README.md has Nix and containers too):"),
+      made("dl", { class: "steps" }, steps.flatMap(([command, why]) => [made("dt", {}, made("code", {}, command)), made("dd", {}, why)])),
+      made("p", {}, "servers/README.md has every key of server.toml; .github/CONTRIBUTING.md says how to hand in a server or a dataset.")),
+    section("This page", made("p", {}, "One file that fetches nothing. The address says what is shown: a copied link shows the same again. "
+      + "Tables are sorted by DataTables (MIT licence), charts drawn by Vega-Lite (BSD licence). "), made("p", {}, made("a", { href: "deathmatch.html" }, "The paper"), " says what it means.")));
+}

@@ -1,0 +1,45 @@
+// Numbers as they are shown: three significant digits, whole from a thousand on, thin spaces.
+"use strict";
+function digits(value) {
+  if (value === null || value === undefined) return "–";
+  const rounded = Math.abs(value) >= 1000 ? Math.round(value) : Number(value.toPrecision(3));
+  return rounded.toLocaleString("en-GB", { maximumSignificantDigits: 15 }).replaceAll(",", "\u202f");
+}
+
+// "12 345 [12 000, 12 500], n = 3" of a measured quantity.
+function told(found) {
+  if (!found) return "not measured";
+  const [median, low, high, trials, more] = found;
+  const ends = low === null ? "" : ` [${digits(low)}, ${digits(high)}]`;
+  return `${more ? "≥ " : ""}${digits(median)}${ends}, n = ${trials}`;
+}
+
+// The highest value that a quantity has in each experiment: a bar's full length.
+const MOST = (() => {
+  const found = new Map();
+  for (const row of VARIANTS) {
+    for (const name of Object.keys(DATA.quantities)) {
+      if (!row[name]) continue;
+      const key = `${row.experiment} ${name}`;
+      found.set(key, Math.max(found.get(key) ?? 0, row[name][2] ?? row[name][0]));
+    }
+  }
+  return found;
+})();
+
+// Returns a measured quantity as a number, its interval and a bar.
+function bar(row, name) {
+  const found = row[name];
+  if (!found) return made("span", { class: "none" }, "–");
+  const [median, low, high, trials, more] = found;
+  const most = MOST.get(`${row.experiment} ${name}`) || 1;
+  const share = (value) => `${(100 * Math.max(0, value) / most).toFixed(1)}%`;
+  const line = made("span", { class: "bar", "aria-hidden": "true" });
+  line.style.setProperty("--to", share(median));
+  line.style.setProperty("--low", share(low ?? median));
+  line.style.setProperty("--high", share(high ?? median));
+  const ends = low === null ? `n = ${trials}` : `${digits(low)} to ${digits(high)}`;
+  return made("span", { class: "measured-cell" }, made("b", {}, `${more ? "≥ " : ""}${digits(median)}`), " ", made("small", {}, ends), line);
+}
+
+const linkTo = (text, ...where) => made("a", { href: address.of(...where) }, text);

@@ -1,0 +1,52 @@
+// The ledger: every claim with its rule, both verdicts, and what they rest on.
+"use strict";
+function claimsView(main) {
+  main.append(made("h1", {}, "Every claim"), made("p", {}, "A statement of a post, the rule that decides it, and two verdicts: then, on the release "
+    + "and settings nearest to the post's that ran; now, on today's. Open a claim for its rule and its evidence."));
+  browse({
+    view: "claims", what: "claims", caption: "Every claim, with both verdicts", rows: DATA.claims,
+    columns: [
+      { key: "source", title: "Source", of: (row) => row.source },
+      { key: "experiment", title: "Experiment", of: (row) => experimentOf(row.experiment) },
+      { key: "says", title: "Claim", of: (row) => row.says, cell: (row) => linkTo(row.says, "claims", row.claim) },
+      { key: "then", title: "Then", of: (row) => row.then },
+      { key: "now", title: "Now", of: (row) => row.now },
+      { key: "published", title: "Post's own", of: (row) => row.published },
+      ...(SEVERAL ? [{ key: "dataset", title: "Dataset", of: (row) => row.dataset }] : []),
+    ],
+    filters: [
+      { key: "source", title: "Source", of: (row) => row.source },
+      { key: "experiment", title: "Experiment", of: (row) => row.experiment, said: experimentOf },
+      { key: "then", title: "Then", of: (row) => row.then },
+      { key: "now", title: "Now", of: (row) => row.now },
+      ...(SEVERAL ? [{ key: "dataset", title: "Dataset", of: (row) => row.dataset }] : []),
+    ],
+    always: ["source", "experiment", "says", "then", "now", "published", ...(SEVERAL ? ["dataset"] : [])], first: "source", file: "claims",
+    csvColumns: ["dataset", "claim", "source", "experiment", "says", "then", "now", "published"],
+  });
+}
+
+function claimView(main, name) {
+  const found = DATA.claims.filter((claim) => claim.claim === name);
+  if (!found.length) {
+    main.append(made("h1", {}, "No such claim"), made("p", {}, `There is no claim ${name}. `, linkTo("Every claim", "claims")));
+    return;
+  }
+  const [first] = found;
+  main.append(made("h1", {}, first.says), facts([...first.facts.filter(([title]) => title !== "Claim"), ["Experiment", experimentOf(first.experiment)]]));
+  if (first.shown_at) {
+    main.append(made("p", {}, made("a", { href: `deathmatch.html#${encodeURIComponent(first.shown_at)}` }, "Where the paper shows it")));
+  }
+  for (const claim of found) {
+    if (SEVERAL) main.append(made("h2", {}, `In the dataset ${claim.dataset}`));
+    for (const verdict of claim.verdicts) {
+      main.append(section(verdict.heading, verdict.lines.map((line) => made("p", {}, line)),
+        verdict.raw.map((path) => made("p", { class: "soft" }, "Raw logs: ", made("code", {}, path)))));
+    }
+    const servers = distinct(claim.compared.map((one) => one.server));
+    if (servers.length) {
+      main.append(section("What it compares", made("ul", {}, servers.map((server) => made("li", {}, linkTo(titleOf(server), "servers", server)))),
+        servers.length > 1 ? made("p", {}, linkTo("Side by side", "compare", "", { servers: servers.slice(0, 6).join(","), experiment: claim.compared[0].experiment, variants: "all" })) : null));
+    }
+  }
+}

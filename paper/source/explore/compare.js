@@ -1,0 +1,76 @@
+// Two or more servers, or two datasets, side by side in one experiment.
+"use strict";
+function compareView(main) {
+  const { params } = address.read();
+  const chosen = (params.get("servers") ?? "").split(",").filter((name) => VARIANTS.some((row) => row.server === name));
+  const datasets = (params.get("datasets") ?? "").split(",").filter((name) => DATASETS.has(name));
+  const all = params.get("variants") === "all";
+  const shared = [...EXPERIMENTS.keys()].filter((name) => chosen.every((server) => VARIANTS.some((row) => row.server === server && row.experiment === name)));
+  const experiment = shared.includes(params.get("experiment")) ? params.get("experiment") : shared[0];
+
+  main.append(made("h1", {}, "Side by side"));
+  if (!VARIANTS.length) {
+    main.append(made("p", { class: "note" }, "Nothing was measured in this dataset yet."));
+    return;
+  }
+  const go = (more) => {
+    location.hash = address.of("compare", "", {
+      servers: chosen.join(","), experiment: params.get("experiment"), datasets: datasets.join(","), variants: all ? "all" : "", ...more,
+    });
+  };
+
+  const measured = distinct(VARIANTS.map((row) => row.server)).sort((a, b) => titleOf(a).localeCompare(titleOf(b), "en"));
+  const add = made("select", {}, made("option", { value: "" }, "choose one"),
+    measured.filter((name) => !chosen.includes(name)).map((name) => made("option", { value: name }, titleOf(name))));
+  add.addEventListener("change", () => add.value && go({ servers: [...chosen, add.value].join(",") }));
+  const tools = made("div", { class: "tools" }, field("Add a server", add));
+  if (chosen.length) {
+    const which = made("select", {}, shared.map((name) => made("option", { value: name }, experimentOf(name))));
+    which.value = experiment ?? "";
+    which.addEventListener("change", () => go({ experiment: which.value }));
+    const every = made("input", { type: "checkbox" });
+    every.checked = all;
+    every.addEventListener("change", () => go({ variants: every.checked ? "all" : "" }));
+    tools.append(field("Experiment", which), made("label", {}, every, " every variant"));
+  }
+  for (const name of SEVERAL ? DATASETS.keys() : []) {
+    const tick = made("input", { type: "checkbox" });
+    tick.checked = !datasets.length || datasets.includes(name);
+    tick.addEventListener("change", () => {
+      const now = [...DATASETS.keys()].filter((each) => (each === name ? tick.checked : !datasets.length || datasets.includes(each)));
+      go({ datasets: now.length === DATASETS.size ? "" : now.join(",") });
+    });
+    tools.append(made("label", {}, tick, ` ${name}`));
+  }
+  main.append(tools);
+
+  if (!chosen.length) {
+    main.append(made("p", {}, SEVERAL ? "Choose one server to set the datasets beside each other, or several to compare them."
+      : "Choose two servers or more. A second dataset is beside the first if the page was made with compare=NAME."));
+    return;
+  }
+  main.append(made("ul", { class: "chips" }, chosen.map((name) => {
+    const away = made("button", { type: "button", "aria-label": `Take ${titleOf(name)} away` }, "×");
+    away.addEventListener("click", () => go({ servers: chosen.filter((each) => each !== name).join(",") }));
+    return made("li", {}, linkTo(titleOf(name), "servers", name), " ", away);
+  })));
+  if (!experiment) {
+    main.append(made("p", { class: "note" }, "No experiment has measured all of them."));
+    return;
+  }
+  const both = (row) => !datasets.length || datasets.includes(row.dataset);
+  const mine = VARIANTS.filter((row) => row.experiment === experiment && chosen.includes(row.server) && both(row));
+  // A server of which the default variant was not measured shows what was.
+  const plainOnes = new Set(mine.filter((row) => row.plain).map((row) => row.server));
+  const variants = mine.filter((row) => all || row.plain || !plainOnes.has(row.server));
+  const named = (row) => [nameOf(row), SEVERAL && row.dataset].filter(Boolean).join(", ");
+  const series = (row) => [titleOf(row.server), row.series, SEVERAL && row.dataset].filter(Boolean).join(", ");
+  main.append(section("Curves", measuredIn(experiment, variants, named, series)));
+  const names = quantitiesOf(variants);
+  const cells = names.map((name) => [headingOf(name), ...variants.map((row) => bar(row, name))]);
+  const caption = "Medians over trials with their intervals. The longest bar is the highest value in the experiment.";
+  main.append(section("Numbers side by side", plain(caption, ["Quantity", ...variants.map(named)], [["trials", ...variants.map((row) => String(row.trials))], ...cells],
+    variants.map((_, at) => at + 1)), made("p", { class: "tools" }, saves("Save as CSV", `compare-${experiment}`, null, () => variants)),
+  made("p", { class: "soft" }, "No ratio is given, since these trials were not run as pairs: ",
+    made("code", {}, `./shell deathmatch compare ${chosen.slice(0, 2).concat("SERVER").slice(0, 2).join(" ")}`), " measures one, with its interval.")));
+}

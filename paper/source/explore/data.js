@@ -1,0 +1,37 @@
+// What the page shows, from the JSON in it: rows as objects, found by their keys.
+"use strict";
+const DATA = JSON.parse(document.getElementById("data").textContent);
+
+const objects = ({ columns, rows }) => rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
+const VARIANTS = objects(DATA.variants);
+const RATES = objects(DATA.rates);
+const TIMES = objects(DATA.times);
+const TRIALS = objects(DATA.trials);
+const SERVERS = new Map(DATA.servers.map((server) => [server.server, server]));
+const EXPERIMENTS = new Map(DATA.experiments.map((experiment) => [experiment.experiment, experiment]));
+const DATASETS = new Map(DATA.datasets.map((dataset) => [dataset.dataset, dataset]));
+const SEVERAL = DATASETS.size > 1;
+
+const keyOf = (row) => JSON.stringify([row.dataset, row.experiment, row.server, row.variant]);
+function grouped(rows) {
+  const found = new Map();
+  for (const row of rows) {
+    if (!found.has(keyOf(row))) found.set(keyOf(row), []);
+    found.get(keyOf(row)).push(row);
+  }
+  return found;
+}
+const RATES_OF = grouped(RATES);
+const TIMES_OF = grouped(TIMES);
+
+const titleOf = (server) => SERVERS.get(server)?.title ?? server;
+const experimentOf = (name) => EXPERIMENTS.get(name)?.title ?? name;
+const nameOf = (variant) => [titleOf(variant.server), variant.label].filter(Boolean).join(", ");
+const rawOf = (trial) => `${DATASETS.get(trial.dataset).raw[trial.experiment]}${trial.server}/${trial.variant}/${trial.n}`;
+const headingOf = (name) => {
+  const { title, unit } = DATA.quantities[name];
+  return unit ? `${title} (${unit})` : title;
+};
+// Those quantities of a sweep of which one of the variants has a value.
+const quantitiesOf = (variants) => Object.keys(DATA.quantities).filter((name) => variants.some((row) => row[name]));
+const distinct = (values) => [...new Set(values)];

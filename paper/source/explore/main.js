@@ -1,0 +1,41 @@
+// Shows the view that the address names.
+"use strict";
+(() => {
+  const VIEWS = {
+    variants: variantsView,
+    servers: (main, name) => (name ? serverView(main, name) : serversView(main)),
+    compare: compareView,
+    claims: (main, name) => (name ? claimView(main, name) : claimsView(main)),
+    about: aboutView,
+  };
+  const main = document.getElementById("text");
+  const dataset = document.title;
+
+  function show(moved) {
+    const { view, name } = address.read();
+    const known = view in VIEWS ? view : "variants";
+    document.querySelectorAll(".chart").forEach((box) => {
+      near.unobserve(box);
+      box.view?.finalize();
+    });
+    main.replaceChildren();
+    VIEWS[known](main, name);
+    for (const link of document.querySelectorAll(".views a")) {
+      if (link.getAttribute("href") === `#/${known}`) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    const heading = main.querySelector("h1");
+    document.title = `${heading.textContent} – ${dataset}`;
+    if (!moved) return;
+    scrollTo(0, 0);
+    // Who listens hears where the link led.
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+  }
+  addEventListener("hashchange", (event) => {
+    // A place on the page is no view.
+    if (new URL(event.newURL).hash === "#text") return;
+    show(true);
+  });
+  show(false);
+})();

@@ -1,0 +1,84 @@
+// The view of all variants: one row each, with what was measured of it.
+"use strict";
+const YEARS = (server) => (SERVERS.get(server)?.year ? String(SERVERS.get(server).year) : "");
+
+// Columns of text that say which variant a row is; the rest are quantities.
+const DESCRIBED = [
+  { key: "server", title: "Server", of: (row) => titleOf(row.server), cell: (row) => linkTo(titleOf(row.server), "servers", row.server) },
+  { key: "variant", title: "Variant", of: (row) => row.label || "default" },
+  { key: "experiment", title: "Experiment", of: (row) => experimentOf(row.experiment) },
+  { key: "post", title: "Post", of: (row) => EXPERIMENTS.get(row.experiment).post },
+  { key: "language", title: "Language", of: (row) => SERVERS.get(row.server)?.language ?? "" },
+  { key: "mechanism", title: "Mechanism", of: (row) => row.mechanism, help: "How it waits for many connections" },
+  { key: "release", title: "Release", of: (row) => SERVERS.get(row.server)?.release ?? "" },
+  { key: "year", title: "Year", of: (row) => SERVERS.get(row.server)?.year ?? null, help: "Of the release" },
+  { key: "stands", title: "Stands for", of: (row) => row.stands, help: "In the verdicts on the claims" },
+  ...(SEVERAL ? [{ key: "dataset", title: "Dataset", of: (row) => row.dataset }] : []),
+  { key: "trials", title: "Trials", of: (row) => row.trials, number: true },
+  { key: "conformance", title: "Conformance", of: (row) => row.conformance },
+];
+
+const quantityColumn = (name) => ({
+  key: name, title: headingOf(name), number: true,
+  of: (row) => row[name]?.[0] ?? null,
+  cell: (row) => bar(row, name),
+});
+
+function variantsView(main) {
+  const { trials, measured, servers } = DATASETS.get(DATA.dataset);
+  main.append(made("h1", {}, "Every variant"),
+    made("p", {}, `The dataset ${DATA.dataset} has ${digits(trials)} trials of ${digits(servers)} servers; ${digits(measured)} were measured. `
+      + "A variant is a server with its settings in one experiment. The number is the median over trials, the small ones its interval; "
+      + "≥ marks a server that answered all that was offered, and may do more. The longest bar is the highest value in the same experiment."));
+  if (!VARIANTS.length) {
+    main.append(made("p", { class: "note" }, "Nothing was measured in this dataset yet."));
+    return;
+  }
+  const filter = (key, title, of) => ({ key, title, of });
+  browse({
+    view: "variants", what: "variants", caption: "Every variant, with what was measured of it", rows: VARIANTS,
+    columns: [...DESCRIBED, ...quantitiesOf(VARIANTS).map(quantityColumn)],
+    filters: [
+      filter("post", "Post", (row) => EXPERIMENTS.get(row.experiment).post),
+      { ...filter("experiment", "Experiment", (row) => row.experiment), said: experimentOf },
+      filter("language", "Language", (row) => SERVERS.get(row.server)?.language ?? ""),
+      filter("mechanism", "Mechanism", (row) => row.mechanism),
+      filter("release", "Release of", (row) => YEARS(row.server)),
+      filter("stands", "Stands for", (row) => row.stands),
+      ...(SEVERAL ? [filter("dataset", "Dataset", (row) => row.dataset)] : []),
+    ],
+    always: ["server", "variant", "experiment", ...(SEVERAL ? ["dataset"] : [])],
+    some: (rows) => quantitiesOf(rows).slice(0, 4),
+    first: "server", file: "variants",
+  });
+}
+
+function serversView(main) {
+  main.append(made("h1", {}, "Every server"),
+    made("p", {}, "Each is a folder of servers/. Its page has its settings with their reasons, its curves, its claims and its trials."));
+  const trials = new Map();
+  for (const trial of TRIALS) trials.set(trial.server, (trials.get(trial.server) ?? 0) + 1);
+  const state = (server) => (trials.has(server.server) ? "measured" : server.not_run ? "cannot run here" : "not in this dataset");
+  browse({
+    view: "servers", what: "servers", caption: "Every server", rows: DATA.servers,
+    columns: [
+      { key: "server", title: "Server", of: (row) => row.title, cell: (row) => linkTo(row.title, "servers", row.server) },
+      { key: "language", title: "Language", of: (row) => row.language },
+      { key: "post", title: "Post", of: (row) => row.post },
+      { key: "release", title: "Release", of: (row) => row.release },
+      { key: "year", title: "Year", of: (row) => row.year },
+      { key: "experiments", title: "Experiments", of: (row) => row.experiments.map(experimentOf).join(", ") },
+      { key: "trials", title: "Trials", of: (row) => trials.get(row.server) ?? 0, number: true },
+      { key: "state", title: "State", of: state },
+      { key: "conformance", title: "Conformance", of: (row) => row.measured[0]?.conformance ?? "" },
+    ],
+    filters: [
+      { key: "post", title: "Post", of: (row) => row.post },
+      { key: "language", title: "Language", of: (row) => row.language },
+      { key: "year", title: "Release of", of: (row) => YEARS(row.server) },
+      { key: "state", title: "State", of: state },
+    ],
+    always: ["server", "language", "release", "year", "experiments", "trials", "state"], first: "server", file: "servers",
+    csvColumns: ["server", "title", "language", "post", "release", "year", "origin", "about", "not_run"],
+  });
+}

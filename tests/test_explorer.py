@@ -1,0 +1,389 @@
+"""The explorer in a browser, of datasets cut from the committed one and of one without a point."""
+
+import csv
+import importlib
+import io
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+from conftest import ROOT, Tree, copy_tree, patient
+from playwright.sync_api import Page, sync_playwright
+
+from deathmatch.analysis import measures, stats, views
+from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.control import study
+from deathmatch.data import tables
+from deathmatch.errors import UserError
+from deathmatch.paper import explorer, scripts
+from deathmatch.paper.explore import variants
+from deathmatch.plan import choice, files
+from deathmatch.plan.dataset import TABLES
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
+SERVERS = ["yucan", "tornado", "null", "c-readiness"]
+EXPERIMENTS = ["backlog", "readiness"]
+# What another's dataset may hold.
+HOSTILE = (
+    '</script><!--<script>window.PWNED=1</script>&amp;<img src="http://192.0.2.1/x" '
+    'onerror="window.PWNED=2">'
+)
+
+
+def plant(
+    tree: Tree, name: str, experiments: list[str], rounds: int, change=lambda frame, table: frame
+) -> None:
+    """Write a dataset: some servers of some experiments of the committed one."""
+    for experiment in experiments:
+        folder = tree.path / "data" / name / experiment
+        folder.mkdir(parents=True)
+        for table in TABLES:
+            frame = tables.read("reference", experiment, table)
+            frame = frame.filter(pl.col("server").is_in(SERVERS), pl.col("n") <= rounds)
+            tables.write(change(frame, table), experiment, table, folder)
+
+
+def hostile(frame: pl.DataFrame, table: str) -> pl.DataFrame:
+    """The frame, in which a server of another's and what is known of trials are hostile text."""
+    frame = frame.with_columns(server=pl.col("server").replace("null", HOSTILE))
+    if table == "trials":
+        texts = {name: pl.lit(HOSTILE) for name in ("version", "reason", "commit", "os")}
+        titled = pl.col("title").replace("null server", HOSTILE)
+        frame = frame.with_columns(**texts, title=titled)
+    return frame
+
+
+def nothing(frame: pl.DataFrame, table: str) -> pl.DataFrame:
+    """The frame as it is if no server could be built."""
+    if table != "trials":
+        return frame.clear()
+    unknown = ("cpu", "cpus", "kernel", "os", "wall_us", "commit", "machines")
+    return frame.with_columns(
+        *(pl.lit(None, frame.schema[name]).alias(name) for name in unknown),
+        outcome=pl.lit("not built"), reason=pl.lit("cc: no x.h\nand more"),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, network) -> Path:
+    """The folder with the explorer of two datasets, and of one in which nothing was measured."""
+    tree = Tree(copy_tree(tmp_path_factory.mktemp("explorer") / "tree"), network)
+    plant(tree, "small", EXPERIMENTS, 3)
+    plant(tree, "others", EXPERIMENTS[:1], 2, hostile)
+    plant(tree, "nothing", EXPERIMENTS[:1], 1, nothing)
+    words = ["--dataset", "small", "--compare", "others", "--out", "paper/small/explore.html"]
+    tree.deathmatch("explore", *words).succeeded()
+    words = ["--dataset", "nothing", "--out", "paper/nothing/explore.html"]
+    tree.deathmatch("explore", *words).succeeded()
+    return tree.path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if not CHROMIUM:
+        pytest.fail("no chromium: install it or set CHROMIUM to its path")
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+def opened(browser, file: Path, fragment: str = "", **options) -> Page:
+    """Return the page at a fragment; it keeps what the console said and what was asked for."""
+    page = patient(browser.new_page(**({"viewport": {"width": 1400, "height": 900}} | options)))
+    page.complaints = []
+    page.on("console", lambda message: page.complaints.append(message.text))
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.on("request", lambda request: page.complaints.append(request.url[:80])
+            if not request.url.startswith(("file:", "data:", "blob:")) else None)  # fmt: skip
+    page.goto(file.as_uri() + fragment)
+    return page
+
+
+@pytest.fixture(scope="module")
+def page(browser, made) -> Page:
+    shown = opened(browser, made / "paper/small/explore.html")
+    yield shown
+    assert shown.complaints == []
+    shown.close()
+
+
+def go(page: Page, fragment: str) -> None:
+    """Go to a view as a link would; it is there when this returns."""
+    # The page's own listener, which is older, is called first.
+    led = """to => new Promise(done => {
+        addEventListener('hashchange', () => done(), {once: true});
+        location.hash = to;
+    })"""
+    for to in ("#/elsewhere", fragment):
+        page.evaluate(led, to)
+
+
+def cells(page: Page, column: int) -> list[str]:
+    return page.locator(f"table.grid tbody tr td:nth-child({column})").all_inner_texts()
+
+
+def count(page: Page) -> str:
+    return page.locator("output.count").inner_text().replace("\u202f", "")
+
+
+def draw(page: Page) -> None:
+    """Bring every chart to the screen."""
+    for chart in page.query_selector_all(".chart"):
+        chart.scroll_into_view_if_needed()
+        page.wait_for_function("chart => chart.querySelector('svg.marks')", arg=chart)
+
+
+def saved(page: Page, button: str) -> list[dict]:
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button).click()
+    return list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))
+
+
+def rows_of(made: Path) -> dict:
+    text = (made / "paper/small/explore.html").read_text()
+    return json.loads(
+        re.search(r'<script type="application/json" id="data">(.*?)</script>', text)[1]
+    )
+
+
+# The table of all variants ---------------------------------------------------------------------
+
+
+def test_the_table_sorts_by_key_and_click_and_keeps_the_order_in_the_address(page, made):
+    go(
+        page,
+        "#/variants?experiment=backlog&dataset=small&columns=server,variant,peak_reply_rate_rps",
+    )
+    trials = tables.read("reference", "backlog", "trials")
+    known = trials.filter(pl.col("server").is_in(SERVERS)).select("server", "variant").n_unique()
+    assert count(page) == f"{known} of {len(rows_of(made)['variants']['rows'])} variants"
+    heading = page.locator("table.grid th", has_text="highest reply rate")
+    order = heading.get_by_role("button")
+    order.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("table.grid th[aria-sort=ascending]:has-text('highest reply rate')")
+    found = page.locator("table.grid td:nth-child(3) b").all_inner_texts()
+    rates = [int(re.sub(r"\D", "", text)) for text in found]
+    assert rates == sorted(rates) and len(rates) >= 5
+    heading.click()
+    page.wait_for_selector("table.grid th[aria-sort=descending]")
+    assert "sort=-peak_reply_rate_rps" in page.evaluate("location.hash")
+
+
+def test_a_link_shows_the_same_again(browser, page, made):
+    go(page, "#/variants")
+    page.get_by_role("combobox", name="Experiment").select_option("readiness")
+    page.get_by_role("combobox", name="Mechanism").select_option("poll")
+    page.get_by_role("searchbox", name="Text").fill("idle")
+    page.locator("summary", has_text="Columns").click()
+    page.get_by_role("checkbox", name="Conformance").check()
+    page.locator("table.grid th", has_text="CPU per reply").click()
+    page.wait_for_selector("table.grid th[aria-sort=ascending]:has-text('CPU per reply')")
+    first, said = cells(page, 2), count(page)
+    assert first and all("idle" in text for text in first)
+    other = opened(browser, made / "paper/small/explore.html", page.evaluate("location.hash"))
+    assert cells(other, 2) == first and count(other) == said
+    assert other.get_by_role("searchbox", name="Text").input_value() == "idle"
+    assert other.locator("table.grid th", has_text="Conformance").count() == 1
+    assert other.complaints == []
+    other.close()
+
+
+def test_the_csv_has_what_the_tables_say(page):
+    go(page, "#/variants?experiment=backlog&dataset=small&q=yucan")
+    rows = saved(page, "Save as CSV")
+    assert {row["server"] for row in rows} == {"yucan"}
+    seen = views.Experiment("reference", "backlog")
+    points = seen.valid_points.filter(pl.col("server") == "yucan")
+    for row in rows:
+        mine = points.filter(pl.col("variant") == row["variant"])
+        whole = [g for _, g in mine.group_by("n", maintain_order=True) if g[RATE].max() == seen.top]
+        expected = stats.interval([group[REPLY].max() for group in whole])["median"]
+        assert (float(row["peak_reply_rate_rps"]) if row["peak_reply_rate_rps"] else None) == (
+            None if expected is None else pytest.approx(expected, rel=1e-4)
+        )
+    assert sum(bool(row["peak_reply_rate_rps"]) for row in rows) >= 5
+
+
+# A server, a comparison, the claims, the rest ----------------------------------------------------
+
+
+def test_a_server_has_a_page_with_its_file_its_curves_and_its_trials(page):
+    go(page, "#/variants?experiment=backlog")
+    page.locator("table.grid a", has_text=re.compile("^Yucan$")).first.click()
+    page.wait_for_function("document.activeElement.tagName === 'H1'")
+    assert page.locator("h1").inner_text() == files.server("yucan").title
+    assert page.title().startswith("Yucan")
+    text = page.locator("main").inner_text()
+    for name, why in files.server("yucan").limits.items():
+        assert name in text and why in text
+    assert "servers/yucan/server.toml" in text and "Claims" in text
+    draw(page)
+    drawn = page.eval_on_selector_all(
+        ".chart svg.marks",
+        "all => all.map(svg => svg.querySelectorAll('.mark-symbol path').length)",
+    )
+    assert len(drawn) >= 6 and min(drawn) >= 2
+    page.locator("summary", has_text="trials").click()
+    assert "data/small/backlog/yucan/" in page.locator("main").inner_text()
+    trials = saved(page, "Trials as CSV")
+    assert {row["server"] for row in trials} == {"yucan"} and trials[0]["raw"].startswith("data/")
+    rates = saved(page, "Rates as CSV")
+    assert {"rate_rps", "reply_rate_rps", "reply_rate_rps_low"} <= set(rates[0])
+
+
+def test_servers_and_datasets_stand_side_by_side(page):
+    go(page, "#/compare?servers=yucan")
+    page.get_by_role("combobox", name="Add a server").select_option("tornado")
+    page.wait_for_function("location.hash.includes('tornado')")
+    heads = page.locator("table thead th").all_inner_texts()
+    for server in ("yucan", "tornado"):
+        for dataset in ("small", "others"):
+            title = files.server(server).title
+            assert any(h.startswith(title) and h.endswith(dataset) for h in heads), heads
+    draw(page)
+    assert page.locator(".chart svg.marks").count() >= 3
+    page.get_by_role("button", name=f"Take {files.server('yucan').title} away").click()
+    page.wait_for_function("!location.hash.includes('yucan')")
+    page.get_by_role("checkbox", name="others").uncheck()
+    page.wait_for_function("location.hash.includes('datasets=small')")
+    heads = page.locator("table thead th").all_inner_texts()
+    assert len(heads) >= 2 and not any("others" in head for head in heads)
+
+
+def test_a_claim_opens_to_its_rule_and_its_evidence(page):
+    go(page, "#/claims?then=replicated&dataset=small")
+    assert page.locator("table.grid tbody tr").count() >= 1
+    go(page, "#/claims?experiment=backlog&dataset=small")
+    page.locator("table.grid a").first.click()
+    page.wait_for_function("document.activeElement.tagName === 'H1'")
+    text = page.locator("main").inner_text()
+    assert "Rule" in text and re.search(r"Then|Now", text)
+
+
+def test_the_page_tells_machine_citation_and_how_to_add_a_server(page):
+    go(page, "#/about")
+    text = page.locator("main").inner_text()
+    trials = tables.read("reference", "backlog", "trials")
+    assert trials["cpu"].drop_nulls()[0] in text and trials["kernel"].drop_nulls()[0] in text
+    assert "@misc{deathmatch-small" in text and "./shell deathmatch new-server mine" in text
+
+
+def test_text_of_another_is_shown_as_it_is_written(page, made):
+    assert HOSTILE not in (made / "paper/small/explore.html").read_text()
+    for view in ("#/variants?dataset=others&rows=-1", "#/servers", "#/about", "#/claims"):
+        go(page, view)
+    go(page, "#/variants?dataset=others&q=pwned&sort=-server")
+    assert cells(page, 1) and all(text == HOSTILE for text in cells(page, 1))
+    page.locator("table.grid a").first.click()
+    page.wait_for_function("document.activeElement.tagName === 'H1'")
+    assert page.locator("h1").inner_text() == HOSTILE
+    draw(page)
+    page.locator("summary", has_text="trials").click()
+    assert page.evaluate("typeof window.PWNED") == "undefined"
+    assert page.locator("main img, main script").count() == 0
+    assert saved(page, "Trials as CSV")[0]["version"] == HOSTILE
+
+
+# For everybody -----------------------------------------------------------------------------------
+
+VIEWS = ["#/variants?experiment=backlog", "#/servers/yucan", "#/compare?servers=yucan,tornado",
+         "#/claims?source=Walkin", "#/about"]  # fmt: skip
+SCREENS = [(1400, "light"), (390, "dark")]
+
+
+@pytest.mark.parametrize("width, scheme", SCREENS)
+def test_each_view_is_accessible_and_fits_the_screen(browser, made, width, scheme):
+    screen = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+    page = opened(browser, made / "paper/small/explore.html", **screen)
+    axe = None
+    if not os.environ["DEATHMATCH_TOOLCHAIN"].startswith("nix"):
+        axe = importlib.import_module("axe_playwright_python.sync_playwright").Axe()
+    for view in VIEWS:
+        go(page, view)
+        if page.locator(".chart").count():
+            page.locator(".chart").first.scroll_into_view_if_needed()
+            page.wait_for_function("document.querySelector('.chart svg.marks')")
+        sideways = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert sideways <= 0, f"{view} scrolls sideways"
+        if axe:
+            found = axe.run(page).response
+            told = [
+                (v["id"], [n["html"][:90] for n in v["nodes"]][:4]) for v in found["violations"]
+            ]
+            assert told == [], view
+            assert "color-contrast" in {rule["id"] for rule in found["passes"]}
+    assert page.complaints == []
+    page.close()
+
+
+def test_a_dataset_without_a_point_says_so(browser, made):
+    page = opened(browser, made / "paper/nothing/explore.html")
+    assert "0 were measured" in page.locator("main").inner_text()
+    go(page, "#/servers/yucan")
+    text = page.locator("main").inner_text()
+    assert "not built in 1 of 1 trials: cc: no x.h" in text or "not built in" in text
+    assert "No point of these trials shows the server" in text
+    assert page.locator(".chart").count() == 0
+    go(page, "#/compare?servers=yucan,tornado")
+    go(page, "#/about")
+    assert "no machine is recorded" in page.locator("main").inner_text()
+    assert page.complaints == []
+    page.close()
+
+
+# How it is made ----------------------------------------------------------------------------------
+
+
+def test_the_page_is_small_and_the_same_again(made):
+    pages = [made / f"paper/{name}/explore.html" for name in ("small", "nothing")]
+    assert all(path.stat().st_size < explorer.LARGEST_BYTES / 2 for path in pages)
+    assert str(ROOT) not in pages[0].read_text() and str(made) not in pages[0].read_text()
+
+
+def test_a_page_that_would_not_open_at_once_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(explorer, "LARGEST_BYTES", 1000)
+    with pytest.raises(UserError, match="the explorer would take 1"):
+        explorer.write(["never-measured"], tmp_path / "explore.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_table_library_is_the_one_that_is_locked(tmp_path):
+    assert "DataTable" in scripts.datatables()
+    for path in scripts.DATATABLES.iterdir():
+        shutil.copy(path, tmp_path)
+    with (tmp_path / "dataTables.min.js").open("a") as file:
+        file.write("changed()")
+    with pytest.raises(UserError, match=r"it is not datatables.net \d"):
+        scripts.datatables(tmp_path)
+
+
+def test_what_is_published_is_what_the_study_makes():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text())
+    script = " ".join(step.get("run", "") for step in workflow["jobs"]["publish"]["steps"])
+    made = study.Study("reference", "netns", "", choice.Choice(), only_paper=True)
+    assert all(path in script for path in (*made.paper, made.explorer))
+
+
+def test_a_quantity_knows_its_interval_and_what_is_only_a_lower_bound():
+    assert variants.measured([]) is None and variants.measured([None]) is None
+    assert variants.measured([0.25], 100) == [25, None, None, 1]
+    assert variants.measured([3.0, 1.0, 2.0]) == [2, 1, 3, 3]
+    bound = variants.rules.AtLeast(9000.0)
+    assert variants.measured([bound, 8000.0]) == [8500, 8000, 9000, 2, 1]
+
+
+def test_a_curve_goes_over_the_factor_of_numbers_with_most_levels():
+    frame = pl.DataFrame({"idle": [0, 1, 2], "backlog": [1, 1, 5], "readiness": list("abc")})
+    assert variants.axis(frame, ["idle", "backlog", "readiness"]) == "idle"
+    assert variants.axis(frame, ["backlog", "readiness"]) is None
+    assert set(measures.STATISTICS) >= {
+        each.statistic for spec in map(files.experiment, EXPERIMENTS)
+        for each in variants.quantities.of_sweep(spec.client) if each.statistic
+    }  # fmt: skip
