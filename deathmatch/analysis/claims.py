@@ -10,7 +10,16 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch.analysis import measures, needs, phrases, published, releases, rules, stats
+from deathmatch.analysis import (
+    measures,
+    needs,
+    phrases,
+    prices,
+    published,
+    releases,
+    rules,
+    stats,
+)
 from deathmatch.analysis.rules import (
     INFINITE,
     MINIMUM_TRIALS,
@@ -71,6 +80,8 @@ _VERDICT = {
     "unit": pl.String,
     "sides": pl.List(pl.Struct(_SIDE)),  # a, then b: what was divided by what
     "needs": pl.List(pl.Struct(needs.SCHEMA)),
+    # Of an inconclusive one: the difference that could have been told, and what telling it takes.
+    **prices.SCHEMA,
 }
 LEDGER = {
     "claim": pl.String,
@@ -144,6 +155,7 @@ def verdict(dataset: str, claim: dict) -> dict:
         "unit": unit,
         "sides": [_side(dataset, *of) for of in found["compared"]],
         "needs": conditions,
+        **prices.of(dataset, found["open"] if judged == OPEN else []),
     }
 
 

@@ -6,13 +6,15 @@ block. The header of `data/published/claims.toml` says how each kind of rule is 
 
 import itertools
 import math
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Collection
+from functools import cache, partial
+from statistics import median
+from typing import Self
 
 import polars as pl
 from scipy.stats import spearmanr
 
-from deathmatch.analysis import measures, phrases, published, stats, views
+from deathmatch.analysis import measures, phrases, published, sequential, stats, views
 from deathmatch.analysis.measures import PEAK
 from deathmatch.analysis.views import ALL_ANSWERED, RATE
 from deathmatch.data import laws, tables
@@ -44,6 +46,10 @@ class Rounded(float):
     """A time in us that httperf prints in tenths of a millisecond: half of one either way."""
 
 
+class Outcome(float):
+    """Whether something happened in a trial: 1 or 0."""
+
+
 class Values(dict):
     """A statistic by block.
 
@@ -52,9 +58,16 @@ class Values(dict):
 
     hidden = False
 
+    def first(self, blocks: Collection[int]) -> Self:
+        """Return the values of these blocks alone."""
+        found = Values({n: value for n, value in self.items() if n in blocks})
+        found.hidden = self.hidden
+        return found
+
 
 CLOCK_STEP_US = 100  # of httperf's mean response time
 ROUNDED = {"response_time_mean_us"}
+OUTCOMES = {"client_died", "died"}
 # Keys of a selector that are no columns.
 OWN = ("statistic", "experiment", "relative_to", RATE)
 
@@ -67,7 +80,10 @@ def decide(dataset: str, experiment: str, rule: dict) -> dict:
 
     Keys: those of `stats.INTERVAL`; `verdict`; `direction`, the verdict on the direction alone
     where the rule has a size, else None; `lacks`, SATURATION or CLIENT where that kept the data
-    from deciding; `compared`, (experiment, rule, selector) of what was divided by what.
+    from deciding; `compared`, (experiment, rule, selector) of what was divided by what; `spread`,
+    the standard deviation of the ratio's logarithm between trials, and `distance` from the nearest
+    bound to the claimed range, a logarithm, None where there is none; `open`, of a rule that is
+    inconclusive, each such part.
     """
     parts = list(_PARTS[rule["kind"]](dataset, experiment, rule))
     if not parts:
@@ -79,7 +95,9 @@ def decide(dataset: str, experiment: str, rule: dict) -> dict:
     decisive = min(least, key=lambda part: sign * part.get("margin", 0))
     known = [part["direction"] for part in parts]
     direction = None if None in known else min(known, key=_DECISIVE.index)
-    return decisive | {"direction": direction}
+    undecided = [inner for part in parts for inner in part["open"] or [part]]
+    still_open = [part for part in undecided if part["verdict"] == OPEN]
+    return decisive | {"direction": direction, "open": still_open}
 
 
 def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
@@ -124,6 +142,8 @@ def _of_trials(frame: pl.DataFrame, statistic: str, selector: dict) -> Values:
         found.update({n: AtLeast(v) for n, v in found.items() if v >= ALL_ANSWERED * top})
     if statistic in ROUNDED:
         found.update({n: Rounded(value) for n, value in found.items()})
+    if statistic in OUTCOMES:
+        found.update({n: Outcome(value) for n, value in found.items()})
     return found
 
 
@@ -226,7 +246,8 @@ def _not_run() -> dict:
 
 
 def _part(found: dict, verdict: str, **more) -> dict:
-    return found | {"verdict": verdict, "direction": None, "lacks": None, "compared": []} | more
+    known = {"verdict": verdict, "direction": None, "lacks": None, "compared": []}
+    return found | known | {"spread": None, "distance": None, "open": []} | more
 
 
 def _judged(found: dict, low: float, high: float) -> dict:
@@ -251,9 +272,7 @@ def _margin(found: dict, low: float, high: float) -> float:
 
 
 def _side(found: dict, threshold: float, direction: str) -> dict:
-    if direction == "above":
-        return _judged(found, threshold, INFINITE)
-    return _judged(found, -INFINITE, threshold)
+    return _judged(found, *_range(threshold, direction))
 
 
 def _opened(found: dict, above: Values, below: Values) -> dict:
@@ -269,30 +288,118 @@ def _any(kind: type, found: Values) -> bool:
     return any(isinstance(value, kind) for value in found.values())
 
 
-def _blurred(found: dict, pairs: list[tuple[float, float]]) -> dict:
+def _blurred(found: dict, pairs: list[tuple[float, float]], interval: Callable) -> dict:
     """Return the interval of ratios, wide enough for what rounding may have hidden."""
     if found["low"] is None or not any(isinstance(a, Rounded) for a, _ in pairs):
         return found
     half = CLOCK_STEP_US / 2
-    least = stats.interval([(a - half) / (b + half) for a, b in pairs])
+    least = interval([(a - half) / (b + half) for a, b in pairs])
     if min(b for _, b in pairs) <= half:
         return found | {"low": least["low"], "high": INFINITE}
-    most = stats.interval([(a + half) / (b - half) for a, b in pairs])
+    most = interval([(a + half) / (b - half) for a, b in pairs])
     return found | {"low": least["low"], "high": most["high"]}
 
 
-def quotient(above: Values, below: Values, paired: bool = True) -> dict:
-    """Return the interval of above / below, paired by block unless told otherwise."""
+def quotient(above: Values, below: Values, paired: bool = True, at: int | None = None) -> dict:
+    """Return the interval of above / below, paired by block unless told otherwise.
+
+    With `at`, that of the sequential test at this look.
+    """
     if not above or not below:
         return stats.interval([])
+    interval = partial(_interval, at=at)
     if paired and above.keys() & below.keys():
-        blocks = sorted(above.keys() & below.keys())
-        pairs = [(above[n], below[n]) for n in blocks if below[n]]
-        found = stats.interval([a / b for a, b in pairs])
+        pairs = [(above[n], below[n]) for n in _blocks([above, below]) if below[n]]
+        found = interval([a / b for a, b in pairs])
     else:
         pairs = [(a, b) for a in above.values() for b in below.values() if b]
         found = stats.interval([a / b for a, b in pairs]) | {"trials": min(len(above), len(below))}
-    return _opened(_blurred(found, pairs), above, below)
+        if at is not None:
+            sides = list(above.values()), list(below.values())
+            alike = min(map(min, sides)) > 0
+            low, high = sequential.unpaired_interval(*sides, at) if alike else (None, None)
+            found |= {"low": low, "high": high}
+    return _opened(_blurred(found, pairs, interval), above, below)
+
+
+def _interval(values: list[float], at: int | None) -> dict:
+    """Return the interval of one value a trial: the bootstrap's, or at a look the test's."""
+    if at is None:
+        return stats.interval(values)
+    exact = any(isinstance(value, Outcome) for value in values)
+    low, high = (sequential.share_interval if exact else sequential.interval)(values, at)
+    return {"trials": len(values), "median": median(values), "low": low, "high": high}
+
+
+def sequentially(dataset: str) -> bool:
+    """Return whether claims are judged by the sequential test: after adaptive rounds."""
+    return dataset in files.names("dataset") and files.dataset(dataset).adaptive
+
+
+def _blocks(sides: list[Values]) -> list[int]:
+    return sorted(set.intersection(*(set(side) for side in sides)))
+
+
+def _tested(
+    dataset: str, sides: list[Values], low: float, high: float, paired: bool = True
+) -> dict:
+    """Return the part that holds a / b, or a alone, against the claimed range."""
+    if not sequentially(dataset):
+        return _looked_at(sides, low, high, paired)
+    usable = [n for n in _blocks(sides) if len(sides) == 1 or sides[1][n]]
+    together = (paired or len(sides) == 1) and usable
+    count = len(usable) if together else min(map(len, sides))
+    part = _looked_at(sides, low, high, paired) if count < sequential.LOOKS[0] else {}
+    for at in sequential.LOOKS:
+        if at > count or part.get("verdict") in (REPLICATED, NOT):
+            break
+        part = _looked_at(
+            [side.first((usable if together else sorted(side))[:at]) for side in sides],
+            low, high, paired, at,
+        )  # fmt: skip
+    return part
+
+
+def _looked_at(
+    sides: list[Values], low: float, high: float, paired: bool, at: int | None = None
+) -> dict:
+    """Return the part at one look of the sequential test; without `at`, by the bootstrap."""
+    if len(sides) == 2:
+        found = quotient(*sides, paired, at)
+    else:
+        found = _opened(_interval(list(sides[0].values()), at), sides[0], Values())
+    part = _judged(found, low, high)
+    # What more trials can still decide is no limit of the load's.
+    by_load = at is None or _judged(_without_spread(found), low, high)["verdict"] == OPEN
+    return (_explained(part, *sides) if by_load else part) | {
+        "spread": _spread_of(sides, paired),
+        "distance": _distance(found, low, high),
+    }
+
+
+def _without_spread(found: dict) -> dict:
+    """Return the interval that so many trials would have that all had the median."""
+    known = {end: found[end] for end in ("low", "high") if found[end] in (INFINITE, -INFINITE)}
+    return found | {"low": found["median"], "high": found["median"]} | known
+
+
+def _spread_of(sides: list[Values], paired: bool) -> float | None:
+    """Return the standard deviation, between trials, of the logarithm of what is compared."""
+    if len(sides) == 1:
+        return sequential.spread(sides[0].values())
+    blocks = [n for n in _blocks(sides) if sides[1][n]]
+    if paired and blocks:
+        return sequential.spread(sides[0][n] / sides[1][n] for n in blocks)
+    apart = [sequential.spread(side.values()) for side in sides]
+    return None if None in apart else math.hypot(*apart)
+
+
+def _distance(found: dict, low: float, high: float) -> float | None:
+    """Return how far the median is, as a logarithm, from the nearest bound; None without one."""
+    bounds = [bound for bound in (low, high) if 0 < bound < INFINITE]
+    if not found["median"] or found["median"] <= 0:
+        return None
+    return min((abs(math.log(found["median"] / bound)) for bound in bounds), default=None)
 
 
 def _explained(part: dict, *sides: Values) -> dict:
@@ -308,21 +415,29 @@ def _explained(part: dict, *sides: Values) -> dict:
 
 def compared(dataset: str, experiment: str, rule: dict) -> tuple[dict, list[Values], list]:
     """Return the interval of a / b, or of a alone; the values; and what they are of."""
-    a = values(dataset, experiment, rule, rule["a"])
-    if "b" not in rule:
-        found = _opened(stats.interval(list(a.values())), a, Values())
-        return found, [a], [(experiment, rule, rule["a"])]
-    b = values(dataset, experiment, rule, rule["b"])
-    same = rule["a"].get("experiment", experiment) == rule["b"].get("experiment", experiment)
-    of = [(experiment, rule, rule[side]) for side in ("a", "b")]
-    return quotient(a, b, paired=same), [a, b], of
+    sides, same, of = _sides(dataset, experiment, rule)
+    if len(sides) == 1:
+        return _opened(stats.interval(list(sides[0].values())), sides[0], Values()), sides, of
+    return quotient(*sides, paired=same), sides, of
+
+
+def _sides(dataset: str, experiment: str, rule: dict) -> tuple[list[Values], bool, list]:
+    """Return the values of a, and of b if there is one; whether by block; and what they are of."""
+    named = [side for side in ("a", "b") if side in rule]
+    found = [values(dataset, experiment, rule, rule[side]) for side in named]
+    same = len({rule[side].get("experiment", experiment) for side in named}) == 1
+    return found, same, [(experiment, rule, rule[side]) for side in named]
+
+
+def _range(threshold: float, direction: str) -> tuple[float, float]:
+    return (threshold, INFINITE) if direction == "above" else (-INFINITE, threshold)
 
 
 def _threshold(dataset: str, experiment: str, rule: dict):
     for chosen in _each(dataset, experiment, rule):
-        found, sides, of = compared(dataset, experiment, chosen)
-        part = _side(found, rule["threshold"], rule["direction"])
-        yield _explained(part, *sides) | {"compared": of}
+        sides, same, of = _sides(dataset, experiment, chosen)
+        claimed = _range(rule["threshold"], rule["direction"])
+        yield _tested(dataset, sides, *claimed, same) | {"compared": of}
 
 
 def _each(dataset: str, experiment: str, rule: dict) -> list[dict]:
@@ -344,11 +459,15 @@ def _each(dataset: str, experiment: str, rule: dict) -> list[dict]:
 
 
 def _within(dataset: str, experiment: str, rule: dict):
-    found, sides, of = compared(dataset, experiment, rule)
-    part = _explained(_judged(found, rule["low"], rule["high"]), *sides)
+    sides, same, of = _sides(dataset, experiment, rule)
+    part = _tested(dataset, sides, rule["low"], rule["high"], same)
     direction = None
     if "b" in rule and (rule["low"] >= 1 or rule["high"] <= 1):
-        direction = _side(found, 1, "above" if rule["low"] >= 1 else "below")["verdict"]
+        above = _range(1, "above" if rule["low"] >= 1 else "below")
+        found = _tested(dataset, sides, *above, same)
+        # Of a direction alone no condition is told.
+        plain = {SATURATION: OPEN, CLIENT: NOT_RUN}
+        direction = plain.get(found["lacks"], found["verdict"])
     yield part | {"compared": of, "direction": direction}
 
 
@@ -359,7 +478,7 @@ def _level(rule: dict, level) -> dict:
 
 def _pair(dataset: str, experiment: str, rule: dict, above: dict, below: dict, side: str) -> dict:
     sides = [values(dataset, experiment, rule, each) for each in (above, below)]
-    part = _explained(_side(quotient(*sides), 1, side), *sides)
+    part = _tested(dataset, sides, *_range(1, side))
     return part | {"compared": [(experiment, rule, each) for each in (above, below)]}
 
 
@@ -407,9 +526,9 @@ def _spread(dataset: str, experiment: str, rule: dict):
     blocks = sorted(set.intersection(*(set(values) for values in found)))
     above = Values({n: max(values[n] for values in found) for n in blocks})
     below = Values({n: min(values[n] for values in found) for n in blocks})
-    part = _side(quotient(above, below), rule["threshold"], rule["direction"])
+    part = _tested(dataset, [above, below], *_range(rule["threshold"], rule["direction"]))
     of = [(experiment, rule, each) for each in selectors]
-    yield _explained(part, *found) | {"compared": of}
+    yield part | {"compared": of}
 
 
 def _rank(dataset: str, experiment: str, rule: dict):
@@ -424,14 +543,15 @@ def _rank(dataset: str, experiment: str, rule: dict):
         yield _not_run()
         return
     blocks = set.intersection(*(a.keys() & b.keys() for a, b in both))
-    found = []
+    found = Values()
     for n in sorted(blocks):
         of = [a[n] for a, _ in both], [b[n] for _, b in both]
         # Ranks need at least two values that differ.
         if all(len(set(side)) > 1 for side in of):
-            found.append(float(spearmanr(*of).statistic))
-    known = stats.interval(found) if found else stats.interval([]) | {"trials": len(blocks)}
-    part = _side(known, rule["threshold"], rule["direction"]) if found else _part(known, OPEN)
+            found[n] = float(spearmanr(*of).statistic)
+    none = _part(stats.interval([]) | {"trials": len(blocks)}, OPEN)
+    claimed = _range(rule["threshold"], rule["direction"])
+    part = _tested(dataset, [found], *claimed) if found else none
     yield part | {"compared": [(experiment, rule, rule[side]) for side in ("a", "b")]}
 
 

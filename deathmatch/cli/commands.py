@@ -140,10 +140,10 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--rates", type=int, nargs="+", metavar="RPS",
-        help="offered rates in requests per second; those of the dataset quick if absent",
+        help="offered rates in requests per second; those of the dataset tour if absent",
     )  # fmt: skip
     parser.add_argument(
-        "--duration", type=float, metavar="S", help="of each rate; that of quick if absent"
+        "--duration", type=float, metavar="S", help="of each rate; that of tour if absent"
     )
     parser.add_argument(
         "--statistic", default="cpu_us_per_reply", metavar="NAME",
