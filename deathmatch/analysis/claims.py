@@ -18,6 +18,7 @@ from deathmatch.analysis import (
     published,
     releases,
     rules,
+    sequential,
     stats,
 )
 from deathmatch.analysis.rules import (
@@ -51,8 +52,10 @@ __all__ = [
     "differences",
     "effect_phrase",
     "effect_text",
+    "error_phrase",
     "ledger",
     "not_run_reason",
+    "open_rows",
     "row_of",
     "verdicts",
     "verdicts_phrase",
@@ -232,6 +235,61 @@ def unmet_needs(rows: pl.DataFrame) -> pl.DataFrame:
     ]
     schema = dict.fromkeys(("name", "says", "needed", "there"), pl.String)
     return pl.DataFrame(unmet, schema=schema).unique(maintain_order=True)
+
+
+def open_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return what inconclusive verdicts would take, the cheapest first.
+
+    Columns: name, says, when, trials, effect (with its interval), detectable (the factor that its
+    trials could have told; null without a spread), needed (trials in all, in words), needed_min
+    (minutes of further trials; null where there are too many). `rows` are of the ledger, with
+    `name`, that of the source.
+    """
+    found = []
+    for row in rows.to_dicts():
+        for when in WHEN[1:] if row["same"] else WHEN:
+            if row[when] != OPEN:
+                continue
+            trials, seconds = row[f"{when}_needed_trials"], row[f"{when}_needed_s"]
+            found.append({
+                "name": row["name"],
+                "says": row["says"],
+                "when": "then and now" if row["same"] else when,
+                "effect": effect_text(row, when),
+                "detectable": row[f"{when}_detectable"],
+                "needed": f"more than {sequential.LOOKS[-1]}" if trials is None else f"{trials}",
+                "needed_min": None if seconds is None else prices.minutes(seconds),
+            })  # fmt: skip
+    text = dict.fromkeys(("name", "says", "when", "effect"), pl.String)
+    kinds = {"detectable": pl.Float64, "needed": pl.String, "needed_min": pl.Int64}
+    return pl.DataFrame(found, schema=text | kinds).sort(
+        "needed_min", "detectable", nulls_last=True, maintain_order=True
+    )
+
+
+def error_phrase(dataset: str) -> str:
+    """Return how often noise about a threshold gives a verdict, and by which test, as sentences."""
+    looks = [f"{look}" for look in sequential.LOOKS]
+    if not rules.sequentially(dataset):
+        wrong = f"{100 * (1 - stats.range_coverage(MINIMUM_TRIALS)):.0f} %"
+        return (
+            f"Where an interval is the range of {MINIMUM_TRIALS} trials, noise about the threshold "
+            f"itself would still give a verdict {wrong} of the time: a verdict whose interval ends "
+            "near its threshold wants more trials, one that is far from it does not."
+        )
+    levels = [f"{100 * level:.2f}" for level in sequential.LEVELS.values()]
+    hours = files.dataset(dataset).budget_hours
+    budget = "" if hours is None else f" and the budget of {60 * hours:.0f} min lasted"
+    return (
+        "This dataset was measured in adaptive rounds: a variant went on only while a claim that "
+        f"compares it was open{budget}. Looking again and again would find what is not there, so "
+        f"a claim is held against Student's t after {phrases.enumeration(looks)} trials, on the "
+        f"logarithms of its ratios, at {phrases.enumeration(levels)} %; the first look that "
+        "decides is the verdict. Over all looks noise about the threshold gives one "
+        f"{100 * sequential.ERROR:.0f} % of the time. What happens or does not, such as a death, "
+        "is held against the exact binomial interval at the same levels. What does not differ "
+        "between trials at all is decided at the first look."
+    )
 
 
 def not_run_reason(dataset: str, claim: dict) -> str:

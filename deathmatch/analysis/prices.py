@@ -10,7 +10,7 @@ import math
 
 import polars as pl
 
-from deathmatch.analysis import phrases, rules, sequential
+from deathmatch.analysis import rules, sequential
 
 SCHEMA = {
     "detectable": pl.Float64,  # the ratio to the threshold that its trials could have told
@@ -70,19 +70,6 @@ def _variants(dataset: str, experiment: str, rule: dict, selector: dict) -> dict
     return found
 
 
-def phrase(row: dict, when: str) -> str:
-    """Return of a ledger's row what an inconclusive verdict would take, as a sentence."""
-    detectable, trials, seconds = (
-        row[f"{when}_{name}"] for name in ("detectable", "needed_trials", "needed_s")
-    )
-    had = row[f"{when}_trials"]
-    told = (
-        f"with n = {had} a factor of {detectable:.3g} could have been told"
-        if detectable is not None
-        else f"n = {had} has no spread to go by"
-    )
-    if trials is None:
-        most = sequential.LOOKS[-1]
-        return f"{told}; what was measured would take more than {most} trials"
-    minutes = max(1, math.ceil(seconds / 60))
-    return f"{told}; what was measured takes {trials} trials, {phrases.number(minutes)} min more"
+def minutes(seconds: float) -> int:
+    """Return a time in whole minutes, upward."""
+    return max(1, math.ceil(seconds / 60))

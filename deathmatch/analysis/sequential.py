@@ -96,6 +96,11 @@ def spread(values: Iterable[float]) -> float | None:
     return float(np.std(np.log(known), ddof=1))
 
 
+def width_of_three() -> float:
+    """Return half the width of the first look's interval, in standard deviations between trials."""
+    return _quantile(LOOKS[0], LOOKS[0] - 1) / math.sqrt(LOOKS[0])
+
+
 def detectable(deviation: float, count: int) -> float:
     """Return the distance, as a logarithm, that a look at `count` trials tells in POWER of cases.
 

@@ -49,15 +49,15 @@ def after(look: int) -> int | None:
     return next((at for at in LOOKS if at > look), None)
 
 
-def decisions(dataset: str, root: Path = Path()) -> list[Decision]:
+def decisions(dataset: str, before: int | None = None, root: Path = Path()) -> list[Decision]:
     """Return the decisions so far, in order, up to the first that ends the dataset.
 
-    Raises UserError for a file that is not whole.
+    Only those of looks `before` one, if it is given. Raises UserError for a file that is not whole.
     """
     found = []
     for look in LOOKS:
         file = file_of(dataset, look, root)
-        if not file.is_file():
+        if look == before or not file.is_file():
             break
         found.append(read(file))
         if not found[-1].further:
@@ -71,6 +71,22 @@ def read(file: Path) -> Decision:
         return Decision.model_validate(json.loads(file.read_text()))
     except ValueError:
         raise UserError("it holds no decision", str(file), "delete it: it is made again") from None
+
+
+def forget(dataset: str, since: int, root: Path = Path()) -> None:
+    """Remove the decisions of that look and of later ones: they were made from other trials."""
+    for look in LOOKS:
+        if look >= since:
+            file_of(dataset, look, root).unlink(missing_ok=True)
+
+
+def write(dataset: str, decision: Decision, root: Path = Path()) -> None:
+    """Write a decision, whole or not at all."""
+    file = file_of(dataset, decision.look, root)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(".partial")
+    partial.write_text(f"{decision.model_dump_json(indent=1)}\n")
+    partial.rename(file)
 
 
 def planned(decided: Collection[Decision], name: str) -> int:
