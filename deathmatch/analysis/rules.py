@@ -5,75 +5,77 @@ block. The header of `data/published/claims.toml` says how each kind of rule is 
 """
 
 import itertools
-import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
-from statistics import median
-from typing import Self
+from functools import cache
 
 import polars as pl
 from scipy.stats import spearmanr
 
-from deathmatch.analysis import measures, phrases, published, sequential, stats, views
+from deathmatch.analysis import judging, measures, phrases, published, stats, views
+from deathmatch.analysis.judging import (
+    CLIENT,
+    CLOCK_STEP_US,
+    INFINITE,
+    MINIMUM_TRIALS,
+    NOT,
+    NOT_RUN,
+    OPEN,
+    REPLICATED,
+    SATURATION,
+    UNREACHED,
+    VERDICTS,
+    AtLeast,
+    AtMost,
+    Outcome,
+    Rounded,
+    Unbounded,
+    Values,
+    claimed_range,
+    explained,
+    judgement,
+    not_run,
+    opened,
+    quotient,
+)
 from deathmatch.analysis.measures import PEAK
 from deathmatch.analysis.views import ALL_ANSWERED, RATE
 from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 
-REPLICATED, NOT, OPEN = "replicated", "not replicated", "inconclusive"
-UNREACHED, NOT_RUN = "condition not reached", "not run"
-VERDICTS = (REPLICATED, NOT, OPEN, UNREACHED, NOT_RUN)
-# Of a rule with several parts, the first of these that a part has.
-_DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, REPLICATED)
-MINIMUM_TRIALS = published.minimum_trials()
-INFINITE = float("inf")
+__all__ = [
+    "CLIENT",
+    "CLOCK_STEP_US",
+    "INFINITE",
+    "MINIMUM_TRIALS",
+    "NOT",
+    "NOT_RUN",
+    "OPEN",
+    "REPLICATED",
+    "SATURATION",
+    "UNREACHED",
+    "VERDICTS",
+    "Values",
+    "clear_caches",
+    "compared",
+    "decide",
+    "instead",
+    "measured_levels",
+    "points",
+    "selected",
+    "selector_phrase",
+    "sequentially",
+    "trials",
+    "values",
+]  # fmt: skip
 
-
-class AtLeast(float):
-    """What may be more: the highest reply rate of a trial that answered all that was offered."""
-
-
-class AtMost(float):
-    """What may be less: a quotient by such a rate."""
-
-
-class Unbounded(AtLeast, AtMost):
-    """What may be more or less: a quotient of two such rates."""
-
-
-class Rounded(float):
-    """A time in us that httperf prints in tenths of a millisecond: half of one either way."""
-
-
-class Outcome(float):
-    """Whether something happened in a trial: 1 or 0."""
-
-
-class Values(dict):
-    """A statistic by block.
-
-    `hidden`: there are trials, and the client was the limit in all of them.
-    """
-
-    hidden = False
-
-    def first(self, blocks: Collection[int]) -> Self:
-        """Return the values of these blocks alone."""
-        found = Values({n: value for n, value in self.items() if n in blocks})
-        found.hidden = self.hidden
-        return found
-
-
-CLOCK_STEP_US = 100  # of httperf's mean response time
 ROUNDED = {"response_time_mean_us"}
 OUTCOMES = {"client_died", "died"}
+# Of a rule with several parts, the first of these that a part has.
+_DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, REPLICATED)
 # Keys of a selector that are no columns.
 OWN = ("statistic", "experiment", "relative_to", RATE)
-
-SATURATION = "saturation"
-CLIENT = "client"
 
 
 def decide(dataset: str, experiment: str, rule: dict) -> dict:
@@ -88,7 +90,7 @@ def decide(dataset: str, experiment: str, rule: dict) -> dict:
     """
     parts = list(_PARTS[rule["kind"]](dataset, experiment, rule))
     if not parts:
-        return _not_run()
+        return not_run()
     # The clearest part that refutes; of a rule that holds, the part that holds most narrowly.
     worst = min(_DECISIVE.index(part["verdict"]) for part in parts)
     least = [part for part in parts if part["verdict"] == _DECISIVE[worst]]
@@ -262,183 +264,23 @@ def _level_phrase(name: str, level) -> str:
     return f"{name.replace('_', ' ')} {level}"
 
 
-def _not_run() -> dict:
-    return _part(stats.interval([]), NOT_RUN)
-
-
-def _part(found: dict, verdict: str, **more) -> dict:
-    known = {"verdict": verdict, "direction": None, "lacks": None, "compared": []}
-    return found | known | {"spread": None, "distance": None, "open": []} | more
-
-
-def _judged(found: dict, low: float, high: float) -> dict:
-    """Compare an interval with the claimed range; too few trials decide nothing."""
-    if not found["trials"]:
-        return _part(found, NOT_RUN)
-    if found["trials"] < MINIMUM_TRIALS or found["low"] is None:
-        return _part(found, OPEN)
-    beyond = low < found["low"] or low == -INFINITE
-    if beyond and (found["high"] < high or high == INFINITE):
-        return _part(found, REPLICATED, margin=_margin(found, low, high))
-    if found["high"] < low or found["low"] > high:
-        return _part(found, NOT, margin=_margin(found, low, high))
-    return _part(found, OPEN)
-
-
-def _margin(found: dict, low: float, high: float) -> float:
-    """Return the distance, as a ratio's logarithm, between an interval and the nearest bound."""
-    ends = [(found["low"], low), (found["high"], high), (found["high"], low), (found["low"], high)]
-    known = [abs(math.log(a / b)) for a, b in ends if 0 < a < INFINITE and 0 < b < INFINITE]
-    return min(known, default=INFINITE)
-
-
-def _side(found: dict, threshold: float, direction: str) -> dict:
-    return _judged(found, *_range(threshold, direction))
-
-
-def _opened(found: dict, above: Values, below: Values) -> dict:
-    """Return an interval without the ends that rates known only "at least" leave open."""
-    if found["low"] is None:
-        return found
-    more = _any(AtLeast, above) or _any(AtMost, below)
-    less = _any(AtMost, above) or _any(AtLeast, below)
-    return found | ({"high": INFINITE} if more else {}) | ({"low": -INFINITE} if less else {})
-
-
-def _any(kind: type, found: Values) -> bool:
-    return any(isinstance(value, kind) for value in found.values())
-
-
-def _blurred(found: dict, pairs: list[tuple[float, float]], interval: Callable) -> dict:
-    """Return the interval of ratios, wide enough for what rounding may have hidden."""
-    if found["low"] is None or not any(isinstance(a, Rounded) for a, _ in pairs):
-        return found
-    half = CLOCK_STEP_US / 2
-    least = interval([(a - half) / (b + half) for a, b in pairs])
-    if min(b for _, b in pairs) <= half:
-        return found | {"low": least["low"], "high": INFINITE}
-    most = interval([(a + half) / (b - half) for a, b in pairs])
-    return found | {"low": least["low"], "high": most["high"]}
-
-
-def quotient(above: Values, below: Values, paired: bool = True, at: int | None = None) -> dict:
-    """Return the interval of above / below, paired by block unless told otherwise.
-
-    With `at`, that of the sequential test at this look.
-    """
-    if not above or not below:
-        return stats.interval([])
-    interval = partial(_interval, at=at)
-    if paired and above.keys() & below.keys():
-        pairs = [(above[n], below[n]) for n in _blocks([above, below]) if below[n]]
-        found = interval([a / b for a, b in pairs])
-    else:
-        pairs = [(a, b) for a in above.values() for b in below.values() if b]
-        found = stats.interval([a / b for a, b in pairs]) | {"trials": min(len(above), len(below))}
-        if at is not None:
-            sides = list(above.values()), list(below.values())
-            alike = min(map(min, sides)) > 0
-            low, high = sequential.unpaired_interval(*sides, at) if alike else (None, None)
-            found |= {"low": low, "high": high}
-    return _opened(_blurred(found, pairs, interval), above, below)
-
-
-def _interval(values: list[float], at: int | None) -> dict:
-    """Return the interval of one value a trial: the bootstrap's, or at a look the test's."""
-    if at is None:
-        return stats.interval(values)
-    exact = any(isinstance(value, Outcome) for value in values)
-    low, high = (sequential.share_interval if exact else sequential.interval)(values, at)
-    return {"trials": len(values), "median": median(values), "low": low, "high": high}
-
-
 def sequentially(dataset: str) -> bool:
     """Return whether claims are judged by the sequential test: after adaptive rounds."""
     return dataset in files.names("dataset") and files.dataset(dataset).adaptive
-
-
-def _blocks(sides: list[Values]) -> list[int]:
-    return sorted(set.intersection(*(set(side) for side in sides)))
 
 
 def _tested(
     dataset: str, sides: list[Values], low: float, high: float, paired: bool = True
 ) -> dict:
     """Return the part that holds a / b, or a alone, against the claimed range."""
-    if not sequentially(dataset):
-        return _looked_at(sides, low, high, paired)
-    usable = [n for n in _blocks(sides) if len(sides) == 1 or sides[1][n]]
-    together = (paired or len(sides) == 1) and usable
-    count = len(usable) if together else min(map(len, sides))
-    part = _looked_at(sides, low, high, paired) if count < sequential.LOOKS[0] else {}
-    for at in sequential.LOOKS:
-        if at > count or part.get("verdict") in (REPLICATED, NOT):
-            break
-        part = _looked_at(
-            [side.first((usable if together else sorted(side))[:at]) for side in sides],
-            low, high, paired, at,
-        )  # fmt: skip
-    return part
-
-
-def _looked_at(
-    sides: list[Values], low: float, high: float, paired: bool, at: int | None = None
-) -> dict:
-    """Return the part at one look of the sequential test; without `at`, by the bootstrap."""
-    if len(sides) == 2:
-        found = quotient(*sides, paired, at)
-    else:
-        found = _opened(_interval(list(sides[0].values()), at), sides[0], Values())
-    part = _judged(found, low, high)
-    # What more trials can still decide is no limit of the load's.
-    by_load = at is None or _judged(_without_spread(found), low, high)["verdict"] == OPEN
-    return (_explained(part, *sides) if by_load else part) | {
-        "spread": _spread_of(sides, paired),
-        "distance": _distance(found, low, high),
-    }
-
-
-def _without_spread(found: dict) -> dict:
-    """Return the interval that so many trials would have that all had the median."""
-    known = {end: found[end] for end in ("low", "high") if found[end] in (INFINITE, -INFINITE)}
-    return found | {"low": found["median"], "high": found["median"]} | known
-
-
-def _spread_of(sides: list[Values], paired: bool) -> float | None:
-    """Return the standard deviation, between trials, of the logarithm of what is compared."""
-    if len(sides) == 1:
-        return sequential.spread(sides[0].values())
-    blocks = [n for n in _blocks(sides) if sides[1][n]]
-    if paired and blocks:
-        return sequential.spread(sides[0][n] / sides[1][n] for n in blocks)
-    apart = [sequential.spread(side.values()) for side in sides]
-    return None if None in apart else math.hypot(*apart)
-
-
-def _distance(found: dict, low: float, high: float) -> float | None:
-    """Return how far the median is, as a logarithm, from the nearest bound; None without one."""
-    bounds = [bound for bound in (low, high) if 0 < bound < INFINITE]
-    if not found["median"] or found["median"] <= 0:
-        return None
-    return min((abs(math.log(found["median"] / bound)) for bound in bounds), default=None)
-
-
-def _explained(part: dict, *sides: Values) -> dict:
-    """Return a part with what kept its data from deciding: then it is a condition not reached."""
-    if part["verdict"] == NOT_RUN and any(getattr(side, "hidden", False) for side in sides):
-        return part | {"verdict": UNREACHED, "lacks": CLIENT}
-    # Of fewer trials nobody knows what more of them would decide.
-    open_ended = [s for s in sides if len(s) >= MINIMUM_TRIALS and _any(AtLeast, s)]
-    if part["verdict"] == OPEN and open_ended:
-        return part | {"verdict": UNREACHED, "lacks": SATURATION}
-    return part
+    return judging.tested(sides, low, high, paired, sequentially(dataset))
 
 
 def compared(dataset: str, experiment: str, rule: dict) -> tuple[dict, list[Values], list]:
     """Return the interval of a / b, or of a alone; the values; and what they are of."""
     sides, same, of = _sides(dataset, experiment, rule)
     if len(sides) == 1:
-        return _opened(stats.interval(list(sides[0].values())), sides[0], Values()), sides, of
+        return opened(stats.interval(list(sides[0].values())), sides[0], Values()), sides, of
     return quotient(*sides, paired=same), sides, of
 
 
@@ -450,14 +292,10 @@ def _sides(dataset: str, experiment: str, rule: dict) -> tuple[list[Values], boo
     return found, same, [(experiment, rule, rule[side]) for side in named]
 
 
-def _range(threshold: float, direction: str) -> tuple[float, float]:
-    return (threshold, INFINITE) if direction == "above" else (-INFINITE, threshold)
-
-
 def _threshold(dataset: str, experiment: str, rule: dict):
     for chosen in _each(dataset, experiment, rule):
         sides, same, of = _sides(dataset, experiment, chosen)
-        claimed = _range(rule["threshold"], rule["direction"])
+        claimed = claimed_range(rule["threshold"], rule["direction"])
         yield _tested(dataset, sides, *claimed, same) | {"compared": of}
 
 
@@ -484,7 +322,7 @@ def _within(dataset: str, experiment: str, rule: dict):
     part = _tested(dataset, sides, rule["low"], rule["high"], same)
     direction = None
     if "b" in rule and (rule["low"] >= 1 or rule["high"] <= 1):
-        above = _range(1, "above" if rule["low"] >= 1 else "below")
+        above = claimed_range(1, "above" if rule["low"] >= 1 else "below")
         found = _tested(dataset, sides, *above, same)
         # Of a direction alone no condition is told.
         plain = {SATURATION: OPEN, CLIENT: NOT_RUN}
@@ -499,7 +337,7 @@ def _level(rule: dict, level) -> dict:
 
 def _pair(dataset: str, experiment: str, rule: dict, above: dict, below: dict, side: str) -> dict:
     sides = [values(dataset, experiment, rule, each) for each in (above, below)]
-    part = _tested(dataset, sides, *_range(1, side))
+    part = _tested(dataset, sides, *claimed_range(1, side))
     return part | {"compared": [(experiment, rule, each) for each in (above, below)]}
 
 
@@ -528,7 +366,7 @@ def _best(dataset: str, experiment: str, rule: dict):
             # What was never counted is not more than anything.
             verdict = NOT if len(mine) >= MINIMUM_TRIALS else OPEN
             of = [(experiment, rule, best)]
-            yield _part(stats.interval(list(mine.values())), verdict, compared=of)
+            yield judgement(stats.interval(list(mine.values())), verdict, compared=of)
             continue
         side = "above" if rule["direction"] == "highest" else "below"
         yield _pair(dataset, experiment, rule, best, other, side)
@@ -542,12 +380,12 @@ def _spread(dataset: str, experiment: str, rule: dict):
     selectors = [_level(rule, level) for level in rule["levels"]]
     found = [values(dataset, experiment, rule, each) for each in selectors]
     if not all(found):
-        yield _explained(_not_run(), *found)
+        yield explained(not_run(), *found)
         return
     blocks = sorted(set.intersection(*(set(values) for values in found)))
     above = Values({n: max(values[n] for values in found) for n in blocks})
     below = Values({n: min(values[n] for values in found) for n in blocks})
-    part = _tested(dataset, [above, below], *_range(rule["threshold"], rule["direction"]))
+    part = _tested(dataset, [above, below], *claimed_range(rule["threshold"], rule["direction"]))
     of = [(experiment, rule, each) for each in selectors]
     yield part | {"compared": of}
 
@@ -561,7 +399,7 @@ def _rank(dataset: str, experiment: str, rule: dict):
     ]
     both = [(a, b) for a, b in zip(*sides, strict=True) if a and b]
     if len(both) < 3:
-        yield _not_run()
+        yield not_run()
         return
     blocks = set.intersection(*(a.keys() & b.keys() for a, b in both))
     found = Values()
@@ -570,8 +408,8 @@ def _rank(dataset: str, experiment: str, rule: dict):
         # Ranks need at least two values that differ.
         if all(len(set(side)) > 1 for side in of):
             found[n] = float(spearmanr(*of).statistic)
-    none = _part(stats.interval([]) | {"trials": len(blocks)}, OPEN)
-    claimed = _range(rule["threshold"], rule["direction"])
+    none = judgement(stats.interval([]) | {"trials": len(blocks)}, OPEN)
+    claimed = claimed_range(rule["threshold"], rule["direction"])
     part = _tested(dataset, [found], *claimed) if found else none
     yield part | {"compared": [(experiment, rule, rule[side]) for side in ("a", "b")]}
 
