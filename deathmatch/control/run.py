@@ -69,6 +69,8 @@ class Run:
         trial = next((found[1] for found in known if found), None)
         self.running[number] = Job(rule, tuple(output), tuple(logs), self.clock(), trial)
         if trial:
+            if self.standing.total != len(self.study.trials):
+                self.standing = self._standing()
             # Once, not at each look: a dataset has hundreds.
             self.after_s = self._standing({trial: {"outcome": "measured"}}).wait_s
 
