@@ -136,7 +136,10 @@ def test_a_dataset_of_adaptive_rounds_is_judged_at_its_looks(stored):
     more = [*near, 344.0, 346.0]
     found = stored(more, adaptive=True)
     assert found[""] == claims.NOT and found["trials"] == 5 and found["low"] > 330
-    assert stored([*more, 100.0, 900.0], adaptive=True) == found
+    later = stored([*more, 100.0, 900.0], adaptive=True)
+    assert {key: later[key] for key in ("", "low", "high", "trials")} == {
+        key: found[key] for key in ("", "low", "high", "trials")
+    }
 
 
 def test_the_looks_are_those_of_the_rounds():
