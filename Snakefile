@@ -34,7 +34,7 @@ from deathmatch.control.run import Run
 from deathmatch.hosts import nix, node, sandbox, toolchain
 from deathmatch.hosts import server_build
 from deathmatch.paper import captions
-from deathmatch.plan import files, sources
+from deathmatch.plan import files, rounds, sources
 from deathmatch.errors import UserError
 
 try:
@@ -148,6 +148,7 @@ wildcard_constraints:
     experiment=r"[\w-]+",
     server=r"[\w.-]+",
     n=r"\d+",
+    look=r"\d+",
 
 
 # Kept, and shown as it comes: by the live view of a terminal, else by tee, which an interrupt does
@@ -163,6 +164,7 @@ localrules:
     certify,
     check_dataset,
     complete,
+    look,
     new_server,
     paper,
     report_figures,
@@ -174,7 +176,7 @@ rule all:
     input:
         [f"build/servers/{name}/build.json" for name in STUDY.built],
         # All named here, so that one that is missing is measured even where its table exists.
-        [f"{trial.path}/trial.json" for trial in STUDY.trials],
+        lambda wildcards: [f"{trial.path}/trial.json" for trial in planned()],
         STUDY.paper,
         STUDY.explorer,
         f"build/report/{STUDY.dataset}",

@@ -13,7 +13,7 @@ import pypandoc
 import pytest
 from scipy.stats import spearmanr
 
-from deathmatch.analysis import c10k, claims, measures, published, rules
+from deathmatch.analysis import c10k, claims, judging, measures, published, rules
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -557,33 +557,33 @@ def test_effects_are_written_with_interval_and_n(row, text):
 
 def test_a_peak_that_nothing_limited_leaves_its_end_open():
     at_least, known = (
-        rules.Values({n: rules.AtLeast(9900) for n in (1, 2, 3)}),
+        rules.Values({n: judging.AtLeast(9900) for n in (1, 2, 3)}),
         rules.Values({1: 4000.0, 2: 4100.0, 3: 4200.0}),
     )
     higher, lower, neither = (
-        rules.quotient(*sides)
+        judging.quotient(*sides)
         for sides in ((at_least, known), (known, at_least), (at_least, at_least))
     )
-    assert rules._side(higher, 2, "above")["verdict"] == claims.REPLICATED
-    assert rules._side(higher, 3, "above")["verdict"] == claims.OPEN
-    assert rules._side(lower, 0.5, "above")["verdict"] == claims.NOT
+    assert judging.side(higher, 2, "above")["verdict"] == claims.REPLICATED
+    assert judging.side(higher, 3, "above")["verdict"] == claims.OPEN
+    assert judging.side(lower, 0.5, "above")["verdict"] == claims.NOT
     for direction in ("above", "below"):
-        assert rules._side(neither, 0.9, direction)["verdict"] == claims.OPEN
+        assert judging.side(neither, 0.9, direction)["verdict"] == claims.OPEN
     said = [claims.effect_text(one | {"effect": one["median"]}) for one in (higher, lower, neither)]
     assert said == ["at least 2.36, n = 3", "at most 0.424, n = 3", "no limit reached, n = 3"]
 
 
 def test_what_rounding_hides_widens_a_ratio_of_response_times():
     def trials(*times_us: int) -> dict:
-        return rules.Values({n: rules.Rounded(t) for n, t in enumerate(times_us, 1)})
+        return rules.Values({n: judging.Rounded(t) for n, t in enumerate(times_us, 1)})
 
-    even = rules.quotient(trials(100, 100, 100), trials(100, 100, 100))
+    even = judging.quotient(trials(100, 100, 100), trials(100, 100, 100))
     assert (even["low"], even["median"], even["high"]) == (pytest.approx(1 / 3), 1.0, 3.0)
-    assert rules._side(even, 1.1, "below")["verdict"] == claims.OPEN
-    unbounded = rules.quotient(trials(100, 200, 300), trials(0, 50, 100))
+    assert judging.side(even, 1.1, "below")["verdict"] == claims.OPEN
+    unbounded = judging.quotient(trials(100, 200, 300), trials(0, 50, 100))
     assert unbounded["high"] == claims.INFINITE
-    far = rules.quotient(trials(300_000, 310_000, 320_000), trials(10_000, 10_000, 10_000))
-    assert rules._side(far, 29, "above")["verdict"] == claims.REPLICATED
+    far = judging.quotient(trials(300_000, 310_000, 320_000), trials(10_000, 10_000, 10_000))
+    assert judging.side(far, 29, "above")["verdict"] == claims.REPLICATED
 
 
 def test_what_was_never_counted_is_not_the_highest(monkeypatch):

@@ -1,9 +1,44 @@
-ORDER = {str(trial.path): (place, trial) for place, trial in enumerate(STUDY.trials)}
-
-
 def place_of(wildcards):
     path = "data/{dataset}/{experiment}/{server}/{variant}/{n}".format(**wildcards)
-    return ORDER[path]
+    return STUDY.order[path]
+
+
+LOOKED = set()
+
+
+def planned():
+    """Return all trials of the study; of adaptive rounds, once the last look has been."""
+    # A job on a node is of what was decided before it was sent there.
+    if not STUDY.adaptive or workflow.remote_exec:
+        return STUDY.trials
+    for look in rounds.LOOKS:
+        made = checkpoints.look.get(dataset=STUDY.dataset, look=look).output[0]
+        if look not in LOOKED:
+            LOOKED.add(look)
+            STUDY.look_again()
+        if not rounds.read(Path(made)).further:
+            break
+    return STUDY.trials
+
+
+def trials_until(look):
+    """Return the trials that a look is about, once the looks before it have been."""
+    for before in rounds.LOOKS:
+        if before < look:
+            checkpoints.look.get(dataset=STUDY.dataset, look=before)
+    return STUDY.until(look)
+
+
+def due(trials):
+    """Return the records of trials, all that are not valid being due, whoever asks.
+
+    Snakemake would miss a file that is gone only if it were asked for itself, and knows what a
+    record was made of only if it made it.
+    """
+    if workflow.is_main_process and not ONLY_PAPER:
+        left = [trial for trial in trials if trial not in STUDY.records]
+        workflow.dag.forcefiles.update(f"{trial.path}/trial.json" for trial in left)
+    return [f"{trial.path}/trial.json" for trial in trials]
 
 
 if STUDY.trials and not ONLY_PAPER:
@@ -17,7 +52,7 @@ if STUDY.trials and not ONLY_PAPER:
             "data/{dataset}/{experiment}/{server}/{variant}/{n}/trial.json",
         log:
             "build/logs/trial/{dataset}/{experiment}/{server}/{variant}/{n}.log",
-        priority: lambda wildcards: len(ORDER) - place_of(wildcards)[0]
+        priority: lambda wildcards: len(STUDY.order) - place_of(wildcards)[0]
         resources:
             # On a cluster each has a node of its own.
             **{STUDY.machine: 0 if ON_CLUSTER else 100},
@@ -27,6 +62,20 @@ if STUDY.trials and not ONLY_PAPER:
         shell:
             "python -m deathmatch trial --any-outcome --testbed {params.testbed:q}"
             ' "$(dirname {output:q})"' + LOGGED
+
+    # Which variants go on after a look, in a dataset of adaptive rounds: the trials that follow.
+    checkpoint look:
+        input:
+            lambda wildcards: due(trials_until(int(wildcards.look))),
+        output:
+            "data/{dataset}/rounds/{look}.json",
+        log:
+            "build/logs/look/{dataset}/{look}.log",
+        params:
+            options=STUDY.options,
+        shell:
+            "python -m deathmatch rounds {wildcards.dataset:q} {wildcards.look} {params.options}"
+            + LOGGED
 
     rule complete:
         input:

@@ -1,14 +1,6 @@
 def trials_of(wildcards):
-    """Return the records of an experiment, all that are not valid being due, whoever asks.
-
-    Snakemake would miss a file that is gone only if it were asked for itself, and knows what a
-    record was made of only if it made it.
-    """
-    trials = [trial for trial in STUDY.trials if trial.experiment.name == wildcards.experiment]
-    if workflow.is_main_process and not ONLY_PAPER:
-        due = [trial for trial in trials if trial not in STUDY.records]
-        workflow.dag.forcefiles.update(f"{trial.path}/trial.json" for trial in due)
-    return [f"{trial.path}/trial.json" for trial in trials]
+    """Return the records of an experiment."""
+    return due([trial for trial in planned() if trial.experiment.name == wildcards.experiment])
 
 
 if not STUDY.frozen:

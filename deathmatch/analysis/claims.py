@@ -10,7 +10,17 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch.analysis import measures, needs, phrases, published, releases, rules, stats
+from deathmatch.analysis import (
+    measures,
+    needs,
+    phrases,
+    prices,
+    published,
+    releases,
+    rules,
+    sequential,
+    stats,
+)
 from deathmatch.analysis.rules import (
     INFINITE,
     MINIMUM_TRIALS,
@@ -42,14 +52,18 @@ __all__ = [
     "differences",
     "effect_phrase",
     "effect_text",
+    "error_phrase",
     "ledger",
     "not_run_reason",
+    "open_rows",
     "row_of",
     "verdicts",
     "verdicts_phrase",
 ]  # fmt: skip
 
 WHEN = ("then", "now")
+# What nobody would call a factor between a ratio and its threshold.
+NO_FACTOR = 1000
 
 _SIDE = {
     "what": pl.String,  # the variant, in words
@@ -71,6 +85,8 @@ _VERDICT = {
     "unit": pl.String,
     "sides": pl.List(pl.Struct(_SIDE)),  # a, then b: what was divided by what
     "needs": pl.List(pl.Struct(needs.SCHEMA)),
+    # Of an inconclusive one: the difference that could have been told, and what telling it takes.
+    **prices.SCHEMA,
 }
 LEDGER = {
     "claim": pl.String,
@@ -144,6 +160,7 @@ def verdict(dataset: str, claim: dict) -> dict:
         "unit": unit,
         "sides": [_side(dataset, *of) for of in found["compared"]],
         "needs": conditions,
+        **prices.of(dataset, found["open"] if judged == OPEN else []),
     }
 
 
@@ -220,6 +237,62 @@ def unmet_needs(rows: pl.DataFrame) -> pl.DataFrame:
     ]
     schema = dict.fromkeys(("name", "says", "needed", "there"), pl.String)
     return pl.DataFrame(unmet, schema=schema).unique(maintain_order=True)
+
+
+def open_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return what inconclusive verdicts would take, the cheapest first.
+
+    Columns: name, says, when, effect (with its interval), detectable (the factor that its trials
+    could have told; null without a spread, or beyond NO_FACTOR), needed (trials in all, in words),
+    needed_min (minutes of further trials; null where there are too many). `rows` are of the
+    ledger, with `name`, that of the source.
+    """
+    found = []
+    for row in rows.to_dicts():
+        for when in WHEN[1:] if row["same"] else WHEN:
+            if row[when] != OPEN:
+                continue
+            trials, seconds = row[f"{when}_needed_trials"], row[f"{when}_needed_s"]
+            told = row[f"{when}_detectable"]
+            found.append({
+                "name": row["name"],
+                "says": row["says"],
+                "when": "then and now" if row["same"] else when,
+                "effect": effect_text(row, when),
+                "detectable": told if told is not None and told < NO_FACTOR else None,
+                "needed": f"more than {sequential.LOOKS[-1]}" if trials is None else f"{trials}",
+                "needed_min": None if seconds is None else prices.minutes(seconds),
+            })  # fmt: skip
+    text = dict.fromkeys(("name", "says", "when", "effect"), pl.String)
+    kinds = {"detectable": pl.Float64, "needed": pl.String, "needed_min": pl.Int64}
+    return pl.DataFrame(found, schema=text | kinds).sort(
+        "needed_min", "detectable", nulls_last=True, maintain_order=True
+    )
+
+
+def error_phrase(dataset: str) -> str:
+    """Return how often noise about a threshold gives a verdict, and by which test, as sentences."""
+    looks = [f"{look}" for look in sequential.LOOKS]
+    if not rules.sequentially(dataset):
+        wrong = f"{100 * (1 - stats.range_coverage(MINIMUM_TRIALS)):.0f} %"
+        return (
+            f"Where an interval is the range of {MINIMUM_TRIALS} trials, noise about the threshold "
+            f"itself would still give a verdict {wrong} of the time: a verdict whose interval ends "
+            "near its threshold wants more trials, one that is far from it does not."
+        )
+    levels = [f"{100 * level:.2f}" for level in sequential.LEVELS.values()]
+    hours = files.dataset(dataset).budget_hours
+    budget = "" if hours is None else f" and the budget of {60 * hours:.0f} min lasted"
+    return (
+        "This dataset was measured in adaptive rounds: a variant went on only while a claim that "
+        f"compares it was open{budget}. Looking again and again would find what is not there, so "
+        f"a claim is held against Student's t after {phrases.enumeration(looks)} trials, on the "
+        f"logarithms of its ratios, at {phrases.enumeration(levels)} %; the first look that "
+        "decides is the verdict. Over all looks noise about the threshold gives one "
+        f"{100 * sequential.ERROR:.0f} % of the time. What happens or does not, such as a death, "
+        "is held against the exact binomial interval at the same levels. What does not differ "
+        "between trials at all is decided at the first look."
+    )
 
 
 def not_run_reason(dataset: str, claim: dict) -> str:

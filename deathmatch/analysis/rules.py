@@ -5,61 +5,77 @@ block. The header of `data/published/claims.toml` says how each kind of rule is 
 """
 
 import itertools
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import polars as pl
 from scipy.stats import spearmanr
 
-from deathmatch.analysis import measures, phrases, published, stats, views
+from deathmatch.analysis import judging, measures, phrases, published, stats, views
+from deathmatch.analysis.judging import (
+    CLIENT,
+    CLOCK_STEP_US,
+    INFINITE,
+    MINIMUM_TRIALS,
+    NOT,
+    NOT_RUN,
+    OPEN,
+    REPLICATED,
+    SATURATION,
+    UNREACHED,
+    VERDICTS,
+    AtLeast,
+    AtMost,
+    Outcome,
+    Rounded,
+    Unbounded,
+    Values,
+    claimed_range,
+    explained,
+    judgement,
+    not_run,
+    opened,
+    quotient,
+)
 from deathmatch.analysis.measures import PEAK
 from deathmatch.analysis.views import ALL_ANSWERED, RATE
 from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 
-REPLICATED, NOT, OPEN = "replicated", "not replicated", "inconclusive"
-UNREACHED, NOT_RUN = "condition not reached", "not run"
-VERDICTS = (REPLICATED, NOT, OPEN, UNREACHED, NOT_RUN)
+__all__ = [
+    "CLIENT",
+    "CLOCK_STEP_US",
+    "INFINITE",
+    "MINIMUM_TRIALS",
+    "NOT",
+    "NOT_RUN",
+    "OPEN",
+    "REPLICATED",
+    "SATURATION",
+    "UNREACHED",
+    "VERDICTS",
+    "Values",
+    "clear_caches",
+    "compared",
+    "decide",
+    "instead",
+    "measured_levels",
+    "points",
+    "selected",
+    "selector_phrase",
+    "sequentially",
+    "trials",
+    "values",
+]  # fmt: skip
+
+ROUNDED = {"response_time_mean_us"}
+OUTCOMES = {"client_died", "died"}
 # Of a rule with several parts, the first of these that a part has.
 _DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, REPLICATED)
-MINIMUM_TRIALS = published.minimum_trials()
-INFINITE = float("inf")
-
-
-class AtLeast(float):
-    """What may be more: the highest reply rate of a trial that answered all that was offered."""
-
-
-class AtMost(float):
-    """What may be less: a quotient by such a rate."""
-
-
-class Unbounded(AtLeast, AtMost):
-    """What may be more or less: a quotient of two such rates."""
-
-
-class Rounded(float):
-    """A time in us that httperf prints in tenths of a millisecond: half of one either way."""
-
-
-class Values(dict):
-    """A statistic by block.
-
-    `hidden`: there are trials, and the client was the limit in all of them.
-    """
-
-    hidden = False
-
-
-CLOCK_STEP_US = 100  # of httperf's mean response time
-ROUNDED = {"response_time_mean_us"}
 # Keys of a selector that are no columns.
 OWN = ("statistic", "experiment", "relative_to", RATE)
-
-SATURATION = "saturation"
-CLIENT = "client"
 
 
 def decide(dataset: str, experiment: str, rule: dict) -> dict:
@@ -67,11 +83,14 @@ def decide(dataset: str, experiment: str, rule: dict) -> dict:
 
     Keys: those of `stats.INTERVAL`; `verdict`; `direction`, the verdict on the direction alone
     where the rule has a size, else None; `lacks`, SATURATION or CLIENT where that kept the data
-    from deciding; `compared`, (experiment, rule, selector) of what was divided by what.
+    from deciding; `compared`, (experiment, rule, selector) of what was divided by what; `spread`,
+    the standard deviation of the ratio's logarithm between trials, and `distance` from the nearest
+    bound to the claimed range, a logarithm, None where there is none; `open`, of a rule that is
+    inconclusive, each such part.
     """
     parts = list(_PARTS[rule["kind"]](dataset, experiment, rule))
     if not parts:
-        return _not_run()
+        return not_run()
     # The clearest part that refutes; of a rule that holds, the part that holds most narrowly.
     worst = min(_DECISIVE.index(part["verdict"]) for part in parts)
     least = [part for part in parts if part["verdict"] == _DECISIVE[worst]]
@@ -79,7 +98,9 @@ def decide(dataset: str, experiment: str, rule: dict) -> dict:
     decisive = min(least, key=lambda part: sign * part.get("margin", 0))
     known = [part["direction"] for part in parts]
     direction = None if None in known else min(known, key=_DECISIVE.index)
-    return decisive | {"direction": direction}
+    undecided = [inner for part in parts for inner in part["open"] or [part]]
+    still_open = [part for part in undecided if part["verdict"] == OPEN]
+    return decisive | {"direction": direction, "open": still_open}
 
 
 def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
@@ -129,6 +150,8 @@ def of_trials(frame: pl.DataFrame, statistic: str, selector: dict) -> Values:
         found.update({n: AtLeast(v) for n, v in found.items() if v >= ALL_ANSWERED * top})
     if statistic in ROUNDED:
         found.update({n: Rounded(value) for n, value in found.items()})
+    if statistic in OUTCOMES:
+        found.update({n: Outcome(value) for n, value in found.items()})
     return found
 
 
@@ -157,7 +180,27 @@ def clear_caches() -> None:
     trials.cache_clear()
 
 
+@contextmanager
+def instead(given: dict[tuple[str, str, str], pl.DataFrame]) -> Iterator[None]:
+    """Decide on these tables, by (dataset, experiment, table), before they are written anywhere.
+
+    Meanwhile no other table of their datasets is known.
+    """
+    clear_caches()
+    _GIVEN.update(given)
+    try:
+        yield
+    finally:
+        _GIVEN.clear()
+        clear_caches()
+
+
+_GIVEN: dict[tuple[str, str, str], pl.DataFrame] = {}
+
+
 def _table(dataset: str, experiment: str, table: str) -> pl.DataFrame | None:
+    if any(dataset == known for known, _, _ in _GIVEN):
+        return _GIVEN.get((dataset, experiment, table))
     if experiment not in files.names("experiment"):
         return None
     try:
@@ -226,108 +269,39 @@ def _level_phrase(name: str, level) -> str:
     return f"{name.replace('_', ' ')} {level}"
 
 
-def _not_run() -> dict:
-    return _part(stats.interval([]), NOT_RUN)
+def sequentially(dataset: str) -> bool:
+    """Return whether claims are judged by the sequential test: after adaptive rounds."""
+    return dataset in files.names("dataset") and files.dataset(dataset).adaptive
 
 
-def _part(found: dict, verdict: str, **more) -> dict:
-    return found | {"verdict": verdict, "direction": None, "lacks": None, "compared": []} | more
-
-
-def _judged(found: dict, low: float, high: float) -> dict:
-    """Compare an interval with the claimed range; too few trials decide nothing."""
-    if not found["trials"]:
-        return _part(found, NOT_RUN)
-    if found["trials"] < MINIMUM_TRIALS or found["low"] is None:
-        return _part(found, OPEN)
-    beyond = low < found["low"] or low == -INFINITE
-    if beyond and (found["high"] < high or high == INFINITE):
-        return _part(found, REPLICATED, margin=_margin(found, low, high))
-    if found["high"] < low or found["low"] > high:
-        return _part(found, NOT, margin=_margin(found, low, high))
-    return _part(found, OPEN)
-
-
-def _margin(found: dict, low: float, high: float) -> float:
-    """Return the distance, as a ratio's logarithm, between an interval and the nearest bound."""
-    ends = [(found["low"], low), (found["high"], high), (found["high"], low), (found["low"], high)]
-    known = [abs(math.log(a / b)) for a, b in ends if 0 < a < INFINITE and 0 < b < INFINITE]
-    return min(known, default=INFINITE)
-
-
-def _side(found: dict, threshold: float, direction: str) -> dict:
-    if direction == "above":
-        return _judged(found, threshold, INFINITE)
-    return _judged(found, -INFINITE, threshold)
-
-
-def _opened(found: dict, above: Values, below: Values) -> dict:
-    """Return an interval without the ends that rates known only "at least" leave open."""
-    if found["low"] is None:
-        return found
-    more = _any(AtLeast, above) or _any(AtMost, below)
-    less = _any(AtMost, above) or _any(AtLeast, below)
-    return found | ({"high": INFINITE} if more else {}) | ({"low": -INFINITE} if less else {})
-
-
-def _any(kind: type, found: Values) -> bool:
-    return any(isinstance(value, kind) for value in found.values())
-
-
-def _blurred(found: dict, pairs: list[tuple[float, float]]) -> dict:
-    """Return the interval of ratios, wide enough for what rounding may have hidden."""
-    if found["low"] is None or not any(isinstance(a, Rounded) for a, _ in pairs):
-        return found
-    half = CLOCK_STEP_US / 2
-    least = stats.interval([(a - half) / (b + half) for a, b in pairs])
-    if min(b for _, b in pairs) <= half:
-        return found | {"low": least["low"], "high": INFINITE}
-    most = stats.interval([(a + half) / (b - half) for a, b in pairs])
-    return found | {"low": least["low"], "high": most["high"]}
-
-
-def quotient(above: Values, below: Values, paired: bool = True) -> dict:
-    """Return the interval of above / below, paired by block unless told otherwise."""
-    if not above or not below:
-        return stats.interval([])
-    if paired and above.keys() & below.keys():
-        blocks = sorted(above.keys() & below.keys())
-        pairs = [(above[n], below[n]) for n in blocks if below[n]]
-        found = stats.interval([a / b for a, b in pairs])
-    else:
-        pairs = [(a, b) for a in above.values() for b in below.values() if b]
-        found = stats.interval([a / b for a, b in pairs]) | {"trials": min(len(above), len(below))}
-    return _opened(_blurred(found, pairs), above, below)
-
-
-def _explained(part: dict, *sides: Values) -> dict:
-    """Return a part with what kept its data from deciding: then it is a condition not reached."""
-    if part["verdict"] == NOT_RUN and any(getattr(side, "hidden", False) for side in sides):
-        return part | {"verdict": UNREACHED, "lacks": CLIENT}
-    # Of fewer trials nobody knows what more of them would decide.
-    open_ended = [s for s in sides if len(s) >= MINIMUM_TRIALS and _any(AtLeast, s)]
-    if part["verdict"] == OPEN and open_ended:
-        return part | {"verdict": UNREACHED, "lacks": SATURATION}
-    return part
+def _tested(
+    dataset: str, sides: list[Values], low: float, high: float, paired: bool = True
+) -> dict:
+    """Return the part that holds a / b, or a alone, against the claimed range."""
+    return judging.tested(sides, low, high, paired, sequentially(dataset))
 
 
 def compared(dataset: str, experiment: str, rule: dict) -> tuple[dict, list[Values], list]:
     """Return the interval of a / b, or of a alone; the values; and what they are of."""
-    a = values(dataset, experiment, rule, rule["a"])
-    if "b" not in rule:
-        found = _opened(stats.interval(list(a.values())), a, Values())
-        return found, [a], [(experiment, rule, rule["a"])]
-    b = values(dataset, experiment, rule, rule["b"])
-    same = rule["a"].get("experiment", experiment) == rule["b"].get("experiment", experiment)
-    of = [(experiment, rule, rule[side]) for side in ("a", "b")]
-    return quotient(a, b, paired=same), [a, b], of
+    sides, same, of = _sides(dataset, experiment, rule)
+    if len(sides) == 1:
+        return opened(stats.interval(list(sides[0].values())), sides[0], Values()), sides, of
+    return quotient(*sides, paired=same), sides, of
+
+
+def _sides(dataset: str, experiment: str, rule: dict) -> tuple[list[Values], bool, list]:
+    """Return the values of a, and of b if there is one; whether by block; and what they are of."""
+    named = [side for side in ("a", "b") if side in rule]
+    found = [values(dataset, experiment, rule, rule[side]) for side in named]
+    same = len({rule[side].get("experiment", experiment) for side in named}) == 1
+    return found, same, [(experiment, rule, rule[side]) for side in named]
 
 
 def _threshold(dataset: str, experiment: str, rule: dict):
     for chosen in _each(dataset, experiment, rule):
-        found, sides, of = compared(dataset, experiment, chosen)
-        part = _side(found, rule["threshold"], rule["direction"])
-        yield _explained(part, *sides) | {"compared": of}
+        sides, same, of = _sides(dataset, experiment, chosen)
+        claimed = claimed_range(rule["threshold"], rule["direction"])
+        yield _tested(dataset, sides, *claimed, same) | {"compared": of}
 
 
 def _each(dataset: str, experiment: str, rule: dict) -> list[dict]:
@@ -349,11 +323,15 @@ def _each(dataset: str, experiment: str, rule: dict) -> list[dict]:
 
 
 def _within(dataset: str, experiment: str, rule: dict):
-    found, sides, of = compared(dataset, experiment, rule)
-    part = _explained(_judged(found, rule["low"], rule["high"]), *sides)
+    sides, same, of = _sides(dataset, experiment, rule)
+    part = _tested(dataset, sides, rule["low"], rule["high"], same)
     direction = None
     if "b" in rule and (rule["low"] >= 1 or rule["high"] <= 1):
-        direction = _side(found, 1, "above" if rule["low"] >= 1 else "below")["verdict"]
+        above = claimed_range(1, "above" if rule["low"] >= 1 else "below")
+        found = _tested(dataset, sides, *above, same)
+        # Of a direction alone no condition is told.
+        plain = {SATURATION: OPEN, CLIENT: NOT_RUN}
+        direction = plain.get(found["lacks"], found["verdict"])
     yield part | {"compared": of, "direction": direction}
 
 
@@ -364,7 +342,7 @@ def _level(rule: dict, level) -> dict:
 
 def _pair(dataset: str, experiment: str, rule: dict, above: dict, below: dict, side: str) -> dict:
     sides = [values(dataset, experiment, rule, each) for each in (above, below)]
-    part = _explained(_side(quotient(*sides), 1, side), *sides)
+    part = _tested(dataset, sides, *claimed_range(1, side))
     return part | {"compared": [(experiment, rule, each) for each in (above, below)]}
 
 
@@ -393,7 +371,7 @@ def _best(dataset: str, experiment: str, rule: dict):
             # What was never counted is not more than anything.
             verdict = NOT if len(mine) >= MINIMUM_TRIALS else OPEN
             of = [(experiment, rule, best)]
-            yield _part(stats.interval(list(mine.values())), verdict, compared=of)
+            yield judgement(stats.interval(list(mine.values())), verdict, compared=of)
             continue
         side = "above" if rule["direction"] == "highest" else "below"
         yield _pair(dataset, experiment, rule, best, other, side)
@@ -407,14 +385,14 @@ def _spread(dataset: str, experiment: str, rule: dict):
     selectors = [_level(rule, level) for level in rule["levels"]]
     found = [values(dataset, experiment, rule, each) for each in selectors]
     if not all(found):
-        yield _explained(_not_run(), *found)
+        yield explained(not_run(), *found)
         return
     blocks = sorted(set.intersection(*(set(values) for values in found)))
     above = Values({n: max(values[n] for values in found) for n in blocks})
     below = Values({n: min(values[n] for values in found) for n in blocks})
-    part = _side(quotient(above, below), rule["threshold"], rule["direction"])
+    part = _tested(dataset, [above, below], *claimed_range(rule["threshold"], rule["direction"]))
     of = [(experiment, rule, each) for each in selectors]
-    yield _explained(part, *found) | {"compared": of}
+    yield part | {"compared": of}
 
 
 def _rank(dataset: str, experiment: str, rule: dict):
@@ -426,17 +404,18 @@ def _rank(dataset: str, experiment: str, rule: dict):
     ]
     both = [(a, b) for a, b in zip(*sides, strict=True) if a and b]
     if len(both) < 3:
-        yield _not_run()
+        yield not_run()
         return
     blocks = set.intersection(*(a.keys() & b.keys() for a, b in both))
-    found = []
+    found = Values()
     for n in sorted(blocks):
         of = [a[n] for a, _ in both], [b[n] for _, b in both]
         # Ranks need at least two values that differ.
         if all(len(set(side)) > 1 for side in of):
-            found.append(float(spearmanr(*of).statistic))
-    known = stats.interval(found) if found else stats.interval([]) | {"trials": len(blocks)}
-    part = _side(known, rule["threshold"], rule["direction"]) if found else _part(known, OPEN)
+            found[n] = float(spearmanr(*of).statistic)
+    none = judgement(stats.interval([]) | {"trials": len(blocks)}, OPEN)
+    claimed = claimed_range(rule["threshold"], rule["direction"])
+    part = _tested(dataset, [found], *claimed) if found else none
     yield part | {"compared": [(experiment, rule, rule[side]) for side in ("a", "b")]}
 
 

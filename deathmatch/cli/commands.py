@@ -8,6 +8,7 @@ from pathlib import Path
 from deathmatch.plan.places import PLACES
 from deathmatch.plan.registries import LISTS
 from deathmatch.plan.root import ROOT
+from deathmatch.plan.rounds import LOOKS
 
 STEPS = "The same, step by step (after ./shell snakemake --config dataset=smoke)"
 SHELLS = ("bash", "zsh", "fish")
@@ -140,10 +141,10 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--rates", type=int, nargs="+", metavar="RPS",
-        help="offered rates in requests per second; those of the dataset quick if absent",
+        help="offered rates in requests per second; those of the dataset tour if absent",
     )  # fmt: skip
     parser.add_argument(
-        "--duration", type=float, metavar="S", help="of each rate; that of quick if absent"
+        "--duration", type=float, metavar="S", help="of each rate; that of tour if absent"
     )
     parser.add_argument(
         "--statistic", default="cpu_us_per_reply", metavar="NAME",
@@ -176,6 +177,14 @@ def _failures(parser: argparse.ArgumentParser) -> None:
     named(parser, "dataset", kind="dataset", help="a file in config/datasets/")
     _choice(parser)
     parser.add_argument("--retry", action="store_true", help="forget them, so that they run again")
+
+
+def _rounds(parser: argparse.ArgumentParser) -> None:
+    named(parser, "dataset", kind="dataset", help="a file in config/datasets/")
+    parser.add_argument(
+        "look", type=int, choices=LOOKS, help="after how many trials of each variant"
+    )
+    _choice(parser)
 
 
 def _tidy(parser: argparse.ArgumentParser) -> None:
@@ -390,5 +399,11 @@ GROUPS: dict[str, dict[str, Command]] = {
 }  # fmt: skip
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 
-# What completion calls; nobody types it.
-HIDDEN = {"complete": Command("print completions", "cli.complete", _complete, "")}
+# What completion and the workflow call; nobody types it.
+HIDDEN = {
+    "complete": Command("print completions", "cli.complete", _complete, ""),
+    "rounds": Command(
+        "decide which variants go on in a dataset of adaptive rounds", "control.decision",
+        _rounds, "",
+    ),
+}  # fmt: skip

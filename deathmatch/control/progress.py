@@ -3,13 +3,14 @@
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from deathmatch.control.failures import UNMEASURED
 from deathmatch.data import inventory, records
 from deathmatch.errors import UserError
 from deathmatch.measure.churn import BETWEEN_S, LEAST_ROUNDS
+from deathmatch.plan import rounds
 from deathmatch.plan.trial import Trial
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
@@ -89,11 +90,17 @@ class Standing:
     total: int
     wait_s: float
     """Estimated, of the trials that are not done."""
+    round: int | None = None
+    """Of adaptive rounds, the one that runs."""
+    look: int | None = None
+    """After how many of them the claims are looked at next; None if no look is ahead."""
+    most_s: float | None = None
+    """How long they take at most, by the budget."""
 
     @property
     def ended(self) -> bool:
-        """Whether no trial is left."""
-        return self.done == self.total
+        """Whether no trial is left, nor a look that may ask for more."""
+        return self.done == self.total and self.look is None
 
 
 def standing(trials: list[Trial], done: dict[Trial, dict]) -> Standing:
@@ -106,9 +113,34 @@ def standing(trials: list[Trial], done: dict[Trial, dict]) -> Standing:
     failed = {trial for trial in ended if done[trial]["outcome"] in UNMEASURED}
     timed = [trial for trial in ended if trial not in failed and done[trial].get("wall_us")]
     scales = _scales({trial: done[trial]["wall_us"] / 1e6 + OVERHEAD_S for trial in timed})
-    left = [trial for trial in trials if trial not in done]
-    wait_s = sum(_scale(scales, trial) * seconds(trial) for trial in left)
+    due = [trial for trial in trials if trial not in done]
+    wait_s = sum(_scale(scales, trial) * seconds(trial) for trial in due)
     return Standing(len(ended), len(failed), len(trials), wait_s)
+
+
+def of_rounds(
+    now: Standing,
+    trials: list[Trial],
+    done: dict[Trial, dict],
+    decided: list[rounds.Decision],
+    budget_hours: float | None,
+) -> Standing:
+    """Return the standing with what adaptive rounds add: the round, the next look, the most left.
+
+    `trials` are those that are decided on so far.
+    """
+    due = [trial.n for trial in trials if trial not in done]
+    ended = bool(decided) and not decided[-1].further
+    last = decided[-1].look if decided else 0
+    look = None if ended else rounds.after(last)
+    reached = min(due, default=max((trial.n for trial in trials), default=0))
+    spent_s = sum(
+        done[trial].get("wall_us", 0) / 1e6 + OVERHEAD_S for trial in trials if trial in done
+    )
+    most_s = None
+    if look and budget_hours is not None:
+        most_s = max(now.wait_s, 3600 * budget_hours - spent_s)
+    return replace(now, round=reached, look=look, most_s=most_s)
 
 
 def _scales(took_s: dict[Trial, float]) -> dict[str | None, float]:
@@ -135,18 +167,36 @@ def _scale(scales: dict[str | None, float], trial: Trial) -> float:
 
 
 def line(now: Standing) -> str:
-    """Return "12 of 36 trials, 1 failed, about 9 min left"; "all measured" only if all are."""
+    """Return "12 of 36 trials, 1 failed, about 9 min left"; "all measured" only if all are.
+
+    Of adaptive rounds before it "round 2, ", and after it "to the look at 3, at most 12 min".
+    """
     failed = f"{now.failed} failed" if now.failed else ""
     if now.ended:
         rest = failed or "all measured"
     else:
-        rest = ", ".join(filter(None, [failed, wait(now.wait_s)]))
-    return f"{now.done} of {now.total} trials, {rest}"
+        rest = ", ".join(filter(None, [failed, time_left(now, now.wait_s)]))
+    return f"{round_of(now)}{now.done} of {now.total} trials, {rest}"
+
+
+def round_of(now: Standing) -> str:
+    """Return "round 2, " of adaptive rounds, else nothing."""
+    return f"round {now.round}, " if now.round else ""
+
+
+def time_left(now: Standing, wait_s: float) -> str:
+    """Return "about 9 min left", of adaptive rounds with the next look and the most by budget."""
+    if now.look is None:
+        return wait(wait_s)
+    most = "" if now.most_s is None else f", at most {_time(max(wait_s, now.most_s))} in all"
+    return f"{wait(wait_s)} to the look at {now.look}{most}"
 
 
 def wait(left_s: float) -> str:
     """Return "about 9 min left", in whole minutes, upward; hours from two on."""
-    minutes = max(1, math.ceil(left_s / 60))
-    if minutes < 120:
-        return f"about {minutes} min left"
-    return f"about {minutes // 60} h {minutes % 60} min left"
+    return f"about {_time(left_s)} left"
+
+
+def _time(seconds: float) -> str:
+    minutes = max(1, math.ceil(seconds / 60))
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

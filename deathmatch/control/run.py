@@ -10,6 +10,9 @@ from deathmatch.control.study import Study
 from deathmatch.errors import UserError
 from deathmatch.plan.trial import Trial
 
+# The rule that decides which trials follow.
+LOOKS = "look"
+
 
 @dataclass(frozen=True)
 class Job:
@@ -53,7 +56,6 @@ class Run:
     def __post_init__(self) -> None:
         self.began_s = self.clock()
         self.records = dict(self.study.records)
-        self.of_file = {str(trial.path / "trial.json"): trial for trial in self.study.trials}
         self.standing = self._standing()
 
     @property
@@ -63,9 +65,12 @@ class Run:
 
     def started(self, number: int, rule: str, output: list[str], logs: list[str]) -> None:
         """Note that Snakemake's job of that number runs from now on."""
-        trial = next((self.of_file[file] for file in output if file in self.of_file), None)
+        known = (self.study.order.get(str(Path(file).parent)) for file in output)
+        trial = next((found[1] for found in known if found), None)
         self.running[number] = Job(rule, tuple(output), tuple(logs), self.clock(), trial)
         if trial:
+            if self.standing.total != len(self.study.trials):
+                self.standing = self._standing()
             # Once, not at each look: a dataset has hundreds.
             self.after_s = self._standing({trial: {"outcome": "measured"}}).wait_s
 
@@ -75,6 +80,8 @@ class Run:
         Nothing where it is `brief`: a screen shows that.
         """
         job = self.running.pop(number, None)
+        if job is not None and job.rule == LOOKS:
+            self.standing = self._standing()
         if job is None or job.trial is None:
             return None
         try:
@@ -103,7 +110,7 @@ class Run:
         return self.standing.wait_s
 
     def _standing(self, soon: dict[Trial, dict] | None = None) -> progress.Standing:
-        return progress.standing(self.study.trials, self.records | (soon or {}))
+        return self.study.standing(self.records | (soon or {}))
 
 
 def clock(elapsed_s: float) -> str:

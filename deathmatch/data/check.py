@@ -21,7 +21,7 @@ from deathmatch.data import laws, records, tables
 from deathmatch.data.inventory import Inventory
 from deathmatch.errors import UserError
 from deathmatch.hosts import node, toolchain
-from deathmatch.plan import choice, files
+from deathmatch.plan import choice, files, rounds
 from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.root import ROOT
@@ -71,6 +71,10 @@ def findings(dataset: str, chosen: Choice) -> Iterator[Finding]:
     if not frozen:
         for trial in sorted(Inventory(dataset, chosen).missing, key=lambda trial: trial.path):
             yield "trials are missing; run snakemake", str(trial.path)
+        if files.dataset(dataset).adaptive and chosen.whole:
+            decided = rounds.decisions(dataset)
+            if not decided or decided[-1].further:
+                yield "rounds that are not over; run snakemake", str(folder / rounds.FOLDER)
         for path in held.strange:
             yield "trials that the dataset does not have; remove them", str(path.parent)
         # Of a server that someone named there may be more than the dataset asks for.

@@ -19,7 +19,7 @@ from deathmatch.plan.spec import Level
 from deathmatch.plan.trial import CONFIGURATION, Variant
 
 # Whose rates and duration a comparison takes where it names none.
-MODEL = "quick"
+MODEL = "tour"
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,20 @@
 """A dataset: how much of each experiment to measure, one file `config/datasets/<name>.toml`."""
 
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
-from deathmatch.plan.spec import AS_WRITTEN, DISTINCT, FactorLevel, Many, NamedSpec, Spec
+from deathmatch.plan import rounds
+from deathmatch.plan.spec import (
+    AS_WRITTEN,
+    DISTINCT,
+    FactorLevel,
+    Many,
+    NamedSpec,
+    Spec,
+    contradiction,
+)
 
 # Of each experiment of a dataset; deathmatch/data/tables.py has their schemas.
 TABLES = ("trials", "points", "times", "samples", "seconds")
@@ -93,6 +102,16 @@ class Dataset(NamedSpec):
 
     title: str = Field(description="What the dataset is for.")
     trials: int = Field(ge=1, le=1000, description="Fresh starts of each variant.")
+    rounds: Literal["fixed", "adaptive"] = Field(
+        "fixed",
+        description="adaptive: after the trials that each variant has, further rounds go to those "
+        "whose claims are still open, and claims are judged by the sequential test.",
+    )
+    budget_hours: Annotated[float, Field(gt=0, le=1000), AS_WRITTEN] | None = Field(
+        None,
+        description="What the trials of adaptive rounds may take; no further round begins that "
+        "would take longer. Absent: as long as claims are open.",
+    )
     remark: str | None = Field(
         None,
         description="What a reader must know of how it was measured, in sentences; the paper's "
@@ -112,6 +131,29 @@ class Dataset(NamedSpec):
         description="Each experiment's part of the dataset."
     )
 
+    @model_validator(mode="after")
+    def _looked_at_in_time(self) -> Self:
+        if not self.adaptive:
+            if self.budget_hours is not None:
+                what = "only adaptive rounds have a budget"
+                raise contradiction(("budget_hours",), what, 'write rounds = "adaptive", or none')
+            return self
+        first = rounds.LOOKS[0]
+        own = {name: plan.trials for name, plan in self.experiments.items()}
+        keys = {("trials",): self.trials} | {
+            ("experiments", name, "trials"): count for name, count in own.items() if count
+        }
+        for key, count in keys.items():
+            if count != first:
+                what = f"with adaptive rounds each variant has {first} trials first, not {count}"
+                raise contradiction(key, what, f"write {first}: further ones are decided later")
+        return self
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether further rounds go to the variants whose claims are still open."""
+        return self.rounds == "adaptive"
+
     def repetitions(self, experiment: str) -> int:
-        """Return how many fresh starts each variant of the experiment has."""
+        """Return how many fresh starts each variant of the experiment has, at the least."""
         return self.experiments[experiment].trials or self.trials

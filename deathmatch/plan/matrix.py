@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.plan import files
+from deathmatch.plan import files, rounds
 from deathmatch.plan.dataset import Dataset, ExperimentPlan, Grid
 from deathmatch.plan.experiment import Experiment, Factor
 from deathmatch.plan.mistakes import Key
@@ -15,15 +15,19 @@ from deathmatch.plan.trial import CONFIGURATION, Trial, Variant
 
 
 def trials(
-    dataset: str, servers: list[str] | None = None, experiments: list[str] | None = None
+    dataset: str,
+    servers: list[str] | None = None,
+    experiments: list[str] | None = None,
+    look: int | None = None,
 ) -> list[Trial]:
     """Return the dataset's trials in the order in which they run.
 
     Each repetition visits every variant once, in an order drawn from the dataset's seed, so
-    that drift of the machine falls on all variants alike. `servers` and `experiments` narrow
-    the choice; but a server that is named is measured in each experiment that it serves, with its
-    defaults where the dataset's grids have no variant of it. Raises UserError for names, factors
-    or levels that do not exist.
+    that drift of the machine falls on all variants alike. With adaptive rounds, the later ones
+    visit those that were decided to go on, as far as that is decided, or up to `look`. `servers`
+    and `experiments` narrow the choice; but a server that is named is measured in each experiment
+    that it serves, with its defaults where the dataset's grids have no variant of it. Raises
+    UserError for names, factors or levels that do not exist.
     """
     spec = files.dataset(dataset)
     for kind, chosen in (("server", servers), ("experiment", experiments)):
@@ -36,9 +40,16 @@ def trials(
         for experiment in [_experiment(spec, name, plan)]
         for server, variant in _chosen(_variants(spec, experiment, plan), experiment, servers)
     ]
+    decided = rounds.decisions(dataset, look) if spec.adaptive else []
+    counts = [
+        rounds.planned(decided, rounds.name_of(e.name, s.name, v.name))
+        if spec.adaptive
+        else spec.repetitions(e.name)
+        for e, _, s, v in cells
+    ]
     ordered = []
-    for n in range(1, max(map(spec.repetitions, spec.experiments), default=0) + 1):
-        block = [cell for cell in cells if n <= spec.repetitions(cell[0].name)]
+    for n in range(1, max(counts, default=0) + 1):
+        block = [cell for cell, count in zip(cells, counts, strict=True) if n <= count]
         random.Random(f"{spec.seed}/{n}").shuffle(block)
         ordered += [
             Trial(dataset=dataset, experiment=e, plan=p, server=s, variant=v, n=n)

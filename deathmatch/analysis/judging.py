@@ -1,0 +1,239 @@
+"""How a verdict is found: values of trials, the interval of a ratio, and the range that is claimed.
+
+In: a statistic by block, of one side or of two. Out: a part of a verdict, a dict with the keys of
+`judgement`. The interval is the bootstrap's, or that of the sequential test at the first look that
+decides.
+"""
+
+import math
+from collections.abc import Callable, Collection
+from functools import partial
+from statistics import median
+from typing import Self
+
+from deathmatch.analysis import published, sequential, stats
+
+REPLICATED, NOT, OPEN = "replicated", "not replicated", "inconclusive"
+UNREACHED, NOT_RUN = "condition not reached", "not run"
+VERDICTS = (REPLICATED, NOT, OPEN, UNREACHED, NOT_RUN)
+MINIMUM_TRIALS = published.minimum_trials()
+INFINITE = float("inf")
+
+
+class AtLeast(float):
+    """What may be more: the highest reply rate of a trial that answered all that was offered."""
+
+
+class AtMost(float):
+    """What may be less: a quotient by such a rate."""
+
+
+class Unbounded(AtLeast, AtMost):
+    """What may be more or less: a quotient of two such rates."""
+
+
+class Rounded(float):
+    """A time in us that httperf prints in tenths of a millisecond: half of one either way."""
+
+
+class Outcome(float):
+    """Whether something happened in a trial: 1 or 0."""
+
+
+class Values(dict):
+    """A statistic by block.
+
+    `hidden`: there are trials, and the client was the limit in all of them.
+    """
+
+    hidden = False
+
+    def first(self, blocks: Collection[int]) -> Self:
+        """Return the values of these blocks alone."""
+        found = Values({n: value for n, value in self.items() if n in blocks})
+        found.hidden = self.hidden
+        return found
+
+
+CLOCK_STEP_US = 100  # of httperf's mean response time
+
+SATURATION = "saturation"
+CLIENT = "client"
+
+
+def not_run() -> dict:
+    """Return the judgement on what was not measured."""
+    return judgement(stats.interval([]), NOT_RUN)
+
+
+def judgement(found: dict, verdict: str, **more) -> dict:
+    """Return an interval with its verdict, and what else `rules.decide` tells of a part."""
+    known = {"verdict": verdict, "direction": None, "lacks": None, "compared": []}
+    return found | known | {"spread": None, "distance": None, "open": []} | more
+
+
+def _judged(found: dict, low: float, high: float) -> dict:
+    """Compare an interval with the claimed range; too few trials decide nothing."""
+    if not found["trials"]:
+        return judgement(found, NOT_RUN)
+    if found["trials"] < MINIMUM_TRIALS or found["low"] is None:
+        return judgement(found, OPEN)
+    beyond = low < found["low"] or low == -INFINITE
+    if beyond and (found["high"] < high or high == INFINITE):
+        return judgement(found, REPLICATED, margin=_margin(found, low, high))
+    if found["high"] < low or found["low"] > high:
+        return judgement(found, NOT, margin=_margin(found, low, high))
+    return judgement(found, OPEN)
+
+
+def _margin(found: dict, low: float, high: float) -> float:
+    """Return the distance, as a ratio's logarithm, between an interval and the nearest bound."""
+    ends = [(found["low"], low), (found["high"], high), (found["high"], low), (found["low"], high)]
+    known = [abs(math.log(a / b)) for a, b in ends if 0 < a < INFINITE and 0 < b < INFINITE]
+    return min(known, default=INFINITE)
+
+
+def side(found: dict, threshold: float, direction: str) -> dict:
+    """Return the judgement on an interval and one side of a threshold, "above" or "below"."""
+    return _judged(found, *claimed_range(threshold, direction))
+
+
+def opened(found: dict, above: Values, below: Values) -> dict:
+    """Return an interval without the ends that rates known only "at least" leave open."""
+    if found["low"] is None:
+        return found
+    more = _any(AtLeast, above) or _any(AtMost, below)
+    less = _any(AtMost, above) or _any(AtLeast, below)
+    return found | ({"high": INFINITE} if more else {}) | ({"low": -INFINITE} if less else {})
+
+
+def _any(kind: type, found: Values) -> bool:
+    return any(isinstance(value, kind) for value in found.values())
+
+
+def _blurred(found: dict, pairs: list[tuple[float, float]], interval: Callable) -> dict:
+    """Return the interval of ratios, wide enough for what rounding may have hidden."""
+    if found["low"] is None or not any(isinstance(a, Rounded) for a, _ in pairs):
+        return found
+    half = CLOCK_STEP_US / 2
+    least = interval([(a - half) / (b + half) for a, b in pairs])
+    if min(b for _, b in pairs) <= half:
+        return found | {"low": least["low"], "high": INFINITE}
+    most = interval([(a + half) / (b - half) for a, b in pairs])
+    return found | {"low": least["low"], "high": most["high"]}
+
+
+def quotient(above: Values, below: Values, paired: bool = True, at: int | None = None) -> dict:
+    """Return the interval of above / below, paired by block unless told otherwise.
+
+    With `at`, that of the sequential test at this look.
+    """
+    if not above or not below:
+        return stats.interval([])
+    interval = partial(_interval, at=at)
+    if paired and above.keys() & below.keys():
+        pairs = [(above[n], below[n]) for n in _blocks([above, below]) if below[n]]
+        found = interval([a / b for a, b in pairs])
+    else:
+        pairs = [(a, b) for a in above.values() for b in below.values() if b]
+        found = stats.interval([a / b for a, b in pairs]) | {"trials": min(len(above), len(below))}
+        if at is not None:
+            sides = list(above.values()), list(below.values())
+            alike = min(map(min, sides)) > 0
+            low, high = sequential.unpaired_interval(*sides, at) if alike else (None, None)
+            found |= {"low": low, "high": high}
+    return opened(_blurred(found, pairs, interval), above, below)
+
+
+def _interval(values: list[float], at: int | None) -> dict:
+    """Return the interval of one value a trial: the bootstrap's, or at a look the test's."""
+    if at is None:
+        return stats.interval(values)
+    exact = any(isinstance(value, Outcome) for value in values)
+    low, high = (sequential.share_interval if exact else sequential.interval)(values, at)
+    return {"trials": len(values), "median": median(values), "low": low, "high": high}
+
+
+def _blocks(sides: list[Values]) -> list[int]:
+    return sorted(set.intersection(*(set(side) for side in sides)))
+
+
+def tested(
+    sides: list[Values], low: float, high: float, paired: bool = True, looks: bool = False
+) -> dict:
+    """Return the part that holds a / b, or a alone, against the claimed range.
+
+    With `looks`, by the sequential test, at the first look that decides.
+    """
+    if not looks:
+        return _looked_at(sides, low, high, paired)
+    usable = [n for n in _blocks(sides) if len(sides) == 1 or sides[1][n]]
+    together = (paired or len(sides) == 1) and usable
+    count = len(usable) if together else min(map(len, sides))
+    part = _looked_at(sides, low, high, paired) if count < sequential.LOOKS[0] else {}
+    for at in sequential.LOOKS:
+        if at > count or part.get("verdict") in (REPLICATED, NOT):
+            break
+        part = _looked_at(
+            [side.first((usable if together else sorted(side))[:at]) for side in sides],
+            low, high, paired, at,
+        )  # fmt: skip
+    return part
+
+
+def _looked_at(
+    sides: list[Values], low: float, high: float, paired: bool, at: int | None = None
+) -> dict:
+    """Return the part at one look of the sequential test; without `at`, by the bootstrap."""
+    if len(sides) == 2:
+        found = quotient(*sides, paired, at)
+    else:
+        found = opened(_interval(list(sides[0].values()), at), sides[0], Values())
+    part = _judged(found, low, high)
+    # What more trials can still decide is no limit of the load's.
+    by_load = at is None or _judged(_without_spread(found), low, high)["verdict"] == OPEN
+    return (explained(part, *sides) if by_load else part) | {
+        "spread": _spread_of(sides, paired),
+        "distance": _distance(found, low, high),
+    }
+
+
+def _without_spread(found: dict) -> dict:
+    """Return the interval that so many trials would have that all had the median."""
+    known = {end: found[end] for end in ("low", "high") if found[end] in (INFINITE, -INFINITE)}
+    return found | {"low": found["median"], "high": found["median"]} | known
+
+
+def _spread_of(sides: list[Values], paired: bool) -> float | None:
+    """Return the standard deviation, between trials, of the logarithm of what is compared."""
+    if len(sides) == 1:
+        return sequential.spread(sides[0].values())
+    blocks = [n for n in _blocks(sides) if sides[1][n]]
+    if paired and blocks:
+        return sequential.spread(sides[0][n] / sides[1][n] for n in blocks)
+    apart = [sequential.spread(side.values()) for side in sides]
+    return None if None in apart else math.hypot(*apart)
+
+
+def _distance(found: dict, low: float, high: float) -> float | None:
+    """Return how far the median is, as a logarithm, from the nearest bound; None without one."""
+    bounds = [bound for bound in (low, high) if 0 < bound < INFINITE]
+    if not found["median"] or found["median"] <= 0:
+        return None
+    return min((abs(math.log(found["median"] / bound)) for bound in bounds), default=None)
+
+
+def explained(part: dict, *sides: Values) -> dict:
+    """Return a part with what kept its data from deciding: then it is a condition not reached."""
+    if part["verdict"] == NOT_RUN and any(getattr(side, "hidden", False) for side in sides):
+        return part | {"verdict": UNREACHED, "lacks": CLIENT}
+    # Of fewer trials nobody knows what more of them would decide.
+    open_ended = [s for s in sides if len(s) >= MINIMUM_TRIALS and _any(AtLeast, s)]
+    if part["verdict"] == OPEN and open_ended:
+        return part | {"verdict": UNREACHED, "lacks": SATURATION}
+    return part
+
+
+def claimed_range(threshold: float, direction: str) -> tuple[float, float]:
+    """Return the range on one side of a threshold."""
+    return (threshold, INFINITE) if direction == "above" else (-INFINITE, threshold)

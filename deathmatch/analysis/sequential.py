@@ -1,0 +1,133 @@
+"""Intervals that keep their error although they are looked at after each few trials.
+
+In: one value a trial, or one ratio a block, in the order in which they were measured. Out: the
+interval at a look, and how many trials it would take to tell a difference.
+
+The mean of the logarithms is held against Student's t (1908) at LOOKS, each at a level of its own,
+so that a test which stops at the first look that decides gives a false verdict, at the threshold
+itself, in 5 % of all cases: group-sequential testing (Pocock 1977, Biometrika 64; Jennison and
+Turnbull 1999, Group Sequential Methods, chapter 5, whose repeated intervals these are). The levels
+were found by simulation with normal logarithms; `tests/test_sequential.py` simulates them again.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import numpy as np
+from scipy.stats import beta, t
+
+from deathmatch.plan.rounds import LOOKS
+
+# Two-sided, of each look.
+LEVELS = dict(zip(LOOKS, (0.0099, 0.0078, 0.0093, 0.0111, 0.0158, 0.0198), strict=True))
+ERROR = 0.05
+"""The share of false verdicts at the threshold itself, over all looks."""
+# The share of cases in which a difference of the size called detectable is told at that look.
+POWER = 0.8
+
+
+def look(count: int) -> int | None:
+    """Return the last look that so many trials allow; None before the first."""
+    return max((at for at in LOOKS if at <= count), default=None)
+
+
+def interval(values: Sequence[float], at: int) -> tuple[float, float]:
+    """Return the interval of the mean of `values` at the level of look `at`.
+
+    Of the geometric mean where all are positive, else of the arithmetic one. Values that do not
+    differ have no width. Needs two values or more (ValueError).
+    """
+    if len(values) < 2:
+        raise ValueError("one value has no interval")
+    if len(set(values)) == 1:
+        return float(values[0]), float(values[0])
+    logarithmic = min(values) > 0
+    known = np.log(values) if logarithmic else np.asarray(values, dtype=float)
+    middle, error = float(known.mean()), _error(known)
+    half = _quantile(at, len(known) - 1) * error
+    ends = (middle - half, middle + half)
+    return tuple(map(math.exp, ends)) if logarithmic else ends
+
+
+def unpaired_interval(
+    above: Sequence[float], below: Sequence[float], at: int
+) -> tuple[float, float]:
+    """Return the interval of the ratio of two geometric means, whose trials are no pairs.
+
+    Welch's t (1947, Biometrika 34), with his degrees of freedom. All values must be positive, two
+    or more a side (ValueError).
+    """
+    if min(len(above), len(below)) < 2 or min(*above, *below) <= 0:
+        raise ValueError("two positive values a side are needed")
+    sides = [np.log(side) for side in (above, below)]
+    middle = float(sides[0].mean() - sides[1].mean())
+    errors = [_error(side) ** 2 for side in sides]
+    total = sum(errors)
+    if total == 0:
+        return math.exp(middle), math.exp(middle)
+    parts = zip(errors, sides, strict=True)
+    freedom = total**2 / sum(error**2 / (len(side) - 1) for error, side in parts)
+    half = _quantile(at, freedom) * math.sqrt(total)
+    return math.exp(middle - half), math.exp(middle + half)
+
+
+def share_interval(outcomes: Sequence[float], at: int) -> tuple[float, float]:
+    """Return the exact interval of the share of trials in which something happened.
+
+    `outcomes` are 0 or 1; Clopper and Pearson (1934, Biometrika 26). A t test of outcomes that are
+    all alike would have no spread to go by, and be wrong one time in four after three trials.
+    """
+    count, happened = len(outcomes), int(sum(outcomes))
+    tail = LEVELS[at] / 2
+    low = float(beta.ppf(tail, happened, count - happened + 1)) if happened else 0.0
+    high = float(beta.ppf(1 - tail, happened + 1, count - happened)) if happened < count else 1.0
+    return low, high
+
+
+def spread(values: Iterable[float]) -> float | None:
+    """Return the standard deviation of the logarithms of values; None if one is not positive.
+
+    None, too, with fewer than two.
+    """
+    known = list(values)
+    if len(known) < 2 or min(known) <= 0:
+        return None
+    return float(np.std(np.log(known), ddof=1))
+
+
+def width_of_three() -> float:
+    """Return half the width of the first look's interval, in standard deviations between trials."""
+    return _quantile(LOOKS[0], LOOKS[0] - 1) / math.sqrt(LOOKS[0])
+
+
+def detectable(deviation: float, count: int) -> float:
+    """Return the distance, as a logarithm, that a look at `count` trials tells in POWER of cases.
+
+    The quantiles of the level and of the power, times the standard error, as for a paired t test
+    (Cohen 1988, Statistical Power Analysis, chapter 2). `count` is one of LOOKS.
+    """
+    return (_quantile(count, count - 1) + _power(count)) * deviation / math.sqrt(count)
+
+
+def needed(deviation: float, distance: float, beyond: int = 0) -> int | None:
+    """Return at which of LOOKS a distance would be told in POWER of cases; None if at none.
+
+    Both are logarithms; the deviation is that between trials. Looks up to `beyond` are over.
+    """
+    ahead = (at for at in LOOKS if at > beyond)
+    return next((at for at in ahead if detectable(deviation, at) <= abs(distance)), None)
+
+
+def _error(values: np.ndarray) -> float:
+    return float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+@cache
+def _quantile(at: int, freedom: float) -> float:
+    return float(t.ppf(1 - LEVELS[at] / 2, freedom))
+
+
+@cache
+def _power(count: int) -> float:
+    return float(t.ppf(POWER, count - 1))

@@ -1,0 +1,146 @@
+"""The sequential test: what it gets wrong, what it tells, and which data it judges."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from deathmatch.analysis import claims, published, rules, sequential, stats
+from deathmatch.data import tables
+from deathmatch.plan import files, rounds
+
+RUNS = 3000
+
+
+def decided(values: np.ndarray, threshold: float) -> tuple[int, int]:
+    """Return (side of the threshold, look) at which the test stops; (0, last look) if at none."""
+    for at in sequential.LOOKS:
+        low, high = sequential.interval(values[:at], at)
+        if low > threshold or high < threshold:
+            return (1 if low > threshold else -1), at
+    return 0, sequential.LOOKS[-1]
+
+
+def simulated(deviation: float, distance: float, seed: int) -> list[tuple[int, int]]:
+    """Return what the test says of so many series of ratios around a threshold of 1."""
+    chance = np.random.default_rng(seed)
+    series = np.exp(chance.normal(distance, deviation, (RUNS, sequential.LOOKS[-1])))
+    return [decided(one, 1) for one in series]
+
+
+@pytest.mark.parametrize("deviation", [0.02, 0.3])
+def test_false_verdicts_at_the_threshold_are_as_rare_as_promised(deviation):
+    found = simulated(deviation, 0, seed=1)
+    wrong = sum(side != 0 for side, _ in found) / RUNS
+    # Three standard errors of the simulation itself.
+    assert wrong < sequential.ERROR + 3 * math.sqrt(sequential.ERROR * 0.95 / RUNS)
+    below = sum(side < 0 for side, _ in found) / RUNS
+    assert below < sequential.ERROR / 2 + 3 * math.sqrt(sequential.ERROR / 2 / RUNS)
+
+
+def test_the_bootstrap_of_three_is_wrong_far_more_often():
+    series = np.exp(np.random.default_rng(2).normal(0, 0.1, (RUNS // 10, 3)))
+    found = [stats.interval(list(one)) for one in series]
+    wrong = sum(one["low"] > 1 or one["high"] < 1 for one in found) / len(found)
+    assert wrong == pytest.approx(1 - stats.range_coverage(3), abs=0.08)
+
+
+def test_far_from_the_threshold_few_trials_are_enough():
+    found = simulated(0.02, math.log(1.05), seed=3)
+    assert all(side == 1 for side, _ in found)
+    assert np.mean([look for _, look in found]) < 7
+
+
+def test_a_detectable_difference_is_told_at_that_look_in_four_of_five_cases():
+    distance = sequential.detectable(0.1, 7)
+    chance = np.random.default_rng(4)
+    series = np.exp(chance.normal(distance, 0.1, (RUNS, 7)))
+    told = sum(sequential.interval(one, 7)[0] > 1 for one in series) / RUNS
+    assert told == pytest.approx(sequential.POWER, abs=0.05)
+    assert sequential.needed(0.1, distance * 1.001) == 7
+    assert sequential.needed(0.1, 0.01) is None
+    assert sequential.needed(0.0, 0.5) == sequential.LOOKS[0]
+
+
+def test_values_without_spread_or_sign():
+    assert sequential.interval([7.0, 7.0, 7.0], 3) == (7.0, 7.0)
+    low, high = sequential.interval([-0.2, 0.0, 0.3], 3)
+    assert low < -0.2 and high > 0.3
+    assert sequential.spread([1.0, 0.0]) is None and sequential.spread([2.0]) is None
+    with pytest.raises(ValueError, match="no interval"):
+        sequential.interval([1.0], 3)
+
+
+def test_outcomes_that_are_all_alike_decide_only_when_chance_is_unlikely():
+    decisive = [at for at in sequential.LOOKS if sequential.share_interval([1] * at, at)[0] > 0.5]
+    assert decisive[0] == 9
+    # A coin would give so many alike in fewer cases than the look's level has.
+    assert 2 * 0.5**9 < sequential.LEVELS[9] < 2 * 0.5**7 < 2 * 0.5**5
+    assert sequential.share_interval([0, 0, 0], 3)[0] == 0
+
+
+def test_unpaired_sides_are_compared_by_their_own_spread():
+    chance = np.random.default_rng(5)
+    wrong = 0
+    for _ in range(RUNS):
+        above, below = (np.exp(chance.normal(0, s, 9)) for s in (0.3, 0.05))
+        low, high = sequential.unpaired_interval(above, below, 9)
+        wrong += low > 1 or high < 1
+    assert wrong / RUNS < sequential.LEVELS[9] + 3 * math.sqrt(sequential.LEVELS[9] / RUNS)
+    with pytest.raises(ValueError, match="positive"):
+        sequential.unpaired_interval([1.0, 0.0], [1.0, 1.0], 3)
+
+
+# Which data it judges
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """Return a function that plants bytes per message of ETS, and returns the claim on them."""
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(claims, "ROOT", tmp_path)
+    claim = next(one for one in published.claims() if one["id"] == "day-ets-bytes")
+
+    def planted(sizes: list[float], adaptive: bool) -> dict:
+        spec = files.dataset("smoke").model_copy(
+            update={"rounds": "adaptive" if adaptive else "fixed"}
+        )
+        monkeypatch.setattr(rules.files, "dataset", lambda name: spec)
+        folder = tmp_path / "data" / "smoke" / "storage"
+        folder.mkdir(parents=True, exist_ok=True)
+        for table in ("points", "trials"):
+            names = tables.columns("storage", table)
+            rows = [
+                {"server": "otp-store", "variant": "ets", "configuration": "ets",
+                 "body_bytes": 100, "n": n, "messages": held, "outcome": "measured",
+                 "rss_bytes": int(held * size)}
+                for n, size in enumerate(sizes, 1)
+                for held in ((0, 1000) if table == "points" else (0,))
+            ]  # fmt: skip
+            known = [{k: v for k, v in row.items() if k in names} for row in rows]
+            tables.write(pl.DataFrame(known, schema=names), "storage", table, folder)
+        claims.clear_caches()
+        return claims.verdict("smoke", claim)
+
+    return planted
+
+
+def test_a_dataset_of_adaptive_rounds_is_judged_at_its_looks(stored):
+    near = [336.0, 345.0, 352.0]
+    assert stored(near, adaptive=False)[""] == claims.NOT
+    found = stored(near, adaptive=True)
+    assert found[""] == claims.OPEN and found["trials"] == 3
+    # Between looks nothing is decided, and after the look that decides nothing changes.
+    assert stored([*near, 344.0], adaptive=True)["trials"] == 3
+    more = [*near, 344.0, 346.0]
+    found = stored(more, adaptive=True)
+    assert found[""] == claims.NOT and found["trials"] == 5 and found["low"] > 330
+    later = stored([*more, 100.0, 900.0], adaptive=True)
+    assert {key: later[key] for key in ("", "low", "high", "trials")} == {
+        key: found[key] for key in ("", "low", "high", "trials")
+    }
+
+
+def test_the_looks_are_those_of_the_rounds():
+    assert tuple(sequential.LEVELS) == rounds.LOOKS
