@@ -66,8 +66,9 @@ class Sample:
 
     def tidy(self) -> None:
         """Make the tables of what the raw logs say by now."""
-        for table, frame in tidy.frames(self.experiment, self.files).items():
-            frame.write_parquet(self.table(table))
+        made = tidy.frames(self.experiment, self.files)
+        for table in files.dataset("reference").tables(self.experiment):
+            made[table].write_parquet(self.table(table))
 
     def record(self, change: Callable[[dict], object], folder: Path | None = None) -> None:
         """Change a trial's record; by default, the first one's."""

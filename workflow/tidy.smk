@@ -19,6 +19,18 @@ if not STUDY.frozen:
             "build/logs/tidy/{dataset}/{experiment}.log",
         wildcard_constraints:
             # Of the others there are tables alone.
-            experiment="|".join(STUDY.tidied) or "-",
+            experiment="|".join(sorted({*STUDY.tidied} - {*STUDY.searched})) or "-",
         shell:
             "python -m deathmatch tidy data/{wildcards.dataset:q}/{wildcards.experiment:q}" + LOGGED
+
+    # Of trials that searched for a capacity there is one table more.
+    use rule tidy as tidy_searched with:
+        output:
+            trials="data/{dataset}/{experiment}/trials.parquet",
+            points="data/{dataset}/{experiment}/points.parquet",
+            times="data/{dataset}/{experiment}/times.parquet",
+            samples="data/{dataset}/{experiment}/samples.parquet",
+            seconds="data/{dataset}/{experiment}/seconds.parquet",
+            probes="data/{dataset}/{experiment}/probes.parquet",
+        wildcard_constraints:
+            experiment="|".join(STUDY.searched) or "-",

@@ -70,6 +70,11 @@ class Experiment:
         """Every second of a point, with `title` and `label`."""
         return self._labelled("seconds")
 
+    @cached_property
+    def probes(self) -> pl.DataFrame:
+        """Every rate that a search offered, with `title` and `label`; maybe no row."""
+        return self._labelled("probes")
+
     def _read(self, table: str) -> pl.DataFrame:
         if not tables.path_of(self.dataset, self.name, table).is_file():
             # A chapter may be about several experiments, of which the dataset has some.

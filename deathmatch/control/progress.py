@@ -9,12 +9,14 @@ from pathlib import Path
 from deathmatch.control.failures import UNMEASURED
 from deathmatch.data import inventory, records
 from deathmatch.errors import UserError
+from deathmatch.measure import search
 from deathmatch.measure.churn import BETWEEN_S, LEAST_ROUNDS
 from deathmatch.plan import rounds
 from deathmatch.plan.trial import Trial
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
 START_STOP_S = 2  # start, checks and stop, beside the warm-up
+BETWEEN_PROBES_S = 0.5  # the client's start, what is late, the check that the server answers
 # What the plan says counts as much as so many trials: a first one that is short, or slow, does not
 # yet decide how long hundreds of others take.
 PLAN_WEIGHT_TRIALS = 3
@@ -24,6 +26,9 @@ def seconds(trial: Trial) -> float:
     """Return a first estimate of how long the trial takes: its rates, twice for overloads."""
     plan = trial.plan
     offering_s = 2 * len(plan.rates_rps or ()) * (trial.duration_s or 0)
+    if trial.search:
+        probes, probing_s = search.usual(trial.search)
+        offering_s += probing_s + probes * BETWEEN_PROBES_S + START_STOP_S + trial.warm_up_s
     around_s = trial.warm_up_s + _churn_s(trial) + (plan.cool_down_s or 0)
     return OVERHEAD_S + START_STOP_S + around_s + offering_s
 

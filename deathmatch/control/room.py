@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.errors import UserError
+from deathmatch.measure import search
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
 
@@ -80,7 +81,8 @@ def build_bytes(server: Server) -> int:
 
 
 def _rates(trial: Trial) -> int:
-    return len(trial.plan.rates_rps or ())
+    probes = search.usual(trial.search)[0] if trial.search else 0
+    return len(trial.plan.rates_rps or ()) + probes
 
 
 def _lasting(trial: Trial, known: dict[str, float]) -> int:

@@ -31,7 +31,7 @@ class Job:
             return name_of(self.trial)
         path = Path(self.output[0]) if self.output else Path()
         # Of what they make, the folder tells more than the file.
-        own = path.parent.name if self.rule in ("build", "tidy") else path.stem
+        own = path.parent.name if self.rule in ("build", "tidy", "tidy_searched") else path.stem
         return f"{self.rule.replace('_', ' ')} {own}".strip()
 
 

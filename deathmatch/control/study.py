@@ -14,7 +14,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import clients, node, server_build, toolchain, verdicts
 from deathmatch.plan import choice, files, matrix, mistakes, nothing, places, rounds
 from deathmatch.plan.choice import Choice
-from deathmatch.plan.dataset import TABLES
+from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.settings import Settings
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
@@ -160,6 +160,12 @@ class Study:
         """The experiments of which there are trials, or will be, to make tables of."""
         return sorted({trial.experiment.name for trial in self.trials})
 
+    @cached_property
+    def searched(self) -> list[str]:
+        """Those of them whose trials search for a capacity, and so have one table more."""
+        spec = files.dataset(self.dataset)
+        return [name for name in self.tidied if PROBES in spec.tables(name)]
+
     def summary(self) -> str:
         """Return one line: how much there is to measure and how long it will take."""
         if self.frozen:
@@ -273,9 +279,14 @@ class Study:
 
     def tables_of(self, wanted: list[str]) -> list[str]:
         """Return the tables of experiments, of the dataset and of the one to compare with."""
-        own = [self.folder / name for name in wanted if name in self.measured]
+        spec = files.dataset(self.dataset)
+        own = [
+            self.folder / name / f"{table}.parquet"
+            for name in wanted if name in self.measured
+            for table in spec.tables(name)
+        ]  # fmt: skip
         other = [Path("data", self.compare, name) for name in wanted] if self.compare else []
-        return [str(folder / f"{table}.parquet") for folder in own for table in TABLES] + [
+        return [str(file) for file in own] + [
             str(file) for folder in other for file in sorted(folder.glob("*.parquet"))
         ]
 

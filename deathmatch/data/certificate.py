@@ -17,7 +17,7 @@ import yaml
 from deathmatch.data import checksums, crate
 from deathmatch.data.strict import report, rules, run
 from deathmatch.plan import files
-from deathmatch.plan.dataset import TABLES
+from deathmatch.plan.dataset import EVERY_TABLE, TABLES
 from deathmatch.plan.record import MEASURED
 from deathmatch.plan.root import ROOT
 
@@ -130,7 +130,7 @@ def _citation(about: crate.About, project: dict) -> str:
 def _codecheck(folder: Path, about: crate.About, project: dict) -> str:
     """Return a codecheck.yml: what a checker is to make again; paths are from its folder."""
     tables = sorted(
-        path for path in folder.glob("*/*.parquet") if path.stem in TABLES and path.is_file()
+        path for path in folder.glob("*/*.parquet") if path.stem in EVERY_TABLE and path.is_file()
     )
     manifest = [
         {

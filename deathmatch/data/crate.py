@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deathmatch.data import checksums
-from deathmatch.plan.dataset import TABLES
+from deathmatch.plan.dataset import EVERY_TABLE, TABLES
 
 NAME = "ro-crate-metadata.json"
 SPECIFICATION = "https://w3id.org/ro/crate/1.1"
@@ -131,10 +131,16 @@ def _experiment(folder: Path, name: str, files: list[Path]) -> Node:
         "@id": f"{name}/",
         "@type": "Dataset",
         "name": name,
-        "description": f"The experiment {name!r}: {', '.join(TABLES)}, and the raw logs."
+        "description": f"The experiment {name!r}: {', '.join(_tables(own))}, and the raw logs."
         + (f" {RAW}" if deeper else ""),
         "hasPart": [_reference(_file(folder, file)) for file in sorted(own)],
     }
+
+
+def _tables(files: list[Path]) -> list[str]:
+    """Return the tables of an experiment: those of all, and what else is there."""
+    there = {file.stem for file in files if file.suffix == ".parquet"}
+    return [name for name in EVERY_TABLE if name in TABLES or name in there]
 
 
 def _file(folder: Path, file: Path) -> Node:

@@ -58,7 +58,7 @@ def frames(dataset: Path) -> list[Path]:
     for folder in sorted({file.parent for file in dataset.glob("*/*.parquet")}):
         old = {file.stem: pl.read_parquet(file) for file in sorted(folder.glob("*.parquet"))}
         new = {name: todays(table, name, folder) for name, table in old.items()}
-        if set(new) == set(TABLES):
+        if set(TABLES) <= set(new):
             found = laws.judgements(laws.evidence(folder.name, new))
             new["points"] = laws.marked(new["points"], found)
         for name, table in new.items():

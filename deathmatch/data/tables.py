@@ -6,7 +6,10 @@
 - `points`: offered rate of a trial, with httperf's report and the kernel's counters;
 - `times`: bin of a point's histogram of one quantity, such as connection time;
 - `samples`: sample of counters, as `deathmatch.measure.sampler` describes;
-- `seconds`: second of a point, with its latencies, where the client records when each was due.
+- `seconds`: second of a point, with its latencies, where the client records when each was due;
+- `probes`: rate that a trial's search for the server's capacity offered, with how much of what was
+  due was late; the last one's row has what the search came to (`deathmatch.measure.probes`). There
+  is no such table where the dataset asks for no search.
 
 A point is held against `deathmatch.data.laws`: `laws_judged` has the IDs of those that could judge
 it, `laws_broken` of those that it breaks; both are null where none could. `course` is "plateau",
@@ -34,8 +37,10 @@ import polars as pl
 from deathmatch.data import laws, steadiness
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, registry
+from deathmatch.measure import probes, search
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.plan import files
+from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.record import OUTCOMES
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import CONFIGURATION
@@ -132,7 +137,7 @@ def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
     load = registry.generator(client).columns | _COUNTED | _COURSE if client else {}
     points = (_POINTS | load if client else _STORAGE) | laws.MARKS
     own = {"trials": _TRIALS, "points": points, "times": _TIMES, "samples": SAMPLES,
-           "seconds": _SECONDS}  # fmt: skip
+           "seconds": _SECONDS, PROBES: probes.COLUMNS}  # fmt: skip
     return keys(experiment) | own[table]
 
 
@@ -142,7 +147,8 @@ def schema(experiment: str, table: str) -> pa.DataFrameSchema:
     checks = {
         "n": [pa.Check.ge(1)],
         "offered_rate_rps": [pa.Check.ge(0)],
-        "outcome": [pa.Check.isin(OUTCOMES)],
+        "outcome": [pa.Check.isin(search.OUTCOMES if table == PROBES else OUTCOMES)],
+        "step": [pa.Check.isin(search.STEPS)],
         "report": [pa.Check.isin(["whole", "truncated"])],
         "connections": [pa.Check.ge(0)],
         "course": [pa.Check.isin([steadiness.PLATEAU, steadiness.DRIFTING, steadiness.STAIRCASE])],
@@ -150,7 +156,11 @@ def schema(experiment: str, table: str) -> pa.DataFrameSchema:
     }
     return pa.DataFrameSchema(
         {
-            name: pa.Column(kind, checks.get(name, []), nullable=name not in always)
+            name: pa.Column(
+                kind,
+                checks.get(name, []),
+                nullable=name not in always or (table, name) == (PROBES, "outcome"),
+            )
             for name, kind in columns(experiment, table).items()
         },
         strict=True,

@@ -17,15 +17,10 @@ from deathmatch.data.inventory import Inventory
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import registry
 from deathmatch.load.generator import Fields, LoadGenerator
-from deathmatch.measure import churn, system_calls
-from deathmatch.measure.sampler import SCHEMA as SAMPLES
+from deathmatch.measure import churn, limits, probes, system_calls
 from deathmatch.plan import files, record
 from deathmatch.plan.choice import Choice
-from deathmatch.plan.dataset import TABLES
-
-# The column in which a load generator tells why it was the limit, if it has one.
-REASON = "client_limited_by"
-NO_SAMPLES = pl.DataFrame(schema=SAMPLES)
+from deathmatch.plan.dataset import EVERY_TABLE
 
 
 def main(given: argparse.Namespace) -> int:
@@ -35,8 +30,9 @@ def main(given: argparse.Namespace) -> int:
     trials = _measured(folder.parent.name, experiment)
     if not trials:
         raise UserError("no trial is measured", str(folder), "run snakemake")
-    for table, frame in frames(experiment, trials).items():
-        tables.write(frame, experiment, table, folder)
+    made = frames(experiment, trials)
+    for table in files.dataset(folder.parent.name).tables(experiment):
+        tables.write(made[table], experiment, table, folder)
     return 0
 
 
@@ -53,7 +49,7 @@ def framed(experiment: str, made: Sequence[dict[str, list[dict]]]) -> dict[str, 
             schema=tables.columns(experiment, table),
             orient="row",
         )
-        for table in TABLES
+        for table in EVERY_TABLE
     }
     judged = laws.judgements(laws.evidence(experiment, found))
     return found | {"points": laws.marked(found["points"], judged)}
@@ -96,7 +92,7 @@ def _tidied(trial: dict, path: Path) -> dict[str, list[dict]]:
     key |= {"server": trial["server"], "variant": path.parts[-3], "n": trial["n"]}
     rows = _load_rows(trial, path) if "client" in trial["spec"] else _storage_rows(trial)
     made = {"trials": [trial_row(trial)]} | rows
-    return {table: [key | row for row in made.get(table, [])] for table in TABLES}
+    return {table: [key | row for row in made.get(table, [])] for table in EVERY_TABLE}
 
 
 def _storage_rows(trial: dict) -> dict[str, list[dict]]:
@@ -131,7 +127,22 @@ def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
         "times": of_whole(client.histogram),
         "samples": samples.to_dicts(),
         "seconds": of_whole(client.seconds),
+        "probes": _probes(trial, path),
     }
+
+
+def _probes(trial: dict, path: Path) -> list[dict]:
+    """Return the rows of `probes`; none of a trial that did not search."""
+    found, spec = trial.get("search"), trial["spec"]
+    if not found:
+        return []
+    client = registry.generator(spec["client"])
+    samples = sampled.read(path.with_name(probes.SAMPLES_CSV))
+    rows = []
+    for probe in found["probes"]:
+        parts = [client.read(path.parent / load["log"]) for load in record.loads(probe)]
+        rows.append(probes.row(probe, parts, samples, spec))
+    return probes.told_of_all(rows, spec["search"], found["reason"])
 
 
 def trial_row(trial: dict) -> dict:
@@ -207,10 +218,10 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict, parts: Seq
     actual = client.actual_rate_rps(fields, during, spec)
     limited = client.limited(fields, offered, actual)
     if len(parts) > 1:
-        limited, by_client = _limited(point, parts, actual, spec)
+        limited, by_client = limits.of_several(point, parts, actual, spec)
         # By name, where the load generator says why.
-        if REASON in fields and whole == "whole":
-            fields[REASON] = by_client
+        if limits.REASON in fields and whole == "whole":
+            fields[limits.REASON] = by_client
     return {
         "offered_rate_rps": offered,
         "duration_us": round(duration_s * 1e6),
@@ -243,34 +254,6 @@ def course(client: LoadGenerator, report, duration_s: float) -> Fields:
     """Return the columns of `points` that tell whether a report is of a steady run."""
     word, change = steadiness.course(client.progress(report, duration_s))
     return {"course": word, "course_change": change}
-
-
-def _limited(
-    point: dict, parts: Sequence, actual_rate_rps: float | None, spec: dict
-) -> tuple[bool, str]:
-    """Return whether any client limited the point, and for what reasons of its own, by name.
-
-    Each is judged by its own report and the rate that it offered itself. Where that is unknown, it
-    is taken for an equal share of the rate that all offered.
-    """
-    client, loads = registry.generator(spec["client"]), record.loads(point)
-    share_rps = point["offered_rate_rps"] / len(parts)
-    equal_rps = None if actual_rate_rps is None else actual_rate_rps / len(parts)
-    limited, reasons = False, []
-    for load, report in zip(loads, parts):
-        try:
-            fields: Fields = client.parse(report, spec["duration_s"])
-        except Truncated:
-            return True, ""
-        own = client.actual_rate_rps(fields, NO_SAMPLES, spec, load["opened"])
-        rate_rps = equal_rps if own is None else own
-        late = (load["late_us"] or 0) > record.LATE_US
-        limited |= late or client.limited(fields, share_rps, rate_rps)
-        if late:
-            reasons.append(f"{load['client']}: began {load['late_us'] / 1000:.0f} ms late")
-        if why := fields.get(REASON):
-            reasons.append(f"{load['client']}: {why}")
-    return limited, "; ".join(reasons)
 
 
 def _most(values: Iterable[int | None]) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,6 +21,18 @@ Fields = dict[str, int | float | str | None]
 
 
 Report = TypeVar("Report")
+
+
+class Timed(NamedTuple):
+    """By what lateness is judged.
+
+    `times` has `time_us` and `count` of what was answered, `due` counts all that should have been;
+    of the answers, `wrong` were of another status than they should be.
+    """
+
+    times: pl.DataFrame
+    due: int
+    wrong: int = 0
 
 
 @dataclass(frozen=True)
@@ -130,6 +142,9 @@ class LoadGenerator(Protocol[Report]):
 
     def histogram(self, report: Report) -> pl.DataFrame:
         """Return the report's histograms, with the columns of histogram.SCHEMA; maybe no row."""
+
+    def timed(self, report: Report, fields: Fields) -> Timed:
+        """Return how long what was due took; `fields` are those that `parse` returned of it."""
 
     def seconds(self, report: Report) -> pl.DataFrame:
         """Return a row for each quantity and second (SECONDS); no row if it does not tell."""

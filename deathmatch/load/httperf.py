@@ -10,7 +10,7 @@ import polars as pl
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, sound
-from deathmatch.load.generator import PROJECT, START_UP_S, WHOLE, Fields, Part, shared
+from deathmatch.load.generator import PROJECT, START_UP_S, WHOLE, Fields, Part, Timed, shared
 from deathmatch.load.histogram import SECONDS
 
 REPLY_INTERVAL_S = 0.5  # RATE_INTERVAL in clients/httperf/deathmatch.patch
@@ -223,6 +223,11 @@ class Httperf:
         """
         found = [_histogram(text) for text in report]
         return found[0] if len(found) == 1 else histogram.merge(found)
+
+    def timed(self, report: Report, fields: Fields) -> Timed:
+        """Return the lifetimes of connections, of all that were begun; a 500 is a wrong answer."""
+        wrong = fields["replies"] - fields["replies_2xx"]
+        return Timed(self.histogram(report), fields["connections"], wrong)
 
     def seconds(self, report: Report) -> pl.DataFrame:
         """Return no row: httperf does not tell what was due when."""

@@ -44,6 +44,8 @@ class Client(pydantic.BaseModel, frozen=True, extra="forbid"):
     built_by: str | None = None
     # Its expression in nix/.
     nix: str | None = None
+    # Whether its rate alone is the load, so that a server's capacity can be searched for with it.
+    searches: bool = False
     load: dict[str, LoadKey] = {}
 
 

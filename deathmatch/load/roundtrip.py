@@ -12,7 +12,7 @@ import polars as pl
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, sound
-from deathmatch.load.generator import WHOLE, Fields, Part, shared
+from deathmatch.load.generator import WHOLE, Fields, Part, Timed, shared
 
 # From this share of a CPU on, the client, not the server, may set the rate.
 CPU_LIMIT_PERCENT = 95
@@ -172,6 +172,11 @@ class Roundtrip:
         if len(report) > 1:
             return histogram.merge([frame])
         return frame.group_by("quantity", "time_us", maintain_order=True).agg(pl.col("count").sum())
+
+    def timed(self, report: Report, fields: Fields) -> Timed:
+        """Return the times from the intended send to the reply, in open loop."""
+        times = self.histogram(report).filter(pl.col("quantity") == "latency")
+        return Timed(times, fields["replies"] + fields["errors_total"] + fields["unsent"])
 
     def seconds(self, report: Report) -> pl.DataFrame:
         """Return no row: the report does not tell what was due when."""

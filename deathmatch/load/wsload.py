@@ -20,7 +20,7 @@ import polars as pl
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, sound
-from deathmatch.load.generator import WHOLE, Fields, Part, shared
+from deathmatch.load.generator import WHOLE, Fields, Part, Timed, shared
 
 # The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
 POST_CONNECT_TIMEOUT_US = 2_000_000
@@ -270,6 +270,11 @@ class Wsload:
             .sort("quantity", "time_us")
             .cast(histogram.SCHEMA)
         )
+
+    def timed(self, report: Report, fields: Fields) -> Timed:
+        """Return the times from the intended send of a message to its echo."""
+        echoed = report.times.filter(pl.col("quantity") == "latency").drop_nulls("time_us")
+        return Timed(echoed, fields["messages_due"])
 
     def seconds(self, report: Report) -> pl.DataFrame:
         """Return handshake and latency for each second of intended time (histogram.SECONDS).

@@ -1,4 +1,4 @@
-"""One trial on its hosts: prepare, start, check, warm up, sweep, stop, prove clean.
+"""One trial on its hosts: prepare, start, check, warm up, sweep, search, stop, prove clean.
 
 What a server does, its death included, is a result and ends in `trial.json`; UserError means that
 the trial itself could not be run.
@@ -8,7 +8,8 @@ import contextlib
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from deathmatch.measure import (
     conformance,
     idle_connections,
     machine,
+    searching,
     server_process,
     storage,
     system_calls,
@@ -36,7 +38,7 @@ from deathmatch.measure.server_process import Running
 from deathmatch.plan import files
 from deathmatch.plan.record import SCHEMA_VERSION
 from deathmatch.plan.root import ROOT
-from deathmatch.plan.trial import Trial
+from deathmatch.plan.trial import BACKLOG, Trial
 
 DRAIN_S = 3
 HANG_S = 5
@@ -132,6 +134,9 @@ def _steps(context: Context) -> dict:
         checks = check(context, running)
     # The sweep stops what it started: it may start the server again.
     points, counted = sweep(context, running)
+    asked = context.spec.get("search")
+    searched = searching.run(context, asked, _Serving(context, asked)) if asked else None
+    time.sleep(context.spec.get("cool_down_s", 0))
     client.check_reports(context, points)
     failures = any(point["server_state"] != "ran" for point in points)
     known = context.trial.server.deviations
@@ -142,7 +147,30 @@ def _steps(context: Context) -> dict:
         "points": points,
         "conformance": checks,
         **({"system_calls": counted} if counted else {}),
+        **({"search": searched} if searched else {}),
     }
+
+
+class _Serving:
+    """The server of a search (`searching.Serving`), with the backlog that the search is told."""
+
+    def __init__(self, context: Context, asked: Mapping):
+        deep = {BACKLOG: asked[BACKLOG]} if BACKLOG in asked else {}
+        self._context = replace(context, values=context.values | deep)
+        self._running: Running | None = None
+
+    def start(self) -> str:
+        self._running, problem = start(self._context)
+        problem = problem or hold_idle(self._context)
+        if not problem:
+            client.warm_up(self._context)
+        return problem
+
+    def state(self) -> str:
+        return _state(self._context, self._running)
+
+    def stop(self) -> None:
+        stop(self._context, self._running)
 
 
 @contextlib.contextmanager
@@ -253,7 +281,6 @@ def sweep(context: Context, running: Running) -> tuple[list[dict], dict | None]:
                 warmed = warm_up(context)
     counted = count_system_calls(context) if not running.died() else None
     stop(context, running)
-    time.sleep(context.spec.get("cool_down_s", 0))
     pl.DataFrame(sampler.rows, schema=SAMPLES).write_csv(context.out / "samples.csv")
     return points, counted
 

@@ -18,6 +18,9 @@ from deathmatch.plan.spec import (
 
 # Of each experiment of a dataset; deathmatch/data/tables.py has their schemas.
 TABLES = ("trials", "points", "times", "samples", "seconds")
+# Of those whose trials search for a capacity.
+PROBES = "probes"
+EVERY_TABLE = (*TABLES, PROBES)
 
 # What a dataset may say of an experiment's trials beyond what it must (`Experiment.steps`).
 OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s", "keep_events")
@@ -49,6 +52,24 @@ class Grid(Spec):
     def levels(self) -> dict[str, tuple[FactorLevel, ...] | Literal["all"]]:
         """The levels of the factors that it names."""
         return self.model_extra
+
+
+class Search(Spec):
+    """A search for each server's capacity, which a trial runs after its sweep."""
+
+    probe_s: Annotated[float, Field(ge=0.5, le=60), AS_WRITTEN] = Field(
+        2, description="How long a rate is offered in each of the trials that decide; half as "
+        "long where they are only looked for.",
+    )  # fmt: skip
+    probes: int = Field(
+        24, ge=12, le=200,
+        description="How many up-and-down trials decide; their spread gives the interval.",
+    )  # fmt: skip
+    most_rps: int = Field(
+        100_000, ge=1000, le=1_000_000,
+        description="The highest rate that is offered, in requests per second. A search that gets "
+        "there is refused: only a client's own limit says that a server may do more.",
+    )  # fmt: skip
 
 
 class ExperimentPlan(Spec):
@@ -85,6 +106,13 @@ class ExperimentPlan(Spec):
         description="Keep the client's record of each message; without, lossless histograms of "
         "each second; for wsload.",
     )
+    search: Search | None = Field(
+        None,
+        description="Search for each server's capacity after the sweep of every trial, from a "
+        "fresh start with the deepest listen backlog that experiment and server know; `{}` for "
+        "the usual search, some 80 seconds of load. Only for variants with the default backlog and "
+        "kernel settings, since the others would search for the same; absent: do not.",
+    )  # fmt: skip
     grids: Many[Grid] = Field(
         min_length=1,
         description="The variants are the union of the grids, each the product of its factors' "
@@ -153,6 +181,11 @@ class Dataset(NamedSpec):
     def adaptive(self) -> bool:
         """Whether further rounds go to the variants whose claims are still open."""
         return self.rounds == "adaptive"
+
+    def tables(self, experiment: str) -> tuple[str, ...]:
+        """Return the names of the experiment's tables: `probes` only where there is a search."""
+        plan = self.experiments.get(experiment)
+        return EVERY_TABLE if plan and plan.search else TABLES
 
     def repetitions(self, experiment: str) -> int:
         """Return how many fresh starts each variant of the experiment has, at the least."""

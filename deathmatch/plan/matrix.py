@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 from deathmatch.errors import UserError
+from deathmatch.load import registry
 from deathmatch.plan import files, rounds
 from deathmatch.plan.dataset import Dataset, ExperimentPlan, Grid
 from deathmatch.plan.experiment import Experiment, Factor
@@ -131,6 +132,11 @@ def _experiment(dataset: Dataset, name: str, plan: ExperimentPlan) -> Experiment
                 else f"{name!r} measures {experiment.measures}, which needs it"
             )
             raise _mistake(dataset, ["experiments", name, key], "this key is missing", remedy)
+    able = experiment.client and registry.client(experiment.client).searches
+    if plan.search is not None and not able:
+        what = f"{name!r} offers no rate by which a capacity can be searched for"
+        remedy = "take it out; experiments with the client httperf or roundtrip have one"
+        raise _mistake(dataset, ["experiments", name, "search"], what, remedy)
     return experiment
 
 

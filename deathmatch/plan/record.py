@@ -211,6 +211,25 @@ class RecordedPoint(RecordPart):
         return self
 
 
+class RecordedProbe(RecordedPoint):
+    """One rate that a search offered."""
+
+    duration_s: float = Field(gt=0, le=1e9, allow_inf_nan=False, description="For how long.")
+    step: str = Field(description="In which step of the search.")
+    round: int = Field(ge=1, le=1000, description="How often the search had begun by then.")
+    began_us: Count = Field(description="When, since the search began.")
+    ended_us: Count = Field(description="When its clients had ended.")
+
+
+class RecordedSearch(RecordPart):
+    """A search for the server's capacity."""
+
+    outcome: str = Field(description="Whether it was found, and if not, what it came to.")
+    reason: str = Field(description="Why it was not found.")
+    wall_us: Count = Field(description="How long it took.")
+    probes: list[RecordedProbe] = Field(description="Each rate that it offered, in order.")
+
+
 class TrialRecord(RecordPart):
     """The record of one trial."""
 
@@ -301,6 +320,16 @@ class LoadRecord(TrialRecord):
 
     spec: LoadSpec = Field(description="Everything that decides what was measured.")
     points: list[RecordedPoint] = Field(description="One for each offered rate.")
+    search: RecordedSearch | None = Field(
+        None, description="The search for the server's capacity, if there was one."
+    )
+
+    @model_validator(mode="after")
+    def _searched_as_told(self) -> Self:
+        if self.search is not None and not (self.spec.model_extra or {}).get("search"):
+            what = "a search that the specification does not have"
+            raise contradiction(("search",), what, "measure it again")
+        return self
 
     @model_validator(mode="after")
     def _each_rate_once(self) -> Self:

@@ -15,6 +15,8 @@ from deathmatch.plan.spec import Level
 
 # The factor that every experiment has: which of a server's own configurations runs.
 CONFIGURATION = "configuration"
+# The one whose deepest level a search for a capacity takes.
+BACKLOG = "backlog"
 
 
 class Variant(BaseModel):
@@ -108,6 +110,30 @@ class Trial(BaseModel):
                 return own
         return self.plan.duration_s
 
+    @property
+    def search(self) -> dict[str, Any] | None:
+        """What a search for the server's capacity is told; None if there is to be none.
+
+        The dataset's keys, and `backlog`: the deepest that the server and the experiment know, if
+        that is a factor. There is none for a variant with another backlog or kernel setting than
+        the default: it would be the same again, or in another queue.
+        """
+        if self.plan.search is None:
+            return None
+        backlogs: tuple[Level, ...] = ()
+        for name, level in self.variant.factors.items():
+            factor = self.experiment.factors.get(name)
+            if factor is None or (name != BACKLOG and factor.sysctl is None):
+                continue
+            able = factor.levels if factor.of_harness else self.server.factors[name]
+            known = able or factor.levels
+            if level != (factor.default if factor.default in known else known[0]):
+                return None
+            if name == BACKLOG:
+                backlogs = known
+        asked = self.plan.search.model_dump()
+        return asked | ({BACKLOG: max(backlogs)} if backlogs else {})
+
     def testbed(self, default: str) -> str:
         """Return the testbed on which it runs: that of one of its levels, else the default one."""
         for name, level in self.variant.factors.items():
@@ -136,7 +162,8 @@ class Trial(BaseModel):
 
         Keys: factors, sysctl (what the factors set in the server's namespace), client (or
         measures, where there is none), load, conformance, server_sha256, the keys that
-        `Experiment.steps` names, churn and system_calls_rate_rps if the experiment has them.
+        `Experiment.steps` names, churn and system_calls_rate_rps if the experiment has them, and
+        search if there is one.
         Snakemake measures a trial again when this changes.
         """
         experiment, factors = self.experiment, self.variant.factors
@@ -148,6 +175,8 @@ class Trial(BaseModel):
             measured["system_calls_rate_rps"] = experiment.system_calls_rate_rps
         if experiment.churn is not None:
             measured["churn"] = experiment.churn.model_dump()
+        if self.search is not None:
+            measured["search"] = self.search
         plan = self.plan.as_written
         if self.duration_s is not None:
             plan = plan | {"duration_s": self.duration_s}

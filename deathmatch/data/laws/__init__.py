@@ -1,7 +1,9 @@
 """The laws that every sound measurement obeys: each point is held against all of them.
 
-In: an experiment's tables. Out: which laws could judge a point, and which it breaks. A point that
-breaks one stays in the tables, marked with the law's ID, and is left out of figures and verdicts.
+In: an experiment's tables, but for `probes`: a moment's load that is too much half of the time is
+no point, and the search itself judges it. Out: which laws could judge a point, and which it breaks.
+A point that breaks one stays in the tables, marked with the law's ID, and is left out of figures
+and verdicts.
 """
 
 from collections.abc import Mapping

@@ -18,8 +18,9 @@ from deathmatch.data import archive, inventory, records, tables, tidy
 from deathmatch.data.strict import cpu
 from deathmatch.data.strict.compare import Difference, Held, differences
 from deathmatch.errors import UserError
+from deathmatch.measure import searching
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
-from deathmatch.plan.dataset import TABLES, Dataset
+from deathmatch.plan.dataset import PROBES, Dataset
 from deathmatch.plan.trial import Trial
 
 # What reading a damaged log may raise.
@@ -44,6 +45,8 @@ class Measured:
     """Why its tables could not be made again, if they could not."""
     rows: list[dict] = field(default_factory=list, repr=False)
     """Its rows of `points`, made again from the raw logs, in the order of the record's points."""
+    probe_rows: list[dict] = field(default_factory=list, repr=False)
+    """Its rows of `probes`, likewise."""
     samples: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SAMPLES), repr=False)
 
     @property
@@ -81,6 +84,19 @@ class Measured:
     def points(self) -> list[dict]:
         """What the record says of each offered rate, of a trial under load."""
         return self.record.get("points", []) if self.under_load else []
+
+    @property
+    def probes(self) -> list[dict]:
+        """What the record says of each rate that a search offered."""
+        return (self.record.get("search") or {}).get("probes", [])
+
+    @property
+    def offers(self) -> list[tuple[dict, float, dict]]:
+        """Each of `points` and `probes`, with its duration in seconds and its load."""
+        duration_s, load = self.spec.get("duration_s", 0), self.spec.get("load", {})
+        return [(point, duration_s, load) for point in self.points] + [
+            (probe, probe["duration_s"], searching.patient(load)) for probe in self.probes
+        ]
 
     @property
     def pairs(self) -> list[tuple[dict, dict]]:
@@ -159,7 +175,7 @@ def gather(
                 packed[name] = problem
             if raw is None:
                 unpacked.add(name)
-            held = Held({table: _table(folder, name, table) for table in TABLES})
+            held = Held({table: _table(folder, name, table) for table in dataset.tables(name)})
             found |= {(name, table): _kept(table, frame) for table, frame in held.tables.items()}
             for file in inventory.found(raw, name) if raw else []:
                 one, differing = _measured(file, raw, dataset, held)
@@ -257,6 +273,7 @@ def _measured(
         made = [row for row in rows["samples"]]
         samples = pl.DataFrame(made, schema_overrides=SAMPLES, infer_schema_length=None)
         one = Measured(where, file.parent, record, rows=rows["points"],
+                       probe_rows=rows[PROBES],
                        samples=samples if made else pl.DataFrame(schema=SAMPLES))  # fmt: skip
         return one, differences(where, rows, held, dataset.frozen)
     except DAMAGED as error:

@@ -13,7 +13,7 @@ from deathmatch.data.strict.evidence import Evidence, Measured
 from deathmatch.data.strict.rule import AGAIN, LOAD, THREATS, Seen, Unknown, rule
 from deathmatch.load import registry
 from deathmatch.load.generator import Part
-from deathmatch.measure import conformance
+from deathmatch.measure import conformance, probes, search
 from deathmatch.plan import record as plan
 from deathmatch.plan.record import ENDED_WELL
 
@@ -29,15 +29,17 @@ CACHED = 0.05
 FEWEST = 3
 
 
-def _commands(trial: Measured, point: dict) -> Iterator[tuple[dict, list[str]]]:
+def _commands(
+    trial: Measured, point: dict, duration_s: float, asked: dict
+) -> Iterator[tuple[dict, list[str]]]:
     """Return what each client did at a point, with the words that it should have been told."""
     generator, loads = registry.generator(trial.spec["client"]), plan.loads(point)
     for index, load in enumerate(loads):
         found = ADDRESS.search(load["command"] or "")
         host, port = [group for group in found.groups() if group] if found else ("", "0")
         words = generator.command(
-            host, int(port), trial.spec["load"], point["offered_rate_rps"],
-            trial.spec["duration_s"], Part(index, len(loads)),
+            host, int(port), asked, point["offered_rate_rps"], duration_s,
+            Part(index, len(loads)),
         )  # fmt: skip
         yield load, words or []
 
@@ -49,8 +51,8 @@ def _commands(trial: Measured, point: dict) -> Iterator[tuple[dict, list[str]]]:
 def called_as_specified(evidence: Evidence) -> Iterator[Seen]:
     """Look for flags that were lost or changed."""
     for trial in evidence.loaded:
-        for point in trial.points:
-            for load, words in _commands(trial, point):
+        for offer in trial.offers:
+            for load, words in _commands(trial, *offer):
                 told, due = echoed.command(load["command"] or ""), echoed.command(" ".join(words))
                 if told != due:
                     lost = [word for word in due if word not in told]
@@ -70,9 +72,9 @@ def reports_repeat_the_settings(evidence: Evidence) -> Iterator[Seen | Unknown]:
             yield Unknown(trial.where, f"what {client} repeats is not known")
             continue
         said, told = echoed.ECHOES[client]
-        for point in trial.points:
-            for load, words in _commands(trial, point):
-                found, due = said(trial.log(load["log"])), told(words, trial.spec["load"])
+        for point, duration_s, asked in trial.offers:
+            for load, words in _commands(trial, point, duration_s, asked):
+                found, due = said(trial.log(load["log"])), told(words, asked)
                 if found is not None and found != due:
                     keys = sorted(k for k in {*found, *due} if found.get(k) != due.get(k))
                     each = [f"{key} {found.get(key)}, not {due.get(key)}" for key in keys]
@@ -188,6 +190,38 @@ def clients_ended_well(evidence: Evidence) -> Iterator[Seen]:
 
 
 @rule(
+    "DM-SEARCH", LOAD, "reject",
+    "A search for a capacity offered the rates that its rule gives for what its probes told, and "
+    "came to what that gives.",
+    AGAIN,
+)  # fmt: skip
+def searched_by_its_rule(evidence: Evidence) -> Iterator[Seen]:
+    """Look for probes that were left out, added or changed, and for another result."""
+    for trial in evidence.loaded:
+        asked = trial.spec.get("search")
+        if not asked or trial.damaged:
+            continue
+        offers, end = search.replayed(asked, [probes.told(row) for row in trial.probe_rows])
+        made = [
+            (one["offered_rate_rps"], one["duration_s"], one["step"], one["round"])
+            for one in trial.probes
+        ]
+        due = [(one.rate_rps, one.duration_s, one.step, one.round) for one in offers]
+        for number, (one, other) in enumerate(zip(made, due), 1):
+            if one != other:
+                yield Seen(trial.where, f"probe {number} offered {one}, where {other} was due")
+                break
+        if end is not None and len(made) != len(due):
+            yield Seen(trial.where, f"{len(made)} probes, where {len(due)} were due")
+        said = trial.record.get("search") or {}
+        outcome = end.outcome if end else search.REFUSED
+        rate_rps = end.rate_rps if end else None
+        if (said.get("outcome"), said.get("rate_rps")) != (outcome, rate_rps):
+            told = f"{said.get('outcome')}, {said.get('rate_rps')} req/s"
+            yield Seen(trial.where, f"it says {told}; its probes give {outcome}, {rate_rps} req/s")
+
+
+@rule(
     "DM-VARIED", THREATS, "note",
     "What is sent varies, so that warm caches and repeated payloads bring nothing.",
     "read it as a limit of this dataset: no trial of the experiment varies what it asks for",
@@ -251,6 +285,6 @@ def _cpu_us_per_reply(trial: Measured) -> float | None:
 
 RULES = (
     called_as_specified, reports_repeat_the_settings, connections_are_kept, echoes_were_compared,
-    answers_were_right, bodies_have_their_length, clients_ended_well, payloads_vary,
-    repeating_brings_nothing,
+    answers_were_right, bodies_have_their_length, clients_ended_well, searched_by_its_rule,
+    payloads_vary, repeating_brings_nothing,
 )  # fmt: skip

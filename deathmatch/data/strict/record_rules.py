@@ -9,11 +9,12 @@ from deathmatch.data.strict.evidence import Evidence, Measured
 from deathmatch.data.strict.rule import AGAIN, DATA, DESIGN, Seen, Unknown, rule
 from deathmatch.errors import Truncated
 from deathmatch.load import registry
+from deathmatch.measure.probes import SAMPLES_CSV
 from deathmatch.plan import record as plan
 from deathmatch.plan.record import ENDED_WELL, MEASURED
 
 # What a trial under load leaves beside the logs that its points name.
-BESIDE = {"trial.json", "samples.csv", "server.log", "strace.txt", "traced.txt"}
+BESIDE = {"trial.json", "samples.csv", "server.log", "strace.txt", "traced.txt", SAMPLES_CSV}
 
 
 @rule(
@@ -75,7 +76,7 @@ def is_there_once(evidence: Evidence) -> Iterator[Seen]:
         first = starts.setdefault(start, trial.where)
         if first != trial.where and record["outcome"] in MEASURED:
             yield Seen(trial.where, f"it began when {first} did, at {record['started_at']}")
-        names = [load["log"] for point in trial.points for load in plan.loads(point)]
+        names = [load["log"] for point, *_ in trial.offers for load in plan.loads(point)]
         for name in names:
             text = trial.log(name)
             digest = hashlib.sha256(text.encode()).hexdigest()
@@ -109,19 +110,22 @@ def outcome_is_that_of_its_points(evidence: Evidence) -> Iterator[Seen]:
 
 @rule(
     "DM-LOGS", DATA, "reject",
-    "Each point has the raw log that it names, its samples and what the server printed.", AGAIN,
+    "Each point, and each probe of a search, has the raw log that it names, its samples and what "
+    "the server printed.",
+    AGAIN,
 )  # fmt: skip
 def logs_are_there(evidence: Evidence) -> Iterator[Seen]:
     """Look for raw logs that are gone, and for some of nobody."""
     for trial in evidence.loaded:
-        names = {load["log"] for point in trial.points for load in plan.loads(point)}
-        for name in sorted({*names, "samples.csv", "server.log"}):
+        names = {load["log"] for point, *_ in trial.offers for load in plan.loads(point)}
+        searched = [SAMPLES_CSV] if trial.probes else []
+        for name in sorted({*names, *searched, "samples.csv", "server.log"}):
             if not (trial.folder / name).is_file():
                 yield Seen(trial.where, f"{name} is gone")
         stems = {name.rpartition(".")[0] for name in names}
         for file in sorted(path for path in trial.folder.iterdir() if path.is_file()):
             known = file.name in names | BESIDE or file.stem in stems
-            if not known and file.stem.startswith(f"{trial.spec['client']}-"):
+            if not known and file.stem.startswith((f"{trial.spec['client']}-", "probe-")):
                 yield Seen(trial.where, f"{file.name} is of no point")
 
 
@@ -133,13 +137,13 @@ def reports_are_whole(evidence: Evidence) -> Iterator[Seen]:
     """Look for truncated reports."""
     for trial in evidence.loaded:
         generator = registry.generator(trial.spec["client"])
-        for point in trial.points:
+        for point, duration_s, _ in trial.offers:
             for load in plan.loads(point):
                 if load["client_state"] != ENDED_WELL or not (trial.folder / load["log"]).is_file():
                     continue
                 try:
                     report = generator.read(trial.folder / load["log"])
-                    generator.parse(report, trial.spec["duration_s"])
+                    generator.parse(report, duration_s)
                 except Truncated as error:
                     yield Seen(trial.where, f"{load['log']}: {error}")
                 except Exception as error:

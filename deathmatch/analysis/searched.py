@@ -1,0 +1,118 @@
+"""Capacities that trials found by search: of each variant, over its fresh starts.
+
+In: `probes`, as `deathmatch.data.tables` has it, with labels. Out: frames for tables and charts.
+"""
+
+import polars as pl
+
+from deathmatch.analysis import phrases, stats, views
+from deathmatch.measure import search
+
+# With fewer, a server that differs from start to start would not show.
+LEAST_STARTS = 3
+FOUND, AT_LEAST, REFUSED = "found", "at least", "refused"
+FOUND_COLUMNS = (
+    {"outcome": pl.String} | stats.INTERVAL | {"reason": pl.String, "search_s": pl.Float64}
+)
+
+
+def ends(probes: pl.DataFrame) -> pl.DataFrame:
+    """Return what each search came to: the row of its last probe, with `search_s`.
+
+    `search_s` is for how many seconds load was offered in it.
+    """
+    key = ["server", "variant", "n"]
+    took = probes.group_by(key, maintain_order=True).agg(search_s=pl.col("duration_us").sum() / 1e6)
+    last = probes.drop_nulls("outcome")
+    return last.join(took, on=key, how="left", maintain_order="left")
+
+
+def capacities(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return for each group its capacity in requests per second, or why there is none.
+
+    Columns: `by`, FOUND_COLUMNS. With LEAST_STARTS searches that found one, `median` is that of
+    all and the interval that over starts (`stats.interval`), but no narrower than a search's own.
+    "at least" if as many came to the client's limit and none found another; "refused" otherwise,
+    with the reason. `trials` are the starts that count.
+    """
+    rows = []
+    for names, group in ends(probes).group_by(by, maintain_order=True):
+        rows.append(dict(zip(by, names)) | _capacity(group))
+    schema = {name: probes.schema[name] for name in by} | FOUND_COLUMNS
+    return pl.DataFrame(rows, schema=schema, orient="row").sort(
+        "median", descending=True, nulls_last=True
+    )
+
+
+def _capacity(group: pl.DataFrame) -> dict:
+    found = group.filter(outcome=search.FOUND)
+    limited = group.filter(outcome=search.CLIENT)
+    refused = group.filter(outcome=search.REFUSED)
+    outcome, used = FOUND, found
+    if not len(found) and len(limited) >= LEAST_STARTS:
+        outcome, used = AT_LEAST, limited
+    told = [
+        f"{phrases.part(len(refused), len(group))} refused, the first: {refused['reason'][0]}"
+        if len(refused) else "",
+        f"{phrases.part(len(limited), len(group))} at the client's limit"
+        if len(limited) and outcome == FOUND else "",
+    ]  # fmt: skip
+    if len(used) < LEAST_STARTS:
+        outcome = REFUSED
+        few = f"{len(found)} found one, where {LEAST_STARTS} must"
+        told.insert(0, few)
+        used = used.clear()
+    interval = stats.interval(used["capacity_rps"].to_list())
+    if len(used):
+        interval["low"] = min(interval["low"], used["capacity_low_rps"].median())
+        interval["high"] = max(interval["high"], used["capacity_high_rps"].median())
+    return {
+        "outcome": outcome, **interval, "reason": "; ".join(filter(None, told)),
+        "search_s": group["search_s"].median(),
+    }  # fmt: skip
+
+
+def instead(plateaus: pl.DataFrame, found: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return `views.plateaus` with the capacity of those that answered all that was offered.
+
+    Where a search found it, it takes the place of the highest rate offered, and `all_answered` is
+    false; the other rows stay as they are.
+    """
+    names = list(stats.INTERVAL)
+    known = found.filter(outcome=FOUND).select(*by, *(pl.col(n).alias(f"{n}_found") for n in names))
+    both = plateaus.join(known, on=by, how="left", maintain_order="left")
+    replaced = pl.col("all_answered") & pl.col("median_found").is_not_null()
+    return both.with_columns(
+        *(pl.when(replaced).then(f"{n}_found").otherwise(n).alias(n) for n in names),
+        all_answered=pl.col("all_answered") & ~replaced,
+    ).select(plateaus.columns)
+
+
+def arrowhead(found: pl.DataFrame) -> str:
+    """Return a caption's words on what `all_answered` marks after `instead`."""
+    if not (found["outcome"] == FOUND).any():
+        return views.ARROWHEAD
+    return (
+        f"{views.ARROWHEAD} But where a search found its capacity, with a deep listen backlog, "
+        "that is shown."
+    )
+
+
+def summary(probes: list[pl.DataFrame]) -> str:
+    """Return a sentence on the searches of a dataset, given each experiment's `probes`."""
+    made = [ends(each).select("outcome", "search_s") for each in probes]
+    every = pl.concat(made) if made else pl.DataFrame()
+    if every.is_empty():
+        return "This dataset asks for no search."
+    counted = [
+        f"{words} {phrases.number((every['outcome'] == outcome).sum())}"
+        for outcome, words in (
+            (search.FOUND, "found a capacity:"),
+            (search.CLIENT, "ended at the client's limit:"),
+            (search.REFUSED, "refused:"),
+        )
+    ]
+    return (
+        f"Of {phrases.number(len(every))} searches here, {'; '.join(counted)}; one offered load "
+        f"for {every['search_s'].median():.0f} s at the median."
+    )

@@ -1,0 +1,226 @@
+"""A server's capacity by search: which rate to offer next, given what the probes told so far.
+
+A probe offers one rate for a moment. It is *over* if more than LATE_SHARE of what was due had no
+answer within LIMIT_US, or if the client was the limit. Errors and time-outs alone would not do: a
+deep queue hides an overload of some per cent from both for seconds.
+
+1. The rate is doubled or halved until one is over and one is not, then bisected. Only two probes in
+   a row make a rate be over: a single stall makes one late, and nothing makes one early.
+2. A rate somewhat lower, which is in time, and one somewhat higher, which is over, are offered now
+   and again at the end.
+3. Up-and-down trials between these two give the estimate (`staircase`).
+
+If the two change sides, or the trials leave them or drift, something else than the rate decided:
+what was found is thrown away, and the search begins again; after ROUNDS times it is refused. Pure,
+so that the rates can be derived again from the reports. It is in this package because a trial
+needs it while it runs; tables and analysis, which come after, read it from here.
+"""
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from deathmatch.measure import staircase
+
+LIMIT_US = 10_000
+# Lateness of another kind: a connection whose SYN was lost is sent again after a second.
+LONG_US = 1_000_000
+LATE_SHARE = 0.5
+START_RPS, LEAST_RPS = 2000, 100
+# Where bisection ends, and how far beyond it the two rates are that are offered again: wider, and
+# other load that takes less goes unseen; narrower, and a server's own noise is taken for it.
+BRACKET, MARGIN = 1.06, 1.08
+# Simulated with a knee 5 % wide, one search in a thousand drifts as far by chance.
+DRIFT = staircase.STEP**2.5
+ROUNDS = 3
+# The first probes are to find the place only.
+COARSE = 0.5
+
+FOUND, CLIENT, REFUSED = "found", "client's limit", "refused"
+OUTCOMES = (FOUND, CLIENT, REFUSED)
+DOUBLE, BISECT, TRIAL = "double", "bisect", "up-down"
+GOOD_BEFORE, OVER_BEFORE = "in time, before", "over, before"
+GOOD_AFTER, OVER_AFTER = "in time, after", "over, after"
+STEPS = (DOUBLE, BISECT, GOOD_BEFORE, OVER_BEFORE, TRIAL, GOOD_AFTER, OVER_AFTER)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What the next probe offers: a rate, for how long, in which step of which round."""
+
+    rate_rps: int
+    duration_s: float
+    step: str
+    round: int
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a probe told: which share was late, None if it cannot be known or the server failed."""
+
+    late_share: float | None
+    client_limited: bool
+
+    @property
+    def over(self) -> bool:
+        """Whether it was more than the server, or the client, can do."""
+        return self.client_limited or self.late_share is None or self.late_share > LATE_SHARE
+
+
+@dataclass(frozen=True)
+class End:
+    """What a search came to: a rate with its 95 % interval, or why there is none."""
+
+    outcome: Literal["found", "client's limit", "refused"]
+    rate_rps: float | None = None
+    low_rps: float | None = None
+    high_rps: float | None = None
+    reason: str = ""
+
+
+Course = Generator[Offer, Told, Any]
+
+
+def course(asked: Mapping[str, Any]) -> Course:
+    """Yield what to offer, take what it told, and return the End.
+
+    `asked` has `probe_s`, `probes` and `most_rps`, as a dataset's `search` has them.
+    """
+    start, end = START_RPS, End(REFUSED)
+    for number in range(1, ROUNDS + 1):
+        found = yield from _bracket(asked, min(start, asked["most_rps"]), number)
+        if isinstance(found, End):
+            return found
+        end = yield from _estimated(asked, *found, number)
+        if end.outcome != REFUSED:
+            return end
+        start = found[0]
+    return end
+
+
+def replayed(
+    asked: Mapping[str, Any], told: Sequence[Told]
+) -> tuple[list[Offer], End | None]:  # fmt: skip
+    """Return what a search offers that is told these results, in order, and its end.
+
+    Without an end, the last offer is the one whose result is missing; results after the end are
+    ignored.
+    """
+    running = course(asked)
+    offers = [next(running)]
+    for one in told:
+        try:
+            offers.append(running.send(one))
+        except StopIteration as ended:
+            return offers, ended.value
+    return offers, None
+
+
+def usual(asked: Mapping[str, Any]) -> tuple[int, float]:
+    """Return how many probes a search makes that nothing disturbs, about, and for how long.
+
+    In seconds, of load alone. Doubling and bisection take some 11 probes, as simulated.
+    """
+    coarse, decisive = 11, asked["probes"] + 4
+    return coarse + decisive, asked["probe_s"] * (COARSE * coarse + decisive)
+
+
+def overload(probe_s: float) -> float:
+    """Return at which multiple of its capacity a server has LATE_SHARE of a probe late.
+
+    A queue that is fed at r times the rate at which it is served has grown to (r - 1) t after t
+    (Kleinrock 1976, Queueing Systems 2, section 2.7: fluid approximation): late are those after
+    LIMIT_US / (r - 1).
+    """
+    return 1 + LIMIT_US / 1e6 / (probe_s * (1 - LATE_SHARE))
+
+
+def _bracket(asked: Mapping[str, Any], start_rps: float, number: int) -> Course:
+    """Return a rate in time and one over, at most BRACKET apart; an End if there is none."""
+    duration_s = asked["probe_s"] * COARSE
+    good = over = None
+    rate = start_rps
+    while good is None or over is None:
+        told = yield from _confirmed(Offer(round(rate), duration_s, DOUBLE, number))
+        if told.over:
+            over = rate
+        else:
+            good = rate
+        if told.over and good is None and rate <= LEAST_RPS:
+            what = "client-limited" if told.client_limited else "late"
+            return End(REFUSED, reason=f"{what} at {LEAST_RPS} req/s, the least that is offered")
+        if not told.over and over is None and rate >= asked["most_rps"]:
+            most = asked["most_rps"]
+            reason = f"in time at {most} req/s, the most that it may offer: raise most_rps"
+            return End(REFUSED, reason=reason)
+        rate = max(rate / 2, LEAST_RPS) if told.over else min(2 * rate, asked["most_rps"])
+    while over / good > BRACKET:
+        middle = math.sqrt(good * over)
+        told = yield from _confirmed(Offer(round(middle), duration_s, BISECT, number))
+        good, over = (good, middle) if told.over else (middle, over)
+    return good, over
+
+
+def _estimated(asked: Mapping[str, Any], good: float, over: float, number: int) -> Course:
+    """Return what up-and-down trials between two rates come to, if these stay what they are."""
+    low, high, probe_s = good / MARGIN, over * MARGIN, asked["probe_s"]
+    if lost := (yield from _kept(low, high, probe_s, (GOOD_BEFORE, OVER_BEFORE), number)):
+        return lost
+    rate, rates, told = math.sqrt(good * over), [], []
+    for _ in range(asked["probes"]):
+        rates.append(round(rate))
+        told.append((yield Offer(rates[-1], probe_s, TRIAL, number)))
+        rate = staircase.after(rate, told[-1].over)
+        if not low <= rate <= high:
+            side = "over" if rate < low else "in time"
+            return _other_load(f"{rates[-1]} req/s came to be {side}")
+    if lost := (yield from _kept(low, high, probe_s, (GOOD_AFTER, OVER_AFTER), number)):
+        return lost
+    found = staircase.estimate(rates, [one.over for one in told])
+    if found is None:
+        return _other_load("all trials ended alike")
+    if not 1 / DRIFT <= found.drift <= DRIFT:
+        return _other_load(f"the trials drifted by {100 * (found.drift - 1):+.0f} %")
+    over_all = [one for one in told if one.over]
+    limited = 2 * sum(one.client_limited for one in over_all) >= len(over_all)
+    by = overload(probe_s)
+    return End(
+        CLIENT if limited else FOUND,
+        found.rate_rps / by, found.low_rps / by, found.high_rps / by,
+        "the client, not the server, was the limit" if limited else "",
+    )  # fmt: skip
+
+
+def _other_load(what: str) -> End:
+    return End(REFUSED, reason=f"other load, or a server that changes: {what}")
+
+
+def _confirmed(offer: Offer) -> Course:
+    """Return what a rate told: over only if two probes in a row are."""
+    told = yield offer
+    if told.over:
+        told = yield offer
+    return told
+
+
+def _kept(
+    low: float, high: float, probe_s: float, steps: tuple[str, str], number: int
+) -> Course:  # fmt: skip
+    """Return the End if the low rate is in time no more, or the high one not over; else None."""
+    for rate, step, due in ((low, steps[0], False), (high, steps[1], True)):
+        held = yield from _holds(Offer(round(rate), probe_s, step, number), due)
+        if not held:
+            now = "in time" if due else "over"
+            return _other_load(f"{round(rate)} req/s was {now} when it was offered again")
+    return None
+
+
+def _holds(offer: Offer, over: bool) -> Course:
+    """Return whether a rate is over, or not, as it should be: at once, or twice after that."""
+    if (yield offer).over == over:
+        return True
+    for _ in range(2):
+        if (yield offer).over != over:
+            return False
+    return True

@@ -1,0 +1,387 @@
+"""Capacities by search: planted ones are found or refused, from reports and from a real server."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import Tree
+from planted import ASKED, KINDS, Planted, planted, searched
+from strict_sample import Sample, broken, unpack
+
+from deathmatch.analysis import searched as analysis
+from deathmatch.analysis import stats
+from deathmatch.data import records, tables, tidy
+from deathmatch.data.strict import rules
+from deathmatch.load import httperf
+from deathmatch.measure import probes, search, searching, staircase
+from deathmatch.measure.search import Told
+from deathmatch.plan import files
+
+SEARCHES = 25
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_planted_capacities_are_found_or_refused(kind):
+    """Within 2 % nearly all, within 4 % all; other load costs answers, and biases by its share."""
+    found, servers = [], planted(kind, SEARCHES)
+    for one in servers:
+        end, _ = searched(one)
+        if end.outcome == search.FOUND:
+            found.append((end.rate_rps / one.capacity_rps - 1, end, one.capacity_rps))
+        else:
+            assert "other load" in end.reason and "foreign" in str(KINDS[kind])
+    off = [abs(error) for error, *_ in found]
+    # Load of a twentieth is less than what the two rates offered again can tell.
+    small = kind.endswith("95 %")
+    assert max(off) < (0.06 if small else 0.04)
+    least = 0.5 if small else 0.7 if "minute" in kind or "10 %" in kind else 0.9
+    assert sum(error <= 0.02 for error in off) >= least * SEARCHES
+    covered = [end.low_rps <= capacity <= end.high_rps for _, end, capacity in found]
+    assert sum(covered) >= 0.8 * len(covered)
+
+
+def test_a_search_takes_some_forty_probes():
+    for one in planted("a sharp knee", SEARCHES):
+        end, made = searched(one)
+        count, load_s = search.usual(ASKED)
+        offered_s = sum(offer.duration_s for offer, _ in made)
+        assert end.outcome == search.FOUND
+        assert abs(len(made) - count) <= 6 and abs(offered_s - load_s) <= 6
+
+
+def test_the_same_results_give_the_same_rates():
+    end, made = searched(Planted(5000, 7, width=0.05))
+    offers, told = [offer for offer, _ in made], [told for _, told in made]
+    assert search.replayed(ASKED, told) == (offers, end)
+    begun, none = search.replayed(ASKED, told[:-1])
+    assert begun == offers and none is None
+    other = [Told(1 - told[0].late_share, False), *told[1:]]
+    assert search.replayed(ASKED, other)[0] != offers
+
+
+def test_a_clients_limit_is_no_capacity():
+    end, _ = searched(Planted(30_000, 1, client_rps=12_000))
+    assert end.outcome == search.CLIENT and end.rate_rps == pytest.approx(12_000, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("capacity_rps", "most_rps", "reason"),
+    [
+        (50_000, 4000, "in time at 4000 req/s, the most that it may offer: raise most_rps"),
+        (40, 100_000, "late at 100 req/s, the least that is offered"),
+    ],
+)
+def test_out_of_reach_is_refused(capacity_rps, most_rps, reason):
+    end, _ = searched(Planted(capacity_rps, 1), ASKED | {"most_rps": most_rps})
+    assert (end.outcome, end.reason) == (search.REFUSED, reason)
+
+
+def test_a_server_that_fails_is_over():
+    assert Told(None, False).over and Told(0.0, True).over
+    assert not Told(search.LATE_SHARE, False).over
+
+
+def test_the_levels_of_a_known_course_give_their_mean():
+    """Two levels in turn: the estimate is between them, the interval at least half a step."""
+    rates = [1000 * staircase.STEP ** (number % 2) for number in range(24)]
+    found = staircase.estimate(rates, [number % 2 == 1 for number in range(24)])
+    assert found.rate_rps == pytest.approx(1000 * math.sqrt(staircase.STEP), rel=0.001)
+    assert found.high_rps / found.rate_rps == pytest.approx(math.sqrt(staircase.STEP))
+    assert found.drift == pytest.approx(1, abs=0.005)
+    assert staircase.estimate(rates, [True] * 24) is None
+
+
+REPORT = """Maximum connect burst length: 1
+
+Connection lifetime histogram (time in ms):
+             :
+{bins}
+Total: connections {due} requests {due} replies {answered} test-duration {duration_s:.3f} s
+
+Connection rate: {rate}.0 conn/s (1.0 ms/conn, <=9 concurrent connections)
+Connection time [ms]: min 0.1 avg 0.6 max 4.9 median 0.4 stddev 0.5
+Connection time [ms]: connect 0.0
+Connection length [replies/conn]: 1.000
+
+Request rate: {rate}.0 req/s (1.0 ms/req)
+Request size [B]: 81.0
+
+Reply rate [replies/s]: min 0.0 avg 0.0 max 0.0 stddev 0.0 (0 samples)
+Reply time [ms]: response 0.5 transfer 0.0
+Reply size [B]: header 83.0 content 12.0 footer 0.0 (total 95.0)
+Reply status: 1xx=0 2xx={good} 3xx=0 4xx=0 5xx={wrong}
+
+CPU time [s]: user 0.16 system 0.25 (user 40.4% system 59.9% total 100.0%)
+Net I/O: 86.0 KB/s (0.7*10^6 bps)
+
+Errors: total {lost} client-timo {lost} socket-timo 0 connrefused 0 connreset 0
+Errors: fd-unavail 0 addrunavail 0 ftab-full 0 other 0
+"""
+
+
+def report(rate_rps: int, duration_s: float, late: int, lost: int = 0, wrong: int = 0) -> str:
+    """Return httperf's report: `late` connections took 50 ms, `lost` had no answer."""
+    due = max(1, round(rate_rps * duration_s))
+    counts = {"0.305": due - late - lost, "50.005": late}
+    bins = "".join(f"{ms:>16} {count}\n" for ms, count in counts.items() if count)
+    return REPORT.format(
+        bins=bins, due=due, answered=due - lost, duration_s=duration_s, rate=rate_rps, lost=lost,
+        good=due - lost - wrong, wrong=wrong,
+    )  # fmt: skip
+
+
+def test_lateness_is_counted_over_all_that_was_due(tmp_path):
+    """What had no answer, and what had a wrong one, is late for good."""
+    log = tmp_path / "probe-01.txt"
+    log.write_text(report(1000, 1, late=30, lost=20, wrong=10))
+    read = httperf.GENERATOR.read(log)
+    timed = httperf.GENERATOR.timed(read, httperf.GENERATOR.parse(read, 1))
+    assert (timed.due, timed.wrong) == (1000, 10)
+    assert probes.late(timed, search.LIMIT_US) == 60
+    assert probes.late(timed, search.LONG_US) == 30
+
+
+def add_search(folder: Path, capacity_rps: float, asked: dict, load: dict) -> None:
+    """Give a trial's folder a search of a simulated server, as a trial would leave it."""
+    end, made = searched(Planted(capacity_rps, 3, width=0.03), asked)
+    record = json.loads((folder / "trial.json").read_text())
+    rows, found, now_us = [], [], 0
+    for number, (offer, told) in enumerate(made, 1):
+        due = round(offer.rate_rps * offer.duration_s)
+        text = report(offer.rate_rps, offer.duration_s, round(told.late_share * due))
+        log = folder / f"probe-{number:02}.txt"
+        words = httperf.GENERATOR.command(
+            "10.77.0.1", 8080, searching.patient(load), offer.rate_rps, offer.duration_s
+        )
+        log.write_text(f"{' '.join(words)}\n{text}")
+        ended_us = now_us + round((offer.duration_s + 0.04) * 1e6)
+        counter = {"offered_rate_rps": offer.rate_rps, "accept_queue_limit": 4096}
+        rows.append({"time_us": now_us, "client_active_opens": 0} | counter)
+        rows.append({"time_us": ended_us, "client_active_opens": due} | counter)
+        found.append({
+            "offered_rate_rps": offer.rate_rps, "duration_s": offer.duration_s,
+            "step": offer.step, "round": offer.round, "began_us": now_us, "ended_us": ended_us,
+            "log": log.name, "command": " ".join(words), "client_state": "exit 0",
+            "server_state": "ran", "fresh_start": number == 1,
+        })  # fmt: skip
+        now_us = ended_us + 1
+    pl.DataFrame(rows).write_csv(folder / probes.SAMPLES_CSV)
+    record["spec"]["search"] = asked
+    record["search"] = {
+        "outcome": end.outcome, "rate_rps": end.rate_rps, "low_rps": end.low_rps,
+        "high_rps": end.high_rps, "reason": end.reason, "wall_us": now_us, "probes": found,
+    }  # fmt: skip
+    (folder / "trial.json").write_text(json.dumps(record))
+
+
+SMALL = {"probe_s": 2, "probes": 12, "most_rps": 100_000, "backlog": 4096}
+STATIC = "null/backlog=128,schedulers=one/1"
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory) -> Sample:
+    """A trial of the reference dataset that also searched, of a simulated server of 800 req/s."""
+    folder = tmp_path_factory.mktemp("searched") / "reference"
+    unpack("static", lambda name: name.startswith("null/") and "/1/" in name, folder)
+    made = Sample(folder, "static")
+    made.today()
+    load = json.loads((made.trial / "trial.json").read_text())["spec"]["load"]
+    # Reports of one call a connection are shorter to write.
+    load["requests_per_connection"] = 1
+    made.record(lambda record: record["spec"]["load"].update(requests_per_connection=1))
+    add_search(made.trial, 800, SMALL, load)
+    return made
+
+
+def test_a_search_becomes_a_table(sample, tmp_path):
+    frame = tidy.frames("static", sample.files)["probes"]
+    tables.check(frame, "static", "probes", "here")
+    told = records.read(sample.trial / "trial.json")["search"]
+    assert frame["probe"].to_list() == list(range(1, len(told["probes"]) + 1))
+    assert frame["report"].unique().to_list() == ["whole"]
+    assert not frame["client_limited"].any()
+    assert frame["accept_queue_limit"].unique().to_list() == [4096]
+    (end,) = frame.drop_nulls("outcome").to_dicts()
+    assert end["probe"] == len(frame)
+    assert (end["outcome"], end["capacity_rps"]) == (search.FOUND, told["rate_rps"])
+    assert end["capacity_rps"] == pytest.approx(800, rel=0.03)
+    tables.write(frame, "static", "probes", tmp_path)
+    assert pl.read_parquet(tmp_path / "probes.parquet").equals(frame)
+
+
+def other_rate(record: dict) -> None:
+    record["search"]["probes"][-3]["offered_rate_rps"] += 5
+
+
+def other_end(record: dict) -> None:
+    record["search"]["rate_rps"] *= 1.01
+
+
+def shorter(record: dict) -> None:
+    record["search"]["probes"].pop()
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        (None, ""),
+        (other_rate, "where ("),
+        (other_end, "its probes give found"),
+        (shorter, "its probes give refused, None req/s"),
+    ],
+)
+def test_a_search_is_replayed_by_the_strict_check(sample, tmp_path, change, seen):
+    copy = sample.copy(tmp_path / "copy" / "reference")
+    if change:
+        copy.record(change)
+    copy.tidy()
+    found = broken(copy.report()).get("DM-SEARCH", [])
+    assert bool(found) == bool(change)
+    assert not change or any(seen in one for one in found)
+
+
+def test_probes_are_compared_with_their_logs(sample, tmp_path):
+    """An experiment that asks for a search has a table more, made again from the raw logs."""
+    copy = sample.copy(tmp_path / "copy" / "reference")
+    copy.tidy()
+    dataset = files.dataset("reference")
+    plan = dataset.experiments["static"].model_copy(
+        update={"search": files.dataset("full").experiments["static"].search}
+    )
+    asks = dataset.model_copy(
+        update={
+            "experiments": {**dataset.experiments, "static": plan}, "frozen": False, "waives": {},
+        }
+    )  # fmt: skip
+    assert asks.tables("static") == (*dataset.tables("static"), "probes")
+    assert "probes.parquet: there is none" in " ".join(broken(copy.report(asks))["DM-TABLES"])
+    frame = tidy.frames("static", copy.files)["probes"]
+    frame.write_parquet(copy.table("probes"))
+    sound = broken(copy.report(asks))
+    assert not {"DM-TABLES", "DM-ROWS", "DM-VALUES", "DM-SEARCH", "DM-LOGS"} & set(sound)
+    late = frame.with_columns(late_10_ms=pl.col("late_10_ms") + 1)
+    late.write_parquet(copy.table("probes"))
+    (said,) = broken(copy.report(asks))["DM-VALUES"]
+    assert "probes.late_10_ms" in said
+    frame.write_parquet(copy.table("probes"))
+    (copy.trial / "probe-04.txt").unlink()
+    assert "probe-04.txt is gone" in " ".join(broken(copy.report(asks))["DM-LOGS"])
+
+
+def test_the_reference_dataset_has_no_probes():
+    dataset = files.dataset("reference")
+    assert all("probes" not in dataset.tables(name) for name in dataset.experiments)
+    assert "DM-SEARCH" in {rule.id for rule in rules.RULES}
+
+
+def ended(rates: list[float | None], outcome: str = search.FOUND) -> pl.DataFrame:
+    """Return the rows of probes of one server's starts, each with its end."""
+    rows = [
+        {
+            "server": "one", "variant": "v", "n": number, "label": "One", "duration_us": 2_000_000,
+            "outcome": outcome if rate else search.REFUSED, "capacity_rps": rate,
+            "capacity_low_rps": rate and 0.99 * rate, "capacity_high_rps": rate and 1.01 * rate,
+            "reason": "" if rate else "other load",
+        }
+        for number, rate in enumerate(rates, 1)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides=probes.END, infer_schema_length=None)
+
+
+@pytest.mark.parametrize(
+    ("rates", "outcome", "found", "capacity", "reason"),
+    [
+        ([990, 1000, 1030], search.FOUND, "found", (1000, 990, 1030), ""),
+        ([999.0, 1000, 1001], search.FOUND, "found", (1000, 990, 1010), ""),
+        ([990, 1000, None, 1030], search.FOUND, "found", (1000, 990, 1030),
+         "1 of 4 refused, the first: other load"),
+        ([990, 1000, None], search.FOUND, "refused", None,
+         "2 found one, where 3 must; 1 of 3 refused, the first: other load"),
+        ([40e3, 41e3, 42e3], search.CLIENT, "at least", (41e3, 40e3, 42e3), ""),
+        ([40e3, 41e3], search.CLIENT, "refused", None,
+         "0 found one, where 3 must; 2 of 2 at the client's limit"),
+    ],
+)  # fmt: skip
+def test_a_capacity_is_that_of_three_starts(rates, outcome, found, capacity, reason):
+    (row,) = analysis.capacities(ended(rates, outcome), ["server", "label"]).to_dicts()
+    assert (row["outcome"], row["reason"], row["search_s"]) == (found, reason, 2)
+    assert capacity is None or [row["median"], row["low"], row["high"]] == pytest.approx(capacity)
+    assert capacity is not None or row["median"] is None
+
+
+def test_a_capacity_takes_the_place_of_at_least():
+    found = analysis.capacities(ended([990, 1000, 1030]), ["label"])
+    rows = [("One", 3, 500.0, 499.0, 501.0, True), ("Other", 3, 400.0, 399.0, 401.0, True)]
+    schema = {"label": pl.String} | stats.INTERVAL | {"all_answered": pl.Boolean}
+    plateaus = pl.DataFrame(rows, schema=schema, orient="row")
+    first, second = analysis.instead(plateaus, found, ["label"]).rows()
+    assert first[:2] == ("One", 3) and first[2:] == (1000, 990, 1030, False)
+    assert second == rows[1]
+    nothing = analysis.capacities(ended([1000]).clear(), ["label"])
+    assert analysis.instead(plateaus, nothing, ["label"]).equals(plateaus)
+    assert "search" in analysis.arrowhead(found) and "search" not in analysis.arrowhead(nothing)
+    assert analysis.summary([]) == "This dataset asks for no search."
+    assert analysis.summary([ended([990, 1000, None])]).startswith("Of 3 searches here, found a")
+
+
+DATASET = """
+title = "a search"
+trials = 1
+seed = 1
+
+[experiments.accept-queue]
+rates_rps = [200]
+duration_s = 0.5
+search = {{ probe_s = 1, probes = 12 }}
+
+[[experiments.accept-queue.grids]]
+servers = ["acceptors"]
+backlog = {backlog}
+"""
+
+
+def test_only_the_default_backlog_is_searched(tree: Tree):
+    tree.write("config/datasets/mine.toml", DATASET.format(backlog='"all"'))
+    script = (
+        "from deathmatch.plan import matrix\n"
+        "for t in matrix.trials('mine'):\n"
+        "    print(t.variant.factors['backlog'], (t.search or {}).get('backlog'))"
+    )
+    said = tree.run("python", "-c", script).succeeded().text.split("\n")[:-1]
+    searched = [line for line in said if not line.endswith(" None")]
+    deepest = max(files.experiment("accept-queue").factors["backlog"].levels)
+    assert len(said) > 1 and searched == [f"128 {deepest}"]
+
+
+def test_a_client_without_a_rate_to_search_is_told(tree: Tree):
+    tree.replace("config/datasets/smoke.toml", "warm_up_rate_rps = 10\n",
+                 "warm_up_rate_rps = 10\nsearch = {}\n")  # fmt: skip
+    said = tree.snakemake("-n", dataset="smoke").failed().text
+    assert "'c10k' offers no rate by which a capacity can be searched for" in said
+    assert "config/datasets/smoke.toml, line" in said and "search" in said
+
+
+@pytest.mark.alone
+def test_a_real_server_is_searched(tree: Tree):
+    """200 us of CPU a request: no more than 5,000 a second, whatever this machine does beside."""
+    tree.write("config/datasets/mine.toml", DATASET.format(backlog="[128]"))
+    tree.snakemake("data/mine/accept-queue/probes.parquet", dataset="mine").succeeded()
+    folder = tree.path / "data/mine/accept-queue"
+    (file,) = folder.glob("*/*/*/trial.json")
+    record = records.read(file)
+    told, frame = record["search"], pl.read_parquet(folder / "probes.parquet")
+    tables.check(frame, "accept-queue", "probes", "here")
+    assert len(frame) == len(told["probes"]) > 0
+    results = [probes.told(row) for row in frame.to_dicts()]
+    offers, end = search.replayed(record["spec"]["search"], results)
+    assert [one.rate_rps for one in offers] == frame["offered_rate_rps"].to_list()
+    assert (end.outcome, end.rate_rps) == (told["outcome"], told["rate_rps"])
+    asked = record["spec"]["search"]["backlog"]
+    assert frame["accept_queue_limit"].unique().to_list() == [asked]
+    assert end.outcome == search.REFUSED or search.LEAST_RPS < end.rate_rps < 5000
+    in_time = frame.filter(~pl.col("over"))
+    assert (in_time["late_10_ms"] <= search.LATE_SHARE * in_time["due"]).all()
+    shutil.rmtree(folder)
