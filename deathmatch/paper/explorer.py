@@ -95,17 +95,22 @@ def page(datasets: list[str]) -> str:
 def write(datasets: list[str], out: Path) -> Path:
     """Write the page, whole or not at all; UserError if it would be too large to open at once."""
     content = page(datasets).encode()
-    if len(content) > LARGEST_BYTES:
-        raise UserError(
-            f"the explorer would take {len(content) / 1e6:.1f} MB, more than "
-            f"{LARGEST_BYTES / 1e6:.0f}",
-            f"data/{datasets[0]}",
-            "compare with no other dataset, or make it of fewer experiments",
-        )
+    check_size(len(content), datasets[0])
     out.parent.mkdir(parents=True, exist_ok=True)
     aside = out.with_name(f".{out.name}.part")
     aside.write_bytes(content)
     return aside.replace(out)
+
+
+def check_size(size_bytes: int, dataset: str) -> None:
+    """Raise UserError if a page of this size would not open at once."""
+    if size_bytes > LARGEST_BYTES:
+        raise UserError(
+            f"the explorer would take {size_bytes / 1e6:.1f} MB, more than "
+            f"{LARGEST_BYTES / 1e6:.0f}",
+            f"data/{dataset}",
+            "compare with no other dataset, or make it of fewer experiments",
+        )
 
 
 def main(given: argparse.Namespace) -> int:
