@@ -76,10 +76,12 @@ def made(tmp_path_factory, network) -> Path:
     plant(tree, "small", EXPERIMENTS, 3)
     plant(tree, "others", EXPERIMENTS[:1], 2, hostile)
     plant(tree, "nothing", EXPERIMENTS[:1], 1, nothing)
-    words = ["--dataset", "small", "--compare", "others", "--out", "paper/small/explore.html"]
-    tree.deathmatch("explore", *words).succeeded()
-    words = ["--dataset", "nothing", "--out", "paper/nothing/explore.html"]
-    tree.deathmatch("explore", *words).succeeded()
+    script = (
+        "from pathlib import Path; from deathmatch.paper import explorer\n"
+        "for names in (['small', 'others'], ['nothing']):\n"
+        "    explorer.write(names, Path('paper', names[0], 'explore.html'))"
+    )
+    tree.run("python", "-c", script).succeeded()
     return tree.path
 
 

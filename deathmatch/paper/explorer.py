@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from string import Template
 
+from deathmatch.analysis import published
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import scripts, theme
@@ -36,12 +37,13 @@ def document(datasets: list[str]) -> dict:
     The first dataset is the one that the page is of; the others are set beside it.
     """
     known = [files.experiment(name) for name in files.names("experiment")]
+    stated = published.claims()
     parts, claims = [], []
     for dataset in datasets:
-        evidence = ledger.evidence(dataset)
+        evidence = ledger.evidence(dataset, stated)
         roles = ledger.roles(evidence)
         parts += [variants.rows(dataset, spec.name, roles) for spec in known]
-        claims += ledger.rows(dataset, evidence)
+        claims += ledger.rows(dataset, stated, evidence)
     rows = {
         kind: [row for part in parts for row in getattr(part, kind)]
         for kind in ("variants", "rates", "times", "trials")
