@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from string import Template
 
+from deathmatch.analysis import published
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import scripts, theme
@@ -36,12 +37,13 @@ def document(datasets: list[str]) -> dict:
     The first dataset is the one that the page is of; the others are set beside it.
     """
     known = [files.experiment(name) for name in files.names("experiment")]
+    stated = published.claims()
     parts, claims = [], []
     for dataset in datasets:
-        evidence = ledger.evidence(dataset)
+        evidence = ledger.evidence(dataset, stated)
         roles = ledger.roles(evidence)
         parts += [variants.rows(dataset, spec.name, roles) for spec in known]
-        claims += ledger.rows(dataset, evidence)
+        claims += ledger.rows(dataset, stated, evidence)
     rows = {
         kind: [row for part in parts for row in getattr(part, kind)]
         for kind in ("variants", "rates", "times", "trials")
@@ -95,17 +97,22 @@ def page(datasets: list[str]) -> str:
 def write(datasets: list[str], out: Path) -> Path:
     """Write the page, whole or not at all; UserError if it would be too large to open at once."""
     content = page(datasets).encode()
-    if len(content) > LARGEST_BYTES:
-        raise UserError(
-            f"the explorer would take {len(content) / 1e6:.1f} MB, more than "
-            f"{LARGEST_BYTES / 1e6:.0f}",
-            f"data/{datasets[0]}",
-            "compare with no other dataset, or make it of fewer experiments",
-        )
+    check_size(len(content), datasets[0])
     out.parent.mkdir(parents=True, exist_ok=True)
     aside = out.with_name(f".{out.name}.part")
     aside.write_bytes(content)
     return aside.replace(out)
+
+
+def check_size(size_bytes: int, dataset: str) -> None:
+    """Raise UserError if a page of this size would not open at once."""
+    if size_bytes > LARGEST_BYTES:
+        raise UserError(
+            f"the explorer would take {size_bytes / 1e6:.1f} MB, more than "
+            f"{LARGEST_BYTES / 1e6:.0f}",
+            f"data/{dataset}",
+            "compare with no other dataset, or make it of fewer experiments",
+        )
 
 
 def main(given: argparse.Namespace) -> int:

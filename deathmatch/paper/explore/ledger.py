@@ -4,27 +4,27 @@ In: the ledger of a dataset (`deathmatch.analysis.claims`). Out: dicts of text a
 paper's own table of claims opens to (`deathmatch.paper.ledger_page`).
 """
 
-import polars as pl
-
 from deathmatch.analysis import claims, published, releases, rules
 from deathmatch.paper import ledger_page
+from deathmatch.paper.explore.servers import post
 from deathmatch.paper.explore.variants import Roles
 
 Evidence = dict[str, list[dict]]
 """By claim, the variants that its rule selects: {"when", "experiment", "server", "variant"}."""
 
 
-def rows(dataset: str, evidence: Evidence) -> list[dict]:
-    """Return a row for each claim, in the order of claims.toml."""
-    named = pl.col("source").replace(ledger_page.SOURCES)
-    found = claims.ledger(dataset).with_columns(name=named).to_dicts()
-    return [_row(dataset, row, evidence.get(row["claim"], [])) for row in found]
+def rows(dataset: str, known: list[dict], evidence: Evidence) -> list[dict]:
+    """Return a row for each of the claims `known` (`published.claims`), in their order."""
+    found = [claims.row_of(dataset, claim) for claim in known]
+    return [
+        _row(dataset, row | {"name": post(row["source"])}, evidence[row["claim"]]) for row in found
+    ]
 
 
-def evidence(dataset: str) -> Evidence:
+def evidence(dataset: str, known: list[dict]) -> Evidence:
     """Return which variants the rule of each claim compares, then and now."""
     found: Evidence = {}
-    for claim in published.claims():
+    for claim in known:
         by_when = {"then": releases.then(dataset, claim), "now": releases.now(dataset, claim)}
         then = _compared(dataset, by_when["then"])
         same = by_when["then"] == by_when["now"]

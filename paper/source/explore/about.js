@@ -4,7 +4,7 @@ function machines(about) {
   const rows = about.machines.map((one) => [
     one.cpu, String(one.cpus), `${digits(one.memory_bytes / 2 ** 30)} GiB`, `Linux ${one.kernel}`, one.os, one.toolchain, one.testbed, digits(one.trials),
   ]);
-  return plain("Hardware, kernel and toolchain, as each trial recorded them", ["CPU", "CPUs", "Memory", "Kernel", "System", "Toolchain", "Testbed", "Trials"], rows, [1, 2, 7]);
+  return plain(`Hardware, kernel and toolchain of ${about.dataset}, as each trial recorded them`, ["CPU", "CPUs", "Memory", "Kernel", "System", "Toolchain", "Testbed", "Trials"], rows, [1, 2, 7]);
 }
 
 function measuredOn(about) {
@@ -12,7 +12,7 @@ function measuredOn(about) {
     : [made("p", { class: "note" }, "No trial was measured, so no machine is recorded.")];
   const commits = about.commits.length ? folded(`${about.commits.length} commits of the study`,
     () => plain("Commits by which trials were measured; -dirty: with changes beside it", ["Commit", "Trials"], about.commits.map((one) => [one.commit ?? "not recorded", digits(one.trials)]), [1])) : null;
-  const dates = about.began ? `, ${about.began} to ${about.ended}` : "";
+  const dates = about.began ? `, ${distinct([about.began, about.ended]).join(" to ")}` : "";
   return section(`The dataset ${about.dataset}`, made("p", {}, `${about.title}${about.title ? ": " : ""}${digits(about.trials)} trials of ${digits(about.servers)} servers, ${digits(about.measured)} of them measured${dates}.`),
     about.remark ? made("p", {}, about.remark) : null, about.waived ? made("p", {}, about.waived) : null, ...parts, commits);
 }

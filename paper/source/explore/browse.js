@@ -30,7 +30,8 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
   const passes = (row) => filters.every(({ key, of }) => !chosen[key] || of(row) === chosen[key])
     && query.toLowerCase().split(/\s+/).every((word) => words.get(row).includes(word));
   const passing = () => rows.filter(passes);
-  const visible = () => shown ?? [...always, ...some(passing())];
+  // A column in which a filter leaves one value says nothing.
+  const visible = () => shown ?? [...always.filter((key) => !chosen[key]), ...some(passing())];
 
   const head = columns.map((column) => made("th", { scope: "col", class: column.number ? "number" : null, title: column.help }, column.title));
   const table = made("table", { class: "grid" }, made("caption", {}, caption), made("thead", {}, made("tr", {}, head)));

@@ -1,9 +1,10 @@
 // Numbers as they are shown: three significant digits, whole from a thousand on, thin spaces.
 "use strict";
+const WRITTEN = new Intl.NumberFormat("en-GB", { maximumSignificantDigits: 15 });
 function digits(value) {
   if (value === null || value === undefined) return "–";
   const rounded = Math.abs(value) >= 1000 ? Math.round(value) : Number(value.toPrecision(3));
-  return rounded.toLocaleString("en-GB", { maximumSignificantDigits: 15 }).replaceAll(",", "\u202f");
+  return WRITTEN.format(rounded).replaceAll(",", "\u202f");
 }
 
 // "12 345 [12 000, 12 500], n = 3" of a measured quantity.

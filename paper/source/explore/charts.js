@@ -103,7 +103,7 @@ function dots(values, x) {
   if (colours.length > 1) Object.assign(base, { color: colour(colours, 3), yOffset: { field: "series", sort: null } });
   const at = { field: "value", type: "quantitative", title: x, scale: { zero: true }, axis: { format: "~s" } };
   return {
-    data: { values }, height: { step: colours.length > 1 ? 15 : 22 },
+    data: { values }, height: distinct(values.map((each) => each.at)).length * (colours.length > 1 ? 12 + 10 * colours.length : 24),
     layer: [
       { mark: { type: "rule", strokeWidth: 2 }, transform: [{ filter: "isValid(datum.low)" }], encoding: { ...base, x: { ...at, field: "low" }, x2: { field: "high" } } },
       { mark: { type: "point", filled: true, size: 60 }, encoding: { ...base, x: at } },

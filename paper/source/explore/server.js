@@ -18,7 +18,7 @@ function measuredIn(experiment, variants, named, series) {
   const panels = chartsOf(experiment, variants, named, series).map(chart);
   const left = variants.length - few(variants).length;
   return made("section", {}, made("h3", {}, about.title), made("p", { class: "soft" }, about.question),
-    left ? made("p", { class: "soft" }, `Charts over the offered rate show ${variants.length - left} of ${variants.length} variants; the tables and the CSV have all.`) : null,
+    left ? made("p", { class: "soft" }, `Charts over the offered rate or the percentile show ${variants.length - left} of ${variants.length} variants; the tables and the CSV have all.`) : null,
     panels.length ? made("div", { class: "panels" }, panels)
       : made("p", { class: "note" }, "No point of these trials shows the server: the trials below say why."));
 }

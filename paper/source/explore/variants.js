@@ -48,7 +48,11 @@ function variantsView(main) {
       ...(SEVERAL ? [filter("dataset", "Dataset", (row) => row.dataset)] : []),
     ],
     always: ["server", "variant", "experiment", ...(SEVERAL ? ["dataset"] : [])],
-    some: (rows) => quantitiesOf(rows).slice(0, 4),
+    some: (rows) => {
+      const experiments = distinct(rows.map((row) => row.experiment));
+      const first = experiments.length === 1 ? DATA.of_sweep[experiments[0]] : [];
+      return distinct([...first, ...quantitiesOf(rows)]).filter((name) => rows.some((row) => row[name])).slice(0, 4);
+    },
     first: "server", file: "variants",
   });
 }
