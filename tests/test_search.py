@@ -79,6 +79,16 @@ def test_out_of_reach_is_refused(capacity_rps, most_rps, reason):
     assert (end.outcome, end.reason) == (search.REFUSED, reason)
 
 
+def test_a_client_that_is_held_up_tells_of_other_load():
+    """At the least rate it cannot be the limit; a search that begins again may find it gone."""
+    told = [Told(0.0, True)] * 200
+    offers, end = search.replayed(ASKED, told)
+    assert end.reason.startswith(search.OTHER_LOAD) and offers[-1].round == search.ROUNDS
+    first = sum(offer.round == 1 for offer in offers)
+    later, none = search.replayed(ASKED, told[:first])
+    assert none is None and (later[-1].round, later[-1].rate_rps) == (2, search.START_RPS)
+
+
 def test_a_server_that_fails_is_over():
     assert Told(None, False).over and Told(0.0, True).over
     assert not Told(search.LATE_SHARE, False).over
@@ -359,7 +369,11 @@ def test_only_the_default_backlog_is_searched(tree: Tree):
 def test_a_client_without_a_rate_to_search_is_told(tree: Tree):
     tree.replace("config/datasets/smoke.toml", "warm_up_rate_rps = 10\n",
                  "warm_up_rate_rps = 10\nsearch = {}\n")  # fmt: skip
-    said = tree.snakemake("-n", dataset="smoke").failed().text
+    script = (
+        "from deathmatch.errors import UserError\nfrom deathmatch.plan import matrix\n"
+        "try: matrix.trials('smoke')\nexcept UserError as error: print(error)"
+    )
+    said = tree.run("python", "-c", script).succeeded().text
     assert "'c10k' offers no rate by which a capacity can be searched for" in said
     assert "config/datasets/smoke.toml, line" in said and "search" in said
 

@@ -39,6 +39,7 @@ COARSE = 0.5
 
 FOUND, CLIENT, REFUSED = "found", "client's limit", "refused"
 OUTCOMES = (FOUND, CLIENT, REFUSED)
+OTHER_LOAD = "other load"
 DOUBLE, BISECT, TRIAL = "double", "bisect", "up-down"
 GOOD_BEFORE, OVER_BEFORE = "in time, before", "over, before"
 GOOD_AFTER, OVER_AFTER = "in time, after", "over, after"
@@ -91,7 +92,10 @@ def course(asked: Mapping[str, Any]) -> Course:
     for number in range(1, ROUNDS + 1):
         found = yield from _bracket(asked, min(start, asked["most_rps"]), number)
         if isinstance(found, End):
-            return found
+            if not found.reason.startswith(OTHER_LOAD):
+                return found
+            end = found
+            continue
         end = yield from _estimated(asked, *found, number)
         if end.outcome != REFUSED:
             return end
@@ -122,7 +126,7 @@ def usual(asked: Mapping[str, Any]) -> tuple[int, float]:
 
     In seconds, of load alone. Doubling and bisection take some 11 probes, as simulated.
     """
-    coarse, decisive = 11, asked["probes"] + 4
+    coarse, decisive = 11, asked["probes"] + 6
     return coarse + decisive, asked["probe_s"] * (COARSE * coarse + decisive)
 
 
@@ -148,8 +152,9 @@ def _bracket(asked: Mapping[str, Any], start_rps: float, number: int) -> Course:
         else:
             good = rate
         if told.over and good is None and rate <= LEAST_RPS:
-            what = "client-limited" if told.client_limited else "late"
-            return End(REFUSED, reason=f"{what} at {LEAST_RPS} req/s, the least that is offered")
+            if told.client_limited:
+                return _other_load(f"it held up the client at {LEAST_RPS} req/s")
+            return End(REFUSED, reason=f"late at {LEAST_RPS} req/s, the least that is offered")
         if not told.over and over is None and rate >= asked["most_rps"]:
             most = asked["most_rps"]
             reason = f"in time at {most} req/s, the most that it may offer: raise most_rps"
@@ -193,7 +198,7 @@ def _estimated(asked: Mapping[str, Any], good: float, over: float, number: int) 
 
 
 def _other_load(what: str) -> End:
-    return End(REFUSED, reason=f"other load, or a server that changes: {what}")
+    return End(REFUSED, reason=f"{OTHER_LOAD}, or a server that changes: {what}")
 
 
 def _confirmed(offer: Offer) -> Course:
@@ -217,10 +222,15 @@ def _kept(
 
 
 def _holds(offer: Offer, over: bool) -> Course:
-    """Return whether a rate is over, or not, as it should be: at once, or twice after that."""
-    if (yield offer).over == over:
+    """Return whether a rate is over, or not, as it should be.
+
+    In time, it shows that at once, or twice after a failure. To be over, it must be so two times of
+    three: near its knee, or by a stall, a rate is over now and then.
+    """
+    first = (yield offer).over
+    if not over and not first:
         return True
-    for _ in range(2):
-        if (yield offer).over != over:
-            return False
-    return True
+    second = (yield offer).over
+    if first == second:
+        return first == over
+    return (yield offer).over == over
