@@ -289,9 +289,10 @@ def error_phrase(dataset: str) -> str:
         f"a claim is held against Student's t after {phrases.enumeration(looks)} trials, on the "
         f"logarithms of its ratios, at {phrases.enumeration(levels)} %; the first look that "
         "decides is the verdict. Over all looks noise about the threshold gives one "
-        f"{100 * sequential.ERROR:.0f} % of the time. What happens or does not, such as a death, "
-        "is held against the exact binomial interval at the same levels. What does not differ "
-        "between trials at all is decided at the first look."
+        f"{100 * sequential.ERROR:.0f} % of the time, if trials do not depend on each other and "
+        "their logarithms lean to no side. What happens or does not, such as a death, is held "
+        "against the exact binomial interval at the same levels. What does not differ between "
+        "trials at all is decided at the first look."
     )
 
 
