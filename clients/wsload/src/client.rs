@@ -485,7 +485,7 @@ impl Client {
                 self.in_progress_count -= 1;
                 self.open_count += 1;
                 let id = slot.row.connection;
-                let config = protocol::config(self.plan.size_bytes);
+                let config = protocol::odd_frames_config();
                 let mut socket = Socket::into_websocket(socket, Role::Client, config);
                 socket.get_mut().take_over();
                 let connection = Connection::new(socket, id, now_us, &self.plan.schedule);
