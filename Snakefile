@@ -163,8 +163,6 @@ localrules:
     archive,
     certify,
     check_dataset,
-    complete,
-    look,
     new_server,
     paper,
     report_figures,

@@ -63,6 +63,11 @@ if STUDY.trials and not ONLY_PAPER:
             "python -m deathmatch trial --any-outcome --testbed {params.testbed:q}"
             ' "$(dirname {output:q})"' + LOGGED
 
+    # They exist only here, and Snakemake warns of names that do not.
+    localrules:
+        complete,
+        look,
+
     # Which variants go on after a look, in a dataset of adaptive rounds: the trials that follow.
     checkpoint look:
         input:

@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 from scipy.stats import beta, t
 
-from deathmatch.plan.rounds import LOOKS
+from deathmatch.plan.looks import LOOKS
 
 # Two-sided, of each look.
 LEVELS = dict(zip(LOOKS, (0.0099, 0.0078, 0.0093, 0.0111, 0.0158, 0.0198), strict=True))

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from deathmatch.plan.looks import LOOKS
 from deathmatch.plan.places import PLACES
 from deathmatch.plan.registries import LISTS
 from deathmatch.plan.root import ROOT
-from deathmatch.plan.rounds import LOOKS
 
 STEPS = "The same, step by step (after ./shell snakemake --config dataset=smoke)"
 SHELLS = ("bash", "zsh", "fish")

@@ -13,10 +13,9 @@ from typing import Annotated
 from pydantic import Field
 
 from deathmatch.errors import UserError
+from deathmatch.plan.looks import LOOKS
 from deathmatch.plan.spec import Many, Spec
 
-LOOKS = (3, 5, 7, 9, 12, 15)
-"""After how many trials a claim is looked at; `analysis.sequential` has their levels."""
 FOLDER = "rounds"
 
 
