@@ -199,11 +199,12 @@ def test_a_record_that_is_not_whole_is_named_and_not_counted(tmp_path):
         assert f"remove {file.parent}, and it is measured again" in said
 
 
-def test_a_longer_warm_up_counts():
-    trial = TRIALS[0]
+@pytest.mark.parametrize("searches", [False, True])
+def test_a_longer_warm_up_counts_at_each_start(searches):
+    trial = next(one for one in TRIALS if bool(one.search) is searches)
     slow = trial.server.model_copy(update={"warm_up_s": trial.server.warm_up_s + 7})
     longer = trial.model_copy(update={"server": slow})
-    assert progress.seconds(longer) == progress.seconds(trial) + 7
+    assert progress.seconds(longer) == progress.seconds(trial) + 7 * (1 + searches)
 
 
 @pytest.fixture

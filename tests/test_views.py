@@ -171,7 +171,9 @@ def test_what_ran_before_a_server_had_configurations_counts_as_its_first():
     rows = [("haskell-warp", level, 128, "one") for level in (None, first, other)]
     columns = ["server", "configuration", "backlog", "schedulers"]
     frame = pl.DataFrame(rows, schema=columns, orient="row").with_columns(
-        readiness=pl.lit(None, dtype=pl.String), max_connections=pl.lit(None, dtype=pl.Int64)
+        readiness=pl.lit(None, dtype=pl.String),
+        max_connections=pl.lit(None, dtype=pl.Int64),
+        values=pl.lit(None, dtype=pl.String),
     )
     found = views.default_variants(frame, "dynamic")
     assert found["configuration"].to_list() == [None, first]

@@ -79,7 +79,7 @@ if STUDY.trials and not ONLY_PAPER:
         params:
             options=STUDY.options,
         shell:
-            "python -m deathmatch rounds {wildcards.dataset:q} {wildcards.look} {params.options}"
+            "python -m deathmatch rounds {wildcards.dataset:q} {wildcards.look:q} {params.options}"
             + LOGGED
 
     rule complete:

@@ -26,14 +26,16 @@ class Output:
     def check(self) -> None:
         """Cut the file if it is larger than LIMIT_BYTES; else costs one system call.
 
-        What is printed while it is cut may be lost, and is not counted.
+        What is printed between its last read and its cut is lost, and is not counted.
         """
         size = self.file.stat().st_size if self.file.exists() else 0
         if size <= LIMIT_BYTES:
             return
         with self.file.open("r+b") as log:
             log.seek(size - TAIL_BYTES)
-            tail = log.read(TAIL_BYTES).partition(b"\n")[2]
+            # To the end, which may be later by now.
+            tail = log.read().partition(b"\n")[2]
+            size = log.tell()
             log.truncate(HEAD_BYTES)
         self.left_out_bytes += size - HEAD_BYTES - len(tail)
         with self.file.open("ab") as log:
