@@ -197,3 +197,6 @@ def test_rounds_are_measured_as_they_were_decided(tree: Tree):
     assert sorted(measured().values()) == [[1, 2, 3], [1, 2, 3, 4, 5]]
     last = json.loads((tree.path / "data/tiny/rounds/5.json").read_text())
     assert last["further"] in ([], more["further"])
+    done = tree.deathmatch("check", "tiny", "--strict", "--json")
+    rules = {one["id"]: one for one in json.loads(done.text[done.text.index("{") :])["rules"]}
+    assert [name for name in ("DM-ORDER", "DM-MISSING") if rules[name]["found"]] == []

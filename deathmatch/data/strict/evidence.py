@@ -125,8 +125,9 @@ class Evidence:
     trials: tuple[Measured, ...]
     planned: Mapping[str, Trial]
     """What the dataset plans and may hold by now, by folder."""
-    wanted: frozenset[str]
-    """The folders of what it plans; none of a frozen dataset, whose plan may have grown since."""
+    wanted: tuple[str, ...]
+    """The folders of what it plans, in the order in which they run; none of a frozen dataset, whose
+    plan may have grown since."""
     tables: Mapping[tuple[str, str], pl.DataFrame | str]
     """Each experiment's tables, or what is wrong with one; `times` and `seconds` without rows."""
     differences: tuple[Difference, ...]
@@ -186,7 +187,7 @@ def gather(
         progress(len(names), len(names))
         yield Evidence(
             folder, dataset, tuple(trials), {str(trial.path): trial for trial in possible},
-            frozenset(str(trial.path) for trial in chosen), found, tuple(wrong), packed,
+            tuple(str(trial.path) for trial in chosen), found, tuple(wrong), packed,
             frozenset(unpacked),
         )  # fmt: skip
 

@@ -122,10 +122,11 @@ def logs_are_there(evidence: Evidence) -> Iterator[Seen]:
         for name in sorted({*names, *searched, "samples.csv", "server.log"}):
             if not (trial.folder / name).is_file():
                 yield Seen(trial.where, f"{name} is gone")
-        stems = {name.rpartition(".")[0] for name in names}
+        # Beside `wsload-200.txt` lie `wsload-200.parquet` and `wsload-200.connections.parquet`.
+        begins = tuple(f"{name.rpartition('.')[0]}." for name in names)
         for file in sorted(path for path in trial.folder.iterdir() if path.is_file()):
-            known = file.name in names | BESIDE or file.stem in stems
-            if not known and file.stem.startswith((f"{trial.spec['client']}-", "probe-")):
+            known = file.name in names | BESIDE or file.name.startswith(begins)
+            if not known and file.name.startswith((f"{trial.spec['client']}-", "probe-")):
                 yield Seen(trial.where, f"{file.name} is of no point")
 
 

@@ -24,7 +24,7 @@ SLACK_S = 1
 def all_are_there(evidence: Evidence) -> Iterator[Seen]:
     """Look for trials that are missing."""
     there = {trial.where for trial in evidence.trials}
-    for where in sorted(evidence.wanted - there):
+    for where in sorted({*evidence.wanted} - there):
         yield Seen(where, "it is planned, and not there")
 
 
@@ -154,7 +154,9 @@ def seed_is_the_datasets(evidence: Evidence) -> Iterator[Seen]:
 )  # fmt: skip
 def order_is_the_drawn_one(evidence: Evidence) -> Iterator[Seen]:
     """Tell how many trials ran before one that was drawn earlier."""
-    place = {where: number for number, where in enumerate(evidence.planned)}
+    # What may be in a dataset besides its plan would have been drawn in another order.
+    drawn = evidence.wanted or evidence.planned
+    place = {where: number for number, where in enumerate(drawn)}
     ran = sorted(evidence.readable, key=lambda trial: trial.record["started_at"])
     order = [place[trial.where] for trial in ran if trial.where in place]
     early = sum(later < earlier for earlier, later in pairwise(order))
