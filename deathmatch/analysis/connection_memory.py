@@ -4,19 +4,13 @@ In: the record that `deathmatch connections` wrote. Out: bytes per connection of
 and by what they are for, with intervals over repetitions.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import polars as pl
 
-from deathmatch.analysis import stats
-from deathmatch.errors import UserError
-from deathmatch.plan.root import ROOT
+from deathmatch.analysis import committed, stats
 
-FOLDER = ROOT / "data" / "connections"
-COMMITTED = "reference"
 ESTABLISHED = "established, used"
 UNUSED = "established, unused"
 SYN_SENT = "SYN sent"
@@ -48,12 +42,8 @@ SCHEMA = {
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(committed.Record):
     """One file of data/connections/: what the machine is, and every reading."""
-
-    path: Path
-    about: dict
-    readings: list[dict]
 
     @cached_property
     def objects(self) -> pl.DataFrame:
@@ -64,11 +54,6 @@ class Record:
             for cache, grown in (one["objects"] or {}).items()
         ]
         return pl.DataFrame(rows, schema=SCHEMA)
-
-    @property
-    def source(self) -> str:
-        """Its path from the project's folder, for a figure's `source`."""
-        return str(self.path.relative_to(ROOT))
 
     @property
     def each(self) -> int:
@@ -89,20 +74,8 @@ class Record:
 
 
 def load(dataset: str) -> Record:
-    """Return the dataset's own record, or the committed one where it has none.
-
-    Raises UserError for a file that is no such record.
-    """
-    own = FOLDER / f"{dataset}.json"
-    path = own if own.is_file() else FOLDER / f"{COMMITTED}.json"
-    try:
-        read = json.loads(path.read_text())
-        return Record(path, read["about"], read["readings"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"no record of connections can be read ({type(error).__name__})",
-            str(path.relative_to(ROOT)), f"write it: deathmatch connections {path.stem}",
-        ) from None  # fmt: skip
+    """Return the dataset's own record, or the committed one; UserError as in `committed.load`."""
+    return committed.load("connections", dataset, Record)
 
 
 def counted(objects: pl.DataFrame) -> pl.DataFrame:

@@ -80,6 +80,28 @@ def _connections(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
 
 
+def _packets(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="of the file to write, data/packets/<name>.json")
+    parser.add_argument(
+        "--server", action="append", default=[], metavar="NAME",
+        help="what to measure, as often as wanted; null, nginx, yucan and tornado if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rate", type=int, default=2000, metavar="N",
+        help="connections a second, each with one request; 2000 if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--duration", type=int, default=4, metavar="S", dest="duration_s",
+        help="how long each reading offers them; 4 if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--repetitions", type=int, default=5, metavar="N",
+        help="of each server and way, in an order that is drawn; 5 if absent",
+    )  # fmt: skip
+    parser.add_argument("--mode", help=argparse.SUPPRESS)
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+
+
 def _new_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
     named(
@@ -289,6 +311,14 @@ GROUPS: dict[str, dict[str, Command]] = {
             "only differences of the whole machine's memory are written. It says first how much "
             "it will hold and how long it takes, sets nothing outside its namespaces, and leaves "
             "nothing.",
+        ),
+        "packets": Command(
+            "measure whose CPU time the kernel's work on packets is",
+            "control.packets", _packets, "mine --server nginx",
+            "Offers servers the same rate of connections over a plain veth pair, with packets "
+            "steered to each side's CPUs, and with kernel threads that handle each side's, and "
+            "writes the CPU time of each to data/packets/<name>.json. It says first how long it "
+            "takes.",
         ),
     },
     "Add a server": {

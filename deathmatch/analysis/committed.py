@@ -1,0 +1,44 @@
+"""Records of an instrument, data/<kind>/<name>.json, that `deathmatch <kind> <name>` wrote."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from deathmatch.errors import UserError
+from deathmatch.plan.root import ROOT
+
+NAME = "reference"
+Made = TypeVar("Made", bound="Record")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One file: what the machine is, and every reading."""
+
+    path: Path
+    about: dict
+    readings: list[dict]
+
+    @property
+    def source(self) -> str:
+        """Its path from the project's folder, for a figure's `source`."""
+        return str(self.path.relative_to(ROOT))
+
+
+def load(kind: str, dataset: str, made: type[Made]) -> Made:
+    """Return the dataset's own record of a kind, or the committed one where it has none.
+
+    Raises UserError for a file that is no such record.
+    """
+    folder = ROOT / "data" / kind
+    own = folder / f"{dataset}.json"
+    path = own if own.is_file() else folder / f"{NAME}.json"
+    try:
+        read = json.loads(path.read_text())
+        return made(path, read["about"], read["readings"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"no record of {kind} can be read ({type(error).__name__})",
+            str(path.relative_to(ROOT)), f"write it: deathmatch {kind} {path.stem}",
+        ) from None  # fmt: skip
