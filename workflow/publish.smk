@@ -3,6 +3,7 @@ rule notebook:
         lambda wildcards: STUDY.tables(wildcards.notebook),
         "notebooks/{notebook}.md",
         study.PUBLISHED,
+        study.INSTRUMENTS,
         code.of("paper"),
     output:
         "paper/{dataset}/notebooks/{notebook}.ipynb",

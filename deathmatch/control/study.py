@@ -22,6 +22,10 @@ from deathmatch.plan.typed import typed
 PUBLISHED = sorted(
     str(p) for p in Path("data/published").glob("*") if p.suffix in {".csv", ".toml"}
 )
+# Records of instruments, of any machine.
+INSTRUMENTS = sorted(
+    str(p) for kind in ("connections", "packets") for p in Path("data", kind).glob("*.json")
+)
 PAPER = sorted(
     str(p)
     for p in Path("paper/source").glob("*")
