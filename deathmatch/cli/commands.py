@@ -87,8 +87,8 @@ def _packets(parser: argparse.ArgumentParser) -> None:
         help="what to measure, as often as wanted; null, nginx, yucan and tornado if absent",
     )  # fmt: skip
     parser.add_argument(
-        "--rate", type=int, default=2000, metavar="N",
-        help="connections a second, each with one request; 2000 if absent",
+        "--rate", type=int, default=1000, metavar="N",
+        help="connections a second, each with one request; 1000 if absent",
     )  # fmt: skip
     parser.add_argument(
         "--duration", type=int, default=4, metavar="S", dest="duration_s",
