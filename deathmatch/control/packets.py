@@ -38,6 +38,8 @@ DATASET, EXPERIMENTS = "tour", ("static", "backlog", "single-thread", "dynamic")
 LOOK_S = 0.02
 # Beside the load: namespaces, start, warm-up, stop.
 AROUND_S = 4.5
+# A machine that stood still for a moment loses some connections; a rate that is too high, always.
+TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -175,16 +177,19 @@ def trial(server: str) -> Trial:
 
 
 def readings(planned: list[Reading], given: argparse.Namespace, cpus: dict) -> Iterator[dict]:
-    """Take each in a sandbox of its own and return it; UserError if one fails."""
+    """Take each in a sandbox of its own and return it; UserError if one fails TRIES times."""
     connections.BUILD.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=connections.BUILD) as folder:
         for number, one in enumerate(planned, 1):
             file = Path(folder, f"{number}.json")
             words = [sys.executable, "-m", "deathmatch", "packets", one.server]
             words += ["--rate", str(given.rate), "--duration", str(given.duration_s)]
-            with Threads(cpus) as threads:
-                status = sandbox.run([*words, "--mode", one.mode, "--inside", str(file)])
-            if status != 0:
+            for _ in range(TRIES):
+                with Threads(cpus) as threads:
+                    status = sandbox.run([*words, "--mode", one.mode, "--inside", str(file)])
+                if status == 0:
+                    break
+            else:
                 where = f"server {one.server}, packets {one.mode}, repetition {one.repetition}"
                 raise UserError(f"it could not be measured (exit status {status})", where)
             found = json.loads(file.read_text())
