@@ -39,7 +39,7 @@ LOOK_S = 0.02
 # Beside the load: namespaces, start, warm-up, stop.
 AROUND_S = 4.5
 # A machine that stood still for a moment loses some connections; a rate that is too high, always.
-TRIES = 3
+TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -181,10 +181,10 @@ def readings(planned: list[Reading], given: argparse.Namespace, cpus: dict) -> I
     connections.BUILD.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=connections.BUILD) as folder:
         for number, one in enumerate(planned, 1):
-            file = Path(folder, f"{number}.json")
             words = [sys.executable, "-m", "deathmatch", "packets", one.server]
             words += ["--rate", str(given.rate), "--duration", str(given.duration_s)]
-            for _ in range(TRIES):
+            for again in range(TRIES):
+                file = Path(folder, f"{number}-{again}.json")
                 with Threads(cpus) as threads:
                     status = sandbox.run([*words, "--mode", one.mode, "--inside", str(file)])
                 if status == 0:
