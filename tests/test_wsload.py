@@ -543,6 +543,9 @@ def test_tables_of_the_trials(measured):
     assert len(pl.read_parquet(tree.path / "data/tiny/c10k/seconds.parquet")) > 3
     told = tree.deathmatch("check", "tiny").text
     assert "counters that cannot be" not in told and "Traceback" not in told, told
+    done = tree.deathmatch("check", "tiny", "--strict", "--json")
+    rules = {one["id"]: one for one in json.loads(done.text[done.text.index("{") :])["rules"]}
+    assert rules["DM-LOGS"]["found"] == []
 
 
 @pytest.mark.once
@@ -570,6 +573,3 @@ def test_a_server_that_knows_no_binary_messages_is_sent_text(server, kind):
 
 def test_one_process_more_than_cpus_is_a_level():
     assert [context.workers(level, 4) for level in ("one", "all", "all-and-one")] == [1, 4, 5]
-    done = tree.deathmatch("check", "tiny", "--strict", "--json")
-    rules = {one["id"]: one for one in json.loads(done.text[done.text.index("{") :])["rules"]}
-    assert rules["DM-LOGS"]["found"] == []
