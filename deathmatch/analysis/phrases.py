@@ -4,6 +4,8 @@ Statistic = dict[str, float | int | None]
 
 # In brackets, as it stands for a number.
 NOT_MEASURED = "(not measured in this dataset)"
+# At the end of a caption of CPU time.
+CHARGED = "How packets are charged: @sec-method-packets."
 SAME = "no difference that these trials show"
 
 # By level of the factor `schedulers`.
