@@ -102,6 +102,19 @@ def _packets(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
 
 
+def _descriptors(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="of the file to write, data/descriptors/<name>.json")
+    parser.add_argument(
+        "--most", type=int, default=16_000, metavar="N",
+        help="up to how many idle descriptors; 16000 if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--repetitions", type=int, default=5, metavar="N",
+        help="each a process and connections of its own; 5 if absent",
+    )  # fmt: skip
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+
+
 def _new_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", help="the new folder's name in servers/")
     named(
@@ -311,6 +324,14 @@ GROUPS: dict[str, dict[str, Command]] = {
             "only differences of the whole machine's memory are written. It says first how much "
             "it will hold and how long it takes, sets nothing outside its namespaces, and leaves "
             "nothing.",
+        ),
+        "descriptors": Command(
+            "measure what a wait costs by the number of idle descriptors",
+            "control.descriptors", _descriptors, "mine --most 1000 --repetitions 2",
+            "Times select, poll and epoll_wait over more and more idle connections, with the "
+            "caches as the last wait left them, after others used them, and woken from sleep, and "
+            "writes the CPU time of a wait to data/descriptors/<name>.json. It says first how long "
+            "it takes, and leaves nothing.",
         ),
         "packets": Command(
             "measure whose CPU time the kernel's work on packets is",

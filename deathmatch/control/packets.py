@@ -12,24 +12,21 @@ import dataclasses
 import json
 import os
 import random
-import re
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deathmatch.control import connections
+from deathmatch.control import instrument
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, namespaces, packets, sandbox, server_build, site, testbed
+from deathmatch.hosts import clients, namespaces, packets, server_build, site, testbed
 from deathmatch.hosts.host import Local
 from deathmatch.plan import files, matrix
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import BACKLOG, Trial
 
-FOLDER = ROOT / "data" / "packets"
+KIND = "packets"
 TESTBED = "netns"
 # What costs little but packets, and event loops in C, Erlang and Python.
 SERVERS = ("null", "nginx", "yucan", "tornado")
@@ -123,16 +120,9 @@ def main(given: argparse.Namespace) -> int:
     sides = {"server": testbed.cpus("first", cpus), "client": testbed.cpus("last", cpus)}
     # This process, which looks, is not to be measured.
     os.sched_setaffinity(0, sides["client"])
-    about = connections.about() | {"rate_rps": given.rate, "duration_s": given.duration_s}
+    about = instrument.about() | {"rate_rps": given.rate, "duration_s": given.duration_s}
     about["versions"] = {name: built_version(one) for name, one in trials.items()}
-    record: dict = {"about": about, "readings": []}
-    try:
-        for found in readings(planned, given, sides):
-            record["readings"].append(found)
-    finally:
-        # What was measured before one that failed, or an interrupt, is kept.
-        if record["readings"]:
-            connections.write(FOLDER / f"{given.name}.json", record)
+    instrument.keep(KIND, given.name, about, readings(planned, given, sides))
     return 0
 
 
@@ -143,10 +133,7 @@ def built_version(one: Trial) -> str:
 
 def check(given: argparse.Namespace) -> None:
     """Raise UserError for a name that is no file's, or a number that makes no sense."""
-    if not re.fullmatch(r"[\w.-]*\w", given.name):
-        raise UserError(
-            f"{given.name!r} is no name of a file", remedy="use letters, digits, - and _"
-        )
+    instrument.check_name(given.name)
     for name in ("rate", "duration_s", "repetitions"):
         if getattr(given, name) < 1:
             option = "--" + name.removesuffix("_s")
@@ -178,15 +165,14 @@ def trial(server: str) -> Trial:
 
 def readings(planned: list[Reading], given: argparse.Namespace, cpus: dict) -> Iterator[dict]:
     """Take each in a sandbox of its own and return it; UserError if one fails TRIES times."""
-    connections.BUILD.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=connections.BUILD) as folder:
+    with instrument.folder() as folder:
         for number, one in enumerate(planned, 1):
-            words = [sys.executable, "-m", "deathmatch", "packets", one.server]
-            words += ["--rate", str(given.rate), "--duration", str(given.duration_s)]
+            words = [one.server, "--mode", one.mode, "--rate", str(given.rate)]
+            words += ["--duration", str(given.duration_s)]
             for again in range(TRIES):
-                file = Path(folder, f"{number}-{again}.json")
+                file = folder / f"{number}-{again}.json"
                 with Threads(cpus) as threads:
-                    status = sandbox.run([*words, "--mode", one.mode, "--inside", str(file)])
+                    status = instrument.inside(KIND, words, file)
                 if status == 0:
                     break
             else:

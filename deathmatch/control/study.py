@@ -24,7 +24,9 @@ PUBLISHED = sorted(
 )
 # Records of instruments, of any machine.
 INSTRUMENTS = sorted(
-    str(p) for kind in ("connections", "packets") for p in Path("data", kind).glob("*.json")
+    str(p)
+    for kind in ("connections", "descriptors", "packets")
+    for p in Path("data", kind).glob("*.json")
 )
 PAPER = sorted(
     str(p)

@@ -1,0 +1,101 @@
+"""What a wait costs by the number of idle descriptors, from data/descriptors/<name>.json.
+
+In: the record that `deathmatch descriptors` wrote. Out: nanoseconds that one idle descriptor adds
+to a wait, and microseconds a wait, by mechanism and state, with intervals over repetitions.
+"""
+
+import polars as pl
+
+from deathmatch.analysis import stats
+from deathmatch.analysis.committed import Record
+from deathmatch.analysis.committed import load as _load
+from deathmatch.measure.descriptors import COLD, HOT, MECHANISMS, STATES
+
+KEY = ["mechanism", "state", "idle"]
+SCHEMA = {
+    "mechanism": pl.Enum(MECHANISMS), "state": pl.Enum(STATES), "idle": pl.Int64,
+    "repetition": pl.Int64, "waits": pl.Int64, "wait_ns": pl.Int64,
+}  # fmt: skip
+# What looks at every descriptor; epoll is told of those that are ready.
+SCANNING = ("select", "poll")
+
+
+def load(dataset: str) -> Record:
+    """Return the dataset's own record, or the committed one; UserError as in `committed.load`."""
+    return _load("descriptors", dataset, Record)
+
+
+def waits(record: Record) -> pl.DataFrame:
+    """Return a row for each reading: SCHEMA, `wait_us`, and `each_ns`.
+
+    `each_ns` is what one idle descriptor adds: the wait less that over none of the same repetition,
+    over the descriptors; null over none.
+    """
+    frame = pl.DataFrame(record.readings, schema=SCHEMA)
+    life = ["mechanism", "state", "repetition"]
+    none = frame.filter(idle=0).select(*life, none_ns="wait_ns")
+    idle = pl.when(pl.col("idle") > 0).then("idle")
+    return frame.join(none, on=life, how="left").select(
+        *SCHEMA, wait_us=pl.col("wait_ns") / 1000,
+        each_ns=(pl.col("wait_ns") - pl.col("none_ns")) / idle,
+    )  # fmt: skip
+
+
+def curves(each: pl.DataFrame) -> pl.DataFrame:
+    """Return KEY, INTERVAL of `each_ns` and `label`, of the mechanisms that scan."""
+    scanned = each.filter(pl.col("mechanism").is_in(SCANNING), pl.col("idle") > 0)
+    found = stats.summarise(scanned, KEY, "each_ns").sort(KEY)
+    label = pl.concat_str("mechanism", "state", separator=", ")
+    return found.with_columns(label=label)
+
+
+def table(each: pl.DataFrame, levels: int = 4) -> pl.DataFrame:
+    """Return a row for each mechanism and state, and a column for each of a few numbers of idle.
+
+    Cells are the median of `wait_us`; the numbers are none, the most, and what halves the way
+    between in steps of the record.
+    """
+    known = each["idle"].unique().sort().to_list()
+    steps = [round(place * (len(known) - 1) / (levels - 1)) for place in range(levels)]
+    chosen = [known[step] for step in dict.fromkeys(steps)]
+    medians = (
+        each.filter(pl.col("idle").is_in(chosen)).group_by(KEY).agg(pl.col("wait_us").median())
+    )
+    wide = medians.sort("idle").pivot("idle", index=["mechanism", "state"], values="wait_us")
+    return wide.sort("mechanism", "state")
+
+
+def growth(each: pl.DataFrame, mechanism: str, few: int, many: int, state: str = HOT) -> dict:
+    """Return the interval of what a descriptor costs among many over what it costs among few."""
+    mine = each.filter(mechanism=mechanism, state=state)
+    return stats.ratio(
+        mine, pl.col("idle") == many, pl.col("idle") == few, "each_ns", "repetition"
+    )  # fmt: skip
+
+
+def bend(each: pl.DataFrame, few: int, many: int) -> str:
+    """Return, as a sentence, whether it is the caches that make one descriptor of many dearer."""
+    hot, cold = (growth(each, "poll", few, many, state) for state in (HOT, COLD))
+    if None in (hot["low"], cold["low"]) or hot["low"] <= 1:
+        return "These readings do not show that a descriptor among many costs more."
+    if hot["low"] > cold["high"]:
+        return (
+            "Where the caches are cold, more descriptors make one dearer by less: what bends the "
+            "hot curve is what no longer fits into a cache."
+        )
+    return "It grows with cold caches too: these readings do not lay it to the caches."
+
+
+def between(each: pl.DataFrame, state: str, idle: int) -> dict:
+    """Return the interval of what a wait of select costs over what one of poll does."""
+    mine = each.filter(state=state, idle=idle)
+    return stats.ratio(
+        mine, pl.col("mechanism") == "select", pl.col("mechanism") == "poll", "wait_us",
+        "repetition",
+    )  # fmt: skip
+
+
+def at(each: pl.DataFrame, mechanism: str, state: str, idle: int) -> dict:
+    """Return the interval of `each_ns` of one curve at one number of idle descriptors."""
+    found = each.filter(mechanism=mechanism, state=state, idle=idle)["each_ns"]
+    return stats.interval(found.to_list())
