@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from conftest import (
     HUNG_S,
-    ROOT,
     Tree,
     descendants,
     ended,
