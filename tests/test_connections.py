@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from conftest import (
     HUNG_S,
-    ROOT,
     Tree,
     descendants,
     ended,
@@ -133,7 +132,7 @@ def test_the_committed_record_is_of_every_state_and_of_200000_connections():
 
 
 def test_a_record_that_is_none_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(connection_memory, "FOLDER", ROOT / "tests" / "data")
+    monkeypatch.setattr("deathmatch.analysis.committed.ROOT", tmp_path)
     with pytest.raises(UserError, match=r"no record of connections can be read"):
         connection_memory.load("nothing")
 

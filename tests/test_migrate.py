@@ -99,9 +99,11 @@ def test_a_record_of_an_earlier_version_reads_as_todays():
 def test_a_dataset_that_is_not_there_is_named(tmp_path, network):
     tree = Tree(copy_tree(tmp_path / "tree"), network)
     said = tree.deathmatch("migrate", "mine").failed().text
-    assert (
-        "data/mine: there is no such folder" in said and "there are: connections, published" in said
-    )
+    assert "data/mine: there is no such folder\n  datasets that are there: none\n" in said
+    tree.write("data/yours/backlog/null/backlog=5/1/trial.json", "{}")
+    tree.write("data/theirs/backlog/points.parquet", "")
+    said = tree.deathmatch("migrate", "mine").failed().text
+    assert "datasets that are there: theirs, yours\n" in said
 
 
 def test_factors_that_came_later_have_the_level_that_was_in_force(tmp_path):

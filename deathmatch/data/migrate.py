@@ -26,13 +26,21 @@ def main(given: argparse.Namespace) -> int:
     """Migrate the dataset named on the command line; print what was renamed."""
     folder = ROOT / "data" / given.dataset
     if not folder.is_dir():
-        known = ", ".join(sorted(path.name for path in folder.parent.iterdir() if path.is_dir()))
-        raise UserError("there is no such folder", f"data/{given.dataset}", f"there are: {known}")
+        known = ", ".join(measured(folder.parent)) or "none"
+        remedy = f"datasets that are there: {known}"
+        raise UserError("there is no such folder", f"data/{given.dataset}", remedy)
     changed = [*folders(folder), *frames(folder)]
     for path in changed:
         print(path.relative_to(ROOT))
     print(f"data/{given.dataset}: {len(changed)} changed")
     return 0
+
+
+def measured(data: Path) -> list[str]:
+    """Return the names of the datasets of which there are tables or trials, sorted."""
+    found = [path.parts[len(data.parts)] for what in ("*.parquet", "*/*/*/trial.json")
+             for path in data.glob(f"*/*/{what}")]  # fmt: skip
+    return sorted(set(found))
 
 
 def folders(dataset: Path) -> list[Path]:
