@@ -58,9 +58,8 @@ def table(each: pl.DataFrame, levels: int = 4) -> pl.DataFrame:
     known = each["idle"].unique().sort().to_list()
     steps = [round(place * (len(known) - 1) / (levels - 1)) for place in range(levels)]
     chosen = [known[step] for step in dict.fromkeys(steps)]
-    medians = (
-        each.filter(pl.col("idle").is_in(chosen)).group_by(KEY).agg(pl.col("wait_us").median())
-    )
+    few = each.filter(pl.col("idle").is_in(chosen))
+    medians = few.group_by(KEY, maintain_order=True).agg(pl.col("wait_us").median())
     wide = medians.sort("idle").pivot("idle", index=["mechanism", "state"], values="wait_us")
     return wide.sort("mechanism", "state")
 
