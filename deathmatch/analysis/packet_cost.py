@@ -46,7 +46,7 @@ def table(each: pl.DataFrame) -> pl.DataFrame:
     Servers in the order of what they cost, ways in that of MODES.
     """
     costs = stats.summarise(each, KEY, f"{PROCESS}_us")
-    threads = each.group_by(KEY).agg(
+    threads = each.group_by(KEY, maintain_order=True).agg(
         pl.col(f"{SERVER_THREAD}_us", f"{CLIENT_THREAD}_us", "whole_us").median()
     )
     order = {mode: place for place, mode in enumerate(MODES)}
