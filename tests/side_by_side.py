@@ -73,6 +73,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if one else WORKERS
 
 
+# Before xdist, which takes a unit for one only where it has its mark by then.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Deal out the units: first what may run beside others, the longest first.
 
