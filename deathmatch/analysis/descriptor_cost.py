@@ -16,8 +16,8 @@ SCHEMA = {
     "mechanism": pl.Enum(MECHANISMS), "state": pl.Enum(STATES), "idle": pl.Int64,
     "repetition": pl.Int64, "waits": pl.Int64, "wait_ns": pl.Int64,
 }  # fmt: skip
-# What looks at every descriptor; epoll is told of those that are ready.
-SCANNING = ("select", "poll")
+# What fewer add is less than what one wait differs from another by.
+LEAST_IDLE = 64
 
 
 def load(dataset: str) -> Record:
@@ -41,12 +41,10 @@ def waits(record: Record) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def curves(each: pl.DataFrame) -> pl.DataFrame:
-    """Return KEY, INTERVAL of `each_ns` and `label`, of the mechanisms that scan."""
-    scanned = each.filter(pl.col("mechanism").is_in(SCANNING), pl.col("idle") > 0)
-    found = stats.summarise(scanned, KEY, "each_ns").sort(KEY)
-    label = pl.concat_str("mechanism", "state", separator=", ")
-    return found.with_columns(label=label)
+def curves(each: pl.DataFrame, mechanism: str) -> pl.DataFrame:
+    """Return KEY and INTERVAL of `each_ns`, of one mechanism and LEAST_IDLE descriptors or more."""
+    mine = each.filter(pl.col("idle") >= LEAST_IDLE, mechanism=mechanism)
+    return stats.summarise(mine, KEY, "each_ns").sort(KEY)
 
 
 def table(each: pl.DataFrame, levels: int = 4) -> pl.DataFrame:
