@@ -313,15 +313,19 @@ def descendants(pid: int) -> list[psutil.Process]:
         return []
 
 
+def matching(processes: list[psutil.Process], *words: str) -> list[psutil.Process]:
+    """Return those whose name and arguments hold every word; one that has ended matches nothing."""
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if set(words) <= {process.name(), *process.cmdline()}:
+                found.append(process)
+    return found
+
+
 def descendant(pid: int, name: str) -> psutil.Process | None:
     """Return a process below `pid` that has this name."""
-    for process in descendants(pid):
-        try:
-            if process.name() == name:
-                return process
-        except psutil.NoSuchProcess:
-            continue
-    return None
+    return next(iter(matching(descendants(pid), name)), None)
 
 
 def own_network_namespaces(processes: list[psutil.Process]) -> set[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 import sshd
-from conftest import AS_ROOT, ROOT, ended, wait_for
+from conftest import AS_ROOT, ROOT, ended, matching, wait_for
 from sshd import PATIENCE_S, PYTHON, SETTING, SOMEONE, Machines, connect
 
 from deathmatch.agent import code, journal
@@ -58,9 +58,10 @@ def change(host: Remote) -> None:
 
 def agents(machines: Machines) -> list[psutil.Process]:
     """Return the keeper and the session, as the tests see them."""
-    found = [one for one in machines.running() if "deathmatch.agent" in one.cmdline()]
+    found = matching(machines.running(), "deathmatch.agent")
     assert len(found) == 2
-    return sorted(found, key=lambda one: "--session" in one.cmdline())
+    (session,) = matching(found, "--session")
+    return [one for one in found if one != session] + [session]
 
 
 def ssh_of(host: Remote) -> psutil.Process:

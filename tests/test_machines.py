@@ -8,7 +8,7 @@ import lab
 import polars as pl
 import psutil
 import pytest
-from conftest import AS_ROOT, Tree, ended, wait_for
+from conftest import AS_ROOT, Tree, ended, matching, wait_for
 from lab import AHEAD_S, Lab
 
 from deathmatch.analysis import provenance
@@ -65,16 +65,15 @@ def test_a_study_from_the_first_connection_to_the_tables(machines: Lab):
 
 def offering(machines: Lab) -> list[psutil.Process]:
     """Return the load generators that run on the first client."""
-    return [one for one in machines.running("client1") if one.name() == "httperf"]
+    return matching(machines.running("client1"), "httperf")
 
 
 def agent_of(machines: Lab, host: str) -> psutil.Process:
-    return next(one for one in machines.running(host) if "--session" in one.cmdline())
+    return matching(machines.running(host), "--session")[0]
 
 
 def ssh_of(trial: subprocess.Popen, host: str) -> psutil.Process:
-    return next(one for one in conftest.descendants(trial.pid)
-                if one.name() == "ssh" and host in one.cmdline())  # fmt: skip
+    return matching(conftest.descendants(trial.pid), "ssh", host)[0]
 
 
 DEATHS = ["ssh killed", "agent killed", "server's agent killed", "link down", "controller killed"]
