@@ -14,7 +14,7 @@ import numpy as np
 from deathmatch.measure import search
 from deathmatch.measure.search import End, Offer, Told
 
-ASKED = {"probe_s": 2, "probes": 24, "most_rps": 100_000}
+ASKED = {"probe_s": 2, "probes": 24, "most_rps": 100_000, "cost_shares": [0.1, 0.5, 0.9]}
 # What passes between two probes.
 BETWEEN_S = 0.4
 TICK_S = 0.002

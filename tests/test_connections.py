@@ -1,7 +1,6 @@
 """What a connection costs the kernel: readings, states held for real, and what is made of them."""
 
 import json
-import re
 import signal
 import socket
 import struct
@@ -20,7 +19,6 @@ from conftest import (
 )
 
 from deathmatch.analysis import connection_memory
-from deathmatch.cli.main import main
 from deathmatch.control import connections
 from deathmatch.errors import UserError
 from deathmatch.measure.connections import end, kernel_memory, run
@@ -151,21 +149,6 @@ def test_the_plan_repeats_each_life_and_holds_many_at_the_end():
         + [(connections.HELD_LIFE, 90)] * connections.HELD_REPETITIONS
     )
     assert len(list(connections.planned(10, 0, 2))) == 2 * len(LIVES)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["a/b"], "'a/b' is no name of a file"),
-        (["a", "--connections", "0"], "--connections: it must be 1 or more"),
-        (["a", "--held", "-1"], "--held: it must be 0 or more"),
-        (["a", "--repetitions", "0"], "--repetitions: it must be 1 or more"),
-        (["a", "--memory-share", "2"], "--memory-share: it must be more than 0 and at most 1"),
-    ],
-)
-def test_a_mistake_on_the_command_line_is_named(words, said):
-    with pytest.raises(UserError, match=re.escape(said)):
-        main(["connections", *words])
 
 
 HELD = 2000

@@ -7,9 +7,7 @@ from conftest import ROOT, Tree, traces
 
 from deathmatch.analysis import descriptor_cost
 from deathmatch.analysis.committed import Record
-from deathmatch.cli.main import main
 from deathmatch.control import descriptors as command
-from deathmatch.errors import UserError
 from deathmatch.measure import descriptors
 
 
@@ -57,20 +55,6 @@ def test_a_bend_is_laid_to_the_caches_only_where_cold_ones_do_not_bend():
     flat = {0: 1100, 10: 2200, 100: 12100}
     straight = descriptor_cost.waits(record(flat, flat))
     assert "do not show" in descriptor_cost.bend(straight, 10, 100)
-
-
-@pytest.mark.parametrize(
-    "words, said",
-    [
-        (["x/y"], "no name of a file"),
-        (["x", "--repetitions", "0"], "--repetitions"),
-        (["x", "--most", "3"], "--most"),
-    ],
-)
-def test_a_mistake_is_told_before_anything_is_measured(words, said):
-    with pytest.raises(UserError, match=said):
-        main(["descriptors", *words])
-    assert not (ROOT / "data" / "descriptors" / "x.json").exists()
 
 
 def test_real_waits(tree: Tree):

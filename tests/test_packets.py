@@ -8,7 +8,6 @@ from conftest import ROOT, Tree, traces
 
 from deathmatch.analysis import packet_cost
 from deathmatch.analysis.committed import Record
-from deathmatch.cli.main import main
 from deathmatch.control import packets as command
 from deathmatch.errors import UserError
 from deathmatch.hosts import packets
@@ -70,21 +69,6 @@ def test_what_threads_ran_between_two_moments():
     assert threads.between_ns("server", 12, 49) == 4
     assert threads.between_ns("server", 12, 50) == 15
     assert threads.between_ns("client", 12, 50) is None
-
-
-@pytest.mark.parametrize(
-    "words, said",
-    [
-        (["x/y"], "no name of a file"),
-        (["x", "--rate", "0"], "--rate"),
-        (["x", "--server", "otp-store"], "no experiment whose connections"),
-        (["x", "--server", "ngnix"], "ngnix"),
-    ],
-)
-def test_a_mistake_is_told_before_anything_is_measured(words, said):
-    with pytest.raises(UserError, match=said):
-        main(["packets", *words])
-    assert not (ROOT / "data" / "packets" / "x.json").exists()
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"about": {}, "readings": '])

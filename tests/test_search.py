@@ -52,6 +52,18 @@ def test_a_search_takes_some_forty_probes():
         assert abs(len(made) - count) <= 6 and abs(offered_s - load_s) <= 6
 
 
+def test_shares_of_what_was_found_are_offered_last():
+    end, made = searched(Planted(5000, 7))
+    last = [offer for offer, _ in made if offer.step == search.COST]
+    assert last == [offer for offer, _ in made][-3:]
+    assert [one.rate_rps for one in last] == [
+        round(share * end.rate_rps) for share in ASKED["cost_shares"]
+    ]
+    end, made = searched(Planted(30_000, 1, client_rps=12_000))
+    assert end.outcome == search.CLIENT
+    assert search.COST not in [offer.step for offer, _ in made]
+
+
 def test_the_same_results_give_the_same_rates():
     end, made = searched(Planted(5000, 7, width=0.05))
     offers, told = [offer for offer, _ in made], [told for _, told in made]
@@ -169,8 +181,10 @@ def add_search(folder: Path, capacity_rps: float, asked: dict, load: dict) -> No
         log.write_text(f"{' '.join(words)}\n{text}")
         ended_us = now_us + round((offer.duration_s + 0.04) * 1e6)
         counter = {"offered_rate_rps": offer.rate_rps, "accept_queue_limit": 4096}
-        rows.append({"time_us": now_us, "client_active_opens": 0} | counter)
-        rows.append({"time_us": ended_us, "client_active_opens": due} | counter)
+        used_ns = due * CPU_US * 1000
+        rows.append({"time_us": now_us, "client_active_opens": 0, "server_cpu_ns": 0} | counter)
+        counter |= {"client_active_opens": due, "server_cpu_ns": used_ns}
+        rows.append({"time_us": ended_us} | counter)
         found.append({
             "offered_rate_rps": offer.rate_rps, "duration_s": offer.duration_s,
             "step": offer.step, "round": offer.round, "began_us": now_us, "ended_us": ended_us,
@@ -187,7 +201,8 @@ def add_search(folder: Path, capacity_rps: float, asked: dict, load: dict) -> No
     (folder / "trial.json").write_text(json.dumps(record))
 
 
-SMALL = {"probe_s": 2, "probes": 12, "most_rps": 100_000, "backlog": 4096}
+CPU_US = 150
+SMALL = ASKED | {"probes": 12, "backlog": 4096}
 STATIC = "null/backlog=128,schedulers=one/1"
 
 
@@ -232,6 +247,18 @@ def other_end(record: dict) -> None:
 
 def shorter(record: dict) -> None:
     record["search"]["probes"].pop()
+
+
+def test_what_a_reply_costs_at_shares_of_the_capacity(sample):
+    frame = tidy.frames("static", sample.files)["probes"].with_columns(label=pl.lit("Null"))
+    cost = analysis.costs(frame, ["server", "label"])
+    assert cost["share_percent"].to_list() == [100 * share for share in SMALL["cost_shares"]]
+    assert cost["median"].to_list() == [CPU_US] * 3
+    found = analysis.capacities(frame, ["server", "label"])
+    printed = analysis.table(found, cost)
+    assert printed.select("cpu_us_10", "cpu_us_50", "cpu_us_90").row(0) == (CPU_US,) * 3
+    assert analysis.headings(printed)["cpu_us_90"] == "CPU per reply at 90 % of it (µs)"
+    assert set(analysis.headings(printed)) == set(printed.columns)
 
 
 @pytest.mark.parametrize(

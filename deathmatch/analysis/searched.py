@@ -11,6 +11,18 @@ from deathmatch.measure import search
 # With fewer, a server that differs from start to start would not show.
 LEAST_STARTS = 3
 FOUND, AT_LEAST, REFUSED = "found", "at least", "refused"
+COST_COLUMN = "cpu_us_"
+HEADINGS = {
+    "label": "Server", "outcome": "Outcome", "trials": "Starts", "median": "Capacity (req/s)",
+    "low": "from", "high": "to", "reason": "Why not, or what else",
+}  # fmt: skip
+WHOLE_NUMBERS = {"median": 0, "low": 0, "high": 0}
+CAPTION = (
+    "The rate up to which each server answers in time, found by a search after each sweep, with a "
+    "deep listen backlog: median over starts and interval, and what a reply costs the server at "
+    "shares of it (@sec-method-load)."
+)
+NO_SEARCH = "Capacities by search are not measured: this dataset asks for no search."
 FOUND_COLUMNS = (
     {"outcome": pl.String} | stats.INTERVAL | {"reason": pl.String, "search_s": pl.Float64}
 )
@@ -70,6 +82,52 @@ def _capacity(group: pl.DataFrame) -> dict:
         "outcome": outcome, **interval, "reason": "; ".join(filter(None, told)),
         "search_s": group["search_s"].median(),
     }  # fmt: skip
+
+
+def costs(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return the CPU time of a reply at shares of the capacity that each search found.
+
+    Columns: `by`, `share_percent`, and INTERVAL of `cpu_us_per_reply` over starts. The capacity is
+    that of the same start.
+    """
+    key = ["server", "variant", "n"]
+    found = ends(probes).filter(outcome=search.FOUND).select(*key, whole_rps="capacity_rps")
+    each = probes.filter(pl.col("replies") > 0, step=search.COST).join(found, on=key)
+    share = 100 * pl.col("offered_rate_rps") / pl.col("whole_rps")
+    known = each.with_columns(
+        share_percent=share.round().cast(pl.Int64),
+        cpu_us_per_reply=pl.col("server_cpu_ns") / pl.col("replies") / 1000,
+    )
+    return stats.summarise(known, [*by, "share_percent"], "cpu_us_per_reply").sort(
+        *by, "share_percent"
+    )
+
+
+def table(found: pl.DataFrame, cost: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns of a printed table of `capacities` and `costs`, both by server and label.
+
+    What a reply costs at each share is a column: `cpu_us_10` at 10 %.
+    """
+    shares = cost["share_percent"].unique().sort().to_list()
+    wide = cost.sort("share_percent").pivot(
+        "share_percent", index=["server", "label"], values="median"
+    )
+    wide = wide.rename({str(share): f"{COST_COLUMN}{share}" for share in shares})
+    known = found.join(wide, on=["server", "label"], how="left", maintain_order="left")
+    few = known.select("label", "outcome", "trials", "median", "low", "high")
+    return few.with_columns(
+        *(known[f"{COST_COLUMN}{share}"] for share in shares), reason=known["reason"]
+    )
+
+
+def headings(printed: pl.DataFrame) -> dict[str, str]:
+    """Return the headings of `table`'s columns."""
+    of_costs = {
+        name: f"CPU per reply at {name.removeprefix(COST_COLUMN)} % of it (µs)"
+        for name in printed.columns
+        if name.startswith(COST_COLUMN)
+    }
+    return HEADINGS | of_costs
 
 
 def instead(plateaus: pl.DataFrame, found: pl.DataFrame, by: list[str]) -> pl.DataFrame:

@@ -59,8 +59,33 @@ def _audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
 
 
+def _instrument(parser: argparse.ArgumentParser, kind: str, repetitions: str) -> None:
+    """Declare what every instrument takes (`control.instrument`)."""
+    parser.add_argument("name", help=f"of the file to write, data/{kind}/<name>.json")
+    parser.add_argument(
+        "--repetitions", type=int, default=5, metavar="N", help=f"{repetitions}; 5 if absent"
+    )
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+
+
+def _accepting(parser: argparse.ArgumentParser) -> None:
+    _instrument(parser, "accepting", "of each reading, in an order that is drawn")
+    parser.add_argument(
+        "--duration", type=int, default=3, metavar="S", dest="duration_s",
+        help="how long each reading offers connections; 3 if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--threads", type=int, action="append", default=[], metavar="N",
+        help="how many share the socket, as often as wanted; 1, 4 and 16 if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--backlog", type=int, action="append", default=[], metavar="N",
+        help="of a server with work to do, as often as wanted; 8, 32, 128 and 512 if absent",
+    )  # fmt: skip
+
+
 def _connections(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="of the file to write, data/connections/<name>.json")
+    _instrument(parser, "connections", "of each state, each with new namespaces")
     parser.add_argument(
         "--connections", type=int, default=20_000, metavar="N",
         help="how many to hold in each state; 20000 if absent",
@@ -70,18 +95,13 @@ def _connections(parser: argparse.ArgumentParser) -> None:
         help="how many to hold at once at the end; 200000 if absent, 0 for none",
     )  # fmt: skip
     parser.add_argument(
-        "--repetitions", type=int, default=5, metavar="N",
-        help="of each state, each with new namespaces; 5 if absent",
-    )  # fmt: skip
-    parser.add_argument(
         "--memory-share", type=float, default=0.3, metavar="SHARE",
         help="of the available memory, which they may take; 0.3 if absent",
     )  # fmt: skip
-    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
 
 
 def _packets(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="of the file to write, data/packets/<name>.json")
+    _instrument(parser, "packets", "of each server and way, in an order that is drawn")
     parser.add_argument(
         "--server", action="append", default=[], metavar="NAME",
         help="what to measure, as often as wanted; null, nginx, yucan and tornado if absent",
@@ -94,25 +114,32 @@ def _packets(parser: argparse.ArgumentParser) -> None:
         "--duration", type=int, default=4, metavar="S", dest="duration_s",
         help="how long each reading offers them; 4 if absent",
     )  # fmt: skip
-    parser.add_argument(
-        "--repetitions", type=int, default=5, metavar="N",
-        help="of each server and way, in an order that is drawn; 5 if absent",
-    )  # fmt: skip
     parser.add_argument("--mode", help=argparse.SUPPRESS)
-    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+
+
+def _profile(parser: argparse.ArgumentParser) -> None:
+    _instrument(parser, "profile", "of each reading, in an order that is drawn")
+    parser.add_argument(
+        "--duration", type=int, default=5, metavar="S", dest="duration_s",
+        help="for how long each reading is sampled; 5 if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--idle", type=int, action="append", default=[], metavar="N",
+        help="idle connections, as often as wanted; 0, 900 and 8000 if absent",
+    )  # fmt: skip
+    parser.add_argument(
+        "--mechanism", action="append", default=[], metavar="NAME",
+        choices=("select", "poll", "epoll", "io_uring"),
+        help="what the server waits with, as often as wanted; all four if absent",
+    )  # fmt: skip
 
 
 def _descriptors(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="of the file to write, data/descriptors/<name>.json")
+    _instrument(parser, "descriptors", "each a process and connections of its own")
     parser.add_argument(
         "--most", type=int, default=16_000, metavar="N",
         help="up to how many idle descriptors; 16000 if absent",
     )  # fmt: skip
-    parser.add_argument(
-        "--repetitions", type=int, default=5, metavar="N",
-        help="each a process and connections of its own; 5 if absent",
-    )  # fmt: skip
-    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
 
 
 def _new_server(parser: argparse.ArgumentParser) -> None:
@@ -315,6 +342,14 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Reads the settings and counters of each host, and measures the link under test for "
             "a moment. Exits 3 if it found what refuses a run.",
         ),
+        "accepting": Command(
+            "measure how long a connection waits to be accepted, and who is woken",
+            "control.accepting", _accepting, "mine --backlog 128 --threads 16",
+            "Offers connections to a server in C that counts its own waits and switches, and that "
+            "reads from the kernel's time stamps how long each request was there before it was "
+            "read; by backlog and load, and by the way in which threads share the socket. Writes "
+            "data/accepting/<name>.json. It says first how long it takes, and leaves nothing.",
+        ),
         "connections": Command(
             "measure what a TCP connection costs the kernel in each state",
             "control.connections", _connections,
@@ -340,6 +375,14 @@ GROUPS: dict[str, dict[str, Command]] = {
             "steered to each side's CPUs, and with kernel threads that handle each side's, and "
             "writes the CPU time of each to data/packets/<name>.json. It says first how long it "
             "takes.",
+        ),
+        "profile": Command(
+            "measure in which of the kernel's functions a request's time goes",
+            "control.profile", _profile, "mine --idle 900 --repetitions 1",
+            "Samples the call chains of a server in C with perf, for each readiness mechanism, by "
+            "idle connections and rate, and writes how many samples were taken where to "
+            "data/profile/<name>.json. Needs perf, and root where the kernel lets no one else see "
+            "its functions. It says first how long it takes, and leaves nothing.",
         ),
     },
     "Add a server": {

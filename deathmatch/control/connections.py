@@ -69,10 +69,7 @@ def main(given: argparse.Namespace) -> int:
 def check(given: argparse.Namespace) -> None:
     """Raise UserError for a name that is no file's, or a number that makes no sense."""
     instrument.check_name(given.name)
-    least = {"connections": 1, "held": 0, "repetitions": 1}
-    for name, lowest in least.items():
-        if getattr(given, name) < lowest:
-            raise UserError(f"it must be {lowest} or more", f"--{name}", "give a larger number")
+    instrument.check_least(given, connections=1, held=0, repetitions=1)
     if not 0 < given.memory_share <= 1:
         raise UserError("it must be more than 0 and at most 1", "--memory-share", "such as 0.3")
 

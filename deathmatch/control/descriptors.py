@@ -50,10 +50,7 @@ def levels(most: int) -> list[int]:
 def check(given: argparse.Namespace) -> None:
     """Raise UserError for a name that is no file's, or a number that makes no sense."""
     instrument.check_name(given.name)
-    if given.repetitions < 1:
-        raise UserError("it must be 1 or more", "--repetitions", "give a larger number")
-    if given.most < IDLE[1]:
-        raise UserError(f"it must be {IDLE[1]} or more", "--most", "give a larger number")
+    instrument.check_least(given, repetitions=1, most=IDLE[1])
 
 
 def readings(most: int, repetitions: int) -> Iterator[dict]:

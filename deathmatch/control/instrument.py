@@ -4,20 +4,25 @@ A record holds what the machine is and a row for each reading. Each reading is t
 its own, by the same command with `--inside FILE`, to which it writes.
 """
 
+import argparse
 import contextlib
+import dataclasses
 import datetime
 import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import sandbox
+from deathmatch.hosts import clients, namespaces, sandbox, server_build
 from deathmatch.hosts.host import Local
 from deathmatch.hosts.site import Here
+from deathmatch.hosts.testbed import Testbed
 from deathmatch.measure import machine
+from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 
 DATA = ROOT / "data"
@@ -29,6 +34,14 @@ def check_name(name: str) -> None:
     """Raise UserError for a name that is no file's."""
     if not re.fullmatch(r"[\w.-]*\w", name):
         raise UserError(f"{name!r} is no name of a file", remedy="use letters, digits, - and _")
+
+
+def check_least(given: argparse.Namespace, **least: int) -> None:
+    """Raise UserError for an option of these that is less than it may be."""
+    for name, lowest in least.items():
+        if getattr(given, name) < lowest:
+            option = "--" + name.removesuffix("_s")
+            raise UserError(f"it must be {lowest} or more", option, "give a larger number")
 
 
 def keep(kind: str, name: str, about: dict, readings: Iterable[dict]) -> None:
@@ -55,6 +68,44 @@ def inside(kind: str, words: Iterable[str], file: Path) -> int:
     """Run `deathmatch KIND WORDS --inside FILE` in a sandbox; return its exit status."""
     command = [sys.executable, "-m", "deathmatch", kind, *words, "--inside", str(file)]
     return sandbox.run(command)
+
+
+def taken(kind: str, planned: Sequence[Any], words: Sequence[str]) -> Iterator[dict]:
+    """Take each reading, a dataclass, in a sandbox, which is told it in place of the name.
+
+    Yields its fields with what was found; UserError if one fails.
+    """
+    with folder() as made:
+        for number, one in enumerate(planned, 1):
+            file, asked = made / f"{number}.json", dataclasses.asdict(one)
+            status = inside(kind, [json.dumps(asked), *words], file)
+            if status != 0:
+                raise UserError(f"it could not be measured (exit status {status})", str(one))
+            print(f"  {number} of {len(planned)}: {one}", flush=True)
+            yield asked | json.loads(file.read_text())
+
+
+def built(kind: str, server: str, experiment: str) -> str:
+    """Return the version of a server; UserError if it or the experiment's client is not built."""
+    found = server_build.built(files.server(server))
+    if not found["ok"]:
+        raise UserError(f"server {server!r} is not built", found["log"])
+    Here().clients(clients.needed(experiment), f"`deathmatch {kind}`")
+    return found["version"]
+
+
+def give(
+    inside: Path, reading: Callable[[Testbed, Path], dict], testbed: str, sysctl: dict
+) -> None:
+    """Take a reading on namespaces of its own, in the sandbox, and write it to `inside`."""
+    bed = namespaces.build(files.testbed(testbed), sysctl)
+    out = inside.with_suffix("")
+    out.mkdir()
+    try:
+        found = reading(bed, out)
+    finally:
+        bed.end()
+    inside.write_text(json.dumps(found))
 
 
 def about() -> dict:

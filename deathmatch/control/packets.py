@@ -20,8 +20,9 @@ from pathlib import Path
 
 from deathmatch.control import instrument
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, namespaces, packets, server_build, site, testbed
+from deathmatch.hosts import clients, packets, server_build, site, testbed
 from deathmatch.hosts.host import Local
+from deathmatch.hosts.testbed import Testbed
 from deathmatch.plan import files, matrix
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import BACKLOG, Trial
@@ -134,10 +135,7 @@ def built_version(one: Trial) -> str:
 def check(given: argparse.Namespace) -> None:
     """Raise UserError for a name that is no file's, or a number that makes no sense."""
     instrument.check_name(given.name)
-    for name in ("rate", "duration_s", "repetitions"):
-        if getattr(given, name) < 1:
-            option = "--" + name.removesuffix("_s")
-            raise UserError("it must be 1 or more", option, "give a larger number")
+    instrument.check_least(given, rate=1, duration_s=1, repetitions=1)
 
 
 def plan(servers: Sequence[str], repetitions: int) -> Iterator[Reading]:
@@ -196,11 +194,8 @@ def _inside(given: argparse.Namespace) -> None:
     from deathmatch.measure import packets as measure
 
     one = trial(given.name)
-    bed = namespaces.build(files.testbed(TESTBED), one.spec()["sysctl"])
-    out = given.inside.with_suffix("")
-    out.mkdir()
-    try:
-        found = measure.reading(one, bed, given.mode, given.rate, given.duration_s, out)
-    finally:
-        bed.end()
-    given.inside.write_text(json.dumps(found))
+
+    def reading(bed: Testbed, out: Path) -> dict:
+        return measure.reading(one, bed, given.mode, given.rate, given.duration_s, out)
+
+    instrument.give(given.inside, reading, TESTBED, one.spec()["sysctl"])

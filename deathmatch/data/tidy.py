@@ -17,7 +17,7 @@ from deathmatch.data.inventory import Inventory
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import registry
 from deathmatch.load.generator import Fields, LoadGenerator
-from deathmatch.measure import churn, limits, probes, system_calls
+from deathmatch.measure import churn, limits, probes, sampler, system_calls
 from deathmatch.plan import files, record
 from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import EVERY_TABLE
@@ -233,7 +233,7 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict, parts: Seq
         "actual_rate_rps": actual,
         "client_limited": limited,
         **fields,
-        **{name: _growth(during[name]) for name in tables.GROWING},
+        **{name: sampler.growth(during[name]) for name in tables.GROWING},
         **{f"{name}_max": during[name].max() for name in tables.HIGHEST},
         **course(client, report, duration_s),
     }
@@ -258,10 +258,3 @@ def course(client: LoadGenerator, report, duration_s: float) -> Fields:
 
 def _most(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
-
-
-def _growth(counter: pl.Series) -> int | None:
-    counter = counter.drop_nulls()
-    # A process that died took its count with it.
-    grown = counter[-1] - counter[0] if len(counter) > 1 else None
-    return None if grown is None or grown < 0 else grown

@@ -7,7 +7,7 @@ import polars as pl
 from deathmatch.errors import Truncated
 from deathmatch.load import registry
 from deathmatch.load.generator import Timed
-from deathmatch.measure import limits, search
+from deathmatch.measure import limits, sampler, search
 from deathmatch.measure.search import End, Told
 from deathmatch.plan import record
 
@@ -37,6 +37,8 @@ COLUMNS = {
     "late_1_s": pl.Int64,
     "over": pl.Boolean,
     "accept_queue_limit": pl.Int64,
+    "replies": pl.Int64,
+    "server_cpu_ns": pl.Int64,
     **END,
 }
 
@@ -79,6 +81,8 @@ def row(probe: dict, parts: Sequence, samples: pl.DataFrame, spec: dict) -> dict
         "client_limited": limited,
         **counts,
         "accept_queue_limit": during["accept_queue_limit"].max(),
+        "replies": fields["replies"],
+        "server_cpu_ns": sampler.growth(during["server_cpu_ns"]),
     }
     return found | {"over": told(found).over}
 

@@ -162,6 +162,14 @@ class Sampler:
         return row
 
 
+def growth(counter: pl.Series) -> int | None:
+    """Return by how much a counter grew from its first sample to its last; None if it cannot be."""
+    known = counter.drop_nulls()
+    # A process that died took its count with it.
+    grown = known[-1] - known[0] if len(known) > 1 else None
+    return None if grown is None or grown < 0 else grown
+
+
 def _sum(counts: Iterable[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

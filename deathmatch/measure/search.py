@@ -9,6 +9,7 @@ deep queue hides an overload of some per cent from both for seconds.
 2. A rate somewhat lower, which is in time, and one somewhat higher, which is over, are offered now
    and again at the end.
 3. Up-and-down trials between these two give the estimate (`staircase`).
+4. Shares of a capacity that was found are offered last, to see what a reply costs there.
 
 If the two change sides, or the trials leave them or drift, something else than the rate decided:
 what was found is thrown away, and the search begins again; after ROUNDS times it is refused. Pure,
@@ -43,7 +44,8 @@ OTHER_LOAD = "other load"
 DOUBLE, BISECT, TRIAL = "double", "bisect", "up-down"
 GOOD_BEFORE, OVER_BEFORE = "in time, before", "over, before"
 GOOD_AFTER, OVER_AFTER = "in time, after", "over, after"
-STEPS = (DOUBLE, BISECT, GOOD_BEFORE, OVER_BEFORE, TRIAL, GOOD_AFTER, OVER_AFTER)
+COST = "cost"
+STEPS = (DOUBLE, BISECT, GOOD_BEFORE, OVER_BEFORE, TRIAL, GOOD_AFTER, OVER_AFTER, COST)
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ Course = Generator[Offer, Told, Any]
 def course(asked: Mapping[str, Any]) -> Course:
     """Yield what to offer, take what it told, and return the End.
 
-    `asked` has `probe_s`, `probes` and `most_rps`, as a dataset's `search` has them.
+    `asked` has `probe_s`, `probes`, `most_rps` and `cost_shares`, as a dataset's `search` has them.
     """
     start, end = START_RPS, End(REFUSED)
     for number in range(1, ROUNDS + 1):
@@ -97,6 +99,8 @@ def course(asked: Mapping[str, Any]) -> Course:
             end = found
             continue
         end = yield from _estimated(asked, *found, number)
+        if end.outcome == FOUND:
+            yield from _costs(asked, end.rate_rps, number)
         if end.outcome != REFUSED:
             return end
         start = found[0]
@@ -126,7 +130,7 @@ def usual(asked: Mapping[str, Any]) -> tuple[int, float]:
 
     In seconds, of load alone. Doubling and bisection take some 11 probes, as simulated.
     """
-    coarse, decisive = 11, asked["probes"] + 6
+    coarse, decisive = 11, asked["probes"] + 6 + len(asked["cost_shares"])
     return coarse + decisive, asked["probe_s"] * (COARSE * coarse + decisive)
 
 
@@ -195,6 +199,12 @@ def _estimated(asked: Mapping[str, Any], good: float, over: float, number: int) 
         found.rate_rps / by, found.low_rps / by, found.high_rps / by,
         "the client, not the server, was the limit" if limited else "",
     )  # fmt: skip
+
+
+def _costs(asked: Mapping[str, Any], capacity_rps: float, number: int) -> Course:
+    """Offer shares of a capacity; what they tell changes nothing."""
+    for share in asked["cost_shares"]:
+        yield Offer(max(1, round(share * capacity_rps)), asked["probe_s"], COST, number)
 
 
 def _other_load(what: str) -> End:

@@ -70,6 +70,11 @@ class Search(Spec):
         description="The highest rate that is offered, in requests per second. A search that gets "
         "there is refused: only a client's own limit says that a server may do more.",
     )  # fmt: skip
+    cost_shares: Many[Annotated[float, Field(gt=0, le=1), AS_WRITTEN]] = Field(
+        (0.1, 0.5, 0.9),
+        description="Which shares of a capacity that was found are offered last, for what a reply "
+        "costs the server there.",
+    )
 
 
 class ExperimentPlan(Spec):

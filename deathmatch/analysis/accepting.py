@@ -1,0 +1,131 @@
+"""How connections are accepted, from data/accepting/<name>.json.
+
+In: the record that `deathmatch accepting` wrote. Out: how long a request waited in the accept queue
+against what the queue's length says, and how often threads were woken, with intervals over
+repetitions.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from deathmatch.analysis import phrases, queue_model, stats
+from deathmatch.analysis.committed import Record
+from deathmatch.analysis.committed import load as _load
+
+WAY = {
+    "herd": "one socket without EPOLLEXCLUSIVE",
+    "several": "one socket with EPOLLEXCLUSIVE",
+    "reuseport": "a socket each by SO_REUSEPORT",
+}
+SCHEMA = {
+    "accept": pl.String, "threads": pl.Int64, "backlog": pl.Int64, "work_us": pl.Int64,
+    "rate_rps": pl.Int64, "repetition": pl.Int64, "accepted": pl.Int64, "waits": pl.Int64,
+    "empty_accepts": pl.Int64, "voluntary_switches": pl.Int64, "other_switches": pl.Int64,
+    "cpu_us": pl.Int64, "had_us": pl.List(pl.List(pl.Int64)), "replies": pl.Int64,
+}  # fmt: skip
+COUNTED = ("voluntary_switches", "waits", "empty_accepts", "cpu_us")
+# The server answers all up to here; above, its queue is full.
+ANSWERED = 0.99
+
+
+def load(dataset: str) -> Record:
+    """Return the dataset's own record, or the committed one; UserError as in `committed.load`."""
+    return _load("accepting", dataset, Record)
+
+
+def frame(record: Record) -> pl.DataFrame:
+    """Return a row for each reading: SCHEMA."""
+    return pl.DataFrame(record.readings, schema=SCHEMA)
+
+
+def quantile_us(had: Sequence[Sequence[int]], share: float) -> int:
+    """Return the time that a share of the requests did not wait longer than.
+
+    `had` are pairs of a time's upper bound and how many had it, sorted by time; the bound is
+    returned, 1 % too high at the most.
+    """
+    wanted, seen = share * sum(count for _, count in had), 0
+    for bound_us, count in had:
+        seen += count
+        if seen >= wanted:
+            return bound_us
+    raise ValueError("no request was timed")
+
+
+def herd(every: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each way and number of threads that had nothing to do but to accept.
+
+    Columns: `way`, `threads`, INTERVAL of the voluntary switches a connection, and medians of the
+    other COUNTED a connection.
+    """
+    each = every.filter(work_us=0).with_columns(
+        *(pl.col(name) / pl.col("accepted") for name in COUNTED),
+        way=pl.col("accept").replace_strict(WAY),
+    )
+    key = ["way", "threads"]
+    switches = stats.summarise(each, key, COUNTED[0])
+    others = each.group_by(key, maintain_order=True).agg(pl.col(COUNTED[1:]).median())
+    order = pl.col("way").replace_strict({name: at for at, name in enumerate(WAY.values())})
+    return switches.join(others, on=key).sort("threads", order)
+
+
+def herd_sentence(found: pl.DataFrame) -> str:
+    """Return what `herd` says of the most threads, as a sentence."""
+    most = found.filter(threads=found["threads"].max())
+    if most.is_empty():
+        return "No thread was measured that only accepts."
+    told = [
+        f"{row['way']} {phrases.interval(row, digits=2)}" for row in most.sort("median").to_dicts()
+    ]
+    return (
+        f"With {phrases.number(most['threads'][0])} threads each connection takes so many "
+        f"voluntary switches: {phrases.enumeration(told)}."
+    )
+
+
+def waits(every: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each reading of a server with work to do, with how long requests waited.
+
+    Columns: `backlog`, `rate_rps`, `repetition`, `answered_share`; `service_us`, the server's CPU
+    time for a connection; `median_us` and `p99_us` of the wait; `full_us`, what a full queue takes
+    to serve (`queue_model.linux_places`).
+    """
+    each = every.filter(pl.col("work_us") > 0)
+    had = each["had_us"].to_list()
+    return each.select(
+        "backlog", "rate_rps", "repetition",
+        answered_share=pl.col("replies") / pl.col("accepted"),
+        service_us=pl.col("cpu_us") / pl.col("accepted"),
+        median_us=pl.Series([quantile_us(one, 0.5) for one in had], dtype=pl.Int64),
+        p99_us=pl.Series([quantile_us(one, 0.99) for one in had], dtype=pl.Int64),
+    ).with_columns(
+        full_us=queue_model.linux_places(pl.col("backlog")) * pl.col("service_us")
+    )  # fmt: skip
+
+
+def curves(each: pl.DataFrame) -> pl.DataFrame:
+    """Return the median wait by rate and backlog: `load`, `backlog`, INTERVAL; and a full queue's.
+
+    The last `load` is what the length of the queue says.
+    """
+    top = each["rate_rps"].max()
+    measured = stats.summarise(each, ["rate_rps", "backlog"], "median_us").with_columns(
+        load=pl.col("rate_rps").map_elements(_offered, return_dtype=pl.String)
+    )
+    said = stats.summarise(each.filter(rate_rps=top), ["rate_rps", "backlog"], "full_us")
+    both = pl.concat([measured, said.with_columns(load=pl.lit(FULL))])
+    return both.sort("rate_rps", "backlog").drop("rate_rps")
+
+
+FULL = "places × service time"
+
+
+def _offered(rate_rps: int) -> str:
+    return f"{phrases.number(rate_rps)} req/s offered"
+
+
+def full(each: pl.DataFrame, backlog: int) -> dict:
+    """Return the interval of the median wait at the highest rate over what a full queue takes."""
+    top = each.filter(rate_rps=each["rate_rps"].max(), backlog=backlog)
+    return stats.interval((top["median_us"] / top["full_us"]).to_list())

@@ -1,0 +1,127 @@
+"""Where a request's CPU time goes in the kernel: what perf says, and what is made of it."""
+
+import json
+import shutil
+import sys
+from collections import Counter
+
+import pytest
+from conftest import ROOT, Tree, traces
+
+from deathmatch.analysis import profile as analysis
+from deathmatch.analysis.committed import Record
+from deathmatch.measure import profile
+
+SCRIPT = """
+        ffffffff9a01 tcp_poll
+        ffffffff9a02 do_sys_poll
+        ffffffff9a03 __x64_sys_poll
+        ffffffff9a04 do_syscall_64
+        7f0012345678 __poll
+
+            55d0c0ffee main
+"""
+
+
+def test_call_chains_are_read_from_outside_inwards():
+    told = SCRIPT.replace(" ffffffff9a0", " ffffffff9a000000")
+    poll = ("do_syscall_64", "__x64_sys_poll", "do_sys_poll", "tcp_poll")
+    assert list(profile.stacks(told.splitlines())) == [poll, ()]
+    assert list(profile.stacks([])) == []
+
+
+@pytest.mark.parametrize(
+    ("stack", "phase"),
+    [
+        ((), profile.USER),
+        (("do_syscall_64", "__x64_sys_poll", "do_sys_poll", "tcp_poll"), profile.WAIT),
+        (("do_syscall_64", "__x64_sys_poll", "schedule", "__schedule"), profile.SLEEP),
+        (("do_syscall_64", "__x64_sys_epoll_wait", "ep_poll"), profile.WAIT),
+        (("do_syscall_64", "__x64_sys_recvfrom", "tcp_recvmsg"), profile.RECEIVE),
+        (("do_syscall_64", "__x64_sys_sendto", "tcp_sendmsg", "__do_softirq"), profile.SEND),
+        (("__x64_sys_poll", "asm_sysvec_apic_timer_interrupt", "irq_exit"), profile.INTERRUPT),
+        (("__x64_sys_io_uring_enter", "io_issue_sqe", "io_send"), profile.SEND),
+        (("__x64_sys_io_uring_enter", "io_cqring_wait", "schedule"), profile.SLEEP),
+        (("do_syscall_64", "syscall_exit_to_user_mode"), profile.OTHER),
+        (("do_syscall_64", "__x64_sys_close"), profile.OTHER),
+    ],
+)
+def test_a_call_chain_belongs_to_one_phase(stack, phase):
+    assert profile.phase(stack) == phase
+
+
+def test_rare_stacks_are_counted_and_not_kept():
+    found = profile.summary(Counter({("__x64_sys_poll", "a"): 990, ("__x64_sys_poll", "b"): 9}))
+    assert found["phases"][profile.WAIT] == 999 and sum(found["phases"].values()) == 999
+    assert found["stacks"] == [[["__x64_sys_poll", "a"], 990]]
+
+
+def record(*readings: dict) -> Record:
+    return Record(ROOT / "data/profile/x.json", {}, list(readings))
+
+
+def reading(repetition: int, cpu_ns: int, **phases: int) -> dict:
+    counted = dict.fromkeys(profile.PHASES, 0) | {
+        profile.WAIT: phases["wait"], profile.SEND: phases["send"],
+    }  # fmt: skip
+    stacks = [[["call", "look"], phases["wait"]], [["call"], phases["send"]]]
+    return {
+        "mechanism": "poll", "idle": 900, "rate_rps": 200, "repetition": repetition,
+        "replies": 100, "cpu_ns": cpu_ns, "phases": counted, "stacks": stacks,
+    }  # fmt: skip
+
+
+BOTH = record(
+    reading(1, 10_000_000, wait=75, send=25), reading(2, 20_000_000, wait=150, send=50)
+)  # fmt: skip
+
+
+def test_cpu_time_is_shared_out_by_samples():
+    each = analysis.phases(BOTH)
+    bars = {row["phase"]: row for row in analysis.bars(each).to_dicts()}
+    assert bars[profile.WAIT]["median"] == 112.5 and bars[profile.WAIT]["trials"] == 2
+    assert bars[profile.USER]["median"] == 0
+    assert analysis.whole(each, "poll", 900, 200)["median"] == 150
+    assert analysis.looking(each, "poll", 900, 200)["median"] == 75
+    assert analysis.whole(each, "epoll", 900, 200)["trials"] == 0
+
+
+def test_a_function_is_as_wide_as_its_samples_and_stands_on_its_caller():
+    found = {row["function"]: row for row in analysis.flame(BOTH, "poll", 900, 200).to_dicts()}
+    assert (found["call"]["from_percent"], found["call"]["to_percent"]) == (0, 100)
+    assert (found["look"]["from_percent"], found["look"]["to_percent"]) == (25, 100)
+    assert found["look"]["depth"] == 1
+    assert analysis.flame(BOTH, "epoll", 900, 200).is_empty()
+
+
+def test_no_perf_is_told(tree: Tree, tmp_path):
+    """Before anything is measured."""
+    words = ["env", f"PATH={tmp_path}", sys.executable, "-m", "deathmatch", "profile", "mine"]
+    done = tree.run(*words).failed()
+    assert "PATH: there is no program perf" in done.text and "linux-perf" in done.text
+    assert "Traceback" not in done.text
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(not shutil.which("perf"), reason="nixpkgs is not known to hold perf")
+def test_real_readings(tree: Tree):
+    """Of a server that polls nine hundred descriptors, which takes most of its time."""
+    before = traces()
+    words = ["mine", "--repetitions", "1", "--duration", "2", "--idle", "900"]
+    words += ["--mechanism", "poll", "--mechanism", "epoll"]
+    done = tree.deathmatch("profile", *words).succeeded()
+    assert "4 readings" in done.text
+    found = json.loads((tree.path / "data/profile/mine.json").read_text())
+    every = {(one["mechanism"], one["rate_rps"]): one for one in found["readings"]}
+    assert {name for name, _ in every} == {"poll", "epoll"}
+    for one in found["readings"]:
+        assert one["cpu_ns"] > 0 and sum(one["phases"].values()) > 0, one
+        assert one["replies"] == 2 * one["rate_rps"]
+    kept = every["poll", 2000]["stacks"]
+    assert any("do_sys_poll" in stack for stack, _ in kept), kept
+    shares = {
+        name: every[name, 2000]["phases"][profile.WAIT] / sum(every[name, 2000]["phases"].values())
+        for name in ("poll", "epoll")
+    }
+    assert shares["poll"] > 0.3 > shares["epoll"]
+    assert traces() == before
