@@ -86,7 +86,6 @@ def test_a_server_without_an_account_is_told(tmp_path, said):
         measure.account(log)
 
 
-@pytest.mark.alone
 def test_real_readings(tree: Tree):
     """Each connection has its place in the account, and the herd is woken more often."""
     before = traces()

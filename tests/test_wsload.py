@@ -71,9 +71,10 @@ def compile_tests() -> None:
 
 
 @pytest.mark.once
-def test_the_client_s_own_tests_compile():
-    """Apart from their run, which is alone on the machine."""
+def test_the_client_s_own_tests_pass():
+    """Those on real servers too, the freeze test among them; not those that measure times."""
     compile_tests()
+    cargo("test", "--lib", "--test", "all", "--", "--skip", OF_TIME)
 
 
 def test_no_test_stands_where_it_would_not_run():
@@ -550,10 +551,8 @@ def test_tables_of_the_trials(measured):
 
 @pytest.mark.once
 @pytest.mark.alone
-def test_every_client_test_of_wsload_itself():
-    """The client's own tests, on real servers, the freeze test among them."""
+def test_the_client_s_own_tests_of_time_pass():
     compile_tests()
-    cargo("test", "--lib", "--test", "all", "--", "--skip", OF_TIME)
     cargo("test", "--test", "all", OF_TIME)
 
 

@@ -162,6 +162,29 @@ def _mechanism_ratio(points: pl.DataFrame, against: str) -> dict:
     return stats.ratio(points, mechanism == "epoll", mechanism == against, REPLY)
 
 
+def resident_memory(points: pl.DataFrame) -> pl.DataFrame:
+    """Return what one idle connection adds to the server's resident set, in bytes.
+
+    A row a runtime and mechanism: `title`, `readiness`, `idle` (the most that it was measured
+    with), and INTERVAL over trials of the largest resident set at that level less that at none, of
+    the same round, over their number. What the kernel holds for it is not in it.
+    """
+    key = ["title", "readiness", "n"]
+    largest = points.group_by([*key, IDLE], maintain_order=True).agg(
+        pl.col("server_rss_bytes_max").max()
+    )
+    none = largest.filter(pl.col(IDLE) == 0).select(*key, none="server_rss_bytes_max")
+    most = largest.filter(
+        pl.col(IDLE) > 0, pl.col(IDLE) == pl.col(IDLE).max().over("title", "readiness")
+    )
+    each = most.join(none, on=key, maintain_order="left").with_columns(
+        idle=IDLE, each=(pl.col("server_rss_bytes_max") - pl.col("none")) / pl.col(IDLE)
+    )
+    return stats.summarise(each, ["title", "readiness", "idle"], "each").sort(
+        "median", "title", "readiness"
+    )
+
+
 def system_calls(trials: pl.DataFrame) -> pl.DataFrame:
     """Return system calls for each reply with the fewest idle connections, and with the most.
 

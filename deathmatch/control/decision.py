@@ -125,7 +125,7 @@ def _open(rows: Iterable[dict], going: set[str], look: int) -> dict[str, list[st
 
 def _why(following: int | None, left: int, told: int, beyond: int, on: int, of: int) -> str:
     if not left:
-        return "no claim is open that further trials could tell: it ends"
+        return "of what went on, no claim is open that further trials could tell: it ends"
     open_ones = _some(left, "claim is open", "claims are open")
     if following is None:
         return f"{open_ones}, and there is no further look: it ends"

@@ -70,7 +70,7 @@ def inside(kind: str, words: Iterable[str], file: Path) -> int:
     return sandbox.run(command)
 
 
-def taken(kind: str, planned: Sequence[Any], words: Sequence[str]) -> Iterator[dict]:
+def take_each(kind: str, planned: Sequence[Any], words: Sequence[str]) -> Iterator[dict]:
     """Take each reading, a dataclass, in a sandbox, which is told it in place of the name.
 
     Yields its fields with what was found; UserError if one fails.
@@ -94,7 +94,7 @@ def built(kind: str, server: str, experiment: str) -> str:
     return found["version"]
 
 
-def give(
+def take(
     inside: Path, reading: Callable[[Testbed, Path], dict], testbed: str, sysctl: dict
 ) -> None:
     """Take a reading on namespaces of its own, in the sandbox, and write it to `inside`."""

@@ -198,4 +198,4 @@ def _inside(given: argparse.Namespace) -> None:
     def reading(bed: Testbed, out: Path) -> dict:
         return measure.reading(one, bed, given.mode, given.rate, given.duration_s, out)
 
-    instrument.give(given.inside, reading, TESTBED, one.spec()["sysctl"])
+    instrument.take(given.inside, reading, TESTBED, one.spec()["sysctl"])

@@ -60,7 +60,7 @@ def main(given: argparse.Namespace) -> int:
     print(f"{len(planned)} readings: {expected_s / 60:.0f} min or more", flush=True)
     about = instrument.about() | {"duration_s": given.duration_s, "version": version}
     words = ["--duration", str(given.duration_s)]
-    instrument.keep(KIND, given.name, about, instrument.taken(KIND, planned, words))
+    instrument.keep(KIND, given.name, about, instrument.take_each(KIND, planned, words))
     return 0
 
 
@@ -112,4 +112,4 @@ def _inside(given: argparse.Namespace) -> None:
     def reading(bed: Testbed, out: Path) -> dict:
         return measure.reading(one, bed, asked.rate_rps, given.duration_s, out)
 
-    instrument.give(given.inside, reading, TESTBED, one.spec()["sysctl"])
+    instrument.take(given.inside, reading, TESTBED, one.spec()["sysctl"])

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
+from deathmatch.agent import kernel
 from deathmatch.errors import UserError
 from deathmatch.hosts.host import Local
 
@@ -47,8 +48,7 @@ class PollFd(ctypes.Structure):
 def most_idle() -> int:
     """Raise this process's limit of open files to the hard one; return how many may be idle."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard - SPARE_DESCRIPTORS
+    return kernel.raise_descriptors(hard) - SPARE_DESCRIPTORS
 
 
 def life(idle: Sequence[int], repetition: int, cpus: dict[str, list[int]]) -> list[dict]:

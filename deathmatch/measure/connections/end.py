@@ -10,7 +10,6 @@ import contextlib
 import errno
 import json
 import os
-import resource
 import select
 import socket
 import struct
@@ -18,6 +17,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import TextIO
+
+from deathmatch.agent import kernel
 
 # ip(7); Python has no name for it before 3.12.
 IP_BIND_ADDRESS_NO_PORT = 24
@@ -42,12 +43,7 @@ class End:
 
     def descriptors(self, wanted: int) -> int:
         """Raise the limit of open files towards `wanted`; return what was got."""
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        for limit in (max(wanted, hard), hard):
-            with contextlib.suppress(ValueError, OSError):
-                resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, limit), limit))
-                break
-        return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return kernel.raise_descriptors(wanted)
 
     def listen(self, address: str, port: int, backlog: int) -> int:
         """Listen; nothing is accepted yet."""

@@ -7,7 +7,7 @@ import altair as alt
 import polars as pl
 
 from deathmatch.analysis import phrases
-from deathmatch.measure.profile import PHASES
+from deathmatch.measure.call_chains import PHASES
 from deathmatch.paper import theme
 
 # A name takes some 0.5 % of the width a letter.
