@@ -14,7 +14,9 @@ import numpy as np
 from deathmatch.measure import search
 from deathmatch.measure.search import End, Offer, Told
 
-ASKED = {"probe_s": 2, "probes": 24, "most_rps": 100_000, "cost_shares": [0.1, 0.5, 0.9]}
+ASKED = {
+    "probe_s": 2, "probes": 24, "most_rps": 100_000, "margin": 1.08, "cost_shares": [0.1, 0.5, 0.9],
+}  # fmt: skip
 # What passes between two probes.
 BETWEEN_S = 0.4
 TICK_S = 0.002
@@ -28,7 +30,9 @@ class Planted:
 
     `width`: over which share of the rate it goes from nine probes of ten in time to one of ten;
     `stalls_per_s`, each of `stall_s`; `foreign_s`: from when to when other load leaves it
-    `foreign_share` of its capacity; `client_rps`: from which rate on the client is the limit.
+    `foreign_share` of its capacity; `client_rps`: from which rate on the client is the limit;
+    `wander`: deviation of the machine's speed, as a share, which it forgets within `wander_s`
+    (Ornstein and Uhlenbeck 1930).
     """
 
     capacity_rps: float
@@ -39,12 +43,22 @@ class Planted:
     foreign_s: tuple[float, float] = (0, 0)
     foreign_share: float = 0.5
     client_rps: float = math.inf
+    wander: float = 0
+    wander_s: float = 20
     now_s: float = 0
     probes: int = 0
     random: np.random.Generator = field(init=False)
+    _away: float = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
+        self._away = self.random.normal(0, self.wander)
+
+    def _wandered(self, for_s: float) -> float:
+        """Return the machine's speed after some time, as a ratio of its usual one."""
+        kept = math.exp(-for_s / self.wander_s)
+        self._away = kept * self._away + self.random.normal(0, self.wander * math.sqrt(1 - kept**2))
+        return math.exp(self._away)
 
     def late_share(self, rate_rps: float, duration_s: float) -> float:
         """Return which share of evenly spaced requests waits longer than a search lets them."""
@@ -52,6 +66,7 @@ class Planted:
         at_s = np.arange(LONGEST * count) * TICK_S
         # From a tenth to nine tenths of a normal distribution there are 2.563 deviations.
         capacity = self.capacity_rps * math.exp(self.random.normal(0, self.width / 2.563))
+        capacity *= self._wandered(duration_s + BETWEEN_S) if self.wander else 1
         served = np.full(len(at_s), capacity)
         first, last = self.foreign_s
         during = (at_s + self.now_s >= first) & (at_s + self.now_s < last)

@@ -52,6 +52,21 @@ def test_a_search_takes_some_forty_probes():
         assert abs(len(made) - count) <= 6 and abs(offered_s - load_s) <= 6
 
 
+def test_a_machine_that_wanders_needs_a_wider_margin():
+    """With it nearly all searches find one, and the median of three starts is near."""
+    found: dict[float, list[float]] = {}
+    for margin in (1.08, 1.15):
+        ends = [
+            searched(Planted(5000, seed, width=0.05, wander=0.06), ASKED | {"margin": margin})[0]
+            for seed in range(SEARCHES)
+        ]
+        found[margin] = [end.rate_rps for end in ends if end.outcome == search.FOUND]
+    narrow, wide = found[1.08], found[1.15]
+    assert len(narrow) < 0.9 * SEARCHES < len(wide)
+    medians = [sorted(wide[at : at + 3])[1] for at in range(0, len(wide) - 2, 3)]
+    assert all(abs(median / 5000 - 1) < 0.1 for median in medians)
+
+
 def test_shares_of_what_was_found_are_offered_last():
     end, made = searched(Planted(5000, 7))
     last = [offer for offer, _ in made if offer.step == search.COST]

@@ -29,8 +29,7 @@ LIMIT_US = 10_000
 LONG_US = 1_000_000
 LATE_SHARE = 0.5
 START_RPS, LEAST_RPS = 2000, 100
-# Where bisection ends, and how far beyond it the two rates are that are offered again: wider, and
-# other load that takes less goes unseen; narrower, and a server's own noise is taken for it.
+# Where bisection ends, and how far beyond it the two rates are that are offered again.
 BRACKET, MARGIN = 1.06, 1.08
 # Simulated with a knee 5 % wide, one search in a thousand drifts as far by chance.
 DRIFT = staircase.STEP**2.5
@@ -88,7 +87,8 @@ Course = Generator[Offer, Told, Any]
 def course(asked: Mapping[str, Any]) -> Course:
     """Yield what to offer, take what it told, and return the End.
 
-    `asked` has `probe_s`, `probes`, `most_rps` and `cost_shares`, as a dataset's `search` has them.
+    `asked` has the keys of a dataset's `search`; records of before they were keys have no `margin`
+    and no `cost_shares`.
     """
     start, end = START_RPS, End(REFUSED)
     for number in range(1, ROUNDS + 1):
@@ -130,7 +130,7 @@ def usual(asked: Mapping[str, Any]) -> tuple[int, float]:
 
     In seconds, of load alone. Doubling and bisection take some 11 probes, as simulated.
     """
-    coarse, decisive = 11, asked["probes"] + 6 + len(asked["cost_shares"])
+    coarse, decisive = 11, asked["probes"] + 6 + len(asked.get("cost_shares", ()))
     return coarse + decisive, asked["probe_s"] * (COARSE * coarse + decisive)
 
 
@@ -173,7 +173,8 @@ def _bracket(asked: Mapping[str, Any], start_rps: float, number: int) -> Course:
 
 def _estimated(asked: Mapping[str, Any], good: float, over: float, number: int) -> Course:
     """Return what up-and-down trials between two rates come to, if these stay what they are."""
-    low, high, probe_s = good / MARGIN, over * MARGIN, asked["probe_s"]
+    margin, probe_s = asked.get("margin", MARGIN), asked["probe_s"]
+    low, high, most = good / margin, over * margin, max(DRIFT, math.sqrt(margin))
     if lost := (yield from _kept(low, high, probe_s, (GOOD_BEFORE, OVER_BEFORE), number)):
         return lost
     rate, rates, told = math.sqrt(good * over), [], []
@@ -189,7 +190,7 @@ def _estimated(asked: Mapping[str, Any], good: float, over: float, number: int) 
     found = staircase.estimate(rates, [one.over for one in told])
     if found is None:
         return _other_load("all trials ended alike")
-    if not 1 / DRIFT <= found.drift <= DRIFT:
+    if not 1 / most <= found.drift <= most:
         return _other_load(f"the trials drifted by {100 * (found.drift - 1):+.0f} %")
     over_all = [one for one in told if one.over]
     limited = 2 * sum(one.client_limited for one in over_all) >= len(over_all)
@@ -203,7 +204,7 @@ def _estimated(asked: Mapping[str, Any], good: float, over: float, number: int) 
 
 def _costs(asked: Mapping[str, Any], capacity_rps: float, number: int) -> Course:
     """Offer shares of a capacity; what they tell changes nothing."""
-    for share in asked["cost_shares"]:
+    for share in asked.get("cost_shares", ()):
         yield Offer(max(1, round(share * capacity_rps)), asked["probe_s"], COST, number)
 
 

@@ -65,6 +65,12 @@ class Search(Spec):
         24, ge=12, le=200,
         description="How many up-and-down trials decide; their spread gives the interval.",
     )  # fmt: skip
+    margin: Annotated[float, Field(ge=1.02, le=1.5), AS_WRITTEN] = Field(
+        1.08,
+        description="How far below a rate in time and above one that is over, as a ratio, the two "
+        "rates are that are offered again before and after: wider, and other load that takes less "
+        "goes unseen; narrower, and what the machine itself wanders by is taken for it.",
+    )
     most_rps: int = Field(
         100_000, ge=1000, le=1_000_000,
         description="The highest rate that is offered, in requests per second. A search that gets "
