@@ -56,7 +56,7 @@ def flame(rectangles: pl.DataFrame, title: str) -> alt.LayerChart:
         name=pl.when(pl.col("letters") >= pl.col("function").str.len_chars())
         .then("function")
         .when(pl.col("letters") > 4)
-        .then(pl.col("function").str.slice(0, pl.col("letters") - 1) + "…")
+        .then(pl.col("function").str.slice(0, pl.col("letters").clip(1) - 1) + "…")
         .otherwise(pl.lit(""))
     )  # fmt: skip
     x = alt.X("from_percent:Q", title="share of the samples (%)",
