@@ -101,7 +101,7 @@ def test_a_name_is_written_where_it_fits():
             ("narrow", 0, 80.0, 80.5)]  # fmt: skip
     drawn = charts.flame(pl.DataFrame(rows, schema=analysis.FLAME, orient="row"), "a title")
     names = [row["name"] for rows in drawn.to_dict()["datasets"].values() for row in rows]
-    assert names == ["wide_enough", "a_long_name_of_a…", ""]
+    assert names == ["wide_enough", "a_long_name_of…", ""]
 
 
 def test_no_perf_is_told(tree: Tree, tmp_path):

@@ -10,8 +10,8 @@ from deathmatch.analysis import phrases
 from deathmatch.measure.call_chains import PHASES
 from deathmatch.paper import theme
 
-# A name takes some 0.5 % of the width a letter.
-LETTER_PERCENT = 1.15
+# What a letter of a name takes of the width, at a size that print can show.
+LETTER_PERCENT = 1.28
 ROW_PX = 15
 
 
@@ -74,7 +74,7 @@ def flame(rectangles: pl.DataFrame, title: str) -> alt.LayerChart:
     )  # fmt: skip
     names = (
         alt.Chart(drawn)
-        .mark_text(fontSize=9, baseline="middle")
+        .mark_text(fontSize=10, baseline="middle")
         .encode(x=alt.X("middle:Q"), y=alt.Y("row:Q", scale=y_scale), text="name:N")
     )
     return alt.layer(boxes, names).properties(title=title, width=490, height=height)
