@@ -52,7 +52,8 @@ class Planted:
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
-        self._away = self.random.normal(0, self.wander)
+        if self.wander:
+            self._away = self.random.normal(0, self.wander)
 
     def _wandered(self, for_s: float) -> float:
         """Return the machine's speed after some time, as a ratio of its usual one."""
