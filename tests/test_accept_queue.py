@@ -108,7 +108,7 @@ def programs(tmp_path_factory) -> Path:
     """A folder with the server and the library that tells what it does."""
     out = tmp_path_factory.mktemp("acceptors")
     build = ["cc", "-O2", "-Wall", "-Wextra", "-Werror"]
-    server = [ROOT / "servers/acceptors/acceptors.c", "-pthread", "-o", out / "acceptors"]
+    server = [ROOT / "servers/acceptors/acceptors.c", "-pthread", "-o", out / "acceptors", "-lm"]
     library = [ROOT / "tests/calls.c", "-shared", "-fPIC", "-o", out / "calls.so"]
     for words in (server, library):
         subprocess.run([*build, *words], check=True)
@@ -117,7 +117,7 @@ def programs(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize(
     ("way", "sockets", "threads"),
-    [("one", 1, 1), ("many", 1, 1), ("several", 1, 4), ("reuseport", 4, 4)],
+    [("one", 1, 1), ("many", 1, 1), ("several", 1, 4), ("herd", 1, 4), ("reuseport", 4, 4)],
 )
 def test_way_of_accepting_is_what_it_says(programs, way, sockets, threads):
     with socket.socket() as probe:
