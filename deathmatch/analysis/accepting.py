@@ -25,8 +25,7 @@ SCHEMA = {
     "cpu_us": pl.Int64, "had_us": pl.List(pl.List(pl.Int64)), "replies": pl.Int64,
 }  # fmt: skip
 COUNTED = ("voluntary_switches", "waits", "empty_accepts", "cpu_us")
-# The server answers all up to here; above, its queue is full.
-ANSWERED = 0.99
+FULL = "places × service time"
 
 
 def load(dataset: str) -> Record:
@@ -87,7 +86,7 @@ def herd_sentence(found: pl.DataFrame) -> str:
 def waits(every: pl.DataFrame) -> pl.DataFrame:
     """Return a row for each reading of a server with work to do, with how long requests waited.
 
-    Columns: `backlog`, `rate_rps`, `repetition`, `answered_share`; `service_us`, the server's CPU
+    Columns: `backlog`, `rate_rps`, `repetition`; `service_us`, the server's CPU
     time for a connection; `median_us` and `p99_us` of the wait; `full_us`, what a full queue takes
     to serve (`queue_model.linux_places`).
     """
@@ -95,7 +94,6 @@ def waits(every: pl.DataFrame) -> pl.DataFrame:
     had = each["had_us"].to_list()
     return each.select(
         "backlog", "rate_rps", "repetition",
-        answered_share=pl.col("replies") / pl.col("accepted"),
         service_us=pl.col("cpu_us") / pl.col("accepted"),
         median_us=pl.Series([quantile_us(one, 0.5) for one in had], dtype=pl.Int64),
         p99_us=pl.Series([quantile_us(one, 0.99) for one in had], dtype=pl.Int64),
@@ -116,9 +114,6 @@ def curves(each: pl.DataFrame) -> pl.DataFrame:
     said = stats.summarise(each.filter(rate_rps=top), ["rate_rps", "backlog"], "full_us")
     both = pl.concat([measured, said.with_columns(load=pl.lit(FULL))])
     return both.sort("rate_rps", "backlog").drop("rate_rps")
-
-
-FULL = "places × service time"
 
 
 def _offered(rate_rps: int) -> str:

@@ -9,7 +9,6 @@ import argparse
 import itertools
 import json
 import os
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,13 +58,7 @@ def main(given: argparse.Namespace) -> int:
     check(given)
     threads, backlogs = given.threads or THREADS, given.backlog or BACKLOGS
     planned = list(plan(threads, backlogs, given.repetitions))
-    version = instrument.built(KIND, SERVER, EXPERIMENT)
-    expected_s = len(planned) * (given.duration_s + AROUND_S)
-    print(f"{len(planned)} readings: {expected_s / 60:.0f} min or more", flush=True)
-    about = instrument.about() | {"duration_s": given.duration_s, "version": version}
-    words = ["--duration", str(given.duration_s)]
-    instrument.keep(KIND, given.name, about, instrument.take_each(KIND, planned, words))
-    return 0
+    return instrument.measure(KIND, given, planned, SERVER, EXPERIMENT, AROUND_S)
 
 
 def check(given: argparse.Namespace) -> None:
@@ -81,7 +74,8 @@ def check(given: argparse.Namespace) -> None:
 
 def plan(threads: Sequence[int], backlogs: Sequence[int], repetitions: int) -> Iterator[Reading]:
     """Return every reading, those of a repetition in an order that is drawn for it."""
-    for repetition in range(1, repetitions + 1):
+
+    def each(repetition: int) -> list[Reading]:
         herds = [
             Reading(way, count, DEEP, 0, HERD_RPS, repetition)
             for way, count in itertools.product(HERDS, dict.fromkeys(threads))
@@ -90,8 +84,9 @@ def plan(threads: Sequence[int], backlogs: Sequence[int], repetitions: int) -> I
             Reading("one", 1, backlog, WORK_US, rate_rps, repetition)
             for backlog, rate_rps in itertools.product(dict.fromkeys(backlogs), RATES_RPS)
         ]
-        each = herds + queues
-        yield from random.Random(repetition).sample(each, len(each))
+        return herds + queues
+
+    return instrument.drawn(each, repetitions)
 
 
 def trial() -> Trial:

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import datetime
 import json
+import random
 import re
 import sys
 import tempfile
@@ -83,6 +84,30 @@ def take_each(kind: str, planned: Sequence[Any], words: Sequence[str]) -> Iterat
                 raise UserError(f"it could not be measured (exit status {status})", str(one))
             print(f"  {number} of {len(planned)}: {one}", flush=True)
             yield asked | json.loads(file.read_text())
+
+
+def drawn(each: Callable[[int], Sequence[Any]], repetitions: int) -> Iterator[Any]:
+    """Return the readings of every repetition, each one's in an order that is drawn for it."""
+    for repetition in range(1, repetitions + 1):
+        readings = each(repetition)
+        yield from random.Random(repetition).sample(readings, len(readings))
+
+
+def measure(
+    kind: str, given: argparse.Namespace, planned: Sequence[Any], server: str, experiment: str,
+    around_s: float,
+) -> int:  # fmt: skip
+    """Take the readings of one server, each for `duration_s`, and keep them; return the status.
+
+    `around_s` is what a reading takes beside its load.
+    """
+    version = built(kind, server, experiment)
+    expected_s = len(planned) * (given.duration_s + around_s)
+    print(f"{len(planned)} readings: {expected_s / 60:.0f} min or more", flush=True)
+    told = about() | {"duration_s": given.duration_s, "version": version}
+    words = ["--duration", str(given.duration_s)]
+    keep(kind, given.name, told, take_each(kind, planned, words))
+    return 0
 
 
 def built(kind: str, server: str, experiment: str) -> str:

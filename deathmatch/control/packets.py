@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from pathlib import Path
 
 from deathmatch.control import instrument
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, packets, server_build, site, testbed
+from deathmatch.hosts import packets, testbed
 from deathmatch.hosts.host import Local
 from deathmatch.hosts.testbed import Testbed
 from deathmatch.plan import files, matrix
@@ -107,13 +106,11 @@ def main(given: argparse.Namespace) -> int:
         return 0
     check(given)
     names = tuple(dict.fromkeys(given.server or SERVERS))
-    trials = {name: trial(name) for name in names}
+    for name in names:
+        # UserError before anything is built.
+        trial(name)
     planned = list(plan(names, given.repetitions))
-    for one in trials.values():
-        built = server_build.built(one.server)
-        if not built["ok"]:
-            raise UserError(f"server {one.server.name!r} is not built", built["log"])
-    site.Here().clients(clients.needed(EXPERIMENTS[0]), "`deathmatch packets`")
+    versions = {name: instrument.built(KIND, name, EXPERIMENTS[0]) for name in names}
     expected_s = len(planned) * (given.duration_s + AROUND_S)
     print(f"{len(planned)} readings of {given.rate:,} connections a second: "
           f"{expected_s / 60:.0f} min or more", flush=True)  # fmt: skip
@@ -122,14 +119,9 @@ def main(given: argparse.Namespace) -> int:
     # This process, which looks, is not to be measured.
     os.sched_setaffinity(0, sides["client"])
     about = instrument.about() | {"rate_rps": given.rate, "duration_s": given.duration_s}
-    about["versions"] = {name: built_version(one) for name, one in trials.items()}
+    about["versions"] = versions
     instrument.keep(KIND, given.name, about, readings(planned, given, sides))
     return 0
-
-
-def built_version(one: Trial) -> str:
-    """Return the version of the server of a trial, as it was built."""
-    return server_build.built(one.server)["version"]
 
 
 def check(given: argparse.Namespace) -> None:
@@ -140,9 +132,11 @@ def check(given: argparse.Namespace) -> None:
 
 def plan(servers: Sequence[str], repetitions: int) -> Iterator[Reading]:
     """Return every reading, those of a repetition in an order that is drawn for it."""
-    for repetition in range(1, repetitions + 1):
-        each = [Reading(name, mode, repetition) for name in servers for mode in packets.MODES]
-        yield from random.Random(repetition).sample(each, len(each))
+
+    def each(repetition: int) -> list[Reading]:
+        return [Reading(name, mode, repetition) for name in servers for mode in packets.MODES]
+
+    return instrument.drawn(each, repetitions)
 
 
 def trial(server: str) -> Trial:

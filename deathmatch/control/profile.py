@@ -9,7 +9,6 @@ import argparse
 import itertools
 import json
 import os
-import random
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -55,13 +54,7 @@ def main(given: argparse.Namespace) -> int:
         return 0
     check(given)
     planned = list(plan(given.mechanism or MECHANISMS, given.idle or IDLE, given.repetitions))
-    version = instrument.built(KIND, SERVER, EXPERIMENT)
-    expected_s = len(planned) * (given.duration_s + AROUND_S)
-    print(f"{len(planned)} readings: {expected_s / 60:.0f} min or more", flush=True)
-    about = instrument.about() | {"duration_s": given.duration_s, "version": version}
-    words = ["--duration", str(given.duration_s)]
-    instrument.keep(KIND, given.name, about, instrument.take_each(KIND, planned, words))
-    return 0
+    return instrument.measure(KIND, given, planned, SERVER, EXPERIMENT, AROUND_S)
 
 
 def check(given: argparse.Namespace) -> None:
@@ -82,15 +75,17 @@ def check(given: argparse.Namespace) -> None:
 
 def plan(mechanisms: Sequence[str], idle: Sequence[int], repetitions: int) -> Iterator[Reading]:
     """Return every reading, those of a repetition in an order that is drawn for it."""
-    for repetition in range(1, repetitions + 1):
-        each = [
+
+    def each(repetition: int) -> list[Reading]:
+        return [
             Reading(mechanism, count, rate_rps, repetition)
             for mechanism, count, rate_rps in itertools.product(
                 dict.fromkeys(mechanisms), dict.fromkeys(idle), RATES_RPS
             )
             if mechanism != "select" or count <= SELECT_IDLE
         ]
-        yield from random.Random(repetition).sample(each, len(each))
+
+    return instrument.drawn(each, repetitions)
 
 
 def trial(mechanism: str, idle: int) -> Trial:
