@@ -588,7 +588,7 @@ def test_what_rounding_hides_widens_a_ratio_of_response_times():
 
 def test_what_was_never_counted_is_not_the_highest(monkeypatch):
     counts = {"a": {1: 0.0, 2: 0.0, 3: 0.0}, "b": {1: 0.0, 2: 0.0, 3: 0.0}}
-    monkeypatch.setattr(rules, "values", lambda *given: counts[given[-1]["server"]])
+    monkeypatch.setattr(rules, "values", lambda *given: rules.Values(counts[given[-1]["server"]]))
     rule = {"over": "server", "level": "a", "levels": ["a", "b"], "direction": "highest"}
     [found] = rules._best("tiny", "c10k", rule)
     assert found["verdict"] == claims.NOT and found["trials"] == 3

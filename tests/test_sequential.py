@@ -1,4 +1,4 @@
-"""The sequential test: what it gets wrong, what it tells, and which data it judges."""
+"""The test of claims, at one look or several: what it gets wrong, tells, and judges."""
 
 import math
 
@@ -16,7 +16,7 @@ RUNS = 3000
 def decided(values: np.ndarray, threshold: float) -> tuple[int, int]:
     """Return (side of the threshold, look) at which the test stops; (0, last look) if at none."""
     for at in sequential.LOOKS:
-        low, high = sequential.interval(values[:at], at)
+        low, high = sequential.interval(values[:at], sequential.LEVELS[at])
         if low > threshold or high < threshold:
             return (1 if low > threshold else -1), at
     return 0, sequential.LOOKS[-1]
@@ -39,6 +39,18 @@ def test_false_verdicts_at_the_threshold_are_as_rare_as_promised(deviation):
     assert below < sequential.ERROR / 2 + 3 * math.sqrt(sequential.ERROR / 2 / RUNS)
 
 
+@pytest.mark.parametrize("trials", [2, 3, 5])
+def test_one_look_at_fixed_trials_errs_as_rarely(trials):
+    series = np.exp(np.random.default_rng(trials).normal(0, 0.2, (RUNS, trials)))
+    found = [sequential.interval(one, sequential.ERROR) for one in series]
+    wrong = sum(low > 1 or high < 1 for low, high in found) / RUNS
+    # Three standard errors of the simulation itself.
+    assert wrong == pytest.approx(sequential.ERROR, abs=3 * math.sqrt(sequential.ERROR / RUNS))
+    halves = np.log([high for _, high in found]) - np.log(series).mean(axis=1)
+    of_spread = halves / np.log(series).std(axis=1, ddof=1)
+    assert of_spread == pytest.approx(sequential.half_width(trials, sequential.ERROR))
+
+
 def test_the_bootstrap_of_three_is_wrong_far_more_often():
     series = np.exp(np.random.default_rng(2).normal(0, 0.1, (RUNS // 10, 3)))
     found = [stats.interval(list(one)) for one in series]
@@ -56,7 +68,8 @@ def test_a_detectable_difference_is_told_at_that_look_in_four_of_five_cases():
     distance = sequential.detectable(0.1, 7)
     chance = np.random.default_rng(4)
     series = np.exp(chance.normal(distance, 0.1, (RUNS, 7)))
-    told = sum(sequential.interval(one, 7)[0] > 1 for one in series) / RUNS
+    level = sequential.LEVELS[7]
+    told = sum(sequential.interval(one, level)[0] > 1 for one in series) / RUNS
     assert told == pytest.approx(sequential.POWER, abs=0.05)
     assert sequential.needed(0.1, distance * 1.001) == 7
     assert sequential.needed(0.1, 0.01) is None
@@ -64,20 +77,24 @@ def test_a_detectable_difference_is_told_at_that_look_in_four_of_five_cases():
 
 
 def test_values_without_spread_or_sign():
-    assert sequential.interval([7.0, 7.0, 7.0], 3) == (7.0, 7.0)
-    low, high = sequential.interval([-0.2, 0.0, 0.3], 3)
+    assert sequential.interval([7.0, 7.0, 7.0], 0.01) == (7.0, 7.0)
+    low, high = sequential.interval([-0.2, 0.0, 0.3], 0.01)
     assert low < -0.2 and high > 0.3
     assert sequential.spread([1.0, 0.0]) is None and sequential.spread([2.0]) is None
     with pytest.raises(ValueError, match="no interval"):
-        sequential.interval([1.0], 3)
+        sequential.interval([1.0], 0.01)
 
 
 def test_outcomes_that_are_all_alike_decide_only_when_chance_is_unlikely():
-    decisive = [at for at in sequential.LOOKS if sequential.share_interval([1] * at, at)[0] > 0.5]
+    decisive = [
+        at
+        for at, level in sequential.LEVELS.items()
+        if sequential.share_interval([1] * at, level)[0] > 0.5
+    ]
     assert decisive[0] == 9
     # A coin would give so many alike in fewer cases than the look's level has.
     assert 2 * 0.5**9 < sequential.LEVELS[9] < 2 * 0.5**7 < 2 * 0.5**5
-    assert sequential.share_interval([0, 0, 0], 3)[0] == 0
+    assert sequential.share_interval([0, 0, 0], 0.01)[0] == 0
 
 
 def test_unpaired_sides_are_compared_by_their_own_spread():
@@ -85,11 +102,11 @@ def test_unpaired_sides_are_compared_by_their_own_spread():
     wrong = 0
     for _ in range(RUNS):
         above, below = (np.exp(chance.normal(0, s, 9)) for s in (0.3, 0.05))
-        low, high = sequential.unpaired_interval(above, below, 9)
+        low, high = sequential.unpaired_interval(above, below, sequential.LEVELS[9])
         wrong += low > 1 or high < 1
     assert wrong / RUNS < sequential.LEVELS[9] + 3 * math.sqrt(sequential.LEVELS[9] / RUNS)
     with pytest.raises(ValueError, match="positive"):
-        sequential.unpaired_interval([1.0, 0.0], [1.0, 1.0], 3)
+        sequential.unpaired_interval([1.0, 0.0], [1.0, 1.0], 0.01)
 
 
 # Which data it judges
@@ -128,7 +145,6 @@ def stored(tmp_path, monkeypatch):
 
 def test_a_dataset_of_adaptive_rounds_is_judged_at_its_looks(stored):
     near = [336.0, 345.0, 352.0]
-    assert stored(near, adaptive=False)[""] == claims.NOT
     found = stored(near, adaptive=True)
     assert found[""] == claims.OPEN and found["trials"] == 3
     # Between looks nothing is decided, and after the look that decides nothing changes.
@@ -140,6 +156,18 @@ def test_a_dataset_of_adaptive_rounds_is_judged_at_its_looks(stored):
     assert {key: later[key] for key in ("", "low", "high", "trials")} == {
         key: found[key] for key in ("", "low", "high", "trials")
     }
+
+
+def test_a_dataset_of_fixed_trials_is_judged_once_after_all_of_them(stored):
+    # Their range lies above the claimed 330, as noise's would a quarter of the time.
+    assert stored([336.0, 345.0, 352.0], adaptive=False)[""] == claims.OPEN
+    clear = [341.0, 346.0, 352.0]
+    found = stored(clear, adaptive=False)
+    assert found[""] == claims.NOT and found["trials"] == 3 and found["low"] > 330
+    assert stored(clear, adaptive=True)[""] == claims.OPEN
+    # All count: there is no look before the last.
+    assert stored([*clear, 200.0, 500.0], adaptive=False)[""] == claims.OPEN
+    assert stored([348.0], adaptive=False)[""] == claims.OPEN
 
 
 def test_the_looks_are_those_of_the_rounds():

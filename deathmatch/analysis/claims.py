@@ -272,14 +272,22 @@ def open_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 def error_phrase(dataset: str) -> str:
     """Return how often noise about a threshold gives a verdict, and by which test, as sentences."""
-    looks = [f"{look}" for look in sequential.LOOKS]
+    error = f"{100 * sequential.ERROR:.0f} %"
+    supposed = (
+        "if trials do not depend on each other and their logarithms lean to no side. What happens "
+        "or does not, such as a death, is held against the exact binomial interval"
+    )
     if not rules.sequentially(dataset):
-        wrong = f"{100 * (1 - stats.range_coverage(MINIMUM_TRIALS)):.0f} %"
+        widths = [f"{sequential.half_width(n, sequential.ERROR):.1f}" for n in (3, 5)]
         return (
-            f"Where an interval is the range of {MINIMUM_TRIALS} trials, noise about the threshold "
-            f"itself would still give a verdict {wrong} of the time: a verdict whose interval ends "
-            "near its threshold wants more trials, one that is far from it does not."
+            "Each variant has the trials that were planned, and a claim is looked at once, after "
+            "all of them: it is held against Student's t on the logarithms of its ratios, at "
+            f"{error}. So often noise about the threshold itself gives a verdict, {supposed} at "
+            "the same level. What does not differ between trials at all is decided. After three "
+            f"trials the interval is {widths[0]} standard deviations between trials wide to either "
+            f"side, after five {widths[1]}."
         )
+    looks = [f"{look}" for look in sequential.LOOKS]
     levels = [f"{100 * level:.2f}" for level in sequential.LEVELS.values()]
     hours = files.dataset(dataset).budget_hours
     budget = "" if hours is None else f" and the budget of {60 * hours:.0f} min lasted"
@@ -288,11 +296,9 @@ def error_phrase(dataset: str) -> str:
         f"compares it was open{budget}. Looking again and again would find what is not there, so "
         f"a claim is held against Student's t after {phrases.enumeration(looks)} trials, on the "
         f"logarithms of its ratios, at {phrases.enumeration(levels)} %; the first look that "
-        "decides is the verdict. Over all looks noise about the threshold gives one "
-        f"{100 * sequential.ERROR:.0f} % of the time, if trials do not depend on each other and "
-        "their logarithms lean to no side. What happens or does not, such as a death, is held "
-        "against the exact binomial interval at the same levels. What does not differ between "
-        "trials at all is decided at the first look."
+        f"decides is the verdict. Over all looks noise about the threshold gives one {error} of "
+        f"the time, {supposed} at the same levels. What does not differ between trials at all is "
+        "decided at the first look."
     )
 
 

@@ -1,12 +1,12 @@
 """How a verdict is found: values of trials, the interval of a ratio, and the range that is claimed.
 
 In: a statistic by block, of one side or of two. Out: a part of a verdict, a dict with the keys of
-`judgement`. The interval is the bootstrap's, or that of the sequential test at the first look that
-decides.
+`judgement`. The interval is Student's t on the logarithms: after all trials, or, of adaptive
+rounds, at the first look that decides.
 """
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from statistics import median
 from typing import Self
@@ -123,34 +123,34 @@ def _blurred(found: dict, pairs: list[tuple[float, float]], interval: Callable) 
     return found | {"low": least["low"], "high": most["high"]}
 
 
-def quotient(above: Values, below: Values, paired: bool = True, at: int | None = None) -> dict:
+def quotient(above: Values, below: Values, paired: bool = True, level: float | None = None) -> dict:
     """Return the interval of above / below, paired by block unless told otherwise.
 
-    With `at`, that of the sequential test at this look.
+    With `level`, Student's t at it; else the bootstrap's.
     """
     if not above or not below:
         return stats.interval([])
-    interval = partial(_interval, at=at)
+    interval = partial(_interval, level=level)
     if paired and above.keys() & below.keys():
         pairs = [(above[n], below[n]) for n in _blocks([above, below]) if below[n]]
         found = interval([a / b for a, b in pairs])
     else:
         pairs = [(a, b) for a in above.values() for b in below.values() if b]
         found = stats.interval([a / b for a, b in pairs]) | {"trials": min(len(above), len(below))}
-        if at is not None:
+        if level is not None:
             sides = list(above.values()), list(below.values())
             alike = min(map(min, sides)) > 0
-            low, high = sequential.unpaired_interval(*sides, at) if alike else (None, None)
+            low, high = sequential.unpaired_interval(*sides, level) if alike else (None, None)
             found |= {"low": low, "high": high}
     return opened(_blurred(found, pairs, interval), above, below)
 
 
-def _interval(values: list[float], at: int | None) -> dict:
-    """Return the interval of one value a trial: the bootstrap's, or at a look the test's."""
-    if at is None:
+def _interval(values: list[float], level: float | None) -> dict:
+    """Return the interval of one value a trial: the bootstrap's, or Student's t at a level."""
+    if level is None:
         return stats.interval(values)
     exact = any(isinstance(value, Outcome) for value in values)
-    low, high = (sequential.share_interval if exact else sequential.interval)(values, at)
+    low, high = (sequential.share_interval if exact else sequential.interval)(values, level)
     return {"trials": len(values), "median": median(values), "low": low, "high": high}
 
 
@@ -159,39 +159,44 @@ def _blocks(sides: list[Values]) -> list[int]:
 
 
 def tested(
-    sides: list[Values], low: float, high: float, paired: bool = True, looks: bool = False
+    sides: list[Values],
+    low: float,
+    high: float,
+    paired: bool = True,
+    levels: Mapping[int, float] | None = None,
 ) -> dict:
     """Return the part that holds a / b, or a alone, against the claimed range.
 
-    With `looks`, by the sequential test, at the first look that decides.
+    At the first look that decides: `levels` has the level of each number of trials at which there
+    is one; None is one look at all trials, at `sequential.ERROR`.
     """
-    if not looks:
-        return _looked_at(sides, low, high, paired)
     usable = [n for n in _blocks(sides) if len(sides) == 1 or sides[1][n]]
     together = (paired or len(sides) == 1) and usable
     count = len(usable) if together else min(map(len, sides))
-    part = _looked_at(sides, low, high, paired) if count < sequential.LOOKS[0] else {}
-    for at in sequential.LOOKS:
-        if at > count or part.get("verdict") in (REPLICATED, NOT):
+    known = {count: sequential.ERROR} if levels is None else levels
+    looks = {at: level for at, level in known.items() if 1 < at <= count}
+    part = {} if looks else _looked_at(sides, low, high, paired)
+    for at, level in looks.items():
+        if part.get("verdict") in (REPLICATED, NOT):
             break
         part = _looked_at(
             [side.first((usable if together else sorted(side))[:at]) for side in sides],
-            low, high, paired, at,
+            low, high, paired, level,
         )  # fmt: skip
     return part
 
 
 def _looked_at(
-    sides: list[Values], low: float, high: float, paired: bool, at: int | None = None
+    sides: list[Values], low: float, high: float, paired: bool, level: float | None = None
 ) -> dict:
-    """Return the part at one look of the sequential test; without `at`, by the bootstrap."""
+    """Return the part at one look; without a level, by the bootstrap."""
     if len(sides) == 2:
-        found = quotient(*sides, paired, at)
+        found = quotient(*sides, paired, level)
     else:
-        found = opened(_interval(list(sides[0].values()), at), sides[0], Values())
+        found = opened(_interval(list(sides[0].values()), level), sides[0], Values())
     part = _judged(found, low, high)
     # What more trials can still decide is no limit of the load's.
-    by_load = at is None or _judged(_without_spread(found), low, high)["verdict"] == OPEN
+    by_load = level is None or _judged(_without_spread(found), low, high)["verdict"] == OPEN
     return (explained(part, *sides) if by_load else part) | {
         "spread": _spread_of(sides, paired),
         "distance": _distance(found, low, high),

@@ -12,7 +12,15 @@ from functools import cache
 import polars as pl
 from scipy.stats import spearmanr
 
-from deathmatch.analysis import judging, measures, phrases, published, stats, views
+from deathmatch.analysis import (
+    judging,
+    measures,
+    phrases,
+    published,
+    sequential,
+    stats,
+    views,
+)
 from deathmatch.analysis.judging import (
     CLIENT,
     CLOCK_STEP_US,
@@ -270,7 +278,7 @@ def _level_phrase(name: str, level) -> str:
 
 
 def sequentially(dataset: str) -> bool:
-    """Return whether claims are judged by the sequential test: after adaptive rounds."""
+    """Return whether claims are judged at several looks: after adaptive rounds."""
     return dataset in files.names("dataset") and files.dataset(dataset).adaptive
 
 
@@ -278,7 +286,8 @@ def _tested(
     dataset: str, sides: list[Values], low: float, high: float, paired: bool = True
 ) -> dict:
     """Return the part that holds a / b, or a alone, against the claimed range."""
-    return judging.tested(sides, low, high, paired, sequentially(dataset))
+    levels = sequential.LEVELS if sequentially(dataset) else None
+    return judging.tested(sides, low, high, paired, levels)
 
 
 def compared(dataset: str, experiment: str, rule: dict) -> tuple[dict, list[Values], list]:

@@ -1,9 +1,10 @@
-"""Intervals that keep their error although they are looked at after each few trials.
+"""Intervals that keep their error, looked at once or after each few trials.
 
 In: one value a trial, or one ratio a block, in the order in which they were measured. Out: the
-interval at a look, and how many trials it would take to tell a difference.
+interval at a level, and how many trials it would take to tell a difference.
 
-The mean of the logarithms is held against Student's t (1908) at LOOKS, each at a level of its own,
+The mean of the logarithms is held against Student's t (1908): once, after all trials, at ERROR; in
+adaptive rounds at LOOKS, each at a level of its own, LEVELS,
 so that a test which stops at the first look that decides gives a false verdict, at the threshold
 itself, in 5 % of all cases: group-sequential testing (Pocock 1977, Biometrika 64; Jennison and
 Turnbull 1999, Group Sequential Methods, chapter 5, whose repeated intervals these are). The levels
@@ -25,7 +26,7 @@ from deathmatch.plan.looks import LOOKS
 # Two-sided, of each look.
 LEVELS = dict(zip(LOOKS, (0.0099, 0.0078, 0.0093, 0.0111, 0.0158, 0.0198), strict=True))
 ERROR = 0.05
-"""The share of false verdicts at the threshold itself, over all looks."""
+"""The share of false verdicts at the threshold itself, of one look or over all LOOKS."""
 # The share of cases in which a difference of the size called detectable is told at that look.
 POWER = 0.8
 
@@ -35,8 +36,8 @@ def look(count: int) -> int | None:
     return max((at for at in LOOKS if at <= count), default=None)
 
 
-def interval(values: Sequence[float], at: int) -> tuple[float, float]:
-    """Return the interval of the mean of `values` at the level of look `at`.
+def interval(values: Sequence[float], level: float) -> tuple[float, float]:
+    """Return the interval of the mean of `values` at a two-sided level.
 
     Of the geometric mean where all are positive, else of the arithmetic one. Values that do not
     differ have no width. Needs two values or more (ValueError).
@@ -48,13 +49,13 @@ def interval(values: Sequence[float], at: int) -> tuple[float, float]:
     logarithmic = min(values) > 0
     known = np.log(values) if logarithmic else np.asarray(values, dtype=float)
     middle, error = float(known.mean()), _error(known)
-    half = _quantile(at, len(known) - 1) * error
+    half = _quantile(level, len(known) - 1) * error
     ends = (middle - half, middle + half)
     return tuple(map(math.exp, ends)) if logarithmic else ends
 
 
 def unpaired_interval(
-    above: Sequence[float], below: Sequence[float], at: int
+    above: Sequence[float], below: Sequence[float], level: float
 ) -> tuple[float, float]:
     """Return the interval of the ratio of two geometric means, whose trials are no pairs.
 
@@ -71,18 +72,18 @@ def unpaired_interval(
         return math.exp(middle), math.exp(middle)
     parts = zip(errors, sides, strict=True)
     freedom = total**2 / sum(error**2 / (len(side) - 1) for error, side in parts)
-    half = _quantile(at, freedom) * math.sqrt(total)
+    half = _quantile(level, freedom) * math.sqrt(total)
     return math.exp(middle - half), math.exp(middle + half)
 
 
-def share_interval(outcomes: Sequence[float], at: int) -> tuple[float, float]:
+def share_interval(outcomes: Sequence[float], level: float) -> tuple[float, float]:
     """Return the exact interval of the share of trials in which something happened.
 
     `outcomes` are 0 or 1; Clopper and Pearson (1934, Biometrika 26). A t test of outcomes that are
     all alike would have no spread to go by, and be wrong one time in four after three trials.
     """
     count, happened = len(outcomes), int(sum(outcomes))
-    tail = LEVELS[at] / 2
+    tail = level / 2
     low = float(beta.ppf(tail, happened, count - happened + 1)) if happened else 0.0
     high = float(beta.ppf(1 - tail, happened + 1, count - happened)) if happened < count else 1.0
     return low, high
@@ -99,9 +100,9 @@ def spread(values: Iterable[float]) -> float | None:
     return float(np.std(np.log(known), ddof=1))
 
 
-def width_of_three() -> float:
-    """Return half the width of the first look's interval, in standard deviations between trials."""
-    return _quantile(LOOKS[0], LOOKS[0] - 1) / math.sqrt(LOOKS[0])
+def half_width(count: int, level: float) -> float:
+    """Return half the width of so many trials' interval, in standard deviations between trials."""
+    return _quantile(level, count - 1) / math.sqrt(count)
 
 
 def detectable(deviation: float, count: int) -> float:
@@ -110,7 +111,8 @@ def detectable(deviation: float, count: int) -> float:
     The quantiles of the level and of the power, times the standard error, as for a paired t test
     (Cohen 1988, Statistical Power Analysis, chapter 2). `count` is one of LOOKS.
     """
-    return (_quantile(count, count - 1) + _power(count)) * deviation / math.sqrt(count)
+    quantiles = _quantile(LEVELS[count], count - 1) + _power(count)
+    return quantiles * deviation / math.sqrt(count)
 
 
 def needed(deviation: float, distance: float, beyond: int = 0) -> int | None:
@@ -127,8 +129,8 @@ def _error(values: np.ndarray) -> float:
 
 
 @cache
-def _quantile(at: int, freedom: float) -> float:
-    return float(t.ppf(1 - LEVELS[at] / 2, freedom))
+def _quantile(level: float, freedom: float) -> float:
+    return float(t.ppf(1 - level / 2, freedom))
 
 
 @cache
