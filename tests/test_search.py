@@ -408,6 +408,20 @@ def test_only_the_default_backlog_is_searched(tree: Tree):
     assert len(said) > 1 and searched == [f"128 {deepest}"]
 
 
+def test_only_the_servers_that_are_named_are_searched(tree: Tree):
+    """The others' specification is the same as without: they are not measured again for it."""
+    tree.replace("config/datasets/smoke.toml", "rates_rps = [500, 2000]\n",
+                 'rates_rps = [500, 2000]\nsearch = { servers = ["null"] }\n')  # fmt: skip
+    script = (
+        "from deathmatch.plan import matrix\n"
+        "for t in matrix.trials('smoke', experiments=['backlog']):\n"
+        "    print(t.server.name, *sorted(t.spec().get('search', {})))"
+    )
+    said = set(tree.run("python", "-c", script).succeeded().text.split("\n")[:-1])
+    null = "null backlog cost_shares margin most_rps probe_s probes"
+    assert null in said and {line.split()[-1] for line in said - {null}} >= {"tornado", "yucan"}
+
+
 def test_a_client_without_a_rate_to_search_is_told(tree: Tree):
     tree.replace("config/datasets/smoke.toml", "warm_up_rate_rps = 10\n",
                  "warm_up_rate_rps = 10\nsearch = {}\n")  # fmt: skip

@@ -57,6 +57,9 @@ class Grid(Spec):
 class Search(Spec):
     """A search for each server's capacity, which a trial runs after its sweep."""
 
+    servers: Many[str] | None = Field(
+        None, min_length=1, description="Only of these servers; absent: of all."
+    )
     probe_s: Annotated[float, Field(ge=0.5, le=60), AS_WRITTEN] = Field(
         2, description="How long a rate is offered in each of the trials that decide; half as "
         "long where they are only looked for.",

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from collections.abc import Iterable
 from pathlib import Path
 
 from deathmatch.errors import UserError
@@ -137,6 +138,9 @@ def _experiment(dataset: Dataset, name: str, plan: ExperimentPlan) -> Experiment
         what = f"{name!r} offers no rate by which a capacity can be searched for"
         remedy = "take it out; experiments with the client httperf or roundtrip have one"
         raise _mistake(dataset, ["experiments", name, "search"], what, remedy)
+    if plan.search is not None:
+        key = ["experiments", name, "search", "servers"]
+        _check_served(dataset, experiment, plan.search.servers or (), key)
     return experiment
 
 
@@ -177,14 +181,7 @@ def _servers(dataset: Dataset, experiment: Experiment, grid: Grid, key: list) ->
     if grid.servers is None:
         quick = serving(experiment.name, slow=False)
         return [server for server in quick if server.name not in grid.omit]
-    able = {server.name: server for server in serving(experiment.name)}
-    for name in grid.servers:
-        if name not in able:
-            _check_known(dataset, [*key, "servers"], "server", name)
-            raise _mistake(
-                dataset, [*key, "servers"], f"{name!r} does not serve {experiment.name!r}",
-                f"add it to experiments in servers/{name}/server.toml, or leave it out here",
-            )  # fmt: skip
+    able = _check_served(dataset, experiment, grid.servers, [*key, "servers"])
     return [able[name] for name in grid.servers if name not in grid.omit]
 
 
@@ -251,6 +248,21 @@ def _check_known(dataset: Dataset, key: Key, kind: str, name: str) -> None:
     if name not in known:
         what = f"there is no {kind} {name!r}"
         raise _mistake(dataset, key, what, f"known: {', '.join(known)}")
+
+
+def _check_served(
+    dataset: Dataset, experiment: Experiment, names: Iterable[str], key: list
+) -> dict[str, Server]:
+    """Return the experiment's servers by name; UserError if one of the names is not of them."""
+    able = {server.name: server for server in serving(experiment.name)}
+    for name in names:
+        if name not in able:
+            _check_known(dataset, key, "server", name)
+            raise _mistake(
+                dataset, key, f"{name!r} does not serve {experiment.name!r}",
+                f"add it to experiments in servers/{name}/server.toml, or leave it out here",
+            )  # fmt: skip
+    return able
 
 
 def _mistake(dataset: Dataset, key: Key, what: str, remedy: str) -> UserError:

@@ -114,11 +114,12 @@ class Trial(BaseModel):
     def search(self) -> dict[str, Any] | None:
         """What a search for the server's capacity is told; None if there is to be none.
 
-        The dataset's keys, and `backlog`: the deepest that the server and the experiment know, if
-        that is a factor. There is none for a variant with another backlog or kernel setting than
-        the default: it would be the same again, or in another queue.
+        The dataset's keys but `servers`, and `backlog`: the deepest that the server and the
+        experiment know, if that is a factor. There is none for a variant with another backlog or
+        kernel setting than the default: it would be the same again, or in another queue.
         """
-        if self.plan.search is None:
+        plan = self.plan.search
+        if plan is None or (plan.servers and self.server.name not in plan.servers):
             return None
         backlogs: tuple[Level, ...] = ()
         for name, level in self.variant.factors.items():
@@ -131,7 +132,7 @@ class Trial(BaseModel):
                 return None
             if name == BACKLOG:
                 backlogs = known
-        asked = self.plan.search.model_dump()
+        asked = plan.model_dump(exclude={"servers"})
         return asked | ({BACKLOG: max(backlogs)} if backlogs else {})
 
     def testbed(self, default: str) -> str:
