@@ -410,8 +410,8 @@ def test_only_the_default_backlog_is_searched(tree: Tree):
 
 def test_only_the_servers_that_are_named_are_searched(tree: Tree):
     """The others' specification is the same as without: they are not measured again for it."""
-    tree.replace("config/datasets/smoke.toml", "[[experiments.backlog.grids]]",
-                 'search = { servers = ["null"] }\n\n[[experiments.backlog.grids]]')  # fmt: skip
+    tree.replace("config/datasets/smoke.toml", "rates_rps = [500, 2000]\n",
+                 'rates_rps = [500, 2000]\nsearch = { servers = ["null"] }\n')  # fmt: skip
     script = (
         "from deathmatch.plan import matrix\n"
         "for t in matrix.trials('smoke', experiments=['backlog']):\n"

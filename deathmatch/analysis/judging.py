@@ -173,8 +173,10 @@ def tested(
     usable = [n for n in _blocks(sides) if len(sides) == 1 or sides[1][n]]
     together = (paired or len(sides) == 1) and usable
     count = len(usable) if together else min(map(len, sides))
-    known = {count: sequential.ERROR} if levels is None else levels
-    looks = {at: level for at, level in known.items() if 1 < at <= count}
+    if levels is None:
+        level = sequential.ERROR if count > 1 else None
+        return _looked_at(sides, low, high, paired, level)
+    looks = {at: level for at, level in levels.items() if at <= count}
     part = {} if looks else _looked_at(sides, low, high, paired)
     for at, level in looks.items():
         if part.get("verdict") in (REPLICATED, NOT):
