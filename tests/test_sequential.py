@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from deathmatch.analysis import claims, published, rules, sequential, stats
+from deathmatch.analysis import claims, judging, published, rules, sequential, stats
 from deathmatch.data import tables
 from deathmatch.plan import files, rounds
 
@@ -168,6 +168,13 @@ def test_a_dataset_of_fixed_trials_is_judged_once_after_all_of_them(stored):
     # All count: there is no look before the last.
     assert stored([*clear, 200.0, 500.0], adaptive=False)[""] == claims.OPEN
     assert stored([348.0], adaptive=False)[""] == claims.OPEN
+
+
+@pytest.mark.parametrize("levels", [None, sequential.LEVELS])
+def test_what_is_divided_by_nothing_decides_nothing(levels):
+    some, none = rules.Values({1: 5.0, 2: 6.0, 3: 7.0}), rules.Values({1: 0.0, 2: 0.0, 3: 0.0})
+    found = judging.tested([some, none], 1, math.inf, levels=levels)
+    assert found["verdict"] in (claims.OPEN, claims.NOT_RUN)
 
 
 def test_the_looks_are_those_of_the_rounds():

@@ -147,7 +147,7 @@ def quotient(above: Values, below: Values, paired: bool = True, level: float | N
 
 def _interval(values: list[float], level: float | None) -> dict:
     """Return the interval of one value a trial: the bootstrap's, or Student's t at a level."""
-    if level is None:
+    if level is None or len(values) < 2:
         return stats.interval(values)
     exact = any(isinstance(value, Outcome) for value in values)
     low, high = (sequential.share_interval if exact else sequential.interval)(values, level)
