@@ -138,9 +138,9 @@ def _experiment(dataset: Dataset, name: str, plan: ExperimentPlan) -> Experiment
         what = f"{name!r} offers no rate by which a capacity can be searched for"
         remedy = "take it out; experiments with the client httperf or roundtrip have one"
         raise _mistake(dataset, ["experiments", name, "search"], what, remedy)
-    if plan.search is not None:
+    if plan.search is not None and plan.search.servers:
         key = ["experiments", name, "search", "servers"]
-        _check_served(dataset, experiment, plan.search.servers or (), key)
+        _check_served(dataset, experiment, plan.search.servers, key)
     return experiment
 
 
