@@ -72,11 +72,11 @@ def judgement(found: dict, verdict: str, **more) -> dict:
     return found | known | {"spread": None, "distance": None, "open": []} | more
 
 
-def _judged(found: dict, low: float, high: float) -> dict:
+def _judged(found: dict, low: float, high: float, minimum: int = MINIMUM_TRIALS) -> dict:
     """Compare an interval with the claimed range; too few trials decide nothing."""
     if not found["trials"]:
         return judgement(found, NOT_RUN)
-    if found["trials"] < MINIMUM_TRIALS or found["low"] is None:
+    if found["trials"] < minimum or found["low"] is None:
         return judgement(found, OPEN)
     beyond = low < found["low"] or low == -INFINITE
     if beyond and (found["high"] < high or high == INFINITE):
@@ -186,6 +186,15 @@ def tested(
             low, high, paired, level,
         )  # fmt: skip
     return part
+
+
+def by_medians(sides: list[Values], low: float, high: float, paired: bool = True) -> dict:
+    """Return the part that the medians alone give, of however few trials: no error is known."""
+    above, below = (*sides, Values())[:2]
+    alone = len(sides) == 1
+    found = stats.interval(list(above.values())) if alone else quotient(above, below, paired)
+    point = found | {"low": found["median"], "high": found["median"]}
+    return explained(_judged(opened(point, above, below), low, high, minimum=1), *sides)
 
 
 def _looked_at(

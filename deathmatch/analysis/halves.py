@@ -1,0 +1,235 @@
+"""Whether what a dataset says stays when a random half of its trials is left out.
+
+In: a dataset. Out: frames of its verdicts, of its orders of servers and of its headline ratios,
+each with what it comes to in DRAWS random halves. A half has too few trials for an interval, so it
+is judged by its medians alone; this shows how far a result leans on single trials, and is no test.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+
+import polars as pl
+from scipy.stats import spearmanr
+
+from deathmatch.analysis import claims, judging, measures, published, releases, rules
+from deathmatch.analysis.views import RATE
+from deathmatch.data import tables
+from deathmatch.errors import UserError
+from deathmatch.plan import files
+from deathmatch.plan.looks import LOOKS
+
+DRAWS = 20
+"""How many random halves are drawn."""
+SEED = 2009
+# Statistics that order servers, by experiment.
+ORDERED_BY = {
+    "single-thread": measures.PEAK,
+    "dynamic": measures.PEAK,
+    "static": "cpu_us_per_reply",
+    "scale-out": measures.PEAK,
+    "c10k": "message_latency_p95_us",
+}
+_YUCAN = {"server": "yucan", "schedulers": "one"}
+_IDLE = {"server": "c-readiness", "idle_connections": 8000, RATE: 200}
+HEADLINES = {
+    "replies a second with a backlog of 128, over 5": (
+        "backlog",
+        {"statistic": measures.PEAK, "a": _YUCAN | {"backlog": 128}, "b": _YUCAN | {"backlog": 5}},
+    ),
+    "CPU for each reply with 8000 idle connections, poll over epoll": (
+        "readiness",
+        {
+            "statistic": "cpu_us_per_reply",
+            "a": _IDLE | {"readiness": "poll"},
+            "b": _IDLE | {"readiness": "epoll"},
+        },
+    ),
+    "CPU for each reply, epoll with 8000 idle connections over none": (
+        "readiness",
+        {
+            "statistic": "cpu_us_per_reply",
+            "a": _IDLE | {"readiness": "epoll"},
+            "b": _IDLE | {"readiness": "epoll", "idle_connections": 0},
+        },
+    ),
+}
+"""The ratios of the paper's first figure: (experiment, what is divided by what) by name."""
+
+VERDICTS = {
+    "claim": pl.String,
+    "source": pl.String,
+    "says": pl.String,
+    "when": pl.String,
+    "verdict": pl.String,
+    "same": pl.Int64,  # halves whose medians say the same
+    "other": pl.Int64,  # halves whose medians say the opposite
+    "open": pl.Int64,  # halves that say nothing, as where a variant has no trial left
+}
+ORDERS = {
+    "experiment": pl.String,
+    "statistic": pl.String,
+    "servers": pl.Int64,
+    "least": pl.Float64,  # Spearman's correlation with the order by all trials
+    "median": pl.Float64,
+}
+HEADLINE = {
+    "says": pl.String,
+    "all": pl.Float64,  # the median ratio over all trials
+    "least": pl.Float64,  # the median ratios over halves
+    "most": pl.Float64,
+}
+
+
+def kept(last: int, draw: random.Random) -> frozenset[int]:
+    """Return the trial numbers that stay, up to `last`: a random half, the odd one included.
+
+    Half of each run of trials between two of LOOKS, so that variants measured in more rounds keep
+    what those of fewer rounds keep, and pairs stay pairs.
+    """
+    ends = [at for at in (0, *LOOKS) if at < last] + [last]
+    chosen: list[int] = []
+    for before, end in pairwise(ends):
+        chosen += draw.sample(range(before + 1, end + 1), (end + 1) // 2 - (before + 1) // 2)
+    return frozenset(chosen)
+
+
+def draws(last: int, count: int = DRAWS) -> list[frozenset[int]]:
+    """Return `count` random halves of the trial numbers up to `last`; the same every time."""
+    draw = random.Random(SEED)
+    return [kept(last, draw) for _ in range(count)]
+
+
+def verdicts(dataset: str, count: int = DRAWS) -> pl.DataFrame:
+    """Return each verdict, replicated or not, with what random halves say: columns VERDICTS."""
+    decided = []
+    for claim in published.claims():
+        then, now = releases.then(dataset, claim), releases.now(dataset, claim)
+        chosen = {"then and now": then} if then == now else {"then": then, "now": now}
+        for when, one in chosen.items():
+            verdict = claims.verdict(dataset, one)[""]
+            if verdict in (judging.REPLICATED, judging.NOT):
+                decided.append((one, when, verdict))
+    rows = [
+        {"claim": one["id"], "source": one["source"], "says": one["claim"], "when": when}
+        | {"verdict": verdict, "same": 0, "other": 0, "open": 0}
+        for one, when, verdict in decided
+    ]
+    opposite = {judging.REPLICATED: judging.NOT, judging.NOT: judging.REPLICATED}
+
+    def judged() -> list[str]:
+        asked = [(claim["experiment"], claim["rule"]) for claim, _, _ in decided]
+        return [rules.decide(dataset, *one)["verdict"] for one in asked]
+
+    for found in _each_half(dataset, count, judged):
+        for row, verdict in zip(rows, found, strict=True):
+            said = {row["verdict"]: "same", opposite[row["verdict"]]: "other"}
+            row[said.get(verdict, "open")] += 1
+    return pl.DataFrame(rows, schema=VERDICTS)
+
+
+def steady_phrase(found: pl.DataFrame) -> str:
+    """Return how many verdicts each half gives again, as sentences; `found` is of `verdicts`."""
+    if found.is_empty():
+        return "This dataset has no verdict to ask for."
+    steady = len(found.filter(pl.col("other") + pl.col("open") == 0))
+    if steady == len(found):
+        return f"Every half gives each verdict again, {steady} of {len(found)}."
+    turned = len(found.filter(pl.col("other") > 0))
+    return (
+        f"Every half gives {steady} of the {len(found)} verdicts again; of the others, {turned} "
+        "come out the other way in one half or more."
+    )
+
+
+def orders(dataset: str, count: int = DRAWS) -> pl.DataFrame:
+    """Return how each experiment's order of servers correlates with that of random halves.
+
+    Columns ORDERS; an experiment with fewer than three servers has no row.
+    """
+    ordered = {}
+    for experiment, statistic in ORDERED_BY.items():
+        known = _medians(dataset, experiment, statistic)
+        if len(known) >= 3:
+            ordered[experiment] = known
+    found = {experiment: [] for experiment in ordered}
+
+    def again() -> dict[str, dict[str, float]]:
+        return {name: _medians(dataset, name, ORDERED_BY[name]) for name in ordered}
+
+    for half in _each_half(dataset, count, again):
+        for experiment, medians in half.items():
+            both = sorted(medians.keys() & ordered[experiment].keys())
+            sides = [[of[server] for server in both] for of in (medians, ordered[experiment])]
+            found[experiment].append(float(spearmanr(*sides).statistic))
+    rows = [
+        {
+            "experiment": experiment,
+            "statistic": ORDERED_BY[experiment],
+            "servers": len(ordered[experiment]),
+            "least": min(values),
+            "median": pl.Series(values).median(),
+        }
+        for experiment, values in found.items()
+    ]
+    return pl.DataFrame(rows, schema=ORDERS)
+
+
+def headlines(dataset: str, count: int = DRAWS) -> pl.DataFrame:
+    """Return the ratios of HEADLINES over all trials and the range of halves: columns HEADLINE."""
+
+    def ratios() -> list[float | None]:
+        return [rules.compared(dataset, *of)[0]["median"] for of in HEADLINES.values()]
+
+    whole = ratios()
+    halves = list(_each_half(dataset, count, ratios))
+    rows = []
+    for place, says in enumerate(HEADLINES):
+        known = [half[place] for half in halves if half[place] is not None]
+        if whole[place] is not None and known:
+            rows.append(
+                {"says": says, "all": whole[place], "least": min(known), "most": max(known)}
+            )
+    return pl.DataFrame(rows, schema=HEADLINE)
+
+
+def _medians(dataset: str, experiment: str, statistic: str) -> dict[str, float]:
+    """Return the median over trials by server, of the variant that stands for it."""
+    found = {}
+    rule = {"over": "server", "statistic": statistic}
+    for server in rules.measured_levels(dataset, experiment, rule):
+        known = rules.values(dataset, experiment, rule, {"server": server})
+        if known:
+            found[server] = float(pl.Series(list(known.values())).median())
+    return found
+
+
+def _each_half(dataset: str, count: int, compute: Callable) -> Iterator:
+    """Compute something on each random half, by medians; halves that are the same once."""
+    whole = _tables(dataset)
+    last = max((frame["n"].max() for frame in whole.values() if len(frame)), default=0)
+    known = {}
+    for half in draws(last, count):
+        if half not in known:
+            with _only(whole, half):
+                known[half] = compute()
+        yield known[half]
+
+
+@contextmanager
+def _only(whole: dict, half: frozenset[int]) -> Iterator[None]:
+    given = {of: frame.filter(pl.col("n").is_in(half)) for of, frame in whole.items()}
+    with rules.instead(given), rules.by_medians():
+        yield
+
+
+def _tables(dataset: str) -> dict[tuple[str, str, str], pl.DataFrame]:
+    found = {}
+    for experiment in files.names("experiment"):
+        for table in ("points", "trials"):
+            try:
+                found[dataset, experiment, table] = tables.read(dataset, experiment, table)
+            except UserError:
+                continue
+    return found

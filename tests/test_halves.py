@@ -1,0 +1,121 @@
+"""What a dataset says without a random half of its trials, on planted tables."""
+
+import random
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deathmatch.analysis import claims, halves, rules
+from deathmatch.data import tables
+from deathmatch.plan import files
+from deathmatch.plan.looks import LOOKS
+
+BYTES = "day-ets-bytes"
+
+
+@pytest.fixture
+def plant(tmp_path, monkeypatch):
+    """Return a function that writes an experiment's points and trials as the dataset smoke's."""
+    for module in (tables, claims):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    adaptive = files.dataset("smoke").model_copy(update={"rounds": "adaptive"})
+    monkeypatch.setattr(rules.files, "dataset", lambda name: adaptive)
+
+    def planted(experiment: str, rows: list[dict]) -> str:
+        folder = tmp_path / "data" / "smoke" / experiment
+        folder.mkdir(parents=True)
+        for table in ("points", "trials"):
+            names = tables.columns(experiment, table)
+            known = [{k: v for k, v in row.items() if k in names} for row in rows]
+            frame = pl.DataFrame(known, schema=names).unique(maintain_order=True)
+            tables.write(frame, experiment, table, folder)
+        claims.clear_caches()
+        return "smoke"
+
+    yield planted
+    claims.clear_caches()
+
+
+def ets(sizes: list[float]) -> list[dict]:
+    return [
+        {"server": "otp-store", "variant": "ets", "configuration": "ets", "body_bytes": 100,
+         "n": n, "messages": held, "outcome": "measured", "rss_bytes": int(held * size)}
+        for n, size in enumerate(sizes, 1)
+        for held in (0, 1000)
+    ]  # fmt: skip
+
+
+def static(by_server: dict[str, list[int]]) -> list[dict]:
+    factors = files.experiment("static").factors
+    defaults = {name: factor.default for name, factor in factors.items()}
+    return [
+        defaults
+        | {"server": server, "variant": server, "schedulers": "one", "readiness": "epoll",
+           "n": n, "offered_rate_rps": 1000, "duration_us": 2_000_000, "replies": 2000,
+           "server_cpu_ns": 2_000_000 * cost, "client_limited": False, "outcome": "measured",
+           "client_state": "exit 0", "server_state": "ran"}
+        for server, costs in by_server.items()
+        for n, cost in enumerate(costs, 1)
+    ]  # fmt: skip
+
+
+# Which trials stay
+
+
+@given(st.integers(1, 40), st.integers())
+def test_half_of_the_trials_stays_and_the_odd_one(last, seed):
+    stay = halves.kept(last, random.Random(seed))
+    assert len(stay) == (last + 1) // 2
+    assert stay <= set(range(1, last + 1))
+
+
+@given(st.sampled_from(LOOKS), st.integers())
+def test_a_variant_of_fewer_rounds_keeps_its_half(at, seed):
+    stay = halves.kept(LOOKS[-1], random.Random(seed))
+    assert sum(n <= at for n in stay) == (at + 1) // 2
+
+
+def test_halves_differ_and_are_the_same_every_time():
+    assert halves.draws(9) == halves.draws(9)
+    assert len(set(halves.draws(9))) > halves.DRAWS // 2
+
+
+# What they say
+
+
+def test_a_verdict_that_all_trials_give_stays(plant):
+    found = halves.verdicts(plant("storage", ets([345.0, 346.0, 347.0]))).filter(claim=BYTES)
+    assert found.select("verdict", "same", "other", "open").rows() == [
+        (claims.NOT, halves.DRAWS, 0, 0)
+    ]
+    assert halves.steady_phrase(found) == "Every half gives each verdict again, 1 of 1."
+
+
+def test_a_verdict_that_later_trials_turn_is_told(plant):
+    # Three trials decide; those after them, which other claims asked for, say the opposite.
+    found = halves.verdicts(plant("storage", ets([345.0, 346.0, 347.0, *[250.0, 300.0] * 2])))
+    row = found.filter(claim=BYTES).row(0, named=True)
+    assert row["verdict"] == claims.NOT
+    assert "come out the other way" in halves.steady_phrase(found)
+    assert row["other"] > 0 and row["same"] + row["other"] + row["open"] == halves.DRAWS
+
+
+def test_an_order_that_all_trials_give_stays(plant):
+    firm = {"nginx": [10, 11, 12], "yaws": [30, 31, 32], "mochiweb": [90, 91, 92]}
+    rows = static(firm)
+    found = halves.orders(plant("static", rows)).row(0, named=True)
+    assert (found["experiment"], found["servers"], found["least"]) == ("static", 3, 1)
+
+
+def test_an_order_that_halves_turn_is_told(plant):
+    loose = {"nginx": [10, 11, 90], "yaws": [30, 31, 32], "mochiweb": [90, 20, 91]}
+    found = halves.orders(plant("static", static(loose))).row(0, named=True)
+    assert found["least"] < 1
+
+
+def test_nothing_measured_has_no_rows(plant):
+    dataset = plant("storage", ets([]))
+    assert halves.verdicts(dataset).is_empty()
+    assert halves.orders(dataset).is_empty() and halves.headlines(dataset).is_empty()
