@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import tomllib
 
 import pytest
 from conftest import Tree
@@ -11,13 +12,55 @@ from deathmatch.analysis import claims
 from deathmatch.control import decision, progress
 from deathmatch.control.study import Study
 from deathmatch.errors import UserError
-from deathmatch.plan import choice, files, matrix, rounds
+from deathmatch.plan import choice, files, matrix, mistakes, rounds
+from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.rounds import LOOKS, Decision
 from deathmatch.plan.trial import Trial
 
-BACKLOG = [trial for trial in matrix.trials("quick") if trial.experiment.name == "backlog"]
-STORAGE = [trial for trial in matrix.trials("quick") if trial.experiment.name == "storage"]
+ADAPTIVE = """
+title = "adaptive rounds of two experiments"
+trials = 3
+rounds = "adaptive"
+budget_hours = 0.2
+seed = 1
+
+[experiments.backlog]
+rates_rps = [3000]
+duration_s = 2
+
+[[experiments.backlog.grids]]
+servers = ["yucan"]
+backlog = [5, 128]
+
+[experiments.storage]
+messages = [1000]
+
+[[experiments.storage.grids]]
+servers = ["python-store"]
+configuration = ["dict", "list", "sqlite"]
+"""
+SPEC = mistakes.validated(Dataset, tomllib.loads(ADAPTIVE), "quick")
+
+
+def _dataset(name: str, *root) -> Dataset:
+    """Return SPEC in place of the dataset quick."""
+    return SPEC if name == "quick" else DATASET(name, *root)
+
+
+DATASET = files.dataset
+with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(files, "dataset", _dataset)
+    ALL = matrix.trials("quick")
+BACKLOG = [trial for trial in ALL if trial.experiment.name == "backlog"]
+STORAGE = [trial for trial in ALL if trial.experiment.name == "storage"]
 BOTH = [*BACKLOG, *STORAGE]
+
+
+@pytest.fixture
+def adaptive(tmp_path, monkeypatch):
+    """The dataset quick in adaptive rounds, whose decisions stand in a folder of the test's."""
+    monkeypatch.setattr(files, "dataset", _dataset)
+    monkeypatch.chdir(tmp_path)
 
 
 def names(trials) -> list[str]:
@@ -97,8 +140,8 @@ def write(look: int, further: list[str], root) -> None:
     ), root)  # fmt: skip
 
 
-def test_the_trials_follow_from_the_decisions(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("adaptive")
+def test_the_trials_follow_from_the_decisions(tmp_path):
     first = matrix.trials("quick")
     assert {trial.n for trial in first} == {1, 2, 3}
     write(3, names(BACKLOG), tmp_path)
@@ -119,8 +162,8 @@ def test_the_trials_follow_from_the_decisions(tmp_path, monkeypatch):
         matrix.trials("quick")
 
 
-def test_a_run_says_the_round_and_how_long_it_takes_at_most(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("adaptive")
+def test_a_run_says_the_round_and_how_long_it_takes_at_most(tmp_path):
     study = Study("quick", "netns", "", choice.of("all", "all"))
     total = len(study.trials)
     said = progress.line(study.standing({}))
@@ -141,20 +184,6 @@ def test_a_run_says_the_round_and_how_long_it_takes_at_most(tmp_path, monkeypatc
     assert study.standing(done).ended and progress.line(study.standing(done)).endswith("measured")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("trials = 3", "trials = 2", "each variant has 3 trials first, not 2"),
-        ("[experiments.backlog]", "[experiments.backlog]\ntrials = 4", "3 trials first, not 4"),
-        ('rounds = "adaptive"', 'rounds = "fixed"', "only adaptive rounds have a budget"),
-    ],
-)
-def test_a_dataset_that_contradicts_itself_is_refused(tree: Tree, old, new, said):
-    tree.replace("config/datasets/quick.toml", old, new)
-    done = tree.run("python", "-m", "deathmatch", "rounds", "quick", "3").failed()
-    assert said in done.text and "quick.toml, line" in done.text
-
-
 # A small one, measured
 
 
@@ -172,6 +201,21 @@ messages = [1000]
 servers = ["python-store"]
 configuration = ["dict", "sqlite"]
 """
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("trials = 3", "trials = 2", "each variant has 3 trials first, not 2"),
+        ("[experiments.storage]", "[experiments.storage]\ntrials = 4", "3 trials first, not 4"),
+        ('rounds = "adaptive"', 'rounds = "fixed"', "only adaptive rounds have a budget"),
+    ],
+)
+def test_a_dataset_that_contradicts_itself_is_refused(tree: Tree, old, new, said):
+    assert TINY.count(old) == 1
+    tree.write("config/datasets/tiny.toml", TINY.replace(old, new))
+    done = tree.run("python", "-m", "deathmatch", "rounds", "tiny", "3").failed()
+    assert said in done.text and "tiny.toml, line" in done.text
 
 
 def test_rounds_are_measured_as_they_were_decided(tree: Tree):
