@@ -49,6 +49,43 @@ def test_half_a_dataset_is_not_packed(tree: Tree):
     assert not list((tree.path / "data/tiny").rglob("raw*"))
 
 
+def test_what_is_measured_so_far_goes_on_in_another_clone(tree: Tree):
+    levels = 'backlog = [1, 5]\nschedulers = ["all"]\nsomaxconn = [128]'
+    tree.dataset("tiny", ["yucan"], [500, 2000], levels=levels)
+    tree.deathmatch("archive", "tiny", "--measured").succeeded()
+    folder = tree.path / "data/tiny/backlog"
+    own = next((folder / "yucan").glob("*/1"))
+    before = {path.name: path.read_bytes() for path in own.iterdir() if path.is_file()}
+    shutil.rmtree(folder / "yucan")
+    # What an interrupted trial left, without a record, is no result.
+    own.mkdir(parents=True)
+    (own / "server.log").write_text("interrupted")
+    done = tree.deathmatch("unpack", "tiny").succeeded()
+    assert "raw.tar.xz: 1 trials" in done.text
+    assert {path.name: path.read_bytes() for path in own.iterdir() if path.is_file()} == before
+    assert not list(folder.glob(".unpacked-*"))
+
+
+def test_unpacking_keeps_what_is_measured_here(tree: Tree):
+    tree.deathmatch("archive", "tiny").succeeded()
+    record = next((tree.path / "data/tiny").rglob("trial.json"))
+    record.write_text("mine")
+    done = tree.deathmatch("unpack", "tiny").succeeded()
+    assert "0 trials, 1 were there" in done.text and record.read_text() == "mine"
+
+
+def test_a_damaged_archive_changes_nothing(tree: Tree):
+    tree.deathmatch("archive", "tiny").succeeded()
+    packed = tree.path / "data/tiny/backlog/raw.tar.xz"
+    packed.write_bytes(packed.read_bytes()[:-100])
+    shutil.rmtree(tree.path / "data/tiny/backlog/yucan")
+    done = tree.deathmatch("unpack", "tiny").failed()
+    assert "data/tiny/backlog/raw.tar.xz: it cannot be unpacked" in done.text
+    assert sorted((tree.path / "data/tiny/backlog").iterdir()) == [packed]
+    packed.unlink()
+    assert "no experiment there has a raw.tar.xz" in tree.deathmatch("unpack", "tiny").failed().text
+
+
 def test_the_committed_dataset_is_no_burden_to_a_clone():
     """The raw logs and the tables, under 30 MB, as every clone of the project fetches them."""
     listed = subprocess.run(

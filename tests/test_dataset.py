@@ -158,6 +158,16 @@ def test_what_is_not_chosen_may_be_missing(tiny: Tree):
         tiny.write("config/datasets/tiny.toml", whole)
 
 
+def test_a_run_goes_on_with_what_was_unpacked(tiny: Tree):
+    first, second = (tiny.path / FOLDER / n for n in "12")
+    shutil.rmtree(second)
+    tiny.deathmatch("archive", "tiny", "--measured").succeeded()
+    shutil.rmtree(first.parent)
+    tiny.deathmatch("unpack", "tiny").succeeded()
+    assert "1 of 2 trials" in tiny.snakemake("-n", dataset="tiny").succeeded().text
+    assert (first / "trial.json").exists() and not second.exists()
+
+
 def frame(tree: Tree, name: str, **columns: pl.Expr) -> None:
     path = tree.path / name
     pl.read_parquet(path).with_columns(**columns).write_parquet(path)

@@ -302,6 +302,14 @@ def _check(parser: argparse.ArgumentParser) -> None:
 def _archive(parser: argparse.ArgumentParser) -> None:
     named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
     _choice(parser)
+    parser.add_argument(
+        "--measured", action="store_true",
+        help="pack the trials that are measured by now, to go on in another clone",
+    )  # fmt: skip
+
+
+def _unpack(parser: argparse.ArgumentParser) -> None:
+    named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is packed")
 
 
 def _certify(parser: argparse.ArgumentParser) -> None:
@@ -462,6 +470,12 @@ GROUPS: dict[str, dict[str, Command]] = {
         "archive": Command(
             "pack a dataset's raw logs for git", "data.archive", _archive, "smoke",
             "One raw.tar.xz for each experiment, beside its tables.",
+        ),
+        "unpack": Command(
+            "put a packed dataset's raw logs where they were measured", "data.unpack", _unpack,
+            "smoke",
+            "A run then goes on with the trials that are left, in any clone on a machine of the "
+            "same kind. What is measured there already stays as it is.",
         ),
         "certify": Command(
             "give a dataset checksums, a citation, a codecheck.yml and an RO-Crate",

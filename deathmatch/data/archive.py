@@ -1,8 +1,8 @@
 """Pack a dataset's raw logs for git: `snakemake archive --config dataset=NAME`.
 
 Each experiment's trials go into `data/NAME/<experiment>/raw.tar.xz`, beside the tables that were
-made of them: a tenth of the size, the same bytes whenever they are packed. Unpacked where it lies,
-with tar(1), it is what was measured.
+made of them: a tenth of the size, the same bytes whenever they are packed. `deathmatch unpack NAME`
+puts them back where they were measured.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+from deathmatch.data import records
 from deathmatch.data.inventory import Inventory
 from deathmatch.errors import UserError
 from deathmatch.plan import choice
@@ -19,32 +20,37 @@ from deathmatch.plan.root import ROOT
 from deathmatch.plan.typed import typed
 
 NAME = "raw.tar.xz"
+DAMAGED = (tarfile.TarError, OSError, EOFError, ValueError)
 
 
 def main(given: argparse.Namespace) -> int:
     """Pack the dataset named on the command line; print what was written."""
     os.chdir(ROOT)
-    for path in pack(given.dataset, choice.given(given)):
+    for path in pack(given.dataset, choice.given(given), given.measured):
         print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
     return 0
 
 
-def pack(dataset: str, chosen: Choice) -> list[Path]:
+def pack(dataset: str, chosen: Choice, so_far: bool = False) -> list[Path]:
     """Write an archive for each experiment chosen, of the servers chosen; return their paths.
 
-    Raises UserError, and writes nothing, if a trial of them is missing.
+    With `so_far`, of the trials that are measured. Raises UserError, and writes nothing, if there
+    is none of them, or without `so_far` if one is missing.
     """
     held = Inventory(dataset, chosen)
-    if missing := held.missing:
+    if so_far and not held.measured:
+        what = f"none of {len(held.chosen)} trials is measured"
+        raise UserError(what, f"data/{dataset}", "measure some first, or name the dataset meant")
+    if not so_far and (missing := held.missing):
         words = ["snakemake --config", f"dataset={dataset}", *chosen.settings]
         raise UserError(
             f"{len(missing)} of {len(held.chosen)} trials are missing, the first {missing[0].path}",
             f"data/{dataset}",
             f"measure them first: {typed(' '.join(words))}; "
-            "or pack what is there, by servers= or experiments=",
+            "or pack what is there: deathmatch archive --measured",
         )
     folders: dict[Path, list[Path]] = {}
-    for trial in held.chosen:
+    for trial in held.measured:
         folders.setdefault(Path("data", dataset, trial.experiment.name), []).append(trial.path)
     return [_pack(folder, sorted(paths)) for folder, paths in sorted(folders.items())]
 
@@ -62,3 +68,20 @@ def _pack(folder: Path, paths: list[Path]) -> Path:
             for file in sorted(found for found in path.rglob("*") if found.is_file()):
                 archive.add(file, file.relative_to(folder), filter=anonymous)
     return partial.rename(folder / NAME)
+
+
+def unpack(file: Path, to: Path) -> None:
+    """Write an archive's trials into a folder, under today's names of their variants' factors.
+
+    Raises DAMAGED if it is not whole, or holds what is no file of a trial.
+    """
+    with tarfile.open(file) as members:
+        for member in members:
+            if not member.isfile():
+                continue
+            parts = Path(member.name).parts
+            if len(parts) < 4 or ".." in parts or Path(member.name).is_absolute():
+                raise ValueError(f"{member.name} is no file of a trial")
+            path = to / parts[0] / records.variant(parts[1]) / Path(*parts[2:])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(members.extractfile(member).read())

@@ -6,7 +6,6 @@ written: reports, logs, `trial.json`, archives.
 """
 
 import argparse
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,10 +101,7 @@ def courses(folder: Path) -> pl.DataFrame:
         place = folder
         if not any(folder.glob("*/*/*/trial.json")) and (folder / archive.NAME).exists():
             place = Path(unpacked)
-            with tarfile.open(folder / archive.NAME) as packed:
-                # Python has the filter since 3.11.4, and warns without it.
-                safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-                packed.extractall(place, **safe)
+            archive.unpack(folder / archive.NAME, place)
         rows = [
             row for path in sorted(place.glob("*/*/*/trial.json")) for row in _courses(path)
         ]  # fmt: skip

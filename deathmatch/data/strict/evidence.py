@@ -5,7 +5,6 @@ Out: `Evidence`, which holds as long as the `with` block of `gather`.
 """
 
 import contextlib
-import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -206,25 +205,12 @@ def _raw(folder: Path, experiment: str, aside: Path) -> tuple[Path | None, str]:
     if not file.is_file():
         return here, ""
     try:
-        with tarfile.open(file) as members:
-            for member in members:
-                if member.isfile():
-                    _unpack(members, member, aside / experiment)
-    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+        archive.unpack(file, aside / experiment)
+    except archive.DAMAGED as error:
         return here, f"it cannot be unpacked: {error}"
     if here is None:
         return aside, ""
     return here, _unlike(here / experiment, aside / experiment)
-
-
-def _unpack(members: tarfile.TarFile, member: tarfile.TarInfo, to: Path) -> None:
-    """Write one member, under today's names of its variant's factors."""
-    parts = Path(member.name).parts
-    if len(parts) < 4 or ".." in parts or Path(member.name).is_absolute():
-        raise ValueError(f"{member.name} is no file of a trial")
-    path = to / parts[0] / records.variant(parts[1]) / Path(*parts[2:])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(members.extractfile(member).read())
 
 
 def _unlike(here: Path, packed: Path) -> str:

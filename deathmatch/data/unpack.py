@@ -1,0 +1,58 @@
+"""Put a dataset's raw logs back where they were measured: `deathmatch unpack NAME`.
+
+In: `data/NAME/<experiment>/raw.tar.xz`. Out: the trials' folders, as if they had been measured
+here: `snakemake --config dataset=NAME` goes on with those that are left. A trial that has a record
+stays as it is.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from deathmatch.data import archive, inventory
+from deathmatch.errors import UserError
+from deathmatch.plan.root import ROOT
+
+
+def main(given: argparse.Namespace) -> int:
+    """Unpack the dataset named on the command line; print how many trials came of each archive."""
+    os.chdir(ROOT)
+    folder = Path("data", given.dataset)
+    packed = sorted(folder.glob(f"*/{archive.NAME}"))
+    if not packed:
+        what = f"no experiment there has a {archive.NAME}"
+        raise UserError(what, str(folder), "pack some: deathmatch archive NAME --measured")
+    for file in packed:
+        there, kept = unpack(file)
+        also = f", {kept} were there" if kept else ""
+        print(f"{file}: {there} trials{also}", file=sys.stderr)
+    return 0
+
+
+def unpack(file: Path) -> tuple[int, int]:
+    """Put an archive's trials beside it; return how many came, and how many were there.
+
+    Each comes whole or not at all. Raises UserError, and changes nothing, if the archive is
+    damaged.
+    """
+    folder, came, kept = file.parent, 0, 0
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacked-") as aside:
+        try:
+            archive.unpack(file, Path(aside))
+        except archive.DAMAGED as error:
+            what, remedy = f"it cannot be unpacked: {error}", "fetch it again"
+            raise UserError(what, str(file), remedy) from None
+        for trial in sorted(Path(aside).glob("*/*/*")):
+            to = folder / trial.relative_to(aside)
+            if (to / inventory.RECORD).exists():
+                kept += 1
+                continue
+            # Without a record it is what an interrupted trial left.
+            shutil.rmtree(to, ignore_errors=True)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            trial.rename(to)
+            came += 1
+    return came, kept
