@@ -26,7 +26,7 @@ import polars as pl
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from deathmatch import wsload  # noqa: E402
+from deathmatch.load import wsload, wsload_records  # noqa: E402
 
 MOST_S, MOST_BYTES = 3, 2_000_000_000
 
@@ -56,10 +56,12 @@ def analyse(folder: Path) -> int:
     """Compute every run's statistics and those of its seconds; return how many numbers."""
     numbers = 0
     for file in sorted(folder.glob("*.parquet")):
+        if file.name.endswith(wsload.SHARES):
+            continue
         report = wsload.GENERATOR.read(file.with_suffix(".txt"))
         for quantity in report.times["quantity"].unique():
             part = report.times.filter(pl.col("quantity") == quantity)
-            numbers += len(wsload.statistics(part))
+            numbers += len(wsload_records.statistics(part))
         numbers += wsload.GENERATOR.seconds(report).height
     return numbers
 

@@ -294,6 +294,28 @@ def patient(page):
     return page
 
 
+@contextlib.contextmanager
+def chromium():
+    """A browser, by playwright; CHROMIUM may say where it is."""
+    # Many tests need none, and may run where playwright is not installed.
+    from playwright.sync_api import sync_playwright
+
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    if not path:
+        pytest.fail("no chromium: run inside ./shell, or set CHROMIUM to its path")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """The module's own browser."""
+    with chromium() as found:
+        yield found
+
+
 def ended(processes: list[psutil.Process]) -> bool:
     """Return whether none of them runs; one that waits for its parent to notice has ended."""
     for process in processes:

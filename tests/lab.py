@@ -67,9 +67,7 @@ Host *
   GlobalKnownHostsFile /dev/null
 """
 
-SERVE = """
-mount --bind {folder}/passwd /etc/passwd
-mount --bind {folder}/shadow /etc/shadow
+MOUNTS = """\
 mount --bind {own} {home}
 mkdir {home}/.local
 mount -t tmpfs -o size=200m tmpfs {home}/.local
@@ -77,17 +75,7 @@ mkdir -p {home}/{copy}/build
 chown -R {login} {home}/.local
 mount -t overlay overlay {home}/{copy}/build \
   -o lowerdir={root}/build,upperdir={own}/upper,workdir={own}/work
-chown {login} {home}/{copy}/build {home}/{copy}/build/*
-mount -t tmpfs tmpfs /run
-mkdir -m 755 /run/sshd
-echo ready
-read joined
-ip link set lo up
-ip address add {address}/24 dev {link}
-ip link set {link} up
-{user}{program} -D -e -f {own}/sshd_config &
-wait
-"""
+chown {login} {home}/{copy}/build {home}/{copy}/build/*"""
 
 
 @dataclass
@@ -218,16 +206,17 @@ def _host(
     program, variables = sshd.sshd()
     if AS_ROOT and user != "root":
         subprocess.run(["chown", "-R", f"{sshd.USER_ID}:{sshd.USER_ID}", own], check=True)
-    mapped = f"unshare --user --map-user={os.geteuid()} --map-group={os.getegid()} "
-    script = SERVE.format(
-        folder=folder, own=own, home=home, copy=COPY, root=ROOT, address=HOSTS[host], link=LINK,
-        program=program, login=sshd.USER_ID if AS_ROOT and user != "root" else 0,
-        user="" if AS_ROOT else mapped,
+    mounts = MOUNTS.format(
+        own=own, home=home, copy=COPY, root=ROOT,
+        login=sshd.USER_ID if AS_ROOT and user != "root" else 0,
     )  # fmt: skip
-    namespaces = ["--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    script = sshd.SERVE.format(
+        folder=folder, own=own, address=HOSTS[host], link=LINK, mounts=mounts, program=program,
+        user="" if AS_ROOT else sshd.MAPPED,
+    )  # fmt: skip
     time = ["--time", "--monotonic", str(AHEAD_S[host])] if AHEAD_S[host] else []
     process = subprocess.Popen(
-        [*controller, *unshare, *namespaces, *time, "sh", "-ec", script],
+        [*controller, *unshare, *sshd.NAMESPACES, *time, "sh", "-ec", script],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | variables,
         stderr=(folder / f"{host}.log").open("w"),
     )  # fmt: skip

@@ -149,9 +149,11 @@ def files(folder: Path) -> str:
     return user
 
 
+# What a host runs in its namespaces, with mounts of its own, and as whom sshd runs there.
 SERVE = """
 mount --bind {folder}/passwd /etc/passwd
 mount --bind {folder}/shadow /etc/shadow
+{mounts}
 mount -t tmpfs tmpfs /run
 mkdir -m 755 /run/sshd
 echo ready
@@ -159,9 +161,11 @@ read joined
 ip link set lo up
 ip address add {address}/24 dev {link}
 ip link set {link} up
-{user}{program} -D -e -f {folder}/sshd_config &
+{user}{program} -D -e -f {own}/sshd_config &
 wait
 """
+NAMESPACES = ["--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
+MAPPED = f"unshare --user --map-user={os.geteuid()} --map-group={os.getegid()} "
 
 
 def make():
@@ -179,13 +183,12 @@ def make():
     assert keeper.stdout.readline() == "ready\n"
     inside = [] if AS_ROOT else ["--user", "--preserve-credentials"]
     controller = ["nsenter", "--target", str(keeper.pid), *inside, "--net", "--"]
-    own = f"unshare --user --map-user={os.geteuid()} --map-group={os.getegid()} "
     script = SERVE.format(
-        folder=folder, address=ADDRESS, link=LINK, program=program, user="" if AS_ROOT else own
-    )
-    namespaces = ["--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        folder=folder, own=folder, address=ADDRESS, link=LINK, mounts="", program=program,
+        user="" if AS_ROOT else MAPPED,
+    )  # fmt: skip
     host = subprocess.Popen(
-        [*controller, *dying, "unshare", *namespaces, "--time", "--monotonic", str(AHEAD_S),
+        [*controller, *dying, "unshare", *NAMESPACES, "--time", "--monotonic", str(AHEAD_S),
          "sh", "-ec", script],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | variables,
         stderr=(folder / "sshd.log").open("w"),

@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT, Tree
 
 from deathmatch.errors import UserError
-from deathmatch.hosts.audit import demand, facts, parse, probe, read, report, rules
+from deathmatch.hosts.audit import demand, facts, formats, parse, probe, read, report, rules
 from deathmatch.hosts.host import Local
 from deathmatch.plan import files, matrix
 
@@ -121,15 +121,15 @@ def test_lscpu_is_read_flat_too():
     """As util-linux before 2.39 prints it."""
     rows = [("CPU(s):", "26"), ("Model name:", "Xeon 8481C"), ("Hypervisor vendor:", "KVM")]
     text = json.dumps({"lscpu": [{"field": field, "data": data} for field, data in rows]})
-    assert parse.lscpu(text) == {
+    assert formats.lscpu(text) == {
         "CPU(s)": "26", "Model name": "Xeon 8481C", "Hypervisor vendor": "KVM",
     }  # fmt: skip
 
 
 def test_cpu_lists():
     for text, numbers in (("", []), ("0-2,8\n", [0, 1, 2, 8]), ("5", [5])):
-        assert parse.cpu_list(text) == numbers
-        assert parse.cpu_ranges(numbers) == text.strip()
+        assert formats.cpu_list(text) == numbers
+        assert formats.cpu_ranges(numbers) == text.strip()
 
 
 def test_load_is_what_was_counted_between():

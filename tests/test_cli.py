@@ -15,7 +15,8 @@ import yaml
 from conftest import HUNG_S, ROOT, Done
 
 from deathmatch.cli import complete, main
-from deathmatch.cli.commands import COMMANDS, GROUPS, HIDDEN, SHELLS
+from deathmatch.cli.arguments import SHELLS
+from deathmatch.cli.commands import COMMANDS, GROUPS, HIDDEN
 from deathmatch.errors import UserError
 from deathmatch.plan import files, new_server
 from deathmatch.plan.places import names

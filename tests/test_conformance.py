@@ -26,7 +26,7 @@ SERVERS = ("null", "tornado", "yaws", "yucan")
 CHECK = """
 import json, sys
 from pathlib import Path
-from deathmatch.hosts import namespaces, server_build
+from deathmatch.hosts import logs, namespaces, server_build
 from deathmatch.measure import conformance, context, server_process
 from deathmatch.plan import files, matrix
 bed = files.testbed("netns")
@@ -58,7 +58,7 @@ for trial in matrix.trials("once"):
                       "wrong": problem, "variant": trial.variant.name, "stop": stop,
                       "emulators": emulators, "workers": values["workers"],
                       "factors": factors, "log_events": log_events, "asked": logged,
-                      "checks": checks, "log": server_build.tail(running.log)}))
+                      "checks": checks, "log": logs.tail(running.log)}))
 """
 
 # An emulator shows a flag with a minus sign.

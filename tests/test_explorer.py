@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 import yaml
 from conftest import ROOT, Tree, copy_tree, patient
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from deathmatch.analysis import measures, stats, views
 from deathmatch.analysis.views import RATE, REPLY
@@ -25,7 +25,6 @@ from deathmatch.paper.explore import variants
 from deathmatch.plan import choice, files
 from deathmatch.plan.dataset import TABLES
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 SERVERS = ["yucan", "tornado", "null", "c-readiness"]
 EXPERIMENTS = ["backlog", "readiness"]
 # What another's dataset may hold.
@@ -83,16 +82,6 @@ def made(tmp_path_factory, network) -> Path:
     )
     tree.run("python", "-c", script).succeeded()
     return tree.path
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not CHROMIUM:
-        pytest.fail("no chromium: install it or set CHROMIUM to its path")
-    with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 def opened(browser, file: Path, fragment: str = "", **options) -> Page:
@@ -378,7 +367,7 @@ def test_a_quantity_knows_its_interval_and_what_is_only_a_lower_bound():
     assert variants.measured([]) is None and variants.measured([None]) is None
     assert variants.measured([0.25], 100) == [25, None, None, 1]
     assert variants.measured([3.0, 1.0, 2.0]) == [2, 1, 3, 3]
-    bound = variants.rules.AtLeast(9000.0)
+    bound = variants.judging.AtLeast(9000.0)
     assert variants.measured([bound, 8000.0]) == [8500, 8000, 9000, 2, 1]
 
 

@@ -1,16 +1,11 @@
 """What a hostile dataset, name or file can do to who reads or compares with it: nothing."""
 
-import os
-import shutil
-
 import pytest
 from conftest import patient
-from playwright.sync_api import sync_playwright
 
 from deathmatch.paper import build, notebook
 from deathmatch.plan.root import ROOT
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 HOSTILE = (
     "x<script>window.PWNED=1</script>"
     '<img src=x onerror="window.PWNED=2"><svg onload="window.PWNED=3">'
@@ -50,7 +45,7 @@ print(hostile)
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def page(tmp_path_factory, browser):
     """The paper of a notebook whose every text is hostile, in a browser that points at all."""
     folder = tmp_path_factory.mktemp("hostile")
     source = folder / "hostile.md"
@@ -67,15 +62,12 @@ def page(tmp_path_factory):
         [executed], "quick", folder, folder / "figures", folder / "front.md",
         here / "references.bib",
     )  # fmt: skip
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        shown = patient(browser.new_page())
-        shown.asked = []
-        shown.on("request", lambda request: shown.asked.append(request.url))
-        shown.goto((folder / "deathmatch.html").as_uri())
-        shown.wait_for_function("document.querySelector('.chart svg.marks')")
-        yield shown
-        browser.close()
+    shown = patient(browser.new_page())
+    shown.asked = []
+    shown.on("request", lambda request: shown.asked.append(request.url))
+    shown.goto((folder / "deathmatch.html").as_uri())
+    shown.wait_for_function("document.querySelector('.chart svg.marks')")
+    return shown
 
 
 def test_a_title_of_another_dataset_runs_no_script_and_fetches_nothing(page):

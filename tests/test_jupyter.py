@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from conftest import HUNG_S, STARTED, Tree, copy_tree, patient
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 TINY = """
 title = "a test"
@@ -47,15 +47,11 @@ def lab(tmp_path_factory, network) -> str:
 
 
 @pytest.fixture(scope="module")
-def page(lab) -> Page:
-    with sync_playwright() as driver:
-        chromium = shutil.which("chromium") or pytest.fail("no chromium: run inside ./shell")
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = patient(browser.new_page(viewport={"width": 1300, "height": 3000}))
-        expect.set_options(timeout=HUNG_S * 1000)
-        page.goto(lab)
-        yield page
-        browser.close()
+def page(lab, browser) -> Page:
+    page = patient(browser.new_page(viewport={"width": 1300, "height": 3000}))
+    expect.set_options(timeout=HUNG_S * 1000)
+    page.goto(lab)
+    return page
 
 
 def run_all(page: Page) -> None:

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from deathmatch.analysis import lawful, measures, rules, stats, views
+from deathmatch.analysis import lawful, measures, selecting, stats, views
 from deathmatch.data import laws, tables
 from deathmatch.data.laws.law import KEY, RATE, TRIAL
 
@@ -178,10 +178,10 @@ def test_points_that_break_a_law_are_left_out_of_figures_and_verdicts(monkeypatc
     assert chapter.times.join(points.filter(here), on=KEY, how="semi").is_empty()
     assert chapter.valid_points.join(points.filter(here), on=KEY, how="semi").is_empty()
     selector = {"server": first["server"], RATE: first[RATE]}
-    monkeypatch.setattr(rules, "points", lambda *_: marked)
-    monkeypatch.setattr(rules, "selected", lambda *_: marked.filter(server=first["server"],
+    monkeypatch.setattr(selecting, "points", lambda *_: marked)
+    monkeypatch.setattr(selecting, "selected", lambda *_: marked.filter(server=first["server"],
                         variant=first["variant"]))  # fmt: skip
-    found = rules.values("reference", "dynamic", {"statistic": "reply_rate_rps"}, selector)
+    found = selecting.values("reference", "dynamic", {"statistic": "reply_rate_rps"}, selector)
     assert set(found) == set(
         points.filter(variant=first["variant"], server=first["server"])["n"]
     ) - {first["n"]}

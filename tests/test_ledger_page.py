@@ -1,12 +1,11 @@
 """The ledger in a browser: it filters, sorts and opens; without its script it is a table."""
 
 import re
-import shutil
 
 import polars as pl
 import pytest
 from conftest import patient
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from deathmatch.analysis import claims, published
 from deathmatch.paper import ledger_page
@@ -37,7 +36,7 @@ def rows() -> pl.DataFrame:
 
 
 @pytest.fixture
-def page(rows):
+def page(rows, browser):
     body = "".join(
         f"<tr><td>{row['source']}</td><td>{row['now']}</td></tr>" for row in rows.to_dicts()
     )
@@ -45,13 +44,9 @@ def page(rows):
     table = f'<figure id="tbl-claims"><table>{head}<tbody>{body}</tbody></table></figure>'
     script = re.search(r"<script.*</script>", ledger_page.block(rows, "tbl-claims"))[0]
     code = (ROOT / "paper/source/ledger.js").read_text()
-    with sync_playwright() as driver:
-        chromium = shutil.which("chromium") or pytest.fail("no chromium: run inside ./shell")
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        shown = patient(browser.new_page())
-        shown.set_content(f"{table}{script}<script>{code}</script>")
-        yield shown
-        browser.close()
+    shown = patient(browser.new_page())
+    shown.set_content(f"{table}{script}<script>{code}</script>")
+    return shown
 
 
 def visible(page: Page) -> list[str]:

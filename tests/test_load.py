@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from deathmatch.errors import Truncated, UserError
 from deathmatch.hosts import clients
-from deathmatch.load import histogram, registry, wsload
+from deathmatch.load import histogram, registry, wsload, wsload_records
 from deathmatch.plan import files
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
@@ -125,7 +125,7 @@ def wsload_report(bins: dict[int, int]) -> wsload.Report:
     times = [("latency", us % 3, us, n) for us, n in ordered] + [("latency", 0, None, 2)]
     times += [("handshake_time", 0, us, n) for us, n in ordered]
     times += [("service_time", 0, 1, replies + 2)]
-    frame = pl.DataFrame(times, wsload.TIMES_SCHEMA, orient="row")
+    frame = pl.DataFrame(times, wsload_records.TIMES_SCHEMA, orient="row")
     frame = frame.sort("quantity", "second", "time_us", nulls_last=True)
     return wsload.Report((json.dumps(summary),), frame)
 
@@ -216,3 +216,11 @@ def test_only_hosts_know_how_a_namespace_is_entered():
             found = re.search(r"ip.{1,4}netns|nsenter|taskset", path.read_text())
             # What a testbed's file says is told as taskset writes it, and a log has its words.
             assert not found or path.name in ("testbed.py", "server_rules.py"), (path, found)
+
+
+def test_the_benchmark_of_the_analysis_runs():
+    sizes = ["--runs=1", "--connections=10", "--duration=5", "--rounds=1"]
+    done = subprocess.run(
+        [sys.executable, ROOT / "bench" / "analysis.py", *sizes], capture_output=True, text=True
+    )
+    assert done.stdout.startswith("50 messages, "), done.stderr

@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT, Tree, copy_tree
 
 from deathmatch.data import laws, migrate, records, tables
-from deathmatch.load import wsload
+from deathmatch.load import wsload_summary
 
 REFERENCE = Path("data/reference")
 
@@ -111,7 +111,7 @@ def test_factors_that_came_later_have_the_level_that_was_in_force(tmp_path):
     old = tmp_path / "c10k"
     shutil.copytree(ROOT / REFERENCE / "c10k", old, ignore=shutil.ignore_patterns("*.xz"))
     today = {file.stem: pl.read_parquet(file) for file in old.glob("*.parquet")}
-    later = [*wsload.OPENING, *wsload.CHURN]
+    later = [*wsload_summary.OPENING, *wsload_summary.CHURN]
     for name, table in today.items():
         table.drop("opening", "run", *later, strict=False).write_parquet(old / f"{name}.parquet")
     assert len(migrate.frames(tmp_path)) == len(today)

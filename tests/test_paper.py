@@ -4,7 +4,6 @@ import importlib
 import itertools
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,16 +13,14 @@ import nbformat
 import polars as pl
 import pytest
 from conftest import patient
-from playwright.sync_api import sync_playwright
 
 from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
-from deathmatch.paper import build, display, notebook, theme
+from deathmatch.paper import build, display, markdown, notebook, theme
 from deathmatch.paper.display import MIME
 from deathmatch.plan.root import ROOT
 
 HERE = Path(__file__).parent / "paper"
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 HEADER = """---
 kernelspec:
   name: python3
@@ -67,16 +64,6 @@ def whole(request, built) -> Path:
 def text(built) -> str:
     command = ["pdftotext", "-layout", str(built / "deathmatch.pdf"), "-"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not CHROMIUM:
-        pytest.fail("no chromium: install it or set CHROMIUM to its path")
-    with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 def visit(browser, built: Path, **options):
@@ -603,30 +590,31 @@ def test_a_sentence_without_its_number_is_left_out():
     known, unmeasured = "None.\n{value}`01-x.a`.\n", "{value}`01-x.a`, {value}`02-y.b`.\n"
     values = {"01-x.a": "5", "02-y.b": f"of it {phrases.NOT_MEASURED}"}
     text = f"{known}{unmeasured}{{value}}`03-z.c`.\n"
-    assert build.without(text, {"03-z"}, values) == known
+    assert markdown.without(text, {"03-z"}, values) == known
 
 
 def test_an_appendix_begins_at_its_heading_and_takes_the_code():
     prose = "# A {#sec-a}\n\nAnswer.\n\n# B {#sec-b .appendix}\n\nRest."
     blocks = [("code", "c1"), ("prose", prose), ("fig-a", "F"), ("code", "c2")]
-    told, rest = build.parted(blocks)
+    told, rest = markdown.parted(blocks)
     assert told == "# A {#sec-a}\n\nAnswer."
     assert [text for _, text in rest] == ["# B {#sec-b .appendix}", "c1", "Rest.", "F", "c2"]
-    assert build.parted(blocks[2:]) == ("F\n\nc2", [])
+    assert markdown.parted(blocks[2:]) == ("F\n\nc2", [])
 
 
 def test_what_the_narrative_shows_is_not_in_the_appendix_too():
     told = {"a": "Look.\n\n{show}`fig-a`\n\n{show}`fig-gone`"}
     full = {"b": [("prose", "Text."), ("fig-a", "F"), ("tbl-a", "T")]}
-    first, last = build.placed(told, full, {"fig-gone"})
+    first, last = markdown.placed(told, full, {"fig-gone"})
     assert first["a"].split() == ["Look.", "F"] and last["b"] == "Text.\n\nT"
     with pytest.raises(UserError, match="no figure or table 'fig-gone' to show"):
-        build.placed(told, full, set())
+        markdown.placed(told, full, set())
 
 
 def test_a_narrative_without_an_answer_says_so():
-    assert build.answered("# Q? {#sec-q}\n\n") == "# Q? {#sec-q}\n\nThis dataset holds no answer."
-    assert build.answered("# Q? {#sec-q}\n\nYes.") == "# Q? {#sec-q}\n\nYes."
+    title = "# Q? {#sec-q}\n\n"
+    assert markdown.answered(title) == f"{title}This dataset holds no answer."
+    assert markdown.answered(f"{title}Yes.") == f"{title}Yes."
 
 
 def test_parameter_that_the_notebook_lacks_is_an_error(tmp_path):

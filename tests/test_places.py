@@ -15,7 +15,7 @@ from test_config import GOOD, SERVER
 
 from deathmatch.cli import main as command_line
 from deathmatch.errors import UserError
-from deathmatch.hosts import cgroup, server_build
+from deathmatch.hosts import cgroup, server_commands
 from deathmatch.paper import compare, display
 from deathmatch.plan import files, mistakes
 
@@ -96,9 +96,9 @@ def test_paths_are_one_word_of_a_server_s_commands(monkeypatch, tmp_path):
     """The shell that runs them does not run what a folder is called."""
     folder = tmp_path / "a b; touch PWNED; $(touch PWNED)"
     folder.mkdir()
-    monkeypatch.setattr(server_build, "build_dir", lambda name: folder)
+    monkeypatch.setattr(server_commands, "build_dir", lambda name: folder)
     command, values = "ls -d {build} {port}", {"port": "80; touch PWNED"}
-    filled = server_build._fill(command, files.server("null"), values)
+    filled = server_commands.fill(command, files.server("null"), values)
     assert shlex.split(filled) == ["ls", "-d", str(folder), "80; touch PWNED"]
     subprocess.run(["sh", "-c", filled], cwd=tmp_path, capture_output=True)
     assert not (tmp_path / "PWNED").exists()

@@ -557,8 +557,8 @@ def test_effects_are_written_with_interval_and_n(row, text):
 
 def test_a_peak_that_nothing_limited_leaves_its_end_open():
     at_least, known = (
-        rules.Values({n: judging.AtLeast(9900) for n in (1, 2, 3)}),
-        rules.Values({1: 4000.0, 2: 4100.0, 3: 4200.0}),
+        judging.Values({n: judging.AtLeast(9900) for n in (1, 2, 3)}),
+        judging.Values({1: 4000.0, 2: 4100.0, 3: 4200.0}),
     )
     higher, lower, neither = (
         judging.quotient(*sides)
@@ -575,7 +575,7 @@ def test_a_peak_that_nothing_limited_leaves_its_end_open():
 
 def test_what_rounding_hides_widens_a_ratio_of_response_times():
     def trials(*times_us: int) -> dict:
-        return rules.Values({n: judging.Rounded(t) for n, t in enumerate(times_us, 1)})
+        return judging.Values({n: judging.Rounded(t) for n, t in enumerate(times_us, 1)})
 
     even = judging.quotient(trials(100, 100, 100), trials(100, 100, 100))
     assert (even["low"], even["median"], even["high"]) == (pytest.approx(1 / 3), 1.0, 3.0)
@@ -588,7 +588,7 @@ def test_what_rounding_hides_widens_a_ratio_of_response_times():
 
 def test_what_was_never_counted_is_not_the_highest(monkeypatch):
     counts = {"a": {1: 0.0, 2: 0.0, 3: 0.0}, "b": {1: 0.0, 2: 0.0, 3: 0.0}}
-    monkeypatch.setattr(rules, "values", lambda *given: rules.Values(counts[given[-1]["server"]]))
+    monkeypatch.setattr(rules, "values", lambda *given: judging.Values(counts[given[-1]["server"]]))
     rule = {"over": "server", "level": "a", "levels": ["a", "b"], "direction": "highest"}
     [found] = rules._best("tiny", "c10k", rule)
     assert found["verdict"] == claims.NOT and found["trials"] == 3

@@ -172,7 +172,7 @@ def test_a_dataset_of_fixed_trials_is_judged_once_after_all_of_them(stored):
 
 @pytest.mark.parametrize("levels", [None, sequential.LEVELS])
 def test_what_is_divided_by_nothing_decides_nothing(levels):
-    some, none = rules.Values({1: 5.0, 2: 6.0, 3: 7.0}), rules.Values({1: 0.0, 2: 0.0, 3: 0.0})
+    some, none = judging.Values({1: 5.0, 2: 6.0, 3: 7.0}), judging.Values({1: 0.0, 2: 0.0, 3: 0.0})
     found = judging.tested([some, none], 1, math.inf, levels=levels)
     assert found["verdict"] in (claims.OPEN, claims.NOT_RUN)
 

@@ -13,7 +13,7 @@ from conftest import BROKEN, HUNG_S, Tree, descendant, descendants, ended, kill,
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import lock as locking
-from deathmatch.hosts import server_build
+from deathmatch.hosts import logs, server_commands
 from deathmatch.hosts.host import Local
 from deathmatch.hosts.site import Here
 from deathmatch.measure import server_process
@@ -241,22 +241,22 @@ def test_unknown_server(tree: Tree):
 def test_environment_holds_the_servers_own_programs_first(monkeypatch, tmp_path):
     folder = ROOT / "build" / "servers" / "x"
     monkeypatch.setenv("DEATHMATCH_TOOLCHAIN", "debian")
-    path = server_build.environment("x")["PATH"].split(":")
+    path = server_commands.environment("x")["PATH"].split(":")
     assert path[:2] == [f"{folder}/bin", f"{folder}/venv/bin"]
     monkeypatch.setenv("DEATHMATCH_TOOLCHAIN", "nix")
     monkeypatch.delenv("DEATHMATCH_SERVERS", raising=False)
-    assert server_build.environment("x")["PATH"].split(":")[:2] == [
+    assert server_commands.environment("x")["PATH"].split(":")[:2] == [
         f"{folder}/bin",
         f"{folder}/nix/bin",
     ]
     (tmp_path / "x").mkdir()
     monkeypatch.setenv("DEATHMATCH_SERVERS", str(tmp_path))
-    assert server_build.environment("x")["PATH"].split(":")[1] == f"{tmp_path}/x/bin"
+    assert server_commands.environment("x")["PATH"].split(":")[1] == f"{tmp_path}/x/bin"
     with pytest.raises(UserError, match="holds no package of the server 'y'"):
-        server_build.environment("y")
+        server_commands.environment("y")
     monkeypatch.setenv("SECRET", "1")
     monkeypatch.setenv("PIP_X", "1")
-    found = server_build.environment("x")
+    found = server_commands.environment("x")
     assert "SECRET" not in found and found["PIP_X"] == "1"
 
 
@@ -272,7 +272,7 @@ def broken(mode: str) -> Server:
 @pytest.fixture
 def start(tmp_path, monkeypatch):
     """A function that starts broken.py in a mode on a free port, and what it returned."""
-    monkeypatch.setattr(server_build, "build_dir", lambda name: tmp_path)
+    monkeypatch.setattr(server_commands, "build_dir", lambda name: tmp_path)
     started = []
 
     def run(mode: str) -> tuple[server_process.Running, str | None]:
@@ -335,16 +335,16 @@ def test_end_by_a_signal_has_its_name(start):
 def test_log_is_shown_from_its_end(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"".join(b"line %d\n" % n for n in range(100)) + b"not \xff UTF-8\n")
-    shown = server_build.tail(log, 3).splitlines()
+    shown = logs.tail(log, 3).splitlines()
     assert shown == ["line 98", "line 99", "not � UTF-8"]
 
 
 def test_placeholder_that_only_a_trial_would_miss(tree: Tree):
     """A command that no check of the file caught still gives one message, no traceback."""
     script = (
-        "from deathmatch import errors; from deathmatch.hosts import server_build\n"
+        "from deathmatch import errors; from deathmatch.hosts import server_commands\n"
         "from deathmatch.plan import files\n"
-        "errors.run_main(lambda: server_build.words(files.server('null'), {'host': 'h'}))"
+        "errors.run_main(lambda: server_commands.words(files.server('null'), {'host': 'h'}))"
     )
     done = tree.run("python", "-c", script).failed()
     assert "servers/null/server.toml: cannot fill the placeholders" in done.text

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from deathmatch.data import records, tables, tidy
 from deathmatch.errors import UserError
-from deathmatch.load import histogram, httperf, registry, roundtrip, wsload
+from deathmatch.load import histogram, httperf, registry, roundtrip, wsload, wsload_records
 from deathmatch.load.generator import WHOLE, Part
 from deathmatch.measure import limits
 from deathmatch.plan import record
@@ -334,7 +334,9 @@ def test_why_a_client_was_the_limit_is_told_by_its_name():
             "client": {"lag": {"p99_us": 3, "max_us": 9}, "cpu_us": 5, "resident_peak_bytes": 7,
                        "loop_busy_share": 0.5, "limited_by": reasons},
         }  # fmt: skip
-        return wsload.Report((json.dumps(summary),), pl.DataFrame(schema=wsload.TIMES_SCHEMA))
+        return wsload.Report(
+            (json.dumps(summary),), pl.DataFrame(schema=wsload_records.TIMES_SCHEMA)
+        )
 
     parts = [report([]), report(["it sent late"])]
     point = {

@@ -17,6 +17,7 @@ import pytest
 from conftest import (
     HUNG_S,
     Tree,
+    chromium,
     copy_tree,
     descendant,
     descendants,
@@ -28,7 +29,6 @@ from conftest import (
     traces,
     wait_for,
 )
-from playwright.sync_api import sync_playwright
 
 from deathmatch.plan import dataset
 
@@ -387,16 +387,13 @@ def test_a_dry_run_lists_the_matrix_and_says_how_much_there_is(shared_tree: Tree
 
 def assert_needs_no_network(page: Path) -> None:
     asked, errors = [], []
-    with sync_playwright() as driver:
-        path = os.environ.get("CHROMIUM") or shutil.which("chromium")
-        chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        tab = patient(chromium.new_page())
+    with chromium() as browser:
+        tab = patient(browser.new_page())
         tab.on("request", lambda request: asked.append(request.url[:80]))
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.goto(page.as_uri())
         tab.get_by_text("Figures").first.click()
         tab.get_by_text("fig-backlog-servers").wait_for()
-        chromium.close()
     assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
     assert errors == []
 

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from deathmatch.analysis import c10k, claims, phrases, published, releases, rules
+from deathmatch.analysis import c10k, claims, phrases, published, releases, rules, selecting
 from deathmatch.data import tables
 from deathmatch.plan import files
 
@@ -92,7 +92,7 @@ def test_without_a_report_nothing_is_counted_and_nothing_decided(plant):
     plant("backlog", [{"server": "yucan", RATE: 10_000, "duration_us": 10, "report": "truncated"}])
     for statistic, trials in (("error_ratio", 0), ("died", 3)):
         chosen = {"server": "yucan", "statistic": statistic}
-        assert len(rules.values("planted", "backlog", {}, chosen)) == trials
+        assert len(selecting.values("planted", "backlog", {}, chosen)) == trials
     plant("c10k", [websocket("node-ws", "unthrottled") | lost])
     points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
     held = c10k.held(points)

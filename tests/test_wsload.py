@@ -20,8 +20,8 @@ from side_by_side import turn
 
 from deathmatch.data import tidy
 from deathmatch.errors import Truncated
-from deathmatch.hosts import clients, server_build
-from deathmatch.load import histogram, registry, wsload
+from deathmatch.hosts import clients, server_build, server_commands
+from deathmatch.load import histogram, registry, wsload, wsload_records
 from deathmatch.load.generator import Part
 from deathmatch.load.wsload import GENERATOR
 from deathmatch.measure import churn, conformance, context
@@ -38,10 +38,10 @@ RATE_RPS, DURATION_S = 500, 2
 def programs() -> Path:
     """The folder that holds wsload and ws-null, built if they are not."""
     # Two workers may ask at once.
-    with turn(alone=True, folder=server_build.build_dir(NULL).with_name("turns")):
+    with turn(alone=True, folder=server_commands.build_dir(NULL).with_name("turns")):
         built = server_build.built(files.server(NULL))
     assert built["ok"], built["log"]
-    return server_build.build_dir(NULL) / "bin"
+    return server_commands.build_dir(NULL) / "bin"
 
 
 OF_TIME = "timing::"
@@ -51,7 +51,7 @@ OF_TIME = "timing::"
 def cargo(*words: str) -> None:
     """Run cargo on the client as it is tested, apart from what the measurements use."""
     # It is compiled once: a third more, for a quicker second time.
-    environment = server_build.environment(NULL) | {"CARGO_INCREMENTAL": "0"}
+    environment = server_commands.environment(NULL) | {"CARGO_INCREMENTAL": "0"}
     target = ROOT / "build" / "cargo"
     done = subprocess.run(
         ["cargo", words[0], "--quiet", "--locked", "--target-dir", target, *words[1:]],
@@ -166,7 +166,7 @@ def taken(events: pl.DataFrame, begin: str, end: str) -> list[tuple]:
 def test_histograms_lose_nothing(frozen):
     log, messages, connections = frozen
     times = GENERATOR.read(log).times
-    assert dict(times.schema) == wsload.TIMES_SCHEMA
+    assert dict(times.schema) == wsload_records.TIMES_SCHEMA
     assert spread_out(times, "latency") == taken(messages, "intended_us", "received_us")
     sent = messages.drop_nulls("sent_us")
     assert spread_out(times, "service_time") == taken(sent, "sent_us", "received_us")
@@ -179,7 +179,7 @@ def test_histograms_lose_nothing(frozen):
 def test_statistics_are_those_of_the_raw_events(frozen):
     log, messages, connections = frozen
     fields = GENERATOR.parse(GENERATOR.read(log), DURATION_S)
-    pl.DataFrame([fields], schema=wsload.COLUMNS, strict=True)
+    pl.DataFrame([fields], schema=GENERATOR.columns, strict=True)
     latency = (messages["received_us"] - messages["intended_us"]).drop_nulls().to_numpy()
     due = len(messages)
     assert (fields["messages_due"], fields["replies"]) == (due, len(latency))
@@ -235,9 +235,9 @@ def test_a_starved_connection_is_found(frozen):
         + (connections["outcome"] == "unfinished").sum()
     )
     assert (found["due"] * found["count"]).sum() <= len(messages)
-    assert wsload.starved(found) == 0 and wsload.starved(None) is None
+    assert wsload_records.starved(found) == 0 and wsload_records.starved(None) is None
     planted = pl.DataFrame({"due": [3, 2], "echoed": [0, 0], "count": [2, 9]})
-    assert wsload.starved(planted) == 2
+    assert wsload_records.starved(planted) == 2
 
 
 def test_progress_is_of_the_seconds_after_all_connections_were_opened():
@@ -246,7 +246,7 @@ def test_progress_is_of_the_seconds_after_all_connections_were_opened():
         ("latency", second, 100 + second, count)
         for second, count in enumerate([20, 60, 98, *[100] * 10, 40])
     ]
-    times = pl.DataFrame(rows, schema=wsload.TIMES_SCHEMA, orient="row")
+    times = pl.DataFrame(rows, schema=wsload_records.TIMES_SCHEMA, orient="row")
     found = GENERATOR.progress(wsload.Report(("",), times), 13.5)
     assert found == [100 + second for second in range(4, 13)]
     assert GENERATOR.progress(wsload.Report(("",), times[:0]), 13.5) == []
@@ -262,9 +262,9 @@ def test_shares_are_those_of_the_raw_events(tmp_path):
     pl.DataFrame(
         {"connection": range(4), "upgraded_us": [1, 2, 3, 4], "outcome": outcomes}
     ).write_parquet(tmp_path / "connections.parquet")
-    found = wsload.shares(tmp_path)
+    found = wsload_records.shares(tmp_path)
     assert found.rows() == [(0, 0, 1), (2, 1, 1), (3, 0, 1)]
-    assert wsload.starved(found) == 1
+    assert wsload_records.starved(found) == 1
 
 
 @pytest.mark.alone
@@ -289,7 +289,7 @@ def test_three_clients_merge_to_what_their_pooled_records_give(programs, tmp_pat
             shutil.copy(file, pooled / "messages" / f"{number}-{file.name}")
     each = [pl.read_parquet(log.with_suffix("") / "connections.parquet") for log in logs]
     pl.concat(each).write_parquet(pooled / "connections.parquet")
-    one = wsload.histograms(pooled)
+    one = wsload_records.histograms(pooled)
     for log in logs:
         GENERATOR.compact(log, keep_events=False)
     report = GENERATOR.merge([GENERATOR.read(log) for log in logs])
@@ -318,7 +318,7 @@ TIMES = st.lists(st.one_of(st.none(), st.integers(0, 40_000_000)), min_size=1, m
 def test_statistics_of_any_times(times):
     frame = pl.DataFrame({"time_us": times, "count": [1] * len(times)},
                          schema={"time_us": pl.Int64, "count": pl.Int32})  # fmt: skip
-    found = wsload.statistics(frame)
+    found = wsload_records.statistics(frame)
     known = sorted(one for one in times if one is not None)
     if not known:
         assert set(found.values()) == {None}
@@ -335,7 +335,9 @@ def test_statistics_of_any_times(times):
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 10**8)), min_size=1, max_size=40))
 def test_rounding_keeps_three_digits_and_all_counts(rows):
     frame = pl.DataFrame(
-        [("latency", second, us, 1) for second, us in rows], wsload.TIMES_SCHEMA, orient="row"
+        [("latency", second, us, 1) for second, us in rows],
+        wsload_records.TIMES_SCHEMA,
+        orient="row",
     )
     bins = GENERATOR.histogram(wsload.Report(("",), frame))
     assert bins["count"].sum() == len(rows)
@@ -409,7 +411,7 @@ def test_nobody_listens(programs, tmp_path):
 def test_connections_slower_than_the_posts_limit_count_as_its_timeouts():
     rows = [("connection_time", 0, us, n) for us, n in ((1_999_999, 3), (2_000_001, 4), (None, 5))]
     rows.append(("handshake_time", 0, None, 12))
-    times = pl.DataFrame(rows, wsload.TIMES_SCHEMA, orient="row")
+    times = pl.DataFrame(rows, wsload_records.TIMES_SCHEMA, orient="row")
     counts = dict.fromkeys(("intended_count", "opened_count", "upgraded_count"), 12)
     outcomes = {"completed": 7, "connect_timeout": 2, "refused": 3}
     summary = {
@@ -454,7 +456,7 @@ def measured(programs, tmp_path_factory, network) -> tuple[Tree, dict[str, Path]
     """The trials of a small dataset of c10k, in a copy of the tree that takes our build along."""
     tree = Tree(copy_tree(tmp_path_factory.mktemp("c10k") / "tree"), network)
     for name in ("bin/wsload", "bin/ws-null", "build.json"):
-        source = server_build.build_dir(NULL) / name
+        source = server_commands.build_dir(NULL) / name
         to = tree.write(f"build/servers/{NULL}/{name}", "")
         shutil.copy2(source, to)
     tree.write("config/datasets/tiny.toml", TINY)

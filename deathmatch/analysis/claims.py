@@ -18,10 +18,11 @@ from deathmatch.analysis import (
     published,
     releases,
     rules,
+    selecting,
     sequential,
     stats,
 )
-from deathmatch.analysis.rules import (
+from deathmatch.analysis.judging import (
     INFINITE,
     MINIMUM_TRIALS,
     NOT,
@@ -30,9 +31,9 @@ from deathmatch.analysis.rules import (
     REPLICATED,
     UNREACHED,
     VERDICTS,
-    clear_caches,
-    decide,
 )
+from deathmatch.analysis.rules import decide
+from deathmatch.analysis.selecting import clear_caches
 from deathmatch.data import archive
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -175,8 +176,8 @@ def _statistic(found: dict) -> str:
 
 def _side(dataset: str, experiment: str, rule: dict, selector: dict) -> dict:
     experiment = selector.get("experiment", experiment)
-    known = rules.values(dataset, experiment, rule, selector)
-    frame = rules.selected(dataset, experiment, selector)
+    known = selecting.values(dataset, experiment, rule, selector)
+    frame = selecting.selected(dataset, experiment, selector)
     one = frame is not None and frame.select("server", "variant").n_unique() == 1
     folder = Path("data", dataset, experiment)
     packed = folder / archive.NAME
@@ -186,7 +187,7 @@ def _side(dataset: str, experiment: str, rule: dict, selector: dict) -> dict:
     between = ": " if raw == packed else "/"
     found = stats.interval(list(known.values()))
     return {
-        "what": rules.selector_phrase(selector),
+        "what": selecting.selector_phrase(selector),
         "raw": f"{raw.as_posix()}{between}{inside}".rstrip(":/ "),
     } | found
 
@@ -320,12 +321,12 @@ def not_run_reason(dataset: str, claim: dict) -> str:
     if unknown:
         return f"no client records this yet: {unknown[0].replace('_', ' ')}"
     for experiment in sorted(experiments):
-        if rules.points(dataset, experiment) is None:
+        if selecting.points(dataset, experiment) is None:
             return f"the dataset has no experiment {experiment}"
     for selector in selectors[1:]:
         experiment = selector.get("experiment", claim["experiment"])
-        if rules.selected(dataset, experiment, selector, _free(claim["rule"])) is None:
-            return f"the dataset has no {rules.selector_phrase(selector)} in {experiment}"
+        if selecting.selected(dataset, experiment, selector, _free(claim["rule"])) is None:
+            return f"the dataset has no {selecting.selector_phrase(selector)} in {experiment}"
     return "the dataset lacks one of its rates"
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 import polars as pl
 from scipy.stats import spearmanr
 
-from deathmatch.analysis import claims, judging, measures, published, releases, rules
+from deathmatch.analysis import claims, judging, measures, published, releases, rules, selecting
 from deathmatch.analysis.views import RATE
 from deathmatch.data import tables
 from deathmatch.errors import UserError
@@ -198,8 +198,8 @@ def _medians(dataset: str, experiment: str, statistic: str) -> dict[str, float]:
     """Return the median over trials by server, of the variant that stands for it."""
     found = {}
     rule = {"over": "server", "statistic": statistic}
-    for server in rules.measured_levels(dataset, experiment, rule):
-        known = rules.values(dataset, experiment, rule, {"server": server})
+    for server in selecting.measured_levels(dataset, experiment, rule):
+        known = selecting.values(dataset, experiment, rule, {"server": server})
         if known:
             found[server] = float(pl.Series(list(known.values())).median())
     return found
@@ -220,7 +220,7 @@ def _each_half(dataset: str, count: int, compute: Callable) -> Iterator:
 @contextmanager
 def _only(whole: dict, half: frozenset[int]) -> Iterator[None]:
     given = {of: frame.filter(pl.col("n").is_in(half)) for of, frame in whole.items()}
-    with rules.instead(given), rules.by_medians():
+    with selecting.instead(given), rules.by_medians():
         yield
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from deathmatch.analysis import measures, phrases, published, rules, stats
+from deathmatch.analysis import judging, measures, phrases, published, rules, selecting, stats
 from deathmatch.analysis.views import ALL_ANSWERED, RATE, REPLY
 from deathmatch.plan import files
 
@@ -40,10 +40,10 @@ def verdict(dataset: str, claim: dict, found: dict, needs: list[dict]) -> str:
     """Return the verdict of `rules.decide` as what was there allows it."""
     decided = found["verdict"]
     unmet = [need for need in needs if not need["met"]]
-    if not unmet or (decided == rules.NOT_RUN and not _measured(dataset, claim)):
+    if not unmet or (decided == judging.NOT_RUN and not _measured(dataset, claim)):
         return decided
-    if decided != rules.REPLICATED or any(need["always"] for need in unmet):
-        return rules.UNREACHED
+    if decided != judging.REPLICATED or any(need["always"] for need in unmet):
+        return judging.UNREACHED
     return decided
 
 
@@ -54,11 +54,11 @@ def unmet_phrase(needs: list[dict]) -> str:
 
 
 _LACKS = {
-    rules.SATURATION: (
+    judging.SATURATION: (
         "a highest reply rate that is the server's limit, not all that was offered",
         "a server that answered all that was offered",
     ),
-    rules.CLIENT: (
+    judging.CLIENT: (
         "a client that is not the limit at the highest rate",
         "a variant of which every trial is client-limited there",
     ),
@@ -69,7 +69,7 @@ def _measured(dataset: str, claim: dict) -> bool:
     """Return whether all that the rule compares ran, with clients that record what it asks."""
     known = published.statistics_of(claim["rule"]) <= measures.STATISTICS.keys()
     chosen = (
-        rules.selected(dataset, claim["experiment"], selector, _free(claim))
+        selecting.selected(dataset, claim["experiment"], selector, _free(claim))
         for selector in _selectors(claim)
     )
     return known and all(frame is not None for frame in chosen)
@@ -79,10 +79,10 @@ def _selectors(claim: dict) -> list[dict]:
     return published.selectors(claim["rule"])
 
 
-def _frames(dataset: str, claim: dict, table=rules.points) -> list[pl.DataFrame]:
+def _frames(dataset: str, claim: dict, table=selecting.points) -> list[pl.DataFrame]:
     """Return the rows of each selector of the rule that has some."""
     chosen = [
-        rules.selected(dataset, claim["experiment"], selector, _free(claim), table)
+        selecting.selected(dataset, claim["experiment"], selector, _free(claim), table)
         for selector in _selectors(claim)
     ]
     rates = [selector.get(RATE) for selector in _selectors(claim)]
@@ -101,7 +101,7 @@ def _free(claim: dict) -> frozenset[str]:
 def _server_cpus(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     alone = [
         len(set(server or []) - set(client or []))
-        for frame in _frames(dataset, claim, rules.trials)
+        for frame in _frames(dataset, claim, selecting.trials)
         for server, client in frame.select("server_cpus", "client_cpus").rows()
     ]
     text = f"{need['at_least']} CPUs of the server beyond the client's"
@@ -124,11 +124,11 @@ def _opening(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
 
 def _errors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     rule = {"statistic": "error_ratio"}
-    found = rules.values(dataset, claim["experiment"], rule, need["of"])
+    found = selecting.values(dataset, claim["experiment"], rule, need["of"])
     shares = stats.interval(list(found.values()))
-    who = rules.selector_phrase(need["of"])
+    who = selecting.selector_phrase(need["of"])
     text = f"errors: {100 * need['at_least']:g} % of the requests or more, by {who}"
-    share = shares["median"] if shares["trials"] >= rules.MINIMUM_TRIALS else None
+    share = shares["median"] if shares["trials"] >= judging.MINIMUM_TRIALS else None
     there = NOT_RECORDED if share is None else f"{100 * share:.2g} %"
     return text, there, share is not None and share >= need["at_least"]
 
@@ -153,15 +153,15 @@ def _resolution(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     steps = []
     for selector in _selectors(claim):
         rule = claim["rule"]
-        found = rules.values(dataset, claim["experiment"], rule, selector)
+        found = selecting.values(dataset, claim["experiment"], rule, selector)
         if found:
-            steps.append(stats.interval(list(found.values()))["median"] / rules.CLOCK_STEP_US)
+            steps.append(stats.interval(list(found.values()))["median"] / judging.CLOCK_STEP_US)
     text = f"response times of {need['at_least']} steps of the client's clock (0.1 ms) or more"
     return _at_least(text, min(steps, default=None), need, " steps")
 
 
 def _rates(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
-    frame = rules.points(dataset, claim["experiment"])
+    frame = selecting.points(dataset, claim["experiment"])
     there = None if frame is None else frame[RATE].n_unique()
     return _at_least(f"{need['at_least']} offered rates", there, need, "")
 
@@ -169,7 +169,7 @@ def _rates(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
 def _levels(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     rule = claim["rule"]
     sides = [
-        set(rules.measured_levels(dataset, claim["experiment"], rule | {"where": rule[side]}))
+        set(selecting.measured_levels(dataset, claim["experiment"], rule | {"where": rule[side]}))
         for side in ("a", "b")
     ]
     text = f"{need['at_least']} levels of {rule['over']} on both sides"
@@ -179,7 +179,7 @@ def _levels(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
 def _descriptors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     highest = []
     for selector in _selectors(claim):
-        frame = rules.selected(dataset, claim["experiment"], selector)
+        frame = selecting.selected(dataset, claim["experiment"], selector)
         if frame is not None:
             by_trial = frame.group_by("n", maintain_order=True).agg(
                 pl.col("server_descriptors_max").max()
@@ -205,13 +205,13 @@ def _unanswered(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
 def _reference(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     experiment = need.get("experiment", claim["experiment"])
     found = rules.decide(dataset, experiment, need["rule"])
-    return need["what"], found["verdict"], found["verdict"] == rules.REPLICATED
+    return need["what"], found["verdict"], found["verdict"] == judging.REPLICATED
 
 
 def _network_card(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     beds = {
         bed
-        for frame in _frames(dataset, claim, rules.trials)
+        for frame in _frames(dataset, claim, selecting.trials)
         for bed in frame["testbed"].drop_nulls()
     }
     known = set(files.names("testbed"))

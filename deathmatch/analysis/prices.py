@@ -10,7 +10,7 @@ import math
 
 import polars as pl
 
-from deathmatch.analysis import rules, sequential
+from deathmatch.analysis import selecting, sequential
 
 SCHEMA = {
     "detectable": pl.Float64,  # the ratio to the threshold that its trials could have told
@@ -62,7 +62,7 @@ def _variants(dataset: str, experiment: str, rule: dict, selector: dict) -> dict
     plain = {key: level for key, level in selector.items() if key != "relative_to"}
     found = {}
     for one in (plain, plain | selector.get("relative_to", {})):
-        frame = rules.selected(dataset, experiment, one, free, rules.trials)
+        frame = selecting.selected(dataset, experiment, one, free, selecting.trials)
         if frame is None:
             continue
         for (server, variant), group in frame.group_by("server", "variant", maintain_order=True):

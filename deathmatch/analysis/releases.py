@@ -7,7 +7,7 @@ of claims.toml explains it. `as_source` of a claim says how the source ran all o
 verdicts are on that, wherever all that the rule compares ran so.
 """
 
-from deathmatch.analysis import published, rules
+from deathmatch.analysis import published, selecting
 
 
 def then(dataset: str, claim: dict) -> dict:
@@ -76,7 +76,7 @@ def _first_that_ran(dataset: str, claim: dict, server: str, options: list[dict])
 def _ran(dataset: str, claim: dict, selector: dict) -> bool:
     base = {key: level for key, level in selector.items() if key != "relative_to"}
     both = [base, base | selector.get("relative_to", {})]
-    return all(rules.selected(dataset, claim["experiment"], one) is not None for one in both)
+    return all(selecting.selected(dataset, claim["experiment"], one) is not None for one in both)
 
 
 def _replaced(claim: dict, chosen: dict[str, dict]) -> dict:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from deathmatch.analysis import claims, rules
+from deathmatch.analysis import claims, selecting
 from deathmatch.control import progress
 from deathmatch.data import inventory, tidy
 from deathmatch.errors import UserError
@@ -66,7 +66,7 @@ def ledger(dataset: str, trials: Sequence[Trial]) -> list[dict]:
         own = sorted(inventory.of_trial(t) for t in trials if t.experiment.name == name)
         for table, frame in tidy.frames(name, own).items():
             given[dataset, name, table] = frame
-    with rules.instead(given):
+    with selecting.instead(given):
         return claims.ledger(dataset).to_dicts()
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from deathmatch.data import records
 from deathmatch.data.inventory import Inventory
-from deathmatch.hosts import server_build
+from deathmatch.hosts import server_commands
 from deathmatch.plan import choice
 from deathmatch.plan.choice import Choice
 from deathmatch.plan.record import MEASURED, OUTCOMES
@@ -85,7 +85,7 @@ def forget(dataset: str, chosen: Choice) -> list[str]:
         shutil.rmtree(trial.path)
         names.add(trial.server.name)
         if record["outcome"] == "not built":
-            (server_build.build_dir(trial.server.name) / "build.json").unlink(missing_ok=True)
+            (server_commands.build_dir(trial.server.name) / "build.json").unlink(missing_ok=True)
     return sorted(names)
 
 

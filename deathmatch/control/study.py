@@ -11,7 +11,7 @@ import yaml
 
 from deathmatch.control import progress, room
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, node, server_build, toolchain, verdicts
+from deathmatch.hosts import clients, node, server_build, server_commands, toolchain, verdicts
 from deathmatch.plan import choice, files, matrix, mistakes, nothing, places, rounds
 from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import PROBES
@@ -197,7 +197,7 @@ class Study:
         built = [
             name
             for name in self.built
-            if not (server_build.build_dir(name) / server_build.GOOD).exists()
+            if not (server_commands.build_dir(name) / server_build.GOOD).exists()
         ]
         left = [trial for trial in self.trials if trial not in self.records]
         return room.of([] if self.only_paper else left, self.records, map(files.server, built))

@@ -6,19 +6,17 @@ cannot be, names and places of somebody's machine.
 """
 
 import argparse
-import getpass
 import json
 import os
-import re
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
-from deathmatch.data import laws, records, tables
+from deathmatch.data import laws, private, records, tables
 from deathmatch.data.inventory import Inventory
+from deathmatch.data.strict import run as strict
 from deathmatch.errors import UserError
 from deathmatch.hosts import node, toolchain
 from deathmatch.plan import choice, files, rounds
@@ -27,9 +25,6 @@ from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.root import ROOT
 
 SHOWN = 5  # findings of one kind
-# Names of machines and users that tell nothing.
-COMMON = {"debian", "localhost", "nixos", "nobody", "root", "ubuntu", "user"}
-HOMES = r"(?:/home/[\w.-]+|/root|/Users/[\w.-]+)/"
 
 Finding = tuple[str, str]  # what, where
 
@@ -40,10 +35,7 @@ def main(given: argparse.Namespace) -> int:
     With `--strict`, as `data.strict.run`.
     """
     if given.strict:
-        # Only here: its rules use this module.
-        from deathmatch.data.strict import run
-
-        return run.main(given)
+        return strict.main(given)
     dataset, chosen = given.dataset, choice.given(given)
     os.chdir(ROOT)
     found: dict[str, list[str]] = {}
@@ -95,7 +87,7 @@ def findings(dataset: str, chosen: Choice) -> Iterator[Finding]:
         if (folder / experiment).is_dir():
             measured = sum(path.parts[2] == experiment for path in held.files)
             yield from _tables(dataset, experiment, measured)
-    for where, what in private(folder):
+    for where, what in private.found(folder):
         yield "names or places of somebody's machine; take them out", f"{where}: {what}"
 
 
@@ -147,25 +139,3 @@ def _bounds(row: dict) -> str:
         if row[name] is not None
     ]
     return f"{row['seen']:g}, {' and '.join(bounds)}"
-
-
-def private(folder: Path) -> Iterator[tuple[str, str]]:
-    """Return files that tell where or by whom they were made; binary tables are read as text."""
-    names = {socket.gethostname(), getpass.getuser()} - COMMON
-    words = [rf"\b{re.escape(name)}\b" for name in sorted(names) if len(name) > 3]
-    pattern = re.compile("|".join([HOMES, re.escape(f"{ROOT}/"), *words]))
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        if found := pattern.search(_text(path)):
-            yield str(path), found[0]
-
-
-def _text(path: Path) -> str:
-    if path.suffix != ".parquet":
-        return path.read_text(errors="replace")
-    try:
-        frame = pl.read_parquet(path)
-    except pl.exceptions.PolarsError:
-        # That it cannot be read is told with its table.
-        return ""
-    return "\n".join(text for column in frame.select(pl.col(pl.String)) for text in
-                     column.drop_nulls().unique().sort())  # fmt: skip

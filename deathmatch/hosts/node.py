@@ -1,11 +1,7 @@
 """Runs on a cluster, where each job has a machine of its own: are these of one kind?"""
 
 import os
-import platform
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-
-import psutil
 
 RUN = "DEATHMATCH_RUN"
 """The name of the run that a job belongs to; set on a cluster only, by whoever submits it."""
@@ -18,18 +14,6 @@ calls its total leaves out what firmware and kernel took, which is never quite t
 def on_cluster() -> bool:
     """Return whether this process belongs to a run on a cluster: to a job, or to what submits."""
     return RUN in os.environ
-
-
-def kind() -> dict:
-    """Return what makes two machines the same kind, as `machine` in trial.json has it."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return {
-        "cpu": next(models, platform.processor()),
-        "cpus": os.cpu_count(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "os": platform.freedesktop_os_release().get("PRETTY_NAME", "Linux"),
-    }
 
 
 def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict[str, str]]]:

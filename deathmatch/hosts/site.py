@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from deathmatch.hosts import clients, server_build, toolchain
+from deathmatch.hosts import clients, server_build, server_commands, toolchain
 from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.server import Server
@@ -89,6 +89,6 @@ def _build(name: str, where: str) -> None:
 
 def command(server: Server, values: Mapping[str, Level]) -> Command:
     """Return how a server that is built in this clone is started."""
-    words = server_build.words(server, dict(values))
-    folder = server_build.build_dir(server.name)
-    return Command(words, server_build.environment(server.name), folder)
+    words = server_commands.words(server, dict(values))
+    folder = server_commands.build_dir(server.name)
+    return Command(words, server_commands.environment(server.name), folder)

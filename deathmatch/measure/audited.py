@@ -8,9 +8,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from deathmatch.hosts import hardware
 from deathmatch.hosts.audit import demand, facts, parse, probe, read, rules
 from deathmatch.hosts.host import Host
-from deathmatch.measure import machine
 from deathmatch.measure.context import Context
 
 # Of each part of the facts, the fields that can change between two trials.
@@ -56,7 +56,7 @@ def end(context: Context, beginning: Beginning) -> dict[str, dict]:
     window_ns = time.monotonic_ns() - beginning.began_ns
     return {
         name: {
-            **({"machine": machine.hardware(host)} if context.bed.separate else {}),
+            **({"machine": hardware.of(host)} if context.bed.separate else {}),
             **_changing(beginning.audit.hosts[name]),
             "during": _during(beginning.counted[name], _counted(host), window_ns),
         }

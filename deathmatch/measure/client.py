@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.errors import Truncated, UserError
-from deathmatch.hosts import clients, clocks, server_build
+from deathmatch.hosts import clients, clocks, logs
 from deathmatch.hosts.clocks import Clocks
 from deathmatch.hosts.remote import Remote, RemoteProcess
 from deathmatch.measure.context import PORT, Context
@@ -273,7 +273,7 @@ def failure(context: Context, problem: str, log: Path, client: Remote | None = N
     where = f"{context.trial.path}: not measured, its logs are in {context.out}"
     if client and len(context.clients) > 1:
         problem = f"{problem} on {client.name}"
-    return clients.failure(context.spec["client"], problem, server_build.tail(log), where)
+    return clients.failure(context.spec["client"], problem, logs.tail(log), where)
 
 
 def pids(context: Context, client: Remote) -> list[int]:

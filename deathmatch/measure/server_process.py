@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deathmatch.hosts import server_build
+from deathmatch.hosts import logs
 from deathmatch.hosts.host import Host, Process
 from deathmatch.hosts.site import Site
 from deathmatch.plan.server import Server
@@ -38,7 +38,7 @@ class Running:
     def tail(self) -> str:
         """Return the last lines of its output so far."""
         self.process.collect()
-        return server_build.tail(self.log)
+        return logs.tail(self.log)
 
 
 def start(

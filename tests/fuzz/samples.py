@@ -4,7 +4,7 @@ import json
 
 import polars as pl
 
-from deathmatch.load import roundtrip, wsload
+from deathmatch.load import roundtrip, wsload_records
 
 _COUNTS = dict.fromkeys(roundtrip._HEAD, 0) | {
     "roundtrip": 1, "loop": "open", "connections": 8, "offered_rate_rps": "200.000",
@@ -39,5 +39,5 @@ TIMES = pl.DataFrame(
         ("service_time", 0, 90, 4), ("service_time", 1, None, 1),
         ("connection_time", 0, 30, 3), ("connection_time", 0, None, 1),
     ],
-    wsload.TIMES_SCHEMA, orient="row",
+    wsload_records.TIMES_SCHEMA, orient="row",
 )  # fmt: skip

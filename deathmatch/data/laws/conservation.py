@@ -6,7 +6,7 @@ All of it is counted by integers, so that no bound has slack.
 import polars as pl
 
 from deathmatch.data.laws.law import ALONE, Evidence, Law, judged, nothing
-from deathmatch.load import httperf, wsload
+from deathmatch.load import httperf, wsload_summary
 
 # IPv4 20 (RFC 791) and TCP 20 to 60 (RFC 9293): what a segment takes beside its data.
 MOST_HEADERS_BYTES = 80
@@ -26,7 +26,7 @@ def _requests(evidence: Evidence) -> pl.DataFrame:
 
 def _connections(evidence: Evidence) -> pl.DataFrame:
     if evidence.client == "wsload":
-        outcomes = pl.sum_horizontal(f"outcome_{name}" for name in wsload.OUTCOMES)
+        outcomes = pl.sum_horizontal(f"outcome_{name}" for name in wsload_summary.OUTCOMES)
         return judged(evidence.reported, outcomes, pl.col("connections"), pl.col("connections"))
     if evidence.client != "httperf":
         return nothing(evidence)

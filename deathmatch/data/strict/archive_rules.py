@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from deathmatch.data import check, checksums
+from deathmatch.data import checksums, private
 from deathmatch.data.strict.evidence import Evidence
 from deathmatch.data.strict.rule import DATA, Seen, rule
 
@@ -35,12 +35,12 @@ def archives_are_whole(evidence: Evidence) -> Iterator[Seen]:
 )  # fmt: skip
 def nothing_private(evidence: Evidence) -> Iterator[Seen]:
     """Look for names and places, in what lies there and in what was unpacked."""
-    for where, what in check.private(evidence.folder):
+    for where, what in private.found(evidence.folder):
         yield Seen(where, what)
     # An archive's own text is compressed: its trials lie aside.
     for trial in evidence.trials:
         if not trial.folder.is_relative_to(evidence.folder):
-            for where, what in check.private(trial.folder):
+            for where, what in private.found(trial.folder):
                 yield Seen(f"{trial.where}/{where.rpartition('/')[2]}", what)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from deathmatch.hosts.audit import facts
 from deathmatch.hosts.audit.facts import SERVER
-from deathmatch.hosts.audit.parse import cpu_ranges
+from deathmatch.hosts.audit.formats import cpu_ranges
 from deathmatch.hosts.audit.rule import MACHINE, Seen, machines, rule, share
 
 # Half of the CPUs: from there on, what is measured is the other work.

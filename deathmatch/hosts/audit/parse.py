@@ -4,14 +4,14 @@ Each field is read by itself; one that cannot be read is None, and its reason is
 what could not be understood.
 """
 
-import json
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from statistics import median
 from typing import Any, TypeVar
 
 from deathmatch.hosts.audit import facts
+from deathmatch.hosts.audit.formats import STAT, cpu_list, cpu_times, lscpu, stalled_us
 
 Made = TypeVar("Made", bound=facts.Facts)
 Raw = dict[str, Any]
@@ -24,7 +24,6 @@ UNKNOWN_SPEED = {0, 0xFFFF, 0xFFFFFFFF}
 FULL_DUPLEX = 1
 WITHOUT_INTERRUPTS = {"bridge", "dummy", "veth"}
 BUSY = ("user", "nice", "system", "irq", "softirq")
-STAT = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 class Unknown(Exception):
@@ -326,50 +325,6 @@ def link(raw: Raw) -> facts.Link:
             "retransmitted_segments": lambda: answer("retransmitted_segments"),
         },
     )
-
-
-def lscpu(text: str) -> dict[str, str]:
-    """Return the fields of `lscpu --json`, flat as before util-linux 2.39 or nested as since."""
-    found = {}
-    rows = list(json.loads(text)["lscpu"])
-    while rows:
-        row = rows.pop()
-        rows += row.get("children", [])
-        if row.get("data") is not None:
-            found[row["field"].removesuffix(":")] = row["data"]
-    return found
-
-
-def cpu_list(text: str) -> list[int]:
-    """Return the numbers of a kernel's list, such as "0-3,8" or ""."""
-    numbers: list[int] = []
-    for part in text.strip().split(","):
-        if part:
-            first, _, last = part.partition("-")
-            numbers += range(int(first), int(last or first) + 1)
-    return numbers
-
-
-def cpu_ranges(cpus: Iterable[int]) -> str:
-    """Return numbers as the kernel and taskset(1) write them, such as "0-3,8"."""
-    parts: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if parts and cpu == parts[-1][-1] + 1:
-            parts[-1][1:] = [cpu]
-        else:
-            parts.append([cpu])
-    return ",".join("-".join(map(str, part)) for part in parts)
-
-
-def cpu_times(text: str) -> dict[str, dict[str, int]]:
-    """Return {"cpu" or "cpu<N>": {mode: ticks}} of /proc/stat (proc(5))."""
-    lines = (line.split() for line in text.splitlines() if line.startswith("cpu"))
-    return {name: dict(zip(STAT, map(int, times))) for name, *times in lines}
-
-
-def stalled_us(text: str) -> int:
-    """Return how long some task has been waiting, of a file in /proc/pressure."""
-    return int(re.search(r"^some .*total=(\d+)", text, re.MULTILINE)[1])
 
 
 def _made(model: type[Made], fields: Fields) -> Made:

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
 from deathmatch.hosts.audit import facts
-from deathmatch.hosts.audit.parse import cpu_ranges
+from deathmatch.hosts.audit.formats import cpu_ranges
 from deathmatch.hosts.audit.rule import Finding, share
 from deathmatch.hosts.audit.rules import SEVERITIES
 

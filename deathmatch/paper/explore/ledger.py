@@ -4,7 +4,7 @@ In: the ledger of a dataset (`deathmatch.analysis.claims`). Out: dicts of text a
 paper's own table of claims opens to (`deathmatch.paper.ledger_page`).
 """
 
-from deathmatch.analysis import claims, published, releases, rules
+from deathmatch.analysis import claims, published, releases, selecting
 from deathmatch.paper import ledger_page
 from deathmatch.paper.explore.servers import post
 from deathmatch.paper.explore.variants import Roles
@@ -55,7 +55,7 @@ def _compared(dataset: str, claim: dict) -> list[tuple[str, str, str]]:
         experiment = selector.get("experiment", claim["experiment"])
         base = {key: level for key, level in selector.items() if key != "relative_to"}
         for one in (base, base | selector.get("relative_to", {})):
-            frame = rules.selected(dataset, experiment, one, free)
+            frame = selecting.selected(dataset, experiment, one, free)
             if frame is not None:
                 pairs = frame.select("server", "variant").unique(maintain_order=True).rows()
                 found += [(experiment, *pair) for pair in pairs]

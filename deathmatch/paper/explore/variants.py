@@ -11,7 +11,7 @@ from math import isfinite
 
 import polars as pl
 
-from deathmatch.analysis import measures, rules, stats, systems, views
+from deathmatch.analysis import judging, measures, selecting, stats, systems, views
 from deathmatch.analysis.views import LABEL_FACTORS, RATE
 from deathmatch.paper.explore import quantities
 from deathmatch.paper.explore.quantities import Quantity
@@ -105,7 +105,7 @@ def measured(values: list[float | None], scale: float = 1.0) -> list[float | int
     if not found["trials"]:
         return None
     ends = [_short(found[end]) for end in ("median", "low", "high")]
-    more = any(isinstance(value, rules.AtLeast) for value in values)
+    more = any(isinstance(value, judging.AtLeast) for value in values)
     return [*ends, found["trials"], *([1] if more else [])]
 
 
@@ -134,7 +134,8 @@ def _of_points(points: pl.DataFrame, each: Quantity, selector: dict) -> list | N
         points = points.filter(pl.col(RATE) > 0)
     if points.is_empty() or (RATE in selector and selector[RATE] not in points[RATE]):
         return None
-    return measured(list(rules.of_trials(points, each.statistic, selector).values()), each.scale)
+    found = selecting.of_trials(points, each.statistic, selector)
+    return measured(list(found.values()), each.scale)
 
 
 def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[int | None]]]:

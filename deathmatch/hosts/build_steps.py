@@ -1,0 +1,148 @@
+"""The steps of one build, in the process that makes it: a server's commands, and its version."""
+
+import json
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from deathmatch.errors import UserError
+from deathmatch.hosts import locked, nix, toolchain, unknown_tools
+from deathmatch.hosts.logs import tail
+from deathmatch.hosts.server_commands import build_dir, environment, fill, package, tools
+from deathmatch.plan import sources
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.server import Server
+
+# Of a shell, and of a command in it: by the kernel for want of memory, or by somebody.
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+
+# In a server's build folder.
+LOG = "build.log"
+ATTEMPT = "attempt.json"
+
+
+def _build(server: Server) -> dict:
+    """Build one server and return {"ok", "version", "log"}.
+
+    `log` holds the last lines of a failed command. The build's output goes to `build.log`
+    beside the result.
+    """
+    name = server.name
+    out = build_dir(name)
+    if nix.chosen() and not nix.build(name, package(name), out / LOG):
+        return failed(tail(out / LOG))
+    before = set(sources.files(server))
+    with (out / LOG).open("a") as log:
+        for command in _commands(server):
+            log.write(f"$ {command}\n")
+            log.flush()
+            status = subprocess.run(
+                ["sh", "-ec", command], cwd=ROOT / "servers" / name, env=environment(name),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            ).returncode  # fmt: skip
+            if status in KILLED:
+                raise killed(name, f"was killed (SIGKILL) at: {command}")
+            if status != 0:
+                return failed(tail(out / LOG))
+        if written := _written(before, server):
+            return failed(written)
+        result = _version(server)
+        log.write(result["log"] or f"version: {result['version']}\n")
+    return result
+
+
+def _written(before: set[str], server: Server) -> str:
+    """Return what to say of files that a build added to its own sources; empty if there are none.
+
+    What a server is made from says which of its trials are valid: it must not change by building.
+    """
+    # An editor's own files come and go.
+    added = [
+        name for name in sources.files(server)
+        if name not in before and not Path(name).name.startswith(".")
+    ]  # fmt: skip
+    if not added:
+        return ""
+    return (
+        f"the build wrote into the server's own folder: {', '.join(added)}\n"
+        "let it write into {build}, for example by copying the sources there first, then remove "
+        f"these files: rm {' '.join(added)}"
+    )
+
+
+def _version(server: Server) -> dict:
+    """Return what `_build` does, of the version command of a server that is built."""
+    if foreign := _foreign_tools(server):
+        return failed(foreign)
+    version = subprocess.run(
+        ["sh", "-c", fill(server.version, server, {})], cwd=ROOT / "servers" / server.name,
+        env=environment(server.name), capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    if version.returncode in KILLED:
+        raise killed(server.name, f"was killed (SIGKILL) at: {server.version}")
+    lines = (version.stdout + version.stderr).strip().splitlines()
+    if version.returncode == 0 and lines:
+        return {"ok": True, "version": lines[0], "log": ""}
+    shown = "\n".join(lines) or "it printed nothing"
+    ended = f" and ended with exit status {version.returncode}" if version.returncode else ""
+    return failed(f"$ {server.version}\n{shown}\nthe version command failed{ended}")
+
+
+def killed(name: str, what: str) -> UserError:
+    """Return the error of a build that somebody ended: that tells nothing of the server."""
+    return UserError(
+        f"the build {what}",
+        where=f"servers/{name}",
+        remedy="run again, and it is built anew; if it is killed each time, `dmesg` tells whether "
+        "memory ran out",
+    )
+
+
+def failed(log: str) -> dict:
+    """Return the result of a build that failed, with the end of its log."""
+    return {"ok": False, "version": None, "log": log}
+
+
+def _foreign_tools(server: Server) -> str:
+    """Return which of the server's tools Nix did not bring; empty where all are its own.
+
+    A program of the system under a Nix shell would be measured under Nix's name. Without Nix, which
+    of its tools are unknown.
+    """
+    if not nix.chosen():
+        return unknown_tools.told(server, environment(server.name)["PATH"])
+    name = server.name
+    path = environment(name)["PATH"]
+    found = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}
+    own = (toolchain.STORE, build_dir(name))
+    return "\n".join(
+        f"{tool}, which packages.tools of servers/{name}/server.toml names, is {where or 'missing'}"
+        f" and not of Nix: name its package in packages.nix there, or in nix/servers/{name}.nix"
+        for tool, where in found.items()
+        if not where or not any(Path(where).resolve().is_relative_to(place) for place in own)
+    )
+
+
+def _commands(server: Server) -> list[str]:
+    commands = locked.commands(server, build_dir(server.name), nix.chosen())
+    if server.build:
+        commands.append(fill(server.build, server, {}))
+    return commands
+
+
+def inside(server: Server) -> None:
+    """Build the server, as `server_build` wants it of a process of its own; leave the result."""
+    try:
+        result = _build(server)
+        result["tools"] = tools(server)
+    except UserError as error:
+        result = {"mistake": [error.what, error.where, error.remedy]}
+    write(build_dir(server.name) / ATTEMPT, result)
+
+
+def write(path: Path, value: dict) -> None:
+    """Write a record, whole or not at all."""
+    partial = path.with_name(f"{path.name}.new")
+    partial.write_text(json.dumps(value, indent=2) + "\n")
+    partial.rename(path)

@@ -1,0 +1,91 @@
+"""A server's commands: where they run, what they find there, and their placeholders filled."""
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+from deathmatch.errors import UserError
+from deathmatch.hosts import nix, toolchain
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.server import Server
+
+
+def build_dir(name: str) -> Path:
+    """Return the folder into which the server is built; its whole path, for commands to use."""
+    return ROOT / "build" / "servers" / name
+
+
+def package(name: str) -> Path:
+    """Return `nix.package`; raise UserError where the shell brings servers, but not this one."""
+    found = nix.package(name)
+    if "DEATHMATCH_SERVERS" in os.environ and not found.exists():
+        raise UserError(
+            f"this Nix shell holds no package of the server {name!r}",
+            where=f"servers/{name}/server.toml, key packages.nix",
+            remedy="leave it and enter `nix develop`, which builds a server when it is needed",
+        )
+    return found
+
+
+def environment(name: str) -> dict[str, str]:
+    """Return the environment of a server's commands.
+
+    PATH begins with what the server's own build made, then come the programs of its Nix package,
+    or else those of its virtual environment. Then comes the caller's PATH under Nix, else only
+    that of Debian's packages: a compiler that someone put into /usr/local or into their home is
+    not the one that the study names.
+    """
+    nixed = nix.chosen()
+    first = package(name) / "bin" if nixed else build_dir(name) / "venv" / "bin"
+    rest = os.environ["PATH"] if nixed else "/usr/sbin:/usr/bin:/sbin:/bin"
+    return {
+        "HOME": str(build_dir(name)),
+        "LANG": "C.UTF-8",
+        "PATH": f"{build_dir(name) / 'bin'}:{first}:{rest}",
+        "DEATHMATCH_TOOLCHAIN": toolchain.name(),
+    } | {key: value for key, value in os.environ.items() if key.startswith("PIP_")}
+
+
+def fill(command: str, server: Server, values: dict) -> str:
+    """Return the command with its placeholders filled: paths and levels are each one word of it.
+
+    What a configuration fills in is part of the command, and may be several words.
+    """
+    places = {"build": build_dir(server.name), "folder": ROOT / "servers" / server.name}
+    own = server.configurations.get(str(values.get("configuration")))
+    as_written = own.placeholders if own else {}
+    words = {
+        key: value if key in as_written else shlex.quote(str(value))
+        for key, value in {**places, **values}.items()
+    }
+    try:
+        return command.format(**words)
+    except (KeyError, IndexError, ValueError) as error:
+        known = ", ".join(f"{{{key}}}" for key in ["build", "folder", *values])
+        path = files.path_of("server", server.name)
+        raise UserError(
+            f"cannot fill the placeholders of `{command}`: {error}",
+            where=str(path.relative_to(ROOT)),
+            remedy=f"placeholders here: {known}; a literal brace is written twice",
+        ) from None
+
+
+def words(server: Server, values: dict) -> list[str]:
+    """Return the server's start command as words, its placeholders filled."""
+    return shlex.split(fill(server.run, server, values))
+
+
+def tools(server: Server) -> dict[str, str]:
+    """Return {tool: identity} of the server's programs and packages, without those missing."""
+    name = server.name
+    path = environment(name)["PATH"]
+    programs = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}
+    found = {"toolchain": toolchain.name()}
+    if nix.chosen():
+        # Not there before the first build.
+        programs["package"] = package(name) if package(name).exists() else None
+    else:
+        found |= toolchain.versions(server.packages.debian)
+    return found | toolchain.identify({tool: file for tool, file in programs.items() if file})

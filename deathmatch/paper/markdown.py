@@ -1,0 +1,252 @@
+"""From executed notebooks to the Markdown of a paper: blocks, narrative, appendices, values."""
+
+import re
+from pathlib import Path
+
+import nbformat
+
+from deathmatch.analysis import phrases
+from deathmatch.errors import UserError
+from deathmatch.paper.display import MIME
+
+VALUE = re.compile(r"\{value\}`([^`]+)`")
+SHOW = re.compile(r"^\{show\}`([^`]+)`[ ]*$", re.M)
+APPENDIX = re.compile(r"^# .*\{[^}\n]*\.appendix[ }].*$", re.M)
+DIVIDER = """::: {.appendices}
+# Appendices {#sec-appendices .unnumbered}
+
+Every table, every variant and the method in full.
+:::"""
+LEDGER = re.compile(
+    r'```\{=html\}\n(<script type="application/json" class="ledger">[^\n]*</script>)\n```\s*'
+)
+ROLE = re.compile(r"\{([a-z][\w:-]*)\}`[^`]*`|^```+\{([a-z][\w-]*)\}", re.M)
+
+# Each block of a notebook: its kind, or the label of its figure or table, and its Markdown.
+Blocks = list[tuple[str, str]]
+
+
+def load(path: Path) -> nbformat.NotebookNode:
+    """Return an executed notebook; UserError if there is none."""
+    if not path.is_file():
+        raise UserError(
+            "there is no such notebook", str(path), "make it: ./shell deathmatch notebook"
+        )
+    return nbformat.read(path, as_version=4)
+
+
+def file_of(path: Path, notebook: nbformat.NotebookNode) -> str:
+    """Return the file in notebooks/ that it was run from; UserError if it was not run by us."""
+    about = notebook.metadata.get("deathmatch")
+    if not about:
+        raise UserError(
+            "this notebook was not run by deathmatch.paper.notebook", str(path), "run it with that"
+        )
+    return about["notebook"]
+
+
+def _outputs(cell: nbformat.NotebookNode) -> list[tuple[str, dict | str]]:
+    """Return a cell's outputs as (MIME type, content), the one the paper prefers of each."""
+    found = []
+    for output in cell.get("outputs", []):
+        if output.output_type == "stream" and output.name == "stdout":
+            found.append(("text/plain", output.text))
+        elif "data" in output:
+            kinds = (MIME, "text/markdown", "text/plain")
+            kind = next((k for k in kinds if k in output.data), None)
+            if kind:
+                found.append((kind, output.data[kind]))
+    return found
+
+
+def items_of(notebook: nbformat.NotebookNode) -> list[dict]:
+    """Return what a notebook displayed by `paper.display`, in order."""
+    pairs = [pair for cell in notebook.cells for pair in _outputs(cell)]
+    return [content for kind, content in pairs if kind == MIME]
+
+
+def blocks_of(notebook: nbformat.NotebookNode, name: str, own: dict[str, str]) -> Blocks:
+    """Return the notebook as (kind, Markdown): "prose", "code", "output", or a figure's label.
+
+    What is HTML of ours goes into `own`, by its name in the Markdown.
+    """
+    blocks = []
+    for cell in notebook.cells:
+        tags = set(cell.metadata.get("tags", []))
+        if "remove-cell" in tags:
+            continue
+        if cell.cell_type == "markdown":
+            blocks.append(("prose", cell.source))
+            continue
+        if cell.source.strip() and not tags & {"parameters", "injected-parameters", "remove-input"}:
+            fenced = _fenced(cell.source, "python")
+            blocks.append(("code", f"::::: {{.code}}\n{fenced}\n:::::"))
+        for kind, content in _outputs(cell):
+            label = content["label"] if kind == MIME and "label" in content else "output"
+            blocks.append((label, _block(kind, content, name, own)))
+    return [(kind, text) for kind, text in blocks if text]
+
+
+def parted(blocks: Blocks) -> tuple[str, Blocks]:
+    """Return a notebook's narrative, and the blocks of its appendix.
+
+    Without a heading of the class `.appendix` all is narrative.
+    """
+    told, kept, rest, found = [], [], [], False
+    for kind, text in blocks:
+        heading = APPENDIX.search(text) if kind == "prose" and not found else None
+        if heading:
+            before, found = text[: heading.start()].strip(), True
+            told += [before] if before else []
+            title, _, under = text[heading.start() :].partition("\n")
+            rest += [("prose", title), *kept, ("prose", under.strip())]
+        elif found:
+            rest.append((kind, text))
+        elif kind == "code":
+            kept.append((kind, text))
+        else:
+            told.append(text)
+    if not found:
+        return "\n\n".join(text for _, text in blocks), []
+    return "\n\n".join(told), [(kind, text) for kind, text in rest if text]
+
+
+def placed(
+    told: dict[str, str], full: dict[str, Blocks], missing: set[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return narratives and appendices with each `{show}` replaced by what it names.
+
+    That is taken out of its appendix. A line that shows what the dataset does not fill (`missing`)
+    is left out; UserError for a label that no notebook has.
+    """
+    made = {label: text for blocks in full.values() for label, text in blocks if "-" in label}
+    taken = {label for text in told.values() for label in SHOW.findall(text)}
+
+    def show(text: str, name: str) -> str:
+        for label in set(SHOW.findall(text)) - set(made) - missing:
+            raise UserError(
+                f"there is no figure or table {label!r} to show", name,
+                f"an appendix makes: {', '.join(sorted(made)) or 'none'}",
+            )  # fmt: skip
+        # Others float to the top or foot of a page; these stand where the narrative shows them.
+        found = SHOW.sub(lambda role: made.get(role[1], ""), text)
+        return found.replace(" .figure ", " .figure .here ")
+
+    first = {name: show(text, name) for name, text in told.items()}
+    last = {
+        name: "\n\n".join(text for label, text in blocks if label not in taken)
+        for name, blocks in full.items()
+    }
+    return first, last
+
+
+def answered(text: str) -> str:
+    """Return a narrative, which says so if nothing of it was measured."""
+    title, _, body = text.partition("\n")
+    if not title.startswith("# ") or body.strip():
+        return text
+    return f"{title}\n\nThis dataset holds no answer."
+
+
+def _block(kind: str, content: dict | str, name: str, own: dict[str, str]) -> str:
+    if kind == "text/markdown":
+        if not (ledger := LEDGER.fullmatch(content)):
+            return content
+        own[f"ledger-{len(own)}"] = ledger[1]
+        return f'::: {{.own name="{list(own)[-1]}"}}\n:::'
+    if kind == "text/plain":
+        return _fenced(content.rstrip("\n"), "output") if content.strip() else ""
+    if content["kind"] == "absent":
+        return f"::: note\n{content['text']}\n:::"
+    if content["kind"] not in ("figure", "table"):
+        return ""
+    origin = ", ".join([name, *content["source"]])
+    attributes = f"#{content['label']} .{content['kind']} source={_quoted(origin)}"
+    body = content["caption"]
+    if content["kind"] == "figure":
+        attributes += f" alt={_quoted(content['alt'])}"
+        attributes += f" measured={_quoted(content.get('measured', ''))}"
+    else:
+        own[content["label"]] = content["html"]
+    return f"::::: {{{attributes}}}\n{body}\n:::::"
+
+
+def _fenced(text: str, language: str) -> str:
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence} {{.{language}}}\n{text}\n{fence}"
+
+
+def _quoted(text: str) -> str:
+    flat = " ".join(text.split())
+    return '"' + flat.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def without(text: str, absent: set[str], values: dict[str, str]) -> str:
+    """Return the text without the lines that tell values of what was not measured.
+
+    A dataset need not hold every experiment, nor all of one; so front.md and the narrative have a
+    sentence a line. `absent` are the chapters that are not there.
+    """
+
+    def measured(name: str) -> bool:
+        return name.split(".")[0] not in absent and phrases.NOT_MEASURED not in values.get(name, "")
+
+    lines = text.splitlines(keepends=True)
+    return "".join(
+        line for line in lines
+        if all(map(measured, VALUE.findall(line))) and phrases.NOT_MEASURED not in line
+    )  # fmt: skip
+
+
+def elsewhere(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
+    """Return what to write for references to what the dataset does not fill.
+
+    That is everything in a chapter that is not there, and a figure or table of another that its
+    notebook left out.
+    """
+    found = {}
+    for name, text in chapters.items():
+        title = re.search(r"^# (.+?) *\{#", text, re.MULTILINE)
+        chapter = f"the chapter “{title[1]}”" if title else "another chapter"
+        for section, label in re.findall(r"\{#(sec-[\w-]+)[ }]|\"((?:fig|tbl)-[\w-]+)\"", text):
+            if name in absent:
+                found[section or label] = f"{chapter} (not in this dataset)"
+            elif label:
+                found[label] = left_out(label)
+    return found
+
+
+def left_out(label: str, why: str = "not in this dataset") -> str:
+    """Return what stands for a reference to a figure or table that is not there."""
+    what = "a figure" if label.startswith("fig-") else "a table"
+    return f"{what} ({why})"
+
+
+def resolved(text: str, values: dict[str, str], name: str) -> str:
+    """Fill in {value} roles; UserError for an unknown name or a role the paper does not know."""
+
+    def fill(role: re.Match) -> str:
+        if role[1] not in values:
+            known = ", ".join(sorted(values)) or "none"
+            raise UserError(
+                f"there is no value {role[1]!r}", name, f"display.value makes one; known: {known}"
+            )
+        return values[role[1]]
+
+    text = VALUE.sub(fill, text)
+    if left := ROLE.search(text):
+        role = left[1] or left[2]
+        raise UserError(
+            f"{left[0]} is not understood", name,
+            "run the notebook with deathmatch.paper.notebook" if role == "eval"
+            else "write [@key] to cite, @fig-x to refer, ::: note for a remark",
+        )  # fmt: skip
+    return text
+
+
+def joined(narrative: list[str], appendices: list[str]) -> str:
+    """Return the paper in Markdown: narrative, appendices, references."""
+    divider = [DIVIDER] if any(appendices) else []
+    end = "# References {.unnumbered}\n\n::: {#refs}\n:::\n"
+    return "\n\n".join([*filter(None, narrative), *divider, *filter(None, appendices), end])
