@@ -23,9 +23,10 @@ def test_each_repetition_visits_every_variant_once(dataset, tmp_path, monkeypatc
     spec, trials = files.dataset(dataset), matrix.trials(dataset)
     visits = Counter((t.experiment.name, t.server.name, t.variant.name, t.n) for t in trials)
     assert max(visits.values()) == 1
-    for experiment in spec.experiments:
-        per_variant = Counter((s, v) for e, s, v, _ in visits if e == experiment)
-        assert set(per_variant.values()) == {spec.repetitions(experiment)}
+    per_variant = Counter((t.experiment.name, t.server.name, t.variant.name) for t in trials)
+    for trial in trials:
+        key = (trial.experiment.name, trial.server.name, trial.variant.name)
+        assert per_variant[key] == spec.repetitions(trial.plan)
     # One repetition after the other.
     assert [trial.n for trial in trials] == sorted(trial.n for trial in trials)
     assert len({trial.path for trial in trials}) == len(trials)
@@ -44,6 +45,13 @@ def test_order_is_random_but_the_same_each_time():
     n_1, n_2 = ([path.parent for path in first if path.name == n] for n in "12")
     assert n_1 != sorted(n_1)
     assert [path for path in n_1 if path in n_2] != n_2
+
+
+def test_a_part_of_a_dataset_has_the_order_of_the_whole():
+    whole = [trial.path for trial in matrix.trials("smoke")]
+    for name in files.dataset("smoke").experiments:
+        part = [trial.path for trial in matrix.trials("smoke", experiments=[name])]
+        assert part == [path for path in whole if path in part]
 
 
 def test_blocks_are_products_of_levels(tree: Tree):
@@ -71,6 +79,31 @@ def test_blocks_are_products_of_levels(tree: Tree):
     assert sorted(done.text.split()) == [
         f"data/blocks/backlog/{variant}/{n}" for variant in variants for n in (1, 2)
     ]
+
+
+def test_a_grid_has_rates_times_and_trials_of_its_own(tree: Tree):
+    tree.write(
+        "config/datasets/own.toml",
+        'title = "t"\ntrials = 1\nseed = 1\n'
+        "[experiments.backlog]\nrates_rps = [1, 2]\nduration_s = 1\n"
+        '[[experiments.backlog.grids]]\nservers = ["null"]\nbacklog = "all"\n'
+        "trials = 2\nrates_rps = [7]\nduration_s = 3\n"
+        '[[experiments.backlog.grids]]\nservers = ["null", "yucan"]\nbacklog = [5]\n',
+    )
+    script = (
+        "from deathmatch.plan import matrix\n"
+        "for trial in matrix.trials('own'):\n"
+        "    assert matrix.find(trial.path).spec_text() == trial.spec_text()\n"
+        "    spec = trial.spec()\n"
+        "    print(trial.server.name, spec['factors']['backlog'], trial.n, spec['rates_rps'],\n"
+        "          spec['duration_s'], sep='|')\n"
+        "print(matrix.trials('own', ['tornado'])[0].spec()['rates_rps'])"
+    )
+    lines = set(tree.run("python", "-c", script).succeeded().text.splitlines())
+    # One that both have is of the first; one that none has is of the experiment.
+    assert {"null|5|1|(7,)|3", "null|5|2|(7,)|3", "null|128|2|(7,)|3"} <= lines
+    assert {line for line in lines if line.startswith("yucan")} == {"yucan|5|1|(1, 2)|1"}
+    assert "(1, 2)" in lines
 
 
 def test_numbers_of_a_spec_stay_as_they_are_written():

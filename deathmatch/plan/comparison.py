@@ -150,7 +150,7 @@ def text(
     also = "".join(
         f"{key} = {_toml(value)}\n"
         for key, value in plan.as_written.items()
-        if key not in ("grids", "trials", "rates_rps", "duration_s", "search")
+        if key not in ("trials", "rates_rps", "duration_s", "search")
     )
     grids = "".join(
         f'\n[[experiments.{name}.grids]]\nservers = ["{each.server}"]\n'

@@ -22,10 +22,15 @@ TABLES = ("trials", "points", "times", "samples", "seconds")
 PROBES = "probes"
 EVERY_TABLE = (*TABLES, PROBES)
 
+# What a grid may say in place of its experiment's part of a dataset.
+GRID_KEYS = ("trials", "rates_rps", "duration_s")
 # What a dataset may say of an experiment's trials beyond what it must (`Experiment.steps`).
 OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s", "keep_events")
 
 Rate = Annotated[int, Field(ge=0, le=1_000_000)]
+Rates = Annotated[Many[Rate], Field(min_length=1), *DISTINCT] | None
+Duration = Annotated[float, Field(gt=0, le=3600), AS_WRITTEN] | None
+Trials = Annotated[int, Field(ge=1, le=1000)] | None
 Levels = Annotated[
     Literal["all"] | Annotated[Many[FactorLevel], Field(min_length=1)],
     Field(description="A factor's levels as a list, or \"all\" for every level that the server "
@@ -47,6 +52,24 @@ class Grid(Spec):
     omit: Many[str] = Field(
         (), min_length=1, description="Every server but these, so that a new one is in."
     )
+    trials: Trials = Field(
+        None,
+        description="Fresh starts of each of its variants, where they differ from the experiment's.",
+    )
+    rates_rps: Rates = Field(
+        None,
+        description="Rates of its own in place of the experiment's, for servers that reach their "
+        "limit sooner or later than the others.",
+    )
+    duration_s: Duration = Field(
+        None, description="How long each rate is offered, where it differs from the experiment's."
+    )
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """What it says in place of the experiment's part of the dataset."""
+        said = {key: getattr(self, key) for key in GRID_KEYS}
+        return {key: value for key, value in said.items() if value is not None}
 
     @property
     def levels(self) -> dict[str, tuple[FactorLevel, ...] | Literal["all"]]:
@@ -89,7 +112,7 @@ class Search(Spec):
 class ExperimentPlan(Spec):
     """An experiment's part of a dataset: its variants, and what each trial goes through."""
 
-    rates_rps: Annotated[Many[Rate], Field(min_length=1), *DISTINCT] | None = Field(
+    rates_rps: Rates = Field(
         None,
         description="Offered rates in requests per second, in the order they are offered; 0 is a "
         "closed loop, for the client roundtrip.",
@@ -98,13 +121,10 @@ class ExperimentPlan(Spec):
         None, min_length=1,
         description="Messages held in all, step by step, for an experiment that measures storage.",
     )  # fmt: skip
-    trials: int | None = Field(
-        None, ge=1, le=1000,
-        description="Fresh starts of each variant, where they differ from the dataset's.",
-    )  # fmt: skip
-    duration_s: Annotated[float, Field(gt=0, le=3600), AS_WRITTEN] | None = Field(
-        None, description="How long each rate is offered."
+    trials: Trials = Field(
+        None, description="Fresh starts of each variant, where they differ from the dataset's."
     )
+    duration_s: Duration = Field(None, description="How long each rate is offered.")
     warm_up_rate_rps: int | None = Field(
         None, ge=1,
         description="Offered before the first rate, in requests per second; 500 if absent.",
@@ -130,13 +150,20 @@ class ExperimentPlan(Spec):
     grids: Many[Grid] = Field(
         min_length=1,
         description="The variants are the union of the grids, each the product of its factors' "
-        "levels.",
+        "levels; one that several grids have is of the first.",
     )
 
     @cached_property
     def as_written(self) -> dict[str, Any]:
-        """The keys that the file gives it."""
-        return self.model_dump(exclude_unset=True)
+        """The keys that the file gives it, without its grids."""
+        return self.model_dump(exclude_unset=True, exclude={"grids"})
+
+    def of(self, grid: Grid) -> Self:
+        """Return the plan of a grid's variants, with what the grid says of its own."""
+        if not grid.own:
+            return self
+        written = self.model_fields_set | grid.own.keys()
+        return self.model_construct(written, **{**dict(self), **grid.own})
 
 
 class Dataset(NamedSpec):
@@ -181,10 +208,11 @@ class Dataset(NamedSpec):
                 raise contradiction(("budget_hours",), what, 'write rounds = "adaptive", or none')
             return self
         first = rounds.LOOKS[0]
-        own = {name: plan.trials for name, plan in self.experiments.items()}
-        keys = {("trials",): self.trials} | {
-            ("experiments", name, "trials"): count for name, count in own.items() if count
-        }
+        keys = {("trials",): self.trials}
+        for name, plan in self.experiments.items():
+            keys["experiments", name, "trials"] = plan.trials or first
+            for index, grid in enumerate(plan.grids):
+                keys["experiments", name, "grids", index, "trials"] = grid.trials or first
         for key, count in keys.items():
             if count != first:
                 what = f"with adaptive rounds each variant has {first} trials first, not {count}"
@@ -201,6 +229,6 @@ class Dataset(NamedSpec):
         plan = self.experiments.get(experiment)
         return EVERY_TABLE if plan and plan.search else TABLES
 
-    def repetitions(self, experiment: str) -> int:
-        """Return how many fresh starts each variant of the experiment has, at the least."""
-        return self.experiments[experiment].trials or self.trials
+    def repetitions(self, plan: ExperimentPlan) -> int:
+        """Return how many fresh starts each variant of the plan has, at the least."""
+        return plan.trials or self.trials

@@ -36,28 +36,37 @@ def trials(
         for name in chosen or []:
             files.load(kind, name)
     cells = [
-        (experiment, plan, server, variant)
+        (experiment, own, server, variant)
         for name, plan in spec.experiments.items()
         if experiments is None or name in experiments
         for experiment in [_experiment(spec, name, plan)]
-        for server, variant in _chosen(_variants(spec, experiment, plan), experiment, servers)
+        for server, variant, own in _chosen(spec, experiment, plan, servers)
     ]
     decided = rounds.decisions(dataset, look) if spec.adaptive else []
     counts = [
         rounds.planned(decided, rounds.name_of(e.name, s.name, v.name))
         if spec.adaptive
-        else spec.repetitions(e.name)
-        for e, _, s, v in cells
+        else spec.repetitions(plan)
+        for e, plan, s, v in cells
     ]
     ordered = []
     for n in range(1, max(counts, default=0) + 1):
-        block = [cell for cell, count in zip(cells, counts, strict=True) if n <= count]
-        random.Random(f"{spec.seed}/{n}").shuffle(block)
-        ordered += [
+        block = [
             Trial(dataset=dataset, experiment=e, plan=p, server=s, variant=v, n=n)
-            for e, p, s, v in block
+            for (e, p, s, v), count in zip(cells, counts, strict=True)
+            if n <= count
         ]
+        ordered += sorted(block, key=lambda trial: _drawn(trial, spec.seed))
     return ordered
+
+
+def _drawn(trial: Trial, seed: int) -> float:
+    """Return a trial's place in its block, between 0 and 1.
+
+    It does not depend on what else is measured: a part of a dataset has the order of the whole.
+    """
+    name = rounds.name_of(trial.experiment.name, trial.server.name, trial.variant.name)
+    return random.Random(f"{seed}/{trial.n}/{name}").random()
 
 
 def possible(dataset: str, experiments: list[str] | None = None) -> list[Trial]:
@@ -115,9 +124,11 @@ def find(path: str | Path) -> Trial:
         raise UserError(
             f"{path} names no trial", remedy=f"its factors, in this order: {', '.join(own)}"
         )
+    plan = dataset.experiments[experiment.name]
+    grids = (grid for grid in plan.grids if _holds(grid, experiment, server, variant))
     return Trial(
-        dataset=dataset.name, experiment=experiment, plan=dataset.experiments[experiment.name],
-        server=server, variant=variant, n=int(parts[5]),
+        dataset=dataset.name, experiment=experiment, server=server, variant=variant,
+        plan=next((plan.of(grid) for grid in grids), plan), n=int(parts[5]),
     )  # fmt: skip
 
 
@@ -146,28 +157,42 @@ def _experiment(dataset: Dataset, name: str, plan: ExperimentPlan) -> Experiment
 
 def _variants(
     dataset: Dataset, experiment: Experiment, plan: ExperimentPlan
-) -> list[tuple[Server, Variant]]:
-    """Return the union of the plan's grids."""
-    found = {}
+) -> list[tuple[Server, Variant, ExperimentPlan]]:
+    """Return the union of the plan's grids, each variant with the plan of the first that has it."""
+    found: dict[tuple[Server, Variant], ExperimentPlan] = {}
     for index, grid in enumerate(plan.grids):
         key = ["experiments", experiment.name, "grids", index]
         chosen = _servers(dataset, experiment, grid, key)
         levels = _levels(dataset, experiment, grid, chosen, key)
+        own = plan.of(grid)
         for server in chosen:
             for variant in product(experiment, levels, server):
-                found[server, variant] = None
-    return list(found)
+                found.setdefault((server, variant), own)
+    return [(server, variant, own) for (server, variant), own in found.items()]
+
+
+def _holds(grid: Grid, experiment: Experiment, server: Server, variant: Variant) -> bool:
+    """Return whether a variant of a server is one of the grid's; no other server is read."""
+    named = not server.slow_build if grid.servers is None else server.name in grid.servers
+    if not named or server.name in grid.omit:
+        return False
+    levels = {
+        name: _known(experiment, name, [server]) if levels == "all" else levels
+        for name, levels in grid.levels.items()
+    }
+    return variant in product(experiment, levels, server)
 
 
 def _chosen(
-    variants: list[tuple[Server, Variant]], experiment: Experiment, servers: list[str] | None
-) -> list[tuple[Server, Variant]]:
+    dataset: Dataset, experiment: Experiment, plan: ExperimentPlan, servers: list[str] | None
+) -> list[tuple[Server, Variant, ExperimentPlan]]:
     """Return the variants of the servers that are named, None for all as they are."""
+    variants = _variants(dataset, experiment, plan)
     if servers is None:
         return variants
-    planned = {server.name for server, _ in variants}
-    return [(server, variant) for server, variant in variants if server.name in servers] + [
-        (server, variant)
+    planned = {server.name for server, *_ in variants}
+    return [(server, *rest) for server, *rest in variants if server.name in servers] + [
+        (server, variant, plan)
         for server in serving(experiment.name)
         if server.name in servers and server.name not in planned
         for variant in product(experiment, {}, server)
@@ -191,12 +216,7 @@ def _levels(
     """Return the levels of each factor that a grid names, "all" spelled out."""
     wanted = {}
     for name, levels in grid.levels.items():
-        if name == CONFIGURATION:
-            own = {each for server in servers for each in server.configurations_in(experiment.name)}
-            known = tuple(sorted(own))
-        else:
-            factor = experiment.factors.get(name)
-            known = factor.levels if factor else ()
+        known = _known(experiment, name, servers)
         if not known:
             raise _mistake(
                 dataset, [*key, name], f"experiment {experiment.name!r} has no factor {name!r}",
@@ -210,6 +230,15 @@ def _levels(
                     f"its levels: {', '.join(map(str, known))}",
                 )  # fmt: skip
     return wanted
+
+
+def _known(experiment: Experiment, factor: str, servers: list[Server]) -> tuple[Level, ...]:
+    """Return the levels that a factor has for any of these servers; none if there is no such."""
+    if factor == CONFIGURATION:
+        own = {each for server in servers for each in server.configurations_in(experiment.name)}
+        return tuple(sorted(own))
+    found = experiment.factors.get(factor)
+    return found.levels if found else ()
 
 
 def product(

@@ -7,6 +7,8 @@ from itertools import pairwise
 
 from deathmatch.data.strict.evidence import Evidence, Measured
 from deathmatch.data.strict.rule import AGAIN, DESIGN, Seen, rule
+from deathmatch.errors import UserError
+from deathmatch.plan import files
 from deathmatch.plan.record import MEASURED
 
 STATISTICS = "sec-method-statistics"
@@ -36,14 +38,15 @@ def all_are_there(evidence: Evidence) -> Iterator[Seen]:
 def repetitions_are_whole(evidence: Evidence) -> Iterator[Seen]:
     """Look for repetitions that were picked from."""
     numbers: dict[tuple, set[int]] = {}
+    least: dict[tuple, int] = {}
     for trial in evidence.trials:
         *variant, n = trial.key
         if n.isdecimal():
             numbers.setdefault(tuple(variant), set()).add(int(n))
+        if planned := evidence.planned.get(trial.where):
+            least[tuple(variant)] = evidence.dataset.repetitions(planned.plan)
     for variant, found in numbers.items():
-        plan = evidence.dataset
-        least = plan.repetitions(variant[0]) if variant[0] in plan.experiments else 1
-        lacking = sorted({*range(1, max(least, *found) + 1)} - found)
+        lacking = sorted({*range(1, max(least.get(variant, 1), *found) + 1)} - found)
         if lacking:
             where = "/".join([evidence.named, *variant])
             yield Seen(where, f"trial {', '.join(map(str, lacking))} is not there")
@@ -82,8 +85,8 @@ def specified_so(evidence: Evidence) -> Iterator[Seen]:
 
 @rule(
     "DM-SAME-SPEC", DESIGN, "reject",
-    "All trials of a variant have one specification, and all of an experiment one schedule of "
-    "rates.",
+    "All trials of a variant have one specification, and all of an experiment one client, one "
+    "warm-up, and one load but for what factors set.",
     AGAIN,
 )  # fmt: skip
 def one_specification(evidence: Evidence) -> Iterator[Seen]:
@@ -95,9 +98,23 @@ def one_specification(evidence: Evidence) -> Iterator[Seen]:
             if fellow.spec.get(key) != trial.spec.get(key):
                 yield Seen(trial.where, f"{key} is not that of {fellow.where}")
         other = first.setdefault((trial.experiment,), trial)
-        for key in ("rates_rps", "duration_s", "warm_up_rate_rps", "messages", "client", "load"):
+        for key in ("warm_up_rate_rps", "messages", "client"):
             if other.spec.get(key) != trial.spec.get(key):
                 yield Seen(trial.where, f"{key} is not that of {other.where}")
+        if _unfactored_load(other) != _unfactored_load(trial):
+            yield Seen(trial.where, f"load is not that of {other.where}")
+
+
+def _unfactored_load(trial: Measured) -> dict:
+    """Return what a trial's client was asked for, without what its factors set."""
+    load = trial.spec.get("load", {})
+    try:
+        factors = files.experiment(trial.experiment).factors.values()
+    except UserError:
+        return load
+    own = {factor.load for factor in factors}
+    # A server's own: it takes text alone.
+    return {key: value for key, value in load.items() if key not in own | {"text"}}
 
 
 @rule(
@@ -148,8 +165,9 @@ def seed_is_the_datasets(evidence: Evidence) -> Iterator[Seen]:
 
 @rule(
     "DM-ORDER", STATISTICS, "note",
-    "Trials ran in the order that the seed drew, one round of all variants after another.",
-    "nothing, if trials were measured again; else measure the dataset in one run",
+    "The trials of each experiment ran in the order that the seed drew, one round of all variants "
+    "after another.",
+    "nothing, if trials were measured again; else measure the experiment in one run",
     since=2,
 )  # fmt: skip
 def order_is_the_drawn_one(evidence: Evidence) -> Iterator[Seen]:
@@ -158,10 +176,14 @@ def order_is_the_drawn_one(evidence: Evidence) -> Iterator[Seen]:
     drawn = evidence.wanted or evidence.planned
     place = {where: number for number, where in enumerate(drawn)}
     ran = sorted(evidence.readable, key=lambda trial: trial.record["started_at"])
-    order = [place[trial.where] for trial in ran if trial.where in place]
-    early = sum(later < earlier for earlier, later in pairwise(order))
-    if early:
-        yield Seen(evidence.named, f"{early} of {len(order)} trials ran out of the drawn order")
+    orders: dict[str, list[int]] = {}
+    for trial in ran:
+        if trial.where in place:
+            orders.setdefault(trial.experiment, []).append(place[trial.where])
+    for experiment, order in orders.items():
+        if early := sum(later < earlier for earlier, later in pairwise(order)):
+            told = f"{early} of {len(order)} trials ran out of the drawn order"
+            yield Seen(f"{evidence.named}/{experiment}", told)
 
 
 @rule(
