@@ -54,7 +54,7 @@ class Grid(Spec):
     )
     trials: Trials = Field(
         None,
-        description="Fresh starts of each of its variants, where they differ from the experiment's.",
+        description="Fresh starts of each variant, where they differ from the experiment's.",
     )
     rates_rps: Rates = Field(
         None,
