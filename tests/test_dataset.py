@@ -79,6 +79,14 @@ def test_what_counts_as_a_difference():
     assert different(trial(cc="1"), trial("b", cc="2")) == []
     assert different(trial(cc="1"), trial(cc="2")) == ["cc of servers/a"]
     assert different(trial(), trial("b", kernel="2")) == ["kernel"]
+    # Experiments may be measured on different days, but all from one source of tools.
+    static, dynamic = (trial() | {"experiment": name} for name in ("static", "dynamic"))
+    later = trial(kernel="2") | {"experiment": "dynamic"}
+    assert different(static, later) == []
+    assert different(static, dynamic, later) == ["kernel"]
+    for each, source in ((static, "debian"), (dynamic, "nix")):
+        each["tools"]["harness"] = each["tools"]["harness"] | {"toolchain": source}
+    assert different(static, dynamic) == ["toolchain"]
 
 
 def test_another_toolchain_does_not_go_on_with_a_dataset(tiny: Tree):
@@ -121,7 +129,8 @@ def test_a_dataset_that_is_mixed_already_is_refused(tiny: Tree):
 
 def test_a_sound_dataset(tiny: Tree):
     done = tiny.snakemake("check_dataset", dataset="tiny").succeeded()
-    assert "data/tiny is complete, of one toolchain and one machine, and plausible" in done.text
+    told = "data/tiny is complete, of one machine and one toolchain an experiment, and plausible"
+    assert told in done.text
 
 
 # A busy machine breaks them, which is what they are for.

@@ -208,6 +208,7 @@ configuration = ["dict", "sqlite"]
     [
         ("trials = 3", "trials = 2", "each variant has 3 trials first, not 2"),
         ("[experiments.storage]", "[experiments.storage]\ntrials = 4", "3 trials first, not 4"),
+        ('servers = ["python-store"]', 'servers = ["python-store"]\ntrials = 5', "first, not 5"),
         ('rounds = "adaptive"', 'rounds = "fixed"', "only adaptive rounds have a budget"),
     ],
 )

@@ -10,7 +10,9 @@ from deathmatch.plan import files
 
 
 def points(rows: list[tuple[str, int, int, float, bool]]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=["label", "n", RATE, REPLY, "client_limited"], orient="row")
+    columns = ["label", "n", RATE, REPLY, "client_limited"]
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    return views.with_top(frame.with_columns(server="label", variant="label"))
 
 
 SWEEP = points([
@@ -24,6 +26,34 @@ def test_a_plateau_at_all_that_was_offered_may_be_higher():
     found = views.plateaus(SWEEP.filter(~pl.col("client_limited")), ["label"])
     rows = {row["label"]: (row["median"], row["all_answered"]) for row in found.to_dicts()}
     assert rows == {"fast": (3990.0, True), "slow": (2500.0, False)}
+
+
+def test_each_variant_is_held_against_the_highest_rate_that_it_was_offered():
+    frame = points([
+        ("fast", 1, 4000, 4000.0, False), ("fast", 1, 9000, 6000.0, False),
+        ("small", 1, 1000, 800.0, False), ("cut", 1, 1000, 800.0, False),
+        ("cut", 1, 4000, 900.0, True), ("more", 1, 4000, 3990.0, False),
+    ])  # fmt: skip
+    found = views.plateaus(frame.filter(~pl.col("client_limited")), ["label"])
+    rows = {row["label"]: (row["median"], row["all_answered"]) for row in found.to_dicts()}
+    assert rows == {"fast": (6000.0, False), "small": (800.0, False), "more": (3990.0, True)}
+    made = views.Experiment("tiny", "backlog")
+    made.__dict__["points"] = frame
+    told = made.rates.replace("\u202f", " ")
+    assert told == "4 000, 9 000 (to servers that answer fewer, up to 1 000 or 4 000)"
+    assert made.no_plateau.endswith(": cut.")
+    assert made.common_rate is None
+    made = views.Experiment("tiny", "backlog")
+    made.__dict__["points"] = SWEEP
+    assert made.common_rate == 4000 and made.rates == "1\u202f000, 4\u202f000"
+
+
+def test_how_many_trials_a_variant_has_is_told_as_a_range():
+    made = views.Experiment("tiny", "backlog")
+    made.__dict__["trials"] = pl.DataFrame({"server": ["a", "a", "a", "b"], "variant": "v"})
+    assert made.trials_each == "1 to 3"
+    made.__dict__["trials"] = made.trials.filter(server="a")
+    assert made.trials_each == "3"
 
 
 def test_a_floor_at_all_that_was_offered_is_no_limit():

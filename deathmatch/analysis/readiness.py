@@ -130,6 +130,11 @@ def cost_changes(levels: list[dict]) -> tuple[list[dict], list[dict], list[dict]
     return known, below, above
 
 
+def below_by_chance(changes: list[dict]) -> float:
+    """Return how many of `cost_changes` the range of their trials puts below 0 by chance alone."""
+    return sum((1 - stats.range_coverage(max(2, row["each"]["trials"]))) / 2 for row in changes)
+
+
 def latencies(times: pl.DataFrame, steady: pl.DataFrame) -> pl.DataFrame:
     """Return each trial's latency at `steady_rate`: title, readiness, IDLE, n, p50_us, p95_us.
 

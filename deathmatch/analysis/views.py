@@ -13,6 +13,9 @@ from deathmatch.plan.trial import CONFIGURATION
 
 RATE = "offered_rate_rps"
 REPLY = "reply_rate_offered_window_rps"
+# Of a point: the highest rate that its variant was offered.
+TOP = "top_rate_rps"
+AT_TOP = pl.col(RATE) == pl.col(TOP)
 # Replies a request offered: fewer are lost at the edges of the offered window.
 ALL_ANSWERED = 0.97
 # For the captions of figures that mark `all_answered`.
@@ -50,8 +53,8 @@ class Experiment:
 
     @cached_property
     def points(self) -> pl.DataFrame:
-        """Every point, with `title` and `label`."""
-        return self._labelled("points")
+        """Every point, with `title` and `label`; of one that was offered a rate, with TOP."""
+        return with_top(self._labelled("points"))
 
     @cached_property
     def times(self) -> pl.DataFrame:
@@ -106,21 +109,45 @@ class Experiment:
         return self.points[RATE].max()
 
     @property
+    def common_rate(self) -> int | None:
+        """The highest rate that every variant was offered; None without one."""
+        offered = self.points.select("server", "variant", RATE).unique()
+        variants = offered.select("server", "variant").n_unique()
+        counts = offered.group_by(RATE, maintain_order=True).len()
+        return counts.filter(pl.col("len") == variants)[RATE].max()
+
+    @property
     def rates(self) -> str:
-        """The offered rates, in words."""
-        rates = sorted(self.points[RATE].unique())
-        return ", ".join(map(phrases.number, rates)) or phrases.NOT_MEASURED
+        """The offered rates, in words: those of the highest, then how far the others went."""
+        highest, *lower = sorted(self.points[TOP].unique(), reverse=True) or [None]
+        if highest is None:
+            return phrases.NOT_MEASURED
+        rates = sorted(self.points.filter(pl.col(TOP) == highest)[RATE].unique())
+        listed = ", ".join(map(phrases.number, rates))
+        if not lower:
+            return listed
+        ends = " or ".join(map(phrases.number, reversed(lower)))
+        return f"{listed} (to servers that answer fewer, up to {ends})"
 
     @property
     def duration_s(self) -> str:
         """How long each rate was offered, in words."""
-        longest_us = self.points["duration_us"].max()
-        return phrases.NOT_MEASURED if longest_us is None else f"{longest_us / 1e6:g}"
+        known = sorted(self.points["duration_us"].drop_nulls().unique())
+        if not known:
+            return phrases.NOT_MEASURED
+        return " to ".join(f"{us / 1e6:g}" for us in dict.fromkeys((known[0], known[-1])))
 
     @property
     def rounds(self) -> int:
         """How many trials a variant has at most."""
         return self.trials["n"].max() or 0
+
+    @property
+    def trials_each(self) -> str:
+        """How many trials a variant has, in words: "3", or "3 to 6" where they differ."""
+        variants = self.trials.group_by("server", "variant", maintain_order=True)
+        counts = variants.len()["len"]
+        return " to ".join(map(str, dict.fromkeys((counts.min() or 0, counts.max() or 0))))
 
     @property
     def no_plateau(self) -> str:
@@ -130,7 +157,7 @@ class Experiment:
         """
         if self.points.is_empty():
             return ""
-        at = self.points.filter(at_rate(self.top))
+        at = self.points.filter(AT_TOP)
         hidden = at.group_by("label", maintain_order=True).agg(pl.col("client_limited").all())
         labels = hidden.filter("client_limited")["label"].sort().to_list()
         if not labels:
@@ -271,6 +298,13 @@ def not_run(experiment: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def with_top(points: pl.DataFrame) -> pl.DataFrame:
+    """Return points with TOP; those of a store, which has no offered rate, as they are."""
+    if RATE not in points.columns:
+        return points
+    return points.with_columns(pl.col(RATE).max().over("server", "variant").alias(TOP))
+
+
 def at_rate(rate_rps: int | None, column: str = RATE) -> pl.Expr:
     """Return what holds of the rows at this rate; of none where there is no such rate."""
     return pl.col(column) == pl.lit(rate_rps, dtype=pl.Int64)
@@ -341,17 +375,18 @@ def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.D
 def plateaus(points: pl.DataFrame, by: list[str], column: str = REPLY) -> pl.DataFrame:
     """Return for each group the highest value of any offered rate, per trial, summarised.
 
-    A trial whose point at the highest rate is missing from `points`, being client-limited,
-    has not shown its plateau and does not count. Columns: `by`, those of `stats.INTERVAL`, and
-    `all_answered`: whether the median is all that was offered, so that the server may do more.
+    A trial whose point at its variant's highest rate is missing from `points`, being
+    client-limited, has not shown its plateau and does not count. Columns: `by`, those of
+    `stats.INTERVAL`, and `all_answered`: whether the median is all that was offered, so that the
+    server may do more.
     """
     best = points.group_by(*by, "n", maintain_order=True).agg(
-        pl.col(column).max(), reached=pl.col(RATE).max()
+        pl.col(column, TOP).max(), reached=pl.col(RATE).max()
     )
-    top = points[RATE].max()
-    whole = best.filter(at_rate(top, "reached")).drop("reached")
-    found = stats.summarise(whole.sort(*by, "n"), by, column)
-    return found.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * (top or 0))
+    whole = best.filter(pl.col("reached") == pl.col(TOP)).sort(*by, "n")
+    tops = whole.group_by(by, maintain_order=True).agg(pl.col(TOP).max())
+    found = stats.summarise(whole, by, column).join(tops, on=by, maintain_order="left")
+    return found.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * pl.col(TOP)).drop(TOP)
 
 
 def cited_and_best(ranked: list[str], cited: list[str], most: int) -> list[str]:

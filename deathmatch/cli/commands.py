@@ -160,9 +160,9 @@ GROUPS: dict[str, dict[str, Command]] = {
             "check that a dataset is fit to be compared with others", "data.check",
             arguments.of_check,
             "smoke",
-            "Complete, of one toolchain and one machine, plausible, and free of names and places "
-            "of yours. Exits 1 if it is not. With --strict, it exits 3 if a rule rejects the "
-            "dataset and 1 if it could not be checked.",
+            "Complete, of one machine, each experiment of one toolchain, plausible, and free of "
+            "names and places of yours. Exits 1 if it is not. With --strict, it exits 3 if a rule "
+            "rejects the dataset and 1 if it could not be checked.",
         ),
         "archive": Command(
             "pack a dataset's raw logs for git", "data.archive", arguments.of_archive, "smoke",

@@ -124,14 +124,18 @@ def _check_disk(path: Path) -> None:
 def _check_tools(
     trial: Trial, bed: plan.Testbed, default: str, harness: dict, built: dict
 ) -> None:  # fmt: skip
-    """Raise UserError if the dataset's other trials were measured with other tools."""
+    """Raise UserError if the experiment's other trials were measured with other tools."""
     try:
         others = comparable(trial, matrix.possible(trial.dataset), default)
     except UserError:
         # Another server's file may be broken meanwhile: this trial is measured all the same.
         return
     records = [(str(other.path), record) for other, record in others.items()]
-    now = {"server": trial.server.name, "tools": {"harness": harness, "server": built["tools"]}}
+    now = {
+        "experiment": trial.experiment.name,
+        "server": trial.server.name,
+        "tools": {"harness": harness, "server": built["tools"]},
+    }
     if records:
         where = "this testbed now" if bed.kind == "ssh" else "this machine now"
         toolchain.check(trial.dataset, [*records, (where, now)])
@@ -140,14 +144,14 @@ def _check_tools(
 def comparable(trial: Trial, possible: Iterable[Trial], default: str) -> dict[Trial, dict]:
     """Return the records of its dataset that tell whether a trial's tools are the same.
 
-    Those of its own server, and one of another: the run has compared all of them before, and each
-    trial since was compared so. `default` is as in `progress.measured`. Reading every record would
-    take longer with each trial.
+    Those of its own server, and one of another, of its own experiment if there is one: the run has
+    compared all of them before, and each trial since was compared so. `default` is as in
+    `progress.measured`. Reading every record would take longer with each trial.
     """
     others = [other for other in possible if other != trial]
     own = [other for other in others if other.server.name == trial.server.name]
     found = progress.measured(own, default)
-    for other in others:
+    for other in sorted(others, key=lambda other: other.experiment.name != trial.experiment.name):
         if other.server.name != trial.server.name and (one := _readable(other, default)):
             return found | one
     return found

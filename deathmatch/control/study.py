@@ -221,16 +221,21 @@ class Study:
         )
 
     def check_toolchain(self, here: bool = True) -> None:
-        """Raise UserError if the dataset holds trials of two toolchains, or would after this run.
+        """Raise UserError if an experiment has trials of two toolchains, or would after this run.
 
         A trial that is to be measured again, its specification having changed, does not count; one
         of another testbed does if it stays. Without `here`, this machine measures nothing.
         """
         records = [(str(trial.path), record) for trial, record in self.kept.items()]
-        left = {trial.server.name for trial in self.trials if trial not in self.records}
+        left = {
+            (trial.experiment.name, trial.server.name): trial.server
+            for trial in self.trials
+            if trial not in self.records
+        }
         # Elsewhere, each trial asks its own hosts.
         asked = records and here and not self.elsewhere
-        now = server_build.on_this_machine(map(files.server, sorted(left)) if asked else [])
+        due = [(experiment, left[experiment, name]) for experiment, name in sorted(left)]
+        now = server_build.on_this_machine(due if asked else [])
         toolchain.check(self.dataset, [*records, *now])
 
     def check_clients(self) -> None:

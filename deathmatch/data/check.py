@@ -47,7 +47,8 @@ def main(given: argparse.Namespace) -> int:
         print(f"deathmatch: data/{dataset}: {what}:\n    {shown}{more}", file=sys.stderr)
     if not found:
         part = "" if chosen.whole else f", as far as {' '.join(chosen.settings)} chooses,"
-        print(f"data/{dataset}{part} is complete, of one toolchain and one machine, and plausible")
+        told = "complete, of one machine and one toolchain an experiment, and plausible"
+        print(f"data/{dataset}{part} is {told}")
     return 1 if found else 0
 
 

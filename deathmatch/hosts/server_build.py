@@ -204,24 +204,28 @@ def _fitting(server: Server, file: str) -> dict | None:
     return result if (result.get("server_sha256"), result.get("tools")) == now else None
 
 
-def on_this_machine(servers: Iterable[Server]) -> list[tuple[str, dict]]:
-    """Return for each server what a trial would record now, as `toolchain.check` takes it.
+def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dict]]:
+    """Return what a trial of each would record now, as `toolchain.check` takes it.
 
-    What is not built yet has no tools of its own to tell.
+    `trials` has the experiment's name and the server. What is not built yet has no tools of its own
+    to tell.
     """
+    trials = list(trials)
+    found = {
+        server.name: tools(server) if _has_build(server) else {}
+        for server in {server.name: server for _, server in trials}.values()
+    }
     return [
         (
             "this machine now",
             {
+                "experiment": experiment,
                 "server": server.name,
-                "tools": {
-                    "harness": toolchain.harness(),
-                    "server": tools(server) if _has_build(server) else {},
-                },
+                "tools": {"harness": toolchain.harness(), "server": found[server.name]},
                 "machine": hardware.of(Local()) if node.on_cluster() else {},
             },
         )
-        for server in servers
+        for experiment, server in trials
     ]
 
 

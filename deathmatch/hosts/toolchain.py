@@ -1,7 +1,8 @@
 """Which tools measured: each by the package or store path it comes from.
 
-A dataset is measured with one toolchain. Every `trial.json` records its own, and `check` refuses
-to go on where two would be mixed.
+Each experiment of a dataset is measured with one toolchain, so that experiments may be measured on
+different days. Every `trial.json` records its own, and `check` refuses to go on where two would be
+mixed.
 """
 
 import hashlib
@@ -30,6 +31,9 @@ DIGITS = 16  # of a SHA-256, enough to tell two files apart
 # What a trial records of its harness and may still differ within a dataset: it neither serves nor
 # offers load.
 FREE = {"python", "snakemake"}
+# What is the same in all experiments of a dataset: where tools come from. The kernel and the load
+# generators are compared within an experiment, as its numbers are.
+WHOLE = {"toolchain", "flake.lock"}
 
 
 def name() -> str:
@@ -144,18 +148,23 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict[str, str]]]:
     """Return each tool that not all records agree on, with {identity: where it was first seen}.
 
-    A record is (where, trial), the latter as in `trial.json`, of which `server` and `tools` are
-    read. Tools of one server are compared among its own trials only.
+    A record is (where, trial), the latter as in `trial.json`, of which `experiment`, `server` and
+    `tools` are read. Tools of the harness but WHOLE are compared among the trials of an experiment
+    only, those of a server among its own.
     """
-    identities: dict[str, dict[str, str]] = {}
+    identities: dict[tuple[str, str], dict[str, str]] = {}
     for where, trial in records:
-        tools = trial.get("tools", {})
-        found = {tool: of for tool, of in tools.get("harness", {}).items() if tool not in FREE}
+        tools, experiment = trial.get("tools", {}), trial.get("experiment", "")
+        found = {
+            (tool, "" if tool in WHOLE else experiment): of
+            for tool, of in tools.get("harness", {}).items()
+            if tool not in FREE
+        }
         for tool, of in tools.get("server", {}).items():
-            found[f"{tool} of servers/{trial['server']}"] = of
-        for tool, of in found.items():
-            identities.setdefault(tool, {}).setdefault(of, where)
-    return ((tool, places) for tool, places in identities.items() if len(places) > 1)
+            found[f"{tool} of servers/{trial['server']}", ""] = of
+        for key, of in found.items():
+            identities.setdefault(key, {}).setdefault(of, where)
+    return ((tool, places) for (tool, _), places in identities.items() if len(places) > 1)
 
 
 def _check_machines(dataset: str, records: list[tuple[str, dict]]) -> None:
@@ -183,11 +192,14 @@ def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
         server = tool.partition(" of servers/")[2]
         (one, first), (other, second), *_ = places.items()
         stale = f"data/{dataset}/*/{server}" if server else f"data/{dataset}"
+        if not server and tool not in WHOLE:
+            measured = [place for place in places.values() if place.startswith("data/")]
+            stale = "/".join(measured[0].split("/")[:3]) if measured else stale
         raise UserError(
             f"two toolchains would be mixed: {tool} is\n"
             f"    {one}   ({first})\n    {other}   ({second})",
             where=f"data/{dataset}",
-            remedy="A dataset holds one toolchain. Either go on with the first one;\n"
+            remedy="An experiment holds one toolchain. Either go on with the first one;\n"
             f"  or measure those trials again: rm -r {stale}\n"
             f"  or keep both: cp config/datasets/{dataset}.toml config/datasets/{dataset}-2.toml, "
             f"and run snakemake --config dataset={dataset}-2",

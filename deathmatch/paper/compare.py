@@ -23,10 +23,17 @@ from deathmatch.plan.root import ROOT
 
 
 def _in_common(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points at rates that both datasets offered: lawful, and not client-limited."""
+    """Return the points at rates that both datasets offered: lawful, and not client-limited.
+
+    To a variant of both, in both. `most` is the highest of these rates, valid point or not.
+    """
     sides = [set(part[RATE]) for part in points.partition_by("dataset")]
-    common = pl.col(RATE).is_in(set.intersection(*sides))
-    return laws.upheld(points).filter(common, ~pl.col("client_limited"))
+    datasets = pl.col("dataset").n_unique()
+    shared = points.filter(
+        pl.col(RATE).is_in(set.intersection(*sides)),
+        datasets.over("label", RATE) == datasets.over("label"),
+    ).with_columns(most=pl.col(RATE).max().over("label"))
+    return laws.upheld(shared).filter(~pl.col("client_limited"))
 
 
 def _reply_rates(points: pl.DataFrame) -> pl.DataFrame:
@@ -34,9 +41,9 @@ def _reply_rates(points: pl.DataFrame) -> pl.DataFrame:
     common = _in_common(points)
     # A trial that the client cut short has not shown what it comes to.
     best = common.group_by("dataset", "label", "n", maintain_order=True).agg(
-        pl.col(REPLY).max(), top=pl.col(RATE).max()
+        pl.col(REPLY).max(), pl.first("most"), top=pl.col(RATE).max()
     )
-    return best.filter(pl.col("top") == common[RATE].max()).rename({REPLY: "value"})
+    return best.filter(pl.col("top") == pl.col("most")).rename({REPLY: "value"})
 
 
 def _closed_loop(points: pl.DataFrame) -> pl.DataFrame:
@@ -49,7 +56,7 @@ def _message_latency(points: pl.DataFrame) -> pl.DataFrame:
     """Return each trial's 99th percentile of latency at the highest rate that both offered."""
     common = _in_common(points)
     common = common.filter(pl.col("messages_due") >= stats.needed_samples(0.99))
-    top = common.filter(pl.col(RATE) == common[RATE].max()).drop_nulls("message_latency_p99_us")
+    top = common.filter(pl.col(RATE) == pl.col("most")).drop_nulls("message_latency_p99_us")
     return top.select("dataset", "label", "n", value="message_latency_p99_us")
 
 

@@ -41,7 +41,8 @@ def _several(differences: Iterable[tuple[str, dict[str, str]]]) -> Iterator[Seen
 
 @rule(
     "DM-TOOLS", DATA, "reject",
-    "All trials were measured with one toolchain: each tool's package or store path is the same.",
+    "All trials of an experiment were measured with one kernel and one build of its load "
+    "generator, all of a server with one package or store path of each of its tools.",
     "measure these trials again, or keep them in a dataset of their own",
 )  # fmt: skip
 def one_toolchain(evidence: Evidence) -> Iterator[Seen]:

@@ -146,12 +146,12 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
     known = quantities.TIMED.get(seen.spec.client)
     if known is None or seen.points.is_empty():
         return {}
-    top = views.at_rate(measures.hardest(seen.points))
-    shown = seen.valid_points.filter(top).select(*_VARIANT, "n", RATE)
-    bins = seen.times.filter(top)
+    closed = measures.hardest(seen.points) == 0
+    shown = seen.valid_points.filter(views.at_rate(0) if closed else views.AT_TOP)
+    key = [*_VARIANT, "n", RATE]
+    bins = seen.times.join(shown.select(key), on=key, how="semi", maintain_order="left")
     quantity = next((name for name in known if name in bins["quantity"]), known[0])
     bins = bins.filter(pl.col("quantity") == quantity)
-    bins = bins.join(shown, on=[*_VARIANT, "n", RATE], how="semi", maintain_order="left")
     wanted = {str(share): share for share in quantities.SHARES}
     found: dict[tuple[str, str], dict[int, list[int | None]]] = {}
     for row in stats.quantiles(bins, [*_VARIANT, "n"], wanted).to_dicts():
