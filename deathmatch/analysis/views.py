@@ -135,7 +135,7 @@ class Experiment:
         known = sorted(self.points["duration_us"].drop_nulls().unique())
         if not known:
             return phrases.NOT_MEASURED
-        return " to ".join(f"{us / 1e6:g}" for us in dict.fromkeys((known[0], known[-1])))
+        return _span(*(f"{us / 1e6:g}" for us in (known[0], known[-1])))
 
     @property
     def rounds(self) -> int:
@@ -147,7 +147,7 @@ class Experiment:
         """How many trials a variant has, in words: "3", or "3 to 6" where they differ."""
         variants = self.trials.group_by("server", "variant", maintain_order=True)
         counts = variants.len()["len"]
-        return " to ".join(map(str, dict.fromkeys((counts.min() or 0, counts.max() or 0))))
+        return _span(str(counts.min() or 0), str(counts.max() or 0))
 
     @property
     def no_plateau(self) -> str:
@@ -298,6 +298,11 @@ def not_run(experiment: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def _span(least: str, most: str) -> str:
+    """Return "3 to 6", or "3" where both are the same."""
+    return least if least == most else f"{least} to {most}"
+
+
 def with_top(points: pl.DataFrame) -> pl.DataFrame:
     """Return points with TOP; those of a store, which has no offered rate, as they are."""
     if RATE not in points.columns:
@@ -305,9 +310,9 @@ def with_top(points: pl.DataFrame) -> pl.DataFrame:
     return points.with_columns(pl.col(RATE).max().over("server", "variant").alias(TOP))
 
 
-def at_rate(rate_rps: int | None, column: str = RATE) -> pl.Expr:
+def at_rate(rate_rps: int | None) -> pl.Expr:
     """Return what holds of the rows at this rate; of none where there is no such rate."""
-    return pl.col(column) == pl.lit(rate_rps, dtype=pl.Int64)
+    return pl.col(RATE) == pl.lit(rate_rps, dtype=pl.Int64)
 
 
 # Of a point at which the server ended without having been stopped.
