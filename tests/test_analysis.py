@@ -15,13 +15,13 @@ from deathmatch.analysis import (
     provenance,
     queue_model,
     readiness,
+    reply_rates,
     scale_out,
     static_files,
     stats,
     storage,
-    views,
 )
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis.reply_rates import RATE, REPLY
 
 # The accept queue ----------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ def test_plateaus_stand_with_those_of_the_graphs():
     points = pl.DataFrame({
         "schedulers": ["one", "one"], "backlog": [5, 5], "n": [1, 1], RATE: [1000, 2000],
         REPLY: [1000.0, 1500.0],
-    }).with_columns(pl.lit(2000).alias(views.TOP))  # fmt: skip
+    }).with_columns(pl.lit(2000).alias(reply_rates.TOP))  # fmt: skip
     walkin = pl.DataFrame({
         "system": "Yucan", "statistic": "plateau", "place": "post: backlog graphs",
         "schedulers": ["one", "all"], "backlog": [5, 128], "value": [2000.0, 9000.0],
@@ -473,7 +473,7 @@ def answered(label: str, n: int, rate: int, reply: float, **more) -> dict:
     errors = dict.fromkeys(dynamic.ERRORS, 0)
     return {
         "server": label.split(",")[0], "title": label.split(",")[0], "label": label, "n": n,
-        RATE: rate, views.TOP: rate, REPLY: reply, "connections": 100, "schedulers": "one",
+        RATE: rate, reply_rates.TOP: rate, REPLY: reply, "connections": 100, "schedulers": "one",
         "server_rss_bytes_max": 2_000_000, "connection_time_median_us": 1000 * n,
         "connection_time_avg_us": 3000, "response_time_avg_us": 500,
     } | errors | more  # fmt: skip

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree
 
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.paper import compare

@@ -15,8 +15,8 @@ import yaml
 from conftest import ROOT, Tree, copy_tree, patient
 from playwright.sync_api import Page
 
-from deathmatch.analysis import measures, stats, views
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis import measures, reply_rates, stats, views
+from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.control import study
 from deathmatch.data import tables
 from deathmatch.errors import UserError
@@ -195,7 +195,7 @@ def test_the_csv_has_what_the_tables_say(page):
     for row in rows:
         mine = points.filter(pl.col("variant") == row["variant"])
         trials = [trial for _, trial in mine.group_by("n", maintain_order=True)]
-        whole = [trial for trial in trials if trial[RATE].max() == trial[views.TOP].max()]
+        whole = [trial for trial in trials if trial[RATE].max() == trial[reply_rates.TOP].max()]
         expected = stats.interval([group[REPLY].max() for group in whole])["median"]
         assert (float(row["peak_reply_rate_rps"]) if row["peak_reply_rate_rps"] else None) == (
             None if expected is None else pytest.approx(expected, rel=1e-4)

@@ -24,7 +24,7 @@ import polars as pl
 import pytest
 from conftest import Tree, copy_tree, project_files
 
-from deathmatch.analysis.views import REPLY
+from deathmatch.analysis.reply_rates import REPLY
 from deathmatch.hosts import debian, sandbox
 from deathmatch.plan import files as specs
 from deathmatch.plan.root import ROOT

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree, copy_tree
 
-from deathmatch.analysis import stats, views
+from deathmatch.analysis import reply_rates, stats, views
 from deathmatch.control.failures import UNMEASURED
 from deathmatch.data import tables
 from deathmatch.load import registry
@@ -154,10 +154,10 @@ def test_quantiles_of_no_histogram_have_their_types():
 
 def test_a_point_whose_report_breaks_off_does_not_show_its_server():
     made = views.Experiment("tiny", "backlog")
-    kinds = {"client_limited": pl.Boolean, "report": pl.String, views.RATE: pl.Int64}
+    kinds = {"client_limited": pl.Boolean, "report": pl.String, reply_rates.RATE: pl.Int64}
     rows = [(False, "whole", 1), (False, "truncated", 2), (True, "whole", 3)]
     made.__dict__["points"] = pl.DataFrame(rows, schema=kinds, orient="row")
-    assert made.valid_points[views.RATE].to_list() == [1]
+    assert made.valid_points[reply_rates.RATE].to_list() == [1]
     made.__dict__["points"] = made.points.clear()
     assert made.top is None and made.no_plateau == ""
 

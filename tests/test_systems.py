@@ -7,7 +7,7 @@ import pytest
 from conftest import ROOT, Tree, copy_tree
 
 from deathmatch.analysis import systems, views
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.control import study
 from deathmatch.plan import files
 

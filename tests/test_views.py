@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from deathmatch.analysis import c10k, phrases, views
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis import c10k, phrases, reply_rates, views
+from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.paper import theme
 from deathmatch.plan import files
 
@@ -12,7 +12,7 @@ from deathmatch.plan import files
 def points(rows: list[tuple[str, int, int, float, bool]]) -> pl.DataFrame:
     columns = ["label", "n", RATE, REPLY, "client_limited"]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
-    return views.with_top(frame.with_columns(server="label", variant="label"))
+    return reply_rates.with_top(frame.with_columns(server="label", variant="label"))
 
 
 SWEEP = points([
@@ -23,7 +23,7 @@ SWEEP = points([
 
 
 def test_a_plateau_at_all_that_was_offered_may_be_higher():
-    found = views.plateaus(SWEEP.filter(~pl.col("client_limited")), ["label"])
+    found = reply_rates.plateaus(SWEEP.filter(~pl.col("client_limited")), ["label"])
     rows = {row["label"]: (row["median"], row["all_answered"]) for row in found.to_dicts()}
     assert rows == {"fast": (3990.0, True), "slow": (2500.0, False)}
 
@@ -34,7 +34,7 @@ def test_each_variant_is_held_against_the_highest_rate_that_it_was_offered():
         ("small", 1, 1000, 800.0, False), ("cut", 1, 1000, 800.0, False),
         ("cut", 1, 4000, 900.0, True), ("more", 1, 4000, 3990.0, False),
     ])  # fmt: skip
-    found = views.plateaus(frame.filter(~pl.col("client_limited")), ["label"])
+    found = reply_rates.plateaus(frame.filter(~pl.col("client_limited")), ["label"])
     rows = {row["label"]: (row["median"], row["all_answered"]) for row in found.to_dicts()}
     assert rows == {"fast": (6000.0, False), "small": (800.0, False), "more": (3990.0, True)}
     made = views.Experiment("tiny", "backlog")
@@ -69,8 +69,8 @@ def test_a_floor_at_all_that_was_offered_is_no_limit():
 
 def test_what_prose_cites_is_shown():
     ranked = ["a", "b", "c", "d", "e"]
-    assert views.cited_and_best(ranked, ["e", "b"], 3) == ["a", "b", "e"]
-    assert views.cited_and_best(ranked, ["d", "e", "gone"], 1) == ["d", "e"]
+    assert reply_rates.cited_and_best(ranked, ["e", "b"], 3) == ["a", "b", "e"]
+    assert reply_rates.cited_and_best(ranked, ["d", "e", "gone"], 1) == ["d", "e"]
 
 
 def test_a_trial_whose_server_died_says_where():
@@ -108,7 +108,7 @@ def test_what_the_client_hides_is_named():
 
 def test_an_arrowhead_stands_beside_what_may_be_higher():
     theme.register()
-    frame = views.plateaus(SWEEP, ["label"]).select("label", "median", "all_answered")
+    frame = reply_rates.plateaus(SWEEP, ["label"]).select("label", "median", "all_answered")
     drawn = theme.dots(frame, "median", "label", more="all_answered").to_dict()
     heads = [layer for layer in drawn["layer"] if layer["mark"].get("shape") == "triangle-right"]
     assert [head["transform"][0]["filter"] for head in heads] == ["datum['all_answered']"]
@@ -118,9 +118,9 @@ def test_an_arrowhead_stands_beside_what_may_be_higher():
 
 def test_those_without_a_limit_have_no_order():
     more = pl.concat([SWEEP, points([("quick", 1, 4000, 4000.0, False)])])
-    found = views.plateaus(more.filter(~pl.col("client_limited")), ["label"])
-    assert views.ranking(found, "label") == "fast and quick, without a limit here, > slow"
-    assert views.ranking(found.filter(pl.col("label") != "quick"), "label") == "fast > slow"
+    found = reply_rates.plateaus(more.filter(~pl.col("client_limited")), ["label"])
+    assert reply_rates.ranking(found, "label") == "fast and quick, without a limit here, > slow"
+    assert reply_rates.ranking(found.filter(pl.col("label") != "quick"), "label") == "fast > slow"
 
 
 def test_numbers_in_prose():

@@ -8,8 +8,8 @@ figures and tables, shares, ratios. A connection's outcome and the kernel's drop
 import numpy as np
 import polars as pl
 
-from deathmatch.analysis import connection_outcomes, queue_model, stats, views
-from deathmatch.analysis.views import REPLY
+from deathmatch.analysis import connection_outcomes, queue_model, reply_rates, stats
+from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.load import histogram
 
 SERVER = "acceptors"
@@ -49,7 +49,7 @@ def at_levels(frame: pl.DataFrame, rate_rps: int, **levels: object) -> pl.DataFr
     None for a factor is any level of it.
     """
     chosen = {name: level for name, level in (DEFAULTS | levels).items() if level is not None}
-    return frame.filter(views.at_rate(rate_rps), server=SERVER, **chosen)
+    return frame.filter(reply_rates.at_rate(rate_rps), server=SERVER, **chosen)
 
 
 def of_trials(times: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
@@ -197,7 +197,7 @@ def chance_of_difference(runs: pl.DataFrame, share: float, runs_each: int, pairs
     the mean at its rate; `pairs` pairs of means of `runs_each` are drawn from all, from a fixed
     seed.
     """
-    relative = runs["value"] / runs.select(pl.col("value").mean().over(views.RATE)).to_series()
+    relative = runs["value"] / runs.select(pl.col("value").mean().over(RATE)).to_series()
     draw = np.random.default_rng(stats.SEED)
     means = draw.choice(relative.to_numpy(), (pairs, 2, runs_each)).mean(axis=2)
     return float((means.min(axis=1) / means.max(axis=1) <= 1 - share).mean())
@@ -268,13 +268,13 @@ def ways_of_accepting(
     node = pl.format("Node.js, {}", pl.col("configuration").replace(_NODE_WAYS))
     way = pl.when(pl.col("server") == SERVER).then(pl.format("C, {}", "accept")).otherwise(node)
     levels = {name: DEFAULTS[name] for name in DEFAULTS if name not in ("accept", "schedulers")}
-    chosen = points.filter(views.at_rate(rate_rps), **levels).with_columns(way=way)
+    chosen = points.filter(reply_rates.at_rate(rate_rps), **levels).with_columns(way=way)
     key = ["server", "variant", "n"]
-    at_rate = samples.filter(views.at_rate(rate_rps))
+    at_rate = samples.filter(reply_rates.at_rate(rate_rps))
     held = at_rate.group_by(key, maintain_order=True).agg(
         held=(pl.col("server_established") - pl.col("accept_queue_connections")).max()
     )
-    bins = times.filter(views.at_rate(rate_rps), pl.col("quantity") == "connection_time")
+    bins = times.filter(reply_rates.at_rate(rate_rps), pl.col("quantity") == "connection_time")
     rows = []
     for row in chosen.join(held, on=key).to_dicts():
         mine = bins.filter(**{name: row[name] for name in key})

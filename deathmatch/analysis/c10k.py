@@ -7,7 +7,7 @@ In: the experiment's points, times and seconds, and the values of Moritz 2012. O
 import polars as pl
 
 from deathmatch.analysis import phrases, stats, views
-from deathmatch.analysis.views import RATE
+from deathmatch.analysis.reply_rates import RATE
 from deathmatch.load import histogram
 from deathmatch.plan import files
 

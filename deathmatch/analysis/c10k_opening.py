@@ -8,7 +8,7 @@ import polars as pl
 
 from deathmatch.analysis import phrases
 from deathmatch.analysis.c10k import ASKED, ENVIRONMENT_TITLES, LATE
-from deathmatch.analysis.views import RATE
+from deathmatch.analysis.reply_rates import RATE
 
 # Of a run: its first and last fifth are compared, as the growth of the latency is.
 _FIFTH = 0.2

@@ -11,7 +11,7 @@ import polars as pl
 
 from deathmatch.analysis import measures, paired, phrases
 from deathmatch.analysis.paired import CONFIDENCE, POWER, Effect
-from deathmatch.analysis.views import RATE
+from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import laws
 
 # Of each offered rate, and of a whole trial.

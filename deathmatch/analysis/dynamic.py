@@ -5,8 +5,8 @@ In: points and times of the experiment. Out: frames for its tables.
 
 import polars as pl
 
-from deathmatch.analysis import stats, views
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis import reply_rates, stats
+from deathmatch.analysis.reply_rates import RATE, REPLY
 
 ERRORS = {
     "errors_client_timeout": "5 s timeout",
@@ -62,7 +62,7 @@ def variant_ratios(points: pl.DataFrame, valid_points: pl.DataFrame) -> pl.DataF
     Columns: variant, against and those of `stats.INTERVAL`, paired by round; without an interval
     where either answered all that was offered at the `valid_points`.
     """
-    best = views.plateaus(valid_points, ["server", "label"])
+    best = reply_rates.plateaus(valid_points, ["server", "label"])
     unlimited = set(best.filter("all_answered")["label"])
     rows = []
     for server in sorted(set(points["server"])):

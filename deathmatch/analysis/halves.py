@@ -14,7 +14,7 @@ import polars as pl
 from scipy.stats import spearmanr
 
 from deathmatch.analysis import claims, judging, measures, published, releases, rules, selecting
-from deathmatch.analysis.views import RATE
+from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files

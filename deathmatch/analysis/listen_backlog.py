@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from deathmatch.analysis import stats, views
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis import reply_rates, stats
+from deathmatch.analysis.reply_rates import RATE, REPLY
 
 _CURVE = {"median": "reply_rate_rps", "low": "low_rps", "high": "high_rps"}
 _SCHEDULERS = {"one": "one scheduler", "all": "all schedulers"}
@@ -37,7 +37,7 @@ def published_curve(walkin: pl.DataFrame) -> pl.DataFrame:
 def plateaus(points: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:
     """Return the highest reply rate by schedulers and backlog, ours and that of the post's graphs.
 
-    Columns: those of `views.plateaus`, `variant` in words, plateau_rps (the median) and
+    Columns: those of `reply_rates.plateaus`, `variant` in words, plateau_rps (the median) and
     published_rps. Rows that only one of the two has are there too.
     """
     theirs = (
@@ -50,7 +50,7 @@ def plateaus(points: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:
     key = ["schedulers", "backlog"]
     schedulers = pl.col("schedulers").replace(_SCHEDULERS)
     return (
-        views.plateaus(points, key)
+        reply_rates.plateaus(points, key)
         .join(theirs, on=key, how="full", coalesce=True)
         .sort(key, descending=[True, False])
         .with_columns(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import polars as pl
 
 from deathmatch.analysis import stats, views
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.load import httperf
 from deathmatch.plan import files
 

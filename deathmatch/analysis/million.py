@@ -12,8 +12,8 @@ from deathmatch.analysis import (
     capacity_model,
     connection_memory,
     phrases,
+    reply_rates,
     stats,
-    views,
 )
 from deathmatch.analysis.capacity import Cost, Machine, Target
 from deathmatch.analysis.connection_memory import Record
@@ -56,13 +56,13 @@ def at_saturation(points: pl.DataFrame) -> pl.DataFrame:
     """
     cpu = pl.col("client_cpu_user_us") + pl.col("client_cpu_system_us")
     return points.filter(
-        pl.col(views.RATE) == 0, pl.col("idle_connections") == 0,
+        pl.col(reply_rates.RATE) == 0, pl.col("idle_connections") == 0,
         pl.col("readiness") == "epoll", pl.col("replies") > 0,
     ).select(
         "server", "label", "n",
         server_us=pl.col("server_cpu_ns") / pl.col("replies") / 1e3,
         client_us=cpu / pl.col("replies"),
-        rate_per_s=pl.col(views.REPLY),
+        rate_per_s=pl.col(reply_rates.REPLY),
     )  # fmt: skip
 
 

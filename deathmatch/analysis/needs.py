@@ -11,7 +11,7 @@ from collections.abc import Callable
 import polars as pl
 
 from deathmatch.analysis import judging, measures, phrases, published, rules, selecting, stats
-from deathmatch.analysis.views import ALL_ANSWERED, RATE, REPLY
+from deathmatch.analysis.reply_rates import ALL_ANSWERED, RATE, REPLY
 from deathmatch.plan import files
 
 NOT_RECORDED = "not recorded"

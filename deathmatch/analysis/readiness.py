@@ -7,7 +7,7 @@ idle connections as intervals, tables of system calls and of deaths, ratios betw
 import polars as pl
 
 from deathmatch.analysis import phrases, stats, views
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.load import roundtrip
 
 IDLE = "idle_connections"

@@ -5,8 +5,8 @@ In: the points of both. Out: ratios of their highest reply rates.
 
 import polars as pl
 
-from deathmatch.analysis import stats, views
-from deathmatch.analysis.views import REPLY
+from deathmatch.analysis import reply_rates, stats
+from deathmatch.analysis.reply_rates import REPLY
 
 
 def gains(single: pl.DataFrame, scale: pl.DataFrame) -> pl.DataFrame:
@@ -15,7 +15,7 @@ def gains(single: pl.DataFrame, scale: pl.DataFrame) -> pl.DataFrame:
     Columns: title and those of `stats.INTERVAL`, paired by round. Only of servers that are in both
     and answered all that was offered in neither.
     """
-    both = pl.concat([views.plateaus(part, ["server", "title"]) for part in (single, scale)])
+    both = pl.concat([reply_rates.plateaus(part, ["server", "title"]) for part in (single, scale)])
     limited = both.filter(
         pl.len().over("server") > 1, ~pl.col("all_answered").any().over("server")
     ).unique("server", maintain_order=True)

@@ -5,7 +5,7 @@ In: `probes`, as `deathmatch.data.tables` has it, with labels. Out: frames for t
 
 import polars as pl
 
-from deathmatch.analysis import phrases, stats, views
+from deathmatch.analysis import phrases, reply_rates, stats
 from deathmatch.measure import search
 
 # With fewer, a server that differs from start to start would not show.
@@ -131,7 +131,7 @@ def headings(printed: pl.DataFrame) -> dict[str, str]:
 
 
 def instead(plateaus: pl.DataFrame, found: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return `views.plateaus` with the capacity of those that answered all that was offered.
+    """Return `reply_rates.plateaus` with the capacity of those that answered all that was offered.
 
     Where a search found it, it takes the place of the highest rate offered, and `all_answered` is
     false; the other rows stay as they are.
@@ -149,10 +149,10 @@ def instead(plateaus: pl.DataFrame, found: pl.DataFrame, by: list[str]) -> pl.Da
 def arrowhead(found: pl.DataFrame) -> str:
     """Return a caption's words on what `all_answered` marks after `instead`."""
     if not (found["outcome"] == FOUND).any():
-        return views.ARROWHEAD
+        return reply_rates.ARROWHEAD
     return (
-        f"{views.ARROWHEAD} But where a search found its capacity, with a deep listen backlog, "
-        "that is shown."
+        f"{reply_rates.ARROWHEAD} But where a search found its capacity, with a deep listen "
+        "backlog, that is shown."
     )
 
 

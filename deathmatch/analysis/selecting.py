@@ -12,7 +12,7 @@ import polars as pl
 from deathmatch.analysis import measures, phrases, views
 from deathmatch.analysis.judging import AtLeast, AtMost, Outcome, Rounded, Unbounded, Values
 from deathmatch.analysis.measures import PEAK
-from deathmatch.analysis.views import ALL_ANSWERED, RATE
+from deathmatch.analysis.reply_rates import ALL_ANSWERED, RATE
 from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files

@@ -7,7 +7,7 @@ and rates of the machine's counters.
 import polars as pl
 
 from deathmatch.analysis import stats
-from deathmatch.analysis.views import RATE
+from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import laws
 
 # The modes of a figure -> the kernel's.

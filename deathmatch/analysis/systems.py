@@ -11,7 +11,7 @@ from functools import cache
 import polars as pl
 
 from deathmatch.analysis import measures, phrases, stats, views
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.server import Server

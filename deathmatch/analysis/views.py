@@ -1,27 +1,18 @@
-"""What notebooks look at: an experiment's tables with labels, curves, plateaus and endings."""
+"""What notebooks look at: an experiment's tables with labels, variants and endings."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import polars as pl
 
-from deathmatch.analysis import phrases, stats
+from deathmatch.analysis import phrases, reply_rates, stats
+from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP
 from deathmatch.data import laws, tables
 from deathmatch.plan import files
 from deathmatch.plan.experiment import Experiment as Spec
 from deathmatch.plan.trial import CONFIGURATION
 
-RATE = "offered_rate_rps"
-REPLY = "reply_rate_offered_window_rps"
-# Of a point: the highest rate that its variant was offered.
-TOP = "top_rate_rps"
-AT_TOP = pl.col(RATE) == pl.col(TOP)
-# Replies a request offered: fewer are lost at the edges of the offered window.
-ALL_ANSWERED = 0.97
-# For the captions of figures that mark `all_answered`.
 _POINT = ["server", "variant", "n", RATE]
-ARROWHEAD = "Arrowhead: answered all that was offered, and may do more."
-
 # Factors that say how a server runs, as words after its title; the others are axes of figures.
 LABEL_FACTORS = (CONFIGURATION, "readiness", "schedulers", "max_connections", "opening", "run",
                  "values")  # fmt: skip
@@ -54,7 +45,7 @@ class Experiment:
     @cached_property
     def points(self) -> pl.DataFrame:
         """Every point, with `title` and `label`; of one that was offered a rate, with TOP."""
-        return with_top(self._labelled("points"))
+        return reply_rates.with_top(self._labelled("points"))
 
     @cached_property
     def times(self) -> pl.DataFrame:
@@ -303,18 +294,6 @@ def _span(least: str, most: str) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def with_top(points: pl.DataFrame) -> pl.DataFrame:
-    """Return points with TOP; those of a store, which has no offered rate, as they are."""
-    if RATE not in points.columns:
-        return points
-    return points.with_columns(pl.col(RATE).max().over("server", "variant").alias(TOP))
-
-
-def at_rate(rate_rps: int | None) -> pl.Expr:
-    """Return what holds of the rows at this rate; of none where there is no such rate."""
-    return pl.col(RATE) == pl.lit(rate_rps, dtype=pl.Int64)
-
-
 # Of a point at which the server ended without having been stopped.
 DIED = pl.col("server_state").str.starts_with("died")
 
@@ -368,39 +347,6 @@ def _first_configuration(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
     )
 
 
-def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.DataFrame:
-    """Return a curve with its interval over trials for each level of `by`.
-
-    Columns: `by`, the offered rate, trials, value, low, high; sorted.
-    """
-    found = stats.summarise(points, [by, RATE], column).sort(by, RATE)
-    return found.rename({"median": "value"})
-
-
-def plateaus(points: pl.DataFrame, by: list[str], column: str = REPLY) -> pl.DataFrame:
-    """Return for each group the highest value of any offered rate, per trial, summarised.
-
-    A trial whose point at its variant's highest rate is missing from `points`, being
-    client-limited, has not shown its plateau and does not count. Columns: `by`, those of
-    `stats.INTERVAL`, and `all_answered`: whether the median is all that was offered, so that the
-    server may do more.
-    """
-    best = points.group_by(*by, "n", maintain_order=True).agg(
-        pl.col(column, TOP).max(), reached=pl.col(RATE).max()
-    )
-    whole = best.filter(pl.col("reached") == pl.col(TOP)).sort(*by, "n")
-    tops = whole.group_by(by, maintain_order=True).agg(pl.col(TOP).max())
-    found = stats.summarise(whole, by, column).join(tops, on=by, maintain_order="left")
-    return found.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * pl.col(TOP)).drop(TOP)
-
-
-def cited_and_best(ranked: list[str], cited: list[str], most: int) -> list[str]:
-    """Return `most` names of a ranking, in its order: those that prose cites, then the first."""
-    kept = [name for name in ranked if name in cited]
-    kept += [name for name in ranked if name not in cited][: max(0, most - len(kept))]
-    return [name for name in ranked if name in kept]
-
-
 def floors(points: pl.DataFrame) -> pl.DataFrame:
     """Return the highest reply rate of the null server and of the fastest other one.
 
@@ -418,17 +364,3 @@ def floors(points: pl.DataFrame) -> pl.DataFrame:
     top = valid[RATE].max() or 0
     frame = pl.DataFrame(rows, schema={"who": pl.String} | stats.INTERVAL)
     return frame.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * top)
-
-
-def ranking(found: pl.DataFrame, column: str) -> str:
-    """Return the names in `column` of `plateaus`, highest first: "a > b".
-
-    Those that answered all that was offered have no order among them: "a and b, without a limit
-    here, > c".
-    """
-    ordered = found.sort("median", descending=True)
-    unlimited = sorted(ordered.filter("all_answered")[column])
-    rest = ordered.filter(~pl.col("all_answered"))[column].to_list()
-    if len(unlimited) < 2:
-        return " > ".join(ordered[column])
-    return " > ".join([f"{phrases.enumeration(unlimited)}, without a limit here,", *rest])

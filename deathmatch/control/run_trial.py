@@ -131,14 +131,11 @@ def _check_tools(
         # Another server's file may be broken meanwhile: this trial is measured all the same.
         return
     records = [(str(other.path), record) for other, record in others.items()]
-    now = {
-        "experiment": trial.experiment.name,
-        "server": trial.server.name,
-        "tools": {"harness": harness, "server": built["tools"]},
-    }
     if records:
         where = "this testbed now" if bed.kind == "ssh" else "this machine now"
-        toolchain.check(trial.dataset, [*records, (where, now)])
+        names = trial.experiment.name, trial.server.name
+        now = toolchain.entry(where, *names, harness, built["tools"])
+        toolchain.check(trial.dataset, [*records, now])
 
 
 def comparable(trial: Trial, possible: Iterable[Trial], default: str) -> dict[Trial, dict]:

@@ -215,18 +215,15 @@ def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dic
         server.name: tools(server) if _has_build(server) else {}
         for server in {server.name: server for _, server in trials}.values()
     }
-    return [
-        (
-            "this machine now",
-            {
-                "experiment": experiment,
-                "server": server.name,
-                "tools": {"harness": toolchain.harness(), "server": found[server.name]},
-                "machine": hardware.of(Local()) if node.on_cluster() else {},
-            },
-        )
+    if not trials:
+        return []
+    machine = {"machine": hardware.of(Local())} if node.on_cluster() else {}
+    harness = toolchain.harness()
+    entries = [
+        toolchain.entry("this machine now", experiment, server.name, harness, found[server.name])
         for experiment, server in trials
     ]
+    return [(where, record | machine) for where, record in entries]
 
 
 def _has_build(server: Server) -> bool:

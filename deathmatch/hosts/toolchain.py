@@ -145,6 +145,17 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     return {package: known[package] for package in wanted if package in known}
 
 
+def entry(
+    where: str, experiment: str, server: str, harness: dict, tools: dict
+) -> tuple[str, dict]:  # fmt: skip
+    """Return what a trial of a server would record now, as `differences` takes it.
+
+    `where` names what measures it, `harness` and `tools` are as in `trial.json`.
+    """
+    of = {"harness": harness, "server": tools}
+    return where, {"experiment": experiment, "server": server, "tools": of}
+
+
 def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict[str, str]]]:
     """Return each tool that not all records agree on, with {identity: where it was first seen}.
 

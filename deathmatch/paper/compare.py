@@ -13,7 +13,7 @@ from IPython.display import Markdown
 from IPython.display import display as show_markdown
 
 from deathmatch.analysis import claims, phrases, stats, views
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
 from deathmatch.load import registry

@@ -9,7 +9,7 @@ import polars as pl
 
 from deathmatch.analysis import stats
 from deathmatch.analysis.readiness import IDLE
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.load import roundtrip
 from deathmatch.paper import theme
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from deathmatch.analysis import readiness, stats
 from deathmatch.analysis.readiness import IDLE, MECHANISMS
-from deathmatch.analysis.views import RATE, REPLY
+from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.paper import theme
 
 # The rate at which Walkin's Tornado died.

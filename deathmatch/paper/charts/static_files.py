@@ -6,8 +6,8 @@ In: frames of `deathmatch.analysis.static_files`. Out: a chart.
 import altair as alt
 import polars as pl
 
+from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.static_files import BUSY
-from deathmatch.analysis.views import RATE
 
 # Where the client was the limit at every point.
 NO_POINT = "no point shows a server"

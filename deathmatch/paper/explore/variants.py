@@ -11,8 +11,9 @@ from math import isfinite
 
 import polars as pl
 
-from deathmatch.analysis import judging, measures, selecting, stats, systems, views
-from deathmatch.analysis.views import LABEL_FACTORS, RATE
+from deathmatch.analysis import judging, measures, reply_rates, selecting, stats, systems, views
+from deathmatch.analysis.reply_rates import RATE
+from deathmatch.analysis.views import LABEL_FACTORS
 from deathmatch.paper.explore import quantities
 from deathmatch.paper.explore.quantities import Quantity
 from deathmatch.plan import files
@@ -147,7 +148,7 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
     if known is None or seen.points.is_empty():
         return {}
     closed = measures.hardest(seen.points) == 0
-    shown = seen.valid_points.filter(views.at_rate(0) if closed else views.AT_TOP)
+    shown = seen.valid_points.filter(reply_rates.at_rate(0) if closed else reply_rates.AT_TOP)
     key = [*_VARIANT, "n", RATE]
     bins = seen.times.join(shown.select(key), on=key, how="semi", maintain_order="left")
     quantity = next((name for name in known if name in bins["quantity"]), known[0])
