@@ -12,6 +12,7 @@ from deathmatch.analysis import (
     connection_outcomes,
     dynamic,
     listen_backlog,
+    phrases,
     provenance,
     queue_model,
     readiness,
@@ -317,6 +318,11 @@ def test_what_an_idle_connection_costs():
     assert found["each"] == {"trials": 3, "median": 900, "low": 900, "high": 900}
     assert found["step"]["median"] == 1700
     none = readiness.at_level(levels(), "C", "poll", 0)
+    few, many = ({"low": low, "high": high, "trials": 3} for low, high in ((2, 4), (5, 6)))
+    assert readiness.course(few, many) == "each costs more the more there are"
+    assert readiness.course(many, few) == "each costs less the more there are"
+    assert readiness.course(few, few | {"high": 5}) == "no difference that these trials show"
+    assert readiness.course(few, none["each"]) == phrases.NOT_MEASURED
     assert none["each"] == none["step"] == stats.interval([])
     assert readiness.at_level(levels(), "C", "select", 0)["cost"] == stats.interval([])
     assert readiness.most_idle_with_cpu_left(levels(), "C", "poll") == 500

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -356,22 +356,31 @@ def check(given: dict, only_paper: bool = False) -> Study:
             where=f"data/{study.dataset}",
             remedy=f"measure it, and get the paper too: {study.command}",
         )
-    if study.compare == study.dataset:
-        raise UserError(
-            f"{study.compare!r} is the dataset itself",
-            where=f"{WHERE}, key compare",
-            remedy="name another dataset, or none",
-        )
-    named = places.usable("dataset", study.compare)
-    if study.compare and not (named and list(Path("data", study.compare).glob("*/points.parquet"))):
-        raise UserError(
-            f"data/{study.compare[: places.LONGEST]} holds no tables to compare with",
-            where=f"{WHERE}, key compare",
-            remedy=f"measure it first: snakemake --config dataset={study.compare}"
+    return replace(study, compare=_compared(study.dataset, study.compare))
+
+
+def _compared(dataset: str, asked: str) -> str:
+    """Return the dataset to compare with: the one asked for, else the dataset's own; "" for none.
+
+    Raises UserError if that is the dataset itself, or has no tables.
+    """
+    found = asked or files.dataset(dataset).compare
+    named = places.usable("dataset", found)
+    there = named and any(Path("data", found).glob("*/points.parquet"))
+    if not found or (there and found != dataset):
+        return found
+    if found == dataset:
+        what, remedy = f"{found!r} is the dataset itself", "name another dataset, or none"
+    else:
+        what = f"data/{found[: places.LONGEST]} holds no tables to compare with"
+        remedy = (
+            f"measure it first: snakemake --config dataset={found}"
             if named
-            else "name a folder of data/, as it stands there",
+            else "name a folder of data/, as it stands there"
         )
-    return study
+    if asked:
+        raise UserError(what, where=f"{WHERE}, key compare", remedy=remedy)
+    raise files.mistake("dataset", dataset, ("compare",), what, remedy)
 
 
 def _known(kind: str, names: Iterable[str], key: str) -> None:

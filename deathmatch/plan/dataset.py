@@ -190,6 +190,11 @@ class Dataset(NamedSpec):
         False,
         description="Measured before and kept in git: its tables are read, never made again.",
     )
+    compare: str = Field(
+        "",
+        description="A second dataset in data/, drawn beside this one where the command line names "
+        "none.",
+    )
     waives: dict[str, Annotated[str, Field(min_length=10)]] = Field(
         default_factory=dict,
         description="Rules of `check --strict` that its measurements break, each with the reason "

@@ -24,8 +24,8 @@ def backlog(points: pl.DataFrame) -> alt.LayerChart | None:
         return None
     found = stats.summarise(mine, ["backlog"], REPLY).sort("backlog")
     y = alt.Scale(domain=[0, 1.05 * mine[RATE].max()], nice=False)
-    axis = alt.Axis(labelAngle=0, labelOverlap="greedy", labelSeparation=6)
-    base = alt.Chart(found, title="Only a tiny listen backlog hurts").encode(
+    axis = alt.Axis(labelAngle=0, labelOverlap=False, labelFontSize=9)
+    base = alt.Chart(found, title="Replies by listen backlog").encode(
         x=alt.X("backlog:O", title="listen backlog", axis=axis)
     )
     interval = base.mark_rule(strokeWidth=2).encode(
@@ -48,7 +48,7 @@ def readiness(points: pl.DataFrame) -> alt.LayerChart | None:
     if mine.is_empty():
         return None
     found = stats.summarise(mine, ["readiness", IDLE], "cpu_us").sort("readiness", IDLE)
-    base = alt.Chart(found, title="epoll does not pay for the idle").encode(
+    base = alt.Chart(found, title="CPU by idle connections").encode(
         x=alt.X(f"{IDLE}:Q", title="idle connections", axis=alt.Axis(tickCount=2)),
         color=alt.Color("readiness:N", legend=None, scale=alt.Scale(domain=_MECHANISMS)),
     )
