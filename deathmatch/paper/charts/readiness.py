@@ -33,18 +33,21 @@ def crash(points: pl.DataFrame, valid_points: pl.DataFrame) -> list[alt.LayerCha
     """
     deaths = readiness.deaths_by_rate(points)
     drawn = valid_points.filter(pl.col("backlog") == readiness.CRASH_BACKLOG)
+    titles = drawn["title"].unique().sort()
+    # Two beside each other fit a printed page with type of 7 pt.
+    width = 330 if len(titles) == 1 else 190
     return [
-        _crash(drawn.filter(title=title), deaths.filter(title=title)).properties(title=title)
-        for title in drawn["title"].unique().sort()
+        _crash(drawn.filter(title=title), deaths.filter(title=title), width).properties(title=title)
+        for title in titles
     ]
 
 
-def _crash(points: pl.DataFrame, deaths: pl.DataFrame) -> alt.LayerChart:
+def _crash(points: pl.DataFrame, deaths: pl.DataFrame, width: int) -> alt.LayerChart:
     x, y = "offered rate (req/s)", "reply rate (req/s)"
     curve = stats.summarise(points, ["readiness", RATE], REPLY).sort("readiness", RATE)
     panel = theme.lines(
         curve, RATE, "median", "readiness", low="low", high="high", order=MECHANISMS,
-        x_title=x, y_title=y, width=330, height=170,
+        x_title=x, y_title=y, width=width, height=150,
     )  # fmt: skip
     published = alt.Chart(pl.DataFrame({RATE: [PUBLISHED_CRASH_RPS]})).encode(
         x=alt.X(f"{RATE}:Q", title=x)
