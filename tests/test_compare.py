@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree
 
+from deathmatch.analysis import agreement, claims
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.errors import UserError
 from deathmatch.load import registry
@@ -74,6 +75,29 @@ def test_what_cannot_be_compared(monkeypatch):
     with pytest.raises(UserError, match="is the dataset itself"):
         compare.compare_claims("quick", "quick")
     compare.compare_experiments("quick", "", "backlog")
+
+
+def ledger(**verdicts: tuple[str, str]) -> pl.DataFrame:
+    """A ledger of claims by their verdicts then and now; `same` where its name says so."""
+    return pl.DataFrame([
+        {"claim": name, "says": f"It is {name}.", "same": name == "same", "then": then, "now": now}
+        for name, (then, now) in verdicts.items()
+    ])  # fmt: skip
+
+
+def test_verdicts_of_two_datasets_are_counted_by_how_they_stand_to_each_other():
+    yes, no, maybe, never = claims.REPLICATED, claims.NOT, claims.OPEN, claims.NOT_RUN
+    ours = ledger(same=(yes, yes), fast=(no, yes), idle=(maybe, never), gone=(never, never))
+    theirs = ledger(same=(yes, yes), fast=(yes, maybe), idle=(no, never), gone=(never, never))
+    found = agreement.verdicts(ours, theirs)
+    assert found.select("claim", "when", "kind").rows() == [
+        ("fast", "then", "opposed"), ("fast", "now", "one decides"),
+        ("idle", "then", "one decides"), ("same", "then and now", "alike"),
+    ]  # fmt: skip
+    assert agreement.phrase(found, "a", "b") == (
+        "The claims have 4 verdicts, then and now, of which both datasets decide 2: 1 alike and "
+        "1 opposed. Only `a` decides 1 more, only `b` 1. Opposed: “It is fast” (then)."
+    )
 
 
 def test_a_chapter_is_made_again_when_the_other_dataset_changes(tree: Tree):

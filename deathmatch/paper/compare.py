@@ -12,7 +12,7 @@ import polars as pl
 from IPython.display import Markdown
 from IPython.display import display as show_markdown
 
-from deathmatch.analysis import claims, phrases, stats, views
+from deathmatch.analysis import agreement, claims, phrases, stats, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
@@ -207,33 +207,25 @@ def _machine(experiment: views.Experiment) -> str:
 
 
 def compare_claims(dataset: str, compare: str) -> None:
-    """Show the claims that either dataset decides, with both verdicts; nothing if none is given."""
+    """Show the claims that either dataset could run, with both verdicts; nothing if none."""
     if not compare:
         return
     _check(dataset, compare)
     _show_text(f"## Compared with the dataset {compare} {{#sec-claims-compare}}")
-    sides = {}
-    for each in (dataset, compare):
-        ledger = claims.ledger(each)
-        rows = ledger.to_dicts()
-        sides[each] = ledger.select(
-            "claim",
-            "says",
-            run=pl.any_horizontal(pl.col(*claims.WHEN) != claims.NOT_RUN),
-            verdict=pl.Series(map(claims.verdicts, rows)),
-            told=pl.Series(map(claims.verdicts_phrase, rows)),
-        )
-    both = sides[dataset].join(sides[compare], on="claim", suffix="_other")
-    shown = both.filter(pl.col("run") | pl.col("run_other"))
-    agree = len(shown.filter(pl.col("verdict") == pl.col("verdict_other")))
-    _show_text(
-        f"Of the {len(shown)} claims that either dataset speaks to, both give {agree} the same "
-        "verdicts (@tbl-claims-compare)."
-    )
+    ledgers = [claims.ledger(each) for each in (dataset, compare)]
+    found = agreement.verdicts(*ledgers)
+    _show_text(f"{agreement.phrase(found, dataset, compare)} @tbl-claims-compare has all of them.")
+    told = [
+        ledger.select("claim", told=pl.Series(map(claims.verdicts_phrase, ledger.to_dicts())))
+        for ledger in ledgers
+    ]
+    shown = found.unique("claim", keep="first", maintain_order=True).select("claim", "says", "kind")
+    for side in told:
+        shown = shown.join(side, on="claim", suffix="_other", maintain_order="left")
     display.table(
-        shown.select("says", "told", "told_other"),
+        shown.drop("claim"),
         label="tbl-claims-compare",
-        caption="The verdicts of both datasets, with the effect that each found.",
+        caption="The verdicts of both datasets, with the effect that each found; opposed first.",
         source=[f"data/{each}" for each in (dataset, compare)],
-        names={"says": "Claim", "told": dataset, "told_other": compare},
+        names={"says": "Claim", "kind": "Verdicts", "told": dataset, "told_other": compare},
     )
