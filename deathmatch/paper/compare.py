@@ -5,7 +5,7 @@
 
 In: the tables of both datasets, or both ledgers. Out: sections with figures and tables, shown in
 the notebook. Nothing is shown where `compare` is empty. Servers that only one of the two has are
-shown too.
+in the tables.
 """
 
 import polars as pl
@@ -129,16 +129,19 @@ def _show_experiment(dataset: str, compare: str, experiment: str) -> None:
         .agg(pl.col("median").max())
         .sort("median", descending=True)
     )
+    shared = found.filter(pl.col("dataset").n_unique().over("label") == 2)
+    drawn = shared if len(shared) else found
     source = [f"data/{each}/{experiment}/points.parquet" for each in (dataset, compare)]
     display.figure(
         theme.dots(
-            found, "median", "label", low="low", high="high", colour="dataset",
+            drawn, "median", "label", low="low", high="high", colour="dataset",
             x_title=meaning, order=best["label"].to_list(),
         ),
         label=f"fig-{experiment}-compare",
         caption=(
             f"*{experiment}*, factors at their defaults: {meaning}; medians over trials with "
-            f"their intervals. Measured {machines}."
+            f"their intervals; @tbl-{experiment}-compare has the servers that only one of the two "
+            f"has. Measured {machines}."
         ),
         alt="One row for each server, with one dot for each of the two datasets that has it.",
         source=source,

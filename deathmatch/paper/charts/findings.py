@@ -24,7 +24,7 @@ def backlog(points: pl.DataFrame) -> alt.LayerChart | None:
         return None
     found = stats.summarise(mine, ["backlog"], REPLY).sort("backlog")
     y = alt.Scale(domain=[0, 1.05 * mine[RATE].max()], nice=False)
-    axis = alt.Axis(labelAngle=0, labelOverlap=False, labelFontSize=9)
+    axis = alt.Axis(labelAngle=0, labelOverlap=False, labelFontSize=10)
     base = alt.Chart(found, title="Replies by listen backlog").encode(
         x=alt.X("backlog:O", title="listen backlog", axis=axis)
     )

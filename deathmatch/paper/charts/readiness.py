@@ -13,6 +13,7 @@ from deathmatch.paper import theme
 
 # The rate at which Walkin's Tornado died.
 PUBLISHED_CRASH_RPS = 6000
+HEIGHT = 150
 
 
 def by_idle(frame: pl.DataFrame, column: str, y_title: str, log_y: bool = False) -> alt.Chart:
@@ -47,18 +48,18 @@ def _crash(points: pl.DataFrame, deaths: pl.DataFrame, width: int) -> alt.LayerC
     curve = stats.summarise(points, ["readiness", RATE], REPLY).sort("readiness", RATE)
     panel = theme.lines(
         curve, RATE, "median", "readiness", low="low", high="high", order=MECHANISMS,
-        x_title=x, y_title=y, width=width, height=150,
+        x_title=x, y_title=y, width=width, height=HEIGHT,
     )  # fmt: skip
     published = alt.Chart(pl.DataFrame({RATE: [PUBLISHED_CRASH_RPS]})).encode(
         x=alt.X(f"{RATE}:Q", title=x)
     )
     name = published.mark_text(
-        text="Walkin’s died", align="right", dx=-4, color=theme.GREY, fontSize=11
+        text="Walkin’s died", align="left", dx=4, color=theme.GREY, fontSize=11
     )
     layers = [
         panel,
         published.mark_rule(strokeDash=[5, 4], color=theme.GREY),
-        name.encode(y=alt.value(8)),
+        name.encode(y=alt.value(HEIGHT - 8)),
     ]
     if len(deaths):
         counted = deaths.drop("title").with_columns(
