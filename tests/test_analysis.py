@@ -323,6 +323,7 @@ def test_what_an_idle_connection_costs():
     assert readiness.course(many, few) == "each costs less the more there are"
     assert readiness.course(few, few | {"high": 5}) == "no difference that these trials show"
     assert readiness.course(few, none["each"]) == phrases.NOT_MEASURED
+    assert readiness.course(few, stats.interval([9])) == phrases.SAME
     assert none["each"] == none["step"] == stats.interval([])
     assert readiness.at_level(levels(), "C", "select", 0)["cost"] == stats.interval([])
     assert readiness.most_idle_with_cpu_left(levels(), "C", "poll") == 500
