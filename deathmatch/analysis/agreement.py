@@ -12,6 +12,7 @@ OPPOSED, ONE, ALIKE, NEITHER = "opposed", "one decides", "alike", "neither decid
 KINDS = [OPPOSED, ONE, ALIKE, NEITHER]
 """How two verdicts stand to each other, first what a reader looks for first."""
 
+_DECIDED = {REPLICATED, NOT}
 _SCHEMA = dict.fromkeys(("claim", "says", "when", "verdict", "other", "kind"), pl.String)
 
 
@@ -33,17 +34,16 @@ def verdicts(ledger: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
 
 
 def _kind(ours: str, theirs: str) -> str:
-    decided = [verdict in (REPLICATED, NOT) for verdict in (ours, theirs)]
-    if all(decided):
+    if {ours, theirs} <= _DECIDED:
         return ALIKE if ours == theirs else OPPOSED
-    return ONE if any(decided) else NEITHER
+    return ONE if {ours, theirs} & _DECIDED else NEITHER
 
 
 def phrase(found: pl.DataFrame, dataset: str, other: str) -> str:
     """Return in sentences how many verdicts both datasets decide, how many alike, which not."""
     by_kind = {kind: found.filter(kind=kind) for kind in KINDS}
     both = len(by_kind[ALIKE]) + len(by_kind[OPPOSED])
-    alone = by_kind[ONE].select(ours=pl.col("verdict").is_in([REPLICATED, NOT]))["ours"].sum()
+    alone = by_kind[ONE]["verdict"].is_in(_DECIDED).sum()
     told = [
         f"The claims have {len(found)} verdicts, then and now, of which both datasets decide",
         f"{both}: {len(by_kind[ALIKE])} alike and {len(by_kind[OPPOSED])} opposed.",

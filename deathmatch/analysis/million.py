@@ -12,11 +12,11 @@ from deathmatch.analysis import (
     capacity_model,
     connection_memory,
     phrases,
-    reply_rates,
     stats,
 )
 from deathmatch.analysis.capacity import Cost, Machine, Target
 from deathmatch.analysis.connection_memory import Record
+from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.plan import files
 
 CONNECTIONS, RATE_PER_S = 1_000_000, 10_000_000
@@ -56,13 +56,13 @@ def at_saturation(points: pl.DataFrame) -> pl.DataFrame:
     """
     cpu = pl.col("client_cpu_user_us") + pl.col("client_cpu_system_us")
     return points.filter(
-        pl.col(reply_rates.RATE) == 0, pl.col("idle_connections") == 0,
+        pl.col(RATE) == 0, pl.col("idle_connections") == 0,
         pl.col("readiness") == "epoll", pl.col("replies") > 0,
     ).select(
         "server", "label", "n",
         server_us=pl.col("server_cpu_ns") / pl.col("replies") / 1e3,
         client_us=cpu / pl.col("replies"),
-        rate_per_s=pl.col(reply_rates.REPLY),
+        rate_per_s=pl.col(REPLY),
     )  # fmt: skip
 
 

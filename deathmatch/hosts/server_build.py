@@ -212,15 +212,14 @@ def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dic
     """
     trials = list(trials)
     found = {
-        server.name: tools(server) if _has_build(server) else {}
-        for server in {server.name: server for _, server in trials}.values()
+        name: tools(server) if _has_build(server) else {}
+        for name, server in {server.name: server for _, server in trials}.items()
     }
-    if not trials:
-        return []
     machine = {"machine": hardware.of(Local())} if node.on_cluster() else {}
-    harness = toolchain.harness()
     entries = [
-        toolchain.entry("this machine now", experiment, server.name, harness, found[server.name])
+        toolchain.entry(
+            "this machine now", experiment, server.name, toolchain.harness(), found[server.name]
+        )
         for experiment, server in trials
     ]
     return [(where, record | machine) for where, record in entries]

@@ -218,12 +218,10 @@ def compare_claims(dataset: str, compare: str) -> None:
     ledgers = [claims.ledger(each) for each in (dataset, compare)]
     found = agreement.verdicts(*ledgers)
     _show_text(f"{agreement.phrase(found, dataset, compare)} @tbl-claims-compare has all of them.")
-    told = [
-        ledger.select("claim", told=pl.Series(map(claims.verdicts_phrase, ledger.to_dicts())))
-        for ledger in ledgers
-    ]
     shown = found.unique("claim", keep="first", maintain_order=True).select("claim", "says", "kind")
-    for side in told:
+    for ledger in ledgers:
+        told = pl.Series(map(claims.verdicts_phrase, ledger.to_dicts()))
+        side = ledger.select("claim", told=told)
         shown = shown.join(side, on="claim", suffix="_other", maintain_order="left")
     display.table(
         shown.drop("claim"),

@@ -372,9 +372,9 @@ def dots(
     if published:
         mark = base.mark_point(filled=False, shape="diamond", size=75, strokeWidth=1.5, color=GREY)
         layers.append(mark.encode(x=f"{published}:Q"))
-    height = (36 if colour else 24) * max(1, frame[category].n_unique())
-    # A higher chart is set with type of less than 7 pt on a printed page.
-    height = min(height, 940)
+    row = 36 if colour else 24
+    # A higher chart than 940 is set with type of less than 7 pt on a printed page.
+    height = min(940, row * max(1, frame[category].n_unique()))
     return alt.layer(*layers).properties(width=width, height=height)
 
 

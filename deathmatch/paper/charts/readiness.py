@@ -27,20 +27,25 @@ def by_idle(frame: pl.DataFrame, column: str, y_title: str, log_y: bool = False)
     )  # fmt: skip
 
 
-def crash(points: pl.DataFrame, valid_points: pl.DataFrame) -> list[alt.LayerChart]:
+def crash(
+    points: pl.DataFrame, valid_points: pl.DataFrame
+) -> alt.VConcatChart | alt.ConcatChart | None:
     """Return a panel for each runtime: reply rate against offered rate, and where it died.
 
-    Empty where no runtime has a valid point.
+    None where no runtime has a valid point.
     """
     deaths = readiness.deaths_by_rate(points)
     drawn = valid_points.filter(pl.col("backlog") == readiness.CRASH_BACKLOG)
     titles = drawn["title"].unique().sort()
+    if titles.is_empty():
+        return None
     # Two beside each other fit a printed page with type of 7 pt.
-    width = 330 if len(titles) == 1 else 190
-    return [
+    columns, width = (1, 330) if len(titles) == 1 else (2, 190)
+    panels = [
         _crash(drawn.filter(title=title), deaths.filter(title=title), width).properties(title=title)
         for title in titles
     ]
+    return theme.together(panels, columns)
 
 
 def _crash(points: pl.DataFrame, deaths: pl.DataFrame, width: int) -> alt.LayerChart:
