@@ -1,6 +1,7 @@
 """Small datasets taken out of data/reference, which strict rules can be asked about.
 
-Their records are brought to today's schema, with a clean commit, so that every rule is asked.
+Their specification is brought to today's plan, so that a server may change after the measurement,
+and they get what a virtual machine cannot say of its processor, so that every rule is asked.
 """
 
 import json
@@ -18,7 +19,7 @@ from deathmatch.data.strict import rules
 from deathmatch.data.strict.evidence import gather
 from deathmatch.plan import files, matrix
 from deathmatch.plan.dataset import Dataset
-from deathmatch.plan.trial import Trial, Variant
+from deathmatch.plan.trial import Trial
 
 REFERENCE = ROOT / "data" / "reference"
 HOSTS = {
@@ -38,7 +39,7 @@ def unpack(experiment: str, wanted: Callable[[str], bool], to: Path) -> None:
     with tarfile.open(REFERENCE / experiment / archive.NAME) as members:
         for member in members:
             server, variant, *rest = Path(member.name).parts
-            name = "/".join([server, records.variant(variant), *rest])
+            name = "/".join([server, variant, *rest])
             if member.isfile() and wanted(name):
                 file = to / experiment / name
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -78,20 +79,12 @@ class Sample:
         file.write_text(json.dumps(record))
 
     def today(self) -> None:
-        """Bring its records to today's schema, and its specification to today's plan."""
-        for old in self.files:
-            record = records.read(old)
-            # An experiment may have factors by now that it had not then.
-            variant = Variant(factors=record["spec"]["factors"]).name
-            file = old.parents[2] / variant / old.parent.name / old.name
-            if file != old:
-                file.parent.parent.mkdir(exist_ok=True)
-                old.parent.rename(file.parent)
+        """Bring its specification to today's plan; its hosts tell all of their processors."""
+        for file in self.files:
+            record = records.read(file)
             where = str(Path("data/reference") / file.parent.relative_to(self.folder))
             record["spec"] = json.loads(json.dumps(planned()[where].spec()))
-            record |= {"schema_version": 2, "seed": 2009, "hosts": HOSTS}
-            record["machine"]["commit"] = record["machine"]["commit"].removesuffix("-dirty")
-            file.write_text(json.dumps(record))
+            file.write_text(json.dumps(record | {"hosts": HOSTS}))
 
     def copy(self, to: Path) -> "Sample":
         shutil.copytree(self.folder, to)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree
 
-from deathmatch.analysis import agreement, claims
+from deathmatch.analysis import agreement, claims, machine_cost, phrases
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.errors import UserError
 from deathmatch.load import registry
@@ -25,7 +25,7 @@ def test_every_experiment_is_compared_once():
     shown = [name for found in calls.values() for call in found
              for name in re.findall(r'"([\w-]+)"', call)]  # fmt: skip
     assert sorted(shown) == files.names("experiment")
-    assert "compare_claims(dataset, compare)" in (ROOT / "notebooks/20-claims.md").read_text()
+    assert "compare_claims(dataset, compare)" in (ROOT / "notebooks/14-machines.md").read_text()
 
 
 def test_every_experiment_has_a_measure():
@@ -98,6 +98,49 @@ def test_verdicts_of_two_datasets_are_counted_by_how_they_stand_to_each_other():
         "The claims have 4 verdicts, then and now, of which both datasets decide 2: 1 alike and "
         "1 opposed. Only `a` decides 1 more, only `b` 1. Opposed: “It is fast” (then)."
     )
+
+
+def measured(*found: tuple[str, str, float | None, float, float]) -> pl.DataFrame:
+    """A ledger of claims by verdict, effect and interval, of which then and now are one."""
+    return pl.DataFrame([
+        {"claim": name, "says": f"It is {name}.", "same": True, "then": verdict, "now": verdict,
+         "now_effect": effect, "now_low": low, "now_high": high, "now_trials": 3,
+         "now_sides": [{"what": f"{name} {side}"} for side in "ab"]}
+        for name, verdict, effect, low, high in found
+    ])  # fmt: skip
+
+
+def test_ratios_of_two_datasets_are_apart_where_their_intervals_are():
+    inf = float("inf")
+    ours = measured(
+        ("near", claims.REPLICATED, 2.0, 1.5, 2.5), ("far", claims.REPLICATED, 4.0, 3.0, 5.0),
+        ("open", claims.OPEN, 2.0, 1.0, inf), ("gone", claims.NOT_RUN, None, 1, 1),
+    )  # fmt: skip
+    theirs = measured(
+        ("near", claims.REPLICATED, 2.2, 1.8, 2.6), ("far", claims.NOT, 0.5, 0.4, 0.6),
+        ("open", claims.OPEN, 2.0, 1.0, 3.0), ("gone", claims.OPEN, 2.0, 1.0, 3.0),
+    )  # fmt: skip
+    found = agreement.effects(ours, theirs)
+    assert found.select("claim", "kind", "factor", "apart").rows() == [
+        ("far", "opposed", 8.0, True), ("near", "alike", pytest.approx(1.1), False),
+    ]  # fmt: skip
+    assert "Of 2 ratios" in (said := agreement.effects_phrase(found, "a", "b"))
+    assert "1 lie on the same side of 1, and 1 differ by more" in said
+    # Two that differ in a side are two ratios.
+    other = theirs.with_columns(now_sides=pl.lit([{"what": "x"}, {"what": "y"}]))
+    assert agreement.effects(ours, other).is_empty()
+
+
+def test_what_a_reply_costs_is_compared_at_one_rate_and_one_version():
+    found = machine_cost.costs("reference", "first")
+    assert found.schema == pl.Schema(machine_cost.COSTS) and len(found) > 20
+    assert found["ratio"].min() > 0.1 and found["ratio"].max() < 10
+    same = machine_cost.costs("reference", "reference")
+    assert len(same) > len(found) and same["ratio"].unique().to_list() == [1.0]
+    assert (same[RATE] > 0).all()
+    told = machine_cost.cost_phrase(found, "reference", "first")
+    assert f"the {len(found)} variants" in told
+    assert machine_cost.cost_phrase(found.clear(), "a", "b") == phrases.NOT_MEASURED
 
 
 def test_a_chapter_is_made_again_when_the_other_dataset_changes(tree: Tree):

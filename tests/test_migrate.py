@@ -12,23 +12,24 @@ from conftest import ROOT, Tree, copy_tree
 from deathmatch.data import laws, migrate, records, tables
 from deathmatch.load import wsload_summary
 
-REFERENCE = Path("data/reference")
+# The oldest records that git holds.
+FIRST = Path("data/first")
 
 
 @pytest.mark.parametrize("experiment", ["storage", "overhead"])
 def test_the_committed_tables_are_those_of_the_committed_raw_logs(tmp_path, network, experiment):
     """The archives hold the factors' first names: unpacked, migrated and read, they give them."""
     tree = Tree(copy_tree(tmp_path / "tree"), network)
-    folder = tree.path / REFERENCE / experiment
+    folder = tree.path / FIRST / experiment
     folder.mkdir(parents=True)
-    with tarfile.open(ROOT / REFERENCE / experiment / "raw.tar.xz") as archive:
+    with tarfile.open(ROOT / FIRST / experiment / "raw.tar.xz") as archive:
         archive.extractall(folder)
     raw = {path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    tree.deathmatch("migrate", "reference").succeeded()
+    tree.deathmatch("migrate", "first").succeeded()
     assert not list(folder.glob("*/*setup=*"))
     tree.deathmatch("tidy", folder.relative_to(tree.path)).succeeded()
     for table in ("trials", "points", "times", "samples", "seconds"):
-        made, committed = folder / f"{table}.parquet", ROOT / REFERENCE / experiment
+        made, committed = folder / f"{table}.parquet", ROOT / FIRST / experiment
         assert made.read_bytes() == (committed / made.name).read_bytes(), made.name
         made.unlink()
     assert {path.read_bytes() for path in folder.rglob("*") if path.is_file()} == raw
@@ -37,7 +38,7 @@ def test_the_committed_tables_are_those_of_the_committed_raw_logs(tmp_path, netw
 @pytest.mark.parametrize("experiment", ["storage", "select-crash"])
 def test_tables_of_an_earlier_version_have_todays_columns(tmp_path, experiment):
     old = tmp_path / experiment
-    shutil.copytree(ROOT / REFERENCE / experiment, old)
+    shutil.copytree(ROOT / FIRST / experiment, old)
     for file in old.glob("*.parquet"):
         now = pl.read_parquet(file)
         first = {new: name for name, new in records.COLUMNS.items() if new in now.columns}
@@ -46,7 +47,7 @@ def test_tables_of_an_earlier_version_have_todays_columns(tmp_path, experiment):
         before.drop("clients", "late_us", "clock_bound_us", strict=False).write_parquet(file)
     assert len(migrate.frames(tmp_path)) == len(list(old.glob("*.parquet")))
     for file in old.glob("*.parquet"):
-        committed = ROOT / REFERENCE / experiment / file.name
+        committed = ROOT / FIRST / experiment / file.name
         assert file.read_bytes() == committed.read_bytes()
         tables.check(pl.read_parquet(file), experiment, file.stem, str(file))
     assert migrate.frames(tmp_path) == []
@@ -55,14 +56,14 @@ def test_tables_of_an_earlier_version_have_todays_columns(tmp_path, experiment):
 def test_points_of_before_the_laws_are_held_against_them(tmp_path):
     """Whether a run was steady is read in its raw logs, in the archive."""
     old = tmp_path / "c10k"
-    shutil.copytree(ROOT / REFERENCE / "c10k", old)
+    shutil.copytree(ROOT / FIRST / "c10k", old)
     file = old / "points.parquet"
     now = pl.read_parquet(file)
     assert set(now["course"].drop_nulls()) > {"plateau"}
     since = ["course", "course_change", "connections_starved", *laws.MARKS]
     now.drop(since).write_parquet(file)
     assert migrate.frames(tmp_path) == [file]
-    assert file.read_bytes() == (ROOT / REFERENCE / "c10k" / file.name).read_bytes()
+    assert file.read_bytes() == (ROOT / FIRST / "c10k" / file.name).read_bytes()
     shutil.rmtree(old)
     assert migrate.courses(tmp_path).is_empty(), "without archive nothing is known"
 
@@ -109,7 +110,7 @@ def test_a_dataset_that_is_not_there_is_named(tmp_path, network):
 def test_factors_that_came_later_have_the_level_that_was_in_force(tmp_path):
     """Of a table, and of a record; what nobody recorded is null."""
     old = tmp_path / "c10k"
-    shutil.copytree(ROOT / REFERENCE / "c10k", old, ignore=shutil.ignore_patterns("*.xz"))
+    shutil.copytree(ROOT / FIRST / "c10k", old, ignore=shutil.ignore_patterns("*.xz"))
     today = {file.stem: pl.read_parquet(file) for file in old.glob("*.parquet")}
     later = [*wsload_summary.OPENING, *wsload_summary.CHURN]
     for name, table in today.items():

@@ -26,6 +26,8 @@ BUILD = ROOT / "build"
 LISTS = [ROOT / "toolchains" / "python" / f"{group}.txt" for group in ("run", "test")]
 FACTS = json.loads((ROOT / "tests" / "nix" / "facts.json").read_text())
 RELEASE = FACTS["python3"].rpartition(".")[0]
+# The paper of the second shows the first too.
+DATASETS = ["first", "reference"]
 # A chapter of each kind is enough to run all that draws, decides and typesets.
 EXPERIMENTS = ["dynamic", "storage"]
 DECIDED = [
@@ -76,10 +78,10 @@ def environment(programs) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def committed(tmp_path_factory, network, environment) -> Tree:
-    """A copy of the project with part of the committed dataset, and nothing made of it."""
+    """A copy of the project with part of the committed datasets, and nothing made of them."""
     path = copy_tree(tmp_path_factory.mktemp("committed") / "tree")
     for name in project_files():
-        if name.parts[:2] == ("data", "reference") and name.parts[2] in EXPERIMENTS:
+        if name.parts[0] == "data" and name.parts[1] in DATASETS and name.parts[2] in EXPERIMENTS:
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, path / name)
     return Tree(path, network, environment)

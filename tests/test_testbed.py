@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import testbed
+from deathmatch.hosts import hardware, testbed
 from deathmatch.hosts.host import Local
 from deathmatch.plan import files
 from deathmatch.plan import testbed as plan
@@ -246,6 +246,18 @@ def test_cpus_are_shared_out(numbers):
     if len(available) > 1:
         assert sorted(first + last) == available
     assert testbed.cpus(",".join(map(str, available)), available) == available
+
+
+def test_a_processor_is_named_with_its_family_and_model():
+    """Two generations may have one name: a hypervisor hides it."""
+    shown = subprocess.run(["lscpu", "--json"], capture_output=True, text=True, check=True)
+    known = {each["field"]: each["data"] for each in json.loads(shown.stdout)["lscpu"]}
+    found = hardware.of(Local())["cpu"]
+    assert found.startswith(known.get("Model name:", ""))
+    if "CPU family:" in known:
+        assert found.endswith(f", family {known['CPU family:']} model {known['Model:']}")
+    arm = "processor\t: 0\nBogoMIPS\t: 243.75\nCPU part\t: 0xd0c\n"
+    assert "family" not in hardware.processor(arm)
 
 
 def test_affinity_is_what_this_process_may_use():

@@ -9,6 +9,7 @@ import polars as pl
 from deathmatch.analysis import phrases
 from deathmatch.analysis.c10k import ASKED, ENVIRONMENT_TITLES, LATE
 from deathmatch.analysis.reply_rates import RATE
+from deathmatch.data.laws.kernel import CPU_QUEUE_PACKETS
 
 # Of a run: its first and last fifth are compared, as the growth of the latency is.
 _FIFTH = 0.2
@@ -191,3 +192,21 @@ def offered_phrase(points: pl.DataFrame) -> str:
         if count
     ]
     return f"{phrases.enumeration(told)}." if told else "No trial of this dataset did either."
+
+
+def unseen_phrase(points: pl.DataFrame) -> str:
+    """Return in how many runs SYNs were lost before any listener saw them, as sentences."""
+    at_once = points.filter(
+        pl.col("connections_opening_max") > CPU_QUEUE_PACKETS, pl.col("server_state") == "ran"
+    )
+    lost = pl.col("client_syn_retransmissions") - pl.col("server_listen_drops")
+    unseen = at_once.select(lost=lost).filter(pl.col("lost") > 0)["lost"]
+    if unseen.is_empty():
+        return ""
+    return (
+        f"In {len(unseen)} of the {len(at_once)} runs with more than "
+        f"{phrases.number(CPU_QUEUE_PACKETS)} handshakes under way, more SYNs were sent again than "
+        f"the listener dropped, by up to {phrases.number(unseen.max())}: the kernel's queue of "
+        "packets for a CPU (`net.core.netdev_max_backlog`) holds "
+        f"{phrases.number(CPU_QUEUE_PACKETS)}, and what is beyond no listener sees."
+    )

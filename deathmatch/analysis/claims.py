@@ -58,8 +58,8 @@ __all__ = [
     "not_run_reason",
     "open_rows",
     "row_of",
-    "verdicts",
     "verdicts_phrase",
+    "whens",
 ]  # fmt: skip
 
 WHEN = ("then", "now")
@@ -192,17 +192,15 @@ def _side(dataset: str, experiment: str, rule: dict, selector: dict) -> dict:
     } | found
 
 
-def verdicts(row: dict) -> str:
-    """Return a ledger row's verdicts as "replicated then, not replicated now", or the only one."""
-    if row["same"] or row["then"] == row["now"]:
-        return row["now"]
-    return f"{row['then']} then, {row['now']} now"
+def whens(same: bool) -> tuple[str, ...]:
+    """Return which verdicts a claim has: both of WHEN, or only now where they are the same."""
+    return WHEN[1:] if same else WHEN
 
 
 def verdicts_phrase(row: dict) -> str:
     """Return a ledger row's verdicts, each with what it compared in brackets; one where alike."""
     parts = []
-    for when in ("now",) if row["same"] else WHEN:
+    for when in whens(row["same"]):
         found = effect_phrase(row, when)
         named = row[when] if row["same"] else f"{when} {row[when]}"
         parts.append(named + (f" ({found})" if found else ""))
@@ -231,7 +229,7 @@ def unmet_needs(rows: pl.DataFrame) -> pl.DataFrame:
     unmet = [
         {"name": row["name"], "says": row["says"], "needed": need["needed"], "there": need["there"]}
         for row in rows.to_dicts()
-        for when in (WHEN[1:] if row["same"] else WHEN)
+        for when in whens(row["same"])
         if row[when] == UNREACHED
         for need in row[f"{when}_needs"]
         if not need["met"]
@@ -250,7 +248,7 @@ def open_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """
     found = []
     for row in rows.to_dicts():
-        for when in WHEN[1:] if row["same"] else WHEN:
+        for when in whens(row["same"]):
             if row[when] != OPEN:
                 continue
             trials, seconds = row[f"{when}_needed_trials"], row[f"{when}_needed_s"]

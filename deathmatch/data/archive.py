@@ -6,6 +6,7 @@ puts them back where they were measured.
 """
 
 import argparse
+import lzma
 import os
 import sys
 import tarfile
@@ -63,7 +64,7 @@ def _pack(folder: Path, paths: list[Path]) -> Path:
         return member
 
     partial = folder / f"{NAME}.partial"
-    with tarfile.open(partial, "w:xz", preset=9) as archive:
+    with tarfile.open(partial, "w:xz", preset=9 | lzma.PRESET_EXTREME) as archive:
         for path in paths:
             for file in sorted(found for found in path.rglob("*") if found.is_file()):
                 archive.add(file, file.relative_to(folder), filter=anonymous)

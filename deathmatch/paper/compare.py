@@ -1,7 +1,7 @@
 """Two datasets compared: what a notebook's parameter `compare` shows.
 
     compare_experiments(dataset, compare, "backlog")    # the last cell of a notebook
-    compare_claims(dataset, compare)                    # of the ledger's
+    compare_claims(dataset, compare)                    # of the ledger
 
 In: the tables of both datasets, or both ledgers. Out: sections with figures and tables, shown in
 the notebook. Nothing is shown where `compare` is empty. Servers that only one of the two has are
@@ -214,18 +214,17 @@ def compare_claims(dataset: str, compare: str) -> None:
     if not compare:
         return
     _check(dataset, compare)
-    _show_text(f"## Compared with the dataset {compare} {{#sec-claims-compare}}")
+    _show_text("## Every claim in both datasets {#sec-machines-claims}")
     ledgers = [claims.ledger(each) for each in (dataset, compare)]
-    found = agreement.verdicts(*ledgers)
-    _show_text(f"{agreement.phrase(found, dataset, compare)} @tbl-claims-compare has all of them.")
-    shown = found.unique("claim", keep="first", maintain_order=True).select("claim", "says", "kind")
+    shown = agreement.verdicts(*ledgers).unique("claim", keep="first", maintain_order=True)
+    shown = shown.select("claim", "says", "kind")
     for ledger in ledgers:
         told = pl.Series(map(claims.verdicts_phrase, ledger.to_dicts()))
         side = ledger.select("claim", told=told)
         shown = shown.join(side, on="claim", suffix="_other", maintain_order="left")
     display.table(
         shown.drop("claim"),
-        label="tbl-claims-compare",
+        label="tbl-machines-claims",
         caption="The verdicts of both datasets, with the effect that each found; opposed first.",
         source=[f"data/{each}" for each in (dataset, compare)],
         names={"says": "Claim", "kind": "Verdicts", "told": dataset, "told_other": compare},

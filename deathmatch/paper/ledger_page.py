@@ -70,12 +70,11 @@ def details(row: dict) -> dict:
     facts += [["Rule", row["rule"]]]
     if row["published"] is not None:
         facts.append(["The source's own", short(row["published"])])
-    whens = ("now",) if row["same"] else claims.WHEN
     return {
         "filters": {"source": row["name"], "experiment": row["experiment"]}
         | {when: row[when] for when in claims.WHEN},
         "facts": facts,
-        "verdicts": [_verdict(row, when) for when in whens],
+        "verdicts": [_verdict(row, when) for when in claims.whens(row["same"])],
     }
 
 

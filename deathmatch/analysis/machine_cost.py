@@ -1,0 +1,108 @@
+"""What the same variants cost on two machines: CPU time of a reply in two datasets.
+
+In: the names of two datasets. Out: a row for each variant that both measured with one version of
+its server; servers, machines and sentences about them.
+"""
+
+import polars as pl
+
+from deathmatch.analysis import phrases, provenance, views
+from deathmatch.analysis.reply_rates import RATE
+from deathmatch.data import tables
+from deathmatch.plan import files
+
+COST = "cpu_us_per_reply"
+COSTS = {
+    "experiment": pl.String,
+    "label": pl.String,
+    RATE: pl.Int64,
+    COST: pl.Float64,  # medians over trials
+    f"{COST}_other": pl.Float64,
+    "ratio": pl.Float64,
+}
+_KNOWN = ["testbed", "cpu", "cpus", "kernel", "started_at", "outcome"]
+
+
+def measured(dataset: str) -> list[str]:
+    """Return the experiments of which a dataset has tables."""
+    named = files.names("experiment")
+    return [name for name in named if tables.path_of(dataset, name, "trials").is_file()]
+
+
+def costs(dataset: str, other: str) -> pl.DataFrame:
+    """Return what a reply costs a server in both datasets, with the columns of COSTS.
+
+    Of each variant whose server had one version in both, at the lowest rate that both offered: a
+    queue costs least there. A closed loop, which offers no rate, is left out. Sorted by experiment
+    and ratio.
+    """
+    found = [pl.DataFrame(schema=COSTS)]
+    for name in sorted({*measured(dataset)} & {*measured(other)}):
+        keys = ["server", *files.experiment(name).factors, "version", RATE]
+        sides = [_per_variant(each, name, keys) for each in (dataset, other)]
+        both = sides[0].join(sides[1].drop("label"), on=keys, suffix="_other", nulls_equal=True)
+        lowest = both.filter(pl.col(RATE) == pl.col(RATE).min().over("label"))
+        made = lowest.with_columns(
+            experiment=pl.lit(name), ratio=pl.col(COST) / pl.col(f"{COST}_other")
+        )
+        found.append(made.select(*COSTS))
+    return pl.concat(found).sort("experiment", "ratio", "label")
+
+
+def _per_variant(dataset: str, experiment: str, keys: list[str]) -> pl.DataFrame:
+    """Return the median cost of a reply by `keys`, with `label`; no row where none is counted."""
+    seen = views.Experiment(dataset, experiment)
+    points = seen.valid_points
+    if not {"server_cpu_ns", "replies", RATE} <= set(points.columns):
+        names = seen.trials.schema | {RATE: pl.Int64}
+        schema = {name: names[name] for name in keys} | {"label": pl.String, COST: pl.Float64}
+        return pl.DataFrame(schema=schema)
+    trial = ["server", "variant", "n"]
+    answered = points.filter(pl.col(RATE) > 0, pl.col("replies") > 0).drop_nulls("server_cpu_ns")
+    return (
+        answered.join(seen.trials.select(*trial, "version"), on=trial)
+        .with_columns((pl.col("server_cpu_ns") / 1000 / pl.col("replies")).alias(COST))
+        .group_by(keys, maintain_order=True)
+        .agg(pl.first("label"), pl.median(COST))
+    )
+
+
+def by_experiment(found: pl.DataFrame) -> pl.DataFrame:
+    """Return the ratios of `costs` by experiment: experiment, variants, least, median, most."""
+    ratio = pl.col("ratio")
+    return found.group_by("experiment", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("variants"), least=ratio.min(), median=ratio.median(),
+        most=ratio.max(),
+    )  # fmt: skip
+
+
+def cost_phrase(found: pl.DataFrame, dataset: str, other: str) -> str:
+    """Return how the cost of a reply changed between two machines, as sentences."""
+    if found.is_empty():
+        return phrases.NOT_MEASURED
+    ratio = found["ratio"]
+    return (
+        f"In `{dataset}` a reply takes {ratio.median():.2f} times the CPU time that it takes in "
+        f"`{other}`: the median of the {len(found)} variants that both measured with one version "
+        f"of the server, of which the middle half lies from {ratio.quantile(0.25):.2f} to "
+        f"{ratio.quantile(0.75):.2f} and all from {ratio.min():.2f} to {ratio.max():.2f}."
+    )
+
+
+def machines(dataset: str) -> pl.DataFrame:
+    """Return what a dataset was measured on: dataset, trials, failed, first, last, testbed.
+
+    `testbed` is in words, `first` and `last` are the days of its first and last trial.
+    """
+    trials = pl.concat(
+        [tables.read(dataset, name, "trials").select(_KNOWN) for name in measured(dataset)]
+    )
+    began = trials["started_at"].drop_nulls()
+    days = {"first": began.min(), "last": began.max()}
+    return pl.DataFrame(
+        {"dataset": [dataset], "trials": [len(trials)],
+         "failed": [int((~pl.Series(trials["outcome"]).str.starts_with("measured")).sum())],
+         **{name: [None if day is None else f"{day:%Y-%m-%d}"] for name, day in days.items()},
+         "testbed": [provenance.testbed(trials)]},
+        schema_overrides={"trials": pl.Int64, "first": pl.String, "last": pl.String},
+    )  # fmt: skip
