@@ -27,7 +27,7 @@ TAKEN = {
     "static": r"null/.*",
     "readiness": r"c-readiness/readiness=(epoll|poll),idle_connections=500,.*",
     "overhead": r"otp-echo/layer=echo,schedulers=one,.*",
-    "c10k": r"ws-null/.*environment=ec2-like/.*",
+    "c10k": r"ws-null/.*environment=ec2-like,.*",
 }
 
 
@@ -185,7 +185,7 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
     ("a log copied from another trial", STATIC, RAW,
      lambda s: shutil.copy(s.trial / REPORT, s.trial.with_name("2") / REPORT), {"DM-TWICE"}),
     ("an outcome that hides a failure", STATIC, RAW,
-     lambda s: s.record(point(3, server_state="died: signal SIGKILL")), {"DM-OUTCOME"}),
+     lambda s: s.record(point(4, server_state="died: signal SIGKILL")), {"DM-OUTCOME"}),
     ("a truncated report", STATIC, RAW, lambda s: cut(s, REPORT), {"DM-WHOLE"}),
     ("a truncated summary", C10K, RAW, lambda s: cut(s, "wsload-10000.txt"), {"DM-WHOLE"}),
     ("a truncated histogram", C10K, TABLES, lambda s: cut(s, "wsload-10000.parquet"),
@@ -267,7 +267,7 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
      {"DM-WHOLE"}),
     ("an echo cut short", OVERHEAD, RAW,
      lambda s: rewrite(s, "roundtrip-1000.txt", r"^reply_bytes: \d+", "reply_bytes: 3"),
-     {"DM-COMPARED"}),
+     {"DM-COMPARED", "DM-COUNTERS"}),
     ("wrong echoes", C10K, RAW,
      lambda s: rewrite(s, "wsload-10000.txt", '"mismatched_count": 0', '"mismatched_count": 5'),
      {"DM-ANSWERS"}),

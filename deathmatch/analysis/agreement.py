@@ -52,17 +52,18 @@ def _kind(ours: str, theirs: str) -> str:
 def phrase(found: pl.DataFrame, dataset: str, other: str) -> str:
     """Return in sentences how many verdicts both datasets decide, how many alike, which not."""
     by_kind = {kind: found.filter(kind=kind) for kind in KINDS}
-    both = len(by_kind[ALIKE]) + len(by_kind[OPPOSED])
+    alike, opposed = len(by_kind[ALIKE]), len(by_kind[OPPOSED])
     alone = by_kind[ONE]["verdict"].is_in(_DECIDED).sum()
     told = [
-        f"The claims have {len(found)} verdicts, then and now, of which both datasets decide",
-        f"{both}: {len(by_kind[ALIKE])} alike and {len(by_kind[OPPOSED])} opposed.",
+        f"Of the {len(found)} verdicts on the claims, then and now, both datasets decide",
+        f"{alike + opposed}: {alike} alike and {opposed} opposed.",
         f"Only `{dataset}` decides {alone} more, only `{other}` {len(by_kind[ONE]) - alone}.",
     ]
-    if len(by_kind[OPPOSED]):
+    if opposed:
+        whens = by_kind[OPPOSED].group_by("says", maintain_order=True).agg("when")
         named = [
-            f"“{row['says'].rstrip('.')}” ({row['when']})"
-            for row in by_kind[OPPOSED].iter_rows(named=True)
+            f"“{row['says'].rstrip('.')}” ({phrases.enumeration(row['when'])})"
+            for row in whens.iter_rows(named=True)
         ]
         told.append(f"Opposed: {phrases.enumeration(named)}.")
     return " ".join(told)
@@ -113,7 +114,6 @@ def effects_phrase(found: pl.DataFrame, dataset: str, other: str) -> str:
     return (
         f"Of {len(found)} ratios that verdicts of both `{dataset}` and `{other}` compare, "
         f"{len(alike)} lie on the same side of 1, and {found['apart'].sum()} differ by more than "
-        f"both intervals allow. The ratio of the median verdict is {found['factor'].median():.2f} "
-        f"times as large on one machine as on the other, the most different one "
-        f"{found['factor'].max():.2f} times."
+        f"both intervals allow. The median one is {found['factor'].median():.2f} times as large on "
+        f"one machine as on the other, the most different one {found['factor'].max():.2f} times."
     )

@@ -1,12 +1,12 @@
 """What the same variants cost on two machines: CPU time of a reply in two datasets.
 
 In: the names of two datasets. Out: a row for each variant that both measured with one version of
-its server; servers, machines and sentences about them.
+its server, what each dataset was measured on, and a sentence.
 """
 
 import polars as pl
 
-from deathmatch.analysis import phrases, provenance, views
+from deathmatch.analysis import phrases, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import tables
 from deathmatch.plan import files
@@ -20,7 +20,7 @@ COSTS = {
     f"{COST}_other": pl.Float64,
     "ratio": pl.Float64,
 }
-_KNOWN = ["testbed", "cpu", "cpus", "kernel", "started_at", "outcome"]
+_KNOWN = ["cpu", "cpus", "kernel", "started_at", "outcome"]
 
 
 def measured(dataset: str) -> list[str]:
@@ -90,19 +90,21 @@ def cost_phrase(found: pl.DataFrame, dataset: str, other: str) -> str:
 
 
 def machines(dataset: str) -> pl.DataFrame:
-    """Return what a dataset was measured on: dataset, trials, failed, first, last, testbed.
+    """Return what a dataset was measured on: dataset, trials, failed, first, last, machine.
 
-    `testbed` is in words, `first` and `last` are the days of its first and last trial.
+    `machine` is in words, `first` and `last` are the days of its first and last trial.
     """
     trials = pl.concat(
         [tables.read(dataset, name, "trials").select(_KNOWN) for name in measured(dataset)]
     )
-    began = trials["started_at"].drop_nulls()
-    days = {"first": began.min(), "last": began.max()}
-    return pl.DataFrame(
-        {"dataset": [dataset], "trials": [len(trials)],
-         "failed": [int((~pl.Series(trials["outcome"]).str.starts_with("measured")).sum())],
-         **{name: [None if day is None else f"{day:%Y-%m-%d}"] for name, day in days.items()},
-         "testbed": [provenance.testbed(trials)]},
-        schema_overrides={"trials": pl.Int64, "first": pl.String, "last": pl.String},
-    )  # fmt: skip
+    kinds = trials.drop_nulls("cpu").select("cpus", "cpu", "kernel").unique().sort(pl.all())
+    named = [f"{cpus} CPUs ({cpu}), Linux {kernel}" for cpus, cpu, kernel in kinds.iter_rows()]
+    day = pl.col("started_at").dt.strftime("%Y-%m-%d")
+    return trials.select(
+        dataset=pl.lit(dataset),
+        trials=pl.len().cast(pl.Int64),
+        failed=(~pl.col("outcome").str.starts_with("measured")).sum().cast(pl.Int64),
+        first=day.min(),
+        last=day.max(),
+        machine=pl.lit(phrases.enumeration(named) or "an unknown machine"),
+    )

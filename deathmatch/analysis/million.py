@@ -50,7 +50,7 @@ def per_message(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def at_saturation(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the sound points of readiness in closed loop, by epoll and without idle connections.
+    """Return the points of readiness in closed loop, by epoll and without idle connections.
 
     Columns: server, label, n, server_us, client_us, and the reply rate that was reached.
     """
