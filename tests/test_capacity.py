@@ -142,7 +142,7 @@ def test_the_tables_of_the_paper_follow_from_the_constants(measured):
 
 
 def test_without_a_measured_point_there_are_no_constants(measured):
-    c10k, messages, saturated, record = measured
+    c10k, messages, saturated, _, record = measured
     assert million.costs(messages.clear(), record) is None
     assert million.busy_costs(million.costs(messages, record), saturated.clear()) is None
     assert million.this_machine(c10k.trials.clear()) is None

@@ -94,6 +94,7 @@ def test_verdicts_of_two_datasets_are_counted_by_how_they_stand_to_each_other():
         ("fast", "then", "opposed"), ("fast", "now", "one decides"),
         ("idle", "then", "one decides"), ("same", "then and now", "alike"),
     ]  # fmt: skip
+    assert agreement.answer(found) == "**1 of 2 verdicts that both datasets decide are alike.**"
     assert agreement.phrase(found, "a", "b") == (
         "Of the 4 verdicts on the claims, then and now, both datasets decide 2: 1 alike and "
         "1 opposed. Only `a` decides 1 more, only `b` 1. Opposed: “It is fast” (then)."

@@ -49,6 +49,16 @@ def _kind(ours: str, theirs: str) -> str:
     return ONE if {ours, theirs} & _DECIDED else NEITHER
 
 
+def answer(found: pl.DataFrame) -> str:
+    """Return in a bold sentence how many of the verdicts that both datasets decide are alike."""
+    alike, opposed = (len(found.filter(kind=kind)) for kind in (ALIKE, OPPOSED))
+    if not alike + opposed:
+        return "**No verdict is decided by both datasets.**"
+    return (
+        f"**{phrases.part(alike, alike + opposed)} verdicts that both datasets decide are alike.**"
+    )
+
+
 def phrase(found: pl.DataFrame, dataset: str, other: str) -> str:
     """Return in sentences how many verdicts both datasets decide, how many alike, which not."""
     by_kind = {kind: found.filter(kind=kind) for kind in KINDS}
