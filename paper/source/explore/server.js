@@ -63,6 +63,11 @@ function trialsOf(trials) {
   return plain("Every trial, with the path of its raw logs; of an archive, the folder in it", headings, rows);
 }
 
+// What each dataset has of a server, with the dataset's name where there are several.
+function ofEach(server, key) {
+  return server.measured.filter((each) => each[key]).map((each) => each[key] + (SEVERAL ? ` (${each.dataset})` : "")).join("; ");
+}
+
 function serverView(main, name) {
   const server = SERVERS.get(name);
   if (!server) {
@@ -76,8 +81,8 @@ function serverView(main, name) {
   main.append(made("h1", {}, server.title), made("p", {}, server.about), facts([
     ["Language", server.language], ["Post", server.post],
     ["Release", [server.release, server.year, server.origin].filter(Boolean).join(", ")], ["Remark", server.remark],
-    ["Version measured", server.measured.filter((each) => each.version).map((each) => `${each.version}${SEVERAL ? ` (${each.dataset})` : ""}`).join("; ")],
-    ["Best figures", server.measured.map((each) => each.figures).filter(Boolean).join("; ")],
+    ["Version measured", ofEach(server, "version")],
+    ["Best figures", ofEach(server, "figures")],
     ["Instrument", server.instrument && "It measures the harness or a mechanism; no order and no count of servers has it."],
     ["Not run", server.not_run],
   ]));
