@@ -24,7 +24,7 @@ def backlog(points: pl.DataFrame) -> alt.LayerChart | None:
         return None
     found = stats.summarise(mine, ["backlog"], REPLY).sort("backlog")
     y = alt.Scale(domain=[0, 1.05 * mine[RATE].max()], nice=False)
-    axis = alt.Axis(labelAngle=0, labelOverlap=False, labelFontSize=10)
+    axis = alt.Axis(labelAngle=0, labelOverlap=False)
     base = alt.Chart(found, title="Replies by listen backlog").encode(
         x=alt.X("backlog:O", title="listen backlog", axis=axis)
     )
@@ -32,7 +32,7 @@ def backlog(points: pl.DataFrame) -> alt.LayerChart | None:
         y=alt.Y("low:Q", scale=y, title="replies (1/s)"), y2="high:Q"
     )
     median = base.mark_point(size=60).encode(y=alt.Y("median:Q", scale=y))
-    return (interval + median).properties(width=155, height=140)
+    return (interval + median).properties(width=165, height=140)
 
 
 def readiness(points: pl.DataFrame) -> alt.LayerChart | None:
