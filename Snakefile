@@ -20,6 +20,7 @@ from pathlib import Path
 import snakemake
 
 from deathmatch.control import (
+    asked,
     checkout,
     cluster,
     code,
@@ -59,11 +60,11 @@ ON_CLUSTER = workflow.remote_exec or (
 
 # The command line of a job on a node names only that job.
 if not workflow.remote_exec:
-    os.environ["DEATHMATCH_ONLY_PAPER"] = "1" if study.only_paper(sys.argv[1:]) else ""
+    os.environ["DEATHMATCH_ONLY_PAPER"] = "1" if asked.only_paper(sys.argv[1:]) else ""
 ONLY_PAPER = bool(os.environ.get("DEATHMATCH_ONLY_PAPER"))
 CHOSEN = workflow.config_settings.overwrite_config or {}
-if ONLY_PAPER and "dataset" not in CHOSEN and study.committed():
-    config["dataset"] = study.COMMITTED
+if ONLY_PAPER and "dataset" not in CHOSEN and asked.committed():
+    config["dataset"] = asked.COMMITTED
 
 # They are about a dataset, and no run of it.
 ASIDE = {"new_server", "check_dataset", "archive", "certify", "retry"} & set(sys.argv)
@@ -85,7 +86,7 @@ try:
         checkout.check_writable()
         if "--unlock" in sys.argv and (other := checkout.holder()):
             raise checkout.taken(other)
-        RUN_LOCK = None if study.dry_run(sys.argv[1:]) else checkout.hold()
+        RUN_LOCK = None if asked.dry_run(sys.argv[1:]) else checkout.hold()
         if ON_CLUSTER and RUN_LOCK is not None:
             cluster.end_left(Path.cwd())
             cluster.lead()
@@ -93,10 +94,10 @@ try:
             # What Snakemake made before it came here.
             own = (workflow.sourcecache.runtime_cache, workflow._snakemake_tmp_dir)
             checkout.temporary([one.name for one in own if one is not None])
-    STUDY = study.check(config, ONLY_PAPER)
-    if workflow.is_main_process and not study.dry_run(sys.argv[1:]):
+    STUDY = asked.study(config, ONLY_PAPER)
+    if workflow.is_main_process and not asked.dry_run(sys.argv[1:]):
         checkout.check_writable(dataset=STUDY.dataset)
-    if workflow.is_main_process and not ONLY_PAPER and not study.dry_run(sys.argv[1:]):
+    if workflow.is_main_process and not ONLY_PAPER and not asked.dry_run(sys.argv[1:]):
         STUDY.forget_not_built()
         if RUN_LOCK is not None:
             checkout.forget_incomplete([f"{trial.path}/trial.json" for trial in STUDY.records])
@@ -109,7 +110,7 @@ try:
     # One trial at a time on a testbed, whatever else runs here.
     workflow.register_resource(STUDY.machine, 100)
     RUN = Run(STUDY) if workflow.is_main_process and not ASIDE else None
-    if RUN and not study.dry_run(sys.argv[1:]):
+    if RUN and not asked.dry_run(sys.argv[1:]):
         room.check(STUDY.room)
 except UserError as error:
     raise WorkflowError(str(error)) from None
@@ -119,7 +120,7 @@ if workflow.is_main_process:
         handler.run = RUN
         handler.locked = lambda: (other := checkout.holder()) and f"{checkout.taken(other)}"
         handler.ending = (lambda stopped: ending.lines(RUN, stopped)) if RUN else None
-    if RUN and study.dry_run(sys.argv[1:]) and STUDY.trials:
+    if RUN and asked.dry_run(sys.argv[1:]) and STUDY.trials:
         print(STUDY.listing())
     if RUN:
         said = [STUDY.summary(), room.told(STUDY.room), *STUDY.left_out()]

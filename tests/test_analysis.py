@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from deathmatch.analysis import (
     accept_queue,
     c10k,
-    claims,
     connection_outcomes,
     dynamic,
+    judging,
     listen_backlog,
     phrases,
     provenance,
@@ -21,6 +21,8 @@ from deathmatch.analysis import (
     static_files,
     stats,
     storage,
+    undecided,
+    verdict_words,
 )
 from deathmatch.analysis.reply_rates import RATE, REPLY
 
@@ -537,7 +539,7 @@ def test_bytes_per_message_are_what_full_has_more_than_empty():
 
 def decided(verdict: str, **more) -> dict:
     row = {"name": "Walkin", "says": "A is faster", "same": False}
-    for when in claims.WHEN:
+    for when in verdict_words.WHEN:
         row |= {
             when: verdict, f"{when}_effect": 2.0, f"{when}_low": 1.9, f"{when}_high": 2.1,
             f"{when}_trials": 3, f"{when}_direction": None, f"{when}_sides": [],
@@ -549,18 +551,20 @@ def decided(verdict: str, **more) -> dict:
 
 def test_a_cell_of_the_ledger_has_its_number_only_where_it_was_decided():
     cell = "**replicated**: 2 [1.9, 2.1], n\u00a0=\u00a03"
-    assert claims.verdict_text(decided(claims.REPLICATED), "now") == cell
-    assert claims.verdict_text(decided(claims.REPLICATED, same=True), "now") == "the same"
-    assert claims.verdict_text(decided(claims.UNREACHED), "now") == f"**{claims.UNREACHED}**"
-    smaller = decided(claims.NOT, then_direction=claims.REPLICATED)
-    assert claims.verdict_text(smaller, "then").endswith("; its direction is replicated")
+    assert verdict_words.verdict_text(decided(judging.REPLICATED), "now") == cell
+    assert verdict_words.verdict_text(decided(judging.REPLICATED, same=True), "now") == "the same"
+    assert (
+        verdict_words.verdict_text(decided(judging.UNREACHED), "now") == f"**{judging.UNREACHED}**"
+    )
+    smaller = decided(judging.NOT, then_direction=judging.REPLICATED)
+    assert verdict_words.verdict_text(smaller, "then").endswith("; its direction is replicated")
 
 
 def test_needs_are_named_once_and_only_of_conditions_not_reached():
-    rows = pl.DataFrame([decided(claims.UNREACHED), decided(claims.NOT, says="B is faster")])
-    found = claims.unmet_needs(rows)
+    rows = pl.DataFrame([decided(judging.UNREACHED), decided(judging.NOT, says="B is faster")])
+    found = undecided.unmet_needs(rows)
     assert found.rows() == [("Walkin", "A is faster", "4 CPUs", "1")]
-    assert claims.unmet_needs(rows[1:]).columns == found.columns
+    assert undecided.unmet_needs(rows[1:]).columns == found.columns
 
 
 # How the sides share a machine --------------------------------------------------------------

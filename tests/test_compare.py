@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree
 
-from deathmatch.analysis import agreement, claims, machine_cost, phrases
+from deathmatch.analysis import agreement, judging, machine_cost, phrases
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.errors import UserError
 from deathmatch.load import registry
@@ -86,7 +86,7 @@ def ledger(**verdicts: tuple[str, str]) -> pl.DataFrame:
 
 
 def test_verdicts_of_two_datasets_are_counted_by_how_they_stand_to_each_other():
-    yes, no, maybe, never = claims.REPLICATED, claims.NOT, claims.OPEN, claims.NOT_RUN
+    yes, no, maybe, never = judging.REPLICATED, judging.NOT, judging.OPEN, judging.NOT_RUN
     ours = ledger(same=(yes, yes), fast=(no, yes), idle=(maybe, never), gone=(never, never))
     theirs = ledger(same=(yes, yes), fast=(yes, maybe), idle=(no, never), gone=(never, never))
     found = agreement.verdicts(ours, theirs)
@@ -114,12 +114,12 @@ def measured(*found: tuple[str, str, float | None, float, float]) -> pl.DataFram
 def test_ratios_of_two_datasets_are_apart_where_their_intervals_are():
     inf = float("inf")
     ours = measured(
-        ("near", claims.REPLICATED, 2.0, 1.5, 2.5), ("far", claims.REPLICATED, 4.0, 3.0, 5.0),
-        ("open", claims.OPEN, 2.0, 1.0, inf), ("gone", claims.NOT_RUN, None, 1, 1),
+        ("near", judging.REPLICATED, 2.0, 1.5, 2.5), ("far", judging.REPLICATED, 4.0, 3.0, 5.0),
+        ("open", judging.OPEN, 2.0, 1.0, inf), ("gone", judging.NOT_RUN, None, 1, 1),
     )  # fmt: skip
     theirs = measured(
-        ("near", claims.REPLICATED, 2.2, 1.8, 2.6), ("far", claims.NOT, 0.5, 0.4, 0.6),
-        ("open", claims.OPEN, 2.0, 1.0, 3.0), ("gone", claims.OPEN, 2.0, 1.0, 3.0),
+        ("near", judging.REPLICATED, 2.2, 1.8, 2.6), ("far", judging.NOT, 0.5, 0.4, 0.6),
+        ("open", judging.OPEN, 2.0, 1.0, 3.0), ("gone", judging.OPEN, 2.0, 1.0, 3.0),
     )  # fmt: skip
     found = agreement.effects(ours, theirs)
     assert found.select("claim", "kind", "factor", "apart").rows() == [

@@ -16,7 +16,7 @@ from conftest import ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.control import command_line, config_file, study
+from deathmatch.control import asked, command_line, config_file
 from deathmatch.errors import UserError
 from deathmatch.plan import docs, files, mistakes, schemas
 from deathmatch.plan.places import PLACES
@@ -42,7 +42,7 @@ def test_mistake_on_the_command_line(monkeypatch, given, where, what, remedy):
     monkeypatch.chdir(ROOT)
     key, _, value = given.partition("=")
     with pytest.raises(UserError) as error:
-        study.check(DEFAULTS | {key: yaml.safe_load(value)})
+        asked.study(DEFAULTS | {key: yaml.safe_load(value)})
     for part in ("config/config.yaml or --config", where, what, remedy):
         assert part in str(error.value)
 
@@ -271,7 +271,7 @@ cpus = "all"
 CHECK_EACH = """
 import json, sys
 from pathlib import Path
-from deathmatch.control import study
+from deathmatch.control import asked
 from deathmatch.errors import UserError
 good, written = json.load(sys.stdin)
 for name, text in good.items():
@@ -282,7 +282,7 @@ for name, old, new in [[next(iter(good)), "", ""], *written]:
     if old:
         Path(name).write_text(good[name].replace(old, new))
     try:
-        study.check({"dataset": "mine", "testbed": "mine", "servers": "all",
+        asked.study({"dataset": "mine", "testbed": "mine", "servers": "all",
                         "experiments": "all", "compare": ""}).trials
         said.append("nothing")
     except UserError as error:
@@ -354,7 +354,7 @@ def test_settings_that_yaml_reads_in_its_own_way(monkeypatch):
     monkeypatch.chdir(ROOT)
     config_file.check(Path("config/config.yaml"))
     given = yaml.safe_load("\ufeffdataset: smoke\nservers: [null, yaws]\ncompare:\n")
-    chosen = study.check(DEFAULTS | given)
+    chosen = asked.study(DEFAULTS | given)
     assert (chosen.served, chosen.compare) == (["null", "yaws"], "")
 
 
@@ -404,7 +404,7 @@ def test_targets_that_are_some(words):
 def test_nothing_to_measure(monkeypatch, servers, experiments, said):
     monkeypatch.chdir(ROOT)
     with pytest.raises(UserError) as error:
-        study.check(DEFAULTS | {"servers": servers, "experiments": experiments})
+        asked.study(DEFAULTS | {"servers": servers, "experiments": experiments})
     assert str(error.value).startswith("dataset 'smoke': nothing to measure")
     assert said in str(error.value)
 
@@ -416,10 +416,10 @@ def test_nothing_to_measure_in_a_dataset_of_ones_own(tree: Tree):
     tree.server("idle", "ok")
     tree.replace("servers/idle/server.toml", 'experiments = ["backlog"]', "experiments = []")
     script = (
-        "import sys; from deathmatch.control import study\n"
+        "import sys; from deathmatch.control import asked\n"
         "for words in ('none all all', 'tiny all c10k', 'tiny idle all'):\n"
         "    chosen = dict(zip(['dataset', 'servers', 'experiments'], words.split()))\n"
-        "    try: study.check({'testbed': 'netns', 'compare': ''} | chosen)\n"
+        "    try: asked.study({'testbed': 'netns', 'compare': ''} | chosen)\n"
         "    except Exception as error: print(error)"
     )
     said = tree.run("python", "-c", script).succeeded().text
@@ -430,11 +430,11 @@ def test_nothing_to_measure_in_a_dataset_of_ones_own(tree: Tree):
 
 def test_what_is_left_out_of_a_choice_is_said(monkeypatch):
     monkeypatch.chdir(ROOT)
-    chosen = study.check(DEFAULTS | {"servers": "null, yaws,misultin", "experiments": "static"})
+    chosen = asked.study(DEFAULTS | {"servers": "null, yaws,misultin", "experiments": "static"})
     assert {trial.server.name for trial in chosen.trials} == {"null", "yaws"}
     (said,) = chosen.left_out()
     assert said.startswith("servers/misultin cannot run here: ")
-    assert study.check(DEFAULTS).left_out() == []
+    assert asked.study(DEFAULTS).left_out() == []
 
 
 def test_file_that_is_not_text(tmp_path):

@@ -12,7 +12,7 @@ from fuzz.samples import ROUNDTRIP, SUMMARY, TIMES
 from deathmatch.agent import diag, kernel, wire
 from deathmatch.analysis import published
 from deathmatch.cli import main as command_line
-from deathmatch.control import config_file, study
+from deathmatch.control import asked, config_file
 from deathmatch.data import records, sampled, tidy
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import httperf, registry, roundtrip, wsload
@@ -217,7 +217,7 @@ def test_a_name_that_leads_elsewhere_is_none(name):
         with pytest.raises(UserError, match="there is no"):
             files.load(kind, name)
     with pytest.raises(UserError, match="no tables to compare with"):
-        study.check(CONFIG | {"dataset": "reference", "compare": name})
+        asked.study(CONFIG | {"dataset": "reference", "compare": name})
 
 
 def test_a_blank_word_on_the_command_line_is_told():

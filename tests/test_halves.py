@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.analysis import claims, halves, rules
+from deathmatch.analysis import claims, halves, judging, rules, selecting
 from deathmatch.data import tables
 from deathmatch.plan import files
 from deathmatch.plan.looks import LOOKS
@@ -31,11 +31,11 @@ def plant(tmp_path, monkeypatch):
             known = [{k: v for k, v in row.items() if k in names} for row in rows]
             frame = pl.DataFrame(known, schema=names).unique(maintain_order=True)
             tables.write(frame, experiment, table, folder)
-        claims.clear_caches()
+        selecting.clear_caches()
         return "smoke"
 
     yield planted
-    claims.clear_caches()
+    selecting.clear_caches()
 
 
 def ets(sizes: list[float]) -> list[dict]:
@@ -88,7 +88,7 @@ def test_halves_differ_and_are_the_same_every_time():
 def test_a_verdict_that_all_trials_give_stays(plant):
     found = halves.verdicts(plant("storage", ets([345.0, 346.0, 347.0]))).filter(claim=BYTES)
     assert found.select("verdict", "same", "other", "open").rows() == [
-        (claims.NOT, halves.DRAWS, 0, 0)
+        (judging.NOT, halves.DRAWS, 0, 0)
     ]
     assert halves.steady_phrase(found) == "Every half gives each verdict again, 1 of 1."
 
@@ -97,7 +97,7 @@ def test_a_verdict_that_later_trials_turn_is_told(plant):
     # Three trials decide; those after them, which other claims asked for, say the opposite.
     found = halves.verdicts(plant("storage", ets([345.0, 346.0, 347.0, *[250.0, 300.0] * 2])))
     row = found.filter(claim=BYTES).row(0, named=True)
-    assert row["verdict"] == claims.NOT
+    assert row["verdict"] == judging.NOT
     assert "come out the other way" in halves.steady_phrase(found)
     assert row["other"] > 0 and row["same"] + row["other"] + row["open"] == halves.DRAWS
 

@@ -7,7 +7,7 @@ import pytest
 from conftest import patient
 from playwright.sync_api import Page
 
-from deathmatch.analysis import claims, published
+from deathmatch.analysis import claims, judging, published
 from deathmatch.paper import ledger_page
 from deathmatch.plan.root import ROOT
 
@@ -19,10 +19,10 @@ SIDES = [
 ]  # fmt: skip
 NEED = {"needed": "4 CPUs of the server beyond the client's", "there": "1", "met": False}
 FOUND = {
-    "now": claims.REPLICATED, "now_effect": 2.0, "now_low": 1.8, "now_high": 2.2, "now_trials": 3,
+    "now": judging.REPLICATED, "now_effect": 2.0, "now_low": 1.8, "now_high": 2.2, "now_trials": 3,
     "now_quantity": "highest reply rate", "now_unit": "req/s", "now_sides": SIDES,
-    "now_direction": claims.REPLICATED, "now_why": "", "same": False,
-    "then": claims.UNREACHED, "then_needs": [NEED | {"always": True}],
+    "now_direction": judging.REPLICATED, "now_why": "", "same": False,
+    "then": judging.UNREACHED, "then_needs": [NEED | {"always": True}],
 }  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def test_the_ledger_filters_sorts_and_opens(page):
     assert visible(page) == ["walkin2009", "ostinelli2011", "day2011"]
     page.get_by_role("button", name="Source").click()
     assert visible(page) == ["day2011", "ostinelli2011", "walkin2009"]
-    page.get_by_label("Now").select_option(claims.REPLICATED)
+    page.get_by_label("Now").select_option(judging.REPLICATED)
     assert visible(page) == ["walkin2009"]
     assert page.locator("output").inner_text() == "1 of 3 claims"
     page.locator("tbody button:visible").click()

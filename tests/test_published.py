@@ -13,7 +13,7 @@ import pypandoc
 import pytest
 from scipy.stats import spearmanr
 
-from deathmatch.analysis import c10k, claims, judging, measures, published, rules
+from deathmatch.analysis import c10k, claims, judging, measures, published, rules, verdict_words
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -535,8 +535,8 @@ def test_a_claim_that_was_not_run_says_why(name, reason):
 def test_a_dataset_without_data_has_a_ledger_of_claims_not_run():
     ledger = claims.ledger("never-measured")
     assert dict(ledger.schema) == claims.LEDGER and len(ledger) == len(CLAIMS)
-    for when in claims.WHEN:
-        assert set(ledger[when]) == {claims.NOT_RUN} and "" not in ledger[f"{when}_why"].to_list()
+    for when in verdict_words.WHEN:
+        assert set(ledger[when]) == {judging.NOT_RUN} and "" not in ledger[f"{when}_why"].to_list()
     told = claims.differences("never-measured")
     assert len(told) == len(DIFFERENCES) and set(told["trials"]) == {0}
 
@@ -552,7 +552,7 @@ def test_a_dataset_without_data_has_a_ledger_of_claims_not_run():
     ],
 )  # fmt: skip
 def test_effects_are_written_with_interval_and_n(row, text):
-    assert claims.effect_text(row) == text
+    assert verdict_words.effect_text(row) == text
 
 
 def test_a_peak_that_nothing_limited_leaves_its_end_open():
@@ -564,12 +564,15 @@ def test_a_peak_that_nothing_limited_leaves_its_end_open():
         judging.quotient(*sides)
         for sides in ((at_least, known), (known, at_least), (at_least, at_least))
     )
-    assert judging.side(higher, 2, "above")["verdict"] == claims.REPLICATED
-    assert judging.side(higher, 3, "above")["verdict"] == claims.OPEN
-    assert judging.side(lower, 0.5, "above")["verdict"] == claims.NOT
+    assert judging.side(higher, 2, "above")["verdict"] == judging.REPLICATED
+    assert judging.side(higher, 3, "above")["verdict"] == judging.OPEN
+    assert judging.side(lower, 0.5, "above")["verdict"] == judging.NOT
     for direction in ("above", "below"):
-        assert judging.side(neither, 0.9, direction)["verdict"] == claims.OPEN
-    said = [claims.effect_text(one | {"effect": one["median"]}) for one in (higher, lower, neither)]
+        assert judging.side(neither, 0.9, direction)["verdict"] == judging.OPEN
+    said = [
+        verdict_words.effect_text(one | {"effect": one["median"]})
+        for one in (higher, lower, neither)
+    ]
     assert said == ["at least 2.36, n = 3", "at most 0.424, n = 3", "no limit reached, n = 3"]
 
 
@@ -579,11 +582,11 @@ def test_what_rounding_hides_widens_a_ratio_of_response_times():
 
     even = judging.quotient(trials(100, 100, 100), trials(100, 100, 100))
     assert (even["low"], even["median"], even["high"]) == (pytest.approx(1 / 3), 1.0, 3.0)
-    assert judging.side(even, 1.1, "below")["verdict"] == claims.OPEN
+    assert judging.side(even, 1.1, "below")["verdict"] == judging.OPEN
     unbounded = judging.quotient(trials(100, 200, 300), trials(0, 50, 100))
-    assert unbounded["high"] == claims.INFINITE
+    assert unbounded["high"] == judging.INFINITE
     far = judging.quotient(trials(300_000, 310_000, 320_000), trials(10_000, 10_000, 10_000))
-    assert judging.side(far, 29, "above")["verdict"] == claims.REPLICATED
+    assert judging.side(far, 29, "above")["verdict"] == judging.REPLICATED
 
 
 def test_what_was_never_counted_is_not_the_highest(monkeypatch):
@@ -591,8 +594,8 @@ def test_what_was_never_counted_is_not_the_highest(monkeypatch):
     monkeypatch.setattr(rules, "values", lambda *given: judging.Values(counts[given[-1]["server"]]))
     rule = {"over": "server", "level": "a", "levels": ["a", "b"], "direction": "highest"}
     [found] = rules._best("tiny", "c10k", rule)
-    assert found["verdict"] == claims.NOT and found["trials"] == 3
+    assert found["verdict"] == judging.NOT and found["trials"] == 3
     counts["a"] = {1: 5.0, 2: 6.0, 3: 7.0}
     counts["b"] = {1: 1.0, 2: 2.0, 3: 1.0}
     [found] = rules._best("tiny", "c10k", rule)
-    assert found["verdict"] == claims.REPLICATED
+    assert found["verdict"] == judging.REPLICATED

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from conftest import Tree, copy_tree
 
-from deathmatch.analysis import claims, published, readiness
+from deathmatch.analysis import published, readiness, rules
 from deathmatch.data import tables
 from deathmatch.measure import system_calls
 
@@ -161,7 +161,7 @@ def verdicts(folder, monkeypatch, name: str, rates: dict, limited: set = frozens
     tables.write(pl.DataFrame(rows, schema=names), "readiness", "points", path)
     monkeypatch.setattr(tables, "ROOT", folder)
     return {
-        claim["id"]: claims.decide(name, "readiness", claim["rule"])
+        claim["id"]: rules.decide(name, "readiness", claim["rule"])
         for claim in published.claims()
         if claim["experiment"] == "readiness"
     }

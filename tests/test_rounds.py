@@ -8,7 +8,7 @@ import tomllib
 import pytest
 from conftest import Tree
 
-from deathmatch.analysis import claims
+from deathmatch.analysis import judging, verdict_words
 from deathmatch.control import decision, progress
 from deathmatch.control.study import Study
 from deathmatch.errors import UserError
@@ -77,8 +77,8 @@ def of_round(n: int, trials) -> list[Trial]:
 def row(claim: str, variants: list[str], needed_s: float | None = 60.0, **verdicts: str) -> dict:
     """Return what a decision reads of a ledger's row: an open claim's, unless it says otherwise."""
     found = {"claim": claim}
-    for when in claims.WHEN:
-        known = {"": verdicts.get(when, claims.OPEN), "_variants": variants, "_needed_s": needed_s}
+    for when in verdict_words.WHEN:
+        known = {"": verdicts.get(when, judging.OPEN), "_variants": variants, "_needed_s": needed_s}
         found |= {f"{when}{name}": value for name, value in known.items()}
     return found
 
@@ -91,13 +91,13 @@ def decided(rows: list[dict], look: int = 3, budget_s: float | None = None, each
 def test_only_variants_of_open_claims_go_on():
     found = decided([
         row("open", names(BACKLOG)),
-        row("told", names(STORAGE), then=claims.NOT, now=claims.REPLICATED),
-        row("unreached", names(STORAGE), then=claims.UNREACHED, now=claims.NOT_RUN),
+        row("told", names(STORAGE), then=judging.NOT, now=judging.REPLICATED),
+        row("unreached", names(STORAGE), then=judging.UNREACHED, now=judging.NOT_RUN),
     ])  # fmt: skip
     assert list(found.further) == names(BACKLOG) and found.open == ("open",)
     assert "go on to 5, for 1" in found.why
-    assert decided([row("open then", names(BACKLOG), now=claims.NOT)]).further == found.further
-    none = decided([row("told", names(BACKLOG), then=claims.NOT, now=claims.NOT)])
+    assert decided([row("open then", names(BACKLOG), now=judging.NOT)]).further == found.further
+    none = decided([row("told", names(BACKLOG), then=judging.NOT, now=judging.NOT)])
     assert none.further == () and none.why.endswith("it ends")
 
 

@@ -26,12 +26,12 @@ BUILD = (
 )
 
 FORGET = """
-from deathmatch.control import study
-asked = study.check({"dataset": "test", "testbed": "netns", "servers": "all",
+from deathmatch.control import asked
+study = asked.study({"dataset": "test", "testbed": "netns", "servers": "all",
                      "experiments": "all", "compare": ""})
-before = len(asked.records)
-asked.forget_not_built()
-print(before, len(asked.records))
+before = len(study.records)
+study.forget_not_built()
+print(before, len(study.records))
 """
 
 

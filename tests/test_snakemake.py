@@ -152,7 +152,7 @@ def test_a_deleted_build_folder_measures_nothing_again(killed_and_resumed):
         ("load/httperf.py", {"tidy", "notebook"}),
         ("data/tidy.py", {"tidy", "notebook"}),
         ("analysis/stats.py", {"notebook"}),
-        ("paper/theme.py", {"notebook"}),
+        ("paper/theme/look.py", {"notebook"}),
         # Nor is anything due before a change.
         ("control/study.py", set()),
     ],

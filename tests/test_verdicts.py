@@ -3,7 +3,16 @@
 import polars as pl
 import pytest
 
-from deathmatch.analysis import c10k, claims, phrases, published, releases, rules, selecting
+from deathmatch.analysis import (
+    c10k,
+    claims,
+    judging,
+    phrases,
+    published,
+    releases,
+    rules,
+    selecting,
+)
 from deathmatch.data import tables
 from deathmatch.plan import files
 
@@ -59,7 +68,7 @@ def plant(tmp_path, monkeypatch):
             frame = pl.DataFrame(known, schema=names)
             shaped = frame if table == "points" else frame.unique(maintain_order=True)
             tables.write(shaped, experiment, table, folder)
-        claims.clear_caches()
+        selecting.clear_caches()
         return Ledger()
 
     return planted
@@ -81,7 +90,7 @@ def test_an_instrument_is_not_one_of_every_server(plant):
         *(websocket(s, "ec2-like", **slow) for s in ("erlang-cowboy", "node-ws")),
         websocket("ws-null", "ec2-like", **fast),
     ])  # fmt: skip
-    assert found["moritz-metal-faster-for-every-server"]["now"] == claims.REPLICATED
+    assert found["moritz-metal-faster-for-every-server"]["now"] == judging.REPLICATED
     points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
     assert c10k.held_count(c10k.held(points)) == "2 of 2"
 
@@ -112,7 +121,9 @@ def test_the_instruments_are_those_that_measure_the_harness():
 # A claim about a condition, and its contrast without it
 
 
-@pytest.mark.parametrize(("unthrottled", "verdict"), [(7.5, claims.NOT), (1.1, claims.REPLICATED)])
+@pytest.mark.parametrize(
+    ("unthrottled", "verdict"), [(7.5, judging.NOT), (1.1, judging.REPLICATED)]
+)
 def test_what_grows_without_the_condition_too_is_not_of_the_condition(plant, unthrottled, verdict):
     five_minutes = {"duration_us": 300_000_000}
     found = plant("c10k", [
@@ -130,7 +141,7 @@ def test_many_descriptors_must_matter_more_than_few(plant):
     ])  # fmt: skip
     row = found["walkin-epoll-faster-with-many-descriptors"]
     # 1.33 times select's with 900 idle connections, but 1.67 times with none.
-    assert row["now"] == claims.NOT
+    assert row["now"] == judging.NOT
 
 
 # Then and now
@@ -150,16 +161,16 @@ def crash(old_dies: bool, new_dies: bool, descriptors: int) -> list[dict]:
 def test_a_claim_is_decided_on_the_release_of_its_time_and_on_todays(plant):
     found = plant("backlog", crash(old_dies=True, new_dies=False, descriptors=2000), trials=DEATHS)
     died, cured = found["walkin-select-dies-under-overload"], found["walkin-epoll-does-not-die"]
-    assert (died["then"], died["now"]) == (claims.REPLICATED, claims.NOT)
+    assert (died["then"], died["now"]) == (judging.REPLICATED, judging.NOT)
     assert not died["same"] and died["then_sides"][0]["what"].startswith("Tornado 1.2.1, ")
     # Where select survives, there is nothing that epoll could save it from.
-    assert (cured["then"], cured["now"]) == (claims.REPLICATED, claims.UNREACHED)
+    assert (cured["then"], cured["now"]) == (judging.REPLICATED, judging.UNREACHED)
 
 
 def test_where_one_release_ran_both_verdicts_are_of_it(plant):
     rows = [row for row in crash(True, True, 2000) if row["server"] == "tornado"]
     row = plant("backlog", rows, trials=DEATHS)["walkin-select-dies-under-overload"]
-    assert row["same"] and row["then"] == row["now"] == claims.REPLICATED
+    assert row["same"] and row["then"] == row["now"] == judging.REPLICATED
 
 
 def test_no_claim_compares_an_old_release_with_a_new_one(plant):
@@ -232,7 +243,7 @@ def test_no_server_is_a_rival_of_its_own_release(plant):
     assert found["rule"]["level"] == {"server": "erlang-cowboy-otp29"}
     decided = rules.decide("planted", "c10k", found["rule"])
     # Behind two other releases of Cowboy, and ahead of Node.
-    assert decided["verdict"] == claims.REPLICATED
+    assert decided["verdict"] == judging.REPLICATED
 
 
 @pytest.mark.parametrize(
@@ -266,13 +277,13 @@ def test_every_server_on_debians_otp_is_among_those_that_stay_together():
 def test_a_sweep_that_opens_few_descriptors_says_nothing_of_select(plant):
     found = plant("backlog", crash(old_dies=True, new_dies=False, descriptors=300), trials=DEATHS)
     row = found["walkin-select-dies-under-overload"]
-    assert (row["then"], row["now"]) == (claims.REPLICATED, claims.UNREACHED)
+    assert (row["then"], row["now"]) == (judging.REPLICATED, judging.UNREACHED)
     assert "1\u202f024 descriptors" in row["now_why"] and "there: 300" in row["now_why"]
     assert [need["met"] for need in row["now_needs"]] == [False]
 
 
 @pytest.mark.parametrize(
-    ("server_cpus", "verdict"), [([0, 1], claims.UNREACHED), ([0, 2], claims.NOT)]
+    ("server_cpus", "verdict"), [([0, 1], judging.UNREACHED), ([0, 2], judging.NOT)]
 )
 def test_all_cores_are_more_than_the_one_beside_the_client(plant, server_cpus, verdict):
     rate = {RATE: 40_000, "configuration": "parsing", "duration_us": 3_000_000}
@@ -295,11 +306,11 @@ def test_a_cure_is_shown_only_where_there_is_an_illness(plant):
 
     cured = [cowboy(1024, 65535, 12_000), cowboy(1024, 1024, 12_000)]
     claim = "ostinelli-cowboy-backlog-cures-errors"
-    assert plant("dynamic", [cowboy(128, 65535, 12_000), *cured])[claim]["now"] == claims.UNREACHED
-    assert plant("dynamic", [cowboy(128, 65535, 9000), *cured])[claim]["now"] == claims.REPLICATED
+    assert plant("dynamic", [cowboy(128, 65535, 12_000), *cured])[claim]["now"] == judging.UNREACHED
+    assert plant("dynamic", [cowboy(128, 65535, 9000), *cured])[claim]["now"] == judging.REPLICATED
 
 
-@pytest.mark.parametrize(("seconds", "verdict"), [(3, claims.UNREACHED), (20, claims.NOT)])
+@pytest.mark.parametrize(("seconds", "verdict"), [(3, judging.UNREACHED), (20, judging.NOT)])
 def test_nobody_waits_five_seconds_in_a_queue_of_three(plant, seconds, verdict):
     # Twice what the servers answer: after T seconds the last request waits another T.
     rows = [
@@ -310,7 +321,7 @@ def test_nobody_waits_five_seconds_in_a_queue_of_three(plant, seconds, verdict):
     assert plant("dynamic", rows)["ostinelli-others-fail-under-load"]["now"] == verdict
 
 
-@pytest.mark.parametrize(("seconds", "verdict"), [(2, claims.UNREACHED), (60, claims.NOT)])
+@pytest.mark.parametrize(("seconds", "verdict"), [(2, judging.UNREACHED), (60, judging.NOT)])
 def test_ports_held_for_a_minute_do_not_run_out_in_two_seconds(plant, seconds, verdict):
     row = {"server": "null", RATE: 2000, "duration_us": 1_000_000 * seconds}
     errors = dict.fromkeys(
@@ -325,7 +336,7 @@ def test_time_outs_of_clients_that_open_a_few_at_a_time_refute_nothing(plant):
     servers = ("perl-ev-ws", "erlang-cowboy", "node-ws")
     found = plant("c10k", [websocket(server, "unthrottled") for server in servers])
     row = found["moritz-perl-loses-most-connections"]
-    assert row["now"] == claims.UNREACHED and "there: 128" in row["now_why"]
+    assert row["now"] == judging.UNREACHED and "there: 128" in row["now_why"]
 
 
 def test_a_peak_that_nobody_reached_is_no_verdict_and_is_not_missing(plant):
@@ -337,7 +348,7 @@ def test_a_peak_that_nobody_reached_is_no_verdict_and_is_not_missing(plant):
         one("tornado", 5, 2000), one("tornado", 128, 3000),
     ])  # fmt: skip
     row = found["walkin-backlog-helps-python-most"]
-    assert row["now"] == claims.UNREACHED and "not all that was offered" in row["now_why"]
+    assert row["now"] == judging.UNREACHED and "not all that was offered" in row["now_why"]
 
 
 def test_what_the_client_hides_is_not_called_missing(plant):
@@ -350,10 +361,10 @@ def test_what_the_client_hides_is_not_called_missing(plant):
         )
     ])  # fmt: skip
     row = found["walkin-chart-order"]
-    assert row["now"] == claims.UNREACHED and "client-limited" in row["now_why"]
+    assert row["now"] == judging.UNREACHED and "client-limited" in row["now_why"]
 
 
-@pytest.mark.parametrize(("step_us", "verdict"), [(100, claims.UNREACHED), (900, claims.NOT)])
+@pytest.mark.parametrize(("step_us", "verdict"), [(100, judging.UNREACHED), (900, judging.NOT)])
 def test_a_clock_of_tenths_of_milliseconds_orders_no_times_of_one(plant, step_us, verdict):
     servers = (("nginx", "tuned", "epoll"), ("yaws", "cached", "epoll"))
     found = plant("static", [
@@ -364,7 +375,7 @@ def test_a_clock_of_tenths_of_milliseconds_orders_no_times_of_one(plant, step_us
     assert found["williams-kernel-polling-yaws-matches-nginx"]["now"] == verdict
 
 
-@pytest.mark.parametrize(("rps", "verdict"), [(1985, claims.UNREACHED), (1500, claims.NOT)])
+@pytest.mark.parametrize(("rps", "verdict"), [(1985, judging.UNREACHED), (1500, judging.NOT)])
 def test_what_all_answer_in_full_has_no_order(plant, rps, verdict):
     servers = (("mochiweb", "tuned"), ("nginx", "tuned"), ("yaws", "cached"))
     found = plant("static", [
@@ -374,7 +385,7 @@ def test_what_all_answer_in_full_has_no_order(plant, rps, verdict):
     assert found["williams-kernel-polling-yaws-leads"]["now"] == verdict
 
 
-@pytest.mark.parametrize(("levels", "verdict"), [(4, claims.UNREACHED), (7, claims.NOT)])
+@pytest.mark.parametrize(("levels", "verdict"), [(4, judging.UNREACHED), (7, judging.NOT)])
 def test_a_rank_wants_enough_servers(plant, levels, verdict):
     servers = ["bun", "erlang-cowboy", "go-gonet", "netty-ws", "node-ws", "play", "tornado-ws"]
     found = plant("c10k", [
@@ -394,7 +405,7 @@ def test_three_rates_rank_no_servers_by_their_first_error(plant):
         for configuration in files.server(server).configurations_in("dynamic")[:1] or [None]
     ])  # fmt: skip
     row = found["ostinelli-faster-servers-err-later"]
-    assert row["now"] == claims.UNREACHED and "12 offered rates" in row["now_why"]
+    assert row["now"] == judging.UNREACHED and "12 offered rates" in row["now_why"]
     assert "there: 3" in row["now_why"]
 
 
@@ -412,13 +423,13 @@ def test_interrupts_are_a_network_cards(plant, testbed):
         {"testbed": testbed},
     )  # fmt: skip
     row = found["williams-interrupts-even"]
-    assert row["now"] == claims.UNREACHED and "network cards" in row["now_why"]
+    assert row["now"] == judging.UNREACHED and "network cards" in row["now_why"]
 
 
 def test_what_was_said_of_a_laptop_that_is_gone_stays_open(plant):
     row = {"server": "null", RATE: 2000, "duration_us": 1_000_000, "replies": 2000}
     found = plant("static", [row])["williams-client-is-saturated"]
-    assert found["now"] == claims.UNREACHED and "laptop" in found["now_why"]
+    assert found["now"] == judging.UNREACHED and "laptop" in found["now_why"]
 
 
 def test_every_need_is_met_by_some_data_or_gone():
@@ -435,10 +446,10 @@ def test_every_need_is_met_by_some_data_or_gone():
 @pytest.mark.parametrize(
     ("node_rps", "verdict", "direction"),
     [
-        (7490, claims.NOT, claims.REPLICATED),
-        (2000, claims.REPLICATED, claims.REPLICATED),
-        (1200, claims.NOT, claims.REPLICATED),
-        (500, claims.NOT, claims.NOT),
+        (7490, judging.NOT, judging.REPLICATED),
+        (2000, judging.REPLICATED, judging.REPLICATED),
+        (1200, judging.NOT, judging.REPLICATED),
+        (500, judging.NOT, judging.NOT),
     ],
 )
 def test_twice_is_neither_seven_times_nor_a_fifth_more(plant, node_rps, verdict, direction):
@@ -457,10 +468,10 @@ def test_twice_is_neither_seven_times_nor_a_fifth_more(plant, node_rps, verdict,
 def test_a_claim_is_decided_on_what_opened_all_at_once_wherever_that_ran(plant):
     cowboy = websocket("erlang-cowboy", "ec2-like", schedulers="all")
     few = plant("c10k", [cowboy])["moritz-cowboy-no-timeouts"]
-    assert few["now"] == claims.UNREACHED and "there: 128" in few["now_why"]
+    assert few["now"] == judging.UNREACHED and "there: 128" in few["now_why"]
     lost = cowboy | {"opening": 10_000, "connection_timeouts": 700}
     all_at_once = plant("c10k", [cowboy, lost])["moritz-cowboy-no-timeouts"]
-    assert all_at_once["now"] == all_at_once["then"] == claims.NOT
+    assert all_at_once["now"] == all_at_once["then"] == judging.NOT
     assert [need["there"] for need in all_at_once["now_needs"]] == ["10\u202f000"]
 
 
@@ -471,6 +482,6 @@ def test_a_claim_is_decided_on_five_minutes_only_if_both_sides_ran_so(plant):
     long = {"run": "five-minutes", "duration_us": 300_000_000}
     short = [tornado("ec2-like", 9.0), tornado("unthrottled", 9.0)]
     one = plant("c10k", [*short, tornado("ec2-like", 5.0, **long)])["moritz-ec2-latency-grows"]
-    assert one["now"] == claims.UNREACHED and "there: 15" in one["now_why"]
+    assert one["now"] == judging.UNREACHED and "there: 15" in one["now_why"]
     both = [tornado("ec2-like", 5.0, **long), tornado("unthrottled", 1.0, **long)]
-    assert plant("c10k", [*short, *both])["moritz-ec2-latency-grows"]["now"] == claims.REPLICATED
+    assert plant("c10k", [*short, *both])["moritz-ec2-latency-grows"]["now"] == judging.REPLICATED

@@ -9,7 +9,8 @@ import math
 import polars as pl
 
 from deathmatch.analysis import phrases
-from deathmatch.analysis.claims import NOT, NOT_RUN, REPLICATED, whens
+from deathmatch.analysis.judging import NOT, NOT_RUN, REPLICATED
+from deathmatch.analysis.verdict_words import whens
 
 OPPOSED, ONE, ALIKE, NEITHER = "opposed", "one decides", "alike", "neither decides"
 KINDS = [OPPOSED, ONE, ALIKE, NEITHER]

@@ -69,33 +69,26 @@ def _measured(dataset: str, claim: dict) -> bool:
     """Return whether all that the rule compares ran, with clients that record what it asks."""
     known = published.statistics_of(claim["rule"]) <= measures.STATISTICS.keys()
     chosen = (
-        selecting.selected(dataset, claim["experiment"], selector, _free(claim))
-        for selector in _selectors(claim)
+        selecting.selected(dataset, claim["experiment"], selector, published.free(claim["rule"]))
+        for selector in published.selectors(claim["rule"])
     )
     return known and all(frame is not None for frame in chosen)
-
-
-def _selectors(claim: dict) -> list[dict]:
-    return published.selectors(claim["rule"])
 
 
 def _frames(dataset: str, claim: dict, table=selecting.points) -> list[pl.DataFrame]:
     """Return the rows of each selector of the rule that has some."""
     chosen = [
-        selecting.selected(dataset, claim["experiment"], selector, _free(claim), table)
-        for selector in _selectors(claim)
+        selecting.selected(
+            dataset, claim["experiment"], selector, published.free(claim["rule"]), table
+        )
+        for selector in published.selectors(claim["rule"])
     ]
-    rates = [selector.get(RATE) for selector in _selectors(claim)]
+    rates = [selector.get(RATE) for selector in published.selectors(claim["rule"])]
     return [
         frame if rate is None or RATE not in frame.columns else frame.filter(pl.col(RATE) == rate)
         for frame, rate in zip(chosen, rates, strict=True)
         if frame is not None
     ]
-
-
-def _free(claim: dict) -> frozenset[str]:
-    parts = [claim["rule"], *claim["rule"].get("rules", [])]
-    return frozenset(part[key] for part in parts for key in ("over", "each") if key in part)
 
 
 def _server_cpus(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
@@ -151,7 +144,7 @@ def _queue(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
 
 def _resolution(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     steps = []
-    for selector in _selectors(claim):
+    for selector in published.selectors(claim["rule"]):
         rule = claim["rule"]
         found = selecting.values(dataset, claim["experiment"], rule, selector)
         if found:
@@ -178,7 +171,7 @@ def _levels(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
 
 def _descriptors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     highest = []
-    for selector in _selectors(claim):
+    for selector in published.selectors(claim["rule"]):
         frame = selecting.selected(dataset, claim["experiment"], selector)
         if frame is not None:
             by_trial = frame.group_by("n", maintain_order=True).agg(

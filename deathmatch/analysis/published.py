@@ -228,6 +228,12 @@ def minimum_trials(path: Path = CLAIMS) -> int:
     return _parsed(path, path.stat().st_mtime_ns)["minimum_trials"]
 
 
+def free(rule: dict) -> frozenset[str]:
+    """Return the columns over which a rule, or a part of it, ranges: it names no level of them."""
+    parts = [rule, *rule.get("rules", [])]
+    return frozenset(part[key] for part in parts for key in ("over", "each") if key in part)
+
+
 def selectors(rule: dict) -> list[dict]:
     """Return the selectors of a rule and of the rules it holds, each complete.
 

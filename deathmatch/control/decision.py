@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from deathmatch.analysis import claims, selecting
+from deathmatch.analysis import claims, judging, selecting, verdict_words
 from deathmatch.control import progress
 from deathmatch.data import inventory, tidy
 from deathmatch.errors import UserError
@@ -109,9 +109,9 @@ def _open(rows: Iterable[dict], going: set[str], look: int) -> dict[str, list[st
     """
     found: dict[str, tuple[float, list[str]]] = {}
     for row in rows:
-        for when in claims.WHEN:
+        for when in verdict_words.WHEN:
             variants = row[f"{when}_variants"]
-            if row[when] != claims.OPEN or not variants or not going.issuperset(variants):
+            if row[when] != judging.OPEN or not variants or not going.issuperset(variants):
                 continue
             seconds = row[f"{when}_needed_s"]
             if seconds is None and look > rounds.LOOKS[0]:

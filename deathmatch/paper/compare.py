@@ -12,7 +12,7 @@ import polars as pl
 from IPython.display import Markdown
 from IPython.display import display as show_markdown
 
-from deathmatch.analysis import agreement, claims, phrases, stats, views
+from deathmatch.analysis import agreement, claims, phrases, stats, verdict_words, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
@@ -219,7 +219,7 @@ def compare_claims(dataset: str, compare: str) -> None:
     shown = agreement.verdicts(*ledgers).unique("claim", keep="first", maintain_order=True)
     shown = shown.select("claim", "says", "kind")
     for ledger in ledgers:
-        told = pl.Series(map(claims.verdicts_phrase, ledger.to_dicts()))
+        told = pl.Series(map(verdict_words.verdicts_phrase, ledger.to_dicts()))
         side = ledger.select("claim", told=told)
         shown = shown.join(side, on="claim", suffix="_other", maintain_order="left")
     display.table(

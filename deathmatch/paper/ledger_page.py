@@ -9,7 +9,7 @@ import json
 
 import polars as pl
 
-from deathmatch.analysis import claims, phrases
+from deathmatch.analysis import judging, phrases, verdict_words
 
 # Where the paper shows what a claim's rule compares: by experiment, then by statistic.
 _SHOWN_AT = {
@@ -72,17 +72,17 @@ def details(row: dict) -> dict:
         facts.append(["The source's own", short(row["published"])])
     return {
         "filters": {"source": row["name"], "experiment": row["experiment"]}
-        | {when: row[when] for when in claims.WHEN},
+        | {when: row[when] for when in verdict_words.WHEN},
         "facts": facts,
-        "verdicts": [_verdict(row, when) for when in claims.whens(row["same"])],
+        "verdicts": [_verdict(row, when) for when in verdict_words.whens(row["same"])],
     }
 
 
 def _verdict(row: dict, when: str) -> dict:
     of = {name: row[f"{when}_{name}"] for name in ("sides", "needs", "unit", "direction", "why")}
-    lines = [claims.effect_phrase(row, when)]
+    lines = [verdict_words.effect_phrase(row, when)]
     for side in of["sides"]:
-        value = claims.effect_text(side | {"effect": side["median"]})
+        value = verdict_words.effect_text(side | {"effect": side["median"]})
         unit = f" {of['unit']}" if of["unit"] and value else ""
         named, comma, n = value.partition(", n")
         lines.append(f"{side['what'] or 'all servers'}: {named or 'no value'}{unit}{comma}{n}")
@@ -92,7 +92,7 @@ def _verdict(row: dict, when: str) -> dict:
         f"Needed: {need['needed']}; there: {need['there']} ({'met' if need['met'] else 'not met'})."
         for need in of["needs"]
     ]
-    if row[when] == claims.NOT_RUN:
+    if row[when] == judging.NOT_RUN:
         lines.append(f"Not run: {of['why']}.")
     title = "Then and now" if row["same"] else when.capitalize()
     raw = list(dict.fromkeys(side["raw"] for side in of["sides"]))

@@ -28,7 +28,7 @@ from deathmatch.agent import diag, kernel, wire
 from deathmatch.analysis import published
 from deathmatch.cli import main as command_line
 from deathmatch.cli.commands import COMMANDS
-from deathmatch.control import config_file, study
+from deathmatch.control import asked, config_file
 from deathmatch.data import records, sampled, tables, tidy
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import httperf, registry, roundtrip, wsload
@@ -257,7 +257,7 @@ def config_yaml(content: bytes) -> None:
 
 def configuration(value: dict) -> None:
     try:
-        study.check(value)
+        asked.study(value)
     except UserError as error:
         told(error)
 

@@ -1,0 +1,68 @@
+"""Titles, ticks, domains and tooltips, made of the columns that are drawn."""
+
+import altair as alt
+import polars as pl
+
+UNITS = {
+    "us": "µs", "ms": "ms", "s": "s", "ns": "ns", "rps": "req/s", "mps": "messages/s",
+    "bytes": "bytes", "kib": "KiB", "mib": "MiB", "percent": "%", "hz": "Hz", "bps": "bit/s",
+}  # fmt: skip
+
+
+def title(column: str) -> str:
+    """Return an axis title for a column named with its unit: `latency_us` → "latency (µs)"."""
+    stem, _, unit = column.rpartition("_")
+    if unit in UNITS and stem:
+        return f"{stem.replace('_', ' ')} ({UNITS[unit]})"
+    return column.replace("_", " ")
+
+
+def measured(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Return the frame as it is, or without a row where none has a value in the column."""
+    return frame if frame[column].count() else frame.clear()
+
+
+def axis(scale: alt.Scale) -> alt.Axis:
+    """Return an axis; a logarithmic one has its ticks at powers of ten, or at 1, 2 and 5."""
+    if scale.type != "log":
+        return alt.Axis()
+    low, high = scale.domain
+    powers = [10.0**k for k in range(-9, 16)]
+    ticks = [p for p in powers if low <= p <= high]
+    if len(ticks) < 3:
+        ticks = [p * step for p in powers for step in (1, 2, 5) if low <= p * step <= high]
+    return alt.Axis(values=ticks, format=",~r")
+
+
+def tooltip(columns: list[str], note: str = "") -> list[alt.Tooltip]:
+    """Return what pointing at a mark shows: each column under its title, with a note."""
+    first, *rest = columns
+    suffix = f", {note}" if note else ""
+    return [alt.Tooltip(first, title=title(first))] + [
+        alt.Tooltip(c, title=title(c) + suffix) for c in rest
+    ]
+
+
+def domain(
+    frames: list[pl.DataFrame],
+    columns: list[str | None],
+    log: bool,
+    zero: bool = True,
+    room: float = 1.06,
+) -> tuple[float, float]:
+    """Return the least and the greatest value of some columns, with room above the greatest.
+
+    From zero unless told otherwise; a logarithmic one has room at both ends, and no zero.
+    """
+    present = [f[c].cast(pl.Float64) for f in frames for c in columns if c in f.columns]
+    values = pl.concat(present).drop_nulls().drop_nans().to_numpy()
+    if log:
+        values = values[values > 0]
+    if not len(values):
+        return (1.0, 10.0) if log else (0.0, 1.0)
+    low, high = float(values.min()), float(values.max())
+    if log:
+        return low / room**2, high * room**2
+    if zero:
+        low = min(0.0, low)
+    return low, high * room if high > low else low + 1.0

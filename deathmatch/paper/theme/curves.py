@@ -1,0 +1,145 @@
+"""Curves by series, in one chart or in a small one for each level."""
+
+import warnings
+
+import altair as alt
+import polars as pl
+
+from deathmatch.paper.theme import axes, parts
+from deathmatch.paper.theme.look import PALETTE
+
+
+def lines(
+    frame: pl.DataFrame,
+    x: str,
+    y: str,
+    series: str,
+    *,
+    low: str | None = None,
+    high: str | None = None,
+    published: pl.DataFrame | None = None,
+    published_label: str = "published",
+    x_title: str | None = None,
+    y_title: str | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+    width: int = 490,
+    height: int = 300,
+    order: list[str] | None = None,
+) -> alt.LayerChart:
+    """Return curves by series with their intervals, labelled at the right edge.
+
+    `published` has the columns x, y and series, and is drawn beside what was measured, not alone.
+    `order` fixes which series gets which colour, so that a server looks the same in every figure.
+    Use at most seven series: colours repeat.
+    """
+    named = pl.col(series).cast(pl.String)
+    ours = axes.measured(frame, y).with_columns(named.alias("_label"), _theirs=pl.lit(False))
+    alone = published is None or ours.is_empty()
+    theirs = (frame.clear() if alone else published).with_columns(
+        (named + f", {published_label}").alias("_label"), _theirs=pl.lit(True)
+    )
+    domain = axes.domain([ours, theirs], [y, low, high], log_y)
+    x_scale = alt.Scale(
+        type="log" if log_x else "linear",
+        domain=axes.domain([ours, theirs], [x], log_x, zero=False, room=1.0),
+        nice=False,
+    )
+    y_scale = alt.Scale(type="log" if log_y else "linear", domain=domain, nice=False)
+    scale = alt.Scale(domain=order or ours["_label"].unique(maintain_order=True).to_list())
+    colour = alt.Color(f"{series}:N", legend=None, scale=scale)
+    chosen = parts.pick(series)
+    faded = alt.when(chosen).then(alt.value(1)).otherwise(alt.value(0.12))
+    base = alt.Chart(ours).encode(
+        x=alt.X(f"{x}:Q", title=x_title or axes.title(x), scale=x_scale, axis=axes.axis(x_scale)),
+        y=alt.Y(f"{y}:Q", title=y_title or axes.title(y), scale=y_scale, axis=axes.axis(y_scale)),
+        color=colour,
+        opacity=faded,
+        tooltip=axes.tooltip([series, x, *(c for c in (y, low, high) if c)]),
+    )
+    layers = [
+        base.mark_line(),
+        base.mark_point(size=45 if ours[x].n_unique() <= 30 else 14).encode(
+            shape=alt.Shape(f"{series}:N", legend=None, scale=scale)
+        ),
+    ]
+    if low and high and ours[low].count():
+        pale = alt.when(chosen).then(alt.value(0.18)).otherwise(alt.value(0.03))
+        layers.insert(0, parts.interval(ours, x, low, high, series).encode(opacity=pale))
+    if len(theirs):
+        layers.append(parts.published(theirs, x, y, "_label", published_label))
+    shared = [pl.col(x, y).cast(pl.Float64), named, "_label", "_theirs"]
+    rows = pl.concat([ours.select(shared), theirs.select(shared)])
+    ends = parts.labels(rows, x, y, "_label", domain=domain, height=height, log_y=log_y)
+    ends = ends.join(
+        rows.unique("_label", keep="first", maintain_order=True).select(
+            series, "_label", "_theirs"
+        ),
+        on="_label",
+    )
+    layers += parts.end_labels(ends.sort("label_px"), series, colour)
+    layers[0] = layers[0].add_params(chosen)
+    return alt.layer(*layers).properties(width=width, height=height)
+
+
+def together(panels: list[alt.LayerChart], columns: int = 1) -> alt.VConcatChart | alt.ConcatChart:
+    """Return charts of `lines` as one, in rows of `columns`: a click in any picks in all.
+
+    Altair names the views that can be clicked, and its release 6.1 forgets those of the first.
+    """
+    views = {}
+    for panel in panels:
+        for chosen in panel.params:
+            views.setdefault(chosen.name, []).extend(chosen.views)
+    with warnings.catch_warnings():
+        # That panels share a parameter is what is wanted, and the warning names this file's place.
+        warnings.filterwarnings("ignore", "Automatically deduplicated selection parameter")
+        whole = alt.vconcat(*panels) if columns == 1 else alt.concat(*panels, columns=columns)
+    for chosen in whole.params:
+        chosen.views = views[chosen.name]
+    return whole
+
+
+def multiples(
+    frame: pl.DataFrame,
+    x: str,
+    y: str,
+    series: str,
+    panel: str,
+    *,
+    low: str,
+    high: str,
+    order: list[str],
+    x_title: str,
+    y_title: str,
+    log_y: bool = False,
+    columns: int = 3,
+    width: int = 145,
+    height: int = 115,
+) -> alt.ConcatChart:
+    """Return one small chart for each level of `panel`, with one legend and scales of their own.
+
+    Curves by `series` with their intervals, in the colours of `order`. Three columns of the default
+    width fit a printed page with type of 7 pt.
+    """
+    present = [name for name in order if name in frame[series].unique().to_list()]
+    legend = alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1)
+    colour = alt.Color(f"{series}:N", scale=alt.Scale(domain=present, range=[
+        PALETTE[order.index(name) % len(PALETTE)] for name in present]), legend=legend)  # fmt: skip
+    charts = []
+    for name in frame[panel].unique(maintain_order=True).to_list():
+        mine = frame.filter(pl.col(panel) == name)
+        values = [mine[column].drop_nulls() for column in (y, low, high)]
+        scale = alt.Scale(type="log" if log_y else "linear", nice=False,
+                          domain=axes.domain([mine], [y, low, high], log_y))  # fmt: skip
+        base = alt.Chart(mine, title=name).encode(
+            x=alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickCount=4)),
+            y=alt.Y(f"{y}:Q", title=y_title, scale=scale,
+                    axis=axes.axis(scale) if log_y else alt.Axis(tickCount=4)),
+            color=colour, tooltip=axes.tooltip([series, x, y, low, high]),
+        )  # fmt: skip
+        layers = [base.mark_line(), base.mark_point(size=30)]
+        if len(values[1]):
+            layers.insert(0, base.mark_area(opacity=0.18).encode(y=f"{low}:Q", y2=high))
+        charts.append(alt.layer(*layers).properties(width=width, height=height))
+    return alt.concat(*charts, columns=columns)
