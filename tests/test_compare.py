@@ -64,6 +64,18 @@ def test_a_trial_that_the_client_cut_short_shows_nothing():
     assert compare._reply_rates(frame).select("dataset", "value").rows() == [("other", 150)]
 
 
+def test_what_answered_all_that_both_offered_is_told_apart():
+    frame = points(
+        **{"dataset": ["mine", "other"] * 3, "label": list("aabbcc"), RATE: [100] * 6,
+           REPLY: [99.0, 98.0, 99.0, 80.0, 60.0, 50.0]}
+    )  # fmt: skip
+    assert compare._all_answered(compare._reply_rates(frame)) == ["a"]
+    assert (
+        compare._all_answered(frame.filter(dataset="mine").with_columns(most=100, value=99)) == []
+    )
+    assert compare._all_answered(frame) == [], "of what has no rate"
+
+
 def test_bytes_per_message_are_what_the_process_grew_by():
     frame = points(messages=[0, 1000], rss_bytes=[10_000, 170_000])
     assert compare._bytes_per_message(frame)["value"].to_list() == [160]

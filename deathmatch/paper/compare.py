@@ -13,7 +13,7 @@ from IPython.display import Markdown
 from IPython.display import display as show_markdown
 
 from deathmatch.analysis import agreement, claims, phrases, stats, verdict_words, views
-from deathmatch.analysis.reply_rates import RATE, REPLY
+from deathmatch.analysis.reply_rates import ALL_ANSWERED, RATE, REPLY
 from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
 from deathmatch.load import registry
@@ -46,6 +46,19 @@ def _reply_rates(points: pl.DataFrame) -> pl.DataFrame:
     return best.filter(pl.col("top") == pl.col("most")).rename({REPLY: "value"})
 
 
+def _all_answered(trials: pl.DataFrame) -> list[str]:
+    """Return what answered all that was offered in each trial of both datasets, in order.
+
+    Their rates are that of the load, alike whatever the machines. None if `trials` have no `most`.
+    """
+    if "most" not in trials.columns:
+        return []
+    alike = trials.group_by("label", maintain_order=True).agg(
+        (pl.col("value") >= ALL_ANSWERED * pl.col("most")).all() & (pl.n_unique("dataset") == 2)
+    )
+    return sorted(alike.filter("value")["label"])
+
+
 def _closed_loop(points: pl.DataFrame) -> pl.DataFrame:
     """Return each trial's rate of round trips in a closed loop."""
     closed = laws.upheld(points).filter(pl.col(RATE) == 0)
@@ -75,6 +88,9 @@ MEASURES = {
     "latency": (_message_latency, "99th percentile of message latency (µs)"),
     None: (_bytes_per_message, "growth of the resident set (bytes per message)"),
 }
+
+# A span of values of which a linear axis would show the longest alone.
+WIDE = 100
 
 
 def compare_experiments(dataset: str, compare: str, *experiments: str) -> None:
@@ -129,23 +145,16 @@ def _show_experiment(dataset: str, compare: str, experiment: str) -> None:
         .agg(pl.col("median").max())
         .sort("median", descending=True)
     )
+    alike = _all_answered(trials)
     shared = found.filter(pl.col("dataset").n_unique().over("label") == 2)
-    drawn = shared if len(shared) else found
+    drawn = (shared if len(shared) else found).filter(~pl.col("label").is_in(alike))
     source = [f"data/{each}/{experiment}/points.parquet" for each in (dataset, compare)]
-    display.figure(
-        theme.dots(
-            drawn, "median", "label", low="low", high="high", colour="dataset",
-            x_title=meaning, order=best["label"].to_list(),
-        ),
-        label=f"fig-{experiment}-compare",
-        caption=(
-            f"*{experiment}*, factors at their defaults: {meaning}; medians over trials with "
-            f"their intervals; @tbl-{experiment}-compare has the servers that only one of the two "
-            f"has. Measured {machines}."
-        ),
-        alt="One row for each server, with one dot for each of the two datasets that has it.",
-        source=source,
-    )  # fmt: skip
+    if drawn.is_empty():
+        _show_text(f"*{experiment}*: every server of both answered all that both offered.")
+    else:
+        _show_dots(
+            drawn, experiment, meaning, best["label"].to_list(), len(alike), machines, source
+        )
     sides = {
         each: found.filter(dataset=each).select(
             "label", **{each: interval_text(), f"_{each}": "median"}
@@ -154,17 +163,50 @@ def _show_experiment(dataset: str, compare: str, experiment: str) -> None:
     }
     both = sides[dataset].join(sides[compare], on="label", how="full", coalesce=True)
     display.table(
-        both.with_columns(ratio=pl.col(f"_{dataset}") / pl.col(f"_{compare}"))
+        both.with_columns(
+            ratio=pl.when(~pl.col("label").is_in(alike))
+            .then(pl.col(f"_{dataset}") / pl.col(f"_{compare}"))
+        )
         .join(best, on="label").sort("median", descending=True)
         .select("label", dataset, compare, "ratio"),
         label=f"tbl-{experiment}-compare",
         caption=(
             f"*{experiment}*: {meaning} as median, interval and trials, and the ratio of the "
             "medians. The trials were not interleaved, so the machines' differences are in it."
+            + (" No ratio where both answered all that was offered." if alike else "")
         ),
         source=source,
         names={"label": "Server", "ratio": f"{dataset} / {compare}"},
         decimals={"ratio": 2},
+    )  # fmt: skip
+
+
+def _show_dots(
+    drawn: pl.DataFrame,
+    experiment: str,
+    meaning: str,
+    order: list[str],
+    alike: int,
+    machines: str,
+    source: list[str],
+) -> None:
+    """Show medians and intervals of both datasets; `alike` servers more answered all offered."""
+    span = pl.concat([drawn["low"], drawn["median"], drawn["high"]]).drop_nulls()
+    undrawn = "the servers that only one of the two has"
+    if alike:
+        undrawn += f", and the {alike} that answered all that both offered"
+    display.figure(
+        theme.dots(
+            drawn, "median", "label", low="low", high="high", colour="dataset",
+            x_title=meaning, order=order, log_x=span.min() > 0 and span.max() > WIDE * span.min(),
+        ),
+        label=f"fig-{experiment}-compare",
+        caption=(
+            f"*{experiment}*, factors at their defaults: {meaning}; medians over trials with "
+            f"their intervals; @tbl-{experiment}-compare has {undrawn}. Measured {machines}."
+        ),
+        alt="One row for each server, with one dot for each of the two datasets that has it.",
+        source=source,
     )  # fmt: skip
 
 

@@ -114,11 +114,12 @@ def parted(blocks: Blocks) -> tuple[str, Blocks]:
 def placed(
     told: dict[str, str], full: dict[str, Blocks], missing: set[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return narratives and appendices with each `{show}` replaced by what it names.
+    """Return narratives, the front's first, and appendices, `{show}` replaced by what it names.
 
     That is taken out of its appendix. A line that shows what the dataset does not fill (`missing`)
     is left out; UserError for a label that no notebook has.
     """
+    front = next(iter(told))
     made = {label: text for blocks in full.values() for label, text in blocks if "-" in label}
     taken = {label for text in told.values() for label in SHOW.findall(text)}
 
@@ -128,9 +129,9 @@ def placed(
                 f"there is no figure or table {label!r} to show", name,
                 f"an appendix makes: {', '.join(sorted(made)) or 'none'}",
             )  # fmt: skip
-        # Others float to the top or foot of a page; these stand where the narrative shows them.
         found = SHOW.sub(lambda role: made.get(role[1], ""), text)
-        return found.replace(" .figure ", " .figure .here ")
+        # Others float to the top or foot of a page; that of the front stands where it is shown.
+        return found.replace(" .figure ", " .figure .here ") if name == front else found
 
     first = {name: show(text, name) for name, text in told.items()}
     last = {
