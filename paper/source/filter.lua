@@ -197,7 +197,7 @@ local prose = 30 -- characters beyond which a column wraps
 
 local function length(text) return utf8.len(text) or #text end
 
--- Calls visit(cell, column, is_heading) for each cell of one column in the rows whose columns
+-- Calls visit(cell, column, is_heading, row) for each cell of one column in the rows whose columns
 -- are certain: all but the lower rows of a heading with spans.
 local function each_cell(tab, visit)
   local rows = pandoc.List({})
@@ -210,7 +210,7 @@ local function each_cell(tab, visit)
     local column = 1
     for _, cell in ipairs(row.cells) do
       if cell.col_span == 1 and (position == 1 or #row.cells == #tab.colspecs) then
-        visit(cell, column, position <= #tab.head.rows)
+        visit(cell, column, position <= #tab.head.rows, position)
       end
       column = column + cell.col_span
     end
@@ -261,20 +261,55 @@ end
 local wraps = { 30, 22, 16, 12 }
 local smallest = 6.5 -- pt
 
+-- Gives wrapped columns, besides their least widths, the room that is free, in characters, so that
+-- the table has about the fewest lines: in small steps, each to the column that saves most. A row
+-- is as high as its highest cell, which a power mean tells without a kink.
+local function shares(tab, least, free)
+  local rows, steps, power = {}, 60, 6
+  each_cell(tab, function(cell, column, heading, row)
+    if heading or not least[column] then return end
+    rows[row] = rows[row] or {}
+    rows[row][column] = length(pandoc.utils.stringify(cell.contents))
+  end)
+  local function lines(widths)
+    local sum = 0
+    for _, row in pairs(rows) do
+      local height = 1
+      for column, text in pairs(row) do height = height + (text / widths[column]) ^ power end
+      sum = sum + height ^ (1 / power)
+    end
+    return sum
+  end
+  local widths = {}
+  for column, width in pairs(least) do widths[column] = width end
+  for _ = 1, steps do
+    local best, fewest
+    for column in ipairs(tab.colspecs) do
+      if least[column] then
+        widths[column] = widths[column] + free / steps
+        local found = lines(widths)
+        widths[column] = widths[column] - free / steps
+        if not fewest or found < fewest then best, fewest = column, found end
+      end
+    end
+    if best then widths[best] = widths[best] + free / steps end
+  end
+  return widths
+end
+
 -- A column of prose wraps; the others keep their width. The type shrinks until the widest rows
 -- fit; a table that is too wide then wraps shorter columns too.
 local function fit(tab)
   local cells, words = measures(tab)
   local gap, em = 2.6, 0.52 -- a cell's insets in characters; a character's mean width
-  local size, fixed, long, limit
+  local size, fixed, limit
   for _, wrap in ipairs(wraps) do
     limit = wrap
     local need = 0
-    fixed, long = 0, 0
+    fixed = 0
     for column, cell in ipairs(cells) do
       if cell > wrap then
         need = need + gap + math.max(wrap, words[column])
-        long = long + math.min(cell, 4 * prose)
       else
         need = need + gap + cell
         fixed = fixed + gap + cell
@@ -286,16 +321,15 @@ local function fit(tab)
   if size < 8.5 then wrap_headings(tab, cells) end
   -- A wrapped column has room for its longest word, and its share of what is left.
   local unit = em * size / page.width
-  local free = 1 - fixed * unit
+  local free, least = 1 / unit - fixed, {}
   for column, cell in ipairs(cells) do
-    if cell > limit then free = free - (words[column] + gap) * unit end
-  end
-  for column, spec in ipairs(tab.colspecs) do
-    local cell = cells[column]
     if cell > limit then
-      local share = math.max(0, free) * math.min(cell, 4 * prose) / long
-      tab.colspecs[column] = { spec[1], (words[column] + gap) * unit + share }
+      least[column] = words[column]
+      free = free - (words[column] + gap)
     end
+  end
+  for column, width in pairs(shares(tab, least, math.max(0, free))) do
+    tab.colspecs[column] = { tab.colspecs[column][1], (width + gap) * unit }
   end
   return size
 end
