@@ -137,8 +137,8 @@ def test_ratios_of_two_datasets_are_apart_where_their_intervals_are():
     assert found.select("claim", "kind", "factor", "apart").rows() == [
         ("far", "opposed", 8.0, True), ("near", "alike", pytest.approx(1.1), False),
     ]  # fmt: skip
-    assert "Of 2 ratios" in (said := agreement.effects_phrase(found, "a", "b"))
-    assert "1 lie on the same side of 1, and 1 differ by more" in said
+    assert "`a` and `b` compare: 2;" in (said := agreement.effects_phrase(found, "a", "b"))
+    assert "the same side of 1: 1, with intervals that have nothing in common: 1." in said
     # Two that differ in a side are two ratios.
     other = theirs.with_columns(now_sides=pl.lit([{"what": "x"}, {"what": "y"}]))
     assert agreement.effects(ours, other).is_empty()

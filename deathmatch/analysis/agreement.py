@@ -123,8 +123,8 @@ def effects_phrase(found: pl.DataFrame, dataset: str, other: str) -> str:
     side = (pl.col("effect") > 1) == (pl.col("other_effect") > 1)
     alike = found.filter(side)
     return (
-        f"Of {len(found)} ratios that verdicts of both `{dataset}` and `{other}` compare, "
-        f"{len(alike)} lie on the same side of 1, and {found['apart'].sum()} differ by more than "
-        f"both intervals allow. The median one is {found['factor'].median():.2f} times as large on "
-        f"one machine as on the other, the most different one {found['factor'].max():.2f} times."
+        f"Ratios that verdicts of both `{dataset}` and `{other}` compare: {len(found)}; of these "
+        f"on the same side of 1: {len(alike)}, with intervals that have nothing in common: "
+        f"{found['apart'].sum()}. The median one is {found['factor'].median():.2f} times as large "
+        f"on one machine as on the other, the most different one {found['factor'].max():.2f} times."
     )
