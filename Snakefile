@@ -78,7 +78,10 @@ if workflow.remote_exec:
 os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
 
 if workflow.is_main_process:
-    ending.interrupted_early()
+    # Of this process alone; first what Snakemake made before it came here.
+    made = (workflow.sourcecache.runtime_cache, workflow._snakemake_tmp_dir)
+    MADE = [one.name for one in made if one is not None]
+    ending.interrupted_early(MADE)
 
 try:
     if workflow.is_main_process:
@@ -91,9 +94,7 @@ try:
             cluster.end_left(Path.cwd())
             cluster.lead()
         if not ON_CLUSTER and RUN_LOCK is not None:
-            # What Snakemake made before it came here.
-            own = (workflow.sourcecache.runtime_cache, workflow._snakemake_tmp_dir)
-            checkout.temporary([one.name for one in own if one is not None])
+            MADE.append(checkout.temporary(MADE))
     STUDY = asked.study(config, ONLY_PAPER)
     if workflow.is_main_process and not asked.dry_run(sys.argv[1:]):
         checkout.check_writable(dataset=STUDY.dataset)

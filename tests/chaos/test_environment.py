@@ -175,6 +175,7 @@ def test_an_interrupt_before_anything_is_begun_is_one_line(odd: place.Place):
     os.killpg(going.pid, signal.SIGINT)
     done = going.done().failed()
     assert done.status == 130 and done.text.endswith("interrupted before anything was begun\n")
+    assert odd.temporary() == []
 
 
 def test_clock_that_is_set_back(odd: place.Place, tmp_path: Path):
