@@ -47,16 +47,16 @@ def _reply_rates(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def _all_answered(trials: pl.DataFrame) -> list[str]:
-    """Return what answered all that was offered in each trial of both datasets, in order.
+    """Return what answered all that was offered in each trial of both datasets.
 
-    Their rates are that of the load, alike whatever the machines. None if `trials` have no `most`.
+    Their rates are that of the load, alike whatever the machines. Of `trials` without `most`, none.
     """
     if "most" not in trials.columns:
         return []
     alike = trials.group_by("label", maintain_order=True).agg(
         (pl.col("value") >= ALL_ANSWERED * pl.col("most")).all() & (pl.n_unique("dataset") == 2)
     )
-    return sorted(alike.filter("value")["label"])
+    return alike.filter("value")["label"].to_list()
 
 
 def _closed_loop(points: pl.DataFrame) -> pl.DataFrame:

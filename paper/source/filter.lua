@@ -261,17 +261,17 @@ end
 local wraps = { 30, 22, 16, 12 }
 local smallest = 6.5 -- pt
 
--- Gives wrapped columns, besides their least widths, the room that is free, in characters, so that
--- the table has about the fewest lines: in small steps, each to the column that saves most. A row
+-- Adds to wrapped columns' least widths the room that is free, all in characters, so that the
+-- table has about the fewest lines: in small steps, each to the column that saves most. A row
 -- is as high as its highest cell, which a power mean tells without a kink.
-local function shares(tab, least, free)
+local function share(tab, widths, free)
   local rows, steps, power = {}, 60, 6
   each_cell(tab, function(cell, column, heading, row)
-    if heading or not least[column] then return end
+    if heading or not widths[column] then return end
     rows[row] = rows[row] or {}
     rows[row][column] = length(pandoc.utils.stringify(cell.contents))
   end)
-  local function lines(widths)
+  local function lines()
     local sum = 0
     for _, row in pairs(rows) do
       local height = 1
@@ -280,21 +280,19 @@ local function shares(tab, least, free)
     end
     return sum
   end
-  local widths = {}
-  for column, width in pairs(least) do widths[column] = width end
+  local step = free / steps
   for _ = 1, steps do
     local best, fewest
     for column in ipairs(tab.colspecs) do
-      if least[column] then
-        widths[column] = widths[column] + free / steps
-        local found = lines(widths)
-        widths[column] = widths[column] - free / steps
+      if widths[column] then
+        widths[column] = widths[column] + step
+        local found = lines()
+        widths[column] = widths[column] - step
         if not fewest or found < fewest then best, fewest = column, found end
       end
     end
-    if best then widths[best] = widths[best] + free / steps end
+    if best then widths[best] = widths[best] + step end
   end
-  return widths
 end
 
 -- A column of prose wraps; the others keep their width. The type shrinks until the widest rows
@@ -321,14 +319,15 @@ local function fit(tab)
   if size < 8.5 then wrap_headings(tab, cells) end
   -- A wrapped column has room for its longest word, and its share of what is left.
   local unit = em * size / page.width
-  local free, least = 1 / unit - fixed, {}
+  local free, widths = 1 / unit - fixed, {}
   for column, cell in ipairs(cells) do
     if cell > limit then
-      least[column] = words[column]
+      widths[column] = words[column]
       free = free - (words[column] + gap)
     end
   end
-  for column, width in pairs(shares(tab, least, math.max(0, free))) do
+  share(tab, widths, math.max(0, free))
+  for column, width in pairs(widths) do
     tab.colspecs[column] = { tab.colspecs[column][1], (width + gap) * unit }
   end
   return size
