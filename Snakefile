@@ -20,14 +20,14 @@ from pathlib import Path
 import snakemake
 
 from deathmatch.control import (
-    asked,
+    cli_config,
     checkout,
     cluster,
-    code,
+    code_inputs,
     command_line,
     config_file,
-    ending,
-    room,
+    exit_summary,
+    disk_space,
     study,
     untracked,
 )
@@ -60,11 +60,11 @@ ON_CLUSTER = workflow.remote_exec or (
 
 # The command line of a job on a node names only that job.
 if not workflow.remote_exec:
-    os.environ["DEATHMATCH_ONLY_PAPER"] = "1" if asked.only_paper(sys.argv[1:]) else ""
+    os.environ["DEATHMATCH_ONLY_PAPER"] = "1" if cli_config.only_paper(sys.argv[1:]) else ""
 ONLY_PAPER = bool(os.environ.get("DEATHMATCH_ONLY_PAPER"))
 CHOSEN = workflow.config_settings.overwrite_config or {}
-if ONLY_PAPER and "dataset" not in CHOSEN and asked.committed():
-    config["dataset"] = asked.COMMITTED
+if ONLY_PAPER and "dataset" not in CHOSEN and cli_config.committed():
+    config["dataset"] = cli_config.COMMITTED
 
 # They are about a dataset, and no run of it.
 ASIDE = {"new_server", "check_dataset", "archive", "certify", "retry"} & set(sys.argv)
@@ -81,7 +81,7 @@ if workflow.is_main_process:
     # Of this process alone; first what Snakemake made before it came here.
     made = (workflow.sourcecache.runtime_cache, workflow._snakemake_tmp_dir)
     MADE = [one.name for one in made if one is not None]
-    ending.interrupted_early(MADE)
+    exit_summary.interrupted_early(MADE)
 
 try:
     if workflow.is_main_process:
@@ -89,16 +89,16 @@ try:
         checkout.check_writable()
         if "--unlock" in sys.argv and (other := checkout.holder()):
             raise checkout.taken(other)
-        RUN_LOCK = None if asked.dry_run(sys.argv[1:]) else checkout.hold()
+        RUN_LOCK = None if cli_config.dry_run(sys.argv[1:]) else checkout.hold()
         if ON_CLUSTER and RUN_LOCK is not None:
             cluster.end_left(Path.cwd())
             cluster.lead()
         if not ON_CLUSTER and RUN_LOCK is not None:
             MADE.append(checkout.temporary(MADE))
-    STUDY = asked.study(config, ONLY_PAPER)
-    if workflow.is_main_process and not asked.dry_run(sys.argv[1:]):
+    STUDY = cli_config.study(config, ONLY_PAPER)
+    if workflow.is_main_process and not cli_config.dry_run(sys.argv[1:]):
         checkout.check_writable(dataset=STUDY.dataset)
-    if workflow.is_main_process and not ONLY_PAPER and not asked.dry_run(sys.argv[1:]):
+    if workflow.is_main_process and not ONLY_PAPER and not cli_config.dry_run(sys.argv[1:]):
         STUDY.forget_not_built()
         if RUN_LOCK is not None:
             checkout.forget_incomplete([f"{trial.path}/trial.json" for trial in STUDY.records])
@@ -111,8 +111,8 @@ try:
     # One trial at a time on a testbed, whatever else runs here.
     workflow.register_resource(STUDY.machine, 100)
     RUN = Run(STUDY) if workflow.is_main_process and not ASIDE else None
-    if RUN and not asked.dry_run(sys.argv[1:]):
-        room.check(STUDY.room)
+    if RUN and not cli_config.dry_run(sys.argv[1:]):
+        disk_space.check(STUDY.disk_space)
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -120,16 +120,16 @@ if workflow.is_main_process:
     for handler in workflow.logger_manager.get_log_handlers():
         handler.run = RUN
         handler.locked = lambda: (other := checkout.holder()) and f"{checkout.taken(other)}"
-        handler.ending = (lambda stopped: ending.lines(RUN, stopped)) if RUN else None
-    if RUN and asked.dry_run(sys.argv[1:]) and STUDY.trials:
+        handler.ending = (lambda stopped: exit_summary.lines(RUN, stopped)) if RUN else None
+    if RUN and cli_config.dry_run(sys.argv[1:]) and STUDY.trials:
         print(STUDY.listing())
     if RUN:
-        said = [STUDY.summary(), room.told(STUDY.room), *STUDY.left_out()]
+        said = [STUDY.summary(), disk_space.told(STUDY.disk_space), *STUDY.left_out()]
         print(*said, sep="\n", file=sys.stderr)
 
 
 onstart:
-    ending.interrupted_in_order()
+    exit_summary.interrupted_in_order()
     if not ASIDE:
         untracked.make_folders(STUDY.dataset)
     # Snakemake 9's limiter of starts wakes the scheduler once more each second for every job that

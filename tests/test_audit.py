@@ -387,11 +387,11 @@ def test_demand_of_every_dataset_can_be_told():
 # found with it. What the kernel cannot plant is left out.
 INSIDE = """
 import fcntl, json, resource, socket, struct, subprocess, sys
-from deathmatch.hosts import namespaces
+from deathmatch.hosts import netns_testbed
 from deathmatch.hosts.audit import facts, read, rules
 from deathmatch.plan import files
 bed = files.testbed("netns")
-hosts = namespaces.build(bed, {})
+hosts = netns_testbed.build(bed, {})
 server, (client,) = hosts.server, hosts.clients
 cpus = {"server": server.affinity()[:1], "client": server.affinity()[-1:]}
 asked = facts.Demand(connections_held=50, connections_worst=50, connections_per_s=100,

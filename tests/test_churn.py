@@ -8,7 +8,7 @@ from deathmatch.analysis import c10k_opening
 from deathmatch.data import tidy
 from deathmatch.errors import UserError
 from deathmatch.measure import churn
-from deathmatch.plan import files, mistakes
+from deathmatch.plan import files, validation_errors
 from deathmatch.plan.record import RecordedPoint
 
 ROUNDS = np.arange(files.experiment("c10k").churn.rounds)
@@ -75,14 +75,14 @@ POINT = {
 
 
 def test_a_point_says_what_came_and_went_before_it():
-    mistakes.check(RecordedPoint, POINT, "trial.json")
+    validation_errors.check(RecordedPoint, POINT, "trial.json")
     found = tidy._warm_up(POINT["warm_up"])
     assert found == {"warm_up_rounds": 11, "warm_up_first_cps": 300.0, "warm_up_last_cps": 700.0,
                      "warm_up_steady": True}  # fmt: skip
     assert set(tidy._warm_up({}).values()) == {None}
     broken = POINT | {"warm_up": {"connections": 1000}}
     with pytest.raises(UserError, match="warm_up"):
-        mistakes.check(RecordedPoint, broken, "trial.json")
+        validation_errors.check(RecordedPoint, broken, "trial.json")
 
 
 def test_the_paper_names_what_never_became_steady():

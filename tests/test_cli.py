@@ -19,7 +19,7 @@ from deathmatch.cli.arguments import SHELLS
 from deathmatch.cli.commands import COMMANDS, GROUPS, HIDDEN
 from deathmatch.errors import UserError
 from deathmatch.plan import files, new_server
-from deathmatch.plan.places import names
+from deathmatch.plan.paths import names
 
 SNAKEFILES = [ROOT / "Snakefile", *sorted((ROOT / "workflow").glob("*.smk"))]
 RULES = {rule for path in SNAKEFILES for rule in re.findall(r"rule (\w+):", path.read_text())}

@@ -11,7 +11,7 @@ from deathmatch.analysis import agreement, judging, machine_cost, phrases
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.errors import UserError
 from deathmatch.load import registry
-from deathmatch.paper import compare
+from deathmatch.paper import two_datasets
 from deathmatch.plan import files
 from deathmatch.plan.dataset import TABLES
 
@@ -30,7 +30,7 @@ def test_every_experiment_is_compared_once():
 
 def test_every_experiment_has_a_measure():
     headlines = {registry.generator(name).headline for name in registry.names()}
-    assert headlines | {None} == set(compare.MEASURES)
+    assert headlines | {None} == set(two_datasets.MEASURES)
 
 
 def points(**columns: list) -> pl.DataFrame:
@@ -53,7 +53,7 @@ def test_only_rates_that_both_offered_count():
         **{"dataset": ["mine"] * 3 + ["other"] * 2, RATE: [100, 200, 400, 100, 200],
            REPLY: [100.0, 190.0, 390.0, 99.0, 150.0]}
     )  # fmt: skip
-    assert compare._reply_rates(frame).sort("dataset")["value"].to_list() == [190, 150]
+    assert two_datasets._reply_rates(frame).sort("dataset")["value"].to_list() == [190, 150]
 
 
 def test_a_trial_that_the_client_cut_short_shows_nothing():
@@ -61,7 +61,7 @@ def test_a_trial_that_the_client_cut_short_shows_nothing():
         **{"dataset": ["mine", "mine", "other", "other"], RATE: [100, 200] * 2,
            REPLY: [100.0, 110.0, 99.0, 150.0], "client_limited": [False, True, False, False]}
     )  # fmt: skip
-    assert compare._reply_rates(frame).select("dataset", "value").rows() == [("other", 150)]
+    assert two_datasets._reply_rates(frame).select("dataset", "value").rows() == [("other", 150)]
 
 
 def test_what_answered_all_that_both_offered_is_told_apart():
@@ -69,24 +69,25 @@ def test_what_answered_all_that_both_offered_is_told_apart():
         **{"dataset": ["mine", "other"] * 3, "label": list("aabbcc"), RATE: [100] * 6,
            REPLY: [99.0, 98.0, 99.0, 80.0, 60.0, 50.0]}
     )  # fmt: skip
-    assert compare._all_answered(compare._reply_rates(frame)) == ["a"]
+    assert two_datasets._all_answered(two_datasets._reply_rates(frame)) == ["a"]
     assert (
-        compare._all_answered(frame.filter(dataset="mine").with_columns(most=100, value=99)) == []
+        two_datasets._all_answered(frame.filter(dataset="mine").with_columns(most=100, value=99))
+        == []
     )
-    assert compare._all_answered(frame) == [], "of what has no rate"
+    assert two_datasets._all_answered(frame) == [], "of what has no rate"
 
 
 def test_bytes_per_message_are_what_the_process_grew_by():
     frame = points(messages=[0, 1000], rss_bytes=[10_000, 170_000])
-    assert compare._bytes_per_message(frame)["value"].to_list() == [160]
+    assert two_datasets._bytes_per_message(frame)["value"].to_list() == [160]
 
 
 def test_what_cannot_be_compared(monkeypatch):
     with pytest.raises(UserError, match="'never' has no tables to compare with"):
-        compare.compare_experiments("quick", "never", "backlog")
+        two_datasets.compare_experiments("quick", "never", "backlog")
     with pytest.raises(UserError, match="is the dataset itself"):
-        compare.compare_claims("quick", "quick")
-    compare.compare_experiments("quick", "", "backlog")
+        two_datasets.compare_claims("quick", "quick")
+    two_datasets.compare_experiments("quick", "", "backlog")
 
 
 def ledger(**verdicts: tuple[str, str]) -> pl.DataFrame:

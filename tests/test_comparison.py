@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from deathmatch.analysis import comparison as shown
+from deathmatch.analysis import ab_result as shown
 from deathmatch.errors import UserError
-from deathmatch.plan import comparison
+from deathmatch.plan import ab_design
 
 
 def test_a_side_is_a_server_with_settings():
-    side = comparison.side("yucan:backlog=5,schedulers=all")
+    side = ab_design.side("yucan:backlog=5,schedulers=all")
     assert str(side) == "yucan:backlog=5,schedulers=all"
-    assert comparison.levels(side, "backlog") == {"backlog": 5, "schedulers": "all"}
-    assert comparison.variant(side, "backlog").factors["somaxconn"] == 4096
+    assert ab_design.levels(side, "backlog") == {"backlog": 5, "schedulers": "all"}
+    assert ab_design.variant(side, "backlog").factors["somaxconn"] == 4096
 
 
 @pytest.mark.parametrize(
@@ -28,10 +28,10 @@ def test_a_side_is_a_server_with_settings():
 )
 def test_what_names_no_side_is_refused(text, says):
     if says is None:
-        assert comparison.side(text).named == ()
+        assert ab_design.side(text).named == ()
         return
     with pytest.raises(UserError, match=says):
-        comparison.side(text)
+        ab_design.side(text)
 
 
 @pytest.mark.parametrize(
@@ -40,21 +40,21 @@ def test_what_names_no_side_is_refused(text, says):
 )
 def test_a_factor_or_level_that_is_not_there_is_named(text, says):
     with pytest.raises(UserError) as error:
-        comparison.levels(comparison.side(text), "backlog")
+        ab_design.levels(ab_design.side(text), "backlog")
     assert says in str(error.value)
 
 
 def test_both_sides_need_an_experiment_under_load():
-    sides = [comparison.side(name) for name in ("ws-null", "yucan")]
+    sides = [ab_design.side(name) for name in ("ws-null", "yucan")]
     with pytest.raises(UserError, match="no experiment under load"):
-        comparison.experiment(sides, None)
-    stores = [comparison.side(name) for name in ("otp-store", "python-store")]
+        ab_design.experiment(sides, None)
+    stores = [ab_design.side(name) for name in ("otp-store", "python-store")]
     with pytest.raises(UserError, match="no experiment under load"):
-        comparison.experiment(stores, None)
-    both = [comparison.side(name) for name in ("null", "yucan")]
-    assert comparison.experiment(both, "single-thread") == "single-thread"
+        ab_design.experiment(stores, None)
+    both = [ab_design.side(name) for name in ("null", "yucan")]
+    assert ab_design.experiment(both, "single-thread") == "single-thread"
     with pytest.raises(UserError, match="not both serve 'static'"):
-        comparison.experiment(both, "static")
+        ab_design.experiment(both, "static")
 
 
 def test_too_little_time_is_refused_before_anything_is_built(tree):

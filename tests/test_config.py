@@ -16,10 +16,10 @@ from conftest import ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.control import asked, command_line, config_file
+from deathmatch.control import cli_config, command_line, config_file
 from deathmatch.errors import UserError
-from deathmatch.plan import docs, files, mistakes, schemas
-from deathmatch.plan.places import PLACES
+from deathmatch.plan import docs, files, schemas, validation_errors
+from deathmatch.plan.paths import PLACES
 
 GIVEN = [
     ("dataset=smok", "key dataset", "there is no dataset 'smok'", "did you mean 'smoke'?"),
@@ -42,7 +42,7 @@ def test_mistake_on_the_command_line(monkeypatch, given, where, what, remedy):
     monkeypatch.chdir(ROOT)
     key, _, value = given.partition("=")
     with pytest.raises(UserError) as error:
-        asked.study(DEFAULTS | {key: yaml.safe_load(value)})
+        cli_config.study(DEFAULTS | {key: yaml.safe_load(value)})
     for part in ("config/config.yaml or --config", where, what, remedy):
         assert part in str(error.value)
 
@@ -271,7 +271,7 @@ cpus = "all"
 CHECK_EACH = """
 import json, sys
 from pathlib import Path
-from deathmatch.control import asked
+from deathmatch.control import cli_config
 from deathmatch.errors import UserError
 good, written = json.load(sys.stdin)
 for name, text in good.items():
@@ -282,7 +282,7 @@ for name, old, new in [[next(iter(good)), "", ""], *written]:
     if old:
         Path(name).write_text(good[name].replace(old, new))
     try:
-        asked.study({"dataset": "mine", "testbed": "mine", "servers": "all",
+        cli_config.study({"dataset": "mine", "testbed": "mine", "servers": "all",
                         "experiments": "all", "compare": ""}).trials
         said.append("nothing")
     except UserError as error:
@@ -354,7 +354,7 @@ def test_settings_that_yaml_reads_in_its_own_way(monkeypatch):
     monkeypatch.chdir(ROOT)
     config_file.check(Path("config/config.yaml"))
     given = yaml.safe_load("\ufeffdataset: smoke\nservers: [null, yaws]\ncompare:\n")
-    chosen = asked.study(DEFAULTS | given)
+    chosen = cli_config.study(DEFAULTS | given)
     assert (chosen.served, chosen.compare) == (["null", "yaws"], "")
 
 
@@ -404,7 +404,7 @@ def test_targets_that_are_some(words):
 def test_nothing_to_measure(monkeypatch, servers, experiments, said):
     monkeypatch.chdir(ROOT)
     with pytest.raises(UserError) as error:
-        asked.study(DEFAULTS | {"servers": servers, "experiments": experiments})
+        cli_config.study(DEFAULTS | {"servers": servers, "experiments": experiments})
     assert str(error.value).startswith("dataset 'smoke': nothing to measure")
     assert said in str(error.value)
 
@@ -416,10 +416,10 @@ def test_nothing_to_measure_in_a_dataset_of_ones_own(tree: Tree):
     tree.server("idle", "ok")
     tree.replace("servers/idle/server.toml", 'experiments = ["backlog"]', "experiments = []")
     script = (
-        "import sys; from deathmatch.control import asked\n"
+        "import sys; from deathmatch.control import cli_config\n"
         "for words in ('none all all', 'tiny all c10k', 'tiny idle all'):\n"
         "    chosen = dict(zip(['dataset', 'servers', 'experiments'], words.split()))\n"
-        "    try: asked.study({'testbed': 'netns', 'compare': ''} | chosen)\n"
+        "    try: cli_config.study({'testbed': 'netns', 'compare': ''} | chosen)\n"
         "    except Exception as error: print(error)"
     )
     said = tree.run("python", "-c", script).succeeded().text
@@ -430,11 +430,13 @@ def test_nothing_to_measure_in_a_dataset_of_ones_own(tree: Tree):
 
 def test_what_is_left_out_of_a_choice_is_said(monkeypatch):
     monkeypatch.chdir(ROOT)
-    chosen = asked.study(DEFAULTS | {"servers": "null, yaws,misultin", "experiments": "static"})
+    chosen = cli_config.study(
+        DEFAULTS | {"servers": "null, yaws,misultin", "experiments": "static"}
+    )
     assert {trial.server.name for trial in chosen.trials} == {"null", "yaws"}
     (said,) = chosen.left_out()
     assert said.startswith("servers/misultin cannot run here: ")
-    assert asked.study(DEFAULTS).left_out() == []
+    assert cli_config.study(DEFAULTS).left_out() == []
 
 
 def test_file_that_is_not_text(tmp_path):
@@ -586,8 +588,8 @@ def test_whatever_stands_in_a_file_is_said_in_our_words(file):
                 inner = inner[step]
             inner[key] = wrong
             try:
-                mistakes.validated(model, value)
-            except mistakes.Mistake as mistake:
+                validation_errors.validated(model, value)
+            except validation_errors.Mistake as mistake:
                 mistaken += 1
                 said = f"{mistake.what} {mistake.remedy}"
                 assert mistake.remedy and not re.search("Input|pydantic|[Vv]alid|should", said)
@@ -597,9 +599,9 @@ def test_whatever_stands_in_a_file_is_said_in_our_words(file):
 def test_line_of_a_nested_key():
     text = "a = 1\n\n[t]\nb = 1\n[[t.u]]\nc = 1\n[[t.u]]\nc = 2\n[t.v]\n'x' = 1\n"
     where = {("a",): 1, ("t", "b"): 4, ("t", "u", 0, "c"): 6, ("t", "u", 1, "c"): 8, ("t", "v"): 9}
-    assert {key: mistakes.line_of(text, list(key)) for key in where} == where
+    assert {key: validation_errors.line_of(text, list(key)) for key in where} == where
 
 
 @given(st.text())
 def test_line_of_never_leaves_the_text(text):
-    assert 1 <= mistakes.line_of(text, ["a", "b"]) <= max(1, len(text.splitlines()))
+    assert 1 <= validation_errors.line_of(text, ["a", "b"]) <= max(1, len(text.splitlines()))

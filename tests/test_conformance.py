@@ -26,13 +26,13 @@ SERVERS = ("null", "tornado", "yaws", "yucan")
 CHECK = """
 import json, sys
 from pathlib import Path
-from deathmatch.hosts import logs, namespaces, server_build
+from deathmatch.hosts import logs, netns_testbed, server_build
 from deathmatch.measure import conformance, context, server_process
 from deathmatch.plan import files, matrix
 bed = files.testbed("netns")
 events = Path("log-events").resolve()
 prefix = ["env", f"PYTHONPATH={Path('tests/log_events').resolve()}", f"LOG_EVENTS={events}"]
-hosts = namespaces.build(bed, {})
+hosts = netns_testbed.build(bed, {})
 host = hosts.server
 for trial in matrix.trials("once"):
     factors, cpus = trial.variant.factors, host.affinity()

@@ -12,12 +12,12 @@ from fuzz.samples import ROUNDTRIP, SUMMARY, TIMES
 from deathmatch.agent import diag, kernel, wire
 from deathmatch.analysis import published
 from deathmatch.cli import main as command_line
-from deathmatch.control import asked, config_file
+from deathmatch.control import cli_config, config_file
 from deathmatch.data import records, sampled, tidy
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import httperf, registry, roundtrip, wsload
 from deathmatch.measure import system_calls
-from deathmatch.plan import files, mistakes
+from deathmatch.plan import files, validation_errors
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 HTTPERF = (TRIAL / "httperf-500.txt").read_text()
@@ -185,7 +185,7 @@ def test_what_no_file_of_settings_holds_is_no_toml(tmp_path, text):
     readers = (published.claims, published.differences, published.planned, published.together,
                lambda path: registry.read("mine", path))  # fmt: skip
     with pytest.raises(UserError, match="not TOML"):
-        mistakes.parse(text, "here")
+        validation_errors.parse(text, "here")
     for read in readers:
         with pytest.raises(UserError) as caught:
             read(file)
@@ -217,7 +217,7 @@ def test_a_name_that_leads_elsewhere_is_none(name):
         with pytest.raises(UserError, match="there is no"):
             files.load(kind, name)
     with pytest.raises(UserError, match="no tables to compare with"):
-        asked.study(CONFIG | {"dataset": "reference", "compare": name})
+        cli_config.study(CONFIG | {"dataset": "reference", "compare": name})
 
 
 def test_a_blank_word_on_the_command_line_is_told():

@@ -15,14 +15,14 @@ import yaml
 from conftest import ROOT, Tree, copy_tree, patient
 from playwright.sync_api import Page
 
-from deathmatch.analysis import measures, reply_rates, stats, views
+from deathmatch.analysis import reply_rates, stats, trial_statistics, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.control import study
 from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.paper import explorer, scripts
 from deathmatch.paper.explore import variants
-from deathmatch.plan import choice, files
+from deathmatch.plan import files, selection
 from deathmatch.plan.dataset import TABLES
 
 SERVERS = ["yucan", "tornado", "null", "c-readiness"]
@@ -363,7 +363,7 @@ def test_the_table_library_is_the_one_that_is_locked(tmp_path):
 def test_what_is_published_is_what_the_study_makes():
     workflow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text())
     script = " ".join(step.get("run", "") for step in workflow["jobs"]["publish"]["steps"])
-    made = study.Study("reference", "netns", "", choice.Choice(), only_paper=True)
+    made = study.Study("reference", "netns", "", selection.Choice(), only_paper=True)
     assert all(path in script for path in (*made.paper, made.explorer))
 
 
@@ -379,7 +379,7 @@ def test_a_curve_goes_over_the_factor_of_numbers_with_most_levels():
     frame = pl.DataFrame({"idle": [0, 1, 2], "backlog": [1, 1, 5], "readiness": list("abc")})
     assert variants.axis(frame, ["idle", "backlog", "readiness"]) == "idle"
     assert variants.axis(frame, ["backlog", "readiness"]) is None
-    assert set(measures.STATISTICS) >= {
+    assert set(trial_statistics.STATISTICS) >= {
         each.statistic for spec in map(files.experiment, EXPERIMENTS)
         for each in variants.quantities.of_sweep(spec.client) if each.statistic
     }  # fmt: skip

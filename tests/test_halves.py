@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.analysis import claims, halves, judging, rules, selecting
+from deathmatch.analysis import claims, judging, rules, selecting, split_half
 from deathmatch.data import tables
 from deathmatch.plan import files
 from deathmatch.plan.looks import LOOKS
@@ -66,56 +66,56 @@ def static(by_server: dict[str, list[int]]) -> list[dict]:
 
 @given(st.integers(1, 40), st.integers())
 def test_half_of_the_trials_stays_and_the_odd_one(last, seed):
-    stay = halves.kept(last, random.Random(seed))
+    stay = split_half.kept(last, random.Random(seed))
     assert len(stay) == (last + 1) // 2
     assert stay <= set(range(1, last + 1))
 
 
 @given(st.sampled_from(LOOKS), st.integers())
 def test_a_variant_of_fewer_rounds_keeps_its_half(at, seed):
-    stay = halves.kept(LOOKS[-1], random.Random(seed))
+    stay = split_half.kept(LOOKS[-1], random.Random(seed))
     assert sum(n <= at for n in stay) == (at + 1) // 2
 
 
 def test_halves_differ_and_are_the_same_every_time():
-    assert halves.draws(9) == halves.draws(9)
-    assert len(set(halves.draws(9))) > halves.DRAWS // 2
+    assert split_half.draws(9) == split_half.draws(9)
+    assert len(set(split_half.draws(9))) > split_half.DRAWS // 2
 
 
 # What they say
 
 
 def test_a_verdict_that_all_trials_give_stays(plant):
-    found = halves.verdicts(plant("storage", ets([345.0, 346.0, 347.0]))).filter(claim=BYTES)
+    found = split_half.verdicts(plant("storage", ets([345.0, 346.0, 347.0]))).filter(claim=BYTES)
     assert found.select("verdict", "same", "other", "open").rows() == [
-        (judging.NOT, halves.DRAWS, 0, 0)
+        (judging.NOT, split_half.DRAWS, 0, 0)
     ]
-    assert halves.steady_phrase(found) == "Every half gives each verdict again, 1 of 1."
+    assert split_half.steady_phrase(found) == "Every half gives each verdict again, 1 of 1."
 
 
 def test_a_verdict_that_later_trials_turn_is_told(plant):
     # Three trials decide; those after them, which other claims asked for, say the opposite.
-    found = halves.verdicts(plant("storage", ets([345.0, 346.0, 347.0, *[250.0, 300.0] * 2])))
+    found = split_half.verdicts(plant("storage", ets([345.0, 346.0, 347.0, *[250.0, 300.0] * 2])))
     row = found.filter(claim=BYTES).row(0, named=True)
     assert row["verdict"] == judging.NOT
-    assert "come out the other way" in halves.steady_phrase(found)
-    assert row["other"] > 0 and row["same"] + row["other"] + row["open"] == halves.DRAWS
+    assert "come out the other way" in split_half.steady_phrase(found)
+    assert row["other"] > 0 and row["same"] + row["other"] + row["open"] == split_half.DRAWS
 
 
 def test_an_order_that_all_trials_give_stays(plant):
     firm = {"nginx": [10, 11, 12], "yaws": [30, 31, 32], "mochiweb": [90, 91, 92]}
     rows = static(firm)
-    found = halves.orders(plant("static", rows)).row(0, named=True)
+    found = split_half.orders(plant("static", rows)).row(0, named=True)
     assert (found["experiment"], found["servers"], found["least"]) == ("static", 3, 1)
 
 
 def test_an_order_that_halves_turn_is_told(plant):
     loose = {"nginx": [10, 11, 90], "yaws": [30, 31, 32], "mochiweb": [90, 20, 91]}
-    found = halves.orders(plant("static", static(loose))).row(0, named=True)
+    found = split_half.orders(plant("static", static(loose))).row(0, named=True)
     assert found["least"] < 1
 
 
 def test_nothing_measured_has_no_rows(plant):
     dataset = plant("storage", ets([]))
-    assert halves.verdicts(dataset).is_empty()
-    assert halves.orders(dataset).is_empty() and halves.headlines(dataset).is_empty()
+    assert split_half.verdicts(dataset).is_empty()
+    assert split_half.orders(dataset).is_empty() and split_half.headlines(dataset).is_empty()

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from deathmatch.analysis import lawful, measures, selecting, stats, views
+from deathmatch.analysis import law_findings, selecting, stats, trial_statistics, views
 from deathmatch.data import laws, tables
 from deathmatch.data.laws.law import KEY, RATE, TRIAL
 
@@ -194,7 +194,7 @@ def test_points_that_break_a_law_are_left_out_of_figures_and_verdicts(monkeypatc
 
 
 def test_a_statistic_of_the_course_keeps_runs_that_drift():
-    assert "message_latency_growth" in measures.OF_THE_COURSE
+    assert "message_latency_growth" in trial_statistics.OF_THE_COURSE
     frame = pl.DataFrame({"laws_broken": [["LAW-STEADY"], [], None]})
     assert len(laws.upheld(frame)) == 2 and len(laws.upheld(frame, (laws.STEADY,))) == 3
 
@@ -221,9 +221,9 @@ def test_a_quantile_that_too_few_samples_carry_is_not_told():
 
 
 def test_published_result_files_are_held_against_littles_law():
-    rows = lawful.results()
-    found = {row["title"]: (row["n"], row["off"]) for row in lawful.off(rows).to_dicts()}
-    about = lawful.sources()
+    rows = law_findings.results()
+    found = {row["title"]: (row["n"], row["off"]) for row in law_findings.off(rows).to_dicts()}
+    about = law_findings.sources()
     assert found[about["websocket-echo"]["title"]] == (33, 17)
     assert found[about["http"]["title"]] == (34, 0)
     assert all(len(one["commit"]) == 40 for one in about.values())
@@ -231,6 +231,6 @@ def test_published_result_files_are_held_against_littles_law():
 
 def test_in_closed_loop_rate_times_mean_is_the_number_of_connections():
     given = {"overhead": laws.evidence("overhead", sound("overhead"))}
-    closed = lawful.under_way(given)
+    closed = law_findings.under_way(given)
     assert len(closed) and closed["how"].unique().to_list() == ["closed loop"]
     assert closed["ratio"].is_between(0.99, 1.001).all()

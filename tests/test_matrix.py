@@ -10,7 +10,7 @@ from conftest import ROOT, Tree
 
 from deathmatch.control import progress
 from deathmatch.errors import UserError
-from deathmatch.plan import files, matrix, mistakes
+from deathmatch.plan import files, matrix, validation_errors
 from deathmatch.plan.experiment import Experiment
 
 DATASETS = [name for name in files.names("dataset") if not files.dataset(name).frozen]
@@ -241,7 +241,7 @@ def test_a_factor_of_the_load_that_contradicts_is_told(old, new, said):
     text = (ROOT / "experiments/c10k.toml").read_text()
     assert text.count(old) == 1
     with pytest.raises(UserError) as raised:
-        mistakes.check(Experiment, tomllib.loads(text.replace(old, new)), "c10k.toml")
+        validation_errors.check(Experiment, tomllib.loads(text.replace(old, new)), "c10k.toml")
     assert said in str(raised.value)
 
 

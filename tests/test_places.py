@@ -16,8 +16,8 @@ from test_config import GOOD, SERVER
 from deathmatch.cli import main as command_line
 from deathmatch.errors import UserError
 from deathmatch.hosts import cgroup, server_commands
-from deathmatch.paper import compare, display
-from deathmatch.plan import files, mistakes
+from deathmatch.paper import display, two_datasets
+from deathmatch.plan import files, validation_errors
 
 HOSTILE = ["; touch PWNED", "$(touch PWNED)", "`touch PWNED`", "a\ntouch PWNED", "../../x",
            "/etc/passwd", "-n", "a b", "a'b", 'a"b', "{host}", ""]  # fmt: skip
@@ -28,22 +28,22 @@ QUOTED = {"STUDY.options", "params.options"}
 @pytest.mark.parametrize("level", HOSTILE)
 def test_a_level_is_one_word_and_the_name_of_a_folder(level):
     text = (ROOT / "experiments" / "backlog.toml").read_text()
-    value = mistakes.parse(text, "backlog.toml")
+    value = validation_errors.parse(text, "backlog.toml")
     value["factors"]["schedulers"]["levels"] = [level]
-    with pytest.raises(mistakes.Mistake):
-        mistakes.validated(files.MODELS["experiment"], value)
-    value = mistakes.parse((ROOT / "config/datasets/quick.toml").read_text(), "quick.toml")
+    with pytest.raises(validation_errors.Mistake):
+        validation_errors.validated(files.MODELS["experiment"], value)
+    value = validation_errors.parse((ROOT / "config/datasets/quick.toml").read_text(), "quick.toml")
     value["experiments"]["backlog"]["grids"][0]["schedulers"] = [level]
-    with pytest.raises(mistakes.Mistake):
-        mistakes.validated(files.MODELS["dataset"], value)
+    with pytest.raises(validation_errors.Mistake):
+        validation_errors.validated(files.MODELS["dataset"], value)
 
 
 @pytest.mark.parametrize("key", ["../../../etc/passwd", "/etc/passwd", "net/core", "a", "net. x"])
 def test_a_kernel_setting_is_below_proc_sys(key):
-    value = mistakes.parse((ROOT / "config/testbeds/netns.toml").read_text(), "netns.toml")
+    value = validation_errors.parse((ROOT / "config/testbeds/netns.toml").read_text(), "netns.toml")
     value["server"]["sysctl"] = {key: 1}
-    with pytest.raises(mistakes.Mistake):
-        mistakes.validated(files.MODELS["testbed"], value)
+    with pytest.raises(validation_errors.Mistake):
+        validation_errors.validated(files.MODELS["testbed"], value)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_a_notebook_s_parameters_are_names_of_datasets(tmp_path, name):
     with pytest.raises(UserError, match="cannot be the name of a dataset"):
         display.setup(name)
     with pytest.raises(UserError, match="cannot be the name of a dataset"):
-        compare.compare_experiments("quick", name, "backlog")
+        two_datasets.compare_experiments("quick", name, "backlog")
     assert not out.exists()
 
 

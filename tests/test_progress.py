@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 from rich.console import Console, Group
 
-from deathmatch.control import asked, ending, progress, run_trial, screen
+from deathmatch.control import cli_config, exit_summary, progress, run_trial, screen
 from deathmatch.control.run import Run, clock
 from deathmatch.errors import UserError
 from deathmatch.plan import matrix
@@ -129,8 +129,10 @@ def test_a_trial_of_another_testbed_counts_against_mixed_toolchains_if_it_stays(
 ):
     """Not if this run measures it again."""
     monkeypatch.chdir(ROOT)
-    whole = asked.study(SETTINGS | {"dataset": "full", "experiments": "backlog"})
-    part = asked.study(SETTINGS | {"dataset": "full", "experiments": "backlog", "servers": "yaws"})
+    whole = cli_config.study(SETTINGS | {"dataset": "full", "experiments": "backlog"})
+    part = cli_config.study(
+        SETTINGS | {"dataset": "full", "experiments": "backlog", "servers": "yaws"}
+    )
     own = next(trial for trial in part.trials)
     far = next(trial for trial in whole.trials if trial.server.name == "null")
     monkeypatch.chdir(tmp_path)
@@ -219,7 +221,7 @@ def test_a_longer_warm_up_counts_at_each_start(searches):
 def run(tmp_path, monkeypatch):
     """A run of one server of a dataset that has many, in an empty folder; its clock stands."""
     monkeypatch.chdir(ROOT)
-    chosen = asked.study(SETTINGS | {"dataset": "full", "experiments": "backlog"})
+    chosen = cli_config.study(SETTINGS | {"dataset": "full", "experiments": "backlog"})
     assert 2 < len(chosen.trials) < len(TRIALS)
     monkeypatch.chdir(tmp_path)
     now = [0.0]
@@ -297,7 +299,7 @@ def test_after_the_trials_the_line_tells_the_steps_to_the_paper(run, tmp_path):
 
 
 def last_three(run, stopped=False):
-    *before, paper, failed, todo = ending.lines(run, stopped).splitlines()
+    *before, paper, failed, todo = exit_summary.lines(run, stopped).splitlines()
     starts = [line[:8] for line in (paper, failed, todo)]
     assert starts == ["paper:  ", "failed: ", "next:   "]
     return "\n".join(before), paper, failed, todo

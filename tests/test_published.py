@@ -13,7 +13,15 @@ import pypandoc
 import pytest
 from scipy.stats import spearmanr
 
-from deathmatch.analysis import c10k, claims, judging, measures, published, rules, verdict_words
+from deathmatch.analysis import (
+    c10k,
+    claims,
+    judging,
+    published,
+    rules,
+    trial_statistics,
+    verdict_words,
+)
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -500,7 +508,10 @@ def test_differences_name_servers_levels_and_statistics_that_there_are():
         assert set([*one.get("servers", []), *named]) <= set(servers), one["id"]
         assert set(one.get("experiments", [])) <= set(experiments), one["id"]
         if tells:
-            assert tells["experiment"] in experiments and tells["statistic"] in measures.STATISTICS
+            assert (
+                tells["experiment"] in experiments
+                and tells["statistic"] in trial_statistics.STATISTICS
+            )
             for selector in (tells["a"], tells.get("b", {})):
                 serves = files.server(selector.get("server", "null")).experiments
                 assert tells["experiment"] in serves, one["id"]

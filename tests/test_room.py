@@ -6,7 +6,7 @@ import shutil
 import pytest
 from conftest import ROOT, Tree
 
-from deathmatch.control import room
+from deathmatch.control import disk_space
 from deathmatch.errors import UserError
 from deathmatch.plan import files, matrix
 from deathmatch.plan.server import Packages
@@ -16,21 +16,21 @@ RATES = len(TRIALS[0].plan.rates_rps)
 
 
 def test_a_trial_takes_as_its_client_does_and_a_build_as_its_registry():
-    need = room.of(TRIALS, [], map(files.server, ["null", "go-gonet"]))
+    need = disk_space.of(TRIALS, [], map(files.server, ["null", "go-gonet"]))
     points = len(TRIALS) * RATES
-    assert need.bytes_of["data"] == points * room.POINT_BYTES["httperf"]
-    assert need.bytes_of["build"] == room.OWN_BYTES + room.BUILD_BYTES["go"]
+    assert need.bytes_of["data"] == points * disk_space.POINT_BYTES["httperf"]
+    assert need.bytes_of["build"] == disk_space.OWN_BYTES + disk_space.BUILD_BYTES["go"]
     assert need.total_bytes == sum(need.bytes_of.values()) > need.bytes_of["data"]
     for many in matrix.trials("smoke", ["ws-null"], ["c10k"]):
         messages = sum(many.plan.rates_rps) * many.duration_s
-        wanted = room.POINT_BYTES["wsload"] + messages * room.EVENT_BYTES
-        assert room.of([many], [], []).bytes_of["data"] == round(wanted)
+        wanted = disk_space.POINT_BYTES["wsload"] + messages * disk_space.EVENT_BYTES
+        assert disk_space.of([many], [], []).bytes_of["data"] == round(wanted)
 
 
 def test_each_load_generator_has_a_size():
     names = {files.experiment(name).client for name in files.names("experiment")} - {None}
-    assert names == set(room.POINT_BYTES)
-    assert set(room.BUILD_BYTES) <= set(Packages.model_fields)
+    assert names == set(disk_space.POINT_BYTES)
+    assert set(disk_space.BUILD_BYTES) <= set(Packages.model_fields)
 
 
 def test_finished_trials_tell_how_large_a_point_is(tmp_path, monkeypatch):
@@ -39,28 +39,28 @@ def test_finished_trials_tell_how_large_a_point_is(tmp_path, monkeypatch):
     for trial in done:
         trial.path.mkdir(parents=True)
         (trial.path / "a.txt").write_bytes(b"\0" * 1000 * len(trial.plan.rates_rps))
-    assert room.of(TRIALS, done[:2], []).bytes_of["data"] == (
-        len(TRIALS) * RATES * room.POINT_BYTES["httperf"]
+    assert disk_space.of(TRIALS, done[:2], []).bytes_of["data"] == (
+        len(TRIALS) * RATES * disk_space.POINT_BYTES["httperf"]
     )
-    assert room.of(TRIALS, done, []).bytes_of["data"] == len(TRIALS) * RATES * 1000
+    assert disk_space.of(TRIALS, done, []).bytes_of["data"] == len(TRIALS) * RATES * 1000
 
 
 def test_it_is_said_and_refused_only_if_it_clearly_does_not_fit(tmp_path):
     free = shutil.disk_usage(tmp_path).free
-    little = room.Need({"data": 1_000_000, "build": 0, "paper": 2_000_000}, 1, 0)
+    little = disk_space.Need({"data": 1_000_000, "build": 0, "paper": 2_000_000}, 1, 0)
     assert re.fullmatch(
         r"disk: up to 3 MB for 1 trial and the paper; [\d.]+ [GM]B are free",
-        room.told(little, tmp_path),
+        disk_space.told(little, tmp_path),
     )
-    room.check(little, tmp_path)
-    tight = room.Need({"data": free, "build": free // 2, "paper": 0}, 2, 3)
-    said = room.told(tight, tmp_path)
+    disk_space.check(little, tmp_path)
+    tight = disk_space.Need({"data": free, "build": free // 2, "paper": 0}, 2, 3)
+    said = disk_space.told(tight, tmp_path)
     assert "for 2 trials, 3 builds and the paper" in said
     assert "which may not do: make room, or choose less" in said
-    room.check(tight, tmp_path)
-    much = room.Need({"data": 2 * free, "build": free, "paper": 0}, 2, 3)
+    disk_space.check(tight, tmp_path)
+    much = disk_space.Need({"data": 2 * free, "build": free, "paper": 0}, 2, 3)
     with pytest.raises(UserError, match=r"of disk, and .* are free\n  make room, or choose less"):
-        room.check(much, tmp_path)
+        disk_space.check(much, tmp_path)
 
 
 def test_a_run_says_it_in_its_first_lines(shared_tree: Tree):

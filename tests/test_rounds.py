@@ -12,7 +12,7 @@ from deathmatch.analysis import judging, verdict_words
 from deathmatch.control import decision, progress
 from deathmatch.control.study import Study
 from deathmatch.errors import UserError
-from deathmatch.plan import choice, files, matrix, mistakes, rounds
+from deathmatch.plan import files, matrix, rounds, selection, validation_errors
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.rounds import LOOKS, Decision
 from deathmatch.plan.trial import Trial
@@ -39,7 +39,7 @@ messages = [1000]
 servers = ["python-store"]
 configuration = ["dict", "list", "sqlite"]
 """
-SPEC = mistakes.validated(Dataset, tomllib.loads(ADAPTIVE), "quick")
+SPEC = validation_errors.validated(Dataset, tomllib.loads(ADAPTIVE), "quick")
 
 
 def _dataset(name: str, *root) -> Dataset:
@@ -164,7 +164,7 @@ def test_the_trials_follow_from_the_decisions(tmp_path):
 
 @pytest.mark.usefixtures("adaptive")
 def test_a_run_says_the_round_and_how_long_it_takes_at_most(tmp_path):
-    study = Study("quick", "netns", "", choice.of("all", "all"))
+    study = Study("quick", "netns", "", selection.of("all", "all"))
     total = len(study.trials)
     said = progress.line(study.standing({}))
     minutes = math.ceil(60 * files.dataset("quick").budget_hours)

@@ -15,7 +15,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import lock as locking
 from deathmatch.hosts import logs, server_commands
 from deathmatch.hosts.host import Local
-from deathmatch.hosts.site import Here
+from deathmatch.hosts.installation import Here
 from deathmatch.measure import server_process
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
@@ -26,8 +26,8 @@ BUILD = (
 )
 
 FORGET = """
-from deathmatch.control import asked
-study = asked.study({"dataset": "test", "testbed": "netns", "servers": "all",
+from deathmatch.control import cli_config
+study = cli_config.study({"dataset": "test", "testbed": "netns", "servers": "all",
                      "experiments": "all", "compare": ""})
 before = len(study.records)
 study.forget_not_built()

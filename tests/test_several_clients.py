@@ -19,7 +19,7 @@ from deathmatch.data import records, tables, tidy
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, httperf, registry, roundtrip, wsload, wsload_records
 from deathmatch.load.generator import WHOLE, Part
-from deathmatch.measure import limits
+from deathmatch.measure import point_limits
 from deathmatch.plan import record
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
@@ -314,7 +314,7 @@ def test_each_client_is_judged_by_its_own_share():
         }  # fmt: skip
         parts = [(text,) for text in texts]
         whole = httperf.GENERATOR.merge(parts)
-        return tidy.point_row(point, whole, limits.NO_SAMPLES, spec, parts)["client_limited"]
+        return tidy.point_row(point, whole, point_limits.NO_SAMPLES, spec, parts)["client_limited"]
 
     assert not limited([clean, clean], [500, 500])
     # 97.8 % of all were offered, yet one of the two fell behind.
@@ -346,7 +346,7 @@ def test_why_a_client_was_the_limit_is_told_by_its_name():
     }  # fmt: skip
     spec = {"client": "wsload", "duration_s": 1, "load": {}}
     whole = wsload.GENERATOR.merge(parts)
-    row = tidy.point_row(point, whole, limits.NO_SAMPLES, spec, parts)
+    row = tidy.point_row(point, whole, point_limits.NO_SAMPLES, spec, parts)
     assert row["client_limited"] and row["client_limited_by"] == "right: it sent late"
     assert row["client_state"] == "right: exit 5"
 

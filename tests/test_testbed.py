@@ -20,10 +20,10 @@ from deathmatch.plan import testbed as plan
 # Runs inside a sandbox and prints what it finds.
 INSIDE = """
 import json, socket
-from deathmatch.hosts import namespaces
+from deathmatch.hosts import netns_testbed
 from deathmatch.plan import files
 bed = files.testbed("netns")
-hosts = namespaces.build(bed, {"net.core.somaxconn": 128, "net.ipv4.no_such_setting": 1})
+hosts = netns_testbed.build(bed, {"net.core.somaxconn": 128, "net.ipv4.no_such_setting": 1})
 server, (client,) = hosts.server, hosts.clients
 found = {
     "server": server.sysctls([*bed.server.sysctl, "net.ipv4.no_such_setting"]),
@@ -93,11 +93,11 @@ TWO_CLIENTS = {
 # Runs inside a sandbox and prints what it finds.
 SEVERAL = """
 import json, socket, sys, time
-from deathmatch.hosts import namespaces
+from deathmatch.hosts import netns_testbed
 from deathmatch.measure.sampler import Sampler
 from deathmatch.plan import files, testbed
 bed = files.testbed("netns").as_written | json.loads(sys.argv[1])
-hosts = namespaces.build(testbed.Testbed.model_validate(bed), {})
+hosts = netns_testbed.build(testbed.Testbed.model_validate(bed), {})
 taking = Sampler(1, time.monotonic_ns(), 8080, hosts.server, hosts.clients, lambda client: [], [0])
 listener = socket.create_server(("", 8080))
 taking.take()
@@ -209,12 +209,12 @@ def test_machine_keeps_its_own_settings(tree: Tree):
 
 def test_address_that_cannot_be_one(tree: Tree):
     script = (
-        "from deathmatch import errors; from deathmatch.hosts import namespaces\n"
+        "from deathmatch import errors; from deathmatch.hosts import netns_testbed\n"
         "from deathmatch.plan import files, testbed\n"
         "bed = files.testbed('netns').as_written\n"
         "bed = testbed.Testbed.model_validate(bed | {'client': {'address': '10.77.0.300/24',"
         " 'cpus': 'last'}})\n"
-        "errors.run_main(lambda: namespaces.build(bed, {}))"
+        "errors.run_main(lambda: netns_testbed.build(bed, {}))"
     )
     text = tree.sandboxed("python", "-c", script).failed().text
     assert "testbed: `ip -n client address add 10.77.0.300/24 dev client0` failed" in text

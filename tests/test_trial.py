@@ -8,7 +8,7 @@ import pytest
 from conftest import AS_ROOT, Done, Tree, copy_tree
 from servers.broken import FLOOD_BYTES
 
-from deathmatch.control import outcome, run_trial
+from deathmatch.control import run_trial, trial_summary
 from deathmatch.plan import files
 
 # Below broken.py's limit at the first and third rate, above it at the second.
@@ -99,7 +99,7 @@ def test_each_trial_says_how_it_ended(measured):
     ]:
         path = folders[server].relative_to(tree.path)
         assert f"[trial] {path}: {end.format(path)}\n" in done.text
-        assert outcome.measured(record(measured, server)) == ("measured" in end)
+        assert trial_summary.measured(record(measured, server)) == ("measured" in end)
 
 
 def test_port_in_use(measured):

@@ -4,7 +4,7 @@ rule notebook:
         "notebooks/{notebook}.md",
         study.PUBLISHED,
         study.INSTRUMENTS,
-        code.of("paper"),
+        code_inputs.of("paper"),
     output:
         "paper/{dataset}/notebooks/{notebook}.ipynb",
     log:
@@ -38,7 +38,7 @@ rule explore:
         study.PUBLISHED,
         study.EXPLORER,
         study.PAPER,
-        code.of("paper"),
+        code_inputs.of("paper"),
     output:
         STUDY.explorer,
     log:

@@ -7,7 +7,7 @@ if not STUDY.frozen:
 
     rule tidy:
         input:
-            code.of("data"),
+            code_inputs.of("data"),
             trials_of,
         output:
             trials="data/{dataset}/{experiment}/trials.parquet",

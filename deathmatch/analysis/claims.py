@@ -11,14 +11,14 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.analysis import (
-    measures,
     needs,
-    prices,
     published,
     releases,
+    required_trials,
     rules,
     selecting,
     stats,
+    trial_statistics,
 )
 from deathmatch.analysis.judging import NOT_RUN, OPEN, UNREACHED
 from deathmatch.analysis.verdict_words import WHEN
@@ -47,7 +47,7 @@ _VERDICT = {
     "sides": pl.List(pl.Struct(_SIDE)),  # a, then b: what was divided by what
     "needs": pl.List(pl.Struct(needs.SCHEMA)),
     # Of an inconclusive one: the difference that could have been told, and what telling it takes.
-    **prices.SCHEMA,
+    **required_trials.SCHEMA,
 }
 LEDGER = {
     "claim": pl.String,
@@ -111,7 +111,7 @@ def verdict(dataset: str, claim: dict) -> dict:
         UNREACHED: lambda: needs.unmet_phrase(conditions),
     }
     statistic = _statistic(found)
-    quantity, unit = measures.title(statistic) if statistic else ("", "")
+    quantity, unit = trial_statistics.title(statistic) if statistic else ("", "")
     return {
         "": judged,
         "effect": found["median"],
@@ -121,7 +121,7 @@ def verdict(dataset: str, claim: dict) -> dict:
         "unit": unit,
         "sides": [_side(dataset, *of) for of in found["compared"]],
         "needs": conditions,
-        **prices.of(dataset, found["open"] if judged == OPEN else []),
+        **required_trials.of(dataset, found["open"] if judged == OPEN else []),
     }
 
 
@@ -166,7 +166,7 @@ def not_run_reason(dataset: str, claim: dict) -> str:
     for column, about in published.planned().items():
         if column in columns:
             return f"no experiment has this column yet: {about}"
-    unknown = sorted(published.statistics_of(claim["rule"]) - measures.STATISTICS.keys())
+    unknown = sorted(published.statistics_of(claim["rule"]) - trial_statistics.STATISTICS.keys())
     if unknown:
         return f"no client records this yet: {unknown[0].replace('_', ' ')}"
     for experiment in sorted(experiments):

@@ -10,7 +10,15 @@ from collections.abc import Callable
 
 import polars as pl
 
-from deathmatch.analysis import judging, measures, phrases, published, rules, selecting, stats
+from deathmatch.analysis import (
+    judging,
+    phrases,
+    published,
+    rules,
+    selecting,
+    stats,
+    trial_statistics,
+)
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, RATE, REPLY
 from deathmatch.plan import files
 
@@ -67,7 +75,7 @@ _LACKS = {
 
 def _measured(dataset: str, claim: dict) -> bool:
     """Return whether all that the rule compares ran, with clients that record what it asks."""
-    known = published.statistics_of(claim["rule"]) <= measures.STATISTICS.keys()
+    known = published.statistics_of(claim["rule"]) <= trial_statistics.STATISTICS.keys()
     chosen = (
         selecting.selected(dataset, claim["experiment"], selector, published.free(claim["rule"]))
         for selector in published.selectors(claim["rule"])

@@ -15,9 +15,9 @@ import pandera.polars as pa
 import polars as pl
 
 from deathmatch.errors import UserError
-from deathmatch.plan import ledgers, mistakes
-from deathmatch.plan.mistakes import Mistake
+from deathmatch.plan import json_schema, validation_errors
 from deathmatch.plan.root import ROOT
+from deathmatch.plan.validation_errors import Mistake
 
 FOLDER = ROOT / "data" / "published"
 CLAIMS = FOLDER / "claims.toml"
@@ -152,7 +152,7 @@ def claims(path: Path = CLAIMS) -> list[dict]:
     rule that its table of statistics does not define.
     """
     text, ledger = _toml(path)
-    ledgers.validate("claims", ledger, path.name, text)
+    json_schema.validate("claims", ledger, path.name, text)
     seen = set()
     for at, claim in enumerate(ledger["claim"]):
         unknown = sorted(statistics_of(claim["rule"]) - set(ledger["statistics"]))
@@ -174,7 +174,7 @@ def differences(path: Path = DIFFERENCES) -> list[dict]:
 @cache
 def _differences(path: Path, mtime_ns: int) -> list[dict]:
     text, known = _toml(path)
-    ledgers.validate("differences", known, path.name, text)
+    json_schema.validate("differences", known, path.name, text)
     return known["difference"]
 
 
@@ -185,8 +185,8 @@ def _parsed(path: Path, mtime_ns: int) -> dict:
 
 def _toml(path: Path) -> tuple[str, dict]:
     """Return a file's text and what it holds; UserError if it is no TOML."""
-    text = mistakes.decoded(path.read_bytes(), path.name)
-    return text, mistakes.parse(text, path.name)
+    text = validation_errors.decoded(path.read_bytes(), path.name)
+    return text, validation_errors.parse(text, path.name)
 
 
 def planned(path: Path = CLAIMS) -> dict[str, str]:

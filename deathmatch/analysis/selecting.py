@@ -9,10 +9,10 @@ from functools import cache
 
 import polars as pl
 
-from deathmatch.analysis import measures, phrases, views
+from deathmatch.analysis import phrases, trial_statistics, views
 from deathmatch.analysis.judging import AtLeast, AtMost, Outcome, Rounded, Unbounded, Values
-from deathmatch.analysis.measures import PEAK
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, RATE
+from deathmatch.analysis.trial_statistics import PEAK
 from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
@@ -28,7 +28,7 @@ def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
     experiment = selector.get("experiment", experiment)
     statistic = selector.get("statistic", rule.get("statistic"))
     frame = selected(dataset, experiment, selector)
-    if frame is None or statistic not in measures.STATISTICS:
+    if frame is None or statistic not in trial_statistics.STATISTICS:
         return Values()
     found = of_trials(frame, statistic, selector)
     if "relative_to" not in selector:
@@ -47,22 +47,22 @@ def of_trials(frame: pl.DataFrame, statistic: str, selector: dict) -> Values:
     At the selector's offered rate, if it names one. Points that break a law, or at which the client
     was the limit, do not count.
     """
-    top = measures.hardest(frame) if RATE in frame.columns else None
+    top = trial_statistics.hardest(frame) if RATE in frame.columns else None
     if RATE in selector:
         frame = frame.filter(pl.col(RATE) == selector[RATE])
     valid = frame
     if not statistic.startswith("client_") and "client_limited" in frame.columns:
         # Without a report only the server's end is known.
         told = statistic == "died" or pl.col("report").ne_missing("truncated")
-        excused = (laws.STEADY,) if statistic in measures.OF_THE_COURSE else ()
+        excused = (laws.STEADY,) if statistic in trial_statistics.OF_THE_COURSE else ()
         valid = laws.upheld(frame, excused).filter(~pl.col("client_limited"), told)
     found = Values(
         {
             n: value
             for (n,), group in valid.group_by("n", maintain_order=True)
             # A sweep that the client cut short has not shown what it comes to.
-            if statistic not in measures.OF_SWEEP or measures.hardest(group) == top
-            if (value := measures.STATISTICS[statistic](group)) is not None
+            if statistic not in trial_statistics.OF_SWEEP or trial_statistics.hardest(group) == top
+            if (value := trial_statistics.STATISTICS[statistic](group)) is not None
         }
     )
     found.hidden = not found and bool(len(frame)) and len(valid) < len(frame)

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from deathmatch.analysis import prices, sequential
+from deathmatch.analysis import required_trials, sequential
 from deathmatch.analysis.judging import OPEN, UNREACHED
 from deathmatch.analysis.verdict_words import effect_text, whens
 
@@ -49,7 +49,7 @@ def open_rows(rows: pl.DataFrame) -> pl.DataFrame:
                 "effect": effect_text(row, when),
                 "detectable": told if told is not None and told < NO_FACTOR else None,
                 "needed": f"more than {sequential.LOOKS[-1]}" if trials is None else f"{trials}",
-                "needed_min": None if seconds is None else prices.minutes(seconds),
+                "needed_min": None if seconds is None else required_trials.minutes(seconds),
             })  # fmt: skip
     text = dict.fromkeys(("name", "says", "when", "effect"), pl.String)
     kinds = {"detectable": pl.Float64, "needed": pl.String, "needed_min": pl.Int64}

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from deathmatch.plan.looks import LOOKS
-from deathmatch.plan.places import PLACES
+from deathmatch.plan.paths import PLACES
 from deathmatch.plan.registries import LISTS
 from deathmatch.plan.root import ROOT
 
@@ -222,7 +222,7 @@ def of_answer(parser: argparse.ArgumentParser) -> None:
 
 
 def _choice(parser: argparse.ArgumentParser) -> None:
-    """Add what chooses some of a dataset's trials, as of Snakemake; `plan.choice` reads it."""
+    """Add what chooses some of a dataset's trials, as of Snakemake; `plan.selection` reads it."""
     for kind in ("server", "experiment"):
         named(
             parser, f"--{kind}s", kind=kind, default="all", metavar="NAMES",

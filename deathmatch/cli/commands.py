@@ -113,7 +113,7 @@ GROUPS: dict[str, dict[str, Command]] = {
             "`./shell snakemake -n` lists the trials of a dataset.",
         ),
         "compare": Command(
-            "compare two servers, or two settings of one", "control.comparison",
+            "compare two servers, or two settings of one", "control.ab_run",
             arguments.of_compare,
             "null mine --minutes 3",
             "Measures A and B in blocks of four trials, ABBA or BAAB by chance, until the time is "
@@ -128,7 +128,8 @@ GROUPS: dict[str, dict[str, Command]] = {
             "data/smoke/backlog",
         ),
         "answer": Command(
-            "tell another machine's controller what this copy of the project has", "hosts.answer",
+            "report to another machine's controller what this copy of the project has",
+            "hosts.remote_query",
             arguments.of_answer, "'{\"what\": \"harness\"}'",
             "A run on several machines asks it of each; question and answer are JSON.",
         ),

@@ -8,7 +8,7 @@ from pathlib import Path
 from deathmatch.cli.commands import COMMANDS
 from deathmatch.cli.main import parser
 from deathmatch.errors import UserError
-from deathmatch.plan.places import names, path_of
+from deathmatch.plan.paths import names, path_of
 from deathmatch.plan.root import ROOT
 
 PROGRAMS = {

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.plan.places import PLACES, names, path_of
+from deathmatch.plan.paths import PLACES, names, path_of
 from deathmatch.plan.root import ROOT
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import machines, namespaces, sandbox, testbed
+from deathmatch.hosts import netns_testbed, sandbox, ssh_testbed, testbed
 from deathmatch.hosts.audit import demand, facts, read, report, rules
 from deathmatch.hosts.host import Local
 from deathmatch.plan import files, matrix
@@ -74,7 +74,7 @@ def say(text: str) -> None:
 
 def inside(bed: plan.Testbed) -> facts.Audit:
     """Build the testbed, in a sandbox, and return what it is like."""
-    return _looked_at(namespaces.build(bed, {}))
+    return _looked_at(netns_testbed.build(bed, {}))
 
 
 def _looked_at(hosts: testbed.Testbed) -> facts.Audit:
@@ -90,7 +90,7 @@ def _looked_at(hosts: testbed.Testbed) -> facts.Audit:
 
 def _apart(bed: plan.Testbed) -> facts.Audit:
     """Return what the testbed's machines are like."""
-    return _looked_at(machines.connect(bed, {}, project=False))
+    return _looked_at(ssh_testbed.connect(bed, {}, project=False))
 
 
 def _sandboxed(bed: plan.Testbed) -> facts.Audit | None:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from snakemake import cli
 
 from deathmatch.errors import UserError
-from deathmatch.plan import files, mistakes
+from deathmatch.plan import files, validation_errors
 from deathmatch.plan.settings import Settings
 
 WHERE = "command line"
@@ -45,7 +45,7 @@ def _check(target: str, rules: Collection[str]) -> None:
     if "=" in target:
         key, _, value = target.partition("=")
         settings = list(Settings.model_fields)
-        known = key if key in settings else (mistakes.nearest(key, settings) or "KEY")
+        known = key if key in settings else (validation_errors.nearest(key, settings) or "KEY")
         remedy = f"write --config before it: snakemake --config {known}={value}"
         keys = "" if key in settings else f"; KEY is one of {', '.join(settings)}"
         raise UserError(f"{target} is a setting, not a target", WHERE, remedy + keys)
@@ -53,5 +53,5 @@ def _check(target: str, rules: Collection[str]) -> None:
         if target in files.names(kind):
             what = f"{target!r} is a name for {key}=, not a target"
             raise UserError(what, WHERE, f"write snakemake --config {key}={target}")
-    if near := mistakes.near(target, sorted(rules)):
+    if near := validation_errors.near(target, sorted(rules)):
         raise UserError(f"there is no target {target!r}", WHERE, near.strip())

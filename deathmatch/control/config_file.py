@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from deathmatch.errors import UserError
-from deathmatch.plan import mistakes
+from deathmatch.plan import validation_errors
 from deathmatch.plan.settings import Settings
 
 BACK = "or take the committed one again: git checkout config/config.yaml"
@@ -21,7 +21,7 @@ def check(file: Path) -> None:
             f"cannot be read: {error.strerror}", str(file), f"make it, {BACK}"
         ) from None
     # YAML, unlike TOML, has a place for this one.
-    text = mistakes.decoded(content.removeprefix(codecs.BOM_UTF8), str(file))
+    text = validation_errors.decoded(content.removeprefix(codecs.BOM_UTF8), str(file))
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:

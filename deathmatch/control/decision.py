@@ -17,7 +17,7 @@ from deathmatch.analysis import claims, judging, selecting, verdict_words
 from deathmatch.control import progress
 from deathmatch.data import inventory, tidy
 from deathmatch.errors import UserError
-from deathmatch.plan import choice, files, rounds
+from deathmatch.plan import files, rounds, selection
 from deathmatch.plan.rounds import Decision
 from deathmatch.plan.trial import Trial
 
@@ -32,7 +32,7 @@ def main(given: argparse.Namespace) -> int:
         remedy = 'write rounds = "adaptive" there to have some'
         raise UserError("the dataset has no adaptive rounds", where, remedy)
     rounds.forget(given.dataset, given.look)
-    wanted = choice.given(given).trials(given.dataset, given.look)
+    wanted = selection.given(given).trials(given.dataset, given.look)
     took_s = times(wanted)
     missing = [trial for trial in wanted if trial not in took_s]
     if missing:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from deathmatch.data import records
 from deathmatch.data.inventory import Inventory
 from deathmatch.hosts import server_commands
-from deathmatch.plan import choice
-from deathmatch.plan.choice import Choice
+from deathmatch.plan import selection
 from deathmatch.plan.record import MEASURED, OUTCOMES
+from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
 
@@ -38,7 +38,7 @@ class Failure:
 
 def main(given: argparse.Namespace) -> int:
     """Print each server and variant that could not be measured; return 1 if there is one."""
-    chosen = choice.given(given)
+    chosen = selection.given(given)
     if given.retry:
         print(f"to be tried again: {', '.join(forget(given.dataset, chosen)) or 'none'}")
         return 0

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, namespaces, sandbox, server_build
+from deathmatch.hosts import clients, netns_testbed, sandbox, server_build
 from deathmatch.hosts.host import Local
-from deathmatch.hosts.site import Here
+from deathmatch.hosts.installation import Here
 from deathmatch.hosts.testbed import Testbed
 from deathmatch.measure import machine
 from deathmatch.plan import files
@@ -123,7 +123,7 @@ def take(
     inside: Path, reading: Callable[[Testbed, Path], dict], testbed: str, sysctl: dict
 ) -> None:
     """Take a reading on namespaces of its own, in the sandbox, and write it to `inside`."""
-    bed = namespaces.build(files.testbed(testbed), sysctl)
+    bed = netns_testbed.build(files.testbed(testbed), sysctl)
     out = inside.with_suffix("")
     out.mkdir()
     try:

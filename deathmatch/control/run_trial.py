@@ -13,17 +13,17 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from deathmatch.control import outcome, progress, untracked
+from deathmatch.control import progress, trial_summary, untracked
 from deathmatch.data import records
 from deathmatch.errors import UserError
 from deathmatch.hosts import (
     clients,
     host,
-    machines,
-    namespaces,
+    installation,
+    netns_testbed,
     sandbox,
     server_build,
-    site,
+    ssh_testbed,
     testbed,
     toolchain,
 )
@@ -43,7 +43,7 @@ def main(given: argparse.Namespace) -> int:
     trial = matrix.find(given.trial.rstrip("/"))
     bed = files.testbed(trial.testbed(given.testbed))
     if given.inside:
-        _measure(trial, namespaces.build(bed, trial.spec()["sysctl"]))
+        _measure(trial, netns_testbed.build(bed, trial.spec()["sysctl"]))
         return 0
     _check_disk(trial.path)
     untracked.make_folders(trial.dataset)
@@ -52,8 +52,8 @@ def main(given: argparse.Namespace) -> int:
     if status := measure(trial, bed, given.testbed):
         return status
     record = records.read(trial.path / "trial.json")
-    print(f"[trial] {outcome.line(record, trial.path)}", file=sys.stderr)
-    return 0 if given.any_outcome or outcome.measured(record) else UNMEASURED
+    print(f"[trial] {trial_summary.line(record, trial.path)}", file=sys.stderr)
+    return 0 if given.any_outcome or trial_summary.measured(record) else UNMEASURED
 
 
 def _in_namespaces(trial: Trial, bed: plan.Testbed, default: str) -> int:
@@ -63,7 +63,7 @@ def _in_namespaces(trial: Trial, bed: plan.Testbed, default: str) -> int:
     """
     # Here, as a build may download and the sandbox has no network.
     built = server_build.built(trial.server)
-    site.Here().clients(clients.needed(trial.experiment.name), _where(trial))
+    installation.Here().clients(clients.needed(trial.experiment.name), _where(trial))
     _check_tools(trial, bed, default, toolchain.harness(), built)
     _warn_of_one_cpu()
     words = [sys.executable, "-m", "deathmatch", "trial", "--inside", "--testbed", bed.name]
@@ -72,7 +72,7 @@ def _in_namespaces(trial: Trial, bed: plan.Testbed, default: str) -> int:
 
 def _on_machines(trial: Trial, bed: plan.Testbed, default: str) -> int:
     """Measure it on the testbed's machines; return the exit status. `default` as above."""
-    hosts = machines.connect(bed, trial.spec()["sysctl"])
+    hosts = ssh_testbed.connect(bed, trial.spec()["sysctl"])
     try:
         needed = clients.needed(trial.experiment.name)
         # As they build side by side, each waits for the slowest only.

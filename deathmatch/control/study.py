@@ -8,12 +8,12 @@ from pathlib import Path
 
 import yaml
 
-from deathmatch.control import progress, room
+from deathmatch.control import disk_space, progress
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, node, server_build, server_commands, toolchain, verdicts
+from deathmatch.hosts import clients, node, not_built, server_build, server_commands, toolchain
 from deathmatch.plan import files, matrix, nothing, rounds
-from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import PROBES
+from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
 
@@ -118,7 +118,7 @@ class Study:
             del self.records[trial], self.specified[trial]
 
     def _says_not_built(self, trial: Trial) -> bool:
-        return self.records[trial]["outcome"] == verdicts.NOT_BUILT
+        return self.records[trial]["outcome"] == not_built.NOT_BUILT
 
     @cached_property
     def served(self) -> list[str]:
@@ -188,7 +188,7 @@ class Study:
         return progress.of_rounds(found, self.trials, records, self.decided, budget_hours)
 
     @cached_property
-    def room(self) -> room.Need:
+    def disk_space(self) -> disk_space.Need:
         """What it may take of the disk until it has ended."""
         built = [
             name
@@ -196,7 +196,9 @@ class Study:
             if not (server_commands.build_dir(name) / server_build.GOOD).exists()
         ]
         left = [trial for trial in self.trials if trial not in self.records]
-        return room.of([] if self.only_paper else left, self.records, map(files.server, built))
+        return disk_space.of(
+            [] if self.only_paper else left, self.records, map(files.server, built)
+        )
 
     def left_out(self) -> list[str]:
         """Return a sentence for each name chosen of which nothing is measured."""

@@ -15,9 +15,9 @@ from pathlib import Path
 from deathmatch.data import records
 from deathmatch.data.inventory import Inventory
 from deathmatch.errors import UserError
-from deathmatch.plan import choice
-from deathmatch.plan.choice import Choice
+from deathmatch.plan import selection
 from deathmatch.plan.root import ROOT
+from deathmatch.plan.selection import Choice
 from deathmatch.plan.typed import typed
 
 NAME = "raw.tar.xz"
@@ -27,7 +27,7 @@ DAMAGED = (tarfile.TarError, OSError, EOFError, ValueError)
 def main(given: argparse.Namespace) -> int:
     """Pack the dataset named on the command line; print what was written."""
     os.chdir(ROOT)
-    for path in pack(given.dataset, choice.given(given), given.measured):
+    for path in pack(given.dataset, selection.given(given), given.measured):
         print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
     return 0
 

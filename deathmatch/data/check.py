@@ -19,10 +19,10 @@ from deathmatch.data.inventory import Inventory
 from deathmatch.data.strict import run as strict
 from deathmatch.errors import UserError
 from deathmatch.hosts import node, toolchain
-from deathmatch.plan import choice, files, rounds
-from deathmatch.plan.choice import Choice
+from deathmatch.plan import files, rounds, selection
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.root import ROOT
+from deathmatch.plan.selection import Choice
 
 SHOWN = 5  # findings of one kind
 
@@ -36,7 +36,7 @@ def main(given: argparse.Namespace) -> int:
     """
     if given.strict:
         return strict.main(given)
-    dataset, chosen = given.dataset, choice.given(given)
+    dataset, chosen = given.dataset, selection.given(given)
     os.chdir(ROOT)
     found: dict[str, list[str]] = {}
     for what, where in findings(dataset, chosen):

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from deathmatch.plan import matrix
-from deathmatch.plan.choice import Choice
+from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
 
 RECORD = "trial.json"

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.plan import mistakes
+from deathmatch.plan import validation_errors
 from deathmatch.plan.record import LoadRecord, StorageRecord
 from deathmatch.plan.spec import Level
 
@@ -69,7 +69,7 @@ def _check(record: dict, file: Path) -> None:
     spec = record.get("spec")
     under_load = isinstance(spec, dict) and spec.get("client") is not None
     try:
-        mistakes.check(LoadRecord if under_load else StorageRecord, record, str(file))
+        validation_errors.check(LoadRecord if under_load else StorageRecord, record, str(file))
     except UserError as error:
         raise UserError(error.what, error.where, remedy(file)) from None
 

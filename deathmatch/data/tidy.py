@@ -17,10 +17,10 @@ from deathmatch.data.inventory import Inventory
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import registry
 from deathmatch.load.generator import Fields, LoadGenerator
-from deathmatch.measure import churn, limits, probes, sampler, system_calls
+from deathmatch.measure import churn, point_limits, probes, sampler, system_calls
 from deathmatch.plan import files, record
-from deathmatch.plan.choice import Choice
 from deathmatch.plan.dataset import EVERY_TABLE
+from deathmatch.plan.selection import Choice
 
 
 def main(given: argparse.Namespace) -> int:
@@ -218,10 +218,10 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict, parts: Seq
     actual = client.actual_rate_rps(fields, during, spec)
     limited = client.limited(fields, offered, actual)
     if len(parts) > 1:
-        limited, by_client = limits.of_several(point, parts, actual, spec)
+        limited, by_client = point_limits.of_several(point, parts, actual, spec)
         # By name, where the load generator says why.
-        if limits.REASON in fields and whole == "whole":
-            fields[limits.REASON] = by_client
+        if point_limits.REASON in fields and whole == "whole":
+            fields[point_limits.REASON] = by_client
     return {
         "offered_rate_rps": offered,
         "duration_us": round(duration_s * 1e6),

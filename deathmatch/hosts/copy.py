@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from deathmatch.errors import UserError
+from deathmatch.hosts.installation import Command
 from deathmatch.hosts.remote import Remote
-from deathmatch.hosts.site import Command
 from deathmatch.load.generator import PROJECT
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from deathmatch.hosts.namespaces import CLIENT_LINK
+from deathmatch.hosts.netns_testbed import CLIENT_LINK
 from deathmatch.hosts.testbed import SERVER, Testbed
 
 PLAIN, STEERED, THREADED = MODES = ("plain", "steered", "threaded")

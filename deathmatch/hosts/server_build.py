@@ -18,9 +18,9 @@ from deathmatch.hosts import (
     hardware,
     nix,
     node,
+    not_built,
     sandbox,
     toolchain,
-    verdicts,
 )
 from deathmatch.hosts.build_steps import ATTEMPT, LOG, failed, inside, killed, write
 from deathmatch.hosts.host import Local
@@ -185,9 +185,9 @@ def _on_node(server: Server, found: dict) -> dict:
 
 def forget_not_built(server: Server) -> list[Path]:
     """Remove the server's trials that say that it is not built, if it is; return their folders."""
-    if not verdicts.not_built(server.name) or not _good(server):
+    if not not_built.not_built(server.name) or not _good(server):
         return []
-    return verdicts.forget(server.name)
+    return not_built.forget(server.name)
 
 
 def _good(server: Server) -> dict | None:

@@ -8,9 +8,9 @@ from typing import Any
 from deathmatch.errors import UserError
 from deathmatch.hosts import memory, throttle
 from deathmatch.hosts.host import Connected, dial
+from deathmatch.hosts.installation import Site
 from deathmatch.hosts.memory import Memory
 from deathmatch.hosts.remote import Remote
-from deathmatch.hosts.site import Site
 from deathmatch.hosts.throttle import Throttle
 from deathmatch.plan import testbed as plan
 

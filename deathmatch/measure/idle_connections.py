@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from deathmatch.hosts import clients
 from deathmatch.hosts.host import Host, Process
-from deathmatch.hosts.site import Site
+from deathmatch.hosts.installation import Site
 from deathmatch.load import registry
 from deathmatch.load.generator import WHOLE, Part
 

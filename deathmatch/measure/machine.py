@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from deathmatch.hosts import hardware, toolchain
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.site import Site
+from deathmatch.hosts.installation import Site
 
 
 def about(server: Host, site: Site, names: Sequence[str] = (), where: str = "") -> dict:

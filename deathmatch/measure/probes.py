@@ -7,7 +7,7 @@ import polars as pl
 from deathmatch.errors import Truncated
 from deathmatch.load import registry
 from deathmatch.load.generator import Timed
-from deathmatch.measure import limits, sampler, search
+from deathmatch.measure import point_limits, sampler, search
 from deathmatch.measure.search import End, Told
 from deathmatch.plan import record
 
@@ -68,7 +68,7 @@ def row(probe: dict, parts: Sequence, samples: pl.DataFrame, spec: dict) -> dict
     actual = client.actual_rate_rps(fields, during, spec)
     limited = client.limited(fields, offered, actual)
     if len(parts) > 1:
-        limited, _ = limits.of_several(probe, parts, actual, spec)
+        limited, _ = point_limits.of_several(probe, parts, actual, spec)
     found = {
         "round": probe["round"],
         "step": probe["step"],

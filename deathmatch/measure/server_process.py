@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deathmatch.hosts import logs
 from deathmatch.hosts.host import Host, Process
-from deathmatch.hosts.site import Site
+from deathmatch.hosts.installation import Site
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 

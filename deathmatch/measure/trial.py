@@ -19,10 +19,10 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import clients
 from deathmatch.hosts import testbed as beds
 from deathmatch.measure import (
-    audited,
     churn,
     client,
     conformance,
+    host_checks,
     idle_connections,
     machine,
     searching,
@@ -100,7 +100,7 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
 def measure_load(context: Context) -> dict:
     """Return what a trial under load adds to the record: the steps, and what they were taken on."""
     bed = context.bed.spec
-    found = audited.begin(context)
+    found = host_checks.begin(context)
     try:
         with Guard(context.memory, context.server, context.server_pids):
             record = _steps(context)
@@ -125,7 +125,7 @@ def measure_load(context: Context) -> dict:
         "cpus": context.cpus,
         "cpus_note": "" if context.bed.separate else beds.shared_note(context.cpus),
         "separate": context.bed.separate,
-        "hosts": audited.end(context, found),
+        "hosts": host_checks.end(context, found),
     }
 
 

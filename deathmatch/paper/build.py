@@ -31,7 +31,7 @@ import typst
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import markdown, scripts
-from deathmatch.plan import places
+from deathmatch.plan import paths
 from deathmatch.plan.root import ROOT
 
 PAPER = ROOT / "paper" / "source"
@@ -180,7 +180,7 @@ def _moved(made: Path, out: Path) -> Path:
 def main(given: argparse.Namespace) -> int:
     """Build both papers and print their paths."""
     sandbox.die_with_owner()
-    places.check_dataset(given.dataset, "--dataset")
+    paths.check_dataset(given.dataset, "--dataset")
     figures = (given.figures or ROOT / "figures" / given.dataset).resolve()
     made = build(given.notebooks, given.dataset, given.out, figures, given.front, given.references)
     print(*made, sep="\n")

@@ -33,7 +33,7 @@ from deathmatch.analysis import absence, provenance
 from deathmatch.errors import UserError
 from deathmatch.paper import no_html, theme
 from deathmatch.paper.captions import MIME
-from deathmatch.plan import places
+from deathmatch.plan import paths
 from deathmatch.plan.root import ROOT
 
 VEGALITE = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
@@ -49,7 +49,7 @@ def setup(dataset: str, figures: Path | None = None) -> None:
     UserError as its sentence alone.
     """
     global _folder
-    places.check_dataset(dataset, "parameter dataset, in the first cell")
+    paths.check_dataset(dataset, "parameter dataset, in the first cell")
     given = figures or os.environ.get("DEATHMATCH_FIGURES")
     _folder = Path(given) if given else ROOT / "figures" / dataset
     theme.register()

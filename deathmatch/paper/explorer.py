@@ -17,7 +17,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import scripts, theme
 from deathmatch.paper.explore import about, ledger, quantities, servers, variants
-from deathmatch.plan import files, places
+from deathmatch.plan import files, paths
 from deathmatch.plan.root import ROOT
 
 PAPER = ROOT / "paper" / "source"
@@ -118,9 +118,9 @@ def check_size(size_bytes: int, dataset: str) -> None:
 def main(given: argparse.Namespace) -> int:
     """Write the explorer and print its path."""
     sandbox.die_with_owner()
-    places.check_dataset(given.dataset, "--dataset")
+    paths.check_dataset(given.dataset, "--dataset")
     others = [given.compare] if given.compare else []
     for name in others:
-        places.check_dataset(name, "--compare")
+        paths.check_dataset(name, "--compare")
     print(write([given.dataset, *others], given.out))
     return 0

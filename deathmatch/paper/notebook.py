@@ -28,7 +28,7 @@ from papermill.exceptions import PapermillExecutionError
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper.captions import MIME
-from deathmatch.plan import places
+from deathmatch.plan import paths
 from deathmatch.plan.root import ROOT
 
 EVAL = re.compile(r"\{eval\}`([^`]+)`")
@@ -204,10 +204,10 @@ def _shown(path: Path) -> str:
 def main(given: argparse.Namespace) -> int:
     """Run the notebook that the command line names."""
     sandbox.die_with_owner()
-    places.check_dataset(given.dataset, "--dataset")
+    paths.check_dataset(given.dataset, "--dataset")
     parameters = {"dataset": given.dataset}
     if given.compare:
-        places.check_dataset(given.compare, "--compare")
+        paths.check_dataset(given.compare, "--compare")
         parameters["compare"] = given.compare
     figures = given.figures or ROOT / "figures" / given.dataset
     # Notebooks start side by side: none may count on another for the folder.

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from deathmatch.errors import UserError
-from deathmatch.plan import mistakes, places, server_checks
+from deathmatch.plan import paths, server_checks, validation_errors
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.experiment import Experiment
-from deathmatch.plan.mistakes import Key, Mistake
-from deathmatch.plan.places import names, path_of
+from deathmatch.plan.paths import names, path_of
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import NamedSpec
 from deathmatch.plan.testbed import Testbed
+from deathmatch.plan.validation_errors import Key, Mistake
 
 MODELS: dict[str, type[NamedSpec]] = {
     "experiment": Experiment,
@@ -77,7 +77,7 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
     file is wrong.
     """
     path = path_of(kind, name, root)
-    usable = places.usable(kind, name)
+    usable = paths.usable(kind, name)
     if kind == "server" and usable and path.parent.is_dir() and not path.is_file():
         what = f"servers/{name} holds no server.toml"
         raise UserError(what, remedy="write it: servers/README.md has every key")
@@ -85,8 +85,8 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
     if not usable or not path.is_file():
         known = names(kind, root)
         raise UserError(
-            f"there is no {kind} {name[: places.LONGEST]!r}",
-            remedy=f"{mistakes.near(name, known)}known: {', '.join(known)}; "
+            f"there is no {kind} {name[: paths.LONGEST]!r}",
+            remedy=f"{validation_errors.near(name, known)}known: {', '.join(known)}; "
             f"a new one is {path_of(kind, '<name>', root).relative_to(root)}",
         )
     # A testbed may extend another.
@@ -113,7 +113,7 @@ def _checked(kind: str, name: str, root: Path, mtimes_ns: tuple[int, ...]) -> Na
     for file in _chain(kind, name, root):
         value = _merged(value, file.value)
         try:
-            spec = mistakes.validated(MODELS[kind], value, name)
+            spec = validation_errors.validated(MODELS[kind], value, name)
             if isinstance(spec, Server):
                 _check_server(spec, root)
         except Mistake as found:
@@ -137,8 +137,8 @@ def _chain(kind: str, name: str, root: Path) -> list[_File]:
 
 def _read(path: Path, root: Path) -> _File:
     shown = str(path.relative_to(root))
-    text = mistakes.decoded(path.read_bytes(), shown)
-    return _File(shown, text, mistakes.parse(text, shown))
+    text = validation_errors.decoded(path.read_bytes(), shown)
+    return _File(shown, text, validation_errors.parse(text, shown))
 
 
 def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

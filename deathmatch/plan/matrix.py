@@ -10,10 +10,10 @@ from deathmatch.load import registry
 from deathmatch.plan import files, rounds
 from deathmatch.plan.dataset import Dataset, ExperimentPlan, Grid
 from deathmatch.plan.experiment import Experiment, Factor
-from deathmatch.plan.mistakes import Key
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 from deathmatch.plan.trial import CONFIGURATION, Trial, Variant
+from deathmatch.plan.validation_errors import Key
 
 
 def trials(

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from deathmatch.plan.mistakes import NOT_BLANK
 from deathmatch.plan.registries import LISTS
 from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec
+from deathmatch.plan.validation_errors import NOT_BLANK
 
 Text = Annotated[str, Field(pattern=NOT_BLANK)]
 Attribute = Annotated[str, Field(pattern=r"^[A-Za-z_][\w'-]*(\.[A-Za-z_][\w'-]*)*$")]

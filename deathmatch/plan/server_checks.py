@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 
 from deathmatch.plan.experiment import Experiment
-from deathmatch.plan.mistakes import Key, Mistake
-from deathmatch.plan.places import LONGEST
+from deathmatch.plan.paths import LONGEST
 from deathmatch.plan.registries import OWN_NAMES
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 from deathmatch.plan.typed import typed
+from deathmatch.plan.validation_errors import Key, Mistake
 
 # What each command can use, with its meaning and what it takes; servers/README.md shows it.
 PLACES = {

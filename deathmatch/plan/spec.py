@@ -81,7 +81,7 @@ class NamedSpec(Spec):
 def contradiction(key: tuple[str, ...], what: str, remedy: str) -> PydanticCustomError:
     """Return the error of a model's validator that concerns one key of it.
 
-    `deathmatch.plan.mistakes` reads it.
+    `deathmatch.plan.validation_errors` reads it.
     """
     # Braces would be placeholders.
     message = what.replace("{", "{{").replace("}", "}}")

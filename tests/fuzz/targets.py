@@ -28,13 +28,13 @@ from deathmatch.agent import diag, kernel, wire
 from deathmatch.analysis import published
 from deathmatch.cli import main as command_line
 from deathmatch.cli.commands import COMMANDS
-from deathmatch.control import asked, config_file
+from deathmatch.control import cli_config, config_file
 from deathmatch.data import records, sampled, tables, tidy
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import httperf, registry, roundtrip, wsload
 from deathmatch.measure import system_calls
-from deathmatch.plan import files, mistakes
-from deathmatch.plan.places import PLACES
+from deathmatch.plan import files, validation_errors
+from deathmatch.plan.paths import PLACES
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 Check = Callable[[Any], None]
@@ -167,13 +167,13 @@ def settings_file(kind: str) -> Check:
     def check(content: bytes) -> None:
         shown = PLACES[kind].format("mine")
         try:
-            text = mistakes.decoded(content, shown)
-            value = mistakes.parse(text, shown)
+            text = validation_errors.decoded(content, shown)
+            value = validation_errors.parse(text, shown)
             try:
-                spec = mistakes.validated(files.MODELS[kind], value, "mine")
+                spec = validation_errors.validated(files.MODELS[kind], value, "mine")
                 if kind == "server":
                     files._check_server(spec, ROOT)
-            except mistakes.Mistake as mistake:
+            except validation_errors.Mistake as mistake:
                 raise mistake.located(shown, text) from None
         except UserError as error:
             assert error.where.startswith(shown)
@@ -257,7 +257,7 @@ def config_yaml(content: bytes) -> None:
 
 def configuration(value: dict) -> None:
     try:
-        asked.study(value)
+        cli_config.study(value)
     except UserError as error:
         told(error)
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from deathmatch.data import archive, inventory, records, tables, tidy
 from deathmatch.data.strict import cpu
-from deathmatch.data.strict.compare import Difference, Held, differences
+from deathmatch.data.strict.table_equality import Difference, Held, differences
 from deathmatch.errors import UserError
 from deathmatch.measure import searching
 from deathmatch.measure.sampler import SCHEMA as SAMPLES

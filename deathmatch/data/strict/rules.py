@@ -16,7 +16,7 @@ from deathmatch.data.strict import (
 from deathmatch.data.strict.evidence import Evidence
 from deathmatch.data.strict.rule import Rule, Seen, Unknown
 from deathmatch.errors import UserError
-from deathmatch.plan import mistakes
+from deathmatch.plan import validation_errors
 
 RULES: tuple[Rule, ...] = (
     *record_rules.RULES, *table_rules.RULES, *schedule_rules.RULES, *origin_rules.RULES,
@@ -96,5 +96,5 @@ def check_names(names: Iterable[str], where: str) -> None:
             raise UserError(
                 f"there is no rule {name!r} of check --strict",
                 where=where,
-                remedy=f"{mistakes.near(name, known)}known: {', '.join(known)}",
+                remedy=f"{validation_errors.near(name, known)}known: {', '.join(known)}",
             )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from deathmatch.errors import UserError
 from deathmatch.hosts.audit import facts, limit_rules, machine_rules, network_rules
 from deathmatch.hosts.audit.rule import Finding
-from deathmatch.plan import mistakes
+from deathmatch.plan import validation_errors
 
 RULES = (*limit_rules.RULES, *network_rules.RULES, *machine_rules.RULES)
 SEVERITIES = ("refuse", "warn", "note")
@@ -31,7 +31,7 @@ def check_names(names: Iterable[str], where: str) -> None:
             raise UserError(
                 f"there is no rule {name!r} of the audit",
                 where=where,
-                remedy=f"{mistakes.near(name, known)}known: {', '.join(known)}",
+                remedy=f"{validation_errors.near(name, known)}known: {', '.join(known)}",
             )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from deathmatch.agent import diag
 from deathmatch.errors import UserError
-from deathmatch.hosts import namespaces
+from deathmatch.hosts import netns_testbed
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.testbed import Testbed
 from deathmatch.measure.connections import end, kernel_memory
@@ -50,7 +50,7 @@ def life(name: str, connections: int, spec: plan.Testbed) -> list[dict]:
     "tcp_pages": pages that the kernel counts for TCP, likewise; "held": {what: counted}.
     UserError if fewer come about than were asked for.
     """
-    bed = namespaces.build(spec, _server_sysctls(connections))
+    bed = netns_testbed.build(spec, _server_sysctls(connections))
     hosts = {"server": bed.server, "client": bed.clients[0]}
     try:
         hosts["client"].set_sysctls(_client_sysctls(connections))

@@ -1,12 +1,12 @@
 """The chart of Little's law: rate × mean time against what is known to be under way.
 
-In: frames of `deathmatch.analysis.lawful`. Out: a chart.
+In: frames of `deathmatch.analysis.law_findings`. Out: a chart.
 """
 
 import altair as alt
 import polars as pl
 
-from deathmatch.analysis.lawful import OFF
+from deathmatch.analysis.law_findings import OFF
 from deathmatch.paper import theme
 
 

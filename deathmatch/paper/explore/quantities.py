@@ -1,13 +1,13 @@
-"""The quantities that the explorer tells of a variant: names, units, and how each is found.
+"""The quantities that the explorer shows of a variant: names, units, and how each is computed.
 
-Each is a statistic of `deathmatch.analysis.measures`, one number a trial, or a quantile of the
-times at the highest offered rate.
+Each is a statistic of `deathmatch.analysis.trial_statistics`, one number a trial, or a quantile of
+the times at the highest offered rate.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from deathmatch.analysis import measures
+from deathmatch.analysis import trial_statistics
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Quantity:
 
 
 def _of(statistic: str) -> Quantity:
-    return Quantity(statistic, *measures.title(statistic), statistic)
+    return Quantity(statistic, *trial_statistics.title(statistic), statistic)
 
 
 REPLY_RATE = Quantity("reply_rate_rps", "reply rate", "req/s", "reply_rate_rps")
@@ -52,8 +52,8 @@ _MESSAGES = [
 _STORED = [_of("bytes_per_message")]
 
 _OF_SWEEPS = {
-    "httperf": [_of(measures.PEAK), _COST[0], *_TIMES, ERRORS, *_COST[1:], _RESPONSE],
-    "roundtrip": [_of(measures.PEAK), _COST[0], *_TIMES, ERRORS, *_COST[1:]],
+    "httperf": [_of(trial_statistics.PEAK), _COST[0], *_TIMES, ERRORS, *_COST[1:], _RESPONSE],
+    "roundtrip": [_of(trial_statistics.PEAK), _COST[0], *_TIMES, ERRORS, *_COST[1:]],
     "wsload": [*_MESSAGES, *_COST],
     None: _STORED,
 }

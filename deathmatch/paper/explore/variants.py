@@ -11,7 +11,15 @@ from math import isfinite
 
 import polars as pl
 
-from deathmatch.analysis import judging, measures, reply_rates, selecting, stats, systems, views
+from deathmatch.analysis import (
+    judging,
+    reply_rates,
+    selecting,
+    stats,
+    systems,
+    trial_statistics,
+    views,
+)
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.views import LABEL_FACTORS
 from deathmatch.paper.explore import quantities
@@ -147,7 +155,7 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
     known = quantities.TIMED.get(seen.spec.client)
     if known is None or seen.points.is_empty():
         return {}
-    closed = measures.hardest(seen.points) == 0
+    closed = trial_statistics.hardest(seen.points) == 0
     shown = seen.valid_points.filter(reply_rates.at_rate(0) if closed else reply_rates.AT_TOP)
     key = [*_VARIANT, "n", RATE]
     bins = seen.times.join(shown.select(key), on=key, how="semi", maintain_order="left")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 import polars as pl
 
-from deathmatch.analysis import measures, paired, phrases
+from deathmatch.analysis import paired, phrases, trial_statistics
 from deathmatch.analysis.paired import CONFIDENCE, POWER, Effect
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import laws
@@ -23,7 +23,7 @@ AT_RATE = (
     "reply_rate_rps",
     "context_switches_per_reply",
 )
-OF_TRIAL = (measures.PEAK, "server_rss_bytes")
+OF_TRIAL = (trial_statistics.PEAK, "server_rss_bytes")
 STATISTICS = AT_RATE + OF_TRIAL
 LEVEL = (
     f"Intervals: Student's t over blocks, {CONFIDENCE:.0%} for each row by itself. The verdict is "
@@ -96,13 +96,13 @@ def _value(points: pl.DataFrame, statistic: str, rate: int | None) -> float | No
         valid = valid.filter(pl.col(RATE) == rate)
     if valid.is_empty():
         return None
-    value = measures.STATISTICS[statistic](valid)
+    value = trial_statistics.STATISTICS[statistic](valid)
     return None if value is None else float(value)
 
 
 def quantity(row: dict) -> str:
     """Return "CPU per reply at 500 req/s (µs)"."""
-    title, unit = measures.title(row["statistic"])
+    title, unit = trial_statistics.title(row["statistic"])
     at = "" if row[RATE] is None else f" at {phrases.number(row[RATE])} req/s"
     return f"{title}{at} ({unit})" if unit else f"{title}{at}"
 
@@ -133,7 +133,7 @@ def _valid(points: pl.DataFrame) -> pl.DataFrame:
 
 def verdict(row: dict) -> str:
     """Return in a sentence or two what the row shows, with its interval and n."""
-    title, _ = measures.title(row["statistic"])
+    title, _ = trial_statistics.title(row["statistic"])
     at = "" if row[RATE] is None else f" at {phrases.number(row[RATE])} requests a second"
     effect = Effect(**{name: row[name] for name in paired.EFFECT})
     if effect.ratio is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deathmatch.control.study import Study
 from deathmatch.errors import UserError
-from deathmatch.plan import choice, files, mistakes, places
+from deathmatch.plan import files, paths, selection, validation_errors
 from deathmatch.plan.settings import Settings
 
 WHERE = "config/config.yaml or --config"
@@ -48,13 +48,13 @@ def study(given: dict, only_paper: bool = False) -> Study:
         given = given | {"compare": ""}
     if isinstance(given.get("servers"), list):
         given = given | {"servers": ["null" if name is None else name for name in given["servers"]]}
-    mistakes.check(Settings, given, WHERE)
+    validation_errors.check(Settings, given, WHERE)
     settings = Settings.model_validate(given)
     study = Study(
         dataset=settings.dataset,
         testbed=settings.testbed,
         compare=settings.compare,
-        choice=choice.of(settings.servers, settings.experiments),
+        choice=selection.of(settings.servers, settings.experiments),
         only_paper=only_paper,
     )
     _known("dataset", [study.dataset], "dataset")
@@ -77,14 +77,14 @@ def _compared(dataset: str, asked: str) -> str:
     Raises UserError if that is the dataset itself, or has no tables.
     """
     found = asked or files.dataset(dataset).compare
-    named = places.usable("dataset", found)
+    named = paths.usable("dataset", found)
     there = named and any(Path("data", found).glob("*/points.parquet"))
     if not found or (there and found != dataset):
         return found
     if found == dataset:
         what, remedy = f"{found!r} is the dataset itself", "name another dataset, or none"
     else:
-        what = f"data/{found[: places.LONGEST]} holds no tables to compare with"
+        what = f"data/{found[: paths.LONGEST]} holds no tables to compare with"
         remedy = (
             f"measure it first: snakemake --config dataset={found}"
             if named

@@ -6,11 +6,11 @@ from functools import partial
 
 from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
-from deathmatch.hosts import opening, site
+from deathmatch.hosts import installation, opening
 from deathmatch.hosts.copy import Copy
+from deathmatch.hosts.installation import Site
 from deathmatch.hosts.opening import say
 from deathmatch.hosts.remote import Remote
-from deathmatch.hosts.site import Site
 from deathmatch.hosts.testbed import SERVER, Testbed, set_sysctls, together
 from deathmatch.plan import testbed as plan
 
@@ -57,7 +57,7 @@ def _open(name: str, side: plan.Side, tell: Callable[[str], None]) -> Remote:
 
 def _site(host: Remote, side: plan.Side, project: bool, tell: Callable[[str], None]) -> Site | None:
     if side.ssh is None:
-        return site.Here()
+        return installation.Here()
     return Copy(host, side.folder, tell) if project else None
 
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.analysis import paired
-from deathmatch.analysis.comparison import STATISTICS, Measured
-from deathmatch.control import checkout, comparison_report, outcome, progress, untracked
+from deathmatch.analysis.ab_result import STATISTICS, Measured
+from deathmatch.control import ab_report, checkout, progress, trial_summary, untracked
 from deathmatch.data import records, tidy
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.plan import comparison as plan
-from deathmatch.plan import files, places
+from deathmatch.plan import ab_design as plan
+from deathmatch.plan import files, paths
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
@@ -50,7 +50,7 @@ class Comparison:
             self.sides, self.experiment, self.rates_rps, model, self.duration_s,
             self._trials_of_a_variant * max(1, blocks), self.seed,
         )  # fmt: skip
-        places.path_of("dataset", self.name).write_text(text)
+        paths.path_of("dataset", self.name).write_text(text)
 
     @property
     def _trials_of_a_variant(self) -> int:
@@ -103,7 +103,7 @@ def main(given: argparse.Namespace) -> int:
     trials = list(wanted.measured())
     wanted.write(len(trials) // 4)
     if trials:
-        comparison_report.show(
+        ab_report.show(
             wanted.name, wanted.sides, wanted.experiment, trials, wanted.seed, given.statistic
         )
     return status
@@ -181,4 +181,4 @@ def _left_s(began: float, minutes: float) -> float:
 
 def _is_measured(folder: Path) -> bool:
     record = folder / "trial.json"
-    return record.exists() and outcome.measured(records.read(record))
+    return record.exists() and trial_summary.measured(records.read(record))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from deathmatch.agent.keeper import Settings
-from deathmatch.hosts import opening, site
+from deathmatch.hosts import installation, opening
 from deathmatch.hosts.host import Local
 from deathmatch.hosts.testbed import SERVER, Testbed, set_sysctls, together
 from deathmatch.plan import testbed as plan
@@ -42,7 +42,7 @@ def build(spec: plan.Testbed, server_sysctl: Mapping[str, str | int]) -> Testbed
     set_sysctls(server, {**spec.server.sysctl, **server_sysctl})
     for client, side in zip(clients, spec.client_sides):
         set_sysctls(client, side.sysctl)
-    sites = dict.fromkeys(entered, site.Here())
+    sites = dict.fromkeys(entered, installation.Here())
     return Testbed(spec, server, tuple(clients), LINK, sites)
 
 

@@ -18,7 +18,7 @@ from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.paper import display, theme
-from deathmatch.plan import files, places
+from deathmatch.plan import files, paths
 from deathmatch.plan.root import ROOT
 
 
@@ -115,7 +115,7 @@ def compare_experiments(dataset: str, compare: str, *experiments: str) -> None:
 def _check(dataset: str, compare: str) -> None:
     if compare == dataset:
         raise UserError(f"{compare!r} is the dataset itself", "parameter compare", "name another")
-    places.check_dataset(compare, "parameter compare")
+    paths.check_dataset(compare, "parameter compare")
     folder = ROOT / "data" / compare
     if not list(folder.glob("*/points.parquet")):
         raise UserError(

@@ -6,8 +6,8 @@ from typing import Any
 
 import jsonschema
 
-from deathmatch.plan.mistakes import Mistake, near
 from deathmatch.plan.root import ROOT
+from deathmatch.plan.validation_errors import Mistake, near
 
 
 def validate(kind: str, value: dict[str, Any], where: str, text: str = "") -> None:

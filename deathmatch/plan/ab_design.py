@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deathmatch.errors import UserError
-from deathmatch.plan import files, matrix, mistakes, places
+from deathmatch.plan import files, matrix, paths, validation_errors
 from deathmatch.plan.dataset import ExperimentPlan
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
@@ -85,7 +85,8 @@ def levels(chosen: Side, name: str) -> dict[str, Level]:
         if factor not in known:
             raise UserError(
                 f"{chosen.server!r} has no factor {factor!r} in {name!r}",
-                remedy=f"{mistakes.near(factor, list(known))}its factors: {', '.join(known)}",
+                remedy=validation_errors.near(factor, list(known))
+                + f"its factors: {', '.join(known)}",
             )
         level = next((each for each in known[factor] if str(each) == text), None)
         if level is None:
@@ -124,12 +125,12 @@ def dataset_name(sides: Sequence[Side], given: str | None) -> str:
     """Return the name of the comparison's dataset; UserError if it cannot be one, or exists."""
     plain = re.sub(r"[^\w.-]+", "-", f"compare-{sides[0]}-{sides[1]}").strip("-")
     name = given or plain
-    if not places.usable("dataset", name):
+    if not paths.usable("dataset", name):
         raise UserError(
-            f"{name!r} cannot be the name of a dataset", "--name", places.ALLOWED["dataset"]
+            f"{name!r} cannot be the name of a dataset", "--name", paths.ALLOWED["dataset"]
         )
-    if places.path_of("dataset", name).exists():
-        where = places.path_of("dataset", name).relative_to(ROOT)
+    if paths.path_of("dataset", name).exists():
+        where = paths.path_of("dataset", name).relative_to(ROOT)
         raise UserError(
             f"there is a comparison, or another dataset, called {name!r}", str(where),
             "choose another with --name, or remove this file and the dataset's folder in data/",

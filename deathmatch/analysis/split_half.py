@@ -13,7 +13,15 @@ from itertools import pairwise
 import polars as pl
 from scipy.stats import spearmanr
 
-from deathmatch.analysis import claims, judging, measures, published, releases, rules, selecting
+from deathmatch.analysis import (
+    claims,
+    judging,
+    published,
+    releases,
+    rules,
+    selecting,
+    trial_statistics,
+)
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import tables
 from deathmatch.errors import UserError
@@ -25,10 +33,10 @@ DRAWS = 20
 SEED = 2009
 # Statistics that order servers, by experiment.
 ORDERED_BY = {
-    "single-thread": measures.PEAK,
-    "dynamic": measures.PEAK,
+    "single-thread": trial_statistics.PEAK,
+    "dynamic": trial_statistics.PEAK,
     "static": "cpu_us_per_reply",
-    "scale-out": measures.PEAK,
+    "scale-out": trial_statistics.PEAK,
     "c10k": "message_latency_p95_us",
 }
 _YUCAN = {"server": "yucan", "schedulers": "one"}
@@ -36,7 +44,11 @@ _IDLE = {"server": "c-readiness", "idle_connections": 8000, RATE: 200}
 HEADLINES = {
     "replies a second with a backlog of 128, over 5": (
         "backlog",
-        {"statistic": measures.PEAK, "a": _YUCAN | {"backlog": 128}, "b": _YUCAN | {"backlog": 5}},
+        {
+            "statistic": trial_statistics.PEAK,
+            "a": _YUCAN | {"backlog": 128},
+            "b": _YUCAN | {"backlog": 5},
+        },
     ),
     "CPU for each reply with 8000 idle connections, poll over epoll": (
         "readiness",

@@ -8,11 +8,11 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from deathmatch.analysis import comparison, phrases
-from deathmatch.analysis.comparison import Measured
+from deathmatch.analysis import ab_result, phrases
+from deathmatch.analysis.ab_result import Measured
 from deathmatch.paper import display, theme
-from deathmatch.paper.charts import comparison as charts
-from deathmatch.plan.comparison import Side
+from deathmatch.paper.charts import ab_chart as charts
+from deathmatch.plan.ab_design import Side
 from deathmatch.plan.typed import typed
 
 HEADS = ("quantity", "A", "B", "B / A", "interval", "would show")
@@ -33,15 +33,15 @@ def show(
 
     The verdict is about the `statistic`, one of `comparison.STATISTICS`.
     """
-    found = comparison.rows(trials, seed, statistic)
-    said = comparison.verdict(found.row(0, named=True))
+    found = ab_result.rows(trials, seed, statistic)
+    said = ab_result.verdict(found.row(0, named=True))
     about = f"A: {sides[0]}; B: {sides[1]}; experiment {experiment}"
     console = Console(highlight=False, markup=False, emoji=False)
     console.width = max(console.width, WIDTH)
     print(about, end="\n\n")
     console.print(_table(found))
-    print(f"\n{said} {comparison.nulls(found.row(0, named=True))}\n{comparison.LEVEL}")
-    print(comparison.left_out(trials), end="\n\n")
+    print(f"\n{said} {ab_result.nulls(found.row(0, named=True))}\n{ab_result.LEVEL}")
+    print(ab_result.left_out(trials), end="\n\n")
     folder = Path("data", name)
     found.write_csv(folder / "comparison.csv")
     record = {"a": str(sides[0]), "b": str(sides[1]), "experiment": experiment, "seed": seed,
@@ -64,7 +64,7 @@ def _table(found: pl.DataFrame) -> Table:
         low, high = row["low"], row["high"]
         would_show = "" if row["detectable"] is None else f"{row['detectable'] - 1:.1%}"
         table.add_row(
-            comparison.quantity(row),
+            ab_result.quantity(row),
             *("" if row[key] is None else phrases.number(row[key], 1) for key in MEDIANS),
             "" if row["ratio"] is None else f"{row['ratio']:.3f}",
             "" if low is None else f"{low:.3f} to {high:.3f}",

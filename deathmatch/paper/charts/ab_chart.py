@@ -1,12 +1,12 @@
 """The chart of `deathmatch compare`: B / A of each quantity, with A / A and B / B beside it.
 
-In: the frame of `deathmatch.analysis.comparison`. Out: a chart.
+In: the frame of `deathmatch.analysis.ab_result`. Out: a chart.
 """
 
 import altair as alt
 import polars as pl
 
-from deathmatch.analysis import comparison
+from deathmatch.analysis import ab_result
 from deathmatch.paper import theme
 
 # What is compared, by the columns' prefix.
@@ -49,7 +49,7 @@ def _long(found: pl.DataFrame) -> pl.DataFrame:
     for row in found.iter_rows(named=True):
         for prefix, kind in _KINDS.items():
             values = {name: row[f"{prefix}{name}"] for name in ("ratio", "low", "high")}
-            rows.append({"quantity": comparison.quantity(row), "kind": kind, **values})
+            rows.append({"quantity": ab_result.quantity(row), "kind": kind, **values})
     kinds = {"quantity": pl.String, "kind": pl.String} | dict.fromkeys(
         ("ratio", "low", "high"), pl.Float64
     )

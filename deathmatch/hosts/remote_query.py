@@ -9,7 +9,7 @@ import sys
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.hosts.site import Here
+from deathmatch.hosts.installation import Here
 from deathmatch.plan import files
 
 
