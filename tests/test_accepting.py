@@ -7,9 +7,9 @@ from conftest import ROOT, Tree, traces
 
 from deathmatch.analysis import accepting, queue_model
 from deathmatch.analysis.committed import Record
-from deathmatch.control import accepting as command
 from deathmatch.errors import UserError
-from deathmatch.measure import accepting as measure
+from deathmatch.instruments import accepted as measure
+from deathmatch.instruments import accepting as command
 
 
 def row(accept: str, threads: int, backlog: int, work_us: int, repetition: int, **own) -> dict:

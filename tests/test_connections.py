@@ -19,11 +19,10 @@ from conftest import (
 )
 
 from deathmatch.analysis import connection_memory
-from deathmatch.control import connections
 from deathmatch.errors import UserError
-from deathmatch.measure.connections import end, kernel_memory, run
-from deathmatch.measure.connections.kernel_memory import Cache
-from deathmatch.measure.connections.states import LIVES, STATES
+from deathmatch.instruments.connections import command, end, kernel_memory, run
+from deathmatch.instruments.connections.kernel_memory import Cache
+from deathmatch.instruments.connections.states import LIVES, STATES
 
 SLABINFO = """\
 slabinfo - version: 2.1
@@ -136,19 +135,18 @@ def test_a_record_that_is_none_is_named(monkeypatch, tmp_path):
 
 
 def test_the_memory_that_is_left_limits_what_is_held():
-    few, why = connections.most_connections(1e-6)
+    few, why = command.most_connections(1e-6)
     assert few < 20 and "--memory-share" in why
-    many, _ = connections.most_connections(0.5)
+    many, _ = command.most_connections(0.5)
     assert many > 1000
 
 
 def test_the_plan_repeats_each_life_and_holds_many_at_the_end():
-    rounds = list(connections.planned(10, 90, 2))
+    rounds = list(command.planned(10, 90, 2))
     assert [(one.life, one.connections) for one in rounds] == (
-        [(life, 10) for life in LIVES] * 2
-        + [(connections.HELD_LIFE, 90)] * connections.HELD_REPETITIONS
+        [(life, 10) for life in LIVES] * 2 + [(command.HELD_LIFE, 90)] * command.HELD_REPETITIONS
     )
-    assert len(list(connections.planned(10, 0, 2))) == 2 * len(LIVES)
+    assert len(list(command.planned(10, 0, 2))) == 2 * len(LIVES)
 
 
 HELD = 2000
@@ -196,11 +194,11 @@ def test_nothing_is_left_of_a_run_that_is_killed(tree: Tree):
 
 def test_a_life_that_cannot_be_held_says_so_and_keeps_what_was_measured(tree: Tree):
     tree.replace(
-        "deathmatch/measure/connections/states.py",
+        "deathmatch/instruments/connections/states.py",
         '{"server_syn_received": 1}',
         '{"server_syn_received": 2}',
     )
-    tree.replace("deathmatch/measure/connections/run.py", "= 0.4, 25, 0.005", "= 0.4, 2, 0.005")
+    tree.replace("deathmatch/instruments/connections/run.py", "= 0.4, 25, 0.005", "= 0.4, 2, 0.005")
     words = ("test", "--connections", "50", "--held", "0", "--repetitions", "1")
     done = tree.deathmatch("connections", *words)
     assert done.status == 1

@@ -7,8 +7,8 @@ from conftest import ROOT, Tree, traces
 
 from deathmatch.analysis import descriptor_cost
 from deathmatch.analysis.committed import Record
-from deathmatch.control import descriptors as command
-from deathmatch.measure import descriptors
+from deathmatch.instruments import descriptors as command
+from deathmatch.instruments import waits
 
 
 def record(hot_ns: dict[int, int], cold_ns: dict[int, int]) -> Record:
@@ -66,13 +66,13 @@ def test_real_waits(tree: Tree):
     found = json.loads((tree.path / "data/descriptors/mine.json").read_text())
     readings = found["readings"]
     levels = command.levels(250)
-    cases = len(descriptors.MECHANISMS) * len(descriptors.STATES)
+    cases = len(waits.MECHANISMS) * len(waits.STATES)
     assert len(readings) == cases * len(levels) and levels[-1] == 250
     assert all(one["wait_ns"] > 0 for one in readings)
     hot = {
         (one["mechanism"], one["idle"]): one["wait_ns"]
         for one in readings
-        if one["state"] == descriptors.HOT
+        if one["state"] == waits.HOT
     }
     for mechanism in ("select", "poll"):
         assert hot[mechanism, 250] > 3 * hot[mechanism, 0]

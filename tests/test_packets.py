@@ -8,9 +8,9 @@ from conftest import ROOT, Tree, traces
 
 from deathmatch.analysis import packet_cost
 from deathmatch.analysis.committed import Record
-from deathmatch.control import packets as command
 from deathmatch.errors import UserError
 from deathmatch.hosts import packets
+from deathmatch.instruments import packets as command
 
 
 def record(*rows: tuple) -> Record:

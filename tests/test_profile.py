@@ -11,7 +11,7 @@ from conftest import ROOT, Tree, traces
 
 from deathmatch.analysis import profile as analysis
 from deathmatch.analysis.committed import Record
-from deathmatch.measure import call_chains
+from deathmatch.instruments import call_chains
 from deathmatch.paper.charts import profile as charts
 
 SCRIPT = """

@@ -9,7 +9,7 @@ import polars as pl
 from deathmatch.analysis import stats
 from deathmatch.analysis.committed import Record
 from deathmatch.analysis.committed import load as _load
-from deathmatch.measure.descriptors import COLD, HOT, MECHANISMS, STATES
+from deathmatch.instruments.waits import COLD, HOT, MECHANISMS, STATES
 
 KEY = ["mechanism", "state", "idle"]
 SCHEMA = {

@@ -11,7 +11,7 @@ import polars as pl
 from deathmatch.analysis import stats
 from deathmatch.analysis.committed import Record
 from deathmatch.analysis.committed import load as _load
-from deathmatch.measure.call_chains import PHASES, WAIT
+from deathmatch.instruments.call_chains import PHASES, WAIT
 
 KEY = ["mechanism", "idle", "rate_rps"]
 _READ = {

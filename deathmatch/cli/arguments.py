@@ -44,7 +44,7 @@ def of_audit(parser: argparse.ArgumentParser) -> None:
 
 
 def _instrument(parser: argparse.ArgumentParser, kind: str, repetitions: str) -> None:
-    """Declare what every instrument takes (`control.instrument`)."""
+    """Declare what every instrument takes (`instruments.instrument`)."""
     parser.add_argument("name", help=f"of the file to write, data/{kind}/<name>.json")
     parser.add_argument(
         "--repetitions", type=int, default=5, metavar="N", help=f"{repetitions}; 5 if absent"

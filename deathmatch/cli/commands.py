@@ -46,7 +46,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "accepting": Command(
             "measure how long a connection waits to be accepted, and who is woken",
-            "control.accepting", arguments.of_accepting, "mine --backlog 128 --threads 16",
+            "instruments.accepting", arguments.of_accepting, "mine --backlog 128 --threads 16",
             "Offers connections to a server in C that counts its own waits and switches, and that "
             "reads from the kernel's time stamps how long each request was there before it was "
             "read; by backlog and load, and by the way in which threads share the socket. Writes "
@@ -54,7 +54,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "connections": Command(
             "measure what a TCP connection costs the kernel in each state",
-            "control.connections", arguments.of_connections,
+            "instruments.connections.command", arguments.of_connections,
             "mine --connections 2000 --held 0 --repetitions 2",
             "Holds connections between two namespaces, and writes what the kernel's caches grew "
             "by to data/connections/<name>.json. Root alone may read these caches; without, "
@@ -64,7 +64,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "descriptors": Command(
             "measure what a wait costs by the number of idle descriptors",
-            "control.descriptors", arguments.of_descriptors, "mine --most 1000 --repetitions 2",
+            "instruments.descriptors", arguments.of_descriptors, "mine --most 1000 --repetitions 2",
             "Times select, poll and epoll_wait over more and more idle connections, with the "
             "caches as the last wait left them, after others used them, and woken from sleep, and "
             "writes the CPU time of a wait to data/descriptors/<name>.json. It says first how long "
@@ -72,7 +72,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "packets": Command(
             "measure whose CPU time the kernel's work on packets is",
-            "control.packets", arguments.of_packets, "mine --server nginx",
+            "instruments.packets", arguments.of_packets, "mine --server nginx",
             "Offers servers the same rate of connections over a plain veth pair, with packets "
             "steered to each side's CPUs, and with kernel threads that handle each side's, and "
             "writes the CPU time of each to data/packets/<name>.json. It says first how long it "
@@ -80,7 +80,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "profile": Command(
             "measure in which of the kernel's functions a request's time goes",
-            "control.profile", arguments.of_profile, "mine --idle 900 --repetitions 1",
+            "instruments.profile", arguments.of_profile, "mine --idle 900 --repetitions 1",
             "Samples the call chains of a server in C with perf, for each readiness mechanism, by "
             "idle connections and rate, and writes how many samples were taken where to "
             "data/profile/<name>.json. Needs perf, and root where the kernel lets no one else see "

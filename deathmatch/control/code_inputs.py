@@ -2,7 +2,18 @@
 
 from pathlib import Path
 
-PACKAGES = ("agent", "load", "plan", "hosts", "measure", "data", "analysis", "paper", "control")
+PACKAGES = (
+    "agent",
+    "load",
+    "plan",
+    "hosts",
+    "measure",
+    "data",
+    "instruments",
+    "analysis",
+    "paper",
+    "control",
+)
 """The packages in the order in which data flows: each may import those before it."""
 
 ORDER = ("errors", *PACKAGES, "cli")

@@ -7,7 +7,7 @@ import altair as alt
 import polars as pl
 
 from deathmatch.analysis import phrases
-from deathmatch.measure.call_chains import PHASES
+from deathmatch.instruments.call_chains import PHASES
 from deathmatch.paper import theme
 
 # What a letter of a name takes of the width, at a size that print can show.

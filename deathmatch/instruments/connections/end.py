@@ -1,4 +1,4 @@
-"""One end of many connections: `python -m deathmatch.measure.connections.end`.
+"""One end of many connections: `python -m deathmatch.instruments.connections.end`.
 
 Each line of standard input is a JSON list, [verb, [{argument: value}, …]]; each is answered by a
 line: {"done": N}, or {"failed": why}. A process may have too few descriptors for all connections:

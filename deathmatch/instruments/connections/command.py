@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import psutil
 
-from deathmatch.control import instrument
-from deathmatch.control.instrument import sysctl
 from deathmatch.errors import UserError
-from deathmatch.measure.connections import run
-from deathmatch.measure.connections.kernel_memory import PAGE_BYTES
-from deathmatch.measure.connections.states import LIVES
+from deathmatch.instruments import instrument
+from deathmatch.instruments.connections import run
+from deathmatch.instruments.connections.kernel_memory import PAGE_BYTES
+from deathmatch.instruments.connections.states import LIVES
+from deathmatch.instruments.instrument import sysctl
 from deathmatch.plan import files
 
 KIND = "connections"

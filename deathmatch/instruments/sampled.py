@@ -1,6 +1,6 @@
 """One reading: in which of the kernel's functions a server spends its CPU time, by perf(1).
 
-Called in a sandbox; see `control.profile`. Hardware counters are not needed: perf's software clock
+`instruments.profile` calls it in a sandbox. No hardware counter is needed: perf's software clock
 takes a sample of the call chain so many times for each second that the server runs.
 """
 
@@ -12,7 +12,8 @@ from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.hosts.testbed import Testbed
-from deathmatch.measure import call_chains, client, trial
+from deathmatch.instruments import call_chains
+from deathmatch.measure import client, trial
 from deathmatch.measure.context import Context, prepare
 from deathmatch.plan.trial import Trial
 

@@ -1,6 +1,6 @@
 """One reading: a server's CPU time for a rate of new connections, with packets charged one way.
 
-Called in a sandbox; see `control.packets`.
+Called in a sandbox; see `instruments.packets`.
 """
 
 import time

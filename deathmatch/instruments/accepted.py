@@ -1,6 +1,6 @@
 """One reading: how a rate of connections is accepted, by the account of the C server `acceptors`.
 
-Called in a sandbox; see `control.accepting`.
+Called in a sandbox; see `instruments.accepting`.
 """
 
 import json

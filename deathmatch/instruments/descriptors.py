@@ -8,11 +8,11 @@ import argparse
 import json
 from collections.abc import Iterator
 
-from deathmatch.control import instrument
 from deathmatch.errors import UserError
 from deathmatch.hosts import testbed
 from deathmatch.hosts.host import Local
-from deathmatch.measure import descriptors as measure
+from deathmatch.instruments import instrument
+from deathmatch.instruments import waits as measure
 
 KIND = "descriptors"
 # Up to what a process may have where the limit of open files is 20,000.

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deathmatch.control import instrument
 from deathmatch.errors import UserError
 from deathmatch.hosts.testbed import Testbed
+from deathmatch.instruments import instrument
 from deathmatch.plan import files, matrix
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial, Variant
@@ -99,7 +99,7 @@ def trial(mechanism: str, idle: int) -> Trial:
 
 def _inside(given: argparse.Namespace) -> None:
     # Only here, as what measures loads slowly.
-    from deathmatch.measure import profile as measure
+    from deathmatch.instruments import sampled as measure
 
     asked = Reading(**json.loads(given.name))
     one = trial(asked.mechanism, asked.idle)

@@ -16,9 +16,9 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import netns_testbed
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.testbed import Testbed
-from deathmatch.measure.connections import end, kernel_memory
-from deathmatch.measure.connections.kernel_memory import Cache
-from deathmatch.measure.connections.states import LIVES, REQUEST_BYTES, UNREAD_BYTES, State
+from deathmatch.instruments.connections import end, kernel_memory
+from deathmatch.instruments.connections.kernel_memory import Cache
+from deathmatch.instruments.connections.states import LIVES, REQUEST_BYTES, UNREAD_BYTES, State
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
 
@@ -84,7 +84,7 @@ class End:
     """One end of the connections: the program `end` on a host."""
 
     def __init__(self, host: Host) -> None:
-        words = [sys.executable, "-m", "deathmatch.measure.connections.end"]
+        words = [sys.executable, "-m", "deathmatch.instruments.connections.end"]
         self._process, self._host = host.start(words, talk=True, folder=ROOT), host
         self._pids = [self._process.pid]
 

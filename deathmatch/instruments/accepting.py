@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deathmatch.control import instrument
 from deathmatch.errors import UserError
 from deathmatch.hosts.testbed import Testbed
+from deathmatch.instruments import instrument
 from deathmatch.plan import matrix
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
@@ -99,7 +99,7 @@ def trial() -> Trial:
 
 def _inside(given: argparse.Namespace) -> None:
     # Only here, as what measures loads slowly.
-    from deathmatch.measure import accepting as measure
+    from deathmatch.instruments import accepted as measure
 
     asked = json.loads(given.name)
     one = trial()

@@ -17,11 +17,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deathmatch.control import instrument
 from deathmatch.errors import UserError
 from deathmatch.hosts import packets, testbed
 from deathmatch.hosts.host import Local
 from deathmatch.hosts.testbed import Testbed
+from deathmatch.instruments import instrument
 from deathmatch.plan import files, matrix
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import BACKLOG, Trial
@@ -185,7 +185,7 @@ def readings(planned: list[Reading], given: argparse.Namespace, cpus: dict) -> I
 
 def _inside(given: argparse.Namespace) -> None:
     # Only here, as what measures loads slowly.
-    from deathmatch.measure import packets as measure
+    from deathmatch.instruments import packet_reading as measure
 
     one = trial(given.name)
 
