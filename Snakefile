@@ -19,7 +19,7 @@ from pathlib import Path
 
 import snakemake
 
-from deathmatch.control import (
+from deathmatch.run import (
     cli_config,
     checkout,
     cluster,
@@ -31,7 +31,7 @@ from deathmatch.control import (
     study,
     untracked,
 )
-from deathmatch.control.run import Run
+from deathmatch.run.state import Run
 from deathmatch.hosts import nix, node, sandbox, toolchain
 from deathmatch.hosts import server_build
 from deathmatch.paper import captions

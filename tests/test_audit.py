@@ -537,7 +537,7 @@ def test_command_tells_findings_apart_from_failure(tree: Tree):
 
 
 def test_reader_may_stop_early():
-    script = "from deathmatch.control import audit; audit.say('word ' * 1_000_000)"
+    script = "from deathmatch.run import audit; audit.say('word ' * 1_000_000)"
     talker = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
     assert talker.stdout.read(4) == "word"

@@ -16,10 +16,10 @@ from conftest import ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.control import cli_config, command_line, config_file
 from deathmatch.errors import UserError
 from deathmatch.plan import docs, files, schemas, validation_errors
 from deathmatch.plan.paths import PLACES
+from deathmatch.run import cli_config, command_line, config_file
 
 GIVEN = [
     ("dataset=smok", "key dataset", "there is no dataset 'smok'", "did you mean 'smoke'?"),
@@ -271,7 +271,7 @@ cpus = "all"
 CHECK_EACH = """
 import json, sys
 from pathlib import Path
-from deathmatch.control import cli_config
+from deathmatch.run import cli_config
 from deathmatch.errors import UserError
 good, written = json.load(sys.stdin)
 for name, text in good.items():
@@ -416,7 +416,7 @@ def test_nothing_to_measure_in_a_dataset_of_ones_own(tree: Tree):
     tree.server("idle", "ok")
     tree.replace("servers/idle/server.toml", 'experiments = ["backlog"]', "experiments = []")
     script = (
-        "import sys; from deathmatch.control import cli_config\n"
+        "import sys; from deathmatch.run import cli_config\n"
         "for words in ('none all all', 'tiny all c10k', 'tiny idle all'):\n"
         "    chosen = dict(zip(['dataset', 'servers', 'experiments'], words.split()))\n"
         "    try: cli_config.study({'testbed': 'netns', 'compare': ''} | chosen)\n"

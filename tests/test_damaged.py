@@ -12,12 +12,12 @@ from fuzz.samples import ROUNDTRIP, SUMMARY, TIMES
 from deathmatch.agent import diag, kernel, wire
 from deathmatch.analysis import published
 from deathmatch.cli import main as command_line
-from deathmatch.control import cli_config, config_file
 from deathmatch.data import records, sampled, tidy
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import httperf, registry, roundtrip, wsload
 from deathmatch.measure import system_calls
 from deathmatch.plan import files, validation_errors
+from deathmatch.run import cli_config, config_file
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 HTTPERF = (TRIAL / "httperf-500.txt").read_text()

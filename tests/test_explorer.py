@@ -17,13 +17,13 @@ from playwright.sync_api import Page
 
 from deathmatch.analysis import reply_rates, stats, trial_statistics, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
-from deathmatch.control import study
 from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.paper import explorer, scripts
 from deathmatch.paper.explore import variants
 from deathmatch.plan import files, selection
 from deathmatch.plan.dataset import TABLES
+from deathmatch.run import study
 
 SERVERS = ["yucan", "tornado", "null", "c-readiness"]
 EXPERIMENTS = ["backlog", "readiness"]

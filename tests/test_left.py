@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Tree, descendant, wait_for
 
-from deathmatch.control import checkout
 from deathmatch.hosts import cgroup
 from deathmatch.hosts.host import Local
+from deathmatch.run import checkout
 
 SETTINGS = {1: {"memory.limit_in_bytes": 200_000_000}, 2: {"memory.max": 200_000_000}}
 # It makes a group, says where, and waits; it ends with its input.

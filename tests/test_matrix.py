@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Tree
 
-from deathmatch.control import progress
 from deathmatch.errors import UserError
 from deathmatch.plan import files, matrix, validation_errors
 from deathmatch.plan.experiment import Experiment
+from deathmatch.run import progress
 
 DATASETS = [name for name in files.names("dataset") if not files.dataset(name).frozen]
 

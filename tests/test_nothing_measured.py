@@ -10,13 +10,13 @@ import pytest
 from conftest import ROOT, Tree, copy_tree
 
 from deathmatch.analysis import reply_rates, stats, views
-from deathmatch.control.failures import UNMEASURED
 from deathmatch.data import tables
 from deathmatch.load import registry
 from deathmatch.paper import display, notebook
 from deathmatch.paper.display import MIME
 from deathmatch.plan import files
 from deathmatch.plan.dataset import TABLES
+from deathmatch.run.failures import UNMEASURED
 
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
 # Chapters about experiments; the others are about the whole dataset.

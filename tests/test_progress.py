@@ -8,10 +8,10 @@ import pytest
 from conftest import ROOT
 from rich.console import Console, Group
 
-from deathmatch.control import cli_config, exit_summary, progress, run_trial, screen
-from deathmatch.control.run import Run, clock
 from deathmatch.errors import UserError
 from deathmatch.plan import matrix
+from deathmatch.run import cli_config, exit_summary, progress, run_trial, screen
+from deathmatch.run.state import Run, clock
 
 TRIALS = matrix.trials("full")[:130]
 MEASURED = json.loads(next((ROOT / "tests/data/yucan").rglob("trial.json")).read_text())

@@ -6,10 +6,10 @@ import shutil
 import pytest
 from conftest import ROOT, Tree
 
-from deathmatch.control import disk_space
 from deathmatch.errors import UserError
 from deathmatch.plan import files, matrix
 from deathmatch.plan.server import Packages
+from deathmatch.run import disk_space
 
 TRIALS = matrix.trials("smoke", ["null"], ["backlog"])
 RATES = len(TRIALS[0].plan.rates_rps)

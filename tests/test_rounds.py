@@ -9,13 +9,13 @@ import pytest
 from conftest import Tree
 
 from deathmatch.analysis import judging, verdict_words
-from deathmatch.control import decision, progress
-from deathmatch.control.study import Study
 from deathmatch.errors import UserError
 from deathmatch.plan import files, matrix, rounds, selection, validation_errors
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.rounds import LOOKS, Decision
 from deathmatch.plan.trial import Trial
+from deathmatch.run import decision, progress
+from deathmatch.run.study import Study
 
 ADAPTIVE = """
 title = "adaptive rounds of two experiments"

@@ -26,7 +26,7 @@ BUILD = (
 )
 
 FORGET = """
-from deathmatch.control import cli_config
+from deathmatch.run import cli_config
 study = cli_config.study({"dataset": "test", "testbed": "netns", "servers": "all",
                      "experiments": "all", "compare": ""})
 before = len(study.records)

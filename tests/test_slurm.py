@@ -9,9 +9,9 @@ import pytest
 import slurm
 from conftest import AS_ROOT, HUNG_S, ROOT, Tree, copy_tree, kill, wait_for
 
-from deathmatch.control import cluster, command_line
 from deathmatch.errors import UserError
 from deathmatch.hosts import node, toolchain
+from deathmatch.run import cluster, command_line
 
 PLUGIN = ROOT / "workflow" / "plugins" / "snakemake_logger_plugin_deathmatch"
 PROFILE = ("--profile", "profiles/slurm")

@@ -154,7 +154,7 @@ def test_a_deleted_build_folder_measures_nothing_again(killed_and_resumed):
         ("analysis/stats.py", {"notebook"}),
         ("paper/theme/look.py", {"notebook"}),
         # Nor is anything due before a change.
-        ("control/study.py", set()),
+        ("run/study.py", set()),
     ],
 )
 def test_a_changed_module_makes_again_what_uses_it(killed_and_resumed, name, rules):

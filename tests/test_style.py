@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from conftest import ROOT, project_files
 
-from deathmatch.control.code_inputs import ORDER
+from deathmatch.run.code_inputs import ORDER
 
 FILES = project_files()
 PYTHON = [path for path in FILES if path.suffix == ".py"]

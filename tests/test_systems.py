@@ -8,8 +8,8 @@ from conftest import ROOT, Tree, copy_tree
 
 from deathmatch.analysis import systems, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
-from deathmatch.control import study
 from deathmatch.plan import files
+from deathmatch.run import study
 
 MEASURED = ROOT / "tests" / "data" / "yucan"
 

@@ -8,8 +8,8 @@ import pytest
 from conftest import AS_ROOT, Done, Tree, copy_tree
 from servers.broken import FLOOD_BYTES
 
-from deathmatch.control import run_trial, trial_summary
 from deathmatch.plan import files
+from deathmatch.run import run_trial, trial_summary
 
 # Below broken.py's limit at the first and third rate, above it at the second.
 RATES = [100, 300, 110]

@@ -40,7 +40,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "audit": Command(
             "say what on a testbed would spoil a measurement, and how to mend it",
-            "control.audit", arguments.of_audit, "netns",
+            "run.audit", arguments.of_audit, "netns",
             "Reads the settings and counters of each host, and measures the link under test for "
             "a moment. Exits 3 if it found what refuses a run.",
         ),
@@ -106,14 +106,14 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Installs its packages, runs its build command and shows its version.",
         ),
         "trial": Command(
-            "run one trial", "control.run_trial", arguments.of_trial,
+            "run one trial", "run.run_trial", arguments.of_trial,
             "data/smoke/backlog/mine/backlog=128,somaxconn=4096/1",
             "Builds the server, starts it, checks its answers and measures it at each rate. The "
             "folder then holds trial.json, server.log and the load generator's reports; "
             "`./shell snakemake -n` lists the trials of a dataset.",
         ),
         "compare": Command(
-            "compare two servers, or two settings of one", "control.ab_run",
+            "compare two servers, or two settings of one", "run.ab_run",
             arguments.of_compare,
             "null mine --minutes 3",
             "Measures A and B in blocks of four trials, ABBA or BAAB by chance, until the time is "
@@ -150,7 +150,7 @@ GROUPS: dict[str, dict[str, Command]] = {
             "server, comparisons, the claims. `./shell snakemake paper` makes it beside the paper.",
         ),
         "failures": Command(
-            "list the servers that could not be measured", "control.failures",
+            "list the servers that could not be measured", "run.failures",
             arguments.of_failures,
             "smoke",
             "With the reason of each; exits 1 if there is one.",
@@ -211,7 +211,7 @@ COMMANDS = {name: command for group in GROUPS.values() for name, command in grou
 HIDDEN = {
     "complete": Command("print completions", "cli.complete", arguments.of_complete, ""),
     "rounds": Command(
-        "decide which variants go on in a dataset of adaptive rounds", "control.decision",
+        "decide which variants go on in a dataset of adaptive rounds", "run.decision",
         arguments.of_rounds, "",
     ),
 }  # fmt: skip

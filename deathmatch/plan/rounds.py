@@ -1,7 +1,7 @@
 """Adaptive rounds: which variants of a dataset are measured again, and when that is decided.
 
 A round is one trial of each variant that is still of use. After as many rounds as LOOKS says,
-`control.decision` looks at the claims and writes `data/<dataset>/rounds/<look>.json`. The trials of
+`run.decision` looks at the claims and writes `data/<dataset>/rounds/<look>.json`. The trials of
 a dataset follow from its own file and from these, so that a run that was killed goes on alike.
 """
 

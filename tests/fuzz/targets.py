@@ -28,13 +28,13 @@ from deathmatch.agent import diag, kernel, wire
 from deathmatch.analysis import published
 from deathmatch.cli import main as command_line
 from deathmatch.cli.commands import COMMANDS
-from deathmatch.control import cli_config, config_file
 from deathmatch.data import records, sampled, tables, tidy
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import httperf, registry, roundtrip, wsload
 from deathmatch.measure import system_calls
 from deathmatch.plan import files, validation_errors
 from deathmatch.plan.paths import PLACES
+from deathmatch.run import cli_config, config_file
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 Check = Callable[[Any], None]

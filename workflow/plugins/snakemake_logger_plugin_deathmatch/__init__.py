@@ -51,10 +51,10 @@ class LogHandler(LogHandlerBase):
     needs_rulegraph = False
 
     run = None
-    """The state of this run, a deathmatch.control.run.Run; None until the Snakefile says it."""
+    """The state of this run, a deathmatch.run.state.Run; None until the Snakefile says it."""
 
     screen = None
-    """The live view, a deathmatch.control.screen.Screen, on a terminal."""
+    """The live view, a deathmatch.run.screen.Screen, on a terminal."""
 
     ending: Callable[[bool], str] | None = None
     """Returns what to say at the end of the run, given whether it was stopped before its time."""
@@ -92,7 +92,7 @@ class LogHandler(LogHandlerBase):
         if self.run is None or unwanted or not self.stream.isatty():
             return False
         # Only here: rich takes its time to load.
-        from deathmatch.control import screen
+        from deathmatch.run import screen
 
         self.screen = screen.of(self.run, self.stream)
         return self.screen is not None

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import yaml
 
-from deathmatch.control import disk_space, progress
 from deathmatch.errors import UserError
 from deathmatch.hosts import clients, node, not_built, server_build, server_commands, toolchain
 from deathmatch.plan import files, matrix, nothing, rounds
@@ -16,6 +15,7 @@ from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
+from deathmatch.run import disk_space, progress
 
 PUBLISHED = sorted(
     str(p) for p in Path("data/published").glob("*") if p.suffix in {".csv", ".toml"}

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from deathmatch.control import progress
-from deathmatch.control.run import Run, clock
+from deathmatch.run import progress
+from deathmatch.run.state import Run, clock
 
 # Once a second: a trial is measured on the same machine.
 INTERVAL_S = 1

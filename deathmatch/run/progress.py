@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from deathmatch.control.failures import UNMEASURED
 from deathmatch.data import inventory, records
 from deathmatch.errors import UserError
 from deathmatch.measure import search
 from deathmatch.measure.churn import BETWEEN_S, LEAST_ROUNDS
 from deathmatch.plan import rounds
 from deathmatch.plan.trial import Trial
+from deathmatch.run.failures import UNMEASURED
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
 START_STOP_S = 2  # start, checks and stop, beside the warm-up

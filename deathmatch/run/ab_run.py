@@ -17,7 +17,6 @@ from pathlib import Path
 
 from deathmatch.analysis import paired
 from deathmatch.analysis.ab_result import STATISTICS, Measured
-from deathmatch.control import ab_report, checkout, progress, trial_summary, untracked
 from deathmatch.data import records, tidy
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
@@ -26,6 +25,7 @@ from deathmatch.plan import files, paths
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
+from deathmatch.run import ab_report, checkout, progress, trial_summary, untracked
 
 # The interval of two is 12.7 standard errors to either side (Student 1908), and says nothing.
 LEAST_BLOCKS = 3

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from deathmatch.control import progress, trial_summary, untracked
 from deathmatch.data import records
 from deathmatch.errors import UserError
 from deathmatch.hosts import (
@@ -31,6 +30,7 @@ from deathmatch.plan import files, matrix
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
+from deathmatch.run import progress, trial_summary, untracked
 
 LEAST_FREE_BYTES = 200_000_000
 # Exit status; 2 is that of a command line that cannot be read.

@@ -6,9 +6,9 @@ import signal
 from collections.abc import Collection
 from pathlib import Path
 
-from deathmatch.control import failures
-from deathmatch.control.run import Job, Run
 from deathmatch.errors import UserError
+from deathmatch.run import failures
+from deathmatch.run.state import Job, Run
 
 WIDTH = 100  # of a reason: its first line is told, the rest is in the log
 # It fails where a server could not be measured, which is told by the server.

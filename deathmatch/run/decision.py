@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from deathmatch.analysis import claims, judging, selecting, verdict_words
-from deathmatch.control import progress
 from deathmatch.data import inventory, tidy
 from deathmatch.errors import UserError
 from deathmatch.plan import files, rounds, selection
 from deathmatch.plan.rounds import Decision
 from deathmatch.plan.trial import Trial
+from deathmatch.run import progress
 
 HOUR_S = 3600
 

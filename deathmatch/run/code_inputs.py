@@ -12,7 +12,7 @@ PACKAGES = (
     "instruments",
     "analysis",
     "paper",
-    "control",
+    "run",
 )
 """The packages in the order in which data flows: each may import those before it."""
 

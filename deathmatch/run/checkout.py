@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from deathmatch.control import untracked
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
+from deathmatch.run import untracked
 
 STATE = Path(".snakemake")
 PID = "deathmatch.pid"

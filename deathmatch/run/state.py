@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deathmatch.control import progress
-from deathmatch.control.study import Study
 from deathmatch.errors import UserError
 from deathmatch.plan.trial import Trial
+from deathmatch.run import progress
+from deathmatch.run.study import Study
 
 # The rule that decides which trials follow.
 LOOKS = "look"

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from deathmatch.control.study import Study
 from deathmatch.errors import UserError
 from deathmatch.plan import files, paths, selection, validation_errors
 from deathmatch.plan.settings import Settings
+from deathmatch.run.study import Study
 
 WHERE = "config/config.yaml or --config"
 COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
