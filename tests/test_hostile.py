@@ -32,7 +32,7 @@ It was {eval}`hostile`. See @fig-hostile and @tbl-hostile.
 import altair as alt
 import polars as pl
 from IPython.display import Markdown, display as show
-from deathmatch.paper import display, ledger_page
+from deathmatch.paper import display
 display.setup(dataset)
 frame = pl.DataFrame({"label": [HOSTILE, "b"], "rate_rps": [1, 2]})
 chart = alt.Chart(frame).mark_point().encode(x="rate_rps", y="label", tooltip="label")

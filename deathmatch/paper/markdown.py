@@ -17,9 +17,6 @@ DIVIDER = """::: {.appendices}
 
 Every table, every variant and the method in full.
 :::"""
-LEDGER = re.compile(
-    r'```\{=html\}\n(<script type="application/json" class="ledger">[^\n]*</script>)\n```\s*'
-)
 ROLE = re.compile(r"\{([a-z][\w:-]*)\}`[^`]*`|^```+\{([a-z][\w-]*)\}", re.M)
 
 # Each block of a notebook: its kind, or the label of its figure or table, and its Markdown.
@@ -151,10 +148,7 @@ def answered(text: str) -> str:
 
 def _block(kind: str, content: dict | str, name: str, own: dict[str, str]) -> str:
     if kind == "text/markdown":
-        if not (ledger := LEDGER.fullmatch(content)):
-            return content
-        own[f"ledger-{len(own)}"] = ledger[1]
-        return f'::: {{.own name="{list(own)[-1]}"}}\n:::'
+        return content
     if kind == "text/plain":
         return _fenced(content.rstrip("\n"), "output") if content.strip() else ""
     if content["kind"] == "absent":

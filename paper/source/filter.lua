@@ -391,9 +391,6 @@ local write = {
     end
     if div.classes:includes("figure") then return figure(div) end
     if div.classes:includes("table") then return make_table(div) end
-    if div.classes:includes("own") then
-      return html and pandoc.RawBlock("html", own[div.attributes.name] or "") or {}
-    end
     if FORMAT == "typst" and (div.classes:includes("note") or div.classes:includes("warning")) then
       local blocks = pandoc.Blocks({ pandoc.RawBlock("typst", "#remark[") })
       blocks:extend(div.content)

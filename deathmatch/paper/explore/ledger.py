@@ -1,11 +1,11 @@
 """The claims with their rules and evidence, and which variants stand for then and for now.
 
-In: the ledger of a dataset (`deathmatch.analysis.claims`). Out: dicts of text alone, with what the
-paper's own table of claims opens to (`deathmatch.paper.ledger_page`).
+In: the ledger of a dataset (`deathmatch.analysis.claims`). Out: dicts of text alone, with the
+facts and the evidence of each verdict (`deathmatch.paper.claim_rows`).
 """
 
 from deathmatch.analysis import claims, published, releases, selecting
-from deathmatch.paper import ledger_page
+from deathmatch.paper import claim_rows
 from deathmatch.paper.explore.servers import post
 from deathmatch.paper.explore.variants import Roles
 
@@ -63,7 +63,7 @@ def _compared(dataset: str, claim: dict) -> list[tuple[str, str, str]]:
 
 
 def _row(dataset: str, row: dict, compared: list[dict]) -> dict:
-    opened = ledger_page.details(row)
+    opened = claim_rows.details(row)
     return {
         "dataset": dataset,
         "claim": row["claim"],
@@ -72,8 +72,8 @@ def _row(dataset: str, row: dict, compared: list[dict]) -> dict:
         "says": row["says"],
         "then": row["then"],
         "now": row["now"],
-        "published": row["published"] and ledger_page.short(row["published"]),
-        "shown_at": ledger_page.shown_at(row),
+        "published": row["published"] and claim_rows.short(row["published"]),
+        "shown_at": claim_rows.shown_at(row),
         "facts": opened["facts"],
         "verdicts": opened["verdicts"],
         "compared": compared,

@@ -6,7 +6,7 @@ In: `servers/`, and the tables of the datasets shown. Out: one dict a server, of
 import polars as pl
 
 from deathmatch.analysis import systems
-from deathmatch.paper.ledger_page import SOURCES
+from deathmatch.paper.claim_rows import SOURCES
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server

@@ -1,17 +1,8 @@
-"""The ledger as a web page shows it: what ledger.js needs to sort, filter and open claims.
-
-    show(Markdown(ledger_page.block(rows, "tbl-claims")))   # after the table of that label
-
-The table stays a table where no script runs, and in print.
-"""
-
-import json
-
-import polars as pl
+"""Rows of the ledger as pages show them: the source's name, where the data is, and the evidence."""
 
 from deathmatch.analysis import judging, phrases, verdict_words
 
-# Where the paper shows what a claim's rule compares: by experiment, then by statistic.
+# The label in the paper of what a claim's rule compares: by experiment, then by statistic.
 _SHOWN_AT = {
     "backlog": {
         "": "fig-backlog-plateau", "died": "tbl-backlog-systems",
@@ -47,22 +38,12 @@ SOURCES = {
 
 def shown_at(row: dict) -> str:
     """Return the label of the figure, table or section with a ledger row's data; "" if none."""
-    known = _SHOWN_AT.get(row["experiment"], {})
-    return next((known[name] for name in row["statistics"] if name in known), known.get("", ""))
-
-
-def block(rows: pl.DataFrame, table: str) -> str:
-    """Return, for HTML alone, the details of a table's rows of the ledger, in the table's order."""
-    known = {"table": table, "claims": [details(row) for row in rows.to_dicts()]}
-    text = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
-    # Neither ends the element, nor begins a comment in it that hides its end.
-    text = text.replace("</", "<\\/").replace("<!", "<\\u0021")
-    script = f'<script type="application/json" class="ledger">{text}</script>'
-    return f"```{{=html}}\n{script}\n```"
+    labels = _SHOWN_AT.get(row["experiment"], {})
+    return next((labels[name] for name in row["statistics"] if name in labels), labels.get("", ""))
 
 
 def details(row: dict) -> dict:
-    """Return what a claim opens to: {"filters": …, "facts": [heading, text] pairs, "verdicts": …}.
+    """Return what a claim opens to: {"facts": [heading, text] pairs, "verdicts": …}.
 
     Each verdict has its heading, its lines of text, and the paths of the raw logs.
     """
@@ -70,32 +51,29 @@ def details(row: dict) -> dict:
     facts += [["Rule", row["rule"]]]
     if row["published"] is not None:
         facts.append(["The source's own", short(row["published"])])
-    return {
-        "filters": {"source": row["name"], "experiment": row["experiment"]}
-        | {when: row[when] for when in verdict_words.WHEN},
-        "facts": facts,
-        "verdicts": [_verdict(row, when) for when in verdict_words.whens(row["same"])],
-    }
+    verdicts = [_verdict(row, when) for when in verdict_words.whens(row["same"])]
+    return {"facts": facts, "verdicts": verdicts}
 
 
 def _verdict(row: dict, when: str) -> dict:
-    of = {name: row[f"{when}_{name}"] for name in ("sides", "needs", "unit", "direction", "why")}
+    names = ("sides", "needs", "unit", "direction", "why")
+    evidence = {name: row[f"{when}_{name}"] for name in names}
     lines = [verdict_words.effect_phrase(row, when)]
-    for side in of["sides"]:
+    for side in evidence["sides"]:
         value = verdict_words.effect_text(side | {"effect": side["median"]})
-        unit = f" {of['unit']}" if of["unit"] and value else ""
-        named, comma, n = value.partition(", n")
-        lines.append(f"{side['what'] or 'all servers'}: {named or 'no value'}{unit}{comma}{n}")
-    if of["direction"]:
-        lines.append(f"The direction alone: {of['direction']}.")
+        unit = f" {evidence['unit']}" if evidence["unit"] and value else ""
+        number, comma, n = value.partition(", n")
+        lines.append(f"{side['what'] or 'all servers'}: {number or 'no value'}{unit}{comma}{n}")
+    if evidence["direction"]:
+        lines.append(f"The direction alone: {evidence['direction']}.")
     lines += [
         f"Needed: {need['needed']}; there: {need['there']} ({'met' if need['met'] else 'not met'})."
-        for need in of["needs"]
+        for need in evidence["needs"]
     ]
     if row[when] == judging.NOT_RUN:
-        lines.append(f"Not run: {of['why']}.")
+        lines.append(f"Not run: {evidence['why']}.")
     title = "Then and now" if row["same"] else when.capitalize()
-    raw = list(dict.fromkeys(side["raw"] for side in of["sides"]))
+    raw = list(dict.fromkeys(side["raw"] for side in evidence["sides"]))
     return {"heading": f"{title}: {row[when]}", "lines": list(filter(None, lines)), "raw": raw}
 
 
