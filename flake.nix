@@ -18,10 +18,10 @@
 
   outputs =
     {
-      self,
       nixpkgs,
       nixpkgs-2022,
       nixpkgs-2014,
+      ...
     }:
     let
       systems = [
@@ -33,7 +33,6 @@
         import ./nix {
           inherit system nixpkgs-2022 nixpkgs-2014;
           pkgs = nixpkgs.legacyPackages.${system};
-          source = self;
         }
       );
       each = output: builtins.mapAttrs (_: of: of.${output}) study;

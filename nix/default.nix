@@ -4,7 +4,6 @@
   pkgs,
   nixpkgs-2022,
   nixpkgs-2014,
-  source,
 }:
 let
   inherit (pkgs) lib;
@@ -14,9 +13,11 @@ let
     inherit pkgs;
     clients = clients.shell;
   };
+  variables = import ./variables.nix;
   paperOf = import ./paper.nix {
-    inherit pkgs source;
+    inherit pkgs;
     tools = tools.paper;
+    variables = variables "nix";
   };
   paper = paperOf "";
 
@@ -43,13 +44,6 @@ let
   ];
   era = lib.optionalAttrs (old != { }) (import ./era.nix ({ inherit pkgs clients; } // old));
 
-  # What the runner reads; see `package` in deathmatch/hosts/server_build.py.
-  variables = name: {
-    DEATHMATCH_TOOLCHAIN = name;
-    JUPYTER_CONFIG_PATH = "${../config/jupyter}";
-    PYTHONNOUSERSITE = "1";
-    PYTHONPATH = "${../workflow/plugins}";
-  };
   shell = packages: environment: pkgs.mkShell ({ inherit packages; } // environment);
   # With servers in it already, so that none is built later.
   furnished =

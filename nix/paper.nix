@@ -3,19 +3,49 @@
 {
   pkgs,
   tools,
-  source,
+  variables,
 }:
 change:
+let
+  inherit (pkgs.lib) fileset;
+in
 pkgs.stdenvNoCC.mkDerivation {
   name = "deathmatch-paper";
-  src = source;
+  # Only what the paper is made from. A changed README makes no new paper, and a clone's own
+  # build/ and datasets never get in.
+  src = fileset.toSource {
+    root = ../.;
+    fileset = fileset.unions [
+      ../CITATION.cff
+      ../Snakefile
+      ../clients
+      ../config
+      ../data/accepting
+      ../data/connections
+      ../data/descriptors
+      ../data/first
+      ../data/packets
+      ../data/profile
+      ../data/published
+      ../data/reference
+      ../deathmatch
+      ../experiments
+      ../notebooks
+      ../paper/source
+      ../profiles/default
+      ../servers
+      ../toolchains
+      ../workflow
+    ];
+  };
   nativeBuildInputs = tools;
   postPatch = change;
+  env = variables;
 
   # All files of the store have one date: by dates alone the committed paper would be current.
   buildPhase = ''
     runHook preBuild
-    export HOME=$TMPDIR DEATHMATCH_TOOLCHAIN=nix
+    export HOME=$TMPDIR
     snakemake paper --forceall --config dataset=reference
     runHook postBuild
   '';

@@ -20,11 +20,9 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import polars as pl
 import pytest
 from conftest import Tree, copy_tree, project_files
 
-from deathmatch.analysis.reply_rates import REPLY
 from deathmatch.hosts import debian, sandbox
 from deathmatch.plan import files as specs
 from deathmatch.plan.root import ROOT
@@ -156,7 +154,15 @@ def nix(tmp_path_factory) -> Nix:
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory) -> Path:
     """A copy of the project, so that nothing ignored by git gets into Nix's store."""
-    return copy_tree(tmp_path_factory.mktemp("clean"))
+    return copy_flake(tmp_path_factory.mktemp("clean"))
+
+
+def copy_flake(to: Path) -> Path:
+    """Copy the project without its measurements, whose folders nix/paper.nix names."""
+    copy_tree(to)
+    for dataset in ("first", "reference"):
+        (to / "data" / dataset).mkdir()
+    return to
 
 
 def require(condition: bool, what: str) -> None:
@@ -530,7 +536,7 @@ def test_flake(check, nix, clean):
 
 def test_a_folder_is_all_that_nix_needs(nix, tmp_path):
     """A copy of the template, with a library of Python, is a package without any other file."""
-    tree = copy_tree(tmp_path)
+    tree = copy_flake(tmp_path)
     template = tree / "servers" / "_template" / "one-request"
     shutil.copytree(template, tree / "servers" / "mine")
     toml = tree / "servers" / "mine" / "server.toml"
@@ -546,7 +552,7 @@ def test_a_folder_is_all_that_nix_needs(nix, tmp_path):
 @pytest.mark.parametrize("made_by", ["nix", "build"])
 def test_a_folder_is_all_that_a_load_generator_needs(made_by, nix, tmp_path):
     """By an expression or by its build script it is a package, a check and in every shell."""
-    tree = copy_tree(tmp_path)
+    tree = copy_flake(tmp_path)
     folder = shutil.copytree(tree / "clients" / "roundtrip", tree / "clients" / "mine")
     about = 'title = "mine"\nprogram = "shoot"\nversion = "shoot --version"\n'
     if made_by == "nix":
@@ -561,7 +567,7 @@ def test_a_folder_is_all_that_a_load_generator_needs(made_by, nix, tmp_path):
 
 
 def test_an_attribute_that_nixpkgs_lacks_is_named_with_its_file(nix, tmp_path):
-    tree = copy_tree(tmp_path)
+    tree = copy_flake(tmp_path)
     toml = tree / "servers" / "nginx" / "server.toml"
     toml.write_text(toml.read_text().replace('nix = ["nginx"]', 'nix = ["ngnix"]'))
     said = "servers/nginx/server.toml, key packages.nix: there is no ngnix; nix/README.md says"
@@ -605,15 +611,3 @@ def planned(tree: Tree, words: list[str]) -> dict[str, int]:
     """Return how many jobs of each rule a dry run of the command plans."""
     text = tree.run(*words, "--dry-run", "--quiet", "reason").succeeded().text
     return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", text, re.M)}
-
-
-def test_another_table_is_what_the_check_of_the_paper_makes(tmp_path):
-    """The change that nix/paper-of-data.nix makes is one of numbers that the paper prints."""
-    table = tmp_path / "points.parquet"
-    shutil.copy(ROOT / "data" / "reference" / "backlog" / "points.parquet", table)
-    script = ROOT / "nix" / "halve-replies.py"
-    subprocess.run([sys.executable, script, table], check=True)
-    before = pl.read_parquet(ROOT / "data" / "reference" / "backlog" / "points.parquet")
-    after = pl.read_parquet(table)
-    assert after.drop(REPLY).equals(before.drop(REPLY))
-    assert after[REPLY].equals(before[REPLY] / 2) and before[REPLY].sum() > 0

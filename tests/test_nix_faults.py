@@ -6,8 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import copy_tree
-from test_nix import CHECKS, Nix, Refused, start
+from test_nix import CHECKS, Nix, Refused, copy_flake, start
 
 pytestmark = pytest.mark.once
 
@@ -164,7 +163,7 @@ def found(nix, request, tmp_path_factory) -> dict[str, Future]:
 
     def refusal(number: int) -> str | None:
         _, name, old, new, _ = FAULTS[number]
-        tree = copy_tree(trees / str(number))
+        tree = copy_flake(trees / str(number))
         seed(tree, name, old, new)
         try:
             return first_refusal(nix, tree)

@@ -1,5 +1,7 @@
-# Those functions of nixpkgs' library that the flake may use, with nixpkgs' meaning.
+# The functions of nixpkgs' library that the flake may use, each with nixpkgs' meaning.
 rec {
+  fileset = import ./fileset.nix;
+
   fakeHash = "sha256-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
   inherit (builtins) concatMap;

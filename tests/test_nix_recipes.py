@@ -1,0 +1,154 @@
+"""The build phases of the flake's recipes, run as Nix would run them: in a cleared environment.
+
+A real Nix evaluates each recipe against the stand-in for nixpkgs; its phase then runs in bash on
+the source that Nix copied, with the variables that the recipe itself sets, and no others.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import ROOT, copy_tree, project_files
+from test_nix import DARWIN, Nix, closure, start, uses
+
+from deathmatch.analysis.reply_rates import REPLY
+
+SYSTEM = "x86_64-linux"
+# One chapter is enough to run all that executes, draws and typesets.
+EXPERIMENT = "storage"
+# What nixpkgs' setup.sh defines; the study's recipes define no hook.
+SETUP = "runHook() { :; }\n"
+
+
+@pytest.fixture(scope="module")
+def nix(tmp_path_factory) -> Nix:
+    return start(tmp_path_factory.mktemp("nix"))
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory) -> Path:
+    """A copy of the project with one experiment of each committed dataset."""
+    copy = copy_tree(tmp_path_factory.mktemp("tree"))
+    for name in project_files():
+        if name.parts[0] == "data" and name.parts[2:3] == (EXPERIMENT,):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
+    return copy
+
+
+def recipe(nix: Nix, tree: Path, output: str, name: str) -> dict:
+    """Return the arguments that a package or check of the flake gives to mkDerivation."""
+    return uses(Path(nix.outputs(tree)[output][SYSTEM][name]["drvPath"]))
+
+
+def cleared(
+    nix: Nix, folder: Path, variables: dict[str, str], script: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a script of bash in a folder, with these variables and what every build has."""
+    basic = {
+        "HOME": "/homeless-shelter",
+        "NIX_BUILD_TOP": str(folder.parent),
+        "PATH": os.environ["PATH"],
+        "TMPDIR": str(folder.parent),
+    }
+    return subprocess.run(
+        [*nix.sandbox, "bash", "-euc", SETUP + script],
+        cwd=folder, env=basic | variables, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def built(nix: Nix, made: dict, to: Path) -> Path:
+    """Run a recipe's phases up to the build on its source; return the folder with both."""
+    folder = shutil.copytree(made["src"], to / "source")
+    # As unpackPhase does: what is in the store cannot be written.
+    subprocess.run(["chmod", "-R", "u+w", folder], check=True)
+    script = made.get("postPatch", "") + "\n" + made["buildPhase"]
+    done = cleared(nix, folder, made.get("env", {}), script)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.mark.once
+def test_the_paper_is_built(nix, tree, tmp_path):
+    paper = built(nix, recipe(nix, tree, "packages", "paper"), tmp_path) / "paper" / "reference"
+    for name in ("deathmatch.html", "deathmatch.pdf", "explore.html"):
+        assert (paper / name).stat().st_size > 1e5
+
+
+@pytest.mark.parametrize("name", ["roundtrip"])
+def test_a_load_generator_is_built_by_its_script(name, nix, tree, tmp_path):
+    folder = built(nix, recipe(nix, tree, "packages", name), tmp_path)
+    assert os.access(folder / "built" / "bin" / name, os.X_OK)
+
+
+def papers(nix: Nix, tree: Path) -> tuple[Path, Path]:
+    """Return the derivations of the paper and of the paper with other data."""
+    check = nix.outputs(tree)["checks"][SYSTEM]["paper-of-data"]["drvPath"]
+    made = [path for path in closure(nix, check) if path.name.endswith("-deathmatch-paper.drv")]
+    assert len(made) == 2
+    paper, other = sorted(made, key=lambda path: uses(path)["postPatch"] != "")
+    return paper, other
+
+
+def test_the_other_paper_is_made_of_another_table(nix, tree, tmp_path):
+    """The change of nix/paper-of-data.nix halves the reply rates of a table, and nothing else."""
+    _, other = papers(nix, tree)
+    table = Path("data", "reference", "backlog", "points.parquet")
+    changed = tmp_path / "source" / table
+    changed.parent.mkdir(parents=True)
+    shutil.copyfile(ROOT / table, changed)
+    done = cleared(nix, tmp_path / "source", uses(other)["env"], uses(other)["postPatch"])
+    assert done.returncode == 0, done.stderr
+    before, after = pl.read_parquet(ROOT / table), pl.read_parquet(changed)
+    assert after.drop(REPLY).equals(before.drop(REPLY))
+    assert after[REPLY].equals(before[REPLY] / 2) and before[REPLY].sum() > 0
+
+
+@pytest.mark.parametrize("same, status", [("deathmatch.html", 1), ("deathmatch.pdf", 1), (None, 0)])
+def test_the_check_of_the_paper_refuses_one_that_ignores_its_data(
+    same, status, nix, tree, tmp_path
+):
+    phase = recipe(nix, tree, "checks", "paper-of-data")["buildPhase"]
+    for number, output in enumerate(dict.fromkeys(re.findall(r'"(/[^"]*)/\$file"', phase))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name in ("deathmatch.html", "deathmatch.pdf"):
+            (folder / name).write_text(name if name == same else f"{name} {number}")
+        phase = phase.replace(output, str(folder))
+    done = cleared(nix, tmp_path, {}, phase)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert not same or f"{same} is the same with other data" in done.stderr
+
+
+@pytest.mark.parametrize("system, shell", [(DARWIN, "default"), (SYSTEM, "default")])
+def test_a_shells_variables_are_enough_to_plan_the_paper(system, shell, nix, tree, tmp_path):
+    variables = nix.outputs(tree)["devShells"][system][shell]["variables"]
+    folder = shutil.copytree(tree, tmp_path / "tree")
+    script = "snakemake paper --forceall --dry-run --config dataset=reference"
+    done = cleared(nix, folder, variables | {"HOME": str(tmp_path)}, script)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "write_paper" in done.stdout + done.stderr
+
+
+def test_what_no_recipe_reads_rebuilds_nothing(nix, tree, tmp_path):
+    """An unpacked archive has no git to keep files of its own out of the flake."""
+    changed = shutil.copytree(tree, tmp_path / "tree")
+    with (changed / "README.md").open("a") as readme:
+        readme.write("Another sentence.\n")
+    for name in ("build/venv/pyvenv.cfg", "data/mine/backlog/trials.parquet", "paper/mine/x.html"):
+        (changed / name).parent.mkdir(parents=True)
+        (changed / name).write_text("of this clone")
+    assert nix.outputs(changed) == nix.outputs(tree)
+
+
+def test_what_the_paper_is_made_from_rebuilds_it(nix, tree, tmp_path):
+    changed = shutil.copytree(tree, tmp_path / "tree")
+    with (changed / "notebooks" / "00-method.md").open("a") as notebook:
+        notebook.write("Another sentence.\n")
+    before, after = (nix.outputs(each)["packages"][SYSTEM] for each in (tree, changed))
+    differing = {name for name in before if before[name] != after[name]}
+    assert differing == {"default", "paper"}
