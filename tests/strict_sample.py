@@ -17,6 +17,7 @@ from conftest import ROOT
 from deathmatch.data import archive, inventory, records, tidy
 from deathmatch.data.strict import rules
 from deathmatch.data.strict.evidence import gather
+from deathmatch.data.strict.report import Report
 from deathmatch.plan import files, matrix
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.trial import Trial
@@ -90,7 +91,7 @@ class Sample:
         shutil.copytree(self.folder, to)
         return Sample(to, self.experiment)
 
-    def report(self, dataset: Dataset | None = None) -> rules.Report:
+    def report(self, dataset: Dataset | None = None) -> Report:
         """Return what all rules say of it: of a dataset that is not frozen, and waives nothing."""
         variants = {
             str(Path("data/reference") / file.parent.parent.relative_to(self.folder))
@@ -103,13 +104,13 @@ class Sample:
             update={"frozen": False, "waives": {}}
         )
         with gather(self.folder, dataset, plan, plan) as evidence:
-            return rules.report(evidence)
+            return rules.ask(evidence)
 
 
-def broken(report: rules.Report) -> dict[str, list[str]]:
+def broken(report: Report) -> dict[str, list[str]]:
     """Return what rules that reject or warn have seen, by their identifiers."""
     return {
-        one.rule.id: [f"{seen.where}: {seen.what}" for seen in one.seen]
-        for one in report.results
-        if one.seen and one.rule.severity != "note"
+        result.rule.id: [f"{seen.where}: {seen.what}" for seen in result.findings]
+        for result in report.results
+        if result.findings and result.rule.severity != "note"
     }

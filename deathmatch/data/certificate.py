@@ -14,8 +14,10 @@ from pathlib import Path
 import polars as pl
 import yaml
 
+from deathmatch.checks.report import PASSED
 from deathmatch.data import checksums, crate
-from deathmatch.data.strict import report, rules, run
+from deathmatch.data.strict import run
+from deathmatch.data.strict.report import Report
 from deathmatch.plan import files
 from deathmatch.plan.dataset import EVERY_TABLE, TABLES
 from deathmatch.plan.record import MEASURED
@@ -40,18 +42,18 @@ report:
 def main(given: argparse.Namespace) -> int:
     """Certify the dataset named on the command line; return the status of its strict check."""
     os.chdir(ROOT)
-    found = run.checked(given.dataset)
-    if found.status != rules.PASSED:
+    report = run.checked(given.dataset)
+    if report.status != PASSED:
         width = shutil.get_terminal_size((100, 24)).columns
-        print(report.text(found, width), file=sys.stderr)
+        print(report.whole_text(width), file=sys.stderr)
         print(f"data/{given.dataset}: no certificate is written", file=sys.stderr)
-        return found.status
-    for path in write(given.dataset, found):
+        return report.status
+    for path in write(given.dataset, report):
         print(f"{path}: {path.stat().st_size:,} bytes")
-    return rules.PASSED
+    return PASSED
 
 
-def write(dataset: str, found: rules.Report) -> list[Path]:
+def write(dataset: str, report: Report) -> list[Path]:
     """Write the certificate of a dataset that passed; return its files.
 
     A `codecheck.yml` in which a checker has signed is kept as it is.
@@ -59,7 +61,7 @@ def write(dataset: str, found: rules.Report) -> list[Path]:
     folder = Path("data", dataset)
     project = yaml.safe_load((ROOT / CITATION).read_text())
     measured = _measured(folder)
-    about = _about(dataset, project, measured, report.summary(found))
+    about = _about(dataset, project, measured, report.summary())
     made = {CITATION: _citation(about, project)}
     if not _signed(folder / CODECHECK):
         made[CODECHECK] = _codecheck(folder, about, project)

@@ -6,6 +6,7 @@ PACKAGES = (
     "agent",
     "load",
     "plan",
+    "checks",
     "hosts",
     "measure",
     "data",

@@ -2,46 +2,38 @@
 
 from collections.abc import Iterator
 
+from deathmatch.checks.rule import Finding, Rules
 from deathmatch.data import checksums, private
 from deathmatch.data.strict.evidence import Evidence
-from deathmatch.data.strict.rule import DATA, Seen, rule
+from deathmatch.data.strict.rule import DATA
+
+ARCHIVE = Rules()
 
 
-@rule(
-    "DM-CHECKSUMS", DATA, "reject",
-    "Where the dataset has checksums, each file has its own, and each is there.",
+@ARCHIVE.add(
+    "DM-CHECKSUMS", "reject", DATA,
     "get the dataset again; or, if the change was meant, remove checksums.sha256 and certify again",
 )  # fmt: skip
-def files_have_their_checksums(evidence: Evidence) -> Iterator[Seen]:
-    """Look for files that changed since the dataset was certified."""
+def files_have_their_checksums(evidence: Evidence) -> Iterator[Finding]:
+    """Where the dataset has checksums, each file has its own, and each is there."""
     for name, what in checksums.wrong(evidence.folder):
-        yield Seen(f"{evidence.named}/{name}", what)
+        yield Finding(what, f"{evidence.named}/{name}")
 
 
-@rule(
-    "DM-ARCHIVE", DATA, "reject",
-    "An experiment's archive can be unpacked, and holds what its folders hold.",
-    "pack it again: snakemake archive",
-)  # fmt: skip
-def archives_are_whole(evidence: Evidence) -> Iterator[Seen]:
-    """Look for archives that are damaged or of other trials."""
+@ARCHIVE.add("DM-ARCHIVE", "reject", DATA, "pack it again: snakemake archive")
+def archives_are_whole(evidence: Evidence) -> Iterator[Finding]:
+    """An experiment's archive can be unpacked, and holds what its folders hold."""
     for experiment, what in evidence.packed.items():
-        yield Seen(f"{evidence.named}/{experiment}/raw.tar.xz", what)
+        yield Finding(what, f"{evidence.named}/{experiment}/raw.tar.xz")
 
 
-@rule(
-    "DM-PRIVATE", DATA, "reject",
-    "No file names somebody's machine, user or folder.", "take it out, and pack again",
-)  # fmt: skip
-def nothing_private(evidence: Evidence) -> Iterator[Seen]:
-    """Look for names and places, in what lies there and in what was unpacked."""
+@ARCHIVE.add("DM-PRIVATE", "reject", DATA, "take it out, and pack again")
+def nothing_private(evidence: Evidence) -> Iterator[Finding]:
+    """No file names somebody's machine, user or folder."""
     for where, what in private.found(evidence.folder):
-        yield Seen(where, what)
-    # An archive's own text is compressed: its trials lie aside.
+        yield Finding(what, where)
+    # An archive's own text is compressed: its trials are unpacked to another folder.
     for trial in evidence.trials:
         if not trial.folder.is_relative_to(evidence.folder):
             for where, what in private.found(trial.folder):
-                yield Seen(f"{trial.where}/{where.rpartition('/')[2]}", what)
-
-
-RULES = (files_have_their_checksums, archives_are_whole, nothing_private)
+                yield Finding(what, f"{trial.where}/{where.rpartition('/')[2]}")

@@ -19,6 +19,7 @@ from deathmatch.data.strict.table_equality import Difference, Held, differences
 from deathmatch.errors import UserError
 from deathmatch.measure import searching
 from deathmatch.measure.sampler import SCHEMA as SAMPLES
+from deathmatch.plan import record as plan
 from deathmatch.plan.dataset import PROBES, Dataset
 from deathmatch.plan.trial import Trial
 
@@ -88,6 +89,21 @@ class Measured:
     def probes(self) -> list[dict]:
         """What the record says of each rate that a search offered."""
         return (self.record.get("search") or {}).get("probes", [])
+
+    @property
+    def checks(self) -> list[dict]:
+        """What the conformance checks of the server gave."""
+        return self.record.get("conformance") or []
+
+    @property
+    def sysctl(self) -> dict[str, dict[str, str]]:
+        """The kernel settings of each side."""
+        return self.record.get("sysctl") or {}
+
+    @property
+    def logs(self) -> list[str]:
+        """The names of the raw logs of its points and probes."""
+        return [load["log"] for point, *_ in self.offers for load in plan.loads(point)]
 
     @property
     def offers(self) -> list[tuple[dict, float, dict]]:

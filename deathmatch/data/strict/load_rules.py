@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterator
 from statistics import median
 
+from deathmatch.checks.rule import Finding, Rules, Unknown, whole
 from deathmatch.data.strict import echoed
 from deathmatch.data.strict.evidence import Evidence, Measured
-from deathmatch.data.strict.rule import AGAIN, LOAD, THREATS, Seen, Unknown, rule
+from deathmatch.data.strict.rule import AGAIN, LOAD, THREATS, loaded
 from deathmatch.load import registry
 from deathmatch.load.generator import Part
 from deathmatch.measure import conformance, probes, search
@@ -27,142 +28,119 @@ VALUES = "values"
 # What a server may gain by being asked the same again; and of how many trials of each kind on.
 CACHED = 0.05
 FEWEST = 3
+# Which counter of a report says how many echoes differed.
+DIFFERING = {"wsload": "messages_mismatched", "roundtrip": "errors_answer_different"}
+
+LOADS = Rules(AGAIN, loaded)
 
 
-def _commands(
-    trial: Measured, point: dict, duration_s: float, asked: dict
-) -> Iterator[tuple[dict, list[str]]]:
-    """Return what each client did at a point, with the words that it should have been told."""
-    generator, loads = registry.generator(trial.spec["client"]), plan.loads(point)
-    for index, load in enumerate(loads):
-        found = ADDRESS.search(load["command"] or "")
-        host, port = [group for group in found.groups() if group] if found else ("", "0")
-        words = generator.command(
-            host, int(port), asked, point["offered_rate_rps"], duration_s,
-            Part(index, len(loads)),
-        )  # fmt: skip
-        yield load, words or []
+def _commands(trial: Measured) -> Iterator[tuple[dict, list[str], dict]]:
+    """Return what each client did at each point, the words of its command that were due, and the
+    load.
+    """
+    generator = registry.generator(trial.spec["client"])
+    for point, duration_s, asked in trial.offers:
+        loads = plan.loads(point)
+        for index, load in enumerate(loads):
+            match = ADDRESS.search(load["command"] or "")
+            host, port = [group for group in match.groups() if group] if match else ("", "0")
+            part = Part(index, len(loads))
+            rate_rps = point["offered_rate_rps"]
+            words = generator.command(host, int(port), asked, rate_rps, duration_s, part)
+            yield load, words or [], asked
 
 
-@rule(
-    "DM-COMMAND", LOAD, "reject",
-    "Each load generator was called with the words that the specification gives it.", AGAIN,
-)  # fmt: skip
-def called_as_specified(evidence: Evidence) -> Iterator[Seen]:
-    """Look for flags that were lost or changed."""
-    for trial in evidence.loaded:
-        for offer in trial.offers:
-            for load, words in _commands(trial, *offer):
-                told, due = echoed.command(load["command"] or ""), echoed.command(" ".join(words))
-                if told != due:
-                    lost = [word for word in due if word not in told]
-                    more = [word for word in told if word not in due]
-                    yield Seen(trial.where, f"{load['log']}: without {lost}, with {more}")
+@LOADS.add("DM-COMMAND", "reject", LOAD)
+def called_as_specified(trial: Measured) -> Iterator[str]:
+    """Each load generator was called with the words that the specification gives it."""
+    for load, words, _ in _commands(trial):
+        called, due = echoed.command(load["command"] or ""), echoed.command(" ".join(words))
+        if called != due:
+            lost = [word for word in due if word not in called]
+            more = [word for word in called if word not in due]
+            yield f"{load['log']}: without {lost}, with {more}"
 
 
-@rule(
-    "DM-ECHOED-COMMAND", LOAD, "reject",
-    "Each report repeats the settings that its load generator was told.", AGAIN,
-)  # fmt: skip
-def reports_repeat_the_settings(evidence: Evidence) -> Iterator[Seen | Unknown]:
-    """Look for reports of another load than the record says."""
-    for trial in evidence.loaded:
-        client = trial.spec["client"]
-        if client not in echoed.ECHOES:
-            yield Unknown(trial.where, f"what {client} repeats is not known")
-            continue
-        said, told = echoed.ECHOES[client]
-        for point, duration_s, asked in trial.offers:
-            for load, words in _commands(trial, point, duration_s, asked):
-                found, due = said(trial.log(load["log"])), told(words, asked)
-                if found is not None and found != due:
-                    keys = sorted(k for k in {*found, *due} if found.get(k) != due.get(k))
-                    each = [f"{key} {found.get(key)}, not {due.get(key)}" for key in keys]
-                    yield Seen(trial.where, f"{load['log']}: {'; '.join(each)}")
+@LOADS.add("DM-ECHOED-COMMAND", "reject", LOAD)
+def reports_repeat_the_settings(trial: Measured) -> Iterator[str | Unknown]:
+    """Each report repeats the settings that its load generator was given."""
+    client = trial.spec["client"]
+    if client not in echoed.ECHOES:
+        yield Unknown(f"what {client} repeats is not known")
+        return
+    in_report, in_command = echoed.ECHOES[client]
+    for load, words, asked in _commands(trial):
+        seen, due = in_report(trial.log(load["log"])), in_command(words, asked)
+        if seen is not None and seen != due:
+            keys = sorted(key for key in seen | due if seen.get(key) != due.get(key))
+            differ = [f"{key} {seen.get(key)}, not {due.get(key)}" for key in keys]
+            yield f"{load['log']}: {'; '.join(differ)}"
 
 
-@rule(
-    "DM-KEEP-ALIVE", LOAD, "reject",
-    "Where several requests were to go over a connection, they did: a connection without errors "
-    "has all its replies, and the kernel opened no more connections than the load has.",
+@LOADS.add(
+    "DM-KEEP-ALIVE", "reject", LOAD,
     "find out who closes connections; measure again, or say so in the server's limits",
 )  # fmt: skip
-def connections_are_kept(evidence: Evidence) -> Iterator[Seen]:
-    """Look for keep-alive that is silently off."""
-    for trial in evidence.loaded:
-        for point, row in trial.pairs:
-            due = trial.spec["load"].get("requests_per_connection")
-            if point["server_state"] != "ran" or row.get("errors_total"):
-                continue
-            at = f"at {row['offered_rate_rps']} req/s"
-            length = row.get("connection_length_replies")
-            if due and length is not None and row["replies"] and length < 0.99 * due:
-                yield Seen(trial.where, f"{length:g} replies a connection, not {due}, {at}")
-            planned = trial.spec["load"].get("connections")
-            if planned and (row.get("connects") or planned) > planned:
-                yield Seen(trial.where, f"{row['connects']} connects for {planned} {at}")
-            begun = row.get(registry.generator(trial.spec["client"]).attempts)
-            opened = row.get("client_active_opens")
-            if None not in (begun, opened) and opened > 1.01 * begun + OWN_CONNECTIONS:
-                yield Seen(trial.where, f"the kernel opened {opened} connections for {begun} {at}")
+def connections_are_kept(trial: Measured) -> Iterator[str]:
+    """Where several requests were to go over a connection, they did: a connection without errors
+    has all its replies, and the kernel opened no more connections than the load has.
+    """
+    load, attempts = trial.spec["load"], registry.generator(trial.spec["client"]).attempts
+    due, planned = load.get("requests_per_connection"), load.get("connections")
+    for point, row in trial.pairs:
+        if point["server_state"] != "ran" or row.get("errors_total"):
+            continue
+        at = f"at {row['offered_rate_rps']} req/s"
+        length = row.get("connection_length_replies")
+        if due and length is not None and row["replies"] and length < 0.99 * due:
+            yield f"{length:g} replies a connection, not {due}, {at}"
+        if planned and (row.get("connects") or planned) > planned:
+            yield f"{row['connects']} connects for {planned} {at}"
+        begun, opened = row.get(attempts), row.get("client_active_opens")
+        if None not in (begun, opened) and opened > 1.01 * begun + OWN_CONNECTIONS:
+            yield f"the kernel opened {opened} connections for {begun} {at}"
 
 
-@rule(
-    "DM-COMPARED", LOAD, "reject",
-    "Echoes were compared under load, byte by byte: the report counts those that differ.",
-    "measure with a load generator that compares them",
-)  # fmt: skip
-def echoes_were_compared(evidence: Evidence) -> Iterator[Seen]:
-    """Look for reports that cannot say whether an echo was one."""
-    counters = {"wsload": "messages_mismatched", "roundtrip": "errors_answer_different"}
-    for trial in evidence.loaded:
-        counter = counters.get(trial.spec["client"])
-        for row in trial.rows if counter else []:
-            if row["report"] == "whole" and row.get(counter) is None:
-                yield Seen(trial.where, f"no {counter} at {row['offered_rate_rps']} req/s")
-            if trial.factors.get("layer") == "echo" and row.get("reply_bytes") != row.get(
-                "request_bytes"
-            ):
-                sizes = f"{row.get('reply_bytes')} bytes for {row.get('request_bytes')}"
-                yield Seen(trial.where, f"an echo of {sizes}")
+@LOADS.add("DM-COMPARED", "reject", LOAD, "measure with a load generator that compares them")
+def echoes_were_compared(trial: Measured) -> Iterator[str]:
+    """Echoes were compared under load, byte by byte: the report counts those that differ."""
+    counter = DIFFERING.get(trial.spec["client"])
+    for row in trial.rows if counter else []:
+        if row["report"] == "whole" and row.get(counter) is None:
+            yield f"no {counter} at {row['offered_rate_rps']} req/s"
+        sizes = row.get("reply_bytes"), row.get("request_bytes")
+        if trial.factors.get("layer") == "echo" and sizes[0] != sizes[1]:
+            yield f"an echo of {sizes[0]} bytes for {sizes[1]}"
 
 
-@rule(
-    "DM-ANSWERS", LOAD, "warn",
-    "No answer under load differed from what was due.",
+@LOADS.add(
+    "DM-ANSWERS", "warn", LOAD,
     "look at these points: a server that answers wrongly under load is a result",
 )  # fmt: skip
-def answers_were_right(evidence: Evidence) -> Iterator[Seen]:
-    """Tell where answers under load were wrong."""
-    for trial in evidence.loaded:
-        for row in trial.rows:
-            wrong = (row.get("messages_mismatched") or 0) + (
-                row.get("errors_answer_different") or 0
-            )
-            if row.get("replies_2xx") is not None:
-                wrong += (row.get("replies") or 0) - row["replies_2xx"]
-            if wrong:
-                yield Seen(trial.where, f"{wrong} answers at {row['offered_rate_rps']} req/s")
+def answers_were_right(trial: Measured) -> Iterator[str]:
+    """No answer under load differed from what was due."""
+    for row in trial.rows:
+        wrong = sum(row.get(counter) or 0 for counter in DIFFERING.values())
+        if row.get("replies_2xx") is not None:
+            wrong += (row.get("replies") or 0) - row["replies_2xx"]
+        if wrong:
+            yield f"{wrong} answers at {row['offered_rate_rps']} req/s"
 
 
-@rule(
-    "DM-BODY", LOAD, "reject",
-    "Where httperf got nothing but good answers, their bodies are as long as the conformance check "
-    "asks.",
-    "find out what the server sends under load; measure again",
-)  # fmt: skip
-def bodies_have_their_length(evidence: Evidence) -> Iterator[Seen]:
-    """Look for answers that are shorter or longer under load than when they were checked."""
-    for trial in evidence.loaded:
-        sizes = _body_bytes(trial)
-        for row in trial.rows if sizes else []:
-            content, replies = row.get("reply_content_bytes"), row.get("replies")
-            if content is None or not replies or row["replies_2xx"] != replies:
-                continue
-            # httperf prints whole bytes of a mean.
-            if all(abs(content - size) > 0.5 for size in sizes):
-                at = f"at {row['offered_rate_rps']} req/s"
-                yield Seen(trial.where, f"bodies of {content:g} bytes, not {sorted(sizes)}, {at}")
+@LOADS.add("DM-BODY", "reject", LOAD, "find out what the server sends under load; measure again")
+def bodies_have_their_length(trial: Measured) -> Iterator[str]:
+    """Where httperf got nothing but good answers, their bodies are as long as the conformance check
+    asks.
+    """
+    sizes = _body_bytes(trial)
+    for row in trial.rows if sizes else []:
+        content, replies = row.get("reply_content_bytes"), row.get("replies")
+        if content is None or not replies or row["replies_2xx"] != replies:
+            continue
+        # httperf prints whole bytes of a mean.
+        if all(abs(content - size) > 0.5 for size in sizes):
+            at = f"at {row['offered_rate_rps']} req/s"
+            yield f"bodies of {content:g} bytes, not {sorted(sizes)}, {at}"
 
 
 def _body_bytes(trial: Measured) -> set[int]:
@@ -176,84 +154,81 @@ def _body_bytes(trial: Measured) -> set[int]:
     return sizes
 
 
-@rule(
-    "DM-CLIENT", LOAD, "reject",
-    "Each load generator ended well, or its report says what it did until it was ended.", AGAIN,
-)  # fmt: skip
-def clients_ended_well(evidence: Evidence) -> Iterator[Seen]:
-    """Look for load generators that failed at a server that ran."""
-    for trial in evidence.loaded:
-        for point in trial.points:
-            state = plan.client_state(point)
-            if state != ENDED_WELL and point["server_state"] == "ran":
-                yield Seen(trial.where, f"{state} at {point['offered_rate_rps']} req/s")
+@LOADS.add("DM-CLIENT", "reject", LOAD)
+def clients_ended_well(trial: Measured) -> Iterator[str]:
+    """Each load generator ended well, or its report says what it did until it was ended.
+
+    At a server that ran.
+    """
+    for point in trial.points:
+        state = plan.client_state(point)
+        if state != ENDED_WELL and point["server_state"] == "ran":
+            yield f"{state} at {point['offered_rate_rps']} req/s"
 
 
-@rule(
-    "DM-SEARCH", LOAD, "reject",
-    "A search for a capacity offered the rates that its rule gives for what its probes told, and "
-    "came to what that gives.",
-    AGAIN,
-)  # fmt: skip
-def searched_by_its_rule(evidence: Evidence) -> Iterator[Seen]:
-    """Look for probes that were left out, added or changed, and for another result."""
-    for trial in evidence.loaded:
-        asked = trial.spec.get("search")
-        if not asked or trial.damaged:
-            continue
-        offers, end = search.replayed(asked, [probes.told(row) for row in trial.probe_rows])
-        made = [
-            (one["offered_rate_rps"], one["duration_s"], one["step"], one["round"])
-            for one in trial.probes
-        ]
-        due = [(one.rate_rps, one.duration_s, one.step, one.round) for one in offers]
-        for number, (one, other) in enumerate(zip(made, due), 1):
-            if one != other:
-                yield Seen(trial.where, f"probe {number} offered {one}, where {other} was due")
-                break
-        if end is not None and len(made) != len(due):
-            yield Seen(trial.where, f"{len(made)} probes, where {len(due)} were due")
-        said = trial.record.get("search") or {}
-        outcome = end.outcome if end else search.REFUSED
-        rate_rps = end.rate_rps if end else None
-        if (said.get("outcome"), said.get("rate_rps")) != (outcome, rate_rps):
-            told = f"{said.get('outcome')}, {said.get('rate_rps')} req/s"
-            yield Seen(trial.where, f"it says {told}; its probes give {outcome}, {rate_rps} req/s")
+@LOADS.add("DM-SEARCH", "reject", LOAD)
+def searched_by_its_rule(trial: Measured) -> Iterator[str]:
+    """A search for a capacity offered the rates that its rule gives for the results of its probes,
+    and came to what that gives.
+    """
+    asked = trial.spec.get("search")
+    if not asked or trial.damaged:
+        return
+    offers, end = search.replayed(asked, [probes.told(row) for row in trial.probe_rows])
+    made = [
+        (probe["offered_rate_rps"], probe["duration_s"], probe["step"], probe["round"])
+        for probe in trial.probes
+    ]
+    due = [(offer.rate_rps, offer.duration_s, offer.step, offer.round) for offer in offers]
+    pairs = enumerate(zip(made, due), 1)
+    wrong = next(((number, *pair) for number, pair in pairs if pair[0] != pair[1]), None)
+    if wrong:
+        yield "probe {} offered {}, where {} was due".format(*wrong)
+    if end is not None and len(made) != len(due):
+        yield f"{len(made)} probes, where {len(due)} were due"
+    recorded = trial.record.get("search") or {}
+    outcome = end.outcome if end else search.REFUSED
+    rate_rps = end.rate_rps if end else None
+    if (recorded.get("outcome"), recorded.get("rate_rps")) != (outcome, rate_rps):
+        own = f"{recorded.get('outcome')}, {recorded.get('rate_rps')} req/s"
+        yield f"it says {own}; its probes give {outcome}, {rate_rps} req/s"
 
 
-@rule(
-    "DM-VARIED", THREATS, "note",
-    "What is sent varies, so that warm caches and repeated payloads bring nothing.",
+@LOADS.add(
+    "DM-VARIED", "note", THREATS,
     "read it as a limit of this dataset: no trial of the experiment varies what it asks for",
+    scope=whole,
 )  # fmt: skip
-def payloads_vary(evidence: Evidence) -> Iterator[Seen]:
-    """Tell of experiments that repeat one request; wsload's messages carry their own number."""
-    repeated: dict[str, str] = {}
-    varied = {trial.experiment for trial in evidence.loaded if _varied(trial)}
+def payloads_vary(evidence: Evidence) -> Iterator[Finding]:
+    """What is sent varies, so that warm caches and repeated payloads bring nothing.
+
+    Each of wsload's messages carries its own number.
+    """
+    clients: dict[str, str] = {}
+    varied = set()
     for trial in evidence.loaded:
         client, load = trial.spec["client"], trial.spec["load"]
-        if client == "wsload" and load["message_bytes"] >= DISTINCT_BYTES:
-            continue
-        if trial.experiment not in varied:
-            repeated.setdefault(trial.experiment, client)
-    for experiment, client in sorted(repeated.items()):
-        yield Seen(f"{evidence.named}/{experiment}", f"{client} repeats one request")
+        numbered = client == "wsload" and load["message_bytes"] >= DISTINCT_BYTES
+        if trial.factors.get(VALUES) == "varied":
+            varied.add(trial.experiment)
+        elif not numbered:
+            clients.setdefault(trial.experiment, client)
+    for experiment in sorted(clients.keys() - varied):
+        yield Finding(
+            f"{clients[experiment]} repeats one request", f"{evidence.named}/{experiment}"
+        )
 
 
-def _varied(trial: Measured) -> bool:
-    return trial.factors.get(VALUES) == "varied"
-
-
-@rule(
-    "DM-CACHED", THREATS, "warn",
-    "A repeated request costs the server as much CPU time as varied ones: where every trial of one "
-    f"kind costs more than every trial of the other, the medians differ by {CACHED:.0%} at most.",
-    "say that the server keeps answers, or measure it with varied values alone",
+@LOADS.add(
+    "DM-CACHED", "warn", THREATS,
+    "say that the server keeps answers, or measure it with varied values alone", scope=whole,
 )  # fmt: skip
-def repeating_brings_nothing(evidence: Evidence) -> Iterator[Seen]:
-    """Compare the trials of variants that differ in nothing but whether their values vary.
+def repeating_brings_nothing(evidence: Evidence) -> Iterator[Finding]:
+    """A repeated request costs the server as much CPU time as varied ones: where every trial of one
+    kind costs more than every trial of the other, the medians differ by 5% at most.
 
-    Of three trials each, all of one kind lie above all of the other by chance in one case of ten.
+    Compares variants that differ in nothing but whether their values vary. Of three trials each,
+    all of one kind lie above all of the other by chance in one case of ten.
     """
     costs: dict[tuple, dict[str, list[float]]] = {}
     for trial in evidence.loaded:
@@ -264,15 +239,16 @@ def repeating_brings_nothing(evidence: Evidence) -> Iterator[Seen]:
         sides = costs.setdefault((trial.where.rsplit("/", 2)[0], others), {})
         sides.setdefault(trial.factors[VALUES], []).append(cost)
     for (where, _), sides in sorted(costs.items(), key=str):
-        repeated, varied = sorted(sides.get("repeated", [])), sorted(sides.get("varied", []))
+        repeated, varied = sides.get("repeated", []), sides.get("varied", [])
         if min(len(repeated), len(varied)) < FEWEST or max(repeated) >= min(varied):
             continue
         ratio = median(varied) / median(repeated)
         if ratio > 1 + CACHED:
-            yield Seen(
-                where, f"varied values cost {ratio:.2f} times the CPU time of a repeated one, "
-                f"n = {len(varied)} and {len(repeated)}",
-            )  # fmt: skip
+            text = (
+                f"varied values cost {ratio:.2f} times the CPU time of a repeated one, "
+                f"n = {len(varied)} and {len(repeated)}"
+            )
+            yield Finding(text, where)
 
 
 def _cpu_us_per_reply(trial: Measured) -> float | None:
@@ -281,10 +257,3 @@ def _cpu_us_per_reply(trial: Measured) -> float | None:
     if not ran:
         return None
     return sum(row["server_cpu_ns"] for row in ran) / 1000 / sum(row["replies"] for row in ran)
-
-
-RULES = (
-    called_as_specified, reports_repeat_the_settings, connections_are_kept, echoes_were_compared,
-    answers_were_right, bodies_have_their_length, clients_ended_well, searched_by_its_rule,
-    payloads_vary, repeating_brings_nothing,
-)  # fmt: skip

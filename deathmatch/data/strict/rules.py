@@ -1,100 +1,41 @@
-"""All rules, what they say of a dataset, and the verdict: passed, rejected, or not checked."""
+"""All rules of the strict check, and what they say of a dataset."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
-from deathmatch.data.strict import (
-    archive_rules,
-    environment_rules,
-    load_rules,
-    origin_rules,
-    record_rules,
-    schedule_rules,
-    server_rules,
-    table_rules,
-)
+from deathmatch.checks import report as checks
+from deathmatch.checks.rule import Rule, check_names
+from deathmatch.data.strict.archive_rules import ARCHIVE
+from deathmatch.data.strict.environment_rules import ENVIRONMENT
 from deathmatch.data.strict.evidence import Evidence
-from deathmatch.data.strict.rule import Rule, Seen, Unknown
-from deathmatch.errors import UserError
-from deathmatch.plan import validation_errors
+from deathmatch.data.strict.load_rules import LOADS
+from deathmatch.data.strict.origin_rules import ORIGIN
+from deathmatch.data.strict.record_rules import RECORD
+from deathmatch.data.strict.report import Report
+from deathmatch.data.strict.schedule_rules import SCHEDULE
+from deathmatch.data.strict.server_rules import SERVER
+from deathmatch.data.strict.table_rules import TABLE
+from deathmatch.plan.dataset import Dataset
 
-RULES: tuple[Rule, ...] = (
-    *record_rules.RULES, *table_rules.RULES, *schedule_rules.RULES, *origin_rules.RULES,
-    *server_rules.RULES, *load_rules.RULES, *environment_rules.RULES, *archive_rules.RULES,
-)  # fmt: skip
-PASSED, REJECTED, UNCHECKED = 0, 3, 1
-
-
-@dataclass(frozen=True)
-class Result:
-    """What one rule said; `waived` is the dataset's reason to be shown all the same, or ""."""
-
-    rule: Rule
-    seen: tuple[Seen, ...]
-    unknown: tuple[Unknown, ...]
-    older: int
-    """How many trials are not asked, their records being older than the rule."""
-    waived: str = ""
-
-    @property
-    def verdict(self) -> str:
-        """In one word, "passed", "reject", "warn", "note", "waived", "unchecked" or "not asked"."""
-        if self.waived and (self.seen or self.unknown):
-            return "waived"
-        if self.seen:
-            return self.rule.severity
-        if self.unknown:
-            return "unchecked"
-        return "not asked" if self.older else "passed"
+GROUPS = (RECORD, TABLE, SCHEDULE, ORIGIN, SERVER, LOADS, ENVIRONMENT, ARCHIVE)
+RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS for rule in group.rules)
 
 
-@dataclass(frozen=True)
-class Report:
-    """What all rules said of a dataset."""
-
-    dataset: str
-    trials: int
-    results: tuple[Result, ...]
-
-    def of(self, verdict: str) -> list[Result]:
-        """Return the results of that verdict, in the order of the rules."""
-        return [one for one in self.results if one.verdict == verdict]
-
-    @property
-    def status(self) -> int:
-        """The exit status: PASSED, REJECTED, or UNCHECKED if a rule that rejects could not look."""
-        if self.of("reject"):
-            return REJECTED
-        unknown = any(one.rule.severity == "reject" for one in self.of("unchecked"))
-        return UNCHECKED if unknown else PASSED
+def check_waives(dataset: Dataset) -> None:
+    """Raise UserError if the dataset waives a rule that does not exist."""
+    where = f"config/datasets/{dataset.name}.toml, key waives"
+    check_names(RULES, dataset.waives, where, "check --strict")
 
 
-def report(evidence: Evidence) -> Report:
-    """Ask every rule; UserError if the dataset waives one that does not exist."""
-    waives = evidence.dataset.waives
-    check_names(waives, f"config/datasets/{evidence.dataset.name}.toml, key waives")
-    results = tuple(_result(rule, evidence, waives) for rule in RULES)
-    return Report(evidence.dataset.name, len(evidence.trials), results)
+def ask(evidence: Evidence) -> Report:
+    """Return what every rule says; UserError if the dataset waives one that does not exist.
 
-
-def _result(rule: Rule, evidence: Evidence, waives: Mapping[str, str]) -> Result:
-    said = rule.say(evidence)
-    return Result(
-        rule,
-        tuple(one for one in said if isinstance(one, Seen)),
-        tuple(one for one in said if isinstance(one, Unknown)),
-        sum(trial.schema_version < rule.since for trial in evidence.trials),
-        waives.get(rule.id, ""),
-    )
-
-
-def check_names(names: Iterable[str], where: str) -> None:
-    """Raise UserError if there is no rule of one of the names."""
-    known = sorted(rule.id for rule in RULES)
-    for name in names:
-        if name not in known:
-            raise UserError(
-                f"there is no rule {name!r} of check --strict",
-                where=where,
-                remedy=f"{validation_errors.near(name, known)}known: {', '.join(known)}",
-            )
+    A rule is asked of the trials whose record is not older than it.
+    """
+    check_waives(evidence.dataset)
+    results = []
+    for rule in RULES:
+        asked = tuple(trial for trial in evidence.trials if trial.schema_version >= rule.since)
+        waived = evidence.dataset.waives.get(rule.id, "")
+        older = len(evidence.trials) - len(asked)
+        results.append(checks.ask(rule, replace(evidence, trials=asked), waived, older))
+    return Report(tuple(results), evidence.dataset.name, len(evidence.trials))

@@ -7,15 +7,16 @@ import argparse
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from deathmatch.checks.report import say
 from deathmatch.data.inventory import Inventory
-from deathmatch.data.strict import report, rules
+from deathmatch.data.strict import rules
 from deathmatch.data.strict.evidence import gather
+from deathmatch.data.strict.report import Report
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -24,22 +25,22 @@ from deathmatch.plan.root import ROOT
 def main(given: argparse.Namespace) -> int:
     """Check the dataset named on the command line; return the exit status."""
     os.chdir(ROOT)
-    found = checked(given.dataset)
+    report = checked(given.dataset)
     if given.json:
-        _say(json.dumps(report.as_json(found), indent=2))
+        say(json.dumps(report.as_json(), indent=2))
     else:
-        _say(report.text(found, shutil.get_terminal_size((100, 24)).columns))
-    return found.status
+        say(report.whole_text(shutil.get_terminal_size((100, 24)).columns))
+    return report.status
 
 
-def checked(dataset: str) -> rules.Report:
-    """Return what all rules say of a dataset, telling on a terminal how far that is.
+def checked(dataset: str) -> Report:
+    """Return what all rules say of a dataset, and show the progress on a terminal.
 
     From the project's root. Raises UserError if there is no such dataset, or nothing of it.
     """
     spec, held = files.dataset(dataset), Inventory(dataset)
     # Before minutes are spent on it.
-    rules.check_names(spec.waives, f"config/datasets/{dataset}.toml, key waives")
+    rules.check_waives(spec)
     if not held.folder.is_dir() or not any(held.folder.glob("*/*")):
         raise UserError(
             "nothing of it is here", str(held.folder), f"snakemake --config dataset={dataset}"
@@ -52,14 +53,6 @@ def checked(dataset: str) -> rules.Report:
             shown.update(task, completed=done, total=total)
 
         chosen = [] if spec.frozen else held.chosen
-        with gather(Path("data", dataset), spec, held.chosen if spec.frozen else
-                    list(held.possible.values()), chosen, progress) as evidence:  # fmt: skip
-            return rules.report(evidence)
-
-
-def _say(text: str) -> None:
-    """Print a text, as much of it as the reader wants: `| head` is no mistake."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        possible = held.chosen if spec.frozen else list(held.possible.values())
+        with gather(Path("data", dataset), spec, possible, chosen, progress) as evidence:
+            return rules.ask(evidence)

@@ -5,38 +5,32 @@ import json
 from collections.abc import Iterator
 from itertools import pairwise
 
+from deathmatch.checks.rule import Finding, Rules, whole
 from deathmatch.data.strict.evidence import Evidence, Measured
-from deathmatch.data.strict.rule import AGAIN, DESIGN, Seen, rule
+from deathmatch.data.strict.rule import AGAIN, DESIGN, STATISTICS, loaded
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.record import MEASURED
 
-STATISTICS = "sec-method-statistics"
-# Of the sources, a frozen dataset keeps the fingerprint that its servers had.
+# The servers of a frozen dataset keep the fingerprint that their sources had.
 SOURCES = "server_sha256"
-# A start is told in whole seconds.
+# A start is recorded in whole seconds.
 SLACK_S = 1
 
+SCHEDULE = Rules(AGAIN, whole)
 
-@rule(
-    "DM-MISSING", DESIGN, "reject",
-    "Every trial that the dataset plans is there: none was left out after it was seen.",
-    "run snakemake: it measures what is missing",
-)  # fmt: skip
-def all_are_there(evidence: Evidence) -> Iterator[Seen]:
-    """Look for trials that are missing."""
+
+@SCHEDULE.add("DM-MISSING", "reject", DESIGN, "run snakemake: it measures what is missing")
+def all_are_there(evidence: Evidence) -> Iterator[Finding]:
+    """Every trial that the dataset plans is there: none was left out after it was seen."""
     there = {trial.where for trial in evidence.trials}
     for where in sorted({*evidence.wanted} - there):
-        yield Seen(where, "it is planned, and not there")
+        yield Finding("it is planned, and not there", where)
 
 
-@rule(
-    "DM-REPETITIONS", STATISTICS, "reject",
-    "The trials of a variant are numbered from 1 on, and as many as the dataset says or more.",
-    "run snakemake: it measures what is missing",
-)  # fmt: skip
-def repetitions_are_whole(evidence: Evidence) -> Iterator[Seen]:
-    """Look for repetitions that were picked from."""
+@SCHEDULE.add("DM-REPETITIONS", "reject", STATISTICS, "run snakemake: it measures what is missing")
+def repetitions_are_whole(evidence: Evidence) -> Iterator[Finding]:
+    """The trials of a variant are numbered from 1 on, and as many as the dataset says or more."""
     numbers: dict[tuple, set[int]] = {}
     least: dict[tuple, int] = {}
     for trial in evidence.trials:
@@ -45,64 +39,60 @@ def repetitions_are_whole(evidence: Evidence) -> Iterator[Seen]:
             numbers.setdefault(tuple(variant), set()).add(int(n))
         if planned := evidence.planned.get(trial.where):
             least[tuple(variant)] = evidence.dataset.repetitions(planned.plan)
-    for variant, found in numbers.items():
-        lacking = sorted({*range(1, max(least.get(variant, 1), *found) + 1)} - found)
+    for variant, there in numbers.items():
+        lacking = sorted({*range(1, max(least.get(variant, 1), *there) + 1)} - there)
         if lacking:
-            where = "/".join([evidence.named, *variant])
-            yield Seen(where, f"trial {', '.join(map(str, lacking))} is not there")
+            text = f"trial {', '.join(map(str, lacking))} is not there"
+            yield Finding(text, "/".join([evidence.named, *variant]))
 
 
-@rule(
-    "DM-UNPLANNED", DESIGN, "reject",
-    "No trial is there that the dataset cannot have.", "remove it, or plan it",
-)  # fmt: skip
-def all_are_planned(evidence: Evidence) -> Iterator[Seen]:
-    """Look for trials of another plan; a frozen dataset's plan may have changed since."""
+@SCHEDULE.add("DM-UNPLANNED", "reject", DESIGN, "remove it, or plan it")
+def all_are_planned(evidence: Evidence) -> Iterator[Finding]:
+    """No trial is there that the dataset cannot have.
+
+    A frozen dataset's plan may have changed since.
+    """
     if evidence.dataset.frozen or not evidence.planned:
         return
     for trial in evidence.trials:
         if trial.where not in evidence.planned:
-            yield Seen(trial.where, "the dataset has no such trial")
+            yield Finding("the dataset has no such trial", trial.where)
 
 
-@rule(
-    "DM-SPEC", DESIGN, "reject",
-    "Each trial was measured as the dataset, its experiment and its server specify it.", AGAIN,
-)  # fmt: skip
-def specified_so(evidence: Evidence) -> Iterator[Seen]:
-    """Look for trials of another specification."""
+@SCHEDULE.add("DM-SPEC", "reject", DESIGN)
+def specified_so(evidence: Evidence) -> Iterator[Finding]:
+    """Each trial was measured as the dataset, its experiment and its server specify it."""
     for trial in evidence.readable:
         planned = evidence.planned.get(trial.where)
         if planned is None:
             continue
         now = json.loads(planned.spec_text())
-        keys = sorted(key for key in {*now, *trial.spec} if now.get(key) != trial.spec.get(key))
-        if evidence.dataset.frozen and SOURCES in keys:
-            keys.remove(SOURCES)
-        for key in keys:
-            yield Seen(trial.where, f"{key} is not as specified: {_short(trial.spec.get(key))}")
+        for key in sorted({*now, *trial.spec}):
+            if key == SOURCES and evidence.dataset.frozen:
+                continue
+            if now.get(key) != trial.spec.get(key):
+                text = f"{key} is not as specified: {_short(trial.spec.get(key))}"
+                yield Finding(text, trial.where)
 
 
-@rule(
-    "DM-SAME-SPEC", DESIGN, "reject",
-    "All trials of a variant have one specification, and all of an experiment one client, one "
-    "warm-up, and one load but for what factors set.",
-    AGAIN,
-)  # fmt: skip
-def one_specification(evidence: Evidence) -> Iterator[Seen]:
-    """Look for trials that did something else than their fellows, whatever the plan says."""
+@SCHEDULE.add("DM-SAME-SPEC", "reject", DESIGN)
+def one_specification(evidence: Evidence) -> Iterator[Finding]:
+    """All trials of a variant have one specification, and all of an experiment one client, one
+    warm-up, and one load but for what factors set.
+
+    Whatever the plan says by now.
+    """
     first: dict[tuple, Measured] = {}
     for trial in evidence.readable:
         fellow = first.setdefault(trial.key[:3], trial)
-        for key in sorted({*fellow.spec, *trial.spec}):
-            if fellow.spec.get(key) != trial.spec.get(key):
-                yield Seen(trial.where, f"{key} is not that of {fellow.where}")
         other = first.setdefault((trial.experiment,), trial)
-        for key in ("warm_up_rate_rps", "messages", "client"):
-            if other.spec.get(key) != trial.spec.get(key):
-                yield Seen(trial.where, f"{key} is not that of {other.where}")
+        keys = [(fellow, key) for key in sorted({*fellow.spec, *trial.spec})]
+        keys += [(other, key) for key in ("warm_up_rate_rps", "messages", "client")]
+        for reference, key in keys:
+            if reference.spec.get(key) != trial.spec.get(key):
+                yield Finding(f"{key} is not that of {reference.where}", trial.where)
         if _unfactored_load(other) != _unfactored_load(trial):
-            yield Seen(trial.where, f"load is not that of {other.where}")
+            yield Finding(f"load is not that of {other.where}", trial.where)
 
 
 def _unfactored_load(trial: Measured) -> dict:
@@ -113,66 +103,57 @@ def _unfactored_load(trial: Measured) -> dict:
     except UserError:
         return load
     own = {factor.load for factor in factors}
-    # A server's own: it takes text alone.
+    # A server may have its own text.
     return {key: value for key, value in load.items() if key not in own | {"text"}}
 
 
-@rule(
-    "DM-RATES", DESIGN, "reject",
-    "Each rate of the specification was offered once, in its order; a sweep ends early only where "
-    "the server could not be started again.",
-    AGAIN,
-)  # fmt: skip
-def rates_were_offered(evidence: Evidence) -> Iterator[Seen]:
-    """Look for rates that are missing or doubled."""
-    for trial in evidence.loaded:
-        offered = [point["offered_rate_rps"] for point in trial.points]
-        planned = trial.spec["rates_rps"]
-        ended = "; then " in trial.points[-1]["server_state"]
-        if offered != (planned[: len(offered)] if ended else planned):
-            yield Seen(trial.where, f"offered {offered}, planned {planned} req/s")
+@SCHEDULE.add("DM-RATES", "reject", DESIGN, scope=loaded)
+def rates_were_offered(trial: Measured) -> Iterator[str]:
+    """Each rate of the specification was offered once, in its order; a sweep ends early only where
+    the server could not be started again.
+    """
+    offered = [point["offered_rate_rps"] for point in trial.points]
+    planned = trial.spec["rates_rps"]
+    ended = "; then " in trial.points[-1]["server_state"]
+    if offered != (planned[: len(offered)] if ended else planned):
+        yield f"offered {offered}, planned {planned} req/s"
 
 
-@rule(
-    "DM-FRESH", DESIGN, "reject",
-    "A server was started afresh for the first rate, and after each at which it failed, and "
-    "nowhere else.",
-    AGAIN,
-)  # fmt: skip
-def starts_are_marked(evidence: Evidence) -> Iterator[Seen]:
-    """Look for restarts that no failure explains."""
-    for trial in evidence.loaded:
-        due = True
-        for point in trial.points:
-            if point["fresh_start"] != due:
-                told = "a fresh start" if point["fresh_start"] else "no fresh start"
-                yield Seen(trial.where, f"{told} at {point['offered_rate_rps']} req/s")
-            due = point["server_state"] != "ran"
+@SCHEDULE.add("DM-FRESH", "reject", DESIGN, scope=loaded)
+def starts_are_marked(trial: Measured) -> Iterator[str]:
+    """A server was started afresh for the first rate, and after each at which it failed, and
+    nowhere else.
+    """
+    due = True
+    for point in trial.points:
+        if point["fresh_start"] != due:
+            start = "a fresh start" if point["fresh_start"] else "no fresh start"
+            yield f"{start} at {point['offered_rate_rps']} req/s"
+        due = point["server_state"] != "ran"
 
 
-@rule(
-    "DM-SEED", STATISTICS, "reject",
-    "Each trial's place in the order was drawn with the dataset's seed.",
+@SCHEDULE.add(
+    "DM-SEED", "reject", STATISTICS,
     "give the dataset the seed that it was measured with, or measure it again", since=2,
 )  # fmt: skip
-def seed_is_the_datasets(evidence: Evidence) -> Iterator[Seen]:
-    """Look for trials of another seed."""
+def seed_is_the_datasets(evidence: Evidence) -> Iterator[Finding]:
+    """Each trial's place in the order was drawn with the dataset's seed."""
     for trial in evidence.readable:
         seed = trial.record.get("seed")
         if seed != evidence.dataset.seed:
-            yield Seen(trial.where, f"seed {seed}, and the dataset's is {evidence.dataset.seed}")
+            text = f"seed {seed}, and the dataset's is {evidence.dataset.seed}"
+            yield Finding(text, trial.where)
 
 
-@rule(
-    "DM-ORDER", STATISTICS, "note",
-    "The trials of each experiment ran in the order that the seed drew, one round of all variants "
-    "after another.",
-    "nothing, if trials were measured again; else measure the experiment in one run",
-    since=2,
+@SCHEDULE.add(
+    "DM-ORDER", "note", STATISTICS,
+    "nothing, if trials were measured again; else measure the experiment in one run", since=2,
 )  # fmt: skip
-def order_is_the_drawn_one(evidence: Evidence) -> Iterator[Seen]:
-    """Tell how many trials ran before one that was drawn earlier."""
-    # What may be in a dataset besides its plan would have been drawn in another order.
+def order_is_the_drawn_one(evidence: Evidence) -> Iterator[Finding]:
+    """The trials of each experiment ran in the order that the seed drew, one round of all variants
+    after another.
+    """
+    # A trial that the dataset may have besides its plan would have been drawn in another order.
     drawn = evidence.wanted or evidence.planned
     place = {where: number for number, where in enumerate(drawn)}
     ran = sorted(evidence.readable, key=lambda trial: trial.record["started_at"])
@@ -182,35 +163,27 @@ def order_is_the_drawn_one(evidence: Evidence) -> Iterator[Seen]:
             orders.setdefault(trial.experiment, []).append(place[trial.where])
     for experiment, order in orders.items():
         if early := sum(later < earlier for earlier, later in pairwise(order)):
-            told = f"{early} of {len(order)} trials ran out of the drawn order"
-            yield Seen(f"{evidence.named}/{experiment}", told)
+            text = f"{early} of {len(order)} trials ran out of the drawn order"
+            yield Finding(text, f"{evidence.named}/{experiment}")
 
 
-@rule(
-    "DM-OVERLAP", DESIGN, "warn",
-    "No trial began before the one before it had ended: one testbed measures one at a time.",
+@SCHEDULE.add(
+    "DM-OVERLAP", "warn", DESIGN,
     "on a cluster, nothing: each node measures one; else measure them again",
 )  # fmt: skip
-def one_at_a_time(evidence: Evidence) -> Iterator[Seen]:
-    """Look for trials beside each other."""
+def one_at_a_time(evidence: Evidence) -> Iterator[Finding]:
+    """No trial began before the one before it had ended: one testbed measures one at a time."""
     timed = sorted(
         (dt.datetime.fromisoformat(trial.record["started_at"]), trial.where, trial)
         for trial in evidence.readable
         if trial.record["outcome"] in MEASURED and trial.record.get("wall_us")
     )
-    for (began, _, trial), (after, where, _) in pairwise(timed):
+    for (began, earlier, trial), (after, where, _) in pairwise(timed):
         wall = dt.timedelta(microseconds=trial.record["wall_us"])
         if after + dt.timedelta(seconds=SLACK_S) < began + wall:
-            yield Seen(where, f"it began while {trial.where} ran")
+            yield Finding(f"it began while {earlier} ran", where)
 
 
 def _short(value: object) -> str:
     text = json.dumps(value)
     return text if len(text) < 80 else f"{text[:77]}..."
-
-
-RULES = (
-    all_are_there, repetitions_are_whole, all_are_planned, specified_so, one_specification,
-    rates_were_offered, starts_are_marked, seed_is_the_datasets, order_is_the_drawn_one,
-    one_at_a_time,
-)  # fmt: skip

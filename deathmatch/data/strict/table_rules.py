@@ -2,79 +2,74 @@
 
 from collections.abc import Iterator
 
+from deathmatch.checks.rule import Finding, Rules
 from deathmatch.data.laws import LAWS
 from deathmatch.data.laws.law import Law
 from deathmatch.data.strict.evidence import Evidence
-from deathmatch.data.strict.rule import DATA, LOAD, Seen, Unknown, rule
+from deathmatch.data.strict.rule import DATA, LOAD
 
-AGAIN = "delete the table and run snakemake: it is made again from the raw logs"
-# The column in which the tables name the laws that a point breaks; a dataset of before has none.
+TABLE = Rules("delete the table and run snakemake: it is made again from the raw logs")
+# The column in which the tables name the laws that a point breaks; older datasets lack it.
 MARKS = "laws_broken"
 
 
-@rule(
-    "DM-TABLES", DATA, "reject",
-    "Each experiment has its tables, with the columns and types of their schema.", AGAIN,
-)  # fmt: skip
-def tables_fit_their_schema(evidence: Evidence) -> Iterator[Seen]:
-    """Look for tables that are absent or damaged."""
+@TABLE.add("DM-TABLES", "reject", DATA)
+def tables_fit_their_schema(evidence: Evidence) -> Iterator[Finding]:
+    """Each experiment has its tables, with the columns and types of their schema."""
     for (experiment, table), frame in evidence.tables.items():
         if isinstance(frame, str):
-            yield Seen(f"{evidence.named}/{experiment}/{table}.parquet", frame)
+            yield Finding(frame, f"{evidence.named}/{experiment}/{table}.parquet")
 
 
-@rule(
-    "DM-ROWS", DATA, "reject",
-    "A table has the rows that the raw logs give: none twice, none missing, none of another trial.",
-    AGAIN,
-)  # fmt: skip
-def rows_are_those_of_the_logs(evidence: Evidence) -> Iterator[Seen | Unknown]:
-    """Look for rows that are doubled, lost or labelled otherwise."""
-    for one in evidence.differences:
-        if one.kind == "rows":
-            yield Seen(one.where, one.what)
+@TABLE.add("DM-ROWS", "reject", DATA)
+def rows_are_those_of_the_logs(evidence: Evidence) -> Iterator[Finding]:
+    """A table has the rows that the raw logs give: none twice, none missing, none of another trial.
+
+    Rows that were labelled otherwise are values that differ.
+    """
+    return (Finding(row.what, row.where) for row in evidence.differences if row.kind == "rows")
 
 
-@rule(
-    "DM-VALUES", DATA, "reject",
-    "Every value of every table is the one that the raw logs give, floats bit by bit.", AGAIN,
-)  # fmt: skip
-def values_are_those_of_the_logs(evidence: Evidence) -> Iterator[Seen]:
-    """Look for values that were edited, or made by other code."""
-    for one in evidence.differences:
-        if one.kind == "values":
-            yield Seen(one.where, one.what)
+@TABLE.add("DM-VALUES", "reject", DATA)
+def values_are_those_of_the_logs(evidence: Evidence) -> Iterator[Finding]:
+    """Every value of every table is the one that the raw logs give, floats bit by bit.
+
+    Another value was edited, or made by other code.
+    """
+    return (Finding(row.what, row.where) for row in evidence.differences if row.kind == "values")
 
 
-@rule(
-    "DM-COUNTERS", LOAD, "reject",
-    "No counter is impossible: more replies than requests, more CPU time than there is.",
+@TABLE.add(
+    "DM-COUNTERS", "reject", LOAD,
     "find out what counted wrongly, and measure these trials again",
 )  # fmt: skip
-def counters_are_possible(evidence: Evidence) -> Iterator[Seen]:
-    """Look for marks of laws that no sound measurement breaks."""
+def counters_are_possible(evidence: Evidence) -> Iterator[Finding]:
+    """No counter is impossible: more replies than requests, more CPU time than there is.
+
+    No sound measurement breaks these laws.
+    """
     for where, rate_rps, law in _broken(evidence):
         if law.holds_of_all:
-            yield Seen(where, f"{law.id} is broken at {rate_rps} req/s: {law.statement}")
+            yield Finding(f"{law.id} is broken at {rate_rps} req/s: {law.statement}", where)
 
 
-@rule(
-    "DM-LAW", LOAD, "warn",
-    "Each point obeys the laws; one that does not is marked, and left out.",
+@TABLE.add(
+    "DM-LAW", "warn", LOAD,
     "look at these points: their mark keeps them out of figures and verdicts",
 )  # fmt: skip
-def laws_are_obeyed(evidence: Evidence) -> Iterator[Seen]:
-    """Tell which points are left out; DM-VALUES sees to it that each that must be is marked.
+def laws_are_obeyed(evidence: Evidence) -> Iterator[Finding]:
+    """Each point obeys the laws; one that does not is marked, and left out.
 
-    What a law says of single columns is not told: the rest of the point is sound.
+    DM-VALUES sees to it that each that must be is marked. A law of single columns is not reported:
+    the rest of the point is sound.
     """
     for where, rate_rps, law in _broken(evidence):
         if law.leaves_out and law.of_the_run:
-            yield Seen(where, f"{law.id} is broken at {rate_rps} req/s")
+            yield Finding(f"{law.id} is broken at {rate_rps} req/s", where)
 
 
 def _broken(evidence: Evidence) -> Iterator[tuple[str, int, Law]]:
-    """Return for each mark the trial, the offered rate and the law."""
+    """Return the trial, the offered rate and the law of each mark."""
     for (experiment, table), frame in evidence.tables.items():
         if table != "points" or isinstance(frame, str) or MARKS not in frame.columns:
             continue
@@ -82,9 +77,3 @@ def _broken(evidence: Evidence) -> Iterator[tuple[str, int, Law]]:
             where = f"{evidence.named}/{experiment}/{row['server']}/{row['variant']}/{row['n']}"
             if row[MARKS] in LAWS:
                 yield where, row["offered_rate_rps"], LAWS[row[MARKS]]
-
-
-RULES = (
-    tables_fit_their_schema, rows_are_those_of_the_logs, values_are_those_of_the_logs,
-    counters_are_possible, laws_are_obeyed,
-)  # fmt: skip
