@@ -32,8 +32,9 @@ from deathmatch.run import (
     untracked,
 )
 from deathmatch.run.state import Run
-from deathmatch.hosts import nix, node, sandbox, toolchain
-from deathmatch.hosts import server_build
+from deathmatch.builds import nix, toolchain
+from deathmatch.hosts import node, sandbox
+from deathmatch.builds import server_build
 from deathmatch.paper import captions
 from deathmatch.plan import files, rounds, sources
 from deathmatch.errors import UserError

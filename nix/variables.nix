@@ -1,5 +1,5 @@
 # The environment variables of the shells and of the paper's recipe, by the toolchain's name.
-# deathmatch/hosts/nix.py and deathmatch/hosts/toolchain.py read the first; Snakemake finds its
+# deathmatch/builds/nix.py and deathmatch/builds/toolchain.py read the first; Snakemake finds its
 # logger through the last.
 toolchain: {
   DEATHMATCH_TOOLCHAIN = toolchain;

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Tree
 
-from deathmatch.hosts import clients
+from deathmatch.builds import clients
 
 OVERHEAD = """
 title = "a test"
@@ -156,7 +156,7 @@ def test_a_client_whose_build_fails_is_not_replaced_by_an_earlier_one(tree: Tree
 
 
 def test_what_a_client_is_that_a_servers_build_makes(tree: Tree):
-    script = "from deathmatch.hosts import toolchain; print(toolchain.harness().get('wsload'))"
+    script = "from deathmatch.builds import toolchain; print(toolchain.harness().get('wsload'))"
 
     def said() -> str:
         return tree.run("python", "-c", script).succeeded().text.strip()

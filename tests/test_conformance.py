@@ -26,20 +26,21 @@ SERVERS = ("null", "tornado", "yaws", "yucan")
 CHECK = """
 import json, sys
 from pathlib import Path
-from deathmatch.hosts import logs, netns_testbed, server_build
+from deathmatch.builds import clone, server_build
+from deathmatch.hosts import logs, netns_testbed
 from deathmatch.measure import conformance, context, server_process
 from deathmatch.plan import files, matrix
 bed = files.testbed("netns")
 events = Path("log-events").resolve()
 prefix = ["env", f"PYTHONPATH={Path('tests/log_events').resolve()}", f"LOG_EVENTS={events}"]
-hosts = netns_testbed.build(bed, {})
+hosts = netns_testbed.build(bed, {}, clone.on)
 host = hosts.server
 for trial in matrix.trials("once"):
     factors, cpus = trial.variant.factors, host.affinity()
     values = trial.placeholders
     values |= {"workers": context.workers(factors.get("schedulers", "one"), len(cpus))}
     running, problem = server_process.start(
-        host, hosts.sites["server"], trial.server, values, hosts.address, 8080, cpus=cpus,
+        host, hosts.installations["server"], trial.server, values, hosts.address, 8080, cpus=cpus,
         log=Path(sys.argv[1]), prefix=prefix if trial.server.language == "Python" else ())
     checks = conformance.check_variant(
         host, hosts.address, 8080, trial.spec()["conformance"], factors,

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from conftest import Tree, copy_tree
 
-from deathmatch.hosts import toolchain
+from deathmatch.builds import toolchain
 
 FOLDER = "data/tiny/backlog/null/backlog=128,schedulers=one,somaxconn=4096"
 RECORD = f"{FOLDER}/1/trial.json"
@@ -112,7 +112,7 @@ def test_a_newer_flake_makes_nothing_stale(tiny: Tree):
     lock.write_text(lock.read_text() + "\n")
     done = tiny.snakemake("-n", dataset="tiny").succeeded()
     assert "rule trial" not in done.text
-    script = "from deathmatch.hosts import toolchain; print(toolchain.harness().get('flake.lock'))"
+    script = "from deathmatch.builds import toolchain; print(toolchain.harness().get('flake.lock'))"
     said = []
     for name, text in (("debian", ""), ("nix", "one"), ("nix", "two")):
         lock.write_text(text)

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from conftest import ROOT, Tree
 
+from deathmatch.builds import toolchain
 from deathmatch.cli import main
 from deathmatch.cli.commands import COMMANDS
-from deathmatch.hosts import toolchain
 from deathmatch.plan import docs, files
 
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())

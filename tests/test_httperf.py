@@ -191,11 +191,12 @@ def test_connection_longer_than_the_histogram_goes_into_its_last_bin(tmp_path):
 HOLD = """
 import json, subprocess, sys, time
 from pathlib import Path
-from deathmatch.hosts import namespaces
+from deathmatch.builds import clone
+from deathmatch.hosts import netns_testbed
 from deathmatch.load import httperf
 from deathmatch.plan import files
 bed = files.testbed("netns")
-hosts = namespaces.build(bed, {})
+hosts = netns_testbed.build(bed, {}, clone.on)
 hosts.raise_descriptors()
 words = [sys.executable, sys.argv[1], "holds", hosts.address, "8080"]
 server = hosts.server.start(words)
@@ -203,7 +204,7 @@ time.sleep(1)
 load = {"uri": "/", "requests_per_connection": 1, "timeout_s": 4}
 words = httperf.GENERATOR.command(hosts.address, 8080, load, 5000, 2.2)
 report = Path("report.txt")
-client = hosts.clients[0].start(hosts.sites["client"].located(words), output=report)
+client = hosts.clients[0].start(hosts.installations["client"].located(words), output=report)
 held = 0
 while client.wait(0.05) is None:
     held = max(held, hosts.clients[0].counters()["snmp"]["Tcp CurrEstab"])

@@ -12,8 +12,8 @@ from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deathmatch.builds import clients
 from deathmatch.errors import Truncated, UserError
-from deathmatch.hosts import clients
 from deathmatch.load import histogram, registry, wsload, wsload_records
 from deathmatch.plan import files
 

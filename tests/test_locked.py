@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+from deathmatch.builds import lock_others, locked
 from deathmatch.errors import UserError
-from deathmatch.hosts import lock_others, locked
 from deathmatch.plan import files
 from deathmatch.plan.registries import LISTS, OWN_NAMES
 

@@ -23,7 +23,8 @@ from pathlib import Path
 import pytest
 from conftest import Tree, copy_tree, project_files
 
-from deathmatch.hosts import debian, sandbox
+from deathmatch.builds import debian
+from deathmatch.hosts import sandbox
 from deathmatch.plan import files as specs
 from deathmatch.plan.root import ROOT
 

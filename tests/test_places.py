@@ -13,9 +13,10 @@ import pytest
 from conftest import ROOT, Tree, descendants
 from test_config import GOOD, SERVER
 
+from deathmatch.builds import server_commands
 from deathmatch.cli import main as command_line
 from deathmatch.errors import UserError
-from deathmatch.hosts import cgroup, server_commands
+from deathmatch.hosts import cgroup
 from deathmatch.paper import display, two_datasets
 from deathmatch.plan import files, validation_errors
 

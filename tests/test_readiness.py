@@ -61,15 +61,16 @@ def test_each_mechanism_is_seen_and_waits_once_for_several_requests_at_most(meas
 
 RESTARTS = """
 from pathlib import Path
-from deathmatch.hosts import namespaces
+from deathmatch.builds import clone
+from deathmatch.hosts import netns_testbed
 from deathmatch.measure import server_process
 from deathmatch.plan import files
-hosts = namespaces.build(files.testbed("netns"), {})
+hosts = netns_testbed.build(files.testbed("netns"), {}, clone.on)
 values = {"backlog": 128, "workers": 1, "readiness": "io_uring"}
 late, tested = [], files.server("c-readiness")
 for _ in range(30):
     running, problem = server_process.start(
-        hosts.server, hosts.sites["server"], tested, values, hosts.address, 8080, cpus=[0],
+        hosts.server, hosts.installations["server"], tested, values, hosts.address, 8080, cpus=[0],
         log=Path("server.log"))
     server_process.stop(running)
     late.append(problem or server_process.listens(hosts.server, hosts.address, 8080))

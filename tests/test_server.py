@@ -11,17 +11,18 @@ import sys
 import pytest
 from conftest import BROKEN, HUNG_S, Tree, descendant, descendants, ended, kill, wait_for
 
+from deathmatch.builds import lock as locking
+from deathmatch.builds import server_commands
+from deathmatch.builds.clone import Clone
 from deathmatch.errors import UserError
-from deathmatch.hosts import lock as locking
-from deathmatch.hosts import logs, server_commands
+from deathmatch.hosts import logs
 from deathmatch.hosts.host import Local
-from deathmatch.hosts.installation import Here
 from deathmatch.measure import server_process
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 
 BUILD = (
-    "import sys; from deathmatch.hosts import server_build; from deathmatch.plan import files\n"
+    "import sys; from deathmatch.builds import server_build; from deathmatch.plan import files\n"
     "print(server_build.built(files.server(sys.argv[1]))['ok'])"
 )
 
@@ -281,7 +282,7 @@ def start(tmp_path, monkeypatch):
         log = tmp_path / "server.log"
         cpus = sorted(os.sched_getaffinity(0))[:1]
         running = server_process.start(
-            Local(), Here(), broken(mode), {}, "127.0.0.1", port, cpus=cpus, log=log
+            Local(), Clone(), broken(mode), {}, "127.0.0.1", port, cpus=cpus, log=log
         )
         started.append(running)
         return started[-1]
@@ -342,7 +343,7 @@ def test_log_is_shown_from_its_end(tmp_path):
 def test_placeholder_that_only_a_trial_would_miss(tree: Tree):
     """A command that no check of the file caught still gives one message, no traceback."""
     script = (
-        "from deathmatch import errors; from deathmatch.hosts import server_commands\n"
+        "from deathmatch import errors; from deathmatch.builds import server_commands\n"
         "from deathmatch.plan import files\n"
         "errors.run_main(lambda: server_commands.words(files.server('null'), {'host': 'h'}))"
     )

@@ -9,8 +9,9 @@ import pytest
 import slurm
 from conftest import AS_ROOT, HUNG_S, ROOT, Tree, copy_tree, kill, wait_for
 
+from deathmatch.builds import toolchain
 from deathmatch.errors import UserError
-from deathmatch.hosts import node, toolchain
+from deathmatch.hosts import node
 from deathmatch.run import cluster, command_line
 
 PLUGIN = ROOT / "workflow" / "plugins" / "snakemake_logger_plugin_deathmatch"

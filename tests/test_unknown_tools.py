@@ -3,7 +3,7 @@
 import pytest
 from conftest import Tree
 
-from deathmatch.hosts import toolchain, unknown_tools
+from deathmatch.builds import toolchain, unknown_tools
 from deathmatch.plan import files
 
 

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from deathmatch.builds import clients
 from deathmatch.data.strict import echoed
-from deathmatch.hosts import clients
 from deathmatch.load import httperf
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT

@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from side_by_side import turn
 
+from deathmatch.builds import clients, server_build, server_commands
 from deathmatch.data import tidy
 from deathmatch.errors import Truncated
-from deathmatch.hosts import clients, server_build, server_commands
 from deathmatch.load import histogram, registry, wsload, wsload_records
 from deathmatch.load.generator import Part
 from deathmatch.load.wsload import GENERATOR

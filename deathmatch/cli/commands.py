@@ -95,14 +95,14 @@ GROUPS: dict[str, dict[str, Command]] = {
             "servers/README.md goes on from there.",
         ),
         "lock": Command(
-            "lock the packages that a server takes from a registry, with hashes", "hosts.lock",
+            "lock the packages that a server takes from a registry, with hashes", "builds.lock",
             arguments.of_lock, "mine h11",
             "Writes the list of each package that these need, its release and its hashes: "
             "requirements.txt for packages.pypi of server.toml, or package-lock.json, Cargo.lock, "
             "go.sum, jars.sha256. It needs the network.",
         ),
         "build": Command(
-            "build one server", "hosts.server_build", arguments.of_build, "mine",
+            "build one server", "builds.server_build", arguments.of_build, "mine",
             "Installs its packages, runs its build command and shows its version.",
         ),
         "trial": Command(
@@ -129,7 +129,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "answer": Command(
             "report to another machine's controller what this copy of the project has",
-            "hosts.remote_query",
+            "builds.remote_query",
             arguments.of_answer, "'{\"what\": \"harness\"}'",
             "A run on several machines asks it of each; question and answer are JSON.",
         ),

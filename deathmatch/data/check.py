@@ -14,11 +14,12 @@ from pathlib import Path
 
 import polars as pl
 
+from deathmatch.builds import toolchain
 from deathmatch.data import laws, private, records, tables
 from deathmatch.data.inventory import Inventory
 from deathmatch.data.strict import run as strict
 from deathmatch.errors import UserError
-from deathmatch.hosts import node, toolchain
+from deathmatch.hosts import node
 from deathmatch.plan import files, rounds, selection
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.root import ROOT

@@ -1,13 +1,10 @@
-"""Where a host has the project, with what is built of it: this clone, or a copy elsewhere."""
+"""What a host has of the project: an interface that `builds.clone` and `builds.copy` implement."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from deathmatch.hosts import clients, server_build, server_commands, toolchain
-from deathmatch.load import registry
-from deathmatch.plan import files
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 
@@ -21,11 +18,11 @@ class Command:
     folder: Path
 
 
-class Site(Protocol):
+class Installation(Protocol):
     """The project on a host."""
 
     def built(self, server: Server) -> dict:
-        """Return what came of the server's build there, building it first if that is due.
+        """Return the record of the server's build there, building it first if that is due.
 
         As `server_build.built`.
         """
@@ -34,61 +31,22 @@ class Site(Protocol):
         """Return how a built server is started, `values` filling its placeholders."""
 
     def located(self, words: Sequence[str]) -> list[str]:
-        """Return a load generator's command with its first word as the host finds the program."""
+        """Return a load generator's command with its first word as the host finds the program.
+
+        Another word that names a file of the project names the installation's.
+        """
 
     def clients(self, names: Sequence[str], where: str) -> dict[str, str]:
-        """Build and check load generators there; return what each says of its version.
+        """Build and check load generators there; return {name: version line}.
 
         `where` says what needs them. Costs processes. Raises UserError if one is missing or cannot
         run.
         """
 
     def harness(self) -> dict[str, str]:
-        """Return what trials there run on: `toolchain.harness`."""
+        """Return the tools that trials there run on: `toolchain.harness`."""
 
 
-class Here:
-    """This clone."""
-
-    def built(self, server: Server) -> dict:
-        """Return what came of its build."""
-        return server_build.built(server)
-
-    def command(self, server: Server, values: Mapping[str, Level]) -> Command:
-        """Return how it is started."""
-        return command(server, values)
-
-    def located(self, words: Sequence[str]) -> list[str]:
-        """Return the command with the program's path."""
-        return clients.located(list(words))
-
-    def clients(self, names: Sequence[str], where: str) -> dict[str, str]:
-        """Build and check them; return their versions."""
-        for name in names:
-            _build(name, where)
-        clients.check_programs(dict.fromkeys(names, where))
-        return {name: clients.version(name) for name in names}
-
-    def harness(self) -> dict[str, str]:
-        """Return what trials run on here."""
-        return toolchain.harness()
-
-
-def _build(name: str, where: str) -> None:
-    """Build a load generator that a server's build makes; UserError if that fails.
-
-    What an earlier build left is another program, which must not be measured with.
-    """
-    maker = registry.client(name).built_by
-    if not maker:
-        return
-    made = server_build.built(files.server(maker))
-    if not made["ok"]:
-        raise clients.failure(name, "could not be built", made["log"], where)
-
-
-def command(server: Server, values: Mapping[str, Level]) -> Command:
-    """Return how a server that is built in this clone is started."""
-    words = server_commands.words(server, dict(values))
-    folder = server_commands.build_dir(server.name)
-    return Command(words, server_commands.environment(server.name), folder)
+Install = Callable[..., Installation]
+"""Brings the project to a host, given the host, its side of the testbed's file, and optionally who
+is told what takes long: `builds.clone.on`."""

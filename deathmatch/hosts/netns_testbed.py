@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from functools import partial
 
 from deathmatch.agent.keeper import Settings
-from deathmatch.hosts import installation, opening
+from deathmatch.hosts import opening
 from deathmatch.hosts.host import Local
+from deathmatch.hosts.installation import Install
 from deathmatch.hosts.testbed import SERVER, Testbed, set_sysctls, together
 from deathmatch.plan import testbed as plan
 
@@ -22,11 +23,13 @@ _FOLDER = "/run/deathmatch"
 _SILENCE_S = 600.0
 
 
-def build(spec: plan.Testbed, server_sysctl: Mapping[str, str | int]) -> Testbed:
+def build(
+    spec: plan.Testbed, server_sysctl: Mapping[str, str | int], install: Install | None = None
+) -> Testbed:
     """Make the clients' namespaces, the links, the addresses and all sides' sysctls.
 
-    `server_sysctl` overrides the testbed's own. Some tenths of a second. Raises UserError if the
-    kernel or iproute2 refuses any of it.
+    `server_sysctl` overrides the testbed's own; `install` is asked for each host's installation.
+    Some tenths of a second. Raises UserError if the kernel or iproute2 refuses any of it.
     """
     here = Local()
     # `ip netns` keeps its names in /run: a private one, gone with the sandbox.
@@ -42,8 +45,9 @@ def build(spec: plan.Testbed, server_sysctl: Mapping[str, str | int]) -> Testbed
     set_sysctls(server, {**spec.server.sysctl, **server_sysctl})
     for client, side in zip(clients, spec.client_sides):
         set_sysctls(client, side.sysctl)
-    sites = dict.fromkeys(entered, installation.Here())
-    return Testbed(spec, server, tuple(clients), LINK, sites)
+    sides = zip((server, *clients), (spec.server, *spec.client_sides))
+    installations = {host.name: install(host, side) for host, side in sides if install}
+    return Testbed(spec, server, tuple(clients), LINK, installations)
 
 
 def _join(here: Local, spec: plan.Testbed) -> None:

@@ -6,9 +6,8 @@ from functools import partial
 
 from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
-from deathmatch.hosts import installation, opening
-from deathmatch.hosts.copy import Copy
-from deathmatch.hosts.installation import Site
+from deathmatch.hosts import opening
+from deathmatch.hosts.installation import Install
 from deathmatch.hosts.opening import say
 from deathmatch.hosts.remote import Remote
 from deathmatch.hosts.testbed import SERVER, Testbed, set_sysctls, together
@@ -18,10 +17,10 @@ GOVERNORS = "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
 
 
 def connect(
-    spec: plan.Testbed, server_sysctl: Mapping[str, str | int], *, project: bool = True,
-    tell: Callable[[str], None] = say,
+    spec: plan.Testbed, server_sysctl: Mapping[str, str | int], install: Install | None = None,
+    *, tell: Callable[[str], None] = say,
 ) -> Testbed:  # fmt: skip
-    """Return the hosts, their settings in force; with `project`, each has a copy of this project.
+    """Return the hosts, their settings in force; `install` is asked for each host's installation.
 
     `server_sysctl` overrides the testbed's own. A first connection sets a host up, which takes
     minutes and is told. Raises UserError where the user can mend it.
@@ -38,27 +37,23 @@ def connect(
             set_sysctls(host, {**side.sysctl, **own})
             if side.governor:
                 _govern(host, side.governor)
-        places = together(
-            partial(_site, host, side, project, tell) for host, side in zip(hosts, sides.values())
+        installed = together(
+            partial(install, host, side, tell)
+            for host, side in zip(hosts, sides.values())
+            if install
         )
-        sites: dict[str, Site] = {host.name: place for host, place in zip(hosts, places)}
+        installations = {host.name: installation for host, installation in zip(hosts, installed)}
     except BaseException:
         for host in hosts:
             host.close()
         raise
-    return Testbed(spec, hosts[0], tuple(hosts[1:]), links[SERVER], sites, separate=True)
+    return Testbed(spec, hosts[0], tuple(hosts[1:]), links[SERVER], installations, separate=True)
 
 
 def _open(name: str, side: plan.Side, tell: Callable[[str], None]) -> Remote:
     if side.ssh is None:
         return opening.through(name, [], Settings(folder=side.folder), tell)
     return opening.ssh(side.ssh, name=name, folder=side.folder, python=side.python, tell=tell)
-
-
-def _site(host: Remote, side: plan.Side, project: bool, tell: Callable[[str], None]) -> Site | None:
-    if side.ssh is None:
-        return installation.Here()
-    return Copy(host, side.folder, tell) if project else None
 
 
 def _where(spec: plan.Testbed, name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from deathmatch.errors import UserError
 from deathmatch.hosts import memory, throttle
 from deathmatch.hosts.host import Connected, dial
-from deathmatch.hosts.installation import Site
+from deathmatch.hosts.installation import Installation
 from deathmatch.hosts.memory import Memory
 from deathmatch.hosts.remote import Remote
 from deathmatch.hosts.throttle import Throttle
@@ -19,9 +19,10 @@ SERVER = "server"
 
 @dataclass(frozen=True)
 class Testbed:
-    """The hosts of a trial; `link` is the server's interface, `sites` where the project is there.
+    """The hosts of a trial; `link` is the server's interface.
 
-    With `separate`, each host is a machine, and has clocks, of its own.
+    `installations` has what each host has of the project, by the host's name; it is empty if no
+    trial is to run there. With `separate`, each host is a machine, and has clocks, of its own.
     """
 
     # pytest would take it for a test.
@@ -31,7 +32,7 @@ class Testbed:
     server: Remote
     clients: tuple[Remote, ...]
     link: str
-    sites: Mapping[str, Site]
+    installations: Mapping[str, Installation]
     separate: bool = False
 
     @property
@@ -71,7 +72,7 @@ class Testbed:
     def harness(self) -> dict[str, str]:
         """Return what trials here run on: the clients' load generators, the server's kernel."""
         of_server, of_client = (
-            self.sites[host.name].harness() for host in (self.server, self.clients[0])
+            self.installations[host.name].harness() for host in (self.server, self.clients[0])
         )
         return of_client | {"kernel": of_server["kernel"]}
 

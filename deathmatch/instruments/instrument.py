@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from deathmatch.builds import clients, server_build
+from deathmatch.builds.clone import Clone, on
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, netns_testbed, sandbox, server_build
+from deathmatch.hosts import netns_testbed, sandbox
 from deathmatch.hosts.host import Local
-from deathmatch.hosts.installation import Here
 from deathmatch.hosts.testbed import Testbed
 from deathmatch.measure import machine
 from deathmatch.plan import files
@@ -115,7 +116,7 @@ def built(kind: str, server: str, experiment: str) -> str:
     found = server_build.built(files.server(server))
     if not found["ok"]:
         raise UserError(f"server {server!r} is not built", found["log"])
-    Here().clients(clients.needed(experiment), f"`deathmatch {kind}`")
+    Clone().clients(clients.needed(experiment), f"`deathmatch {kind}`")
     return found["version"]
 
 
@@ -123,7 +124,7 @@ def take(
     inside: Path, reading: Callable[[Testbed, Path], dict], testbed: str, sysctl: dict
 ) -> None:
     """Take a reading on namespaces of its own, in the sandbox, and write it to `inside`."""
-    bed = netns_testbed.build(files.testbed(testbed), sysctl)
+    bed = netns_testbed.build(files.testbed(testbed), sysctl, on)
     out = inside.with_suffix("")
     out.mkdir()
     try:
@@ -135,7 +136,7 @@ def take(
 
 def about() -> dict:
     """Return the machine, its limits and the date, for the record."""
-    told = {k: v for k, v in machine.about(Local(), Here()).items() if k != "snakemake"}
+    told = {k: v for k, v in machine.about(Local(), Clone()).items() if k != "snakemake"}
     return told | {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "limits": {name: sysctl(name) for name in LIMITS},

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from deathmatch.builds import clients
 from deathmatch.errors import Truncated, UserError
-from deathmatch.hosts import clients, clocks, logs
+from deathmatch.hosts import clocks, logs
 from deathmatch.hosts.clocks import Clocks
 from deathmatch.hosts.remote import Remote, RemoteProcess
 from deathmatch.measure.context import PORT, Context
@@ -201,7 +202,7 @@ def _load(
     else:
         folder = client.folder / "load"
         client.make_folder(folder)
-    words = context.bed.sites[client.name].located(words)
+    words = context.bed.installations[client.name].located(words)
     return Load(client, own, folder, words, generator.time_limit_s(asked, duration_s))
 
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from deathmatch.hosts import clients
+from deathmatch.builds import clients
 from deathmatch.hosts.host import Host, Process
-from deathmatch.hosts.installation import Site
+from deathmatch.hosts.installation import Installation
 from deathmatch.load import registry
 from deathmatch.load.generator import WHOLE, Part
 
@@ -34,7 +34,7 @@ class Idle:
 
 
 def hold(
-    client: Host, site: Site, address: str, port: int, load: Mapping, connections: int,
+    client: Host, site: Installation, address: str, port: int, load: Mapping, connections: int,
     part: Part = WHOLE, *, cpus: Sequence[int] = (), sources: Sequence[str] = (),
 ) -> Idle | None:  # fmt: skip
     """Open a client's part of the idle connections, on those CPUs; return when they are open.

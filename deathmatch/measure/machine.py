@@ -5,12 +5,13 @@ import platform
 import subprocess
 from collections.abc import Sequence
 
-from deathmatch.hosts import hardware, toolchain
+from deathmatch.builds import toolchain
+from deathmatch.hosts import hardware
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.installation import Site
+from deathmatch.hosts.installation import Installation
 
 
-def about(server: Host, site: Site, names: Sequence[str] = (), where: str = "") -> dict:
+def about(server: Host, site: Installation, names: Sequence[str] = (), where: str = "") -> dict:
     """Return the server's machine (`hosts.hardware`) and the toolchain, for trial.json.
 
     `names` are the load generators used, as they are at `site`, and `where` what needs them: each

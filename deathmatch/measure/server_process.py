@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deathmatch.hosts import logs
 from deathmatch.hosts.host import Host, Process
-from deathmatch.hosts.installation import Site
+from deathmatch.hosts.installation import Installation
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 
@@ -42,8 +42,8 @@ class Running:
 
 
 def start(
-    host: Host, site: Site, named: Server, values: Mapping[str, Level], address: str, port: int, *,
-    cpus: Sequence[int], log: Path, prefix: Sequence[str] = (),
+    host: Host, site: Installation, named: Server, values: Mapping[str, Level], address: str,
+    port: int, *, cpus: Sequence[int], log: Path, prefix: Sequence[str] = (),
 ) -> tuple[Running, str | None]:  # fmt: skip
     """Start a built server on those CPUs and wait until it accepts a connection.
 

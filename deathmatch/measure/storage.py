@@ -65,7 +65,7 @@ def measure(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> dict:
 
 def start(trial: Trial, hosts: Testbed, log: Path, limit: Memory) -> Running:
     """Start the program, whose input and output are ours to use; it listens nowhere."""
-    own = hosts.sites[SERVER].command(trial.server, trial.placeholders)
+    own = hosts.installations[SERVER].command(trial.server, trial.placeholders)
     log.write_text(f"$ {shlex.join(own.words)}\n")
     process = hosts.server.start(
         [*limit.prefix(), *own.words], output=log, folder=own.folder, environment=own.environment,

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import polars as pl
 
+from deathmatch.builds import clients
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients
 from deathmatch.hosts import testbed as beds
 from deathmatch.measure import (
     churn,
@@ -67,7 +67,7 @@ def run(trial: Trial, hosts: beds.Testbed) -> None:
 
 def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
     """Return a trial's record, as in `trial.json`; logs and samples are in `out`."""
-    site = hosts.sites[beds.SERVER]
+    site = hosts.installations[beds.SERVER]
     built = site.built(trial.server)
     record = {
         "experiment": trial.experiment.name, "server": trial.server.name, "dataset": trial.dataset,
@@ -90,7 +90,7 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
         "wall_us": (time.monotonic_ns() - began_ns) // 1000,
         "machine": machine.about(
             hosts.server,
-            hosts.sites[hosts.clients[0].name],
+            hosts.installations[hosts.clients[0].name],
             needed,
             f"experiment {trial.experiment.name!r}",
         ),
@@ -189,8 +189,9 @@ def _stopping(context: Context, started: tuple[Running, str | None]) -> Iterator
 def start(context: Context) -> tuple[Running, str | None]:
     """Start the server and wait until it answers; return it and what went wrong, or None."""
     running, problem = server_process.start(
-        context.server, context.bed.sites[beds.SERVER], context.trial.server, context.values,
-        context.address, PORT, cpus=context.cpus["server"], log=context.out / "server.log",
+        context.server, context.bed.installations[beds.SERVER], context.trial.server,
+        context.values, context.address, PORT, cpus=context.cpus["server"],
+        log=context.out / "server.log",
         prefix=[*context.throttle.prefix(), *context.memory.prefix()],
     )  # fmt: skip
     context.state.started.append(running.process)
@@ -246,7 +247,7 @@ def hold_idle(context: Context) -> str:
         return ""
     for host in context.clients:
         held = idle_connections.hold(
-            host, context.bed.sites[host.name], context.address, PORT, context.spec["load"],
+            host, context.bed.installations[host.name], context.address, PORT, context.spec["load"],
             context.idle_connections, context.part(host), cpus=context.cpus[host.name],
             sources=context.sources(host),
         )  # fmt: skip

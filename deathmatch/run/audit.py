@@ -90,7 +90,7 @@ def _looked_at(hosts: testbed.Testbed) -> facts.Audit:
 
 def _apart(bed: plan.Testbed) -> facts.Audit:
     """Return what the testbed's machines are like."""
-    return _looked_at(ssh_testbed.connect(bed, {}, project=False))
+    return _looked_at(ssh_testbed.connect(bed, {}))
 
 
 def _sandboxed(bed: plan.Testbed) -> facts.Audit | None:

@@ -8,6 +8,7 @@ PACKAGES = (
     "plan",
     "checks",
     "hosts",
+    "builds",
     "measure",
     "data",
     "instruments",

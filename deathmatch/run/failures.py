@@ -9,9 +9,9 @@ import shutil
 import sys
 from dataclasses import dataclass
 
+from deathmatch.builds import server_commands
 from deathmatch.data import records
 from deathmatch.data.inventory import Inventory
-from deathmatch.hosts import server_commands
 from deathmatch.plan import selection
 from deathmatch.plan.record import MEASURED, OUTCOMES
 from deathmatch.plan.selection import Choice

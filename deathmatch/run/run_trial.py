@@ -13,19 +13,10 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
+from deathmatch.builds import clients, clone, server_build, toolchain
 from deathmatch.data import records
 from deathmatch.errors import UserError
-from deathmatch.hosts import (
-    clients,
-    host,
-    installation,
-    netns_testbed,
-    sandbox,
-    server_build,
-    ssh_testbed,
-    testbed,
-    toolchain,
-)
+from deathmatch.hosts import host, netns_testbed, sandbox, ssh_testbed, testbed
 from deathmatch.plan import files, matrix
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
@@ -43,7 +34,7 @@ def main(given: argparse.Namespace) -> int:
     trial = matrix.find(given.trial.rstrip("/"))
     bed = files.testbed(trial.testbed(given.testbed))
     if given.inside:
-        _measure(trial, netns_testbed.build(bed, trial.spec()["sysctl"]))
+        _measure(trial, netns_testbed.build(bed, trial.spec()["sysctl"], clone.on))
         return 0
     _check_disk(trial.path)
     untracked.make_folders(trial.dataset)
@@ -63,7 +54,7 @@ def _in_namespaces(trial: Trial, bed: plan.Testbed, default: str) -> int:
     """
     # Here, as a build may download and the sandbox has no network.
     built = server_build.built(trial.server)
-    installation.Here().clients(clients.needed(trial.experiment.name), _where(trial))
+    clone.Clone().clients(clients.needed(trial.experiment.name), _where(trial))
     _check_tools(trial, bed, default, toolchain.harness(), built)
     _warn_of_one_cpu()
     words = [sys.executable, "-m", "deathmatch", "trial", "--inside", "--testbed", bed.name]
@@ -72,14 +63,15 @@ def _in_namespaces(trial: Trial, bed: plan.Testbed, default: str) -> int:
 
 def _on_machines(trial: Trial, bed: plan.Testbed, default: str) -> int:
     """Measure it on the testbed's machines; return the exit status. `default` as above."""
-    hosts = ssh_testbed.connect(bed, trial.spec()["sysctl"])
+    hosts = ssh_testbed.connect(bed, trial.spec()["sysctl"], clone.on)
     try:
         needed = clients.needed(trial.experiment.name)
         # As they build side by side, each waits for the slowest only.
         testbed.together(
-            partial(hosts.sites[one.name].clients, needed, _where(trial)) for one in hosts.clients
+            partial(hosts.installations[one.name].clients, needed, _where(trial))
+            for one in hosts.clients
         )
-        built = hosts.sites[testbed.SERVER].built(trial.server)
+        built = hosts.installations[testbed.SERVER].built(trial.server)
         _check_tools(trial, bed, default, hosts.harness(), built)
     except BaseException:
         hosts.end()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import yaml
 
+from deathmatch.builds import clients, not_built, server_build, server_commands, toolchain
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, node, not_built, server_build, server_commands, toolchain
+from deathmatch.hosts import node
 from deathmatch.plan import files, matrix, nothing, rounds
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.selection import Choice

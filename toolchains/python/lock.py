@@ -19,7 +19,7 @@ ROOT = HERE.parent.parent
 # A script finds only what is beside it.
 sys.path.insert(0, str(ROOT))
 
-from deathmatch.hosts import lock  # noqa: E402
+from deathmatch.builds import lock  # noqa: E402
 
 FACTS = ROOT / "tests" / "nix" / "facts.json"
 

@@ -7,10 +7,11 @@ configuration that a reader could have.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from deathmatch.builds import toolchain
 from deathmatch.checks.rule import Finding, Rules, whole
 from deathmatch.data.strict.evidence import Evidence, Measured
 from deathmatch.data.strict.rule import AGAIN, DATA, DESIGN, readable
-from deathmatch.hosts import node, toolchain
+from deathmatch.hosts import node
 from deathmatch.load import registry
 from deathmatch.plan.record import MEASURED
 

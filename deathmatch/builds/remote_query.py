@@ -1,15 +1,15 @@
 """What a controller asks of this copy of the project: `./shell deathmatch answer`.
 
-Questions and answers are JSON, a line each; `copy.Copy` asks, and `site.Here` is who is asked.
+Questions and answers are JSON, a line each; `copy.Copy` asks, and `clone.Clone` is who is asked.
 """
 
 import argparse
 import json
 import sys
 
+from deathmatch.builds.clone import Clone
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.hosts.installation import Here
 from deathmatch.plan import files
 
 
@@ -30,10 +30,10 @@ def told(question: str) -> dict:
 
 
 def answer(what: str, **arguments) -> object:
-    """Return what the method `what` of this clone's site returns, ready for JSON."""
+    """Return what the method `what` of this clone returns, ready for JSON."""
     if "server" in arguments:
         arguments["server"] = files.server(arguments["server"])
-    found = getattr(Here(), what)(**arguments)
+    found = getattr(Clone(), what)(**arguments)
     if what == "command":
         return {
             "words": found.words, "environment": found.environment, "folder": str(found.folder)

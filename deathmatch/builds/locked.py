@@ -7,7 +7,7 @@ server's build folder, before its own `build` command runs there.
 import shlex
 from pathlib import Path
 
-from deathmatch.hosts import pypi
+from deathmatch.builds import pypi
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 

@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from deathmatch.builds import debian, locking, pypi
 from deathmatch.errors import UserError
-from deathmatch.hosts import debian, locking, pypi
 from deathmatch.plan.registries import OWN_NAMES
 from deathmatch.plan.root import ROOT
 

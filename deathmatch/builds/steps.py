@@ -6,10 +6,10 @@ import signal
 import subprocess
 from pathlib import Path
 
+from deathmatch.builds import locked, nix, toolchain, unknown_tools
+from deathmatch.builds.server_commands import build_dir, environment, fill, package, tools
 from deathmatch.errors import UserError
-from deathmatch.hosts import locked, nix, toolchain, unknown_tools
 from deathmatch.hosts.logs import tail
-from deathmatch.hosts.server_commands import build_dir, environment, fill, package, tools
 from deathmatch.plan import sources
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server

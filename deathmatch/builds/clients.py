@@ -11,14 +11,14 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from deathmatch.builds import nix
 from deathmatch.errors import UserError
-from deathmatch.hosts import nix
 from deathmatch.load import registry
 from deathmatch.load.generator import PROJECT
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 
-# What a shell, taskset or env exits with when a program cannot be run or is not there.
+# The statuses of a shell or of env when a program cannot be run or is not there.
 NOT_RUN = (126, 127)
 # Nothing that a server does ends a client so: somebody killed it, or the kernel for want of memory.
 KILLED = -signal.SIGKILL

@@ -11,21 +11,13 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from deathmatch.builds import debian, nix, not_built, staging, toolchain
+from deathmatch.builds.server_commands import build_dir, tools
+from deathmatch.builds.steps import ATTEMPT, LOG, failed, inside, killed, write
 from deathmatch.errors import UserError
-from deathmatch.hosts import (
-    build_aside,
-    debian,
-    hardware,
-    nix,
-    node,
-    not_built,
-    sandbox,
-    toolchain,
-)
-from deathmatch.hosts.build_steps import ATTEMPT, LOG, failed, inside, killed, write
+from deathmatch.hosts import hardware, node, sandbox
 from deathmatch.hosts.host import Local
 from deathmatch.hosts.logs import tail
-from deathmatch.hosts.server_commands import build_dir, tools
 from deathmatch.plan import files, sources
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
@@ -46,7 +38,7 @@ def write_build(server: Server) -> dict:
     # The sources may change while it builds.
     made_of = {"server_sha256": sources.fingerprint(server)}
     keep = _of_this_toolchain(out)
-    with build_aside.folder(out, keep) as new:
+    with staging.folder(out, keep) as new:
         for file in (RECORD, GOOD, LOG):
             (new / file).unlink(missing_ok=True)
         (new / TOOLCHAIN).write_text(toolchain.name())
@@ -55,7 +47,7 @@ def write_build(server: Server) -> dict:
             write(new / GOOD, result)
             write(new / RECORD, result)
         if result["ok"] or not (keep and (out / GOOD).exists()):
-            build_aside.swap(new, out)
+            staging.swap(new, out)
         elif (new / LOG).exists():
             shutil.copy(new / LOG, out / LOG)
     if not result["ok"]:
@@ -81,7 +73,7 @@ def _attempt(server: Server, new: Path) -> dict:
     elif toolchain.name() == "debian" and not debian.install(server.packages.debian, new / LOG):
         return failed(tail(new / LOG))
     words = [sys.executable, "-m", "deathmatch", "build", "--inside", name]
-    status = build_aside.run(new, build_dir(name), words)
+    status = staging.run(new, build_dir(name), words)
     attempt = new / ATTEMPT
     if not attempt.exists():
         raise killed(name, f"ended with exit status {status}, and said nothing of why")

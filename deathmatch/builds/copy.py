@@ -33,7 +33,7 @@ ANSWER = ("python", "-m", "deathmatch", "answer")
 
 
 class Copy:
-    """The copy on a host, up to date and set up: `site.Site`.
+    """The copy on a host, up to date and set up: `hosts.installation.Installation`.
 
     It is in the host's `folder`, relative to the home. `tell` is told what takes long.
     """

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from deathmatch.builds import clients, nix
 from deathmatch.errors import UserError
-from deathmatch.hosts import clients, nix, node
+from deathmatch.hosts import node
 from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT

@@ -5,8 +5,8 @@ import shlex
 import shutil
 from pathlib import Path
 
+from deathmatch.builds import nix, toolchain
 from deathmatch.errors import UserError
-from deathmatch.hosts import nix, toolchain
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server

@@ -11,9 +11,9 @@ import tempfile
 import tomllib
 from pathlib import Path
 
+from deathmatch.builds import lock_others
+from deathmatch.builds.locking import HOME, run
 from deathmatch.errors import UserError
-from deathmatch.hosts import lock_others
-from deathmatch.hosts.locking import HOME, run
 from deathmatch.plan import files
 from deathmatch.plan.registries import LISTS
 from deathmatch.plan.root import ROOT

@@ -1,0 +1,66 @@
+"""What a host has of the project: this clone where the host shares its files, else a copy."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from deathmatch.builds import clients, server_build, server_commands, toolchain
+from deathmatch.builds.copy import Copy
+from deathmatch.hosts.installation import Command, Installation
+from deathmatch.hosts.opening import say
+from deathmatch.hosts.remote import Remote
+from deathmatch.load import registry
+from deathmatch.plan import files
+from deathmatch.plan.server import Server
+from deathmatch.plan.spec import Level
+from deathmatch.plan.testbed import Side
+
+
+def on(host: Remote, side: Side, tell: Callable[[str], None] = say) -> Installation:
+    """Return the project's installation on a host; a copy is brought up to date, which `tell` says.
+
+    Raises UserError if that fails.
+    """
+    return Clone() if host.shared else Copy(host, side.folder, tell)
+
+
+class Clone:
+    """This clone."""
+
+    def built(self, server: Server) -> dict:
+        """Return the record of its build."""
+        return server_build.built(server)
+
+    def command(self, server: Server, values: Mapping[str, Level]) -> Command:
+        """Return how it is started."""
+        return Command(
+            server_commands.words(server, dict(values)),
+            server_commands.environment(server.name),
+            server_commands.build_dir(server.name),
+        )
+
+    def located(self, words: Sequence[str]) -> list[str]:
+        """Return the command with the program's path."""
+        return clients.located(list(words))
+
+    def clients(self, names: Sequence[str], where: str) -> dict[str, str]:
+        """Build and check them; return their versions."""
+        for name in names:
+            _build(name, where)
+        clients.check_programs(dict.fromkeys(names, where))
+        return {name: clients.version(name) for name in names}
+
+    def harness(self) -> dict[str, str]:
+        """Return what trials run on here."""
+        return toolchain.harness()
+
+
+def _build(name: str, where: str) -> None:
+    """Build a load generator that a server's build makes; UserError if that fails.
+
+    What an earlier build left is another program, which must not be measured with.
+    """
+    maker = registry.client(name).built_by
+    if not maker:
+        return
+    build = server_build.built(files.server(maker))
+    if not build["ok"]:
+        raise clients.failure(name, "could not be built", build["log"], where)
