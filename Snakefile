@@ -36,7 +36,7 @@ from deathmatch.builds import nix, toolchain
 from deathmatch.hosts import node, sandbox
 from deathmatch.builds import server_build
 from deathmatch.paper import captions
-from deathmatch.plan import files, rounds, sources
+from deathmatch.plan import files, sources
 from deathmatch.errors import UserError
 
 try:
@@ -151,7 +151,6 @@ wildcard_constraints:
     experiment=r"[\w-]+",
     server=r"[\w.-]+",
     n=r"\d+",
-    look=r"\d+",
 
 
 # Kept, and shown as it comes: by the live view of a terminal, else by tee, which an interrupt does
@@ -177,7 +176,7 @@ rule all:
     input:
         [f"build/servers/{name}/build.json" for name in STUDY.built],
         # All named here, so that one that is missing is measured even where its table exists.
-        lambda wildcards: [f"{trial.path}/trial.json" for trial in planned()],
+        lambda wildcards: [f"{trial.path}/trial.json" for trial in STUDY.trials],
         STUDY.paper,
         STUDY.explorer,
         f"build/report/{STUDY.dataset}",

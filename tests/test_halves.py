@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.analysis import claims, judging, rules, selecting, split_half
+from deathmatch.analysis import claims, judging, selecting, sequential, split_half
 from deathmatch.data import tables
 from deathmatch.plan import files
-from deathmatch.plan.looks import LOOKS
 
 BYTES = "day-ets-bytes"
 
@@ -20,8 +19,6 @@ def plant(tmp_path, monkeypatch):
     """Return a function that writes an experiment's points and trials as the dataset smoke's."""
     for module in (tables, claims):
         monkeypatch.setattr(module, "ROOT", tmp_path)
-    adaptive = files.dataset("smoke").model_copy(update={"rounds": "adaptive"})
-    monkeypatch.setattr(rules.files, "dataset", lambda name: adaptive)
 
     def planted(experiment: str, rows: list[dict]) -> str:
         folder = tmp_path / "data" / "smoke" / experiment
@@ -71,9 +68,9 @@ def test_half_of_the_trials_stays_and_the_odd_one(last, seed):
     assert stay <= set(range(1, last + 1))
 
 
-@given(st.sampled_from(LOOKS), st.integers())
-def test_a_variant_of_fewer_rounds_keeps_its_half(at, seed):
-    stay = split_half.kept(LOOKS[-1], random.Random(seed))
+@given(st.sampled_from(sequential.LOOKS), st.integers())
+def test_a_variant_of_fewer_trials_keeps_its_half(at, seed):
+    stay = split_half.kept(sequential.LOOKS[-1], random.Random(seed))
     assert sum(n <= at for n in stay) == (at + 1) // 2
 
 
@@ -93,9 +90,11 @@ def test_a_verdict_that_all_trials_give_stays(plant):
     assert split_half.steady_phrase(found) == "Every half gives each verdict again, 1 of 1."
 
 
-def test_a_verdict_that_later_trials_turn_is_told(plant):
-    # Three trials decide; those after them, which other claims asked for, say the opposite.
-    found = split_half.verdicts(plant("storage", ets([345.0, 346.0, 347.0, *[250.0, 300.0] * 2])))
+def test_a_verdict_that_one_half_turns_is_reported(plant):
+    # The trials of one half are all below the threshold, the others far above it.
+    low = split_half.draws(15)[0]
+    sizes = [300.0 if n in low else 2000.0 for n in range(1, 16)]
+    found = split_half.verdicts(plant("storage", ets(sizes)))
     row = found.filter(claim=BYTES).row(0, named=True)
     assert row["verdict"] == judging.NOT
     assert "come out the other way" in split_half.steady_phrase(found)

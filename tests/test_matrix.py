@@ -17,9 +17,7 @@ DATASETS = [name for name in files.names("dataset") if not files.dataset(name).f
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_each_repetition_visits_every_variant_once(dataset, tmp_path, monkeypatch):
-    # Where nothing is measured, adaptive rounds are the first ones.
-    monkeypatch.chdir(tmp_path)
+def test_each_repetition_visits_every_variant_once(dataset):
     spec, trials = files.dataset(dataset), matrix.trials(dataset)
     visits = Counter((t.experiment.name, t.server.name, t.variant.name, t.n) for t in trials)
     assert max(visits.values()) == 1

@@ -6,9 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from deathmatch.analysis import claims, judging, published, rules, selecting, sequential, stats
+from deathmatch.analysis import claims, judging, published, selecting, sequential, stats
 from deathmatch.data import tables
-from deathmatch.plan import files, rounds
 
 RUNS = 3000
 
@@ -119,11 +118,7 @@ def stored(tmp_path, monkeypatch):
     monkeypatch.setattr(claims, "ROOT", tmp_path)
     claim = next(one for one in published.claims() if one["id"] == "day-ets-bytes")
 
-    def planted(sizes: list[float], adaptive: bool) -> dict:
-        spec = files.dataset("smoke").model_copy(
-            update={"rounds": "adaptive" if adaptive else "fixed"}
-        )
-        monkeypatch.setattr(rules.files, "dataset", lambda name: spec)
+    def planted(sizes: list[float]) -> dict:
         folder = tmp_path / "data" / "smoke" / "storage"
         folder.mkdir(parents=True, exist_ok=True)
         for table in ("points", "trials"):
@@ -143,39 +138,18 @@ def stored(tmp_path, monkeypatch):
     return planted
 
 
-def test_a_dataset_of_adaptive_rounds_is_judged_at_its_looks(stored):
-    near = [336.0, 345.0, 352.0]
-    found = stored(near, adaptive=True)
-    assert found[""] == judging.OPEN and found["trials"] == 3
-    # Between looks nothing is decided, and after the look that decides nothing changes.
-    assert stored([*near, 344.0], adaptive=True)["trials"] == 3
-    more = [*near, 344.0, 346.0]
-    found = stored(more, adaptive=True)
-    assert found[""] == judging.NOT and found["trials"] == 5 and found["low"] > 330
-    later = stored([*more, 100.0, 900.0], adaptive=True)
-    assert {key: later[key] for key in ("", "low", "high", "trials")} == {
-        key: found[key] for key in ("", "low", "high", "trials")
-    }
-
-
-def test_a_dataset_of_fixed_trials_is_judged_once_after_all_of_them(stored):
+def test_a_dataset_is_judged_once_after_all_trials(stored):
     # Their range lies above the claimed 330, as noise's would a quarter of the time.
-    assert stored([336.0, 345.0, 352.0], adaptive=False)[""] == judging.OPEN
+    assert stored([336.0, 345.0, 352.0])[""] == judging.OPEN
     clear = [341.0, 346.0, 352.0]
-    found = stored(clear, adaptive=False)
+    found = stored(clear)
     assert found[""] == judging.NOT and found["trials"] == 3 and found["low"] > 330
-    assert stored(clear, adaptive=True)[""] == judging.OPEN
-    # All count: there is no look before the last.
-    assert stored([*clear, 200.0, 500.0], adaptive=False)[""] == judging.OPEN
-    assert stored([348.0], adaptive=False)[""] == judging.OPEN
+    # All trials count.
+    assert stored([*clear, 200.0, 500.0])[""] == judging.OPEN
+    assert stored([348.0])[""] == judging.OPEN
 
 
-@pytest.mark.parametrize("levels", [None, sequential.LEVELS])
-def test_what_is_divided_by_nothing_decides_nothing(levels):
+def test_what_is_divided_by_nothing_decides_nothing():
     some, none = judging.Values({1: 5.0, 2: 6.0, 3: 7.0}), judging.Values({1: 0.0, 2: 0.0, 3: 0.0})
-    found = judging.tested([some, none], 1, math.inf, levels=levels)
+    found = judging.tested([some, none], 1, math.inf)
     assert found["verdict"] in (judging.OPEN, judging.NOT_RUN)
-
-
-def test_the_looks_are_those_of_the_rounds():
-    assert tuple(sequential.LEVELS) == rounds.LOOKS

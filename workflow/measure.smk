@@ -3,32 +3,6 @@ def place_of(wildcards):
     return STUDY.order[path]
 
 
-LOOKED = set()
-
-
-def planned():
-    """Return all trials of the study; of adaptive rounds, once the last look has been."""
-    # A job on a node is of what was decided before it was sent there.
-    if not STUDY.adaptive or workflow.remote_exec:
-        return STUDY.trials
-    for look in rounds.LOOKS:
-        made = checkpoints.look.get(dataset=STUDY.dataset, look=look).output[0]
-        if look not in LOOKED:
-            LOOKED.add(look)
-            STUDY.look_again()
-        if not rounds.read(Path(made)).further:
-            break
-    return STUDY.trials
-
-
-def trials_until(look):
-    """Return the trials that a look is about, once the looks before it have been."""
-    for before in rounds.LOOKS:
-        if before < look:
-            checkpoints.look.get(dataset=STUDY.dataset, look=before)
-    return STUDY.until(look)
-
-
 def due(trials):
     """Return the records of trials, all that are not valid being due, whoever asks.
 
@@ -63,24 +37,9 @@ if STUDY.trials and not ONLY_PAPER:
             "python -m deathmatch trial --any-outcome --testbed {params.testbed:q}"
             ' "$(dirname {output:q})"' + LOGGED
 
-    # They exist only here, and Snakemake warns of names that do not.
+    # It exists only here, and Snakemake warns of a name that does not.
     localrules:
         complete,
-        look,
-
-    # Which variants go on after a look, in a dataset of adaptive rounds: the trials that follow.
-    checkpoint look:
-        input:
-            lambda wildcards: due(trials_until(int(wildcards.look))),
-        output:
-            "data/{dataset}/rounds/{look}.json",
-        log:
-            "build/logs/look/{dataset}/{look}.log",
-        params:
-            options=STUDY.options,
-        shell:
-            "python -m deathmatch rounds {wildcards.dataset:q} {wildcards.look:q} {params.options}"
-            + LOGGED
 
     rule complete:
         input:

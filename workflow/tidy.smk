@@ -1,6 +1,6 @@
 def trials_of(wildcards):
     """Return the records of an experiment."""
-    return due([trial for trial in planned() if trial.experiment.name == wildcards.experiment])
+    return due([trial for trial in STUDY.trials if trial.experiment.name == wildcards.experiment])
 
 
 if not STUDY.frozen:

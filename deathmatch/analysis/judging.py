@@ -1,15 +1,13 @@
 """How a verdict is found: values of trials, the interval of a ratio, and the range that is claimed.
 
 In: a statistic by block, of one side or of two. Out: a part of a verdict, a dict with the keys of
-`judgement`. The interval is Student's t on the logarithms: after all trials, or, of adaptive
-rounds, at the first look that decides.
+`judgement`. The interval is Student's t on the logarithms, after all trials.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from functools import partial
 from statistics import median
-from typing import Self
 
 from deathmatch.analysis import published, sequential, stats
 
@@ -47,12 +45,6 @@ class Values(dict):
     """
 
     hidden = False
-
-    def first(self, blocks: Collection[int]) -> Self:
-        """Return the values of these blocks alone."""
-        found = Values({n: value for n, value in self.items() if n in blocks})
-        found.hidden = self.hidden
-        return found
 
 
 CLOCK_STEP_US = 100  # of httperf's mean response time
@@ -158,34 +150,12 @@ def _blocks(sides: list[Values]) -> list[int]:
     return sorted(set.intersection(*(set(side) for side in sides)))
 
 
-def tested(
-    sides: list[Values],
-    low: float,
-    high: float,
-    paired: bool = True,
-    levels: Mapping[int, float] | None = None,
-) -> dict:
-    """Return the part that holds a / b, or a alone, against the claimed range.
-
-    At the first look that decides: `levels` has the level of each number of trials at which there
-    is one; None is one look at all trials, at `sequential.ERROR`.
-    """
+def tested(sides: list[Values], low: float, high: float, paired: bool = True) -> dict:
+    """Return the part that holds a / b, or a alone, against the claimed range."""
     usable = [n for n in _blocks(sides) if len(sides) == 1 or sides[1][n]]
     together = (paired or len(sides) == 1) and usable
     count = len(usable) if together else min(map(len, sides))
-    if levels is None:
-        level = sequential.ERROR if count > 1 else None
-        return _looked_at(sides, low, high, paired, level)
-    looks = {at: level for at, level in levels.items() if at <= count}
-    part = {} if looks else _looked_at(sides, low, high, paired)
-    for at, level in looks.items():
-        if part.get("verdict") in (REPLICATED, NOT):
-            break
-        part = _looked_at(
-            [side.first((usable if together else sorted(side))[:at]) for side in sides],
-            low, high, paired, level,
-        )  # fmt: skip
-    return part
+    return _looked_at(sides, low, high, paired, sequential.ERROR if count > 1 else None)
 
 
 def by_medians(sides: list[Values], low: float, high: float, paired: bool = True) -> dict:
@@ -200,7 +170,7 @@ def by_medians(sides: list[Values], low: float, high: float, paired: bool = True
 def _looked_at(
     sides: list[Values], low: float, high: float, paired: bool, level: float | None = None
 ) -> dict:
-    """Return the part at one look; without a level, by the bootstrap."""
+    """Return the part at a level; without one, by the bootstrap."""
     if len(sides) == 2:
         found = quotient(*sides, paired, level)
     else:

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 
 from scipy.stats import spearmanr
 
-from deathmatch.analysis import judging, published, sequential, stats
+from deathmatch.analysis import judging, published, stats
 from deathmatch.analysis.judging import (
     CLIENT,
     MINIMUM_TRIALS,
@@ -31,7 +31,6 @@ from deathmatch.analysis.judging import (
     quotient,
 )
 from deathmatch.analysis.selecting import compared_servers, measured_levels, selected, values
-from deathmatch.plan import files
 
 # Of a rule with several parts, the first of these that a part has.
 _DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, REPLICATED)
@@ -75,19 +74,11 @@ def by_medians() -> Iterator[None]:
 _BY_MEDIANS = ContextVar("by_medians", default=False)
 
 
-def sequentially(dataset: str) -> bool:
-    """Return whether claims are judged at several looks: after adaptive rounds."""
-    return dataset in files.names("dataset") and files.dataset(dataset).adaptive
-
-
-def _tested(
-    dataset: str, sides: list[Values], low: float, high: float, paired: bool = True
-) -> dict:
+def _tested(sides: list[Values], low: float, high: float, paired: bool = True) -> dict:
     """Return the part that holds a / b, or a alone, against the claimed range."""
     if _BY_MEDIANS.get():
         return judging.by_medians(sides, low, high, paired)
-    levels = sequential.LEVELS if sequentially(dataset) else None
-    return judging.tested(sides, low, high, paired, levels)
+    return judging.tested(sides, low, high, paired)
 
 
 def compared(dataset: str, experiment: str, rule: dict) -> tuple[dict, list[Values], list]:
@@ -110,7 +101,7 @@ def _threshold(dataset: str, experiment: str, rule: dict):
     for chosen in _each(dataset, experiment, rule):
         sides, same, of = _sides(dataset, experiment, chosen)
         claimed = claimed_range(rule["threshold"], rule["direction"])
-        yield _tested(dataset, sides, *claimed, same) | {"compared": of}
+        yield _tested(sides, *claimed, same) | {"compared": of}
 
 
 def _each(dataset: str, experiment: str, rule: dict) -> list[dict]:
@@ -133,11 +124,11 @@ def _each(dataset: str, experiment: str, rule: dict) -> list[dict]:
 
 def _within(dataset: str, experiment: str, rule: dict):
     sides, same, of = _sides(dataset, experiment, rule)
-    part = _tested(dataset, sides, rule["low"], rule["high"], same)
+    part = _tested(sides, rule["low"], rule["high"], same)
     direction = None
     if "b" in rule and (rule["low"] >= 1 or rule["high"] <= 1):
         above = claimed_range(1, "above" if rule["low"] >= 1 else "below")
-        found = _tested(dataset, sides, *above, same)
+        found = _tested(sides, *above, same)
         # Of a direction alone no condition is told.
         plain = {SATURATION: OPEN, CLIENT: NOT_RUN}
         direction = plain.get(found["lacks"], found["verdict"])
@@ -151,7 +142,7 @@ def _level(rule: dict, level) -> dict:
 
 def _pair(dataset: str, experiment: str, rule: dict, above: dict, below: dict, side: str) -> dict:
     sides = [values(dataset, experiment, rule, each) for each in (above, below)]
-    part = _tested(dataset, sides, *claimed_range(1, side))
+    part = _tested(sides, *claimed_range(1, side))
     return part | {"compared": [(experiment, rule, each) for each in (above, below)]}
 
 
@@ -199,7 +190,7 @@ def _spread(dataset: str, experiment: str, rule: dict):
     blocks = sorted(set.intersection(*(set(values) for values in found)))
     above = Values({n: max(values[n] for values in found) for n in blocks})
     below = Values({n: min(values[n] for values in found) for n in blocks})
-    part = _tested(dataset, [above, below], *claimed_range(rule["threshold"], rule["direction"]))
+    part = _tested([above, below], *claimed_range(rule["threshold"], rule["direction"]))
     of = [(experiment, rule, each) for each in selectors]
     yield part | {"compared": of}
 
@@ -224,7 +215,7 @@ def _rank(dataset: str, experiment: str, rule: dict):
             found[n] = float(spearmanr(*of).statistic)
     none = judgement(stats.interval([]) | {"trials": len(blocks)}, OPEN)
     claimed = claimed_range(rule["threshold"], rule["direction"])
-    part = _tested(dataset, [found], *claimed) if found else none
+    part = _tested([found], *claimed) if found else none
     yield part | {"compared": [(experiment, rule, rule[side]) for side in ("a", "b")]}
 
 

@@ -1,13 +1,14 @@
-"""Intervals that keep their error, looked at once or after each few trials.
+"""Intervals that keep their error, and how many trials tell a difference.
 
 In: one value a trial, or one ratio a block, in the order in which they were measured. Out: the
 interval at a level, and how many trials it would take to tell a difference.
 
-The mean of the logarithms is held against Student's t (1908): once, after all trials, at ERROR; in
-adaptive rounds at LOOKS, each at a level of its own, LEVELS,
-so that a test which stops at the first look that decides gives a false verdict, at the threshold
-itself, in 5 % of all cases: group-sequential testing (Pocock 1977, Biometrika 64; Jennison and
-Turnbull 1999, Group Sequential Methods, chapter 5, whose repeated intervals these are). The levels
+The mean of the logarithms is held against Student's t (1908), once, after all trials, at ERROR. Who
+adds trials until a claim is decided looks several times; the number of trials that this takes
+supposes looks at LOOKS, each at a level of its own, LEVELS, so that a test which stops at the first
+look that decides gives a false verdict, at the threshold itself, in 5 % of all cases:
+group-sequential testing (Pocock 1977, Biometrika 64; Jennison and Turnbull 1999, Group Sequential
+Methods, chapter 5, whose repeated intervals these are). The levels
 were found by simulation with normal logarithms; `tests/test_sequential.py` simulates them again.
 Of 200,000 simulated series each, noise with heavy tails (t with 3 or 5 degrees of freedom, one
 value in 20 tenfold) errs in 4 %; exponential noise, and trials that correlate by 0.3 with the one
@@ -21,8 +22,8 @@ from functools import cache
 import numpy as np
 from scipy.stats import beta, t
 
-from deathmatch.plan.looks import LOOKS
-
+LOOKS = (3, 5, 7, 9, 12, 15)
+"""After how many trials a claim is looked at, where trials are added until it is decided."""
 # Two-sided, of each look.
 LEVELS = dict(zip(LOOKS, (0.0099, 0.0078, 0.0093, 0.0111, 0.0158, 0.0198), strict=True))
 ERROR = 0.05

@@ -20,13 +20,13 @@ from deathmatch.analysis import (
     releases,
     rules,
     selecting,
+    sequential,
     trial_statistics,
 )
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.plan.looks import LOOKS
 
 DRAWS = 20
 """How many random halves are drawn."""
@@ -97,10 +97,10 @@ HEADLINE = {
 def kept(last: int, draw: random.Random) -> frozenset[int]:
     """Return the trial numbers that stay, up to `last`: a random half, the odd one included.
 
-    Half of each run of trials between two of LOOKS, so that variants measured in more rounds keep
-    what those of fewer rounds keep, and pairs stay pairs.
+    Half of each run of trials between two of LOOKS, so that variants of more trials keep what
+    those of fewer trials keep, and pairs stay pairs.
     """
-    ends = [at for at in (0, *LOOKS) if at < last] + [last]
+    ends = [at for at in (0, *sequential.LOOKS) if at < last] + [last]
     chosen: list[int] = []
     for before, end in pairwise(ends):
         chosen += draw.sample(range(before + 1, end + 1), (end + 1) // 2 - (before + 1) // 2)

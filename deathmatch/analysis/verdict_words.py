@@ -1,8 +1,7 @@
 """Verdicts in words: what a row of the ledger says, for cells and sentences."""
 
-from deathmatch.analysis import phrases, rules, sequential
+from deathmatch.analysis import phrases, sequential
 from deathmatch.analysis.judging import INFINITE, NOT, OPEN, REPLICATED
-from deathmatch.plan import files
 
 WHEN = ("then", "now")
 
@@ -80,33 +79,19 @@ def _short(value: float) -> str:
     return phrases.number(value) if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def error_phrase(dataset: str) -> str:
+def error_phrase() -> str:
     """Return how often noise about a threshold gives a verdict, and by which test, as sentences."""
     error = f"{100 * sequential.ERROR:.0f} %"
     supposed = (
         "if trials do not depend on each other and their logarithms lean to no side. What happens "
         "or does not, such as a death, is held against the exact binomial interval"
     )
-    if not rules.sequentially(dataset):
-        widths = [f"{sequential.half_width(n, sequential.ERROR):.1f}" for n in (3, 5)]
-        return (
-            "Each variant has the trials that were planned, and a claim is looked at once, after "
-            "all of them: it is held against Student's t on the logarithms of its ratios, at "
-            f"{error}. So often noise about the threshold itself gives a verdict, {supposed} at "
-            "the same level. What does not differ between trials at all is decided. After three "
-            f"trials the interval is {widths[0]} standard deviations between trials wide to either "
-            f"side, after five {widths[1]}."
-        )
-    looks = [f"{look}" for look in sequential.LOOKS]
-    levels = [f"{100 * level:.2f}" for level in sequential.LEVELS.values()]
-    hours = files.dataset(dataset).budget_hours
-    budget = "" if hours is None else f" and the budget of {60 * hours:.0f} min lasted"
+    widths = [f"{sequential.half_width(n, sequential.ERROR):.1f}" for n in (3, 5)]
     return (
-        "This dataset was measured in adaptive rounds: a variant went on only while a claim that "
-        f"compares it was open{budget}. Looking again and again would find what is not there, so "
-        f"a claim is held against Student's t after {phrases.enumeration(looks)} trials, on the "
-        f"logarithms of its ratios, at {phrases.enumeration(levels)} %; the first look that "
-        f"decides is the verdict. Over all looks noise about the threshold gives one {error} of "
-        f"the time, {supposed} at the same levels. What does not differ between trials at all is "
-        "decided at the first look."
+        "Each variant has the trials that were planned, and a claim is looked at once, after "
+        "all of them: it is held against Student's t on the logarithms of its ratios, at "
+        f"{error}. So often noise about the threshold itself gives a verdict, {supposed} at "
+        "the same level. What does not differ between trials at all is decided. After three "
+        f"trials the interval is {widths[0]} standard deviations between trials wide to either "
+        f"side, after five {widths[1]}."
     )

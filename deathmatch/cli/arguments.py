@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from deathmatch.plan.looks import LOOKS
 from deathmatch.plan.paths import PLACES
 from deathmatch.plan.registries import LISTS
 from deathmatch.plan.root import ROOT
@@ -235,15 +234,6 @@ def of_failures(parser: argparse.ArgumentParser) -> None:
     named(parser, "dataset", kind="dataset", help="a file in config/datasets/")
     _choice(parser)
     parser.add_argument("--retry", action="store_true", help="forget them, so that they run again")
-
-
-def of_rounds(parser: argparse.ArgumentParser) -> None:
-    """Declare what `rounds` takes."""
-    named(parser, "dataset", kind="dataset", help="a file in config/datasets/")
-    parser.add_argument(
-        "look", type=int, choices=LOOKS, help="after how many trials of each variant"
-    )
-    _choice(parser)
 
 
 def of_tidy(parser: argparse.ArgumentParser) -> None:

@@ -210,8 +210,4 @@ COMMANDS = {name: command for group in GROUPS.values() for name, command in grou
 # What completion and the workflow call; nobody types it.
 HIDDEN = {
     "complete": Command("print completions", "cli.complete", arguments.of_complete, ""),
-    "rounds": Command(
-        "decide which variants go on in a dataset of adaptive rounds", "run.decision",
-        arguments.of_rounds, "",
-    ),
 }  # fmt: skip

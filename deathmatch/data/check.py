@@ -20,7 +20,7 @@ from deathmatch.data.inventory import Inventory
 from deathmatch.data.strict import run as strict
 from deathmatch.errors import UserError
 from deathmatch.hosts import node
-from deathmatch.plan import files, rounds, selection
+from deathmatch.plan import files, selection
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.selection import Choice
@@ -65,10 +65,6 @@ def findings(dataset: str, chosen: Choice) -> Iterator[Finding]:
     if not frozen:
         for trial in sorted(Inventory(dataset, chosen).missing, key=lambda trial: trial.path):
             yield "trials are missing; run snakemake", str(trial.path)
-        if files.dataset(dataset).adaptive and chosen.whole:
-            decided = rounds.decisions(dataset)
-            if not decided or decided[-1].further:
-                yield "rounds that are not over; run snakemake", str(folder / rounds.FOLDER)
         for path in held.strange:
             yield "trials that the dataset does not have; remove them", str(path.parent)
         # Of a server that someone named there may be more than the dataset asks for.

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from deathmatch.plan import rounds
 from deathmatch.plan.spec import (
     AS_WRITTEN,
     DISTINCT,
@@ -171,16 +170,6 @@ class Dataset(NamedSpec):
 
     title: str = Field(description="What the dataset is for.")
     trials: int = Field(ge=1, le=1000, description="Fresh starts of each variant.")
-    rounds: Literal["fixed", "adaptive"] = Field(
-        "fixed",
-        description="adaptive: after the trials that each variant has, further rounds go to those "
-        "whose claims are still open, and claims are judged by the sequential test.",
-    )
-    budget_hours: Annotated[float, Field(gt=0, le=1000), AS_WRITTEN] | None = Field(
-        None,
-        description="What the trials of adaptive rounds may take; no further round begins that "
-        "would take longer. Absent: as long as claims are open.",
-    )
     remark: str | None = Field(
         None,
         description="What a reader must know of how it was measured, in sentences; the paper's "
@@ -205,29 +194,17 @@ class Dataset(NamedSpec):
         description="Each experiment's part of the dataset."
     )
 
-    @model_validator(mode="after")
-    def _looked_at_in_time(self) -> Self:
-        if not self.adaptive:
-            if self.budget_hours is not None:
-                what = "only adaptive rounds have a budget"
-                raise contradiction(("budget_hours",), what, 'write rounds = "adaptive", or none')
-            return self
-        first = rounds.LOOKS[0]
-        keys = {("trials",): self.trials}
-        for name, plan in self.experiments.items():
-            keys["experiments", name, "trials"] = plan.trials or first
-            for index, grid in enumerate(plan.grids):
-                keys["experiments", name, "grids", index, "trials"] = grid.trials or first
-        for key, count in keys.items():
-            if count != first:
-                what = f"with adaptive rounds each variant has {first} trials first, not {count}"
-                raise contradiction(key, what, f"write {first}: further ones are decided later")
-        return self
-
-    @property
-    def adaptive(self) -> bool:
-        """Whether further rounds go to the variants whose claims are still open."""
-        return self.rounds == "adaptive"
+    @model_validator(mode="before")
+    @classmethod
+    def _no_adaptive_rounds(cls, value: Any) -> Any:
+        for key in ("rounds", "budget_hours"):
+            if isinstance(value, dict) and key in value:
+                remedy = (
+                    "remove the key and set `trials`, in the dataset or in a grid: each variant "
+                    "has a number of trials that is fixed beforehand"
+                )
+                raise contradiction((key,), "a dataset has no adaptive rounds any more", remedy)
+        return value
 
     def tables(self, experiment: str) -> tuple[str, ...]:
         """Return the names of the experiment's tables: `probes` only where there is a search."""
@@ -235,5 +212,5 @@ class Dataset(NamedSpec):
         return EVERY_TABLE if plan and plan.search else TABLES
 
     def repetitions(self, plan: ExperimentPlan) -> int:
-        """Return how many fresh starts each variant of the plan has, at the least."""
+        """Return how many fresh starts each variant of the plan has."""
         return plan.trials or self.trials

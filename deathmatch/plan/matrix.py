@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.load import registry
-from deathmatch.plan import files, rounds
+from deathmatch.plan import files
 from deathmatch.plan.dataset import Dataset, ExperimentPlan, Grid
 from deathmatch.plan.experiment import Experiment, Factor
 from deathmatch.plan.server import Server
@@ -20,16 +20,14 @@ def trials(
     dataset: str,
     servers: list[str] | None = None,
     experiments: list[str] | None = None,
-    look: int | None = None,
 ) -> list[Trial]:
     """Return the dataset's trials in the order in which they run.
 
     Each repetition visits every variant once, in an order drawn from the dataset's seed, so
-    that drift of the machine falls on all variants alike. With adaptive rounds, the later ones
-    visit those that were decided to go on, as far as that is decided, or up to `look`. `servers`
-    and `experiments` narrow the choice; but a server that is named is measured in each experiment
-    that it serves, with its defaults where the dataset's grids have no variant of it. Raises
-    UserError for names, factors or levels that do not exist.
+    that drift of the machine falls on all variants alike. `servers` and `experiments` narrow the
+    choice; but a server that is named is measured in each experiment that it serves, with its
+    defaults where the dataset's grids have no variant of it. Raises UserError for names, factors
+    or levels that do not exist.
     """
     spec = files.dataset(dataset)
     for kind, chosen in (("server", servers), ("experiment", experiments)):
@@ -42,13 +40,7 @@ def trials(
         for experiment in [_experiment(spec, name, plan)]
         for server, variant, own in _chosen(spec, experiment, plan, servers)
     ]
-    decided = rounds.decisions(dataset, look) if spec.adaptive else []
-    counts = [
-        rounds.planned(decided, rounds.name_of(e.name, s.name, v.name))
-        if spec.adaptive
-        else spec.repetitions(plan)
-        for e, plan, s, v in cells
-    ]
+    counts = [spec.repetitions(plan) for _, plan, _, _ in cells]
     ordered = []
     for n in range(1, max(counts, default=0) + 1):
         block = [
@@ -65,8 +57,8 @@ def _drawn(trial: Trial, seed: int) -> float:
 
     It does not depend on what else is measured: a part of a dataset has the order of the whole.
     """
-    name = rounds.name_of(trial.experiment.name, trial.server.name, trial.variant.name)
-    return random.Random(f"{seed}/{trial.n}/{name}").random()
+    variant = f"{trial.experiment.name}/{trial.server.name}/{trial.variant.name}"
+    return random.Random(f"{seed}/{trial.n}/{variant}").random()
 
 
 def possible(dataset: str, experiments: list[str] | None = None) -> list[Trial]:

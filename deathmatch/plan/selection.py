@@ -24,12 +24,9 @@ class Choice:
         """Whether nothing is left out."""
         return self.servers is None and self.experiments is None
 
-    def trials(self, dataset: str, look: int | None = None) -> list[Trial]:
-        """Return the dataset's trials of this choice; UserError if there is none.
-
-        Of adaptive rounds, those up to `look`, or all that are decided.
-        """
-        found = matrix.trials(dataset, _list(self.servers), _list(self.experiments), look)
+    def trials(self, dataset: str) -> list[Trial]:
+        """Return the dataset's trials of this choice; UserError if there is none."""
+        found = matrix.trials(dataset, _list(self.servers), _list(self.experiments))
         if not found:
             raise nothing.reason(dataset, self.servers, self.experiments)
         return found

@@ -3,14 +3,13 @@
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.data import inventory, records
 from deathmatch.errors import UserError
 from deathmatch.measure import search
 from deathmatch.measure.churn import BETWEEN_S, LEAST_ROUNDS
-from deathmatch.plan import rounds
 from deathmatch.plan.trial import Trial
 from deathmatch.run.failures import UNMEASURED
 
@@ -95,17 +94,11 @@ class Standing:
     total: int
     wait_s: float
     """Estimated, of the trials that are not done."""
-    round: int | None = None
-    """Of adaptive rounds, the one that runs."""
-    look: int | None = None
-    """After how many of them the claims are looked at next; None if no look is ahead."""
-    most_s: float | None = None
-    """How long they take at most, by the budget."""
 
     @property
     def ended(self) -> bool:
-        """Whether no trial is left, nor a look that may ask for more."""
-        return self.done == self.total and self.look is None
+        """Whether no trial is left."""
+        return self.done == self.total
 
 
 def standing(trials: list[Trial], done: dict[Trial, dict]) -> Standing:
@@ -121,31 +114,6 @@ def standing(trials: list[Trial], done: dict[Trial, dict]) -> Standing:
     due = [trial for trial in trials if trial not in done]
     wait_s = sum(_scale(scales, trial) * seconds(trial) for trial in due)
     return Standing(len(ended), len(failed), len(trials), wait_s)
-
-
-def of_rounds(
-    now: Standing,
-    trials: list[Trial],
-    done: dict[Trial, dict],
-    decided: list[rounds.Decision],
-    budget_hours: float | None,
-) -> Standing:
-    """Return the standing with what adaptive rounds add: the round, the next look, the most left.
-
-    `trials` are those that are decided on so far.
-    """
-    due = [trial.n for trial in trials if trial not in done]
-    ended = bool(decided) and not decided[-1].further
-    last = decided[-1].look if decided else 0
-    look = None if ended else rounds.after(last)
-    reached = min(due, default=max((trial.n for trial in trials), default=0))
-    spent_s = sum(
-        done[trial].get("wall_us", 0) / 1e6 + OVERHEAD_S for trial in trials if trial in done
-    )
-    most_s = None
-    if look and budget_hours is not None:
-        most_s = max(now.wait_s, 3600 * budget_hours - spent_s)
-    return replace(now, round=reached, look=look, most_s=most_s)
 
 
 def _scales(took_s: dict[Trial, float]) -> dict[str | None, float]:
@@ -172,29 +140,13 @@ def _scale(scales: dict[str | None, float], trial: Trial) -> float:
 
 
 def line(now: Standing) -> str:
-    """Return "12 of 36 trials, 1 failed, about 9 min left"; "all measured" only if all are.
-
-    Of adaptive rounds before it "round 2, ", and after it "to the look at 3, at most 12 min".
-    """
+    """Return "12 of 36 trials, 1 failed, about 9 min left"; "all measured" only if all are."""
     failed = f"{now.failed} failed" if now.failed else ""
     if now.ended:
         rest = failed or "all measured"
     else:
-        rest = ", ".join(filter(None, [failed, time_left(now, now.wait_s)]))
-    return f"{round_of(now)}{now.done} of {now.total} trials, {rest}"
-
-
-def round_of(now: Standing) -> str:
-    """Return "round 2, " of adaptive rounds, else nothing."""
-    return f"round {now.round}, " if now.round else ""
-
-
-def time_left(now: Standing, wait_s: float) -> str:
-    """Return "about 9 min left", of adaptive rounds with the next look and the most by budget."""
-    if now.look is None:
-        return wait(wait_s)
-    most = "" if now.most_s is None else f", at most {_time(max(wait_s, now.most_s))} in all"
-    return f"{wait(wait_s)} to the look at {now.look}{most}"
+        rest = ", ".join(filter(None, [failed, wait(now.wait_s)]))
+    return f"{now.done} of {now.total} trials, {rest}"
 
 
 def wait(left_s: float) -> str:

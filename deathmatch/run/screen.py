@@ -96,14 +96,14 @@ def status(run: Run) -> Text:
     now, (done, total) = run.standing, run.steps
     told = Text(no_wrap=True, overflow="ellipsis")
     if now.total:
-        told.append(f"{progress.round_of(now)}{now.done} of {now.total} trials", "bold")
+        told.append(f"{now.done} of {now.total} trials", "bold")
     if now.ended and total:
         told.append(f"{', ' if now.total else ''}step {min(done + 1, total)} of {total}", "bold")
     if now.failed:
         told.append(", ").append(f"{now.failed} failed", "bold red")
     told.append(f", {clock(run.elapsed_s)}")
     if not now.ended:
-        told.append(f", {progress.time_left(now, run.wait_s())}")
+        told.append(f", {progress.wait(run.wait_s())}")
     jobs = list(run.running.values())
     if jobs:
         more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""

@@ -10,9 +10,6 @@ from deathmatch.plan.trial import Trial
 from deathmatch.run import progress
 from deathmatch.run.study import Study
 
-# The rule that decides which trials follow.
-LOOKS = "look"
-
 
 @dataclass(frozen=True)
 class Job:
@@ -69,9 +66,7 @@ class Run:
         trial = next((found[1] for found in known if found), None)
         self.running[number] = Job(rule, tuple(output), tuple(logs), self.clock(), trial)
         if trial:
-            if self.standing.total != len(self.study.trials):
-                self.standing = self._standing()
-            # Once, not at each look: a dataset has hundreds.
+            # Computed once: a dataset has hundreds of trials.
             self.after_s = self._standing({trial: {"outcome": "measured"}}).wait_s
 
     def ended(self, number: int, brief: bool = False) -> str | None:
@@ -80,8 +75,6 @@ class Run:
         Nothing where it is `brief`: a screen shows that.
         """
         job = self.running.pop(number, None)
-        if job is not None and job.rule == LOOKS:
-            self.standing = self._standing()
         if job is None or job.trial is None:
             return None
         try:
@@ -110,7 +103,7 @@ class Run:
         return self.standing.wait_s
 
     def _standing(self, soon: dict[Trial, dict] | None = None) -> progress.Standing:
-        return self.study.standing(self.records | (soon or {}))
+        return progress.standing(self.study.trials, self.records | (soon or {}))
 
 
 def clock(elapsed_s: float) -> str:

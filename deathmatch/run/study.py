@@ -11,7 +11,7 @@ import yaml
 from deathmatch.builds import clients, not_built, server_build, server_commands, toolchain
 from deathmatch.errors import UserError
 from deathmatch.hosts import node
-from deathmatch.plan import files, matrix, nothing, rounds
+from deathmatch.plan import files, matrix, nothing
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
@@ -66,29 +66,10 @@ class Study:
             return [trial for trial in wanted if (trial.path / "trial.json").exists()]
         return wanted
 
-    @property
-    def adaptive(self) -> bool:
-        """Whether further trials follow from the claims that are open after each look."""
-        return files.dataset(self.dataset).adaptive and not self.frozen and not self.only_paper
-
-    def until(self, look: int) -> list[Trial]:
-        """Return the trials of adaptive rounds up to a look, as the looks before it decided."""
-        return self.choice.trials(self.dataset, look)
-
-    @property
-    def decided(self) -> list[rounds.Decision]:
-        """What was decided so far, of adaptive rounds."""
-        return rounds.decisions(self.dataset) if self.adaptive else []
-
     @cached_property
     def order(self) -> dict[str, tuple[int, Trial]]:
         """The place in the order, and the trial, of each trial's folder."""
         return {str(trial.path): (place, trial) for place, trial in enumerate(self.trials)}
-
-    def look_again(self) -> None:
-        """Forget which trials there are: a look has decided on more."""
-        for name in ("trials", "specified", "records", "order"):
-            self.__dict__.pop(name, None)
 
     @cached_property
     def specified(self) -> dict[Trial, dict]:
@@ -178,15 +159,7 @@ class Study:
         if self.only_paper:
             of = len(self.choice.trials(self.dataset))
             return about + f"{trials} of {of} trials are there; only the paper is made"
-        return about + progress.line(self.standing(self.records))
-
-    def standing(self, records: dict[Trial, dict]) -> progress.Standing:
-        """Return how far it is, given the records of what is measured."""
-        found = progress.standing(self.trials, records)
-        if not self.adaptive:
-            return found
-        budget_hours = files.dataset(self.dataset).budget_hours
-        return progress.of_rounds(found, self.trials, records, self.decided, budget_hours)
+        return about + progress.line(progress.standing(self.trials, self.records))
 
     @cached_property
     def disk_space(self) -> disk_space.Need:
