@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from deathmatch.measure import search
-from deathmatch.measure.search import End, Offer, Told
+from deathmatch.capacity_search import search
+from deathmatch.capacity_search.search import End, Offer, Told
 
 ASKED = {
     "probe_s": 2, "probes": 24, "most_rps": 100_000, "margin": 1.08, "cost_shares": [0.1, 0.5, 0.9],

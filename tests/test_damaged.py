@@ -12,7 +12,7 @@ from fuzz.samples import ROUNDTRIP, SUMMARY, TIMES
 from deathmatch.agent import diag, kernel, wire
 from deathmatch.analysis import published
 from deathmatch.cli import main as command_line
-from deathmatch.data import records, sampled, tidy
+from deathmatch.data import kernel_samples, records, tidy
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import httperf, registry, roundtrip, wsload
 from deathmatch.measure import system_calls
@@ -132,7 +132,7 @@ def test_damaged_samples_are_told_with_their_file(tmp_path, damage, wrong):
     file = tmp_path / "samples.csv"
     file.write_text(damage(text))
     with pytest.raises(UserError, match=wrong) as caught:
-        sampled.read(file)
+        kernel_samples.read(file)
     assert caught.value.where.startswith(str(file)) and "measured again" in caught.value.remedy
 
 

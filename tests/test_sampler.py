@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from deathmatch.agent import kernel
 from deathmatch.agent.keeper import Settings
 from deathmatch.agent.sampling import Sampling
+from deathmatch.data import kernel_samples
 from deathmatch.hosts import opening
 from deathmatch.hosts.connection import HostLost
 from deathmatch.hosts.host import Local
@@ -105,7 +106,7 @@ def test_sample_has_every_column_and_counts_the_server(server: Remote):
         busy.finish(HUNG_S)
         ended = len(taking.rows)
         wait_for(lambda: len(taking.rows) > ended + 1, "samples go on")
-    assert all(list(row) == list(sampler.SCHEMA) for row in taking.rows)
+    assert all(list(row) == list(kernel_samples.SCHEMA) for row in taking.rows)
     during = [row for row in taking.rows if row["offered_rate_rps"] == 123]
     first, last = during[0], during[-1]
     assert [first[f"server_{what}"] for what in kernel.USED] == [0, 0, 0, 0], "nothing runs yet"
@@ -128,7 +129,7 @@ def test_a_host_that_is_lost_ends_the_samples(folder: Path):
             with pytest.raises(HostLost), taking.offering(123, 0):
                 host.agent._popen.kill()
                 wait_for(host.agent.lost, "it is lost")
-        assert all(list(row) == list(sampler.SCHEMA) for row in taking.rows)
+        assert all(list(row) == list(kernel_samples.SCHEMA) for row in taking.rows)
 
 
 def test_sample_sees_a_full_accept_queue_and_refused_connections(server: Remote):

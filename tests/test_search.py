@@ -13,11 +13,11 @@ from strict_sample import Sample, broken, unpack
 
 from deathmatch.analysis import searched as analysis
 from deathmatch.analysis import stats
-from deathmatch.data import records, tables, tidy
+from deathmatch.capacity_search import search, staircase
+from deathmatch.capacity_search.search import Told
+from deathmatch.data import probes, records, tables, tidy
 from deathmatch.data.strict import rules
 from deathmatch.load import httperf
-from deathmatch.measure import probes, search, searching, staircase
-from deathmatch.measure.search import Told
 from deathmatch.plan import files
 
 SEARCHES = 25
@@ -191,7 +191,7 @@ def add_search(folder: Path, capacity_rps: float, asked: dict, load: dict) -> No
         text = report(offer.rate_rps, offer.duration_s, round(told.late_share * due))
         log = folder / f"probe-{number:02}.txt"
         words = httperf.GENERATOR.command(
-            "10.77.0.1", 8080, searching.patient(load), offer.rate_rps, offer.duration_s
+            "10.77.0.1", 8080, search.patient(load), offer.rate_rps, offer.duration_s
         )
         log.write_text(f"{' '.join(words)}\n{text}")
         ended_us = now_us + round((offer.duration_s + 0.04) * 1e6)

@@ -15,11 +15,10 @@ from conftest import HUNG_S, ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.data import records, tables, tidy
+from deathmatch.data import point_limits, records, tables, tidy
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, httperf, registry, roundtrip, wsload, wsload_records
 from deathmatch.load.generator import WHOLE, Part
-from deathmatch.measure import point_limits
 from deathmatch.plan import record
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))

@@ -6,7 +6,7 @@ In: `probes`, as `deathmatch.data.tables` has it, with labels. Out: frames for t
 import polars as pl
 
 from deathmatch.analysis import phrases, reply_rates, stats
-from deathmatch.measure import search
+from deathmatch.capacity_search import search
 
 # With fewer, a server that differs from start to start would not show.
 LEAST_STARTS = 3

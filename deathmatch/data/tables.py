@@ -5,10 +5,10 @@
 - `trials`: trial, with what it ran on and how it ended;
 - `points`: offered rate of a trial, with httperf's report and the kernel's counters;
 - `times`: bin of a point's histogram of one quantity, such as connection time;
-- `samples`: sample of counters, as `deathmatch.measure.sampler` describes;
+- `samples`: sample of counters, as `deathmatch.data.kernel_samples` describes;
 - `seconds`: second of a point, with its latencies, where the client records when each was due;
 - `probes`: rate that a trial's search for the server's capacity offered, with how much of what was
-  due was late; the last one's row has what the search came to (`deathmatch.measure.probes`). There
+  due was late; the last one's row has what the search came to (`deathmatch.data.probes`). There
   is no such table where the dataset asks for no search.
 
 A point is held against `deathmatch.data.laws`: `laws_judged` has the IDs of those that could judge
@@ -34,11 +34,11 @@ from pathlib import Path
 import pandera.polars as pa
 import polars as pl
 
-from deathmatch.data import laws, steadiness
+from deathmatch.capacity_search import search
+from deathmatch.data import laws, probes, steadiness
+from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, registry
-from deathmatch.measure import probes, search
-from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.record import OUTCOMES

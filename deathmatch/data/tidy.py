@@ -12,15 +12,29 @@ from typing import Any
 
 import polars as pl
 
-from deathmatch.data import laws, records, sampled, steadiness, tables
+from deathmatch.data import (
+    kernel_samples,
+    laws,
+    point_limits,
+    probes,
+    records,
+    steadiness,
+    tables,
+    warm_up,
+)
 from deathmatch.data.inventory import Inventory
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import registry
 from deathmatch.load.generator import Fields, LoadGenerator
-from deathmatch.measure import churn, point_limits, probes, sampler, system_calls
 from deathmatch.plan import files, record
 from deathmatch.plan.dataset import EVERY_TABLE
 from deathmatch.plan.selection import Choice
+
+# The system calls by which a program waits for descriptors.
+WAITS = {
+    "select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2",
+    "io_uring_enter",
+}  # fmt: skip
 
 
 def main(given: argparse.Namespace) -> int:
@@ -101,7 +115,7 @@ def _storage_rows(trial: dict) -> dict[str, list[dict]]:
 
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
     client = registry.generator(trial["spec"]["client"])
-    samples = sampled.read(path.with_name("samples.csv"))
+    samples = kernel_samples.read(path.with_name("samples.csv"))
     points = trial["points"]
     parts = [[client.read(path.parent / one["log"]) for one in record.loads(p)] for p in points]
     reports = {
@@ -137,7 +151,7 @@ def _probes(trial: dict, path: Path) -> list[dict]:
     if not found:
         return []
     client = registry.generator(spec["client"])
-    samples = sampled.read(path.with_name(probes.SAMPLES_CSV))
+    samples = kernel_samples.read(path.with_name(probes.SAMPLES_CSV))
     rows = []
     for probe in found["probes"]:
         parts = [client.read(path.parent / load["log"]) for load in record.loads(probe)]
@@ -178,7 +192,18 @@ def trial_row(trial: dict) -> dict:
             for name in ("cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain", "commit")
         },
         "deviations": [check["name"] for check in trial.get("conformance", []) if not check["ok"]],
-        **system_calls.per_reply(trial.get("system_calls")),
+        **_system_calls(trial.get("system_calls")),
+    }
+
+
+def _system_calls(counted: dict | None) -> dict[str, float | None]:
+    """Return the columns of a trial's count of system calls; None where there is none."""
+    if not counted or not counted.get("replies"):
+        return {"syscalls_per_reply": None, "waits_per_reply": None}
+    waits = sum(times for name, times in counted["calls"].items() if name in WAITS)
+    return {
+        "syscalls_per_reply": sum(counted["calls"].values()) / counted["replies"],
+        "waits_per_reply": waits / counted["replies"],
     }
 
 
@@ -213,7 +238,7 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict, parts: Seq
     except Truncated:
         fields, whole = dict.fromkeys(client.columns), "truncated"
     fields |= client.sampled(samples, during)
-    warmed = _warm_up(point.get("warm_up") or {})
+    warmed = warm_up.columns(point.get("warm_up") or {})
     fields |= {name: value for name, value in warmed.items() if name in client.columns}
     actual = client.actual_rate_rps(fields, during, spec)
     limited = client.limited(fields, offered, actual)
@@ -233,20 +258,9 @@ def point_row(point: dict, report, samples: pl.DataFrame, spec: dict, parts: Seq
         "actual_rate_rps": actual,
         "client_limited": limited,
         **fields,
-        **{name: sampler.growth(during[name]) for name in tables.GROWING},
+        **{name: kernel_samples.growth(during[name]) for name in tables.GROWING},
         **{f"{name}_max": during[name].max() for name in tables.HIGHEST},
         **course(client, report, duration_s),
-    }
-
-
-def _warm_up(record: dict) -> Fields:
-    """Return what a point's columns have of the connections that came and went before it."""
-    rates = record.get("rates_cps") or []
-    return {
-        "warm_up_rounds": len(rates) if record else None,
-        "warm_up_first_cps": next(iter(rates), None),
-        "warm_up_last_cps": churn.last_cps(rates),
-        "warm_up_steady": record.get("steady"),
     }
 
 

@@ -15,13 +15,12 @@ from ipaddress import ip_network
 from pathlib import Path
 from statistics import fmean
 
+from deathmatch.data.warm_up import WINDOW_ROUNDS, last_cps
 from deathmatch.errors import Truncated
 from deathmatch.measure import client
 from deathmatch.measure.context import Context
 from deathmatch.plan.record import loads
 
-# Two windows of rounds are compared, by their means.
-WINDOW_ROUNDS = 5
 LEAST_ROUNDS = 2 * WINDOW_ROUNDS
 BOUND = 0.05
 # What a round may wait for echoes after its end: an overloaded server does not hold it up for long.
@@ -48,14 +47,6 @@ def steady(rates_cps: Sequence[float]) -> bool:
         return False
     before = fmean(rates_cps[-LEAST_ROUNDS:-WINDOW_ROUNDS])
     return before > 0 and abs(last_cps(rates_cps) / before - 1) <= BOUND
-
-
-def last_cps(rates_cps: Sequence[float]) -> float | None:
-    """Return the mean of the last WINDOW_ROUNDS rates, or of all if there are fewer; None of none.
-
-    It is what the rounds came to, in connections per second.
-    """
-    return fmean(rates_cps[-WINDOW_ROUNDS:]) if rates_cps else None
 
 
 def rounds_that_fit(most: int, connections: int, held: int, ports: int) -> int:

@@ -11,6 +11,7 @@ import h11
 from deathmatch.hosts.host import Connected, Dial, Host
 from deathmatch.hosts.host import dial as here
 from deathmatch.measure import websocket
+from deathmatch.plan.spelled_out import spelled_out
 
 TIMEOUT_S = 5
 # For an answer that need not come.
@@ -165,11 +166,6 @@ def check_rest(host: Host, pids: list[int], within_s: float = REST_WITHIN_S) -> 
 
 def _cpu_ns(host: Host, pids: list[int]) -> int:
     return sum(host.usage(pid)["cpu_ns"] for pid in pids)
-
-
-def spelled_out(text: str) -> str:
-    """Return a conformance text with each {x*4000} replaced by that many x."""
-    return re.sub(r"\{(.)\*(\d+)\}", lambda match: match[1] * int(match[2]), text)
 
 
 def _result(name: str, problem: str) -> dict:

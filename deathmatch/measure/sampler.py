@@ -11,51 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-import polars as pl
-
-from deathmatch.agent.kernel import MODES, USED
+from deathmatch.agent.kernel import USED
+from deathmatch.data.kernel_samples import COUNTERS, LOAD, MACHINE, QUEUES, SERVER_CPUS, SOCKETS
 from deathmatch.hosts.connection import HostLost
 from deathmatch.hosts.host import Host
 from deathmatch.load.generator import START_UP_S
-
-# Column -> (side, file, group and counter). TCPSynRetrans counts SYNs sent again, so the client's.
-_COUNTERS = {
-    "server_listen_overflows": ("server", "netstat", "TcpExt ListenOverflows"),
-    "server_listen_drops": ("server", "netstat", "TcpExt ListenDrops"),
-    "server_syncookies_sent": ("server", "netstat", "TcpExt SyncookiesSent"),
-    "server_passive_opens": ("server", "snmp", "Tcp PassiveOpens"),
-    "server_retransmitted_segments": ("server", "snmp", "Tcp RetransSegs"),
-    "server_resets_sent": ("server", "snmp", "Tcp OutRsts"),
-    "server_established": ("server", "snmp", "Tcp CurrEstab"),
-    "client_active_opens": ("client", "snmp", "Tcp ActiveOpens"),
-    "client_attempt_fails": ("client", "snmp", "Tcp AttemptFails"),
-    "client_syn_retransmissions": ("client", "netstat", "TcpExt TCPSynRetrans"),
-    "client_established": ("client", "snmp", "Tcp CurrEstab"),
-    "client_received_bytes": ("client", "netstat", "IpExt InOctets"),
-    "client_received_segments": ("client", "snmp", "Tcp InSegs"),
-    "client_sent_bytes": ("client", "netstat", "IpExt OutOctets"),
-    "client_sent_segments": ("client", "snmp", "Tcp OutSegs"),
-}
-_SOCKETS = {
-    "server_time_wait": ("server", "sockstat", "TCP tw"),
-    "server_tcp_sockets": ("server", "sockstat", "TCP alloc"),
-    "client_time_wait": ("client", "sockstat", "TCP tw"),
-}
-_MACHINE = [f"cpu_{mode}_us" for mode in MODES] + ["context_switches", "interrupts"]
-_SERVER_CPUS = [f"server_cpus_{mode}_us" for mode in MODES]
-_LOAD = "load_average"
-_QUEUES = ["accept_queue_connections", "accept_queue_limit", "syn_queue_connections"]
-
-SCHEMA = {
-    "time_us": pl.Int64,
-    "offered_rate_rps": pl.Int64,
-    **dict.fromkeys(_COUNTERS, pl.Int64),
-    **dict.fromkeys(_SOCKETS, pl.Int64),
-    **dict.fromkeys(_QUEUES, pl.Int64),
-    **dict.fromkeys([*_MACHINE, *_SERVER_CPUS], pl.Int64),
-    _LOAD: pl.Float64,
-    **{f"{side}_{what}": pl.Int64 for side in ("server", "client") for what in USED},
-}
 
 
 class Sampler:
@@ -151,23 +111,15 @@ class Sampler:
             client.name: one["counters"]["snmp"]["Tcp ActiveOpens"]
             for client, one in zip(self._clients, taken["client"])
         }
-        for column, (side, file, name) in (_COUNTERS | _SOCKETS).items():
+        for column, (side, file, name) in (COUNTERS | SOCKETS).items():
             row[column] = _sum(one["counters"][file].get(name) for one in taken[side])
         (server,) = taken["server"]
-        row |= dict(zip(_QUEUES, server["queues"]))
-        row |= {name: server["machine"][name] for name in (*_MACHINE, *_SERVER_CPUS, _LOAD)}
+        row |= dict(zip(QUEUES, server["queues"]))
+        row |= {name: server["machine"][name] for name in (*MACHINE, *SERVER_CPUS, LOAD)}
         for side, samples in taken.items():
             for what in USED:
                 row[f"{side}_{what}"] = sum(one["usage"][what] for one in samples)
         return row
-
-
-def growth(counter: pl.Series) -> int | None:
-    """Return by how much a counter grew from its first sample to its last; None if it cannot be."""
-    known = counter.drop_nulls()
-    # A process that died took its count with it.
-    grown = known[-1] - known[0] if len(known) > 1 else None
-    return None if grown is None or grown < 0 else grown
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

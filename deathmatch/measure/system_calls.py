@@ -13,10 +13,6 @@ from pathlib import Path
 
 from deathmatch.hosts.host import Host, Process
 
-WAITS = {
-    "select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2",
-    "io_uring_enter",
-}  # fmt: skip
 WINDOWS_S = (0.1, 1.1)
 ATTACH_S = 5
 SETTLE_S = 0.1
@@ -69,14 +65,3 @@ def parse(summary: str) -> dict[str, int]:
     # A count of more digits is none of strace's.
     lines = re.findall(r"^\s*(\w+)\s+([0-9]{1,18})\s*$", summary, re.MULTILINE)
     return {name: int(times) for name, times in lines if name != "total"}
-
-
-def per_reply(found: dict | None) -> dict[str, float | None]:
-    """Return syscalls_per_reply and waits_per_reply of a trial's count; None where it has none."""
-    if not found or not found.get("replies"):
-        return {"syscalls_per_reply": None, "waits_per_reply": None}
-    waits = sum(times for name, times in found["calls"].items() if name in WAITS)
-    return {
-        "syscalls_per_reply": sum(found["calls"].values()) / found["replies"],
-        "waits_per_reply": waits / found["replies"],
-    }

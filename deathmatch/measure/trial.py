@@ -16,6 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.builds import clients
+from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import UserError
 from deathmatch.hosts import testbed as beds
 from deathmatch.measure import (
@@ -25,14 +26,13 @@ from deathmatch.measure import (
     host_checks,
     idle_connections,
     machine,
-    searching,
+    search_run,
     server_process,
     storage,
     system_calls,
 )
 from deathmatch.measure.context import PORT, Context, NotMeasured, prepare
 from deathmatch.measure.guard import Guard
-from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.measure.sampler import Sampler
 from deathmatch.measure.server_process import Running
 from deathmatch.plan import files
@@ -135,7 +135,7 @@ def _steps(context: Context) -> dict:
     # The sweep stops what it started: it may start the server again.
     points, counted = sweep(context, running)
     asked = context.spec.get("search")
-    searched = searching.run(context, asked, _Serving(context, asked)) if asked else None
+    searched = search_run.run(context, asked, _Serving(context, asked)) if asked else None
     time.sleep(context.spec.get("cool_down_s", 0))
     client.check_reports(context, points)
     failures = any(point["server_state"] != "ran" for point in points)
@@ -152,7 +152,7 @@ def _steps(context: Context) -> dict:
 
 
 class _Serving:
-    """The server of a search (`searching.Serving`), with the backlog that the search is told."""
+    """The server of a search (`search_run.Serving`), with the backlog that the search is told."""
 
     def __init__(self, context: Context, asked: Mapping):
         deep = {BACKLOG: asked[BACKLOG]} if BACKLOG in asked else {}

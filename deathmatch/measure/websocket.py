@@ -4,7 +4,6 @@ The package `websockets` speaks the protocol: it tells of a wrong upgrade, a mas
 bits and invalid UTF-8. Frames that no client may send are serialised one by one.
 """
 
-import re
 import time
 
 from websockets.client import ClientProtocol
@@ -15,6 +14,7 @@ from websockets.uri import parse_uri
 
 from deathmatch.hosts.host import Dial
 from deathmatch.hosts.host import dial as here
+from deathmatch.plan.spelled_out import spelled_out
 
 # Larger than any message of an experiment; one that never ends must not fill the memory.
 LONGEST_MESSAGE_BYTES = 1_000_000
@@ -181,8 +181,7 @@ def _data(frame: dict, number: int) -> bytes:
     """Return a frame's payload: {x*4000} stands for 4000 times x, {i} for its number."""
     if frame["opcode"] == "close":
         return Close(frame["code"], "").serialize()
-    text = frame["payload"].replace("{i}", str(number))
-    return re.sub(r"\{(.)\*(\d+)\}", lambda match: match[1] * int(match[2]), text).encode()
+    return spelled_out(frame["payload"].replace("{i}", str(number))).encode()
 
 
 def _expected(frames: list[dict]) -> Answers:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from deathmatch.capacity_search import search
 from deathmatch.errors import UserError
-from deathmatch.measure import search
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from deathmatch.capacity_search import search
 from deathmatch.data import inventory, records
 from deathmatch.errors import UserError
-from deathmatch.measure import search
 from deathmatch.measure.churn import BETWEEN_S, LEAST_ROUNDS
 from deathmatch.plan.trial import Trial
 from deathmatch.run.failures import UNMEASURED

@@ -28,7 +28,7 @@ from deathmatch.agent import diag, kernel, wire
 from deathmatch.analysis import published
 from deathmatch.cli import main as command_line
 from deathmatch.cli.commands import COMMANDS
-from deathmatch.data import records, sampled, tables, tidy
+from deathmatch.data import kernel_samples, records, tables, tidy
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import httperf, registry, roundtrip, wsload
 from deathmatch.measure import system_calls
@@ -108,10 +108,10 @@ def planted(content: bytes, name: str) -> Iterator[Path]:
 def samples_csv(content: bytes) -> None:
     with planted(content, "samples.csv") as file:
         try:
-            frame = sampled.read(file)
+            frame = kernel_samples.read(file)
         except UserError as error:
             return told(error)
-    assert frame.schema == pl.Schema(sampled.SCHEMA)
+    assert frame.schema == pl.Schema(kernel_samples.SCHEMA)
     for column in frame:
         assert (column.drop_nulls() >= 0).all() and column.drop_nulls().is_finite().all()
     assert len(frame) == content.count(b"\n") - 1

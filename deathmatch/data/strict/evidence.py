@@ -13,12 +13,12 @@ from pathlib import Path
 
 import polars as pl
 
+from deathmatch.capacity_search import search
 from deathmatch.data import archive, inventory, records, tables, tidy
+from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.data.strict import cpu
 from deathmatch.data.strict.table_equality import Difference, Held, differences
 from deathmatch.errors import UserError
-from deathmatch.measure import searching
-from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.plan import record as plan
 from deathmatch.plan.dataset import PROBES, Dataset
 from deathmatch.plan.trial import Trial
@@ -110,7 +110,7 @@ class Measured:
         """Each of `points` and `probes`, with its duration in seconds and its load."""
         duration_s, load = self.spec.get("duration_s", 0), self.spec.get("load", {})
         return [(point, duration_s, load) for point in self.points] + [
-            (probe, probe["duration_s"], searching.patient(load)) for probe in self.probes
+            (probe, probe["duration_s"], search.patient(load)) for probe in self.probes
         ]
 
     @property

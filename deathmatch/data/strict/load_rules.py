@@ -8,15 +8,17 @@ import re
 from collections.abc import Iterator
 from statistics import median
 
+from deathmatch.capacity_search import search
 from deathmatch.checks.rule import Finding, Rules, Unknown, whole
+from deathmatch.data import probes
 from deathmatch.data.strict import echoed
 from deathmatch.data.strict.evidence import Evidence, Measured
 from deathmatch.data.strict.rule import AGAIN, LOAD, THREATS, loaded
 from deathmatch.load import registry
 from deathmatch.load.generator import Part
-from deathmatch.measure import conformance, probes, search
 from deathmatch.plan import record as plan
 from deathmatch.plan.record import ENDED_WELL
+from deathmatch.plan.spelled_out import spelled_out
 
 ADDRESS = re.compile(r"--server=(\S+) --port=(\d+)|--host=(\S+) --port=(\d+)|ws://([^:]+):(\d+)/")
 # SYNs of the harness itself, such as the check that the server still answers.
@@ -150,7 +152,7 @@ def _body_bytes(trial: Measured) -> set[int]:
     for check in trial.spec.get("conformance", []):
         asked = check.get("send", "").startswith(f"GET {uri} ") and 200 in check.get("status", [])
         if uri and asked and "body" in check:
-            sizes.add(len(conformance.spelled_out(check["body"]).encode()))
+            sizes.add(len(spelled_out(check["body"]).encode()))
     return sizes
 
 

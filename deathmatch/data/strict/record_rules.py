@@ -6,12 +6,12 @@ from itertools import pairwise
 
 from deathmatch.checks.rule import Finding, Rules, Unknown, whole
 from deathmatch.data import records
+from deathmatch.data.probes import SAMPLES_CSV
 from deathmatch.data.records import NotJson
 from deathmatch.data.strict.evidence import Evidence, Measured
 from deathmatch.data.strict.rule import AGAIN, DATA, DESIGN, every, loaded, readable
 from deathmatch.errors import Truncated
 from deathmatch.load import registry
-from deathmatch.measure.probes import SAMPLES_CSV
 from deathmatch.plan import record as plan
 from deathmatch.plan.record import ENDED_WELL, MEASURED
 

@@ -5,30 +5,24 @@ kernel in `probes.SAMPLES_CSV`, and `search` of `trial.json` (`plan.record.Recor
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import polars as pl
 
+from deathmatch.capacity_search import search
+from deathmatch.capacity_search.search import End, Offer
+from deathmatch.data import probes
+from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.hosts import testbed as beds
-from deathmatch.measure import client, probes, search
+from deathmatch.measure import client
 from deathmatch.measure.context import PORT, Context
-from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.measure.sampler import Sampler
-from deathmatch.measure.search import End, Offer
 from deathmatch.plan.record import loads
 
-# What had no answer by then is late for good; waiting longer would only take time.
-TIMEOUT_S = 2
 # One that dies so often is no server whose capacity could be told.
 STARTS = 10
-
-
-def patient(load: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the load of a probe: what a search asks is how much is answered at once."""
-    return {**load, "timeout_s": min(TIMEOUT_S, load["timeout_s"])}
 
 
 class Serving(Protocol):
@@ -87,7 +81,7 @@ def _probe(
         context.sample_interval_s, began_ns, PORT, context.server, context.clients,
         partial(client.pids, context), context.cpus[beds.SERVER],
     )  # fmt: skip
-    load = patient(context.spec["load"])
+    load = search.patient(context.spec["load"])
     started_ns = time.monotonic_ns()
     with sampler:
         offered = client.offer(context, offer.rate_rps, offer.duration_s, log, sampler, load)

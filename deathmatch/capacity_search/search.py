@@ -13,8 +13,7 @@ deep queue hides an overload of some per cent from both for seconds.
 
 If the two change sides, or the trials leave them or drift, something else than the rate decided:
 what was found is thrown away, and the search begins again; after ROUNDS times it is refused. Pure,
-so that the rates can be derived again from the reports. It is in this package because a trial
-needs it while it runs; tables and analysis, which come after, read it from here.
+so that the rates can be derived again from the reports.
 """
 
 import math
@@ -22,12 +21,14 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from deathmatch.measure import staircase
+from deathmatch.capacity_search import staircase
 
 LIMIT_US = 10_000
 # Lateness of another kind: a connection whose SYN was lost is sent again after a second.
 LONG_US = 1_000_000
 LATE_SHARE = 0.5
+# A reply that takes longer than this is late anyway; a longer wait only takes time.
+TIMEOUT_S = 2
 START_RPS, LEAST_RPS = 2000, 100
 # Where bisection ends, and how far beyond it the two rates are that are offered again.
 BRACKET, MARGIN = 1.06, 1.08
@@ -123,6 +124,11 @@ def replayed(
         except StopIteration as ended:
             return offers, ended.value
     return offers, None
+
+
+def patient(load: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the load of a probe, given that of the trial: its time-out is TIMEOUT_S at most."""
+    return {**load, "timeout_s": min(TIMEOUT_S, load["timeout_s"])}
 
 
 def usual(asked: Mapping[str, Any]) -> tuple[int, float]:

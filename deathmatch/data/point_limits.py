@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import Truncated
 from deathmatch.load import registry
 from deathmatch.load.generator import Fields
-from deathmatch.measure.sampler import SCHEMA as SAMPLES
 from deathmatch.plan import record
 
 # The column in which a load generator tells why it was the limit, if it has one.

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from deathmatch.capacity_search import search
+from deathmatch.capacity_search.search import End, Told
+from deathmatch.data import kernel_samples, point_limits
 from deathmatch.errors import Truncated
 from deathmatch.load import registry
 from deathmatch.load.generator import Timed
-from deathmatch.measure import point_limits, sampler, search
-from deathmatch.measure.search import End, Told
 from deathmatch.plan import record
 
-# Beside the logs: the kernel's counters while it searched, as `measure.sampler` has them.
+# Beside the logs: the kernel's counters while it searched, as `data.kernel_samples` has them.
 SAMPLES_CSV = "search.csv"
 # What the search came to, which the row of its last probe has.
 END = {
@@ -82,7 +83,7 @@ def row(probe: dict, parts: Sequence, samples: pl.DataFrame, spec: dict) -> dict
         **counts,
         "accept_queue_limit": during["accept_queue_limit"].max(),
         "replies": fields["replies"],
-        "server_cpu_ns": sampler.growth(during["server_cpu_ns"]),
+        "server_cpu_ns": kernel_samples.growth(during["server_cpu_ns"]),
     }
     return found | {"over": told(found).over}
 
