@@ -76,31 +76,29 @@ class Rules:
 
     remedy: str = ""
     scope: Scope = whole
+    kind: type[Rule] = Rule
     rules: list[Rule] = field(default_factory=list)
 
     def add(
         self, id: str, severity: str, clause: str, remedy: str = "", *, since: int = 1,
-        scope: Scope | None = None,
+        scope: Scope | None = None, **more: Any,
     ) -> Callable[[Look], Rule]:  # fmt: skip
         """Return a decorator that registers a function as a rule.
 
-        The rule's statement is the first paragraph of the function's docstring.
+        The rule's statement is the first paragraph of the function's docstring; `more` are fields
+        of a `kind` of rules that has more.
         """
 
         def register(look: Look) -> Rule:
-            rule = Rule(
-                id, severity, clause, statement(look), look, remedy or self.remedy,
-                scope or self.scope, since,
+            statement = " ".join((look.__doc__ or "").partition("\n\n")[0].split())
+            rule = self.kind(
+                id, severity, clause, statement, look, remedy or self.remedy, scope or self.scope,
+                since, **more,
             )  # fmt: skip
             self.rules.append(rule)
             return rule
 
         return register
-
-
-def statement(look: Callable) -> str:
-    """Return the first paragraph of a function's docstring as one line."""
-    return " ".join((look.__doc__ or "").partition("\n\n")[0].split())
 
 
 def check_names(rules: Iterable[Rule], names: Iterable[str], where: str, of: str) -> None:

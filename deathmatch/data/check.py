@@ -119,21 +119,8 @@ def _tables(dataset: str, experiment: str, trials: int) -> Iterator[Finding]:
 
 def implausible(experiment: str, folder: str, frames: dict[str, pl.DataFrame]) -> Iterator[Finding]:
     """Return what no sound measurement says, by the laws; a run of its own kind is none of it."""
-    for row in laws.findings(laws.evidence(experiment, frames)).iter_rows(named=True):
-        law = laws.LAWS[row["law"]]
-        if law.holds_of_all:
-            where = f"{folder}/{row['server']}/{row['variant']}/{row['n']}"
-            yield (
-                f"counters that cannot be: {law.id} is broken: {law.statement}",
-                f"{where}, {row['offered_rate_rps']} req/s: {_bounds(row)}",
-            )
-
-
-def _bounds(row: dict) -> str:
-    """Return "1200, at most 1000"."""
-    bounds = [
-        f"{word} {row[name]:g}"
-        for name, word in (("at_least", "at least"), ("at_most", "at most"))
-        if row[name] is not None
-    ]
-    return f"{row['seen']:g}, {' and '.join(bounds)}"
+    evidence = laws.evidence(experiment, frames)
+    for law in laws.LAWS.values() if evidence.client else ():
+        for broken in law.seen(evidence) if law.severity == "reject" else ():
+            what = f"impossible counters: {law.id} is broken: {law.statement}"
+            yield what, f"{folder}/{broken.where}: {broken.what}"

@@ -11,23 +11,18 @@ from collections.abc import Mapping
 import polars as pl
 
 from deathmatch.data.laws import conservation, course, kernel, little, time
-from deathmatch.data.laws.law import JUDGED, KEY, Evidence, Law, broken
+from deathmatch.data.laws.law import JUDGED, KEY, Evidence, Law
 from deathmatch.plan import files
 
-_ALL = (
-    little.LITTLE,
-    conservation.REQUESTS, conservation.CONNECTIONS, conservation.HISTOGRAM, conservation.BYTES,
-    conservation.LOAD,
-    kernel.OPENS, kernel.ACCEPTS, kernel.HELD, kernel.DROPS, kernel.RETRIES, kernel.RETRY_TIMES,
-    kernel.QUEUE, kernel.COUNTED, kernel.GROWING,
-    time.CLOCK, time.QUANTILES, time.LONGEST, time.CPU, time.CLIENT_CPU, time.MODES_LAW,
-    course.STEADY, course.FAIR,
-)  # fmt: skip
-LAWS: Mapping[str, Law] = {law.id: law for law in _ALL}
+LAWS: Mapping[str, Law] = {
+    law.id: law
+    for module in (little, conservation, kernel, time, course)
+    for law in module.LAWS.rules
+}
 """Every law by its ID, in the order of the paper's table."""
 
-STEADY = course.STEADY.id
-# What the laws found, in the points themselves. Null where no law could judge a point.
+STEADY = course.steady.id
+# The columns of the points with what the laws found. Null where no law could judge a point.
 MARKS = {"laws_judged": pl.List(pl.String), "laws_broken": pl.List(pl.String)}
 FINDINGS = {"law": pl.String} | JUDGED
 
@@ -42,26 +37,21 @@ def judgements(given: Evidence) -> pl.DataFrame:
     """Return every judgement: KEY, FINDINGS and `broken`; none where no load was offered."""
     if given.client is None:
         return pl.DataFrame(schema=FINDINGS | {"broken": pl.Boolean})
-    parts = [
-        law.judge(given).select(*KEY, pl.lit(law.id).alias("law"), *JUDGED) for law in LAWS.values()
-    ]
-    return pl.concat([part for part in parts if len(part)] or parts[:1]).with_columns(
-        broken=broken()
-    )
+    parts = [law.judge(given) for law in LAWS.values()]
+    return pl.concat([part for part in parts if len(part)] or parts[:1])
 
 
 def findings(given: Evidence) -> pl.DataFrame:
-    """Return the judgements that tell of a broken law: KEY and FINDINGS."""
-    found = judgements(given)
-    return found.filter("broken").drop("broken")
+    """Return the judgements that a law is broken: KEY and FINDINGS."""
+    return judgements(given).filter("broken").drop("broken")
 
 
-def marked(points: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
-    """Return the points with MARKS, of their judgements."""
+def marked(points: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
+    """Return the points with MARKS, which are made of these judgements."""
     points = points.drop(MARKS, strict=False)
-    if found.is_empty():
+    if judged.is_empty():
         return points.with_columns(pl.lit(None, kind).alias(name) for name, kind in MARKS.items())
-    of_points = found.group_by(KEY, maintain_order=True).agg(
+    of_points = judged.group_by(KEY, maintain_order=True).agg(
         laws_judged=pl.col("law").unique(maintain_order=True),
         laws_broken=pl.col("law").filter("broken").unique(maintain_order=True),
     )
@@ -85,5 +75,5 @@ def _without(points: pl.DataFrame, ids: list[str], but: tuple[str, ...] = ()) ->
     if "laws_broken" not in points.columns:
         return points
     counted = pl.lit([name for name in ids if name not in but], pl.List(pl.String))
-    found = pl.col("laws_broken").list.set_intersection(counted)
-    return points.filter((found.list.len() == 0).fill_null(True))
+    broken = pl.col("laws_broken").list.set_intersection(counted)
+    return points.filter((broken.list.len() == 0).fill_null(True))

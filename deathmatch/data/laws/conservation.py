@@ -5,6 +5,7 @@ All of it is counted by integers, so that no bound has slack.
 
 import polars as pl
 
+from deathmatch.checks.rule import Rules
 from deathmatch.data.laws.law import ALONE, Evidence, Law, judged, nothing
 from deathmatch.load import httperf, wsload_summary
 
@@ -13,9 +14,15 @@ MOST_HEADERS_BYTES = 80
 # httperf prints sizes to one decimal.
 HALF_BYTE_STEP = 0.05
 
+LAWS = Rules(kind=Law)
 
-def _requests(evidence: Evidence) -> pl.DataFrame:
-    """A request is answered, or its connection failed: one error for each, as none is pipelined."""
+
+@LAWS.add("LAW-REQUESTS", "reject", "conservation", bound="none: whole numbers")
+def requests(evidence: Evidence) -> pl.DataFrame:
+    """Requests are replies, and what failed; messages due are echoed, lost or unsent.
+
+    A request is answered, or its connection failed: one error for each, as none is pipelined.
+    """
     points = evidence.reported
     if evidence.client == "wsload":
         ended = pl.sum_horizontal("replies", "messages_lost", "messages_unsent")
@@ -24,7 +31,12 @@ def _requests(evidence: Evidence) -> pl.DataFrame:
     return judged(points, pl.col("requests"), pl.col("replies"), ended)
 
 
-def _connections(evidence: Evidence) -> pl.DataFrame:
+@LAWS.add(
+    "LAW-CONNECTIONS", "reject", "conservation",
+    bound="none: whole numbers; one that failed after an answer counts twice",
+)  # fmt: skip
+def connections(evidence: Evidence) -> pl.DataFrame:
+    """Connections asked for are those that were answered, and what failed, by its class."""
     if evidence.client == "wsload":
         outcomes = pl.sum_horizontal(f"outcome_{name}" for name in wsload_summary.OUTCOMES)
         return judged(evidence.reported, outcomes, pl.col("connections"), pl.col("connections"))
@@ -39,7 +51,12 @@ def _connections(evidence: Evidence) -> pl.DataFrame:
     return judged(points, ended, begun, begun + twice)
 
 
-def _histogram(evidence: Evidence) -> pl.DataFrame:
+@LAWS.add(
+    "LAW-HISTOGRAM", "reject", "conservation",
+    bound="none; httperf counts a connection once, however many replies it had",
+)  # fmt: skip
+def histogram(evidence: Evidence) -> pl.DataFrame:
+    """The histogram of times holds as many as there were replies."""
     replies = pl.col("replies")
     if evidence.client == "httperf":
         calls = evidence.load["requests_per_connection"]
@@ -49,8 +66,14 @@ def _histogram(evidence: Evidence) -> pl.DataFrame:
     return judged(evidence.with_counted(quantity), pl.col("counted"), replies, replies)
 
 
-def _bytes(evidence: Evidence) -> pl.DataFrame:
-    """Every byte of an answer came in a segment, with headers of its own.
+@LAWS.add(
+    "LAW-BYTES", "reject", "conservation",
+    bound="headers of 0 to 80 bytes a segment (RFC 791, RFC 9293); above only where nothing failed",
+)  # fmt: skip
+def bytes_received(evidence: Evidence) -> pl.DataFrame:
+    """The bytes that the client's kernel received are those of the replies and headers.
+
+    Every byte of an answer came in a segment, with headers of its own.
 
     Answers of connections that failed are not counted by the client, handshakes of WebSocket are
     of any length: there, only the least is known.
@@ -60,57 +83,22 @@ def _bytes(evidence: Evidence) -> pl.DataFrame:
         least = replies * (2 + evidence.load["message_bytes"])
         return judged(points, pl.col("client_received_bytes"), least, None)
     if evidence.client == "httperf":
-        each, step = pl.col("reply_total_bytes"), HALF_BYTE_STEP
+        size, step = pl.col("reply_total_bytes"), HALF_BYTE_STEP
     else:
-        each, step = pl.col("reply_bytes"), 0
+        size, step = pl.col("reply_bytes"), 0
     headers = MOST_HEADERS_BYTES * pl.col("client_received_segments")
     whole = (pl.col("errors_total") == 0) & ALONE
     return judged(
         points,
         pl.col("client_received_bytes"),
-        replies * (each - step),
-        pl.when(whole).then((replies + 1) * (each + step) + headers),
+        replies * (size - step),
+        pl.when(whole).then((replies + 1) * (size + step) + headers),
     )
 
 
-def _did_something(evidence: Evidence) -> pl.DataFrame:
+@LAWS.add("LAW-LOAD", "reject", "conservation", bound="one request")
+def did_something(evidence: Evidence) -> pl.DataFrame:
+    """A load generator whose report is whole, before a server that ran, asked something."""
     asked = pl.col("messages_due" if evidence.client == "wsload" else "requests")
     ran = evidence.reported.filter(pl.col("server_state") == "ran")
     return judged(ran, asked, 1, None)
-
-
-REQUESTS = Law(
-    id="LAW-REQUESTS",
-    statement="Requests are replies, and what failed; messages due are echoed, lost or unsent.",
-    bound="none: whole numbers",
-    source="conservation",
-    judge=_requests,
-)
-CONNECTIONS = Law(
-    id="LAW-CONNECTIONS",
-    statement="Connections asked for are those that were answered, and what failed, by its class.",
-    bound="none: whole numbers; one that failed after an answer counts twice",
-    source="conservation",
-    judge=_connections,
-)
-HISTOGRAM = Law(
-    id="LAW-HISTOGRAM",
-    statement="The histogram of times holds as many as there were replies.",
-    bound="none; httperf counts a connection once, however many replies it had",
-    source="conservation",
-    judge=_histogram,
-)
-BYTES = Law(
-    id="LAW-BYTES",
-    statement="The bytes that the client's kernel received are those of the replies and headers.",
-    bound="headers of 0 to 80 bytes a segment (RFC 791, RFC 9293); above only where nothing failed",
-    source="conservation",
-    judge=_bytes,
-)
-LOAD = Law(
-    id="LAW-LOAD",
-    statement="A load generator whose report is whole, before a server that ran, asked something.",
-    bound="one request",
-    source="conservation",
-    judge=_did_something,
-)

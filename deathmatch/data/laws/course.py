@@ -2,38 +2,30 @@
 
 import polars as pl
 
+from deathmatch.checks.rule import Rules
 from deathmatch.data.laws.law import Evidence, Law, judged, nothing
 from deathmatch.data.steadiness import LEAST_CHANGE, PLATEAU
 
+LAWS = Rules(kind=Law)
 
-def _steady(evidence: Evidence) -> pl.DataFrame:
+
+@LAWS.add(
+    "LAW-STEADY", "warn", "Mann 1945; Kendall 1975; Hamed and Rao 1998; Pettitt 1979",
+    bound="a change of 10 %, at 1 % of false alarms (Mann-Kendall with Hamed and Rao's "
+    "correction, Pettitt), of ten intervals or more",
+)  # fmt: skip
+def steady(evidence: Evidence) -> pl.DataFrame:
+    """What is measured neither drifts nor jumps while all load is offered."""
     points = evidence.reported.drop_nulls("course")
     change = pl.when(pl.col("course") == PLATEAU).then(0.0).otherwise(pl.col("course_change"))
     return judged(points, change, -LEAST_CHANGE, LEAST_CHANGE)
 
 
-def _fair(evidence: Evidence) -> pl.DataFrame:
+@LAWS.add("LAW-FAIR", "warn", "the definition", bound="three messages due on it, none echoed")
+def fair(evidence: Evidence) -> pl.DataFrame:
+    """No connection that stood to the end got nothing, where most messages were echoed."""
     if evidence.client != "wsload":
         return nothing(evidence)
     # Where half of all is lost, a connection that gets nothing is no exception.
     served = evidence.reported.filter(2 * pl.col("replies") >= pl.col("messages_due"))
     return judged(served, pl.col("connections_starved"), None, 0)
-
-
-STEADY = Law(
-    id="LAW-STEADY",
-    statement="What is measured neither drifts nor jumps while all load is offered.",
-    bound="a change of 10 %, at 1 % of false alarms (Mann-Kendall with Hamed and Rao's correction, "
-    "Pettitt), of ten intervals or more",
-    source="Mann 1945; Kendall 1975; Hamed and Rao 1998; Pettitt 1979",
-    judge=_steady,
-    of_the_run=True,
-)
-FAIR = Law(
-    id="LAW-FAIR",
-    statement="No connection that stood to the end got nothing, where most messages were echoed.",
-    bound="three messages due on it, none echoed",
-    source="the definition",
-    judge=_fair,
-    of_the_run=True,
-)

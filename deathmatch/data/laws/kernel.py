@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from deathmatch.checks.rule import Rules
 from deathmatch.data.laws.law import ALONE, KEY, RATE, TRIAL, Evidence, Law, judged, nothing
 from deathmatch.load.registry import IDLE_FACTOR
 
@@ -18,25 +19,38 @@ _COUNTERS = ("server_listen", "server_passive", "server_sync", "server_retr", "s
              "client_active", "client_attempt", "client_syn", "client_received",
              "client_sent")  # fmt: skip
 
+LAWS = Rules(kind=Law)
 
-def _opens(evidence: Evidence) -> pl.DataFrame:
-    """Its kernel counts each connection that a client begins (ActiveOpens, RFC 4022).
 
-    roundtrip begins one more to learn the answer, in each client.
+@LAWS.add(
+    "LAW-OPENS", "reject", "ActiveOpens, RFC 4022",
+    bound="none; roundtrip's clients begin one more each, to learn the answer; a machine of its "
+    "own has other connections too",
+)  # fmt: skip
+def opens(evidence: Evidence) -> pl.DataFrame:
+    """The connections that the client says it began are those that its kernel counted.
+
+    A kernel counts each connection that a client begins (ActiveOpens, RFC 4022). roundtrip begins
+    one more to learn the answer, in each client.
     """
     opens, points = pl.col("client_active_opens"), evidence.reported
     if evidence.client == "roundtrip":
-        told = pl.col("connects")
-        most = told + pl.max_horizontal("clients", pl.lit(1))
-        return judged(points, opens, told, pl.when(ALONE).then(most))
-    told = pl.col("connections_opened" if evidence.client == "wsload" else "connections")
-    return judged(points, opens, told, pl.when(ALONE).then(told))
+        begun = pl.col("connects")
+        most = begun + pl.max_horizontal("clients", pl.lit(1))
+        return judged(points, opens, begun, pl.when(ALONE).then(most))
+    begun = pl.col("connections_opened" if evidence.client == "wsload" else "connections")
+    return judged(points, opens, begun, pl.when(ALONE).then(begun))
 
 
-def _accepts(evidence: Evidence) -> pl.DataFrame:
-    """A server's kernel made a socket for each connection that it answered (PassiveOpens).
+@LAWS.add(
+    "LAW-ACCEPTS", "reject", "PassiveOpens, RFC 4022",
+    bound="none from below; a server's own connections are counted too",
+)  # fmt: skip
+def accepts(evidence: Evidence) -> pl.DataFrame:
+    """The server's kernel accepted each connection that was answered.
 
-    There may be more: those of its own processes among each other, and those that failed.
+    It made a socket for each (PassiveOpens). There may be more: those of its own processes among
+    each other, and those that failed.
     """
     accepts = pl.col("server_passive_opens")
     if evidence.client == "httperf":
@@ -47,8 +61,12 @@ def _accepts(evidence: Evidence) -> pl.DataFrame:
     return judged(evidence.reported, accepts, connected, None)
 
 
-def _held(evidence: Evidence) -> pl.DataFrame:
-    """Connections that are held together are counted together, by the kernel and by `ss`.
+@LAWS.add(
+    "LAW-HELD", "reject", "CurrEstab, RFC 4022",
+    bound="no more than were opened; no fewer, where all stood for a fifth of the run",
+)  # fmt: skip
+def held(evidence: Evidence) -> pl.DataFrame:
+    """Connections that are held together are counted together, by samples or by ss.
 
     A sample taken while all stand may be missing if they stood for less than its interval.
     """
@@ -70,13 +88,25 @@ def _held(evidence: Evidence) -> pl.DataFrame:
     return judged(points, pl.col("seen"), held, pl.when(ALONE).then("connections_opened"))
 
 
-def _drops(evidence: Evidence) -> pl.DataFrame:
+@LAWS.add(
+    "LAW-DROPS", "reject", "tcp_conn_request, Linux",
+    bound="none: the kernel counts the one with the other",
+)  # fmt: skip
+def drops(evidence: Evidence) -> pl.DataFrame:
+    """Overflows of the accept queue are drops of the listener."""
     points = evidence.points
     return judged(points, pl.col("server_listen_overflows"), None, pl.col("server_listen_drops"))
 
 
-def _retries(evidence: Evidence) -> pl.DataFrame:
-    """On a link that loses nothing a SYN is sent again only because the server dropped it.
+@LAWS.add(
+    "LAW-RETRIES", "reject", "TCPSynRetrans, ListenDrops and netdev_max_backlog, Linux",
+    bound="none; of servers that ran to the end, as a dying listener counts nothing, and of no "
+    "more SYNs at once than a CPU's queue of packets holds",
+)  # fmt: skip
+def retries(evidence: Evidence) -> pl.DataFrame:
+    """On one machine, a SYN is sent again only if the listener dropped it.
+
+    On a link that loses nothing a SYN is sent again only because the server dropped it.
 
     A server that ends takes half-open connections with it that no counter tells of. Of more SYNs
     at a time than a CPU's queue of packets holds, some never come to the listener.
@@ -88,8 +118,12 @@ def _retries(evidence: Evidence) -> pl.DataFrame:
     return judged(here, pl.col("client_syn_retransmissions"), None, pl.col("server_listen_drops"))
 
 
-def _retry_times(evidence: Evidence) -> pl.DataFrame:
-    """A connection whose SYN was sent again took a second at least, or failed.
+@LAWS.add(
+    "LAW-RETRY-TIMES", "reject", "RFC 6298, 2.1",
+    bound="one such connection for as many SYNs as fit into the time limit, one a second",
+)  # fmt: skip
+def retry_times(evidence: Evidence) -> pl.DataFrame:
+    """A connection whose SYN was sent again took a second, or failed.
 
     Within a time limit of so many seconds a SYN goes again at most as often.
     """
@@ -110,20 +144,30 @@ def _retry_times(evidence: Evidence) -> pl.DataFrame:
     return judged(points, pl.col("slow").fill_null(0) + failed, retries / times, None)
 
 
-def _queue(evidence: Evidence) -> pl.DataFrame:
-    """Linux lets one more wait than the listener asked for (sk_acceptq_is_full); a listener a
-    thread at most.
+@LAWS.add(
+    "LAW-QUEUE", "reject", "sk_acceptq_is_full, Linux",
+    bound="one more for each listener, of which a thread has one at most",
+)  # fmt: skip
+def queue(evidence: Evidence) -> pl.DataFrame:
+    """No accept queue is longer than its limit.
+
+    Linux lets one more wait than the listener asked for (sk_acceptq_is_full); a thread has one
+    listener at most.
     """
     most = pl.col("accept_queue_limit") + pl.max_horizontal("server_threads", pl.lit(1))
     return judged(evidence.during, pl.col("accept_queue_connections"), None, most)
 
 
-def _counted(evidence: Evidence) -> pl.DataFrame:
+@LAWS.add("LAW-COUNTED", "reject", "two samples a point", bound="none")
+def counted(evidence: Evidence) -> pl.DataFrame:
+    """A server that ran has counters of its kernel."""
     ran = evidence.points.filter(pl.col("server_state") == "ran")
     return judged(ran, pl.col("server_passive_opens").is_not_null().cast(pl.Int64), 1, None)
 
 
-def _growing(evidence: Evidence) -> pl.DataFrame:
+@LAWS.add("LAW-GROWING", "reject", "RFC 2578, Counter32", bound="none")
+def growing(evidence: Evidence) -> pl.DataFrame:
+    """Counters of a network do not fall."""
     grow = [name for name in evidence.samples.columns if name.startswith(_COUNTERS)]
     falls = (pl.col(name).diff().over(TRIAL).min().over(KEY) < 0 for name in grow)
     fallen = pl.sum_horizontal(fall.cast(pl.Int64) for fall in falls)
@@ -132,70 +176,3 @@ def _growing(evidence: Evidence) -> pl.DataFrame:
     below = pl.sum_horizontal((pl.col(name) < 0).cast(pl.Int64) for name in own)
     parts = [judged(ordered, pl.col("fallen"), None, 0), judged(evidence.points, below, None, 0)]
     return pl.concat(parts)
-
-
-OPENS = Law(
-    id="LAW-OPENS",
-    statement="The connections that the client says it began are those that its kernel counted.",
-    bound="none; roundtrip's clients begin one more each, to learn the answer; a machine "
-    "of its own has other connections too",
-    source="ActiveOpens, RFC 4022",
-    judge=_opens,
-)
-ACCEPTS = Law(
-    id="LAW-ACCEPTS",
-    statement="The server's kernel accepted each connection that was answered.",
-    bound="none from below; a server's own connections are counted too",
-    source="PassiveOpens, RFC 4022",
-    judge=_accepts,
-)
-HELD = Law(
-    id="LAW-HELD",
-    statement="Connections that are held together are counted together, by samples or by ss.",
-    bound="no more than were opened; no fewer, where all stood for a fifth of the run",
-    source="CurrEstab, RFC 4022",
-    judge=_held,
-)
-DROPS = Law(
-    id="LAW-DROPS",
-    statement="Overflows of the accept queue are drops of the listener.",
-    bound="none: the kernel counts the one with the other",
-    source="tcp_conn_request, Linux",
-    judge=_drops,
-)
-RETRIES = Law(
-    id="LAW-RETRIES",
-    statement="On one machine, a SYN is sent again only if the listener dropped it.",
-    bound="none; of servers that ran to the end, as a dying listener counts nothing, and of no "
-    "more SYNs at once than a CPU's queue of packets holds",
-    source="TCPSynRetrans, ListenDrops and netdev_max_backlog, Linux",
-    judge=_retries,
-)
-RETRY_TIMES = Law(
-    id="LAW-RETRY-TIMES",
-    statement="A connection whose SYN was sent again took a second, or failed.",
-    bound="one such connection for as many SYNs as fit into the time limit, one a second",
-    source="RFC 6298, 2.1",
-    judge=_retry_times,
-)
-QUEUE = Law(
-    id="LAW-QUEUE",
-    statement="No accept queue is longer than its limit.",
-    bound="one more for each listener, of which a thread has one at most",
-    source="sk_acceptq_is_full, Linux",
-    judge=_queue,
-)
-COUNTED = Law(
-    id="LAW-COUNTED",
-    statement="A server that ran has counters of its kernel.",
-    bound="none",
-    source="two samples a point",
-    judge=_counted,
-)
-GROWING = Law(
-    id="LAW-GROWING",
-    statement="Counters of a network do not fall.",
-    bound="none",
-    source="RFC 2578, Counter32",
-    judge=_growing,
-)

@@ -1,16 +1,17 @@
-"""What a law is: a statement, its bound, and a function from a dataset's tables to judgements.
+"""What a law is: a rule with a bound, whose function makes judgements of a dataset's tables.
 
 In: the tables of one experiment. Out: a row for each point that a law could judge, with what was
 seen and the bounds that it must lie in.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
+from deathmatch.checks.rule import Finding, Rule
 from deathmatch.plan.experiment import Experiment
 
 TRIAL = ["server", "variant", "n"]
@@ -78,32 +79,35 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Law:
-    """One law.
+class Law(Rule):
+    """One law; `clause` is the source of its statement, `bound` the slack that it allows and why.
 
-    `judge` returns KEY and JUDGED, at least a row for each point that it can judge and none for
-    the others. `columns` are the beginnings of those that alone are not to be read where the law
-    is broken; with none, the whole point is left out of figures and verdicts. `of_the_run`: a sound
-    measurement may break it, of a run that has no number to give.
+    `look` returns KEY and JUDGED, at least a row for each point that it can judge and none for the
+    others. Severities: "reject", no sound measurement breaks it; "warn", a sound measurement of a
+    run that has no number to give may break it; both leave the point out of figures and verdicts;
+    "note", only the columns that begin with one of `columns` are not to be read.
     """
 
-    id: str
-    statement: str
-    bound: str
-    source: str
-    judge: Callable[[Evidence], pl.DataFrame] = field(repr=False)
+    bound: str = ""
     columns: tuple[str, ...] = ()
-    of_the_run: bool = False
 
     @property
     def leaves_out(self) -> bool:
         """Whether a point that breaks it is left out as a whole."""
-        return not self.columns
+        return self.severity != "note"
 
-    @property
-    def holds_of_all(self) -> bool:
-        """Whether no sound measurement breaks it, whatever the run was like."""
-        return self.leaves_out and not self.of_the_run
+    def judge(self, evidence: Evidence) -> pl.DataFrame:
+        """Return KEY, `law`, JUDGED and `broken` of each judgement."""
+        judged = self.look(evidence).select(*KEY, pl.lit(self.id).alias("law"), *JUDGED)
+        return judged.with_columns(broken=broken())
+
+    def seen(self, evidence: Evidence) -> Iterator[Finding]:
+        """Return the judgements of points that break it, such as "1200, at most 1000"."""
+        for row in self.judge(evidence).filter("broken").iter_rows(named=True):
+            words = {"at least": row["at_least"], "at most": row["at_most"]}
+            bounds = [f"{word} {bound:g}" for word, bound in words.items() if bound is not None]
+            where = f"{row['server']}/{row['variant']}/{row['n']}, {row[RATE]} req/s"
+            yield Finding(f"{row['seen']:g}, {' and '.join(bounds)}", where)
 
 
 def judged(

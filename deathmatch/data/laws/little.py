@@ -7,6 +7,7 @@ breaks it. Each load generator tells another number to compare with.
 
 import polars as pl
 
+from deathmatch.checks.rule import Rules
 from deathmatch.data.laws.law import KEY, Evidence, Law, judged, nothing
 
 # roundtrip's bins are at most 0.8 % wide and its times taken as their centres.
@@ -20,8 +21,17 @@ HALF_STEP_US = 50
 # since the last sample its counters may be off that are read after one another.
 OWN_DESCRIPTORS, SKEW = 8, 0.1
 
+LAWS = Rules(kind=Law)
 
-def _judge(evidence: Evidence) -> pl.DataFrame:
+
+@LAWS.add(
+    "LAW-LITTLE", "reject", "Little 1961",
+    bound="roundtrip: its connections, +0.4 % (half of a bin) and, in closed loop, -5 %; httperf: "
+    "what the kernel's samples and its own peak allow, half of 0.1 ms a connection either "
+    "way",
+)  # fmt: skip
+def little(evidence: Evidence) -> pl.DataFrame:
+    """The rate of replies times their mean time is the mean number under way."""
     if evidence.client == "roundtrip":
         return _round_trips(evidence)
     if evidence.client == "httperf":
@@ -89,13 +99,3 @@ def _sampled(during: pl.DataFrame) -> pl.DataFrame:
             fewest_us=pl.when(known & (pl.len() > 1)).then(pl.col("fewest").sum()),
         )
     )  # fmt: skip
-
-
-LITTLE = Law(
-    id="LAW-LITTLE",
-    statement="The rate of replies times their mean time is the mean number under way.",
-    bound="roundtrip: its connections, +0.4 % (half of a bin) and, in closed loop, -5 %; httperf: "
-    "what the kernel's samples and its own peak allow, half of 0.1 ms a connection either way",
-    source="Little 1961",
-    judge=_judge,
-)

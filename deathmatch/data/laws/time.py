@@ -3,6 +3,7 @@
 import polars as pl
 
 from deathmatch.agent.kernel import MODES
+from deathmatch.checks.rule import Rules
 from deathmatch.data.laws.law import KEY, RATE, TRIAL, Evidence, Law, judged
 
 # Quantities of which wsload's report has quantiles, by how their columns begin.
@@ -16,14 +17,20 @@ READING_US = 100_000
 # /proc/stat counts hundredths of a second, each mode rounded down.
 TICK_US = 10_000
 
+LAWS = Rules(kind=Law)
 
-def _clock(evidence: Evidence) -> pl.DataFrame:
+
+@LAWS.add("LAW-CLOCK", "reject", "clock_gettime(2), CLOCK_MONOTONIC", bound="a microsecond")
+def clock(evidence: Evidence) -> pl.DataFrame:
+    """Samples are in the order of their times."""
     step_us = pl.col("time_us").diff().over(TRIAL)
     ordered = evidence.samples.with_columns(step_us=step_us).drop_nulls(RATE)
     return judged(ordered, pl.col("step_us"), 1, None)
 
 
-def _quantiles(evidence: Evidence) -> pl.DataFrame:
+@LAWS.add("LAW-QUANTILES", "reject", "the definition", bound="httperf's median is of bins of 1 ms")
+def quantiles(evidence: Evidence) -> pl.DataFrame:
+    """A higher quantile is no shorter, none is beyond the extremes, nor is the mean."""
     points = evidence.reported
     if evidence.client == "httperf":
         low, mean, high, median = (
@@ -44,7 +51,12 @@ def _quantiles(evidence: Evidence) -> pl.DataFrame:
     return judged(points, pl.sum_horizontal(inverted), None, 0)
 
 
-def _longest(evidence: Evidence) -> pl.DataFrame:
+@LAWS.add(
+    "LAW-LONGEST", "reject", "the definition",
+    bound="the digits printed; wsload waits for its last messages",
+)  # fmt: skip
+def longest(evidence: Evidence) -> pl.DataFrame:
+    """Nothing took longer than the run in which it was timed."""
     if evidence.client == "httperf":
         longest = pl.col("connection_time_max_us")
         return judged(
@@ -64,7 +76,12 @@ def _wall(evidence: Evidence) -> pl.DataFrame:
     return evidence.during.group_by(KEY, maintain_order=True).agg(wall_us=wall_us)
 
 
-def _cpu(evidence: Evidence) -> pl.DataFrame:
+@LAWS.add(
+    "LAW-CPU", "reject", "the definition",
+    bound="0.1 s for each CPU: a sample's counters are read after one another",
+)  # fmt: skip
+def cpu(evidence: Evidence) -> pl.DataFrame:
+    """A server's CPU time is no more than its CPUs times the time that passed."""
     own = evidence.trials.select(*TRIAL, "cpus", "server_cpus")
     points = evidence.points.join(own, on=TRIAL).join(_wall(evidence), on=KEY)
     count = pl.coalesce(pl.col("server_cpus").list.len(), "cpus")
@@ -72,7 +89,12 @@ def _cpu(evidence: Evidence) -> pl.DataFrame:
     return judged(points, pl.col("server_cpu_ns") / 1000, None, most_us)
 
 
-def _client_cpu(evidence: Evidence) -> pl.DataFrame:
+@LAWS.add(
+    "LAW-CLIENT-CPU", "reject", "the definition",
+    bound="0.1 s for each: its times begin with its process",
+)  # fmt: skip
+def client_cpu(evidence: Evidence) -> pl.DataFrame:
+    """A load generator's CPU time is no more than its threads had."""
     points = evidence.reported
     if evidence.client == "wsload":
         used_us = pl.col("client_cpu_us")
@@ -89,7 +111,13 @@ def _client_cpu(evidence: Evidence) -> pl.DataFrame:
     return judged(points, used_us, None, count * (lasted_us + READING_US))
 
 
-def _modes(evidence: Evidence) -> pl.DataFrame:
+@LAWS.add(
+    "LAW-CPU-MODES", "note", "proc(5)",
+    bound="0.01 s for each mode of each CPU (proc(5)), and 0.1 s",
+    columns=("cpu_", "server_cpus_"),
+)  # fmt: skip
+def modes(evidence: Evidence) -> pl.DataFrame:
+    """The modes of the CPUs by the clock tick add up to the time that passed."""
     own = evidence.trials.select(*TRIAL, "cpus", "server_cpus")
     points = evidence.points.join(own, on=TRIAL).join(_wall(evidence), on=KEY)
     parts = []
@@ -106,48 +134,3 @@ def _modes(evidence: Evidence) -> pl.DataFrame:
             judged(known, pl.sum_horizontal(names), wall_us - slack_us, wall_us + slack_us)
         )
     return pl.concat(parts)
-
-
-CLOCK = Law(
-    id="LAW-CLOCK",
-    statement="Samples are in the order of their times.",
-    bound="a microsecond",
-    source="clock_gettime(2), CLOCK_MONOTONIC",
-    judge=_clock,
-)
-QUANTILES = Law(
-    id="LAW-QUANTILES",
-    statement="A higher quantile is no shorter, none is beyond the extremes, nor is the mean.",
-    bound="httperf's median is of bins of 1 ms",
-    source="the definition",
-    judge=_quantiles,
-)
-LONGEST = Law(
-    id="LAW-LONGEST",
-    statement="Nothing took longer than the run in which it was timed.",
-    bound="the digits printed; wsload waits for its last messages",
-    source="the definition",
-    judge=_longest,
-)
-CPU = Law(
-    id="LAW-CPU",
-    statement="A server's CPU time is no more than its CPUs times the time that passed.",
-    bound="0.1 s for each CPU: a sample's counters are read after one another",
-    source="the definition",
-    judge=_cpu,
-)
-CLIENT_CPU = Law(
-    id="LAW-CLIENT-CPU",
-    statement="A load generator's CPU time is no more than its threads had.",
-    bound="0.1 s for each: its times begin with its process",
-    source="the definition",
-    judge=_client_cpu,
-)
-MODES_LAW = Law(
-    id="LAW-CPU-MODES",
-    statement="The modes of the CPUs by the clock tick add up to the time that passed.",
-    bound="0.01 s for each mode of each CPU (proc(5)), and 0.1 s",
-    source="proc(5)",
-    judge=_modes,
-    columns=("cpu_", "server_cpus_"),
-)

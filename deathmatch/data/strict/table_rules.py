@@ -49,7 +49,7 @@ def counters_are_possible(evidence: Evidence) -> Iterator[Finding]:
     No sound measurement breaks these laws.
     """
     for where, rate_rps, law in _broken(evidence):
-        if law.holds_of_all:
+        if law.severity == "reject":
             yield Finding(f"{law.id} is broken at {rate_rps} req/s: {law.statement}", where)
 
 
@@ -64,7 +64,7 @@ def laws_are_obeyed(evidence: Evidence) -> Iterator[Finding]:
     the rest of the point is sound.
     """
     for where, rate_rps, law in _broken(evidence):
-        if law.leaves_out and law.of_the_run:
+        if law.severity == "warn":
             yield Finding(f"{law.id} is broken at {rate_rps} req/s", where)
 
 
