@@ -29,24 +29,24 @@ GROUPS: dict[str, dict[str, Command]] = {
     "Look around": {
         "list": Command(
             "list what has a name: servers, experiments, datasets, testbeds, notebooks",
-            "cli.listing", arguments.of_list, "datasets",
+            "cli.listing", arguments.listing, "datasets",
             "Each name with its title; alone, the names of every kind.",
         ),
         "systems": Command(
             "print a Markdown row for every system", "analysis.systems",
-            arguments.of_systems, "reference",
+            arguments.systems, "reference",
             "Which version ran, in which variants, whether it answered as each experiment asks, "
             "one figure for each experiment, or why it did not run.",
         ),
         "audit": Command(
             "say what on a testbed would spoil a measurement, and how to mend it",
-            "run.audit", arguments.of_audit, "netns",
+            "run.audit", arguments.audit, "netns",
             "Reads the settings and counters of each host, and measures the link under test for "
             "a moment. Exits 3 if it found what refuses a run.",
         ),
         "accepting": Command(
             "measure how long a connection waits to be accepted, and who is woken",
-            "instruments.accepting", arguments.of_accepting, "mine --backlog 128 --threads 16",
+            "instruments.accepting", arguments.accepting, "mine --backlog 128 --threads 16",
             "Offers connections to a server in C that counts its own waits and switches, and that "
             "reads from the kernel's time stamps how long each request was there before it was "
             "read; by backlog and load, and by the way in which threads share the socket. Writes "
@@ -54,7 +54,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "connections": Command(
             "measure what a TCP connection costs the kernel in each state",
-            "instruments.connections.command", arguments.of_connections,
+            "instruments.connections.command", arguments.connections,
             "mine --connections 2000 --held 0 --repetitions 2",
             "Holds connections between two namespaces, and writes what the kernel's caches grew "
             "by to data/connections/<name>.json. Root alone may read these caches; without, "
@@ -64,7 +64,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "descriptors": Command(
             "measure what a wait costs by the number of idle descriptors",
-            "instruments.descriptors", arguments.of_descriptors, "mine --most 1000 --repetitions 2",
+            "instruments.descriptors", arguments.descriptors, "mine --most 1000 --repetitions 2",
             "Times select, poll and epoll_wait over more and more idle connections, with the "
             "caches as the last wait left them, after others used them, and woken from sleep, and "
             "writes the CPU time of a wait to data/descriptors/<name>.json. It says first how long "
@@ -72,7 +72,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "packets": Command(
             "measure whose CPU time the kernel's work on packets is",
-            "instruments.packets", arguments.of_packets, "mine --server nginx",
+            "instruments.packets", arguments.packets, "mine --server nginx",
             "Offers servers the same rate of connections over a plain veth pair, with packets "
             "steered to each side's CPUs, and with kernel threads that handle each side's, and "
             "writes the CPU time of each to data/packets/<name>.json. It says first how long it "
@@ -80,7 +80,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "profile": Command(
             "measure in which of the kernel's functions a request's time goes",
-            "instruments.profile", arguments.of_profile, "mine --idle 900 --repetitions 1",
+            "instruments.profile", arguments.profile, "mine --idle 900 --repetitions 1",
             "Samples the call chains of a server in C with perf, for each readiness mechanism, by "
             "idle connections and rate, and writes how many samples were taken where to "
             "data/profile/<name>.json. Needs perf, and root where the kernel lets no one else see "
@@ -89,24 +89,24 @@ GROUPS: dict[str, dict[str, Command]] = {
     },
     "Add a server": {
         "new-server": Command(
-            "make a server's folder from a template", "plan.new_server", arguments.of_new_server,
+            "make a server's folder from a template", "plan.new_server", arguments.new_server,
             "mine --kind one-request",
             "The folder holds a small server that passes; put yours in its place. "
             "servers/README.md goes on from there.",
         ),
         "lock": Command(
             "lock the packages that a server takes from a registry, with hashes", "builds.lock",
-            arguments.of_lock, "mine h11",
+            arguments.lock, "mine h11",
             "Writes the list of each package that these need, its release and its hashes: "
             "requirements.txt for packages.pypi of server.toml, or package-lock.json, Cargo.lock, "
             "go.sum, jars.sha256. It needs the network.",
         ),
         "build": Command(
-            "build one server", "builds.server_build", arguments.of_build, "mine",
+            "build one server", "builds.server_build", arguments.build, "mine",
             "Installs its packages, runs its build command and shows its version.",
         ),
         "trial": Command(
-            "run one trial", "run.run_trial", arguments.of_trial,
+            "run one trial", "run.run_trial", arguments.trial,
             "data/smoke/backlog/mine/backlog=128,somaxconn=4096/1",
             "Builds the server, starts it, checks its answers and measures it at each rate. The "
             "folder then holds trial.json, server.log and the load generator's reports; "
@@ -114,7 +114,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "compare": Command(
             "compare two servers, or two settings of one", "run.ab_run",
-            arguments.of_compare,
+            arguments.compare,
             "null mine --minutes 3",
             "Measures A and B in blocks of four trials, ABBA or BAAB by chance, until the time is "
             "over: the ratio with its interval, the difference that would have shown, and A "
@@ -124,34 +124,34 @@ GROUPS: dict[str, dict[str, Command]] = {
     },
     STEPS: {
         "tidy": Command(
-            "write an experiment's tidy tables from its raw logs", "data.tidy", arguments.of_tidy,
+            "write an experiment's tidy tables from its raw logs", "data.tidy", arguments.tidy,
             "data/smoke/backlog",
         ),
         "answer": Command(
             "report to another machine's controller what this copy of the project has",
             "builds.remote_query",
-            arguments.of_answer, "'{\"what\": \"harness\"}'",
+            arguments.answer, "'{\"what\": \"harness\"}'",
             "A run on several machines asks it of each; question and answer are JSON.",
         ),
         "notebook": Command(
-            "run one notebook on one dataset", "paper.notebook", arguments.of_notebook,
+            "run one notebook on one dataset", "paper.notebook", arguments.notebook,
             "notebooks/01-backlog.md --dataset smoke --out paper/smoke/notebooks/01-backlog.ipynb",
             "The numbers of its prose are filled in; its figures are written beside.",
         ),
         "paper": Command(
-            "make the HTML and the PDF paper of a dataset", "paper.build", arguments.of_paper,
+            "make the HTML and the PDF paper of a dataset", "paper.build", arguments.paper,
             "--dataset smoke --notebooks paper/smoke/notebooks/*.ipynb --out paper/smoke",
             "Of executed notebooks; `./shell snakemake paper` runs all of them first.",
         ),
         "explore": Command(
             "make the page on which to look at every variant of a dataset", "paper.explorer",
-            arguments.of_explore, "--dataset smoke --out paper/smoke/explore.html",
+            arguments.explore, "--dataset smoke --out paper/smoke/explore.html",
             "One HTML file that fetches nothing: a table to sort and filter, a page for each "
             "server, comparisons, the claims. `./shell snakemake paper` makes it beside the paper.",
         ),
         "failures": Command(
             "list the servers that could not be measured", "run.failures",
-            arguments.of_failures,
+            arguments.failures,
             "smoke",
             "With the reason of each; exits 1 if there is one.",
         ),
@@ -159,44 +159,44 @@ GROUPS: dict[str, dict[str, Command]] = {
     "Hand in a dataset (.github/CONTRIBUTING.md)": {
         "check": Command(
             "check that a dataset is fit to be compared with others", "data.check",
-            arguments.of_check,
+            arguments.check,
             "smoke",
             "Complete, of one machine, each experiment of one toolchain, plausible, and free of "
             "names and places of yours. Exits 1 if it is not. With --strict, it exits 3 if a rule "
             "rejects the dataset and 1 if it could not be checked.",
         ),
         "archive": Command(
-            "pack a dataset's raw logs for git", "data.archive", arguments.of_archive, "smoke",
+            "pack a dataset's raw logs for git", "data.archive", arguments.archive, "smoke",
             "One raw.tar.xz for each experiment, beside its tables.",
         ),
         "unpack": Command(
             "put a packed dataset's raw logs where they were measured", "data.unpack",
-            arguments.of_unpack,
+            arguments.unpack,
             "smoke",
             "A run then goes on with the trials that are left, in any clone on a machine of the "
             "same kind. What is measured there already stays as it is.",
         ),
         "certify": Command(
             "give a dataset checksums, a citation, a codecheck.yml and an RO-Crate",
-            "data.certificate", arguments.of_certify, "smoke",
+            "data.certificate", arguments.certify, "smoke",
             "Only if it passes `check --strict`; else it writes nothing and exits as that does.",
         ),
     },
     "Keep the project in order": {
         "migrate": Command(
             "rename what an earlier version of this project named otherwise", "data.migrate",
-            arguments.of_migrate, "reference",
+            arguments.migrate, "reference",
             "Its tables get today's columns, its trials' folders today's factors; what was "
             "measured stays as it was written.",
         ),
         "docs": Command(
             "write the schemas and the reference in servers/README.md", "plan.docs",
-            arguments.of_docs, "",
+            arguments.nothing, "",
             "Both are made from the models in deathmatch/plan/.",
         ),
         "completion": Command(
-            "print what makes a shell complete names with the Tab key", "cli.completion",
-            arguments.of_completion, "bash",
+            "print what makes a shell complete names with the Tab key", "cli.complete",
+            arguments.completion, "bash",
             "For this session, from the project's folder:\n"
             '  bash, zsh   eval "$(bin/deathmatch completion bash)"    or zsh\n'
             "  fish        bin/deathmatch completion fish | source\n"
@@ -206,8 +206,3 @@ GROUPS: dict[str, dict[str, Command]] = {
     },
 }  # fmt: skip
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
-
-# What completion and the workflow call; nobody types it.
-HIDDEN = {
-    "complete": Command("print completions", "cli.complete", arguments.of_complete, ""),
-}  # fmt: skip

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import os
 import re
 import signal
 import sys
@@ -9,7 +10,8 @@ import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 
-from deathmatch.cli.commands import COMMANDS, GROUPS, HIDDEN, STEPS, Command
+from deathmatch.cli import complete
+from deathmatch.cli.commands import COMMANDS, GROUPS, STEPS, Command
 from deathmatch.errors import UserError, run_main
 
 PROGRAM = "./shell deathmatch"
@@ -41,12 +43,14 @@ EXAMPLES = (
 
 def main(words: Sequence[str] | None = None) -> int | None:
     """Run the command that `words` (default: sys.argv) name; return its exit status."""
+    if "_ARGCOMPLETE" in os.environ:
+        return complete.answer()
     words = list(sys.argv[1:] if words is None else words)
     if not words or words[0] in ("-h", "--help", "help"):
         print(overview(), end="")
         return 0
     name, *rest = words
-    command = (COMMANDS | HIDDEN).get(name)
+    command = COMMANDS.get(name)
     if command is None:
         remedy = f"{near(name, COMMANDS)}{PROGRAM} alone lists the commands"
         raise UserError(f"there is no command {name!r}", remedy=remedy)
