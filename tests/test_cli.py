@@ -75,11 +75,13 @@ def test_each_command_describes_its_arguments_and_has_an_example_that_it_takes(n
 def test_only_commands_py_declares_arguments():
     """A module that does the work is not imported to show its help."""
     found = [
-        path for path in ROOT.glob("deathmatch/*/*.py")
+        path for path in ROOT.glob("deathmatch/**/*.py")
         if re.search(r"^def main\(given", path.read_text(), re.MULTILINE)
     ]  # fmt: skip
     known = {command.module for command in COMMANDS.values()}
-    assert {f"{path.parent.name}.{path.stem}" for path in found} == known
+    folder = ROOT / "deathmatch"
+    modules = {".".join(path.relative_to(folder).with_suffix("").parts) for path in found}
+    assert modules == known
     assert [path for path in found if "def arguments(" in path.read_text()] == []
 
 
