@@ -81,7 +81,7 @@ def test_only_commands_py_declares_arguments():
     known = {command.module for command in COMMANDS.values()}
     folder = ROOT / "deathmatch"
     modules = {".".join(path.relative_to(folder).with_suffix("").parts) for path in found}
-    assert modules == known
+    assert known <= modules
     assert [path for path in found if "def arguments(" in path.read_text()] == []
 
 
