@@ -30,10 +30,7 @@ let
       toolchain = {
         inherit pkgs erlang;
         erlangWith = import ./erlang-with.nix { inherit pkgs erlang; };
-        erlangLibs = {
-          yaws = pkgs-2014.yaws.override { erlang = release; };
-          misultin = import ./misultin.nix { inherit pkgs erlang; };
-        };
+        erlangLibs.yaws = pkgs-2014.yaws.override { erlang = release; };
       };
     in
     {

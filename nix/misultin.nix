@@ -8,7 +8,7 @@ pkgs.stdenv.mkDerivation rec {
     owner = "ostinelli";
     repo = "misultin";
     rev = "refs/tags/misultin-${version}";
-    # The tag is named in the project's README; no public place that we found records a hash of it.
+    # Misultin's README names the tag; no public place that we found records a hash of it.
     hash = pkgs.lib.fakeHash;
   };
 

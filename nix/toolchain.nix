@@ -1,18 +1,20 @@
-# What servers take packages from: nixpkgs, and Erlang/OTP by release with its
-# libraries, OTP 28 by itself. default.nix adds nixpkgs of 2014 where that exists.
+# What servers take packages from: nixpkgs, and Erlang/OTP by release with its libraries; OTP 28
+# stands at the top level too. default.nix adds nixpkgs of 2014 where that exists.
 { pkgs, pkgs-2022 }:
 let
+  # Its Erlang has no wx: the usual one brings GTK and WebKit, which no server shows.
+  inherit (pkgs.beam_minimal) packages;
   of = beam: {
     inherit (beam) erlang;
     erlangWith = import ./erlang-with.nix {
       inherit pkgs;
       inherit (beam) erlang;
     };
-    erlangLibs = import ./erlang-libs.nix { inherit pkgs beam; };
+    inherit (import ./erlang-libs.nix { inherit pkgs beam; }) erlangLibs unconfirmed;
   };
-  otp28 = of pkgs.beam.packages.erlang_28;
+  otp28 = of packages.erlang_28;
 
-  # What is chosen when the emulator is built, no longer by a flag of erl.
+  # For what a configure flag chooses when the emulator is built, and no flag of erl any more.
   rebuilt =
     flag:
     let
@@ -30,8 +32,8 @@ otp28
 // {
   inherit pkgs pkgs-2022;
   otp23 = of pkgs-2022.beam.packages.erlangR23;
-  otp27 = of pkgs.beam.packages.erlang_27;
-  otp29 = of pkgs.beam.packages.erlang_29;
+  otp27 = of packages.erlang_27;
+  otp29 = of packages.erlang_29;
   # poll(2) instead of epoll(7), since OTP 21.
   otp28-poll = rebuilt "--disable-kernel-poll";
   # An interpreter instead of the JIT, since OTP 24.

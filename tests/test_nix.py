@@ -228,7 +228,7 @@ def names(nix: Nix, tree: Path) -> None:
     besides = others(tree)
     require(not besides & servers, f"a server may not be called any of {sorted(besides)}")
     lists = {path.stem: path.read_text() for path in (tree / "nix" / "servers").iterdir()}
-    named = {name for name in servers if packages(tree, name).get("nix")}
+    named = {name for name in servers if attributes(tree, name)}
     twice = sorted(named & set(lists))
     require(not twice, f"both [packages] nix and nix/servers/<name>.nix for {twice}: keep one")
     lacking = {name for name in servers if about(tree, name).get("not_in_nix")}
@@ -239,7 +239,7 @@ def names(nix: Nix, tree: Path) -> None:
     servers -= lacking
     offered = {
         "x86_64-linux": servers,
-        "aarch64-linux": {name for name in servers if not of_2014(tree, name)},
+        "aarch64-linux": servers - of_the_old_pin(tree),
     }
     checked = besides - {"default"} | {"paper-of-data"}
     for output, more in {"packages": besides, "checks": checked, "devShells": SHELLS}.items():
@@ -248,7 +248,7 @@ def names(nix: Nix, tree: Path) -> None:
         same(found.get(DARWIN, {}), on_darwin, f"{output}.{DARWIN}")
         same(set(found) - {DARWIN}, offered, output)
         for system, wanted in offered.items():
-            left_out = unconfirmed(tree) if output == "checks" else set()
+            left_out = of_the_old_pin(tree) if output == "checks" else set()
             eras = ERAS if (output, system) == ("devShells", "x86_64-linux") else set()
             same(found[system], wanted - left_out | more | eras, f"{output}.{system}")
 
@@ -264,9 +264,17 @@ def others(tree: Path) -> set[str]:
     return {"default", "paper", *load_generators(tree)}
 
 
-def of_2014(tree: Path, name: str) -> bool:
-    """Return whether the server takes a package of the nixpkgs that only x86_64 has."""
-    return any(each.startswith("pkgs-2014.") for each in packages(tree, name).get("nix", []))
+def of_the_old_pin(tree: Path) -> set[str]:
+    """Return the servers with a package of nixpkgs of 2014, which only x86_64 has.
+
+    No cache holds such a package, and hosts of its sources no longer answer: neither the checks nor
+    the shell with all servers may build it.
+    """
+    return {
+        name
+        for name in specs.names("server", tree)
+        if any(attribute.startswith("pkgs-2014.") for attribute in attributes(tree, name))
+    }
 
 
 def programs(nix: Nix, tree: Path) -> None:
@@ -312,6 +320,15 @@ def light(nix: Nix, tree: Path) -> None:
         )
 
 
+def no_desktop(nix: Nix, tree: Path) -> None:
+    """No server is made with the Erlang that brings wx, GTK and WebKit."""
+    for system, offered in nix.outputs(tree)["packages"].items():
+        for name, package in offered.items():
+            made_from = [path.name for path in closure(nix, package["drvPath"])]
+            brought = [name for name in made_from if re.search(r"-beam-packages-.*-erlang-", name)]
+            require(not brought, f"packages.{system}.{name} is made with {brought}")
+
+
 def closure(nix: Nix, derivation: str) -> list[Path]:
     """Return the derivations that one is made from, itself included."""
     found = nix.run("nix-store", "--query", "--requisites", derivation).split()
@@ -339,6 +356,11 @@ def parsed_toml(text: str) -> dict:
 def packages(tree: Path, name: str) -> dict:
     """Return what a server's own file says of packages."""
     return about(tree, name).get("packages", {})
+
+
+def attributes(tree: Path, name: str) -> list[str]:
+    """Return the attributes that a server's own file takes its tools from."""
+    return packages(tree, name).get("nix", [])
 
 
 def built_in(folder: Path) -> set[str]:
@@ -406,7 +428,7 @@ def _imports_of_python(text: str) -> set[str]:
 def environment(nix: Nix, tree: Path) -> None:
     """Each shell tells the runner its toolchain and the folder of its servers' packages."""
     built = nix.outputs(tree)["packages"]
-    left_out = others(tree) | unconfirmed(tree)
+    left_out = others(tree) | of_the_old_pin(tree)
     for system, shells in nix.outputs(tree)["devShells"].items():
         for name, shell in shells.items():
             here = f"devShells.{system}.{name}"
@@ -457,19 +479,10 @@ def hashes(nix: Nix, tree: Path) -> None:
 def placeholders(tree: Path) -> list[str]:
     """Return the Erlang libraries that nix/README.md lists as having no confirmed hash."""
     readme = (tree / "nix" / "README.md").read_text()
-    listed = re.search(r"^## Needs one build with network$(.*?)(?=^## |\Z)", readme, re.M | re.S)
-    require(listed is not None, "nix/README.md: no heading 'Needs one build with network'")
-    return re.findall(r"^- `erlangLibs\.([\w-]+)`", listed[1], re.M)
-
-
-def unconfirmed(tree: Path) -> set[str]:
-    """Return the servers with such a library: the default shell must do without them."""
-    without = {f"erlangLibs.{library}" for library in placeholders(tree)}
-    return {
-        name
-        for name in specs.names("server", tree)
-        if any(each.endswith(tuple(without)) for each in packages(tree, name).get("nix", []))
-    }
+    heading = "Libraries without a confirmed hash"
+    listed = re.search(rf"^## {heading}$(.*?)(?=^## |\Z)", readme, re.M | re.S)
+    require(listed is not None, f"nix/README.md: no heading {heading!r}")
+    return re.findall(r"^- `unconfirmed\.([\w-]+)`", listed[1], re.M)
 
 
 def facts(nix: Nix, tree: Path) -> None:
@@ -526,7 +539,7 @@ def httperf(nix: Nix, tree: Path) -> None:
 
 CHECKS = [
     parse, formatting, dead_code, facts, evaluation, lock, names, programs, clients, modules,
-    environment, light, hashes, debian_paths, httperf, paper, schema,
+    environment, light, no_desktop, hashes, debian_paths, httperf, paper, schema,
 ]  # fmt: skip
 
 
@@ -574,6 +587,15 @@ def test_an_attribute_that_nixpkgs_lacks_is_named_with_its_file(nix, tmp_path):
     said = "servers/nginx/server.toml, key packages.nix: there is no ngnix; nix/README.md says"
     with pytest.raises(Refused, match=said):
         evaluation(nix, tree)
+
+
+@pytest.mark.parametrize("library", ["misultin", "webmachine"])
+def test_a_library_without_a_confirmed_hash_names_the_command_that_prints_it(library, nix, clean):
+    attribute = f"legacyPackages.x86_64-linux.erlangLibs.{library}.drvPath"
+    with pytest.raises(Refused, match=f"`nix build .#unconfirmed.{library}` fails and prints"):
+        nix.flake("eval", f"path:{clean}#{attribute}")
+    command = f"path:{clean}#unconfirmed.{library}"
+    assert nix.flake("build --dry-run", command) == ""
 
 
 def test_an_old_erl_is_not_given_later_flags(tmp_path):

@@ -220,8 +220,10 @@ in
     else
       make {
         name = builtins.replaceStrings [ "." ] [ "-" ] package;
-        # Their kinds: a set of packages, such as an Erlang release's, is too much to write down.
-        uses = builtins.mapAttrs (_: builtins.typeOf) arguments;
+        # Of a release's set of Erlang packages the Erlang; the rest is too much to write down.
+        uses = builtins.mapAttrs (
+          _: value: if value ? erlang then "${value.erlang}" else builtins.typeOf value
+        ) arguments;
         tools = [ package ];
       };
 

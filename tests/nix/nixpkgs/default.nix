@@ -93,7 +93,7 @@ let
       { withPackages = builders.withPackages plain.perl perl; }
     else if name == "ruby" then
       { withPackages = builders.withPackages plain.ruby ruby; }
-    else if builtins.match "beam\\..*\\.erlang" name != null then
+    else if builtins.match "beam(_minimal)?\\..*\\.erlang" name != null then
       {
         overrideAttrs =
           change:
@@ -136,6 +136,7 @@ tree
 // builders.pkgs
 // {
   beam.packages = builtins.mapAttrs (_: of: of // beam) tree.beam.packages;
+  beam_minimal.packages = builtins.mapAttrs (_: of: of // beam) tree.beam_minimal.packages;
   haskellPackages = tree.haskellPackages // {
     ghcWithPackages = builders.withPackages plain."haskellPackages.ghc" haskell;
   };

@@ -21,7 +21,12 @@
           }
         )
       );
-      libraries = of: builtins.mapAttrs (_: library: library.drvPath) of.erlangLibs;
+      derivations = builtins.mapAttrs (_: library: library.drvPath);
+      # Those without a confirmed hash are refused.
+      libraries =
+        of:
+        derivations of.unconfirmed
+        // derivations (removeAttrs of.erlangLibs (builtins.attrNames of.unconfirmed));
     in
     {
       all = {
