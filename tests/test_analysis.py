@@ -289,14 +289,14 @@ def served(idle: int, n: int, cpu_us: float, mechanism: str = "poll", **more) ->
         "title": "C", "server": "c", "variant": f"{mechanism}-{idle}", "readiness": mechanism,
         "idle_connections": idle, "n": n, RATE: 1000, "duration_us": 1_000_000, "replies": 1000,
         "server_cpu_ns": round(cpu_us * 1e6), "client_cpu_total_percent": 50.0,
-        "client_limited": False, REPLY: 1000.0,
+        "client_limited": False, "report": "whole", REPLY: 1000.0,
     } | more  # fmt: skip
 
 
 def test_points_that_were_not_served_say_no_cost():
     rows = [
         served(0, 1, 20), served(0, 2, 20, replies=900), served(0, 3, 20, **{RATE: 2000}),
-        served(0, 4, 20, client_cpu_total_percent=99.0), served(0, 5, 20, **{RATE: 0}),
+        served(0, 4, 20, client_limited=True), served(0, 5, 20, **{RATE: 0}),
         served(0, 6, 950),
     ]  # fmt: skip
     found = readiness.steady_points(pl.DataFrame(rows))
@@ -425,10 +425,9 @@ def replied(label: str, n: int, replies: int, **more) -> dict:
 def test_costs_of_a_reply():
     points = pl.DataFrame([replied("a", 1, 100), replied("a", 2, 200), replied("b", 1, 1000),
                            replied("b", 2, 0)])  # fmt: skip
-    usage = static_files.per_reply(points)
-    assert static_files.costs(usage).rows() == [("b", 1, 10.0, 0.4, 0.2, 5.0),
+    assert static_files.costs(points).rows() == [("b", 1, 10.0, 0.4, 0.2, 5.0),
                                                 ("a", 2, 75.0, 3.0, 1.5, 5.0)]  # fmt: skip
-    assert static_files.cpu_ratio(usage, "a", "b")["median"] == 10, "of the one round of both"
+    assert static_files.cpu_ratio(points, "a", "b")["median"] == 10, "of the one round of both"
 
 
 def test_shares_of_modes():

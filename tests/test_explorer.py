@@ -15,7 +15,7 @@ import yaml
 from conftest import ROOT, Tree, copy_tree, patient
 from playwright.sync_api import Page
 
-from deathmatch.analysis import reply_rates, stats, trial_statistics, views
+from deathmatch.analysis import reply_rates, stats, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.data import tables
 from deathmatch.errors import UserError
@@ -379,7 +379,3 @@ def test_a_curve_goes_over_the_factor_of_numbers_with_most_levels():
     frame = pl.DataFrame({"idle": [0, 1, 2], "backlog": [1, 1, 5], "readiness": list("abc")})
     assert variants.axis(frame, ["idle", "backlog", "readiness"]) == "idle"
     assert variants.axis(frame, ["backlog", "readiness"]) is None
-    assert set(trial_statistics.STATISTICS) >= {
-        each.statistic for spec in map(files.experiment, EXPERIMENTS)
-        for each in variants.quantities.of_sweep(spec.client) if each.statistic
-    }  # fmt: skip

@@ -6,9 +6,11 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from deathmatch.analysis import law_findings, selecting, stats, trial_statistics, views
+from deathmatch.analysis import law_findings, selecting, stats, views
 from deathmatch.data import laws, tables
 from deathmatch.data.laws.law import KEY, RATE, TRIAL
+from deathmatch.quantities.definitions import QUANTITIES
+from deathmatch.quantities.quantity import Points
 
 TABLES = ("trials", "points", "times", "samples", "seconds")
 UNTIMED = {"LAW-BYTES", "LAW-FAIR"}
@@ -194,7 +196,7 @@ def test_points_that_break_a_law_are_left_out_of_figures_and_verdicts(monkeypatc
 
 
 def test_a_statistic_of_the_course_keeps_runs_that_drift():
-    assert "message_latency_growth" in trial_statistics.OF_THE_COURSE
+    assert QUANTITIES["message_latency_growth"].points == Points.COURSE
     frame = pl.DataFrame({"laws_broken": [["LAW-STEADY"], [], None]})
     assert len(laws.upheld(frame)) == 2 and len(laws.upheld(frame, (laws.STEADY,))) == 3
 

@@ -5,14 +5,15 @@ and sentences. `paired` has the statistics.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import polars as pl
 
-from deathmatch.analysis import paired, phrases, trial_statistics
+from deathmatch.analysis import paired, phrases
+from deathmatch.analysis.by_trial import counted
 from deathmatch.analysis.paired import CONFIDENCE, POWER, Effect
 from deathmatch.analysis.reply_rates import RATE
-from deathmatch.data import laws
+from deathmatch.quantities.definitions import PEAK, QUANTITIES
 
 # Of each offered rate, and of a whole trial.
 AT_RATE = (
@@ -23,7 +24,7 @@ AT_RATE = (
     "reply_rate_rps",
     "context_switches_per_reply",
 )
-OF_TRIAL = (trial_statistics.PEAK, "server_rss_bytes")
+OF_TRIAL = (PEAK, "server_rss_bytes")
 STATISTICS = AT_RATE + OF_TRIAL
 LEVEL = (
     f"Intervals: Student's t over blocks, {CONFIDENCE:.0%} for each row by itself. The verdict is "
@@ -91,26 +92,26 @@ def _row(trials: Sequence[Measured], statistic: str, rate: int | None, seed: int
 
 
 def _value(points: pl.DataFrame, statistic: str, rate: int | None) -> float | None:
-    valid = _valid(points)
+    valid = counted(points)
     if rate is not None:
         valid = valid.filter(pl.col(RATE) == rate)
     if valid.is_empty():
         return None
-    value = trial_statistics.STATISTICS[statistic](valid)
+    value = QUANTITIES[statistic].of_trial(valid)
     return None if value is None else float(value)
 
 
 def quantity(row: dict) -> str:
     """Return "CPU per reply at 500 req/s (µs)"."""
-    title, unit = trial_statistics.title(row["statistic"])
+    quantity = QUANTITIES[row["statistic"]]
     at = "" if row[RATE] is None else f" at {phrases.number(row[RATE])} req/s"
-    return f"{title}{at} ({unit})" if unit else f"{title}{at}"
+    return replace(quantity, title=f"{quantity.title}{at}").heading
 
 
 def left_out(trials: Sequence[Measured]) -> str:
     """Return how many points do not count, in a sentence."""
     points = pl.concat([trial.points for trial in trials])
-    out = len(points) - len(_valid(points))
+    out = len(points) - len(counted(points))
     told = phrases.part(out, len(points))
     return f"{told} points do not count: the client was the limit, or a law is broken."
 
@@ -126,14 +127,9 @@ def nulls(row: dict) -> str:
     return f"Of the same trials: {', '.join(parts)}." if parts else ""
 
 
-def _valid(points: pl.DataFrame) -> pl.DataFrame:
-    whole = pl.col("report") == "whole"
-    return laws.upheld(points).filter(~pl.col("client_limited"), whole)
-
-
 def verdict(row: dict) -> str:
     """Return in a sentence or two what the row shows, with its interval and n."""
-    title, _ = trial_statistics.title(row["statistic"])
+    title = QUANTITIES[row["statistic"]].title
     at = "" if row[RATE] is None else f" at {phrases.number(row[RATE])} requests a second"
     effect = Effect(**{name: row[name] for name in paired.EFFECT})
     if effect.ratio is None:

@@ -10,6 +10,7 @@ from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.load import histogram
 from deathmatch.plan import files
+from deathmatch.quantities.definitions import CPU_PER_REPLY
 
 # Our server and its schedulers -> the post's row that is the same software. What the post ran on
 # every core is "all" here.
@@ -198,9 +199,7 @@ def connection_costs(points: pl.DataFrame) -> pl.DataFrame:
     """
     plain = points.filter(pl.col("environment") == "unthrottled").with_columns(
         memory_kib=pl.col("server_rss_per_connection_bytes") / 1024,
-        cpu_us=pl.when(pl.col("replies") > 0).then(
-            pl.col("server_cpu_ns") / 1e3 / pl.col("replies")
-        ),
+        cpu_us=CPU_PER_REPLY.of_trial.of_point(),
     )
     sides = [
         stats.summarise(plain, ["label"], column).select(

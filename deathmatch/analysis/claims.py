@@ -18,13 +18,13 @@ from deathmatch.analysis import (
     rules,
     selecting,
     stats,
-    trial_statistics,
 )
-from deathmatch.analysis.judging import NOT_RUN, OPEN, UNREACHED
+from deathmatch.analysis.judging import NOT_RUN, OPEN, UNREACHED, Values
 from deathmatch.analysis.verdict_words import WHEN
 from deathmatch.data import archive
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
+from deathmatch.quantities.definitions import QUANTITIES
 
 _SIDE = {
     "what": pl.String,  # the variant, in words
@@ -110,16 +110,15 @@ def verdict(dataset: str, claim: dict) -> dict:
         NOT_RUN: lambda: not_run_reason(dataset, claim),
         UNREACHED: lambda: needs.unmet_phrase(conditions),
     }
-    statistic = _statistic(found)
-    quantity, unit = trial_statistics.title(statistic) if statistic else ("", "")
+    quantity = QUANTITIES.get(_statistic(found))
     return {
         "": judged,
         "effect": found["median"],
         **{name: found[name] for name in ("low", "high", "trials", "direction")},
         "why": reason.get(judged, str)(),
-        "quantity": quantity,
-        "unit": unit,
-        "sides": [_side(dataset, *of) for of in found["compared"]],
+        "quantity": quantity.title if quantity else "",
+        "unit": quantity.unit if quantity else "",
+        "sides": _sides(dataset, found["compared"]),
         "needs": conditions,
         **required_trials.of(dataset, found["open"] if judged == OPEN else []),
     }
@@ -134,9 +133,21 @@ def _statistic(found: dict) -> str:
     return named.pop() if len(named) == 1 else ""
 
 
-def _side(dataset: str, experiment: str, rule: dict, selector: dict) -> dict:
-    experiment = selector.get("experiment", experiment)
-    known = selecting.values(dataset, experiment, rule, selector)
+def _sides(dataset: str, compared: list[tuple[str, dict, dict]]) -> list[dict]:
+    """Return what was divided by what, with the values that were compared."""
+    if not compared:
+        return []
+    experiment, rule, _ = compared[0]
+    selectors = [selector for _, _, selector in compared]
+    paired = len({selector.get("experiment", experiment) for selector in selectors}) == 1
+    known = selecting.compared_values(dataset, experiment, rule, selectors, paired)
+    return [
+        _side(dataset, selector.get("experiment", experiment), selector, values)
+        for selector, values in zip(selectors, known, strict=True)
+    ]
+
+
+def _side(dataset: str, experiment: str, selector: dict, known: Values) -> dict:
     frame = selecting.selected(dataset, experiment, selector)
     one = frame is not None and frame.select("server", "variant").n_unique() == 1
     folder = Path("data", dataset, experiment)
@@ -166,7 +177,7 @@ def not_run_reason(dataset: str, claim: dict) -> str:
     for column, about in published.planned().items():
         if column in columns:
             return f"no experiment has this column yet: {about}"
-    unknown = sorted(published.statistics_of(claim["rule"]) - trial_statistics.STATISTICS.keys())
+    unknown = sorted(published.statistics_of(claim["rule"]) - QUANTITIES.keys())
     if unknown:
         return f"no client records this yet: {unknown[0].replace('_', ' ')}"
     for experiment in sorted(experiments):

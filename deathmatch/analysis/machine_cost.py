@@ -10,8 +10,9 @@ from deathmatch.analysis import phrases, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import tables
 from deathmatch.plan import files
+from deathmatch.quantities.definitions import CPU_PER_REPLY
 
-COST = "cpu_us_per_reply"
+COST = CPU_PER_REPLY.name
 COSTS = {
     "experiment": pl.String,
     "label": pl.String,
@@ -61,7 +62,7 @@ def _per_variant(dataset: str, experiment: str, keys: list[str]) -> pl.DataFrame
     answered = points.filter(pl.col(RATE) > 0, pl.col("replies") > 0).drop_nulls("server_cpu_ns")
     return (
         answered.join(seen.trials.select(*trial, "version"), on=trial)
-        .with_columns((pl.col("server_cpu_ns") / 1000 / pl.col("replies")).alias(COST))
+        .with_columns(CPU_PER_REPLY.of_trial.of_point().alias(COST))
         .group_by(keys, maintain_order=True)
         .agg(pl.first("label"), pl.median(COST))
     )

@@ -18,6 +18,7 @@ from deathmatch.analysis.capacity import Cost, Machine, Target
 from deathmatch.analysis.connection_memory import Record
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.plan import files
+from deathmatch.quantities.definitions import CPU_PER_REPLY
 
 CONNECTIONS, RATE_PER_S = 1_000_000, 10_000_000
 # The null servers: nothing but system calls, so the least that a server of this machine needs.
@@ -42,7 +43,7 @@ def per_message(points: pl.DataFrame) -> pl.DataFrame:
         pl.col("replies") > 0,
     ).select(
         "server", "label", "n", "client_loop_busy_share", "connections", "duration_us", "replies",
-        server_us=pl.col("server_cpu_ns") / pl.col("replies") / 1e3,
+        server_us=CPU_PER_REPLY.of_trial.of_point(),
         client_us=pl.col("client_cpu_us") / pl.col("replies"),
         server_bytes="server_rss_per_connection_bytes",
         client_bytes=pl.col("client_rss_peak_bytes") / pl.col("connections"),
@@ -60,7 +61,7 @@ def at_saturation(points: pl.DataFrame) -> pl.DataFrame:
         pl.col("readiness") == "epoll", pl.col("replies") > 0,
     ).select(
         "server", "label", "n",
-        server_us=pl.col("server_cpu_ns") / pl.col("replies") / 1e3,
+        server_us=CPU_PER_REPLY.of_trial.of_point(),
         client_us=cpu / pl.col("replies"),
         rate_per_s=pl.col(REPLY),
     )  # fmt: skip

@@ -17,10 +17,10 @@ from deathmatch.analysis import (
     rules,
     selecting,
     stats,
-    trial_statistics,
 )
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, RATE, REPLY
 from deathmatch.plan import files
+from deathmatch.quantities.definitions import QUANTITIES
 
 NOT_RECORDED = "not recorded"
 # Of the rows of `check`.
@@ -75,7 +75,7 @@ _LACKS = {
 
 def _measured(dataset: str, claim: dict) -> bool:
     """Return whether all that the rule compares ran, with clients that record what it asks."""
-    known = published.statistics_of(claim["rule"]) <= trial_statistics.STATISTICS.keys()
+    known = published.statistics_of(claim["rule"]) <= QUANTITIES.keys()
     chosen = (
         selecting.selected(dataset, claim["experiment"], selector, published.free(claim["rule"]))
         for selector in published.selectors(claim["rule"])

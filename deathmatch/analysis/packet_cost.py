@@ -10,6 +10,7 @@ from deathmatch.analysis import phrases, stats
 from deathmatch.analysis.committed import Record
 from deathmatch.analysis.committed import load as _load
 from deathmatch.hosts.packets import MODES, PLAIN, THREADED
+from deathmatch.quantities.definitions import CPU_PER_REPLY
 
 KEY = ["server", "mode"]
 # Parts of a reply's CPU time: the server's processes, the kernel's threads of either end.
@@ -34,7 +35,7 @@ def per_reply(record: Record) -> pl.DataFrame:
     frame = pl.DataFrame(record.readings, schema=SCHEMA)
     parts = [PROCESS, SERVER_THREAD, CLIENT_THREAD]
     costs = [
-        (pl.col(f"{part}_cpu_ns") / pl.col("replies") / 1000).alias(f"{part}_us") for part in parts
+        CPU_PER_REPLY.of_trial.of_point(f"{part}_cpu_ns").alias(f"{part}_us") for part in parts
     ]
     whole = pl.col(f"{PROCESS}_us") + pl.col(f"{SERVER_THREAD}_us").fill_null(0)
     return frame.select(*KEY, "repetition", *costs).with_columns(whole_us=whole)

@@ -12,6 +12,7 @@ from deathmatch.analysis import stats
 from deathmatch.analysis.committed import Record
 from deathmatch.analysis.committed import load as _load
 from deathmatch.instruments.call_chains import PHASES, WAIT
+from deathmatch.quantities.definitions import CPU_PER_REPLY
 
 KEY = ["mechanism", "idle", "rate_rps"]
 _READ = {
@@ -39,7 +40,8 @@ def phases(record: Record) -> pl.DataFrame:
     for one in record.readings:
         whole = sum(one["phases"].values())
         for phase, samples in one["phases"].items():
-            cpu_us = one["cpu_ns"] / one["replies"] / 1000 * samples / whole if whole else None
+            spent = CPU_PER_REPLY.of_trial.value(one["cpu_ns"], one["replies"])
+            cpu_us = spent * samples / whole if whole else None
             own = {name: one[name] for name in _READ}
             rows.append(own | {"phase": phase, "samples": samples, "cpu_us": cpu_us})
     return pl.DataFrame(rows, schema=SCHEMA)

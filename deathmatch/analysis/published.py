@@ -18,6 +18,7 @@ from deathmatch.errors import UserError
 from deathmatch.plan import json_schema, validation_errors
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.validation_errors import Mistake
+from deathmatch.quantities.definitions import QUANTITIES
 
 FOLDER = ROOT / "data" / "published"
 CLAIMS = FOLDER / "claims.toml"
@@ -149,13 +150,13 @@ def claims(path: Path = CLAIMS) -> list[dict]:
     """Return the claims in the file's order, checked against config/schemas/claims.json.
 
     Raises UserError when the file breaks the schema, repeats an id, or names a statistic in a
-    rule that its table of statistics does not define.
+    rule that neither `deathmatch.quantities` nor its own table of statistics defines.
     """
     text, ledger = _toml(path)
     json_schema.validate("claims", ledger, path.name, text)
     seen = set()
     for at, claim in enumerate(ledger["claim"]):
-        unknown = sorted(statistics_of(claim["rule"]) - set(ledger["statistics"]))
+        unknown = sorted(statistics_of(claim["rule"]) - set(ledger["statistics"]) - set(QUANTITIES))
         for problem, key, what, remedy in (
             (claim["id"] in seen, "id", f"the id {claim['id']!r} is there twice", "rename one"),
             (unknown, "rule", f"undefined statistic {unknown}", "define it under [statistics]"),

@@ -6,9 +6,10 @@ idle connections as intervals, tables of system calls and of deaths, ratios betw
 
 import polars as pl
 
-from deathmatch.analysis import phrases, stats, views
+from deathmatch.analysis import phrases, stats
+from deathmatch.analysis.by_trial import counted
 from deathmatch.analysis.reply_rates import RATE, REPLY
-from deathmatch.load import roundtrip
+from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED
 
 IDLE = "idle_connections"
 MECHANISMS = ["select", "poll", "epoll", "io_uring"]
@@ -26,20 +27,22 @@ def steady_rate(points: pl.DataFrame) -> int:
 
 
 def steady_points(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points at `steady_rate` that were served by a client with CPU left.
+    """Return the points at `steady_rate` that count and were served.
 
-    With `cpu_us`, the server's CPU for each reply, and `saturated`, whether it used SATURATED of a
-    CPU.
+    With `cpu_us`, CPU_PER_REPLY, and `saturated`, whether the server used SATURATED of a CPU.
     """
     rate = steady_rate(points)
     due = rate * pl.col("duration_us") / 1e6
-    return points.filter(
-        pl.col("client_cpu_total_percent") < roundtrip.CPU_LIMIT_PERCENT,
-        pl.col(RATE) == rate,
-        pl.col("replies") >= _SERVED * due,
-    ).with_columns(
-        cpu_us=pl.col("server_cpu_ns") / pl.col("replies") / 1000,
-        saturated=pl.col("server_cpu_ns") >= SATURATED * 1000 * pl.col("duration_us"),
+    return (
+        counted(points)
+        .filter(
+            pl.col(RATE) == rate,
+            pl.col("replies") >= _SERVED * due,
+        )
+        .with_columns(
+            cpu_us=CPU_PER_REPLY.of_trial.of_point(),
+            saturated=pl.col("server_cpu_ns") >= SATURATED * 1000 * pl.col("duration_us"),
+        )
     )
 
 
@@ -234,7 +237,7 @@ def deaths_by_rate(crash: pl.DataFrame) -> pl.DataFrame:
     return (
         crash.filter(pl.col("backlog") == CRASH_BACKLOG)
         .group_by("title", "readiness", RATE, maintain_order=True)
-        .agg(pl.len().alias("trials"), views.DIED.sum().alias("died"), pl.col(REPLY).median())
+        .agg(pl.len().alias("trials"), DIED.sum().alias("died"), pl.col(REPLY).median())
         .filter(pl.col("died") > 0)
     )
 
@@ -247,7 +250,7 @@ def deaths(crash: pl.DataFrame) -> pl.DataFrame:
     """
     errors = ("errors_connection_refused", "errors_connection_reset", "errors_client_timeout")
     return (
-        crash.with_columns(dead=views.DIED)
+        crash.with_columns(dead=DIED)
         .group_by("title", "readiness", "backlog", maintain_order=True)
         .agg(
             pl.col("n").n_unique().cast(pl.Int64).alias("trials"),

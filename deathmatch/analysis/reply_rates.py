@@ -3,10 +3,9 @@
 import polars as pl
 
 from deathmatch.analysis import phrases, stats
+from deathmatch.quantities.quantity import RATE, REPLY
 
-RATE = "offered_rate_rps"
-REPLY = "reply_rate_offered_window_rps"
-# Of a point: the highest rate that its variant was offered.
+# The highest rate that the variant of a point was offered.
 TOP = "top_rate_rps"
 AT_TOP = pl.col(RATE) == pl.col(TOP)
 # Replies a request offered: fewer are lost at the edges of the offered window.

@@ -30,7 +30,13 @@ from deathmatch.analysis.judging import (
     opened,
     quotient,
 )
-from deathmatch.analysis.selecting import compared_servers, measured_levels, selected, values
+from deathmatch.analysis.selecting import (
+    compared_servers,
+    compared_values,
+    measured_levels,
+    selected,
+    values,
+)
 
 # Of a rule with several parts, the first of these that a part has.
 _DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, REPLICATED)
@@ -92,9 +98,10 @@ def compared(dataset: str, experiment: str, rule: dict) -> tuple[dict, list[Valu
 def _sides(dataset: str, experiment: str, rule: dict) -> tuple[list[Values], bool, list]:
     """Return the values of a, and of b if there is one; whether by block; and what they are of."""
     named = [side for side in ("a", "b") if side in rule]
-    found = [values(dataset, experiment, rule, rule[side]) for side in named]
     same = len({rule[side].get("experiment", experiment) for side in named}) == 1
-    return found, same, [(experiment, rule, rule[side]) for side in named]
+    selectors = [rule[side] for side in named]
+    found = compared_values(dataset, experiment, rule, selectors, paired=same)
+    return found, same, [(experiment, rule, selector) for selector in selectors]
 
 
 def _threshold(dataset: str, experiment: str, rule: dict):
@@ -141,7 +148,7 @@ def _level(rule: dict, level) -> dict:
 
 
 def _pair(dataset: str, experiment: str, rule: dict, above: dict, below: dict, side: str) -> dict:
-    sides = [values(dataset, experiment, rule, each) for each in (above, below)]
+    sides = compared_values(dataset, experiment, rule, [above, below])
     part = _tested(sides, *claimed_range(1, side))
     return part | {"compared": [(experiment, rule, each) for each in (above, below)]}
 
@@ -183,7 +190,7 @@ def _never(found: Values) -> bool:
 
 def _spread(dataset: str, experiment: str, rule: dict):
     selectors = [_level(rule, level) for level in rule["levels"]]
-    found = [values(dataset, experiment, rule, each) for each in selectors]
+    found = compared_values(dataset, experiment, rule, selectors)
     if not all(found):
         yield explained(not_run(), *found)
         return
@@ -198,7 +205,9 @@ def _spread(dataset: str, experiment: str, rule: dict):
 def _rank(dataset: str, experiment: str, rule: dict):
     """Judge the interval of Spearman's correlation, taken in each block over the levels."""
     sides = [
-        [values(dataset, experiment, rule, rule[side] | {rule["over"]: level}) for level in levels]
+        compared_values(
+            dataset, experiment, rule, [rule[side] | {rule["over"]: level} for level in levels]
+        )
         for levels in [measured_levels(dataset, experiment, rule | {"where": rule["a"]})]
         for side in ("a", "b")
     ]

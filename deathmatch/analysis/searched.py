@@ -7,6 +7,7 @@ import polars as pl
 
 from deathmatch.analysis import phrases, reply_rates, stats
 from deathmatch.capacity_search import search
+from deathmatch.quantities.definitions import CPU_PER_REPLY
 
 # With fewer, a server that differs from start to start would not show.
 LEAST_STARTS = 3
@@ -96,7 +97,7 @@ def costs(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     share = 100 * pl.col("offered_rate_rps") / pl.col("whole_rps")
     known = each.with_columns(
         share_percent=share.round().cast(pl.Int64),
-        cpu_us_per_reply=pl.col("server_cpu_ns") / pl.col("replies") / 1000,
+        cpu_us_per_reply=CPU_PER_REPLY.of_trial.of_point(),
     )
     return stats.summarise(known, [*by, "share_percent"], "cpu_us_per_reply").sort(
         *by, "share_percent"

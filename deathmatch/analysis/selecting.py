@@ -5,17 +5,20 @@ A selector names a server and levels of factors; those that it does not name are
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cache
 
 import polars as pl
 
-from deathmatch.analysis import phrases, trial_statistics, views
+from deathmatch.analysis import phrases, views
+from deathmatch.analysis.by_trial import at_shared_rates, counted
 from deathmatch.analysis.judging import AtLeast, AtMost, Outcome, Rounded, Unbounded, Values
-from deathmatch.analysis.reply_rates import ALL_ANSWERED, RATE
-from deathmatch.analysis.trial_statistics import PEAK
-from deathmatch.data import laws, tables
+from deathmatch.analysis.reply_rates import ALL_ANSWERED
+from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
+from deathmatch.quantities.definitions import PEAK, QUANTITIES, hardest
+from deathmatch.quantities.quantity import RATE, Quantity
 
 ROUNDED = {"response_time_mean_us"}
 OUTCOMES = {"client_died", "died"}
@@ -25,54 +28,103 @@ OWN = ("statistic", "experiment", "relative_to", RATE)
 
 def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
     """Return a selector's statistic for each block; empty if nothing was measured so."""
-    experiment = selector.get("experiment", experiment)
-    statistic = selector.get("statistic", rule.get("statistic"))
-    frame = selected(dataset, experiment, selector)
-    if frame is None or statistic not in trial_statistics.STATISTICS:
-        return Values()
-    found = of_trials(frame, statistic, selector)
-    if "relative_to" not in selector:
-        return found
+    return compared_values(dataset, experiment, rule, [selector])[0]
+
+
+def compared_values(
+    dataset: str, experiment: str, rule: dict, selectors: list[dict], paired: bool = True
+) -> list[Values]:
+    """Return the statistic of each selector for each block, at rates that all of them have.
+
+    Only where all have one statistic, which depends on the rates, and none names a rate.
+    """
+    sides = [_divided_selectors(selector) for selector in selectors]
+    variants = [
+        _variant(dataset, experiment, rule, selector) for side in sides for selector in side
+    ]
+    known = [variant for variant in variants if variant is not None]
+    if len(known) > 1 and _pooled_alike(known):
+        frames = at_shared_rates([variant.points for variant in known], paired)
+        shared = iter(frames)
+        variants = [variant and replace(variant, points=next(shared)) for variant in variants]
+    found = iter([Values() if variant is None else variant.values() for variant in variants])
+    return [
+        next(found) if len(side) == 1 else _quotients(next(found), next(found)) for side in sides
+    ]
+
+
+def _divided_selectors(selector: dict) -> list[dict]:
+    """Return the selector, and what its value is divided by if it is `relative_to` something."""
     plain = {key: level for key, level in selector.items() if key != "relative_to"}
-    base = values(dataset, experiment, rule, plain | selector["relative_to"])
-    blocks = sorted(found.keys() & base.keys())
-    quotients = Values({n: _divided(found[n], base[n]) for n in blocks if base[n]})
-    quotients.hidden = found.hidden or base.hidden
+    return [plain, plain | selector["relative_to"]] if "relative_to" in selector else [plain]
+
+
+def _quotients(above: Values, below: Values) -> Values:
+    blocks = sorted(above.keys() & below.keys())
+    quotients = Values({n: _divided(above[n], below[n]) for n in blocks if below[n]})
+    quotients.hidden = above.hidden or below.hidden
     return quotients
 
 
-def of_trials(frame: pl.DataFrame, statistic: str, selector: dict) -> Values:
-    """Return a statistic of each trial, by block, of the points of one variant.
+@dataclass(frozen=True)
+class Variant:
+    """The points of one variant that count for a quantity.
 
-    At the selector's offered rate, if it names one. Points that break a law, or at which the client
-    was the limit, do not count.
+    `top`: its highest rate, None without rates; `at_rate`: whether one rate is chosen; `left_out`:
+    whether some points do not count.
     """
-    top = trial_statistics.hardest(frame) if RATE in frame.columns else None
-    if RATE in selector:
-        frame = frame.filter(pl.col(RATE) == selector[RATE])
-    valid = frame
-    if not statistic.startswith("client_") and "client_limited" in frame.columns:
-        # Without a report only the server's end is known.
-        told = statistic == "died" or pl.col("report").ne_missing("truncated")
-        excused = (laws.STEADY,) if statistic in trial_statistics.OF_THE_COURSE else ()
-        valid = laws.upheld(frame, excused).filter(~pl.col("client_limited"), told)
-    found = Values(
-        {
-            n: value
-            for (n,), group in valid.group_by("n", maintain_order=True)
-            # A sweep that the client cut short has not shown what it comes to.
-            if statistic not in trial_statistics.OF_SWEEP or trial_statistics.hardest(group) == top
-            if (value := trial_statistics.STATISTICS[statistic](group)) is not None
-        }
+
+    points: pl.DataFrame
+    quantity: Quantity
+    top: int | None
+    at_rate: bool
+    left_out: bool
+
+    def values(self) -> Values:
+        """Return the quantity for each block."""
+        found = Values(
+            {
+                n: value
+                for (n,), trial in self.points.group_by("n", maintain_order=True)
+                # A sweep that the client cut short has not shown what it comes to.
+                if not self.quantity.whole_sweep or hardest(trial) == self.top
+                if (value := self.quantity.of_trial(trial)) is not None
+            }
+        )
+        found.hidden = not found and self.left_out
+        name = self.quantity.name
+        if name == PEAK and self.top:
+            found.update({n: AtLeast(v) for n, v in found.items() if v >= ALL_ANSWERED * self.top})
+        kind = Rounded if name in ROUNDED else Outcome if name in OUTCOMES else None
+        if kind:
+            found.update({n: kind(value) for n, value in found.items()})
+        return found
+
+
+def variant_of(frame: pl.DataFrame, quantity: Quantity, rate_rps: int | None = None) -> Variant:
+    """Return the points of one variant that count for a quantity, at one rate or at all."""
+    top = hardest(frame) if RATE in frame.columns else None
+    if rate_rps is not None:
+        frame = frame.filter(pl.col(RATE) == rate_rps)
+    valid = counted(frame, quantity.points)
+    return Variant(valid, quantity, top, rate_rps is not None, len(valid) < len(frame))
+
+
+def _variant(dataset: str, experiment: str, rule: dict, selector: dict) -> Variant | None:
+    frame = selected(dataset, selector.get("experiment", experiment), selector)
+    quantity = QUANTITIES.get(selector.get("statistic", rule.get("statistic")))
+    if frame is None or quantity is None:
+        return None
+    return variant_of(frame, quantity, selector.get(RATE))
+
+
+def _pooled_alike(variants: list[Variant]) -> bool:
+    """Return whether the variants have one quantity that depends on which rates were offered."""
+    quantity = variants[0].quantity
+    return quantity.over_rates and all(
+        variant.quantity == quantity and variant.top is not None and not variant.at_rate
+        for variant in variants
     )
-    found.hidden = not found and bool(len(frame)) and len(valid) < len(frame)
-    if statistic == PEAK and top:
-        found.update({n: AtLeast(v) for n, v in found.items() if v >= ALL_ANSWERED * top})
-    if statistic in ROUNDED:
-        found.update({n: Rounded(value) for n, value in found.items()})
-    if statistic in OUTCOMES:
-        found.update({n: Outcome(value) for n, value in found.items()})
-    return found
 
 
 def _divided(above: float, below: float) -> float:

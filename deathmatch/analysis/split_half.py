@@ -21,22 +21,22 @@ from deathmatch.analysis import (
     rules,
     selecting,
     sequential,
-    trial_statistics,
 )
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
+from deathmatch.quantities.definitions import CPU_PER_REPLY, PEAK
 
 DRAWS = 20
 """How many random halves are drawn."""
 SEED = 2009
 # Statistics that order servers, by experiment.
 ORDERED_BY = {
-    "single-thread": trial_statistics.PEAK,
-    "dynamic": trial_statistics.PEAK,
-    "static": "cpu_us_per_reply",
-    "scale-out": trial_statistics.PEAK,
+    "single-thread": PEAK,
+    "dynamic": PEAK,
+    "static": CPU_PER_REPLY.name,
+    "scale-out": PEAK,
     "c10k": "message_latency_p95_us",
 }
 _YUCAN = {"server": "yucan", "schedulers": "one"}
@@ -45,7 +45,7 @@ HEADLINES = {
     "replies a second with a backlog of 128, over 5": (
         "backlog",
         {
-            "statistic": trial_statistics.PEAK,
+            "statistic": PEAK,
             "a": _YUCAN | {"backlog": 128},
             "b": _YUCAN | {"backlog": 5},
         },
@@ -53,7 +53,7 @@ HEADLINES = {
     "CPU for each reply with 8000 idle connections, poll over epoll": (
         "readiness",
         {
-            "statistic": "cpu_us_per_reply",
+            "statistic": CPU_PER_REPLY.name,
             "a": _IDLE | {"readiness": "poll"},
             "b": _IDLE | {"readiness": "epoll"},
         },
@@ -61,7 +61,7 @@ HEADLINES = {
     "CPU for each reply, epoll with 8000 idle connections over none": (
         "readiness",
         {
-            "statistic": "cpu_us_per_reply",
+            "statistic": CPU_PER_REPLY.name,
             "a": _IDLE | {"readiness": "epoll"},
             "b": _IDLE | {"readiness": "epoll", "idle_connections": 0},
         },
@@ -207,14 +207,21 @@ def headlines(dataset: str, count: int = DRAWS) -> pl.DataFrame:
 
 
 def _medians(dataset: str, experiment: str, statistic: str) -> dict[str, float]:
-    """Return the median over trials by server, of the variant that stands for it."""
-    found = {}
+    """Return the median over trials by server, of the variant that stands for it.
+
+    At the rates that all of them have, where the statistic depends on the rates.
+    """
     rule = {"over": "server", "statistic": statistic}
-    for server in selecting.measured_levels(dataset, experiment, rule):
-        known = selecting.values(dataset, experiment, rule, {"server": server})
-        if known:
-            found[server] = float(pl.Series(list(known.values())).median())
-    return found
+    servers = selecting.measured_levels(dataset, experiment, rule)
+    selectors = [{"server": server} for server in servers]
+    by_server = zip(
+        servers, selecting.compared_values(dataset, experiment, rule, selectors), strict=True
+    )
+    return {
+        server: float(pl.Series(list(known.values())).median())
+        for server, known in by_server
+        if known
+    }
 
 
 def _each_half(dataset: str, count: int, compute: Callable) -> Iterator:

@@ -7,8 +7,15 @@ and rates of the machine's counters.
 import polars as pl
 
 from deathmatch.analysis import stats
+from deathmatch.analysis.by_trial import at_shared_rates, values
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import laws
+from deathmatch.quantities.definitions import (
+    CPU_PER_REPLY,
+    INTERRUPTS_PER_REPLY,
+    LARGEST_RSS,
+    SWITCHES_PER_REPLY,
+)
 
 # The modes of a figure -> the kernel's.
 MODES = {
@@ -24,36 +31,37 @@ _COUNTED_US = pl.sum_horizontal(
 )
 
 
-def per_reply(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the points with replies, with cpu_us, switches and interrupts_each of one reply."""
-    return points.filter(pl.col("replies") > 0).with_columns(
-        cpu_us=pl.col("server_cpu_ns") / pl.col("replies") / 1000,
-        switches=pl.col("context_switches") / pl.col("replies"),
-        interrupts_each=pl.col("interrupts") / pl.col("replies"),
-    )
+COSTS = (CPU_PER_REPLY, SWITCHES_PER_REPLY, INTERRUPTS_PER_REPLY)
+"""What `costs` has for each reply."""
 
 
-def cpu_ratio(usage: pl.DataFrame, above: str, below: str) -> dict:
-    """Return the interval of the ratio of two labels' CPU for a reply, paired by round.
+def cpu_ratio(points: pl.DataFrame, above: str, below: str) -> dict:
+    """Return the interval of the ratio of two labels' CPU per reply, paired by round.
 
-    Each trial counts with its median over the rates of `per_reply`.
+    At the rates that both have in a round.
     """
-    typical = usage.group_by("label", "n", maintain_order=True).agg(pl.col("cpu_us").median())
     label = pl.col("label")
-    return stats.ratio(typical, label == above, label == below, "cpu_us")
+    sides = at_shared_rates([points.filter(label == name) for name in (above, below)])
+    by_trial = values(pl.concat(sides), CPU_PER_REPLY, ["label"])
+    return stats.ratio(by_trial, label == above, label == below, CPU_PER_REPLY.name)
 
 
-def costs(usage: pl.DataFrame) -> pl.DataFrame:
-    """Return the medians of `per_reply` over rates and trials: a row a label, the cheapest first.
+def costs(points: pl.DataFrame) -> pl.DataFrame:
+    """Return medians over trials of COSTS and of the largest resident set, the cheapest first.
 
-    Columns: label, trials, cpu_us, switches, interrupts_each, rss_mb (the largest resident set).
+    Columns: label, trials, the names of COSTS, rss_mb. `points` are those that count.
     """
-    found = usage.group_by("label", maintain_order=True).agg(
-        pl.col("n").n_unique().cast(pl.Int64).alias("trials"),
-        pl.col("cpu_us", "switches", "interrupts_each").median(),
-        (pl.col("server_rss_bytes_max").max() / 1e6).alias("rss_mb"),
+    table = points.group_by("label", maintain_order=True).agg(
+        pl.col("n").filter(pl.col("replies") > 0).n_unique().cast(pl.Int64).alias("trials")
     )
-    return found.sort("cpu_us")
+    for quantity in (*COSTS, LARGEST_RSS):
+        typical = values(points, quantity, ["label"]).group_by("label", maintain_order=True)
+        table = table.join(
+            typical.agg(pl.col(quantity.name).median()), on="label", maintain_order="left"
+        )
+    names = [quantity.name for quantity in COSTS]
+    rss_mb = pl.col(LARGEST_RSS.name) / 1e6
+    return table.select("label", "trials", *names, rss_mb=rss_mb).sort(CPU_PER_REPLY.name)
 
 
 def with_modes(points: pl.DataFrame) -> pl.DataFrame:

@@ -7,19 +7,19 @@ one number first.
 """
 
 import itertools
-from functools import cache
 
 import numpy as np
 import polars as pl
-from scipy.stats import binom, bootstrap
+from scipy.stats import bootstrap
 
 from deathmatch.load import histogram
+from deathmatch.quantities.samples import TAIL_CONFIDENCE, enough_samples, needed_samples
 
 CONFIDENCE = 0.95
-# Of a quantile in the tail, which a bootstrap of its own sample flatters.
-TAIL_CONFIDENCE = 0.99
 RESAMPLES = 2000
 SEED = 2009
+
+__all__ = ["TAIL_CONFIDENCE", "enough_samples", "needed_samples"]
 
 INTERVAL = {"trials": pl.Int64, "median": pl.Float64, "low": pl.Float64, "high": pl.Float64}
 
@@ -79,28 +79,6 @@ def ratio(
     both = sides[0].join(sides[1], on=block, suffix="_below").drop_nulls()
     both = both.filter(pl.col(f"{column}_below") != 0)
     return interval((both[column] / both[f"{column}_below"]).to_list())
-
-
-@cache
-def needed_samples(quantile: float, confidence: float = TAIL_CONFIDENCE) -> int:
-    """Return of how many times a quantile may be told: 662 for the 99th percentile.
-
-    So many that two at least lie beyond it, at this confidence, so that the second from the end
-    bounds it: the number beyond is binomial, whatever the distribution (David and Nagaraja 2003,
-    Order Statistics, 7.1). That is MLPerf Inference's rule of early stopping (2021).
-    """
-    beyond = min(quantile, 1 - quantile)
-    count = 2
-    while binom.cdf(1, count, beyond) > 1 - confidence:
-        count += max(1, count // 200)
-    while binom.cdf(1, count - 1, beyond) <= 1 - confidence:
-        count -= 1
-    return count
-
-
-def enough_samples(quantile: float, confidence: float, count: int | None) -> bool:
-    """Return whether so many times carry a quantile: `needed_samples`; None is none."""
-    return (count or 0) >= needed_samples(quantile, confidence)
 
 
 def quantiles(

@@ -10,12 +10,13 @@ from functools import cache
 
 import polars as pl
 
-from deathmatch.analysis import phrases, stats, trial_statistics, views
+from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import CONFIGURATION
+from deathmatch.quantities.definitions import QUANTITIES
 
 SCHEMA = {
     "server": pl.String,
@@ -141,7 +142,7 @@ def figure(experiment: views.Experiment, server: str) -> str:
         return ""
     if "messages" in points.columns:
         points = views.default_variants(points, experiment.name, frozenset({CONFIGURATION}))
-        return _best(points, trial_statistics.STATISTICS["bytes_per_message"], min, "bytes/message")
+        return _best(points, QUANTITIES["bytes_per_message"].of_trial, min, "bytes/message")
     if LATENCY in points.columns:
         return _best(points, lambda p: p[LATENCY].min(), min, "µs")
     if (points[RATE] == 0).any():

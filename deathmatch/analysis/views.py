@@ -6,11 +6,13 @@ from functools import cached_property
 import polars as pl
 
 from deathmatch.analysis import phrases, reply_rates, stats
+from deathmatch.analysis.by_trial import counted
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP
 from deathmatch.data import laws, tables
 from deathmatch.plan import files
 from deathmatch.plan.experiment import Experiment as Spec
 from deathmatch.plan.trial import CONFIGURATION
+from deathmatch.quantities.definitions import DIED
 
 _POINT = ["server", "variant", "n", RATE]
 # Factors that say how a server runs, as words after its title; the others are axes of figures.
@@ -85,9 +87,7 @@ class Experiment:
 
         A store's points have no client that could fail.
         """
-        if "report" not in self.points.columns:
-            return self.points
-        return self.lawful_points.filter(~pl.col("client_limited"), pl.col("report") == "whole")
+        return counted(self.points)
 
     @cached_property
     def lawful_points(self) -> pl.DataFrame:
@@ -292,10 +292,6 @@ def not_run(experiment: str) -> pl.DataFrame:
 def _span(least: str, most: str) -> str:
     """Return "3 to 6", or "3" where both are the same."""
     return least if least == most else f"{least} to {most}"
-
-
-# Of a point at which the server ended without having been stopped.
-DIED = pl.col("server_state").str.starts_with("died")
 
 
 def deaths_phrase(points: pl.DataFrame) -> str:

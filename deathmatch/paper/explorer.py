@@ -56,8 +56,8 @@ def document(datasets: list[str]) -> dict:
         "citation": about.citation(datasets[0]),
         "experiments": about.experiments(measured),
         "quantities": {
-            name: {"title": each.title, "unit": each.unit}
-            for name, each in quantities.named(spec.client for spec in known).items()
+            name: {"title": shown.title, "unit": shown.unit, "definition": shown.definition}
+            for name, shown in quantities.named(spec.client for spec in known).items()
         },
         "of_sweep": {s.name: [q.name for q in quantities.of_sweep(s.client)] for s in shown},
         "of_rate": {s.name: [q.name for q in quantities.of_rate(s.client)] for s in shown},

@@ -10,6 +10,7 @@ PACKAGES = (
     "hosts",
     "builds",
     "capacity_search",
+    "quantities",
     "data",
     "measure",
     "instruments",

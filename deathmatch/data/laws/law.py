@@ -13,9 +13,9 @@ import polars as pl
 
 from deathmatch.checks.rule import Finding, Rule
 from deathmatch.plan.experiment import Experiment
+from deathmatch.quantities.quantity import RATE
 
 TRIAL = ["server", "variant", "n"]
-RATE = "offered_rate_rps"
 KEY = [*TRIAL, RATE]
 # What was seen must lie between the two bounds, which are included; null is no bound.
 JUDGED = {"seen": pl.Float64, "at_least": pl.Float64, "at_most": pl.Float64}

@@ -19,6 +19,7 @@ from deathmatch.load.generator import Part
 from deathmatch.plan import record as plan
 from deathmatch.plan.record import ENDED_WELL
 from deathmatch.plan.spelled_out import spelled_out
+from deathmatch.quantities.definitions import CPU_PER_REPLY
 
 ADDRESS = re.compile(r"--server=(\S+) --port=(\d+)|--host=(\S+) --port=(\d+)|ws://([^:]+):(\d+)/")
 # SYNs of the harness itself, such as the check that the server still answers.
@@ -258,4 +259,5 @@ def _cpu_us_per_reply(trial: Measured) -> float | None:
     ran = [row for row in trial.rows if row.get("server_cpu_ns") and row.get("replies")]
     if not ran:
         return None
-    return sum(row["server_cpu_ns"] for row in ran) / 1000 / sum(row["replies"] for row in ran)
+    spent_ns, replies = (sum(row[name] for row in ran) for name in ("server_cpu_ns", "replies"))
+    return CPU_PER_REPLY.of_trial.value(spent_ns, replies)

@@ -10,8 +10,8 @@ import polars as pl
 from deathmatch.analysis import stats
 from deathmatch.analysis.readiness import IDLE
 from deathmatch.analysis.reply_rates import RATE, REPLY
-from deathmatch.load import roundtrip
 from deathmatch.paper import theme
+from deathmatch.quantities.definitions import CPU_PER_REPLY
 
 _MECHANISMS = ["select", "poll", "epoll"]
 
@@ -41,9 +41,8 @@ def readiness(points: pl.DataFrame) -> alt.LayerChart | None:
         pl.col(RATE) > 0,
         pl.col("title") == "C",
         pl.col("readiness").is_in(_MECHANISMS),
-        pl.col("client_cpu_total_percent") < roundtrip.CPU_LIMIT_PERCENT,
         pl.col("replies") > 0,
-    ).with_columns(cpu_us=pl.col("server_cpu_ns") / pl.col("replies") / 1000)
+    ).with_columns(cpu_us=CPU_PER_REPLY.of_trial.of_point())
     mine = mine.filter(pl.col(RATE) == mine[RATE].min())
     if mine.is_empty():
         return None

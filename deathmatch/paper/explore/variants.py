@@ -17,14 +17,14 @@ from deathmatch.analysis import (
     selecting,
     stats,
     systems,
-    trial_statistics,
     views,
 )
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.views import LABEL_FACTORS
 from deathmatch.paper.explore import quantities
-from deathmatch.paper.explore.quantities import Quantity
+from deathmatch.paper.explore.quantities import Shown
 from deathmatch.plan import files
+from deathmatch.quantities.definitions import hardest
 
 DIGITS = 5
 _VARIANT = ["server", "variant"]
@@ -118,33 +118,33 @@ def measured(values: list[float | None], scale: float = 1.0) -> list[float | int
     return [*ends, found["trials"], *([1] if more else [])]
 
 
-def _of_sweep(points: pl.DataFrame, times: dict, each: Quantity) -> list | None:
-    if each.statistic:
-        return _of_points(points, each, {})
-    at = quantities.SHARES.index(each.share)
-    return measured([of[at] for of in times.values()], each.scale)
+def _of_sweep(points: pl.DataFrame, times: dict, shown: Shown) -> list | None:
+    if shown.quantity:
+        return _of_points(points, shown)
+    at = quantities.SHARES.index(shown.share)
+    return measured([quantiles[at] for quantiles in times.values()], shown.scale)
 
 
 def _of_rates(points: pl.DataFrame, client: str | None) -> list[dict]:
-    told = quantities.of_rate(client)
-    if not told:
+    columns = quantities.of_rate(client)
+    if not columns:
         return []
     return [
-        {"rate_rps": rate} | {each.name: _of_points(points, each, {RATE: rate}) for each in told}
+        {"rate_rps": rate} | {shown.name: _of_points(points, shown, rate) for shown in columns}
         for rate in points[RATE].unique().sort().to_list()
     ]
 
 
-def _of_points(points: pl.DataFrame, each: Quantity, selector: dict) -> list | None:
+def _of_points(points: pl.DataFrame, shown: Shown, rate_rps: int | None = None) -> list | None:
     if points.is_empty():
         return None
     # In a closed loop as much is offered as is answered: nothing is due.
-    if each is quantities.ERRORS:
+    if shown is quantities.ERRORS:
         points = points.filter(pl.col(RATE) > 0)
-    if points.is_empty() or (RATE in selector and selector[RATE] not in points[RATE]):
+    if points.is_empty() or (rate_rps is not None and rate_rps not in points[RATE]):
         return None
-    found = selecting.of_trials(points, each.statistic, selector)
-    return measured(list(found.values()), each.scale)
+    by_block = selecting.variant_of(points, shown.quantity, rate_rps).values()
+    return measured(list(by_block.values()), shown.scale)
 
 
 def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[int | None]]]:
@@ -155,7 +155,7 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
     known = quantities.TIMED.get(seen.spec.client)
     if known is None or seen.points.is_empty():
         return {}
-    closed = trial_statistics.hardest(seen.points) == 0
+    closed = hardest(seen.points) == 0
     shown = seen.valid_points.filter(reply_rates.at_rate(0) if closed else reply_rates.AT_TOP)
     key = [*_VARIANT, "n", RATE]
     bins = seen.times.join(shown.select(key), on=key, how="semi", maintain_order="left")

@@ -1,0 +1,56 @@
+"""Quantities of trials: which points count, and at which rates variants are compared.
+
+In: points of one variant or of several. Out: points that count, or one value for each trial.
+"""
+
+from functools import reduce
+
+import polars as pl
+
+from deathmatch.data import laws
+from deathmatch.quantities.quantity import RATE, Points, Quantity
+
+
+def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
+    """Return the points that count for a quantity with `points=which`; all of a store's."""
+    if which == Points.ALL or "client_limited" not in points.columns:
+        return points
+    excused = () if which == Points.VALID else (laws.STEADY,)
+    # Without a whole report only the server's end is known.
+    reported = which == Points.ENDING or pl.col("report").ne_missing("truncated")
+    return laws.upheld(points, excused).filter(~pl.col("client_limited"), reported)
+
+
+def values(points: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFrame:
+    """Return the quantity of each trial: `by`, n, and a column with the quantity's name.
+
+    `points` are those that count; trials without a value have no row.
+    """
+    key = [*by, "n"]
+    rows = [
+        (*names, value)
+        for names, group in points.group_by(key, maintain_order=True)
+        if (value := quantity.of_trial(group)) is not None
+    ]
+    schema = {name: points.schema[name] for name in key} | {quantity.name: pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def at_shared_rates(frames: list[pl.DataFrame], paired: bool = True) -> list[pl.DataFrame]:
+    """Return the points at rates that all frames have: in each block, if they are paired by it.
+
+    Each frame holds the points of one variant that count. Frames that share no block are not
+    paired: they keep the rates that every trial of each has.
+    """
+    if paired and set.intersection(*(set(frame["n"]) for frame in frames)):
+        key = ["n", RATE]
+        shared = reduce(
+            lambda left, right: left.join(right, on=key, how="semi"),
+            (frame.select(key) for frame in frames),
+        )
+    else:
+        key = [RATE]
+        trials = [set(trial[RATE]) for frame in frames for trial in frame.partition_by("n")]
+        rates = sorted(set.intersection(*trials)) if trials else []
+        shared = pl.DataFrame({RATE: rates}, schema={RATE: pl.Int64})
+    return [frame.join(shared, on=key, how="semi", maintain_order="left") for frame in frames]

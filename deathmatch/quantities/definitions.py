@@ -1,0 +1,254 @@
+"""The quantities by name: what claims, chapters, the explorer and `deathmatch compare` report.
+
+A name is the one that rules in claims.toml use. A definition that changes here changes every page.
+"""
+
+import polars as pl
+
+from deathmatch.load import httperf
+from deathmatch.plan import files
+from deathmatch.quantities.quantity import RATE, REPLY, Mean, PerReply, Points, Quantity
+from deathmatch.quantities.samples import needed_samples
+
+RAW_HEAD_BYTES = 32  # Day 2011: key 16, ttl 8, hide 8, beside the body
+DIED = pl.col("server_state").str.starts_with("died")
+"""Whether the server of a point ended without having been stopped."""
+
+_TOGETHER = "all points of a trial together"
+_MEAN = "mean over the points of a trial"
+_LARGEST = "largest over the points of a trial"
+
+
+def hardest(points: pl.DataFrame) -> int:
+    """Return the offered rate that asks most of a server: 0, the closed loop, else the highest."""
+    rates = points[RATE]
+    return 0 if (rates == 0).any() else rates.max()
+
+
+def _due(points: pl.DataFrame) -> float:
+    return (points[RATE] * points["duration_us"]).sum() / 1e6
+
+
+def _error_ratio(points: pl.DataFrame) -> float | None:
+    due = _due(points)
+    return max(0.0, 1 - points["replies"].fill_null(0).sum() / due) if due else None
+
+
+def _reply_ratio(points: pl.DataFrame) -> float | None:
+    errors = _error_ratio(points)
+    return None if errors is None else 1 - errors
+
+
+def _first_error_rate(points: pl.DataFrame) -> float | None:
+    ordered = points.sort(RATE)
+    failing = [p[RATE][0] for p in ordered.iter_slices(1) if (_error_ratio(p) or 0) > 0.01]
+    return float(failing[0]) if failing else float(ordered[RATE].max())
+
+
+def _errors(points: pl.DataFrame, *columns: str) -> int:
+    return sum(points[column].fill_null(0).sum() for column in columns)
+
+
+def _timeout_share(points: pl.DataFrame) -> float | None:
+    total = _errors(points, "errors_total")
+    timeouts = _errors(points, "errors_client_timeout", "errors_socket_timeout")
+    return timeouts / total if total else None
+
+
+def _client_error_ratio(points: pl.DataFrame) -> float | None:
+    due = _due(points)
+    return _errors(points, *httperf.OWN_ERRORS) / due if due else None
+
+
+def _failed_percent(points: pl.DataFrame) -> float | None:
+    attempted = points["connections"].sum()
+    return 100 * _errors(points, "errors_total") / attempted if attempted else None
+
+
+def _bytes_per_message(points: pl.DataFrame) -> float | None:
+    ordered = points.sort("messages")
+    grown = ordered["rss_bytes"][-1] - ordered["rss_bytes"][0]
+    return grown / ordered["messages"][-1] if ordered["messages"][-1] else None
+
+
+def _memory_overhead(points: pl.DataFrame) -> float | None:
+    grown = _bytes_per_message(points)
+    return None if grown is None else grown / (RAW_HEAD_BYTES + points["body_bytes"][0]) - 1
+
+
+_SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+def _latency(points: pl.DataFrame, quantile: str) -> float | None:
+    """Return a latency's mean over points; one that lies among lost messages is the drain at least.
+
+    So it is compared with no less than it was, and a claim of long latencies is decided by it.
+    Points with too few messages to carry the quantile do not count.
+    """
+    column = f"message_latency_{quantile}_us"
+    if column not in points.columns:
+        return None
+    drain_us = files.experiment("c10k").load.drain_s * 1e6
+    answered = points.filter(pl.col("messages_due") >= needed_samples(_SHARES[quantile]))
+    return answered[column].cast(pl.Float64).fill_null(drain_us).mean()
+
+
+def _latency_spread(points: pl.DataFrame) -> float | None:
+    high, middle = _latency(points, "p95"), _latency(points, "p50")
+    return high / middle if high is not None and middle else None
+
+
+def _latency_deviation(points: pl.DataFrame) -> float | None:
+    high, middle = _latency(points, "p95"), _latency(points, "p50")
+    return high - middle if high is not None and middle is not None else None
+
+
+PEAK = "peak_reply_rate_rps"
+
+CPU_PER_REPLY = Quantity(
+    "cpu_us_per_reply", "CPU per reply", "µs",
+    "CPU time of the server's processes over replies", PerReply("server_cpu_ns", 1e-3), _TOGETHER,
+)  # fmt: skip
+SWITCHES_PER_REPLY = Quantity(
+    "context_switches_per_reply", "context switches per reply", "",
+    "growth of the machine's context switches over replies", PerReply("context_switches"),
+    _TOGETHER,
+)  # fmt: skip
+INTERRUPTS_PER_REPLY = Quantity(
+    "interrupts_per_reply", "interrupts per reply", "",
+    "growth of the machine's interrupts over replies", PerReply("interrupts"), _TOGETHER,
+)  # fmt: skip
+LARGEST_RSS = Quantity(
+    "server_rss_bytes", "largest resident set", "B",
+    "largest resident set of the server's processes",
+    lambda points: points["server_rss_bytes_max"].max(), _LARGEST,
+)  # fmt: skip
+
+_ALL = (
+    CPU_PER_REPLY, SWITCHES_PER_REPLY, INTERRUPTS_PER_REPLY, LARGEST_RSS,
+    Quantity(
+        PEAK, "highest reply rate", "req/s", "highest reply rate of the sweep",
+        lambda points: points[REPLY].max(), over_rates=False, whole_sweep=True,
+    ),
+    Quantity(
+        "reply_rate_rps", "reply rate", "req/s",
+        "replies over the time in which requests were offered", Mean(REPLY), _MEAN,
+    ),
+    Quantity(
+        "reply_ratio", "replies over requests due", "", "replies over requests due", _reply_ratio,
+        _TOGETHER,
+    ),
+    Quantity(
+        "error_ratio", "requests without a reply over requests due", "",
+        "requests due that got no reply, whatever the cause, over requests due", _error_ratio,
+        _TOGETHER,
+    ),
+    Quantity(
+        "failed_percent", "failed connections", "%", "connections that failed, of all attempted",
+        _failed_percent, _TOGETHER,
+    ),
+    Quantity(
+        "timeout_share", "timeouts over all errors", "", "timeouts over all errors",
+        _timeout_share, _TOGETHER,
+    ),
+    Quantity(
+        "client_error_ratio", "errors of the client over requests due", "",
+        "errors of the client's own making (no descriptor, no local address, full file table) "
+        "over requests due", _client_error_ratio, _TOGETHER,
+        points=Points.ALL,
+    ),
+    Quantity(
+        "first_error_rate_rps", "lowest offered rate with over 1 % of errors", "req/s",
+        "lowest offered rate with an error ratio above 0.01; the highest rate offered if there is "
+        "none", _first_error_rate, over_rates=False, whole_sweep=True,
+    ),
+    Quantity(
+        "client_died", "share of trials in which the client died", "",
+        "1 if the load generator crashed during the sweep, else 0",
+        lambda points: float((~points["client_state"].str.starts_with("exit 0")).any()),
+        over_rates=False, points=Points.ALL,
+    ),
+    Quantity(
+        "died", "share of trials in which it died", "",
+        "1 if the server died during the sweep, else 0",
+        lambda points: float(points.select(DIED.any()).item()), over_rates=False,
+        points=Points.ENDING,
+    ),
+    Quantity(
+        "load_average", "load average", "", "highest one-minute load average",
+        lambda points: points["load_average_max"].max(), _LARGEST,
+    ),
+    Quantity(
+        "network_bytes_per_s", "network traffic", "B/s",
+        "bytes sent and received by the client, as httperf's net I/O", Mean("net_io_bytes_per_s"),
+        _MEAN,
+    ),
+    Quantity(
+        "reply_rate_stddev_rps", "reply rate stddev", "req/s",
+        "standard deviation of the reply rate between the intervals of one point",
+        Mean("reply_rate_stddev_rps"), _MEAN,
+    ),
+    Quantity(
+        "response_time_mean_us", "mean response time", "µs",
+        "mean time from a request to its reply", Mean("response_time_avg_us"), _MEAN,
+    ),
+    Quantity(
+        "concurrent_connections", "concurrent connections", "",
+        "most connections open at once, as httperf reports it", Mean("concurrent_connections"),
+        _MEAN,
+    ),
+    Quantity(
+        "connections_held", "connections held", "",
+        "WebSocket connections held to the end of the run", Mean("outcome_completed"), _MEAN,
+    ),
+    Quantity(
+        "connection_timeouts", "connection timeouts", "",
+        "TCP connections that took more than 2 s, of all that were tried",
+        Mean("connection_timeouts"), _MEAN,
+    ),
+    Quantity(
+        "handshake_time_mean_us", "mean handshake time", "µs",
+        "mean time of the WebSocket upgrade, from the intended connect",
+        Mean("handshake_time_mean_us"), _MEAN,
+    ),
+    Quantity(
+        "message_latency_mean_us", "mean message latency", "µs",
+        "mean time from a message's intended send to its echo", Mean("message_latency_mean_us"),
+        _MEAN,
+    ),
+    Quantity(
+        "message_latency_p50_us", "median message latency", "µs",
+        "median time from a message's intended send to its echo",
+        lambda points: _latency(points, "p50"), _MEAN,
+    ),
+    Quantity(
+        "message_latency_p95_us", "95th percentile of the message latency", "µs",
+        "95th percentile of the time from a message's intended send to its echo",
+        lambda points: _latency(points, "p95"), _MEAN,
+    ),
+    Quantity(
+        "message_latency_spread", "message latency spread", "",
+        "95th percentile over median of the message latency", _latency_spread, _MEAN,
+    ),
+    Quantity(
+        "message_latency_deviation_us", "message latency deviation", "µs",
+        "95th percentile less median of the message latency", _latency_deviation, _MEAN,
+    ),
+    Quantity(
+        "message_latency_growth", "message latency growth", "",
+        "median message latency of the run's last fifth (a minute of five) over that of its first",
+        Mean("message_latency_growth"), _MEAN, points=Points.COURSE,
+    ),
+    Quantity(
+        "bytes_per_message", "memory per message", "B",
+        "growth of the process's memory over queued messages, divided by their number",
+        _bytes_per_message, over_rates=False,
+    ),
+    Quantity(
+        "memory_overhead", "memory overhead", "",
+        "bytes_per_message beyond the raw message, over the raw message", _memory_overhead,
+        over_rates=False,
+    ),
+)  # fmt: skip
+QUANTITIES = {quantity.name: quantity for quantity in _ALL}
+"""Every quantity by its name."""
