@@ -89,11 +89,12 @@ class Quantity:
 
     @property
     def heading(self) -> str:
-        """Return "CPU per reply (µs)"."""
-        return f"{self.title} ({self.unit})" if self.unit else self.title
+        """Return "CPU per reply (µs)", as a table's column is headed."""
+        title = self.title[:1].upper() + self.title[1:]
+        return f"{title} ({self.unit})" if self.unit else title
 
     @property
     def definition(self) -> str:
         """Return what one number of a table is: "CPU per reply: …; median over trials"."""
         within = f"{self.meaning}, {self.estimator}" if self.estimator else self.meaning
-        return f"{self.title}: {within}; {OVER_TRIALS}"
+        return f"{self.title[:1].upper()}{self.title[1:]}: {within}; {OVER_TRIALS}"

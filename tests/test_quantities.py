@@ -1,0 +1,247 @@
+"""One quantity has one number: on a planted dataset, every page that names it shows the same."""
+
+from statistics import median
+
+import polars as pl
+import pytest
+
+from deathmatch.analysis import (
+    ab_result,
+    by_trial,
+    c10k,
+    claims,
+    machine_cost,
+    million,
+    packet_cost,
+    profile,
+    published,
+    readiness,
+    rules,
+    selecting,
+    static_files,
+    views,
+)
+from deathmatch.analysis.ab_result import Measured
+from deathmatch.analysis.committed import Record
+from deathmatch.data import tables
+from deathmatch.data.strict import load_rules
+from deathmatch.paper.charts import findings
+from deathmatch.paper.explore import quantities, variants
+from deathmatch.plan import files
+from deathmatch.quantities.definitions import CPU_PER_REPLY, QUANTITIES
+from deathmatch.quantities.quantity import RATE, REPLY, Points
+
+NAME = CPU_PER_REPLY.name
+# CPU time of one reply in µs, by server and rate. MochiWeb was not offered the highest rate.
+COSTS = {
+    "nginx": {1000: 20.0, 2000: 15.0, 10_000: 10.0, 40_000: 5.0},
+    "mochiweb": {1000: 300.0, 2000: 240.0, 10_000: 100.0},
+}
+DURATION_S = 2
+TRIALS = 3
+
+
+def point(experiment: str, server: str, rate: int, cost_us: float, n: int, **more) -> dict:
+    """Return a point whose replies are all that was offered; its cost grows with the trial."""
+    replies = rate * DURATION_S
+    factors = files.experiment(experiment).factors
+    known = {
+        "server": server, "title": files.server(server).title, "variant": server, "n": n,
+        RATE: rate, "replies": replies,
+        "duration_us": DURATION_S * 1_000_000, REPLY: float(rate), "report": "whole",
+        "server_state": "ran", "client_state": "exit 0", "client_limited": False,
+        "server_cpu_ns": round(cost_us * 1000 * replies * (1 + n / 100)),
+        "context_switches": 2 * replies, "interrupts": replies, "server_rss_bytes_max": n * 10**6,
+    }  # fmt: skip
+    return {name: factor.default for name, factor in factors.items()} | known | more
+
+
+@pytest.fixture
+def planted(tmp_path, monkeypatch):
+    """Write a dataset with the experiments static, readiness and c10k."""
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    rows = {
+        "static": [
+            point("static", server, rate, cost, n, configuration="tuned")
+            for server, costs in COSTS.items()
+            for rate, cost in costs.items()
+            for n in range(1, TRIALS + 1)
+        ],
+        "readiness": [
+            point("readiness", "c-readiness", 200, cost, n, readiness=mechanism, variant=mechanism)
+            for mechanism, cost in (("poll", 60.0), ("epoll", 30.0))
+            for n in range(1, TRIALS + 1)
+        ],
+        "c10k": [
+            point("c10k", "ws-null", 10_000, 40.0, n, environment="unthrottled", schedulers="one")
+            for n in range(1, TRIALS + 1)
+        ],
+    }
+    for experiment, points in rows.items():
+        folder = tmp_path / "data" / "planted" / experiment
+        folder.mkdir(parents=True)
+        for table in ("points", "trials", "times"):
+            names = tables.columns(experiment, table)
+            known = [
+                {name: row[name] for name in row if name in names}
+                | ({"outcome": "measured"} if table == "trials" else {})
+                for row in (points if table != "times" else [])
+            ]
+            frame = pl.DataFrame(known, schema=names).unique(maintain_order=True)
+            tables.write(frame, experiment, table, folder)
+    selecting.clear_caches()
+    yield
+    selecting.clear_caches()
+
+
+@pytest.fixture
+def doubled(planted):
+    """Change the definition: CPU per reply is twice what it was."""
+    before = CPU_PER_REPLY.of_trial.scale
+    object.__setattr__(CPU_PER_REPLY.of_trial, "scale", 2 * before)
+    yield
+    object.__setattr__(CPU_PER_REPLY.of_trial, "scale", before)
+
+
+def pages() -> dict[str, float]:
+    """Return the CPU per reply of one variant on each page: nginx, else C with poll, or ws-null."""
+    static = views.Experiment("planted", "static")
+    title = static.points.filter(server="nginx")["label"][0]
+    explored = variants.rows("planted", "static", {})
+    [shown] = [row for row in explored.variants if row["server"] == "nginx"]
+    rule = {"kind": "level", "statistic": NAME, "a": {"server": "nginx", "configuration": "tuned"}}
+    stated, _, compared = rules.compared("planted", "static", rule)
+    [side] = claims._sides("planted", compared)
+    ready = views.Experiment("planted", "readiness")
+    [poll] = [
+        row for row in variants.rows("planted", "readiness", {}).rates if row["variant"] == "poll"
+    ]
+    level = readiness.at_level(
+        readiness.cost_levels(readiness.steady_points(ready.valid_points)), "C", "poll", 0
+    )
+    front = findings.readiness(ready.valid_points).to_dict()["datasets"]
+    [drawn] = {
+        row["median"] for rows in front.values() for row in rows if row.get("readiness") == "poll"
+    }
+    trials = [
+        Measured(1, place, "AB"[place % 2], ready.points.filter(variant="poll", n=1 + place % 3))
+        for place in range(4)
+    ]
+    [ab] = ab_result.rows(trials, 1, NAME).filter(pl.col("statistic") == NAME).to_dicts()
+    machine = machine_cost.costs("planted", "planted").filter(experiment="readiness")
+    sockets = views.Experiment("planted", "c10k").valid_points
+    return {
+        "table of the chapter": static_files.costs(static.valid_points).filter(label=title)[NAME][
+            0
+        ],
+        "explorer": shown[NAME][0],
+        "claims": stated["median"],
+        "side of a claim": side["median"],
+        "explorer at a rate": poll[NAME][0],
+        "chapter at a rate": level["cost"]["median"],
+        "front figure": drawn,
+        "compare": ab["a_median"],
+        "two machines": machine.sort(NAME)[NAME][-1],
+        "chapter of WebSockets": c10k.connection_costs(sockets)["cpu_us"][0],
+        "million": million.median(million.per_message(sockets), "server_us", "ws-null"),
+    }
+
+
+def pooled(server: str, rates: list[int] | None = None) -> float:
+    """Return the median over trials of CPU time over replies of these rates, by hand."""
+    costs = {rate: COSTS[server][rate] for rate in rates or COSTS[server]}
+    spent = sum(cost * rate for rate, cost in costs.items()) / sum(costs)
+    return median(spent * (1 + n / 100) for n in range(1, TRIALS + 1))
+
+
+def test_the_same_words_have_the_same_number_on_every_page(planted):
+    shown = pages()
+    sweep = ("table of the chapter", "explorer", "claims", "side of a claim")
+    rate = ("explorer at a rate", "chapter at a rate", "front figure", "two machines")
+    sockets = ("chapter of WebSockets", "million")
+    for names, due in ((sweep, pooled("nginx")), (rate, 60 * 1.02), (sockets, 40 * 1.02)):
+        assert {name: shown[name] for name in names} == pytest.approx(
+            dict.fromkeys(names, due), rel=1e-4
+        )
+    # The places of A have trial 1 and trial 3.
+    assert shown["compare"] == pytest.approx(60 * 1.02)
+
+
+def test_a_changed_definition_changes_every_page(planted, request):
+    before = pages()
+    request.getfixturevalue("doubled")
+    assert pages() == pytest.approx({name: 2 * value for name, value in before.items()}, rel=1e-4)
+
+
+def test_a_changed_definition_changes_records_of_instruments_and_the_strict_check(doubled):
+    reading = {
+        "server": "a",
+        "mode": "plain",
+        "repetition": 1,
+        "replies": 10,
+        "server_cpu_ns": 50_000,
+    }
+    assert packet_cost.per_reply(Record(None, {}, [reading]))["server_us"][0] == 10
+    profiled = {"mechanism": "poll", "idle": 0, "rate_rps": 1, "repetition": 1, "replies": 10,
+                "cpu_ns": 50_000, "phases": {"wait": 1}}  # fmt: skip
+    assert profile.phases(Record(None, {}, [profiled]))["cpu_us"].sum() == 10
+    trial = type("Trial", (), {"rows": [{"server_cpu_ns": 50_000, "replies": 10}]})
+    assert load_rules._cpu_us_per_reply(trial) == 10
+
+
+def test_two_variants_are_compared_at_rates_that_both_have(planted):
+    shared = sorted(COSTS["mochiweb"])
+    due = pooled("mochiweb") / pooled("nginx", shared)
+    points = views.Experiment("planted", "static").valid_points
+    labels = [points.filter(server=server)["label"][0] for server in ("mochiweb", "nginx")]
+    assert static_files.cpu_ratio(points, *labels)["median"] == pytest.approx(due, rel=1e-4)
+    rule = {"kind": "ratio", "statistic": NAME, "threshold": 1, "direction": "above"} | {
+        side: {"server": server, "configuration": "tuned"}
+        for side, server in (("a", "mochiweb"), ("b", "nginx"))
+    }
+    assert rules.compared("planted", "static", rule)[0]["median"] == pytest.approx(due, rel=1e-4)
+    sides = claims._sides("planted", rules.compared("planted", "static", rule)[2])
+    assert sides[0]["median"] / sides[1]["median"] == pytest.approx(due, rel=1e-4)
+    peak = rule | {"statistic": "peak_reply_rate_rps"}
+    assert rules.compared("planted", "static", peak)[0]["median"] == pytest.approx(0.25)
+
+
+def test_rates_are_shared_within_a_block_or_by_all_trials():
+    def frame(rates: dict[int, list[int]]) -> pl.DataFrame:
+        rows = [(n, rate) for n, all_rates in rates.items() for rate in all_rates]
+        return pl.DataFrame(rows, schema={"n": pl.Int64, RATE: pl.Int64}, orient="row")
+
+    paired = [frame({1: [10, 20, 30], 2: [10, 20]}), frame({1: [10, 20], 2: [20, 30]})]
+    expected = [(1, 10), (1, 20), (2, 20)]
+    assert [side.rows() for side in by_trial.at_shared_rates(paired)] == [expected, expected]
+    apart = [frame({1: [10, 20]}), frame({2: [20, 30], 3: [20]})]
+    assert [side.rows() for side in by_trial.at_shared_rates(apart)] == [
+        [(1, 20)], [(2, 20), (3, 20)],
+    ]  # fmt: skip
+    unpaired = by_trial.at_shared_rates(paired, paired=False)
+    assert [side[RATE].unique().to_list() for side in unpaired] == [[20], [20]]
+
+
+def test_points_that_count_follow_the_definition():
+    points = pl.DataFrame({
+        "client_limited": [False, True, False, False],
+        "report": ["whole", "whole", "truncated", "whole"],
+        "laws_broken": [[], [], [], ["LAW-STEADY"]],
+        RATE: [1, 2, 3, 4],
+    })  # fmt: skip
+    left = {which: by_trial.counted(points, which)[RATE].to_list() for which in Points}
+    assert left == {Points.VALID: [1], Points.COURSE: [1, 4], Points.ENDING: [1, 3, 4],
+                    Points.ALL: [1, 2, 3, 4]}  # fmt: skip
+
+
+def test_every_statistic_of_a_rule_is_defined_once():
+    stated = set().union(*(published.statistics_of(claim["rule"]) for claim in published.claims()))
+    later = set(published._parsed(published.CLAIMS, 0)["statistics"])
+    assert stated <= set(QUANTITIES) | later and not set(QUANTITIES) & later
+    assert {name: quantity.name for name, quantity in QUANTITIES.items()} == {
+        name: name for name in QUANTITIES
+    }
+    clients = [files.experiment(name).client for name in files.names("experiment")]
+    for shown in quantities.named(clients).values():
+        if shown.quantity:
+            assert shown.definition == shown.quantity.definition
