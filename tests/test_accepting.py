@@ -8,8 +8,7 @@ from conftest import ROOT, Tree, traces
 from deathmatch.analysis import accepting, queue_model
 from deathmatch.analysis.committed import Record
 from deathmatch.errors import UserError
-from deathmatch.instruments import accepted as measure
-from deathmatch.instruments import accepting as command
+from deathmatch.instruments import accepting as instrument
 
 
 def row(accept: str, threads: int, backlog: int, work_us: int, repetition: int, **own) -> dict:
@@ -69,10 +68,10 @@ def test_a_wait_is_compared_with_what_a_full_queue_takes():
 
 def test_every_reading_in_an_order_that_is_drawn():
     asked = ([1, 16], [8, 32, 32], 2)
-    planned = list(command.plan(*asked))
+    planned = instrument.readings(*asked)
     half = len(planned) // 2
     assert len(set(planned)) == len(planned) == 2 * (2 * 3 + 2 * 3)
-    assert planned == list(command.plan(*asked))
+    assert planned == instrument.readings(*asked)
     kinds = [[(one.accept, one.threads, one.backlog, one.rate_rps) for one in part]
              for part in (planned[:half], planned[half:])]  # fmt: skip
     assert set(kinds[0]) == set(kinds[1]) and kinds[0] != kinds[1]
@@ -82,8 +81,8 @@ def test_every_reading_in_an_order_that_is_drawn():
 def test_a_server_without_an_account_is_told(tmp_path, said):
     log = tmp_path / "server.log"
     log.write_text(said)
-    with pytest.raises(UserError, match="gave no account"):
-        measure.account(log)
+    with pytest.raises(UserError, match="no account"):
+        instrument.account(log)
 
 
 def test_real_readings(tree: Tree):
@@ -106,7 +105,7 @@ def test_real_readings(tree: Tree):
     assert herd[way["herd"], 16]["median"] > herd[way["several"], 16]["median"]
     each = accepting.waits(every)
     longest = {
-        backlog: each.filter(backlog=backlog, rate_rps=command.RATES_RPS[-1])["median_us"].item()
+        backlog: each.filter(backlog=backlog, rate_rps=instrument.RATES_RPS[-1])["median_us"].item()
         for backlog in (16, 512)
     }
     # What a full queue takes is 32 times as long; this machine may do other work.

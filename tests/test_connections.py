@@ -142,11 +142,11 @@ def test_the_memory_that_is_left_limits_what_is_held():
 
 
 def test_the_plan_repeats_each_life_and_holds_many_at_the_end():
-    rounds = list(command.planned(10, 90, 2))
+    rounds = command.readings(10, 90, 2)
     assert [(one.life, one.connections) for one in rounds] == (
         [(life, 10) for life in LIVES] * 2 + [(command.HELD_LIFE, 90)] * command.HELD_REPETITIONS
     )
-    assert len(list(command.planned(10, 0, 2))) == 2 * len(LIVES)
+    assert len(command.readings(10, 0, 2)) == 2 * len(LIVES)
 
 
 HELD = 2000
@@ -167,7 +167,7 @@ def test_every_state_is_held_and_read(someones_tree: Tree):
     assert traces() == machine
     # What is in them is not compared: other programs on this machine have sockets too.
     seen = {one["objects"] is not None for one in found.values()}
-    assert seen == {"may be read by root alone" not in done.text}
+    assert seen == {"only root may read" not in done.text}
 
 
 def test_nothing_is_left_of_a_run_that_is_killed(tree: Tree):

@@ -10,7 +10,7 @@ from deathmatch.errors import UserError
 
 KINDS = ("accepting", "connections", "descriptors", "packets", "profile")
 OF_ALL = [
-    (["a/b"], "'a/b' is no name of a file"),
+    (["a/b"], "'a/b' cannot be a file's name"),
     (["a", "--repetitions", "0"], "--repetitions: it must be 1 or more"),
 ]
 MISTAKES = [(kind, *mistake) for kind in KINDS for mistake in OF_ALL] + [

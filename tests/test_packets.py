@@ -10,7 +10,8 @@ from deathmatch.analysis import packet_cost
 from deathmatch.analysis.committed import Record
 from deathmatch.errors import UserError
 from deathmatch.hosts import packets
-from deathmatch.instruments import packets as command
+from deathmatch.instruments import packets as instrument
+from deathmatch.instruments.packet_threads import Threads
 
 
 def record(*rows: tuple) -> Record:
@@ -49,11 +50,11 @@ def test_bias_pairs_repetitions():
 
 
 def test_every_way_of_every_server_in_an_order_that_is_drawn():
-    planned = list(command.plan(["a", "b"], 3))
+    planned = instrument.readings(["a", "b"], 3)
     assert len(set(planned)) == len(planned) == 2 * 3 * len(packets.MODES)
     first, second = ([(one.server, one.mode) for one in planned[at : at + 6]] for at in (0, 6))
     assert set(first) == set(second) and first != second
-    assert planned == list(command.plan(["a", "b"], 3))
+    assert planned == instrument.readings(["a", "b"], 3)
 
 
 def test_masks_and_names_of_threads():
@@ -65,7 +66,7 @@ def test_masks_and_names_of_threads():
 
 def test_what_threads_ran_between_two_moments():
     looks = [("server", 10, 5), ("server", 30, 9), ("client", 30, 1), ("server", 50, 20)]
-    threads = command.Threads({}, looks)
+    threads = Threads({}, looks)
     assert threads.between_ns("server", 12, 49) == 4
     assert threads.between_ns("server", 12, 50) == 15
     assert threads.between_ns("client", 12, 50) is None

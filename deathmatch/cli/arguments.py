@@ -108,7 +108,6 @@ def packets(parser: argparse.ArgumentParser) -> None:
         "--duration", type=int, default=4, metavar="S", dest="duration_s",
         help="duration of each reading in seconds; default: 4",
     )  # fmt: skip
-    parser.add_argument("--mode", help=argparse.SUPPRESS)
 
 
 def profile(parser: argparse.ArgumentParser) -> None:

@@ -1,67 +1,62 @@
-"""What does a wait cost, by the descriptors that idle? `./shell deathmatch descriptors NAME`.
+"""What does a wait cost, by the number of idle descriptors? `./shell deathmatch descriptors NAME`.
 
-Times select(2), poll(2) and epoll_wait(2) over more and more idle connections, and writes
-data/descriptors/NAME.json. Each repetition is a life of its own in a sandbox.
+Times select(2), poll(2) and epoll_wait(2) over more and more idle connections (`waits`).
 """
 
 import argparse
-import json
-from collections.abc import Iterator
+import os
+from dataclasses import dataclass
+from pathlib import Path
 
-from deathmatch.errors import UserError
 from deathmatch.hosts import testbed
-from deathmatch.hosts.host import Local
-from deathmatch.instruments import instrument
-from deathmatch.instruments import waits as measure
+from deathmatch.instruments import waits
+from deathmatch.instruments.instrument import Instrument, Plan, Row, drawn
 
-KIND = "descriptors"
 # Up to what a process may have where the limit of open files is 20,000.
 IDLE = (0, 16, 64, 250, 500, 1000, 2000, 4000, 8000, 16000)
 # What a life takes on an idle machine: opening each connection, all waits over it.
 LIFE_S, CONNECTION_S = 1.5, 4e-4
 
 
-def main(given: argparse.Namespace) -> int:
-    """Measure as the command line says; return the exit status."""
-    if given.inside:
-        cpus = Local().affinity()
-        sides = {"server": testbed.cpus("first", cpus), "client": testbed.cpus("last", cpus)}
-        found = measure.life(levels(given.most), given.repetitions, sides)
-        given.inside.write_text(json.dumps(found))
-        return 0
-    check(given)
-    wanted, able = levels(given.most), measure.most_idle()
-    idle = [count for count in wanted if count <= able]
-    if idle != wanted:
-        print(f"at most {idle[-1]:,} descriptors: the limit of open files leaves {able:,}")
-    expected_s = given.repetitions * (LIFE_S + CONNECTION_S * sum(idle))
-    print(f"{given.repetitions} lives of up to {idle[-1]:,} idle connections: "
-          f"{expected_s / 60:.1f} min or more", flush=True)  # fmt: skip
-    about = instrument.about() | {"cache_bytes": measure.CACHE_BYTES, "sleep_s": measure.SLEEP_S}
-    instrument.keep(KIND, given.name, about, readings(idle[-1], given.repetitions))
-    return 0
+@dataclass(frozen=True)
+class Reading:
+    """One life of a process and its connections."""
+
+    repetition: int = 1
+
+    def __str__(self) -> str:
+        """Return what it is, for progress and errors."""
+        return f"repetition {self.repetition}"
+
+
+class Descriptors(Instrument):
+    """The instrument."""
+
+    def plan(self, options: argparse.Namespace) -> Plan:
+        """Return every life."""
+        idle = levels(options.most)
+        if idle != [count for count in IDLE if count <= options.most]:
+            able = waits.most_idle()
+            print(f"at most {idle[-1]:,} descriptors: the limit of open files leaves {able:,}")
+        return Plan(
+            drawn([Reading()], options.repetitions),
+            f"{options.repetitions} lives of up to {idle[-1]:,} idle connections",
+            options.repetitions * (LIFE_S + CONNECTION_S * sum(idle)),
+            {"cache_bytes": waits.CACHE_BYTES, "sleep_s": waits.SLEEP_S},
+        )
+
+    def take(self, reading: Reading, options: argparse.Namespace, out: Path) -> list[Row]:
+        """Return the rows of a life (`waits.life`)."""
+        available = sorted(os.sched_getaffinity(0))
+        cpus = {side: testbed.cpus(which, available) for side, which in
+                (("server", "first"), ("client", "last"))}  # fmt: skip
+        return waits.life(levels(options.most), reading.repetition, cpus)
+
+
+main = Descriptors("descriptors", Reading, {"most": IDLE[1]}).main
 
 
 def levels(most: int) -> list[int]:
-    """Return the numbers of idle descriptors up to `most`."""
-    return [count for count in IDLE if count <= most]
-
-
-def check(given: argparse.Namespace) -> None:
-    """Raise UserError for a name that is no file's, or a number that makes no sense."""
-    instrument.check_name(given.name)
-    instrument.check_least(given, repetitions=1, most=IDLE[1])
-
-
-def readings(most: int, repetitions: int) -> Iterator[dict]:
-    """Run each life in a sandbox and return its readings; UserError if one fails."""
-    with instrument.folder() as folder:
-        for repetition in range(1, repetitions + 1):
-            file = folder / f"{repetition}.json"
-            words = ["inside", "--most", str(most), "--repetitions", str(repetition)]
-            status = instrument.inside(KIND, words, file)
-            if status != 0:
-                where = f"repetition {repetition}"
-                raise UserError(f"the waits were not measured (exit status {status})", where)
-            print(f"  {repetition} of {repetitions}", flush=True)
-            yield from json.loads(file.read_text())
+    """Return the numbers of idle descriptors up to `most` that this process may have."""
+    able = waits.most_idle()
+    return [count for count in IDLE if count <= min(most, able)]

@@ -1,110 +1,136 @@
 """Where do a request's microseconds go? `./shell deathmatch profile NAME`.
 
 Samples the call chains of the C server `c-readiness` with perf(1), for each readiness mechanism,
-with none, 900 and 8,000 idle connections, at a low and a higher rate, and writes
-data/profile/NAME.json. Each reading runs in a sandbox of its own.
+with none, 900 and 8,000 idle connections, at a low and a higher rate. No hardware counter is
+needed: perf's software clock takes a sample so many times for each second that the server runs.
 """
 
 import argparse
 import itertools
-import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.hosts.testbed import Testbed
-from deathmatch.instruments import instrument
+from deathmatch.instruments import call_chains, serving
+from deathmatch.instruments.instrument import Instrument, Plan, Row, drawn
+from deathmatch.measure import client
+from deathmatch.measure.context import Context
 from deathmatch.plan import files, matrix
-from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial, Variant
 
-KIND = "profile"
-TESTBED, DATASET, EXPERIMENT, SERVER = "netns", "tour", "readiness", "c-readiness"
+EXPERIMENT, SERVER = "readiness", "c-readiness"
 MECHANISMS = ("select", "poll", "epoll", "io_uring")
 IDLE, RATES_RPS = (0, 900, 8000), (200, 2000)
-# The C library's set of descriptors has room for 1,024.
+# The C library's set of descriptors has places for 1,024.
 SELECT_IDLE = 900
-# Beside the load: namespaces, idle connections, start, warm-up, reading the samples.
+# What a reading takes besides its load: namespaces, idle connections, start, warm-up, the samples.
 AROUND_S = 8
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
+# Until perf has opened what it samples.
+OPEN_S = 0.5
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One to take."""
+    """A mechanism, a number of idle connections, and a rate."""
 
     mechanism: str
     idle: int
     rate_rps: int
-    repetition: int
+    repetition: int = 1
 
     def __str__(self) -> str:
         """Return what it is, for progress and errors."""
         return f"{self.mechanism}, {self.idle:,} idle, {self.rate_rps:,} req/s"
 
 
-def main(given: argparse.Namespace) -> int:
-    """Measure as the command line says; return the exit status."""
-    os.chdir(ROOT)
-    if given.inside:
-        _inside(given)
-        return 0
-    check(given)
-    planned = list(plan(given.mechanism or MECHANISMS, given.idle or IDLE, given.repetitions))
-    return instrument.measure(KIND, given, planned, SERVER, EXPERIMENT, AROUND_S)
+class Profile(Instrument):
+    """The instrument."""
+
+    def plan(self, options: argparse.Namespace) -> Plan:
+        """Return every reading; UserError for an unknown level, and where perf cannot sample."""
+        known = files.experiment(EXPERIMENT).factors["idle_connections"].levels
+        for count in options.idle:
+            if count not in known:
+                what = f"the experiment has no {count} idle connections"
+                raise UserError(what, "--idle", f"give one of {', '.join(map(str, known))}")
+        if not shutil.which("perf"):
+            remedy = "install it: Debian has it in linux-perf; nixpkgs was not tried"
+            raise UserError("there is no program perf", "PATH", remedy)
+        if os.geteuid() != 0 and int(PARANOID.read_text()) > 1:
+            what = "only root may see the kernel's functions"
+            raise UserError(what, str(PARANOID), "be root")
+        planned = readings(
+            options.mechanism or MECHANISMS, options.idle or IDLE, options.repetitions
+        )
+        version = serving.built(self.kind, SERVER, EXPERIMENT)
+        return Plan(
+            planned, f"{len(planned)} readings", len(planned) * (options.duration_s + AROUND_S),
+            {"duration_s": options.duration_s, "version": version},
+        )  # fmt: skip
+
+    def take(self, reading: Reading, options: argparse.Namespace, out: Path) -> list[Row]:
+        """Return where the server's CPU time went at a rate.
+
+        {"replies", "cpu_ns", "phases": {name: samples}, "stacks": [[kernel functions, samples]]},
+        as `call_chains.summary` has them. UserError if the server or perf does not start.
+        """
+        with serving.serving(idle_trial(reading.mechanism, reading.idle), out) as context:
+            client.warm_up(context)
+            return [_profiled(context, reading.rate_rps, options.duration_s, out)]
 
 
-def check(given: argparse.Namespace) -> None:
-    """Raise UserError for a name that is no file's, a number that makes no sense, or no perf."""
-    instrument.check_name(given.name)
-    instrument.check_least(given, repetitions=1, duration_s=1)
-    known = files.experiment(EXPERIMENT).factors["idle_connections"].levels
-    for count in given.idle:
-        if count not in known:
-            what = f"the experiment has no {count} idle connections"
-            raise UserError(what, "--idle", f"give one of {', '.join(map(str, known))}")
-    if not shutil.which("perf"):
-        remedy = "install it: Debian has it in linux-perf; nixpkgs was not tried"
-        raise UserError("there is no program perf", "PATH", remedy)
-    if os.geteuid() != 0 and int(PARANOID.read_text()) > 1:
-        raise UserError("the kernel's functions may be seen by root only", str(PARANOID), "be root")
+main = Profile("profile", Reading, {"duration_s": 1}).main
 
 
-def plan(mechanisms: Sequence[str], idle: Sequence[int], repetitions: int) -> Iterator[Reading]:
+def readings(mechanisms: Sequence[str], idle: Sequence[int], repetitions: int) -> list[Reading]:
     """Return every reading, those of a repetition in an order that is drawn for it."""
-
-    def each(repetition: int) -> list[Reading]:
-        return [
-            Reading(mechanism, count, rate_rps, repetition)
-            for mechanism, count, rate_rps in itertools.product(
-                dict.fromkeys(mechanisms), dict.fromkeys(idle), RATES_RPS
-            )
-            if mechanism != "select" or count <= SELECT_IDLE
-        ]
-
-    return instrument.drawn(each, repetitions)
+    every = itertools.product(dict.fromkeys(mechanisms), dict.fromkeys(idle), RATES_RPS)
+    possible = [
+        Reading(mechanism, count, rate_rps)
+        for mechanism, count, rate_rps in every
+        if mechanism != "select" or count <= SELECT_IDLE
+    ]
+    return drawn(possible, repetitions)
 
 
-def trial(mechanism: str, idle: int) -> Trial:
+def idle_trial(mechanism: str, idle: int) -> Trial:
     """Return the trial of the server with this mechanism and so many idle connections."""
-    one = next(
-        one for one in matrix.possible(DATASET, [EXPERIMENT]) if one.server.name == SERVER
+    trial = next(
+        trial for trial in matrix.possible(serving.DATASET, [EXPERIMENT])
+        if trial.server.name == SERVER
     )  # fmt: skip
-    factors = one.variant.factors | {"readiness": mechanism, "idle_connections": idle}
-    return one.model_copy(update={"variant": Variant(factors=factors)})
+    factors = trial.variant.factors | {"readiness": mechanism, "idle_connections": idle}
+    return trial.model_copy(update={"variant": Variant(factors=factors)})
 
 
-def _inside(given: argparse.Namespace) -> None:
-    # Only here, as what measures loads slowly.
-    from deathmatch.instruments import sampled as measure
-
-    asked = Reading(**json.loads(given.name))
-    one = trial(asked.mechanism, asked.idle)
-
-    def reading(bed: Testbed, out: Path) -> dict:
-        return measure.reading(one, bed, asked.rate_rps, given.duration_s, out)
-
-    instrument.take(given.inside, reading, TESTBED, one.spec()["sysctl"])
+def _profiled(context: Context, rate_rps: int, duration_s: float, out: Path) -> Row:
+    pids, data, log = context.server_pids(), out / "perf.data", out / "perf.log"
+    words = ["perf", "record", "-e", "cpu-clock", "-F", str(call_chains.SAMPLES_HZ), "-g"]
+    words += ["-o", str(data), "-p", ",".join(map(str, pids))]
+    words += ["--", "sleep", str(duration_s + 2 * OPEN_S)]
+    # perf runs where it takes nothing from the server.
+    cpus = context.cpus[context.clients[0].name]
+    perf = context.server.start(words, output=log, cpus=cpus)
+    time.sleep(OPEN_S)
+    before_ns = serving.cpu_ns(context)
+    offered = client.offer(context, rate_rps, duration_s, out / "report.txt")
+    cpu_ns = serving.cpu_ns(context) - before_ns
+    status = perf.wait(duration_s + 10)
+    if status != 0:
+        what = f"perf ended with {status}: {log.read_text(errors='replace')[-300:]}"
+        raise UserError(what, "perf record", "let perf_event_paranoid allow it, or be root")
+    printed = subprocess.run(
+        ["perf", "script", "-i", str(data), "-F", "ip,sym"], capture_output=True, text=True
+    ).stdout
+    counted = Counter(call_chains.read(printed.splitlines()))
+    return {
+        "replies": client.replies(context, offered, duration_s), "cpu_ns": cpu_ns,
+        **call_chains.summary(counted),
+    }  # fmt: skip
