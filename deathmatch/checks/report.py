@@ -65,6 +65,13 @@ class Report:
         }
 
     @property
+    def findings(self) -> list[tuple[Rule, Finding]]:
+        """All findings with their rules, the worst first."""
+        severities = list(TITLES)
+        results = sorted(self.results, key=lambda result: severities.index(result.rule.severity))
+        return [(result.rule, finding) for result in results for finding in result.findings]
+
+    @property
     def status(self) -> int:
         """PASSED, REJECTED, or UNCHECKED if a rule that rejects could not look."""
         verdicts = self.by_verdict
@@ -90,20 +97,20 @@ class Report:
 
 
 def _paragraph(result: Result, width: int, place: Callable[[str], str]) -> str:
-    def wrapped(text: str, indent: str = "  ", further: str = "    ") -> str:
+    def wrapped(text: str) -> str:
         return textwrap.fill(
-            text, width, initial_indent=indent, subsequent_indent=further,
+            text, width, initial_indent="  ", subsequent_indent="    ",
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
 
     rule, verdict = result.rule, result.verdict
     seen = [(finding.where, finding.what) for finding in result.findings]
     seen += [(reason.where, reason.why) for reason in result.unknown]
-    lines = [wrapped(f"{TITLES[verdict]}: {rule.id} ({rule.clause}), {len(seen)} found", "", "  ")]
+    lines = [f"{TITLES[verdict]}: {rule.id}, {len(seen)} found"]
     lines += [wrapped(f"{place(where)}: {what}") for where, what in seen[:SHOWN]]
     if len(seen) > SHOWN:
         lines.append(f"  and {len(seen) - SHOWN} more")
-    lines.append(wrapped(f"rule: {rule.statement}"))
+    lines.append(wrapped(f"{rule.statement} [{rule.clause}]"))
     if verdict == "waived":
         return "\n".join([*lines, wrapped(f"waived: {result.waived}")])
     own = dict.fromkeys(finding.remedy for finding in result.findings[:SHOWN] if finding.remedy)

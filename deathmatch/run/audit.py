@@ -1,7 +1,7 @@
 """Is a testbed fit to measure on? `./shell deathmatch audit TESTBED`.
 
 Builds the testbed, reads what its hosts are like, looks for a second what else runs and for
-another one what the link carries; then says what is bad, why, and the command that mends it.
+another one what the link carries; then says what is bad, why, and the command that fixes it.
 Exit status 0: nothing refuses a run; 3: something does; 1: it could not be looked at.
 """
 
@@ -11,10 +11,13 @@ import os
 import shutil
 import sys
 import tempfile
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import yaml
+from pydantic import TypeAdapter
 
+from deathmatch.checks.report import UNCHECKED, say
 from deathmatch.errors import UserError
 from deathmatch.hosts import netns_testbed, sandbox, ssh_testbed, testbed
 from deathmatch.hosts.audit import demand, facts, read, report, rules
@@ -23,10 +26,9 @@ from deathmatch.plan import files, matrix
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
 
-REFUSED = 3
 WINDOW_S = 1.0
 LINK_S = 1.0
-# To tell who the other load is, once it is known that there is some.
+# How long processes are looked at, to name them.
 NAMING_S = 0.3
 BUILD = ROOT / "build"
 CONFIG = Path("config/config.yaml")
@@ -37,39 +39,26 @@ def main(given: argparse.Namespace) -> int:
     os.chdir(ROOT)
     bed = files.testbed(given.testbed)
     if given.inside:
-        given.inside.write_text(inside(bed).model_dump_json())
+        given.inside.write_text(json.dumps(asdict(inside(bed))))
         return 0
     accepted = [*bed.accepts, *given.accept]
-    rules.check_names(bed.accepts, f"config/testbeds/{bed.name}.toml, key accepts")
-    rules.check_names(given.accept, "--accept")
+    rules.check_accepts(bed.accepts, f"config/testbeds/{bed.name}.toml, key accepts")
+    rules.check_accepts(given.accept, "--accept")
     asked = demand.most(
-        demand.of(trial.spec()) for trial in matrix.trials(given.dataset or _dataset())
+        demand.trial_demand(trial.spec()) for trial in matrix.trials(given.dataset or _dataset())
         if trial.testbed(bed.name) == bed.name
     )  # fmt: skip
     audit = _apart(bed) if bed.kind == "ssh" else _sandboxed(bed)
     if audit is None:
-        # It has said why.
-        return 1
-    audit = audit.model_copy(update={"demand": asked})
-    found = rules.findings(audit)
+        # The sandbox has said why.
+        return UNCHECKED
+    audit = replace(audit, demand=asked)
+    found = rules.ask(audit, accepted)
     if given.json:
-        say(json.dumps({
-            "audit": audit.model_dump(),
-            "findings": [one.model_dump() for one in found],
-            "accepted": accepted,
-        }, indent=2))  # fmt: skip
+        say(json.dumps(report.as_json(audit, found, accepted), indent=2))
     else:
-        say(report.text(audit, found, accepted, shutil.get_terminal_size((100, 24)).columns))
-    return REFUSED if rules.refusing(found, accepted) else 0
-
-
-def say(text: str) -> None:
-    """Print a text, all of it or as much as the reader wants: `| head` is no mistake."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        # Python writes what is left once more as it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say(report.text(audit, found, shutil.get_terminal_size((100, 24)).columns))
+    return found.status
 
 
 def inside(bed: plan.Testbed) -> facts.Audit:
@@ -105,7 +94,7 @@ def _sandboxed(bed: plan.Testbed) -> facts.Audit | None:
         words = [sys.executable, "-m", "deathmatch", "audit", bed.name, "--inside", str(file)]
         if sandbox.run(words) != 0:
             return None
-        audit = facts.Audit.model_validate_json(file.read_text())
+        audit = TypeAdapter(facts.Audit).validate_json(file.read_text())
     return audit if audit.separate else _named(audit)
 
 
@@ -113,10 +102,10 @@ def _named(audit: facts.Audit) -> facts.Audit:
     """Return the audit with the processes of this machine, which cannot be seen in a sandbox."""
     seen = read.load(Local(), NAMING_S).processes
     hosts = {
-        name: host.model_copy(update={"load": host.load.model_copy(update={"processes": seen})})
+        name: replace(host, load=replace(host.load, processes=seen))
         for name, host in audit.hosts.items()
     }
-    return audit.model_copy(update={"hosts": hosts})
+    return replace(audit, hosts=hosts)
 
 
 def _dataset() -> str:

@@ -6,13 +6,14 @@ holds them.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from deathmatch.hosts.audit.facts import Demand
 from deathmatch.load import registry
 
 
-def of(spec: Mapping[str, Any]) -> Demand:
+def trial_demand(spec: Mapping[str, Any]) -> Demand:
     """Return what a trial asks at its highest rate; `spec` is `Trial.spec()`, as it is recorded.
 
     `connections_worst` is what a server that answers nothing makes of it, until the client's
@@ -42,9 +43,9 @@ def of(spec: Mapping[str, Any]) -> Demand:
 
 
 def most(demands: Iterable[Demand]) -> Demand:
-    """Return the most that any of them asks, of each quantity by itself."""
+    """Return the highest value of each quantity."""
     demands = list(demands)
     return Demand(**{
-        name: max((getattr(one, name) for one in demands), default=0)
-        for name in Demand.model_fields
+        field.name: max((getattr(demand, field.name) for demand in demands), default=0)
+        for field in fields(Demand)
     })  # fmt: skip

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from deathmatch.hosts.audit import facts
+from deathmatch.checks.rule import Finding, Rules
 from deathmatch.hosts.audit.facts import SERVER
-from deathmatch.hosts.audit.rule import Seen, machines, rule
+from deathmatch.hosts.audit.rule import Side, clients, hosts, machines
 
 # What a runtime has open besides its connections: libraries, logs, a few for each thread.
 OWN_DESCRIPTORS = 100
@@ -16,144 +16,117 @@ TRACKED_S = 120
 # Both ends of an established connection, in the kernel.
 CONNECTION_BYTES = 7_400
 
-
-def _descriptors(audit: facts.Audit, above: int, wanted: int) -> Iterator[Seen]:
-    for name, host in audit.hosts.items():
-        got = host.limits.descriptors
-        if got is not None and above <= got < wanted:
-            read = f"a process may open {got:,} files, {wanted:,} are needed"
-            mend = (
-                f"as root: prlimit --pid $$ --nofile={wanted}, then run again from this shell; "
-                f"for good: `* - nofile {wanted}` in /etc/security/limits.conf"
-            )
-            yield Seen(name, read, mend)
+LIMITS = Rules(scope=hosts)
 
 
-def _least(demand: facts.Demand) -> int:
-    return demand.connections_held + OWN_DESCRIPTORS
+def _descriptors(side: Side, above: int, wanted: int) -> Iterator[Finding]:
+    limit = side.host.limits.descriptors
+    if limit is not None and above <= limit < wanted:
+        yield Finding(
+            f"a process may open {limit:,} files, {wanted:,} are needed",
+            remedy=f"as root: prlimit --pid $$ --nofile={wanted}, then run again from this shell; "
+            f"for good: `* - nofile {wanted}` in /etc/security/limits.conf",
+        )
 
 
-@rule(
-    "descriptors-too-few", "refuse",
-    "A process cannot have the connections open that the experiment holds: it would measure the "
-    "limit.",
-    "getrlimit(2), RLIMIT_NOFILE",
+def _least(side: Side) -> int:
+    return side.demand.connections_held + OWN_DESCRIPTORS
+
+
+def _opened(side: Side, rest_s: float) -> float:
+    """Return how many connections are opened within a time in which closed ones rest."""
+    return side.demand.connections_per_s * min(rest_s, side.demand.duration_s)
+
+
+@LIMITS.add("descriptors-too-few", "refuse", "getrlimit(2), RLIMIT_NOFILE")
+def descriptors_too_few(side: Side) -> Iterator[Finding]:
+    """A process cannot have the connections open that the experiment holds: it would measure the
+    limit.
+    """
+    return _descriptors(side, 0, _least(side))
+
+
+@LIMITS.add("descriptors-short", "warn", "getrlimit(2), RLIMIT_NOFILE")
+def descriptors_short(side: Side) -> Iterator[Finding]:
+    """If a server answers nothing, connections pile up until they time out; past the limit client
+    or server fails otherwise than it would.
+    """
+    worst = side.demand.connections_worst + OWN_DESCRIPTORS
+    return _descriptors(side, _least(side), worst)
+
+
+@LIMITS.add(
+    "ports-too-few", "refuse", "kernel documentation, networking/ip-sysctl.rst; tcp(7)",
+    scope=clients,
 )  # fmt: skip
-def descriptors_too_few(audit: facts.Audit) -> Iterator[Seen]:
-    """Look for limits below what is surely held."""
-    return _descriptors(audit, 0, _least(audit.demand))
+def ports_too_few(side: Side) -> Iterator[Finding]:
+    """A connection needs a source port, which rests for a minute after it was closed, or a second
+    with tcp_tw_reuse: without a free one the client cannot offer the rate.
+    """
+    limits = side.host.limits
+    rest_s = REUSE_S if limits.port_reuse else TIME_WAIT_S
+    wanted = round(side.demand.connections_held + _opened(side, rest_s))
+    if limits.ports is not None and limits.ports < wanted:
+        reuse = "with" if limits.port_reuse else "without"
+        yield Finding(
+            f"{limits.ports:,} source ports ({limits.port_first} to {limits.port_last}), "
+            f"{reuse} reuse after {REUSE_S} s; {wanted:,} are needed",
+            remedy=f"in config/testbeds/{side.audit.testbed}.toml under [client.sysctl]: "
+            '"net.ipv4.ip_local_port_range" = "1024 65535" and "net.ipv4.tcp_tw_reuse" = 1; '
+            "if that is too few, lower rates",
+        )
 
 
-@rule(
-    "descriptors-short", "warn",
-    "If a server answers nothing, connections pile up until they time out; past the limit client "
-    "or server fails otherwise than it would.",
-    "getrlimit(2), RLIMIT_NOFILE",
+@LIMITS.add("conntrack-full", "refuse", "kernel documentation, networking/nf_conntrack-sysctl.rst")
+def conntrack_full(side: Side) -> Iterator[Finding]:
+    """The firewall follows every connection and drops packets of new ones once its table is
+    full.
+    """
+    tracked, most = side.host.limits.connections_tracked, side.host.limits.connections_trackable
+    opened = _opened(side, TRACKED_S)
+    wanted = round((tracked or 0) + side.demand.connections_held + opened)
+    # Without rules of a firewall none is tracked, whatever the table's size.
+    if tracked and most and wanted > most:
+        yield Finding(
+            f"{tracked:,} connections are tracked, at most {most:,}; {wanted:,} would be",
+            remedy=f"sudo sysctl -w net.netfilter.nf_conntrack_max={2 * wanted}",
+        )
+
+
+@LIMITS.add(
+    "conntrack-on", "warn", "kernel documentation, networking/nf_conntrack-sysctl.rst",
+    "exempt the server's port: notrack in the raw table (nft(8)), or no firewall there",
 )  # fmt: skip
-def descriptors_short(audit: facts.Audit) -> Iterator[Seen]:
-    """Look for limits below what a hung server makes of the load."""
-    worst = audit.demand.connections_worst + OWN_DESCRIPTORS
-    return _descriptors(audit, _least(audit.demand), worst)
+def conntrack_on(side: Side) -> Iterator[str]:
+    """The firewall follows every connection: that takes CPU time of each packet."""
+    if tracked := side.host.limits.connections_tracked:
+        yield f"{tracked:,} connections are tracked"
 
 
-@rule(
-    "ports-too-few", "refuse",
-    "A connection needs a source port, which rests for a minute after it was closed, or a second "
-    "with tcp_tw_reuse: without a free one the client cannot offer the rate.",
-    "kernel documentation, networking/ip-sysctl.rst; tcp(7)",
-)  # fmt: skip
-def ports_too_few(audit: facts.Audit) -> Iterator[Seen]:
-    """Look for port ranges below what is offered."""
-    demand = audit.demand
-    for client in audit.clients:
-        limits = audit.hosts[client].limits
-        rest_s = REUSE_S if limits.port_reuse else TIME_WAIT_S
-        opened = demand.connections_per_s * min(rest_s, demand.duration_s)
-        wanted = round(demand.connections_held + opened)
-        if limits.ports is not None and limits.ports < wanted:
-            reuse = "with" if limits.port_reuse else "without"
-            read = (
-                f"{limits.ports:,} source ports ({limits.port_first} to {limits.port_last}), "
-                f"{reuse} reuse after {REUSE_S} s; {wanted:,} are needed"
-            )
-            mend = (
-                f"in config/testbeds/{audit.testbed}.toml under [client.sysctl]: "
-                '"net.ipv4.ip_local_port_range" = "1024 65535" and "net.ipv4.tcp_tw_reuse" = 1; '
-                "if that is too few, lower rates"
-            )
-            yield Seen(client, read, mend)
-
-
-@rule(
-    "conntrack-full", "refuse",
-    "The firewall follows every connection and drops packets of new ones once its table is full.",
-    "kernel documentation, networking/nf_conntrack-sysctl.rst",
-)  # fmt: skip
-def conntrack_full(audit: facts.Audit) -> Iterator[Seen]:
-    """Look for tables that the load would fill."""
-    demand = audit.demand
-    opened = demand.connections_per_s * min(TRACKED_S, demand.duration_s)
-    for name, host in audit.hosts.items():
-        tracked, most = host.limits.connections_tracked, host.limits.connections_trackable
-        wanted = round((tracked or 0) + demand.connections_held + opened)
-        # Without rules of a firewall none is tracked, whatever the table's size.
-        if tracked and most and wanted > most:
-            read = f"{tracked:,} connections are tracked, at most {most:,}; {wanted:,} would be"
-            yield Seen(name, read, f"sudo sysctl -w net.netfilter.nf_conntrack_max={2 * wanted}")
-
-
-@rule(
-    "conntrack-on", "warn",
-    "The firewall follows every connection: that takes CPU time of each packet.",
-    "kernel documentation, networking/nf_conntrack-sysctl.rst",
-)  # fmt: skip
-def conntrack_on(audit: facts.Audit) -> Iterator[Seen]:
-    """Look for connections that are tracked."""
-    for name, host in audit.hosts.items():
-        if host.limits.connections_tracked:
-            read = f"{host.limits.connections_tracked:,} connections are tracked"
-            mend = (
-                "exempt the server's port: notrack in the raw table (nft(8)), or no firewall there"
-            )
-            yield Seen(name, read, mend)
-
-
-@rule(
+@LIMITS.add(
     "time-wait-short", "note",
-    "Closed connections beyond this number are forgotten at once instead of resting a minute.",
     "kernel documentation, networking/ip-sysctl.rst, tcp_max_tw_buckets",
 )  # fmt: skip
-def time_wait_short(audit: facts.Audit) -> Iterator[Seen]:
-    """Look for too few places for closed connections."""
-    demand = audit.demand
-    closed = round(demand.connections_per_s * min(TIME_WAIT_S, demand.duration_s))
-    for name, host in audit.hosts.items():
-        if (most := host.limits.time_wait_buckets) is not None and most < closed:
-            read = f"tcp_max_tw_buckets {most:,}, {closed:,} connections rest at once"
-            part = "server" if name == SERVER else "client"
-            mend = (
-                f"in config/testbeds/{audit.testbed}.toml under [{part}.sysctl]: "
-                f'"net.ipv4.tcp_max_tw_buckets" = {2 * closed}'
-            )
-            yield Seen(name, read, mend)
+def time_wait_short(side: Side) -> Iterator[Finding]:
+    """Closed connections beyond this number are forgotten at once instead of resting a minute."""
+    most, closed = side.host.limits.time_wait_buckets, round(_opened(side, TIME_WAIT_S))
+    if most is not None and most < closed:
+        part = "server" if side.name == SERVER else "client"
+        yield Finding(
+            f"tcp_max_tw_buckets {most:,}, {closed:,} connections rest at once",
+            remedy=f"in config/testbeds/{side.audit.testbed}.toml under [{part}.sysctl]: "
+            f'"net.ipv4.tcp_max_tw_buckets" = {2 * closed}',
+        )
 
 
-@rule(
-    "memory-too-little", "refuse",
-    "The kernel needs this much for the connections alone; without it they are refused or "
-    "something is killed.",
-    "tcp(7), tcp_mem; about 7.4 KB for both ends of a connection",
+@LIMITS.add(
+    "memory-too-little", "refuse", "tcp(7), tcp_mem; about 7.4 KB for both ends of a connection",
+    "end what uses memory, or hold fewer connections", scope=machines,
 )  # fmt: skip
-def memory_too_little(audit: facts.Audit) -> Iterator[Seen]:
-    """Look for less memory than the connections take."""
-    wanted = audit.demand.connections_held * CONNECTION_BYTES
-    for name, host, _ in machines(audit):
-        if (free := host.memory.available_bytes) is not None and free < wanted:
-            read = f"{free / 1e6:,.0f} MB are available, {wanted / 1e6:,.0f} MB are needed"
-            yield Seen(name, read, "end what uses memory, or hold fewer connections")
-
-
-RULES = (
-    descriptors_too_few, descriptors_short, ports_too_few, conntrack_full, conntrack_on,
-    time_wait_short, memory_too_little,
-)  # fmt: skip
+def memory_too_little(side: Side) -> Iterator[str]:
+    """The kernel needs this much for the connections alone; without it they are refused or
+    something is killed.
+    """
+    wanted, free = side.demand.connections_held * CONNECTION_BYTES, side.host.memory.available_bytes
+    if free is not None and free < wanted:
+        yield f"{free / 1e6:,.0f} MB are available, {wanted / 1e6:,.0f} MB are needed"

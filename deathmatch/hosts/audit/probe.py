@@ -1,9 +1,10 @@
 """Read what a host's kernel says of itself; print it as JSON. Run on the host, by its own Python.
 
 It needs nothing but the standard library, lscpu(1) and ip(8), and no root. Its one argument is
-JSON: the host's `address` under test, the `window_s` over which load is looked at, and whether to
-read the `whole` machine or just what can change between two trials. What cannot be read is in
-`failed`, with the reason; texts are as the kernel wrote them: who reads them parses them.
+JSON: the host's `address` under test, the patterns of `files` to print, the `window_s` over which
+load is looked at, and whether to read the `whole` machine or just what can change between two
+trials. What cannot be read is in `failed`, with the reason. Texts are as the kernel wrote them:
+`hosts.audit.facts` parses them.
 """
 
 import ctypes
@@ -18,42 +19,8 @@ import subprocess
 import sys
 import time
 
-CHANGING = (
-    "/proc/loadavg",
-    "/proc/meminfo",
-    "/proc/net/sockstat",
-    "/proc/sys/fs/file-max",
-    "/proc/sys/fs/nr_open",
-    "/proc/sys/net/core/somaxconn",
-    "/proc/sys/net/ipv4/ip_local_port_range",
-    "/proc/sys/net/ipv4/ip_local_reserved_ports",
-    "/proc/sys/net/ipv4/tcp_max_tw_buckets",
-    "/proc/sys/net/ipv4/tcp_timestamps",
-    "/proc/sys/net/ipv4/tcp_tw_reuse",
-    "/proc/sys/net/netfilter/nf_conntrack_count",
-    "/proc/sys/net/netfilter/nf_conntrack_max",
-    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-    "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
-    "/sys/devices/system/cpu/cpufreq/boost",
-    "/sys/devices/system/cpu/intel_pstate/no_turbo",
-    "/sys/devices/system/cpu/online",
-    "/sys/devices/system/cpu/smt/active",
-    "/sys/kernel/mm/transparent_hugepage/enabled",
-)
-WHOLE = (
-    "/etc/os-release",
-    "/proc/irq/[0-9]*/smp_affinity_list",
-    "/proc/sys/kernel/osrelease",
-    "/sys/devices/system/clocksource/clocksource0/available_clocksource",
-    "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/cpuinfo_max_freq",
-    "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/cpuinfo_min_freq",
-    "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_driver",
-    "/sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list",
-    "/sys/devices/system/cpu/vulnerabilities/*",
-    "/sys/devices/system/node/node[0-9]*/cpulist",
-)
-# Of /sys/class/net/<interface>/.
-OF_INTERFACE = ("device/numa_node", "queues/rx-*/rps_cpus")
+# In /sys/class/net/<interface>/.
+IN_INTERFACE = ("device/numa_node", "queues/rx-*/rps_cpus")
 INTERRUPTS = ("device/msi_irqs/*", "device/../msi_irqs/*")
 # Read at both ends of the window.
 COUNTED = ("/proc/stat", "/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory")
@@ -107,7 +74,7 @@ def interface(address, failed):
     """Return what ip(8) says of the interface with this address; None if there is none."""
     shown = command(["ip", "-json", "-details", "address", "show"], failed)
     for link in json.loads(shown or "[]"):
-        if any(one.get("local") == address for one in link.get("addr_info", [])):
+        if any(own.get("local") == address for own in link.get("addr_info", [])):
             return link
     if shown:
         failed["interface"] = f"no interface has the address {address}"
@@ -124,13 +91,13 @@ def ask(name, request, size):
 
 
 def ethtool(name, failed):
-    """Return speed, duplex, driver, offloads and coalescing, as the driver tells (ethtool(8))."""
+    """Return the driver's speed, duplex, name, offloads and coalescing (ethtool(8))."""
 
     def number(request, place=1):
         return struct.unpack_from("I", ask(name, struct.pack("I", request), 128), 4 * place)[0]
 
     def link():
-        # The kernel first tells how many words its masks of link modes have.
+        # The first answer says how many words the masks of link modes have.
         head = struct.pack("II7Bb", GLINKSETTINGS, 0, *[0] * 8)
         words = -struct.unpack_from("b", ask(name, head, 48), 15)[0]
         head = struct.pack("II7Bb", GLINKSETTINGS, 0, *[0] * 7, words)
@@ -141,15 +108,16 @@ def ethtool(name, failed):
         answer = ask(name, struct.pack("I", GDRVINFO), 196)
         return answer[4:36].split(b"\0")[0].decode()
 
-    def lro():
-        return number(GFLAGS) & FLAG_LRO
-
-    asked = {what: lambda code=code: number(code) for what, code in OFFLOADS.items()}
-    asked["large-receive-offload"] = lro
-    asked |= {"link": link, "driver": driver}
-    asked |= {"rx-usecs": lambda: number(GCOALESCE), "adaptive-rx": lambda: number(GCOALESCE, 10)}
+    requests = {what: lambda code=code: number(code) for what, code in OFFLOADS.items()}
+    requests |= {
+        "large-receive-offload": lambda: number(GFLAGS) & FLAG_LRO,
+        "link": link,
+        "driver": driver,
+        "rx-usecs": lambda: number(GCOALESCE),
+        "adaptive-rx": lambda: number(GCOALESCE, 10),
+    }
     answers = {}
-    for what, function in asked.items():
+    for what, function in requests.items():
         try:
             answers[what] = function()
         except OSError as error:
@@ -157,15 +125,16 @@ def ethtool(name, failed):
     return answers
 
 
-def of_interface(link, root, failed):
+def in_interface(link, root, failed):
     """Return (files, interrupts) of the interface in /sys, if /sys shows its namespace."""
     folder = f"/sys/class/net/{link['ifname']}/"
     index = read([folder + "ifindex"], root, {}).get(folder + "ifindex", "0")
     if int(index) != link["ifindex"]:
         failed[folder] = "/sys shows another network namespace"
         return {}, []
-    found = {os.path.basename(p) for one in INTERRUPTS for p in glob.glob(root + folder + one)}
-    return read([folder + one for one in OF_INTERFACE], root, failed), sorted(map(int, found))
+    files = [file for name in INTERRUPTS for file in glob.glob(root + folder + name)]
+    numbers = sorted({int(os.path.basename(file)) for file in files})
+    return read([folder + name for name in IN_INTERFACE], root, failed), numbers
 
 
 class Timex(ctypes.Structure):
@@ -191,7 +160,7 @@ def clock(failed):
 
 def processes(root):
     """Return {pid: (name, its CPU time in ticks)} of all that can be seen, but for this one."""
-    found = {}
+    seen = {}
     for path in glob.glob(root + "/proc/[0-9]*/stat"):
         try:
             with open(path, errors="replace") as file:
@@ -200,9 +169,9 @@ def processes(root):
             continue
         words = after.split()
         pid, _, name = before.partition(" (")
-        found[int(pid)] = (name, int(words[11]) + int(words[12]))
-    found.pop(os.getpid(), None)
-    return found
+        seen[int(pid)] = (name, int(words[11]) + int(words[12]))
+    seen.pop(os.getpid(), None)
+    return seen
 
 
 def window(seconds, root, failed):
@@ -219,23 +188,23 @@ def window(seconds, root, failed):
         "tick_hz": os.sysconf("SC_CLK_TCK"),
         "before": began,
         "after": ended,
-        "processes": [one for one in used if one["ticks"] > 0],
+        "processes": [process for process in used if process["ticks"] > 0],
     }
 
 
-def probe(address, window_s=0.0, whole=True, root=""):
+def probe(address, files, window_s=0.0, whole=True, root=""):
     """Return everything, ready for JSON; `root` goes before each path."""
     failed = {}
     # First, so that what this program does is not in it.
     counted = window(window_s, root, failed) if window_s else None
     link = interface(address, failed)
-    files = read(CHANGING + (WHOLE if whole else ()), root, failed)
+    texts = read(files, root, failed)
     interrupts = []
     if link and whole:
-        more, interrupts = of_interface(link, root, failed)
-        files |= more
+        more, interrupts = in_interface(link, root, failed)
+        texts |= more
     return {
-        "files": files,
+        "files": texts,
         "load": counted,
         "interface": link,
         "interrupts": interrupts,

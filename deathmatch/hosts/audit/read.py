@@ -1,4 +1,4 @@
-"""Asking a testbed's hosts what they are like, and measuring the links between them.
+"""Ask a testbed's hosts what they are like, and measure the links between them.
 
 The two scripts run on the host, by its own Python: this machine, a namespace, another machine.
 """
@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.hosts.audit import facts, parse
+from deathmatch.hosts.audit import facts
 from deathmatch.hosts.audit.facts import SERVER
 from deathmatch.hosts.host import Host, Process
 from deathmatch.hosts.testbed import Testbed
 
 HERE = Path(__file__).parent
-# Isolated, so that neither variables nor packages of a user's change what it does.
+# Isolated, so that neither variables nor packages of a user change what it does.
 PYTHON = ("python3", "-I", "-S", "-c")
 PATIENCE_S = 60
 
@@ -26,23 +26,21 @@ def testbed(
 ) -> facts.Audit:  # fmt: skip
     """Return what the testbed's hosts and links are like.
 
-    For `window_s` it is looked at what else runs, for `link_s` each link is measured; 0 leaves
+    What else runs is looked at for `window_s`, and each link is measured for `link_s`; 0 leaves
     that out. Without `whole`, only what can change between two trials is read: some tens of
     milliseconds for each host. Raises UserError if a host does not answer.
     """
     hosts = {SERVER: bed.server} | {client.name: client for client in bed.clients}
-    asked = {
-        name: _start(host, "probe.py", json.dumps({
-            "address": bed.side(name).host_address, "window_s": window_s, "whole": whole,
-        }))
+    probes = {
+        name: _probe(host, bed.side(name).host_address, window_s, whole)
         for name, host in hosts.items()
-    }  # fmt: skip
-    read = {name: parse.host(_answer(name, asked[name], window_s)) for name in hosts}
+    }
+    read = {name: facts.host(_answer(name, probes[name], window_s)) for name in hosts}
     links = {}
     if link_s:
         for client in bed.clients:
             raw = _link(bed.server, client, bed.address, cpus, link_s)
-            links[client.name] = parse.link(raw)
+            links[client.name] = facts.link(raw)
     return facts.Audit(
         testbed=bed.spec.name,
         separate=bed.separate,
@@ -55,8 +53,14 @@ def testbed(
 
 def load(host: Host, window_s: float) -> facts.Load:
     """Return what runs on a host in that time, its processes by name."""
-    words = json.dumps({"address": "", "window_s": window_s, "whole": False})
-    return parse.load(_answer(host.name, _start(host, "probe.py", words), window_s))
+    return facts.load(_answer(host.name, _probe(host, "", window_s, whole=False), window_s))
+
+
+def _probe(host: Host, address: str, window_s: float, whole: bool) -> Process:
+    request = {
+        "address": address, "files": facts.patterns(whole), "window_s": window_s, "whole": whole,
+    }  # fmt: skip
+    return _start(host, "probe.py", json.dumps(request))
 
 
 def _link(

@@ -1,79 +1,80 @@
-"""What a rule is, and what it finds: a setting that would spoil a measurement, or bias it."""
+"""What the rules of the audit look at: each host, machine, client or link of a testbed.
 
-from collections.abc import Callable, Iterable, Iterator
+Severities: "refuse", what would be measured is not what was meant; "warn", it is, but worse than it
+could be, or biased; "note", a reader who compares machines must know. A rule reports nothing where
+what it looks at is unknown.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from deathmatch.hosts.audit.facts import SERVER, Audit, Demand, Host, Interface, Link
 
-from deathmatch.hosts.audit import facts
-
-# "refuse": what would be measured is not what was meant. "warn": it is, but worse than it could be,
-# or biased. "note": a reader who compares machines must know.
-Severity = Literal["refuse", "warn", "note"]
-
-# The name of the host, for what concerns the one machine that all of them are on.
 MACHINE = "this machine"
+"""The name of the host in a finding about the one machine that all of them are on."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a rule saw: on which host, what was read there, and the command that mends it."""
-
-    host: str
-    read: str
-    mend: str
-
-
-class Finding(BaseModel):
-    """What a rule found on a host; `source` says where the reason can be read."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    rule: str
-    severity: Severity
-    host: str
-    read: str
-    why: str
-    source: str
-    mend: str
-
-
-Look = Callable[[facts.Audit], Iterable[Seen]]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One rule: its name, how bad it is if it finds something, and why; `look` is pure."""
+class Side:
+    """A host with the CPUs that are used there, and the audit that it is part of."""
 
     name: str
-    severity: Severity
-    why: str
-    source: str
-    look: Look
+    host: Host
+    cpus: list[int]
+    audit: Audit
 
-    def findings(self, audit: facts.Audit) -> Iterator[Finding]:
-        """Return what it finds; nothing where what it reads is unknown."""
-        for seen in self.look(audit):
-            yield Finding(
-                rule=self.name, severity=self.severity, host=seen.host, read=seen.read,
-                why=self.why, source=self.source, mend=seen.mend,
-            )  # fmt: skip
+    @property
+    def interface(self) -> Interface:
+        """The interface under test."""
+        return self.host.interface
+
+    @property
+    def link(self) -> Link:
+        """The client's link to the server."""
+        return self.audit.links[self.name]
+
+    @property
+    def demand(self) -> Demand:
+        """What the load asks."""
+        return self.audit.demand
+
+    @property
+    def server(self) -> "Side":
+        """The server's side."""
+        return next(side for name, side in hosts(self.audit) if name == SERVER)
 
 
-def rule(name: str, severity: Severity, why: str, source: str) -> Callable[[Look], Rule]:
-    """Return a decorator that makes a rule of the function which looks."""
-    return lambda look: Rule(name, severity, why, source, look)
+Sides = Iterator[tuple[str, Side]]
 
 
-def machines(audit: facts.Audit) -> list[tuple[str, facts.Host, list[int]]]:
-    """Return each machine once: how it is called, its facts, and its CPUs that are used."""
+def hosts(audit: Audit) -> Sides:
+    """Return the scope of a rule that looks at each host."""
+    return ((name, Side(name, host, audit.cpus[name], audit)) for name, host in audit.hosts.items())
+
+
+def machines(audit: Audit) -> Sides:
+    """Return the scope of a rule that looks at each machine once, which several hosts may be on."""
     if audit.separate:
-        return [(name, host, audit.cpus[name]) for name, host in audit.hosts.items()]
+        return hosts(audit)
     used = sorted({cpu for cpus in audit.cpus.values() for cpu in cpus})
-    return [(MACHINE, next(iter(audit.hosts.values())), used)]
+    return iter([(MACHINE, Side(MACHINE, next(iter(audit.hosts.values())), used, audit))])
 
 
-def share(value: float) -> str:
-    """Return a share in percent."""
-    return f"{100 * value:.3g} %"
+def server(audit: Audit) -> Sides:
+    """Return the scope of a rule that looks at the server."""
+    return ((name, side) for name, side in hosts(audit) if name == SERVER)
+
+
+def clients(audit: Audit) -> Sides:
+    """Return the scope of a rule that looks at each client."""
+    return ((name, side) for name, side in hosts(audit) if name != SERVER)
+
+
+def neighbours(audit: Audit) -> Sides:
+    """Return the scope of a rule that looks at each client on the server's machine."""
+    return iter(()) if audit.separate else ((MACHINE, side) for _, side in clients(audit))
+
+
+def links(audit: Audit) -> Sides:
+    """Return the scope of a rule that looks at each client whose link was measured."""
+    return ((name, side) for name, side in clients(audit) if name in audit.links)

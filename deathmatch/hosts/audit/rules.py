@@ -1,47 +1,44 @@
-"""All rules, and what they find: what refuses a run unless the user accepts it."""
+"""All rules of the audit, and what they say: what refuses a run unless the user accepts it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
+from deathmatch.checks import report as checks
+from deathmatch.checks.rule import Rule, check_names
 from deathmatch.errors import UserError
-from deathmatch.hosts.audit import facts, limit_rules, machine_rules, network_rules
-from deathmatch.hosts.audit.rule import Finding
-from deathmatch.plan import validation_errors
+from deathmatch.hosts.audit.facts import Audit
+from deathmatch.hosts.audit.limit_rules import LIMITS
+from deathmatch.hosts.audit.machine_rules import MACHINES
+from deathmatch.hosts.audit.network_rules import INTERFACES, LINKS
 
-RULES = (*limit_rules.RULES, *network_rules.RULES, *machine_rules.RULES)
-SEVERITIES = ("refuse", "warn", "note")
-
-
-def findings(audit: facts.Audit) -> list[Finding]:
-    """Return what is bad in what was read, the worst first."""
-    found = [finding for rule in RULES for finding in rule.findings(audit)]
-    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+RULES: tuple[Rule, ...] = tuple(
+    rule for group in (LIMITS, LINKS, INTERFACES, MACHINES) for rule in group.rules
+)
 
 
-def refusing(found: Iterable[Finding], accepted: Iterable[str] = ()) -> list[Finding]:
-    """Return the findings that refuse a run, but for those of accepted rules."""
-    spared = {*accepted}
-    return [one for one in found if one.severity == "refuse" and one.rule not in spared]
+def ask(audit: Audit, accepted: Iterable[str] = ()) -> checks.Report:
+    """Return what every rule says; a rule that is accepted does not refuse a run."""
+    waived = {name: "accepted" for name in accepted}
+    return checks.Report(tuple(checks.ask(rule, audit, waived.get(rule.id, "")) for rule in RULES))
 
 
-def check_names(names: Iterable[str], where: str) -> None:
+def check_accepts(names: Iterable[str], where: str) -> None:
     """Raise UserError if there is no rule of one of the names."""
-    known = sorted(rule.name for rule in RULES)
-    for name in names:
-        if name not in known:
-            raise UserError(
-                f"there is no rule {name!r} of the audit",
-                where=where,
-                remedy=f"{validation_errors.near(name, known)}known: {', '.join(known)}",
-            )
+    check_names(RULES, names, where, "the audit")
 
 
-def refusal(found: Sequence[Finding], testbed: str) -> UserError:
-    """Return the error that a run is refused for these findings."""
-    read = "\n  ".join(f"{one.rule} ({one.host}): {one.read}\n    {one.mend}" for one in found)
-    names = ", ".join(sorted({f'"{one.rule}"' for one in found}))
+def refusal(report: checks.Report, testbed: str) -> UserError:
+    """Return the error that a run is refused for the findings of this report."""
+    refused = report.by_verdict["refuse"]
+    findings = "\n  ".join(
+        f"{result.rule.id} ({finding.where}): {finding.what}\n"
+        f"    {finding.remedy or result.rule.remedy}"
+        for result in refused
+        for finding in result.findings
+    )
+    names = ", ".join(sorted(f'"{result.rule.id}"' for result in refused))
     return UserError(
-        f"the audit refuses to measure:\n  {read}",
+        f"the audit refuses to measure:\n  {findings}",
         where=f"testbed {testbed}",
-        remedy=f"mend it, or measure in spite of it: accepts = [{names}] in "
+        remedy=f"fix it, or measure in spite of it: accepts = [{names}] in "
         f"config/testbeds/{testbed}.toml",
     )
