@@ -12,7 +12,7 @@ from deathmatch.plan import files
 from deathmatch.run import run_trial, trial_summary
 
 # Below broken.py's limit at the first and third rate, above it at the second.
-RATES = [100, 300, 110]
+RATES = [100, 800, 110]
 MODES = ["exits", "silent", "taken", "wrong", "mislabels", "endless", "crashes", "dies", "hangs",
          "deaf", "leaves", "loopback", "turns", "grows"]  # fmt: skip
 
@@ -41,6 +41,9 @@ def measured(tmp_path_factory, network) -> tuple[Tree, Done, dict]:
     # An unanswered connection must not be waited for long.
     tree.replace("experiments/backlog.toml", "timeout_s = 5", "timeout_s = 1")
     tree.dataset("broken", ["null", "departs", "unbuilt", "unversioned", *MODES], RATES)
+    tree.replace(
+        "config/datasets/broken.toml", "duration_s = 0.5", "duration_s = 0.5\nwarm_up_rate_rps = 50"
+    )
     done = tree.snakemake("data/broken/backlog/points.parquet", dataset="broken")
     return tree, done, {server: path for (server, _), path in tree.trials("broken").items()}
 
@@ -95,7 +98,7 @@ def test_each_trial_says_how_it_ended(measured):
     for server, end in [
         ("null", "measured; see {}/trial.json"),
         ("exits", "did not start: ended before it listened (exit status 1); see {}/server.log"),
-        ("dies", "measured, with failures: died: signal SIGKILL at 300 req/s; see {}/server.log"),
+        ("dies", "measured, with failures: died: signal SIGKILL at 800 req/s; see {}/server.log"),
     ]:
         path = folders[server].relative_to(tree.path)
         assert f"[trial] {path}: {end.format(path)}\n" in done.text
@@ -240,17 +243,17 @@ def test_retry_forgets_what_could_not_be_measured_and_only_that(tree: Tree):
 
 def test_truncated_report_is_a_row_of_nulls(measured):
     tree, _, folders = measured
-    log = folders["null"] / "httperf-300.txt"
+    log = folders["null"] / "httperf-800.txt"
     whole = log.read_text()
     log.write_text(whole[: whole.index("Reply time")])
     tree.deathmatch("tidy", "data/broken/backlog").succeeded()
     points = pl.read_parquet(tree.path / "data/broken/backlog/points.parquet")
     log.write_text(whole)
-    cut = points.filter(pl.col("server") == "null", pl.col("offered_rate_rps") == 300).to_dicts()
+    cut = points.filter(pl.col("server") == "null", pl.col("offered_rate_rps") == 800).to_dicts()
     assert len(cut) == 1 and cut[0]["report"] == "truncated"
     assert cut[0]["replies"] is None and cut[0]["errors_total"] is None
     assert cut[0]["server_passive_opens"] is not None
-    rest = points.filter(pl.col("server") == "null", pl.col("offered_rate_rps") != 300)
+    rest = points.filter(pl.col("server") == "null", pl.col("offered_rate_rps") != 800)
     assert rest["report"].to_list() == ["whole", "whole"] and rest["replies"].null_count() == 0
 
 
