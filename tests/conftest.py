@@ -24,6 +24,9 @@ from side_by_side import (  # noqa: F401
     pytest_xdist_auto_num_workers,
 )
 
+from deathmatch.agent.keeper import Settings
+from deathmatch.hosts import opening
+
 ROOT = Path(__file__).resolve().parent.parent
 BROKEN = ROOT / "tests" / "servers" / "broken.py"
 SANDBOXED = "from deathmatch.hosts import sandbox; import sys; sys.exit(sandbox.run(sys.argv[1:]))"
@@ -31,6 +34,14 @@ AS_ROOT = os.geteuid() == 0
 STARTED: list[subprocess.Popen] = []
 # A command that still runs then hangs: no bound for one that is slow on a busy machine.
 HUNG_S = 1800
+
+
+@pytest.fixture(scope="session")
+def here(tmp_path_factory):
+    """This machine as a host: what it starts is in a pid namespace of its own."""
+    settings = Settings(str(tmp_path_factory.mktemp("agent")), HUNG_S, lock=False)
+    with opening.through("here", [], settings) as host:
+        yield host
 
 
 def project_files() -> list[Path]:

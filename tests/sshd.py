@@ -18,7 +18,7 @@ import psutil
 from conftest import AS_ROOT, ROOT, descendants, wait_for
 
 from deathmatch.hosts import opening
-from deathmatch.hosts.remote import Remote
+from deathmatch.hosts.host import Host
 
 AHEAD_S = 1000
 ADDRESS = "10.78.0.2"
@@ -219,7 +219,7 @@ def make():
     shutil.rmtree(folder)
 
 
-def connect(machines: Machines, someone: str, **options) -> Remote:
+def connect(machines: Machines, someone: str, **options) -> Host:
     """Connect with a patience that no busy machine uses up, unless the test is about that."""
     options = {"python": PYTHON, "program": machines.ssh, "silence_s": PATIENCE_S} | options
     return opening.ssh(someone, wait_s=PATIENCE_S, **options)

@@ -14,10 +14,11 @@ from conftest import AS_ROOT, ROOT, ended, matching, wait_for
 from sshd import PATIENCE_S, PYTHON, SETTING, SOMEONE, Machines, connect
 
 from deathmatch.agent import code, journal
+from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
 from deathmatch.hosts import opening
 from deathmatch.hosts.connection import HostLost
-from deathmatch.hosts.remote import Remote
+from deathmatch.hosts.host import Host
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ sys.stdin.read()
 """
 
 
-def change(host: Remote) -> None:
+def change(host: Host) -> None:
     """Change what a run changes, and let a program leave a daemon behind."""
     host.start(["sh", "-c", "setsid sleep infinity & echo; exec sleep infinity"], talk=True)
     try:
@@ -64,7 +65,7 @@ def agents(machines: Machines) -> list[psutil.Process]:
     return [one for one in found if one != session] + [session]
 
 
-def ssh_of(host: Remote) -> psutil.Process:
+def ssh_of(host: Host) -> psutil.Process:
     return psutil.Process(host.agent._popen.pid)
 
 
@@ -225,6 +226,12 @@ def test_two_controllers_are_kept_apart(machines: Machines):
         assert host.run("echo", "undisturbed") == "undisturbed\n"
 
 
+def entering(keeper: subprocess.Popen, *namespaces: str) -> list[str]:
+    """Return the words that enter those namespaces of a process."""
+    kept = ["--preserve-credentials"] if "user" in namespaces else []
+    return ["nsenter", "--target", str(keeper.pid), *(f"--{name}" for name in namespaces), *kept]
+
+
 def test_host_that_forbids_namespaces(tmp_path):
     forbid = "echo 0 >/proc/sys/user/max_user_namespaces; echo ready; exec sleep infinity"
     user = ["--user", "--map-user=1000", "--map-group=1000", "--keep-caps"]
@@ -232,7 +239,7 @@ def test_host_that_forbids_namespaces(tmp_path):
     keeper = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     assert keeper.stdout.readline() == "ready\n"
     with pytest.raises(UserError) as error:
-        opening.enter("there", keeper.pid, ["user", "net"], folder=str(tmp_path))
+        opening.through("there", entering(keeper, "user", "net"), Settings(str(tmp_path)))
     problem = (
         "host there: no permission to make namespaces there: unshare: unshare failed: No space"
     )
@@ -251,12 +258,12 @@ def test_namespaces_of_this_machine(tmp_path):
     keeper = subprocess.Popen([*words, "sh", "-c", script], stdout=subprocess.PIPE, text=True)
     assert keeper.stdout.readline() == "ready\n"
     entered = ["net", "uts", *([] if AS_ROOT else ["user"])]
-    with opening.enter(
-        "there", keeper.pid, entered, folder=str(tmp_path), silence_s=PATIENCE_S
-    ) as host:
+    settings = Settings(str(tmp_path), PATIENCE_S)
+    with opening.through("there", entering(keeper, *entered), settings) as host:
         assert host.run("hostname") == "inside\n" != socket.gethostname()
         assert host.command(["true"], [0])[-4:] == ["taskset", "--cpu-list", "0", "true"]
-        before = host.set_sysctls({SETTING: 99})
+        before = host.sysctls([SETTING])
+        host.set_sysctls({SETTING: 99})
         assert host.sysctls([SETTING]) == {SETTING: "99"} != before
         shown = host.run("ip", "-o", "link")
         assert shown.startswith("1: lo") and shown.count("\n") == 1
@@ -272,4 +279,4 @@ def test_namespaces_of_this_machine(tmp_path):
     with pytest.raises(
         UserError, match=r"host there: `nsenter --target .* enters no host: nsenter"
     ):
-        opening.enter("there", keeper.pid, folder=str(tmp_path))
+        opening.through("there", entering(keeper, "net"), settings)

@@ -13,7 +13,6 @@ from conftest import ROOT, Tree
 from deathmatch.checks.report import PASSED, REJECTED
 from deathmatch.errors import UserError
 from deathmatch.hosts.audit import demand, facts, formats, probe, read, report, rules
-from deathmatch.hosts.host import Local
 from deathmatch.plan import files, matrix
 
 # An EPYC 7R13 of two sockets, threads on, four nodes, as util-linux 2.41 nests it.
@@ -430,10 +429,12 @@ seen["wire"] = [wire.round_trip_min_s > 0, wire.bandwidth_bit_per_s > 0, wire.pa
 client.run("ip", "link", "set", "client0", "mtu", "1400")
 look("mtu")
 client.run("ip", "link", "set", "client0", "mtu", "1500")
-before = client.set_sysctls({"net.ipv4.ip_local_port_range": "40000 40100"})
+before = client.sysctls(["net.ipv4.ip_local_port_range"])
+client.set_sysctls({"net.ipv4.ip_local_port_range": "40000 40100"})
 look("ports")
 client.set_sysctls(before)
-before = server.set_sysctls({"net.ipv4.tcp_max_tw_buckets": 10})
+before = server.sysctls(["net.ipv4.tcp_max_tw_buckets"])
+server.set_sysctls({"net.ipv4.tcp_max_tw_buckets": 10})
 look("buckets")
 server.set_sysctls(before)
 offload(0)
@@ -503,20 +504,20 @@ def test_planted_settings_are_found_on_real_hosts(someones_tree: Tree):
 def test_host_without_python_is_named():
     script = (
         "from deathmatch import errors; from deathmatch.hosts.audit import read\n"
-        "from deathmatch.hosts.host import Local\n"
-        "errors.run_main(lambda: read.load(Local('far'), 0.1))"
+        "errors.run_main(lambda: read.load(0.1))"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True,
                           env=os.environ | {"PATH": "/nowhere"})  # fmt: skip
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "host far: the host cannot be audited" in done.stderr and "python3" in done.stderr
+    assert "host this machine: the host cannot be audited" in done.stderr
+    assert "python3" in done.stderr
 
 
 def test_load_of_this_machine_names_processes():
     words = [sys.executable, "-c", "while True: pass"]
     loops = [subprocess.Popen(words) for _ in range(2)]
     try:
-        load = read.load(Local(), 1)
+        load = read.load(1)
     finally:
         for loop in loops:
             loop.kill()

@@ -2,16 +2,14 @@
 
 import json
 import socket
-import subprocess
 import sys
 import threading
 
 import pytest
-from conftest import ROOT, Tree, copy_tree, wait_for
+from conftest import HUNG_S, ROOT, Tree, copy_tree, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.hosts.host import Local
 from deathmatch.measure import conformance
 from deathmatch.plan import files, matrix
 from deathmatch.plan.server import Server
@@ -199,24 +197,23 @@ def test_no_answer_at_all_makes_the_check_itself_fail(reply):
     assert found["ok"] is False and found["seen"]
 
 
-def test_backlog_as_the_kernel_has_it():
+def test_backlog_as_the_kernel_has_it(here):
     with socket.create_server(("127.0.0.1", 0), backlog=7) as listener:
         port = listener.getsockname()[1]
-        assert conformance.check_backlog(Local(), port, 7, 4096)["ok"]
-        assert conformance.check_backlog(Local(), port, 100, 7)["ok"]
-        wrong = conformance.check_backlog(Local(), port, 128, 4096)
+        assert conformance.check_backlog(here, port, 7, 4096)["ok"]
+        assert conformance.check_backlog(here, port, 100, 7)["ok"]
+        wrong = conformance.check_backlog(here, port, 128, 4096)
         assert not wrong["ok"] and wrong["seen"].startswith("the kernel has [7], expected 128: ")
 
 
-def test_a_wrong_backlog_ends_the_checks_before_any_request():
+def test_a_wrong_backlog_ends_the_checks_before_any_request(here):
     """Nothing accepts here: a request would wait for its answer."""
     with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
         port = listener.getsockname()[1]
         for known, checks in (((), 1), ({"listen backlog 2, capped at {}"}, 2)):
-            host = Local()
-            cap = host.sysctls([conformance.SOMAXCONN])[conformance.SOMAXCONN]
+            cap = here.sysctls([conformance.SOMAXCONN])[conformance.SOMAXCONN]
             found = conformance.check_variant(
-                host, "127.0.0.1", port, [], {"backlog": 2}, lambda: [],
+                here, "127.0.0.1", port, [], {"backlog": 2}, lambda: [],
                 {name.format(cap) for name in known},
             )  # fmt: skip
             assert not found[0]["ok"] and len(found) == checks
@@ -286,22 +283,24 @@ def test_every_readiness_mechanism_is_tried(checked):
 
 
 @pytest.mark.alone
-def test_a_server_that_spins_is_told():
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as spinning:
-        wrong = conformance.check_rest(Local(), [spinning.pid], within_s=0.5)
-        spinning.kill()
+def test_a_server_that_spins_is_told(here):
+    script = "print(flush=True)\nwhile True: pass"
+    spinning = here.start([sys.executable, "-c", script], talk=True)
+    assert spinning.receive(HUNG_S) == "\n"
+    wrong = conformance.check_rest(here, [spinning.pid], within_s=0.5)
+    spinning.kill()
     assert not wrong["ok"] and wrong["seen"].startswith("after 0.5 s it still uses ")
-    with subprocess.Popen(["sleep", "60"]) as resting:
-        assert conformance.check_rest(Local(), [resting.pid])["ok"]
-        resting.kill()
+    resting = here.start(["sleep", "infinity"])
+    assert conformance.check_rest(here, [resting.pid])["ok"]
+    resting.kill()
 
 
-def test_a_wrong_readiness_mechanism_is_told(checked):
+def test_a_wrong_readiness_mechanism_is_told(checked, here):
     """A Python process that waits in poll, taken for one that waits in epoll."""
     script = "import select; select.poll().poll()"
-    with subprocess.Popen([sys.executable, "-c", script]) as waiting:
-        host, pids = Local(), [waiting.pid]
-        wait_for(lambda: conformance.check_readiness(host, pids, "poll")["ok"], "it waits")
-        wrong = conformance.check_readiness(host, pids, "epoll")
-        waiting.kill()
+    waiting = here.start([sys.executable, "-c", script])
+    pids = [waiting.pid]
+    wait_for(lambda: conformance.check_readiness(here, pids, "poll")["ok"], "it waits")
+    wrong = conformance.check_readiness(here, pids, "epoll")
+    waiting.kill()
     assert not wrong["ok"] and wrong["seen"] == "its threads wait in poll"

@@ -13,19 +13,20 @@ import pytest
 from conftest import ROOT, Tree, descendant, wait_for
 
 from deathmatch.hosts import cgroup
-from deathmatch.hosts.host import Local
 from deathmatch.run import checkout
 
 SETTINGS = {1: {"memory.limit_in_bytes": 200_000_000}, 2: {"memory.max": 200_000_000}}
 # It makes a group, says where, and waits; it ends with its input.
 MAKE = (
-    "from deathmatch.hosts import cgroup; from deathmatch.hosts.host import Local\n"
-    f"print(cgroup.make(Local(), 'memory', {SETTINGS}).folder, flush=True); input()"
+    "import sys; from deathmatch.hosts import cgroup, opening\n"
+    "from deathmatch.agent.keeper import Settings\n"
+    "host = opening.through('maker', [], Settings(sys.argv[1], lock=False))\n"
+    f"print(cgroup.make(host, 'memory', {SETTINGS}).folder, flush=True); input()"
 )
 
 
-def test_a_group_goes_with_the_next_one_unless_somebody_holds_it():
-    words = [sys.executable, "-c", MAKE]
+def test_a_group_goes_with_the_next_one_unless_somebody_holds_it(here, tmp_path):
+    words = [sys.executable, "-c", MAKE, str(tmp_path)]
     maker = subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, cwd=ROOT,
@@ -34,13 +35,17 @@ def test_a_group_goes_with_the_next_one_unless_somebody_holds_it():
     if not folder.name:
         pytest.skip(f"no cgroup can be made here: {maker.communicate()[1][-300:]}")
     assert folder.is_dir()
-    cgroup.make(Local(), "memory", SETTINGS).remove()
+    cgroup.make(here, "memory", SETTINGS).remove()
     assert folder.is_dir(), "it has no member, and is held"
     maker.kill()
     maker.communicate()
     assert folder.is_dir(), "nobody was there to remove it"
-    cgroup.make(Local(), "memory", SETTINGS).remove()
-    assert not folder.exists()
+
+    def removed() -> bool:
+        cgroup.make(here, "memory", SETTINGS).remove()
+        return not folder.exists()
+
+    wait_for(removed, "its holder, the agent, has ended too")
 
 
 def test_temporary_files_of_a_killed_run_go_with_the_next_one(tmp_path, monkeypatch):

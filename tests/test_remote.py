@@ -16,8 +16,7 @@ from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
 from deathmatch.hosts import clocks, opening
 from deathmatch.hosts.clocks import Offset
-from deathmatch.hosts.host import Local
-from deathmatch.hosts.remote import Remote
+from deathmatch.hosts.host import Host
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def host(session):
     session.kill(session.processes(), HUNG_S)
 
 
-def test_programs(host: Remote, tmp_path):
+def test_programs(host: Host, tmp_path):
     assert host.run("echo", "a  b", "'c'") == "a  b 'c'\n"
     with pytest.raises(UserError, match=r"`sh -c 'echo bad >&2; exit 3'` failed: bad"):
         host.run("sh", "-c", "echo bad >&2; exit 3")
@@ -61,7 +60,7 @@ def test_programs(host: Remote, tmp_path):
     assert host.start(["no-such-program"], cpus=[last]).wait() in (126, 127)
 
 
-def test_output_is_there_before_the_end_too(host: Remote, tmp_path):
+def test_output_is_there_before_the_end_too(host: Host, tmp_path):
     output = tmp_path / "output"
     process = host.start(["sh", "-c", "echo one; read line"], output=output, talk=True)
     assert process.receive(HUNG_S) == "one\n"
@@ -78,7 +77,7 @@ def test_output_is_there_before_the_end_too(host: Remote, tmp_path):
     assert process.wait() == -signal.SIGKILL and output.read_text() == "one\n"
 
 
-def test_signals(host: Remote, tmp_path):
+def test_signals(host: Host, tmp_path):
     script = "trap 'echo got; exit 4' TERM; echo $$; while :; do sleep 0.01; done"
     process = host.start(["sh", "-c", script], talk=True)
     assert process.receive(HUNG_S) == f"{process.pid}\n"
@@ -94,7 +93,7 @@ def test_signals(host: Remote, tmp_path):
     wait_for(lambda: child not in host.processes(), "its child has the signal too")
 
 
-def test_conversation(host: Remote):
+def test_conversation(host: Host):
     script = "while read line; do echo got $line; done; echo over; echo last"
     process = host.start(["sh", "-c", script], talk=True)
     assert process.receive(0) is None
@@ -110,7 +109,7 @@ def test_conversation(host: Remote):
         process.send("nobody reads")
 
 
-def test_left_children_are_seen_and_killed(host: Remote):
+def test_left_children_are_seen_and_killed(host: Host):
     process = host.start(["sh", "-c", "setsid sleep infinity & setsid sleep infinity &"])
     assert process.wait() == 0
     left = wait_for(lambda: len(found := host.processes()) == 2 and found, "both are seen")
@@ -125,38 +124,39 @@ def test_left_children_are_seen_and_killed(host: Remote):
         host.threads(left[0])
 
 
-def test_files(host: Remote, tmp_path):
+def test_files(host: Host, tmp_path):
     ours, back = tmp_path / "ours", tmp_path / "back"
     ours.write_bytes(os.urandom(700_000))
-    ours.chmod(0o755)
-    host.put(ours, host.folder / "theirs")
-    assert host.run("stat", "-c", "%a %s", str(host.folder / "theirs")) == "755 700000\n"
+    host.write(host.folder / "theirs", ours.read_bytes())
+    assert host.run("stat", "-c", "%s", str(host.folder / "theirs")) == "700000\n"
     back.write_text("what was there before")
     host.fetch(host.folder / "theirs", back)
     assert back.read_bytes() == ours.read_bytes()
-    host.agent.call("make_folder", path=str(host.folder / "of" / "many"))
-    host.write(host.folder / "of" / "many" / "a", "é\n")
-    host.write(host.folder / "of" / "b", "")
+    host.make_folder(host.folder / "of" / "many")
+    host.write(host.folder / "of" / "many" / "a", "é\n".encode())
+    host.write(host.folder / "of" / "b", b"")
     brought = host.fetch_all(host.folder / "of", tmp_path / "of")
     assert [str(path.relative_to(tmp_path)) for path in brought] == ["of/b", "of/many/a"]
     assert brought[1].read_text() == host.read(str(host.folder / "of/many/a")) == "é\n"
     with pytest.raises(FileNotFoundError):
         host.read("/no/such")
     with pytest.raises(OSError):
-        host.write("/proc/cpuinfo", "x")
+        host.write("/proc/cpuinfo", b"x")
 
 
-def test_kernel_is_read_as_on_this_machine(host: Remote, machines):
+def test_kernel_is_read_as_on_this_machine(host: Host, machines):
     words = [*machines.host, "cat", "/proc/self/net/snmp"]
     text = subprocess.run(words, capture_output=True, text=True).stdout
     assert host.counters()["snmp"].keys() == kernel.parse(text).keys()
-    assert host.counters()["netstat"].keys() == Local().counters()["netstat"].keys()
+    assert host.counters()["netstat"].keys() == kernel.counters()["netstat"].keys()
     assert "TCP tw" in host.counters()["sockstat"]
-    assert host.machine([0]).keys() == Local().machine([0]).keys()
-    before, middle, after = Local().machine([0]), host.machine([0]), Local().machine([0])
+    before = kernel.machine([0])
+    middle = host.sample([], cpus=[0])["machine"]
+    after = kernel.machine([0])
+    assert before.keys() == middle.keys()
     for name in ("cpu_user_us", "cpu_idle_us", "server_cpus_user_us", "context_switches"):
         assert before[name] <= middle[name] <= after[name], name
-    assert host.affinity() == Local().affinity()
+    assert host.affinity() == sorted(os.sched_getaffinity(0))
     assert host.raise_descriptors(1024) == 1024
     assert host.run("sh", "-c", "ulimit -n") == "1024\n"
     assert host.sysctls([SETTING, "net.no.such"]) == {
@@ -164,7 +164,7 @@ def test_kernel_is_read_as_on_this_machine(host: Remote, machines):
     }  # fmt: skip
 
 
-def test_requests_from_the_host(host: Remote):
+def test_requests_from_the_host(host: Host):
     """What a conformance check says to a server, from the client's side of the link."""
     script = (
         "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1],"
@@ -188,7 +188,12 @@ def test_requests_from_the_host(host: Remote):
         host.connect("127.0.0.1", port, HUNG_S)
 
 
-def test_samples(host: Remote):
+def clock_ns(host: Host) -> int:
+    """Return the host's monotonic clock, as it was some time during this call."""
+    return host.agent.call("clock")["monotonic_ns"]
+
+
+def test_samples(host: Host):
     """One call: of the processes that are named, or of all that the session's programs left."""
     script = "while :; do :; done & echo; exec sleep infinity"
     busy = host.start(["sh", "-c", script], talk=True)
@@ -206,7 +211,7 @@ def test_samples(host: Remote):
         "it is busy",
     )
     assert later.keys() == {"at_ns", "counters", "usage", "machine"}
-    assert first["at_ns"] < later["at_ns"] <= host.clock_ns()
+    assert first["at_ns"] < later["at_ns"] <= clock_ns(host)
     assert first["counters"].keys() == set(kernel.COUNTED)
     for name in ("context_switches", "server_cpus_user_us"):
         assert first["machine"][name] <= later["machine"][name]
@@ -237,7 +242,7 @@ TALKS = (
 )
 
 
-def test_output_of_a_host_elsewhere_is_bounded(host: Remote, tmp_path):
+def test_output_of_a_host_elsewhere_is_bounded(host: Host, tmp_path):
     check_bounded(host, tmp_path)
 
 
@@ -250,7 +255,7 @@ def test_output_of_a_host_with_our_files_is_bounded(tmp_path):
     assert (tmp_path / "usual").read_text().splitlines() == list(map(str, range(1, 1001)))
 
 
-def check_bounded(where: Remote, tmp_path: Path) -> None:
+def check_bounded(where: Host, tmp_path: Path) -> None:
     """Brought before a cut, after it and at the end: beginning, note and last lines, each once."""
     log = tmp_path / "server.log"
     log.write_text("$ a server\n")
@@ -291,17 +296,17 @@ def check_bounded(where: Remote, tmp_path: Path) -> None:
     assert len(text) + all_bytes < 40.1e6
 
 
-def test_clocks_a_thousand_seconds_apart(host: Remote):
+def test_clocks_a_thousand_seconds_apart(host: Host):
     """Here the truth is known: both clocks are one, but for what the time namespace adds."""
     found = host.clocks()
     assert abs(found.monotonic.ns - AHEAD_S * 10**9) <= found.monotonic.bound_ns
     assert abs(found.wall.ns) <= found.wall.bound_ns
     ours = time.monotonic_ns()
-    theirs = host.clock_ns()
+    theirs = clock_ns(host)
     assert ours <= theirs - AHEAD_S * 10**9 <= time.monotonic_ns()
 
 
-def test_agreed_instant(host: Remote, tmp_path):
+def test_agreed_instant(host: Host, tmp_path):
     """Two programs begin at one instant, not before, and say how late."""
     offset = host.clocks().monotonic
     at_ns = clocks.agreed(time.monotonic_ns(), {"there": offset}, lead_s=1)["there"]
@@ -315,7 +320,7 @@ def test_agreed_instant(host: Remote, tmp_path):
         assert process.late_ns >= 0
         assert int(file.read_text()) >= at_ns + process.late_ns
     # What was to begin and was ended before has not begun.
-    process = host.start(["true"], at_ns=host.clock_ns() + int(HUNG_S * 1e9))
+    process = host.start(["true"], at_ns=clock_ns(host) + int(HUNG_S * 1e9))
     process.kill()
     assert process.wait() == -signal.SIGKILL and process.late_ns is None
     assert host.start(["no-such-program"], at_ns=0).wait() in (126, 127)

@@ -18,8 +18,7 @@ from deathmatch.agent.sampling import Sampling
 from deathmatch.data import kernel_samples
 from deathmatch.hosts import opening
 from deathmatch.hosts.connection import HostLost
-from deathmatch.hosts.host import Local
-from deathmatch.hosts.remote import Remote
+from deathmatch.hosts.host import Host
 from deathmatch.measure import sampler
 
 pytestmark = pytest.mark.alone
@@ -78,7 +77,7 @@ def folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("agent")
 
 
-def session(folder: Path) -> Remote:
+def session(folder: Path) -> Host:
     """Return a host in this network: what it is asked to start is the server."""
     return opening.through("server", [], Settings(str(folder), SILENCE_S, lock=False))
 
@@ -89,14 +88,12 @@ def server(folder):
         yield host
 
 
-def watching(server: Remote, port: int = 1, cpus: list[int] = ()) -> sampler.Sampler:
-    """Return a sampler for which this test is the load generator."""
-    return sampler.Sampler(
-        0.1, time.monotonic_ns(), port, server, [Local("client")], lambda _: [os.getpid()], cpus
-    )
+def watching(server: Host, port: int = 1, cpus: list[int] = ()) -> sampler.Sampler:
+    """Return a sampler for which the agent, the first process there, is the load generator."""
+    return sampler.Sampler(0.1, time.monotonic_ns(), port, server, [server], lambda _: [1], cpus)
 
 
-def test_sample_has_every_column_and_counts_the_server(server: Remote):
+def test_sample_has_every_column_and_counts_the_server(server: Host):
     taking = watching(server)
     with taking:
         with taking.offering(123, 0.1):
@@ -132,7 +129,7 @@ def test_a_host_that_is_lost_ends_the_samples(folder: Path):
         assert all(list(row) == list(kernel_samples.SCHEMA) for row in taking.rows)
 
 
-def test_sample_sees_a_full_accept_queue_and_refused_connections(server: Remote):
+def test_sample_sees_a_full_accept_queue_and_refused_connections(server: Host):
     with socket.create_server(("127.0.0.1", 0), backlog=2) as listener:
         port = listener.getsockname()[1]
         taking = watching(server, port)
@@ -165,21 +162,21 @@ def test_sample_has_what_was_asked_for_only():
     taken = Sampling().take([os.getpid(), os.getpid()])
     assert taken.keys() == {"at_ns", "counters", "usage"}
     assert taken["counters"].keys() == set(kernel.COUNTED)
-    assert taken["usage"]["threads"] == 2 * len(Local().threads(os.getpid()))
+    assert taken["usage"]["threads"] == 2 * len(kernel.threads(os.getpid()))
     taken = Sampling().take([], cpus=[])
     assert taken.keys() == {"at_ns", "counters", "usage", "machine"}
     assert set(taken["usage"].values()) == {0}
-    assert Local().sample([], 1)["queues"] == [0, 0, 0], "no listener, no queue"
+    assert Sampling().take([], 1)["queues"] == [0, 0, 0], "no listener, no queue"
 
 
 def test_descriptors_are_all_counted():
     held = [socket.socket() for _ in range(100)]
-    assert abs(Local().usage(os.getpid())["descriptors"] - len(os.listdir("/proc/self/fd"))) <= 1
+    assert abs(kernel.usage(os.getpid())["descriptors"] - len(os.listdir("/proc/self/fd"))) <= 1
     for connection in held:
         connection.close()
 
 
-def test_cpu_modes_of_the_servers_cpus(server: Remote):
+def test_cpu_modes_of_the_servers_cpus(server: Host):
     cpu = min(os.sched_getaffinity(0))
     alone = watching(server, cpus=[cpu])
     all_of_them = watching(server, cpus=list(range(os.cpu_count())))
@@ -207,4 +204,4 @@ def test_cpu_modes_of_the_servers_cpus(server: Remote):
 def test_process_that_is_gone_uses_nothing():
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    assert set(Local().usage(child.pid).values()) == {0}
+    assert set(kernel.usage(child.pid).values()) == {0}

@@ -16,7 +16,6 @@ from deathmatch.builds import server_commands
 from deathmatch.builds.clone import Clone
 from deathmatch.errors import UserError
 from deathmatch.hosts import logs
-from deathmatch.hosts.host import Local
 from deathmatch.measure import server_process
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
@@ -271,7 +270,7 @@ def broken(mode: str) -> Server:
 
 
 @pytest.fixture
-def start(tmp_path, monkeypatch):
+def start(here, tmp_path, monkeypatch):
     """A function that starts broken.py in a mode on a free port, and what it returned."""
     monkeypatch.setattr(server_commands, "build_dir", lambda name: tmp_path)
     started = []
@@ -282,7 +281,7 @@ def start(tmp_path, monkeypatch):
         log = tmp_path / "server.log"
         cpus = sorted(os.sched_getaffinity(0))[:1]
         running = server_process.start(
-            Local(), Clone(), broken(mode), {}, "127.0.0.1", port, cpus=cpus, log=log
+            here, Clone(), broken(mode), {}, "127.0.0.1", port, cpus=cpus, log=log
         )
         started.append(running)
         return started[-1]
@@ -292,12 +291,12 @@ def start(tmp_path, monkeypatch):
         running.process.kill()
 
 
-def test_start_waits_until_it_listens(start):
+def test_start_waits_until_it_listens(start, here):
     running, wrong = start("ok")
     assert wrong is None and running.died() is None
-    assert server_process.listens(Local(), "127.0.0.1", running.port)
-    affinity = os.sched_getaffinity(running.process.pid)
-    assert affinity == set(sorted(os.sched_getaffinity(0))[:1])
+    assert server_process.listens(here, "127.0.0.1", running.port)
+    shown = here.run("taskset", "--cpu-list", "--pid", str(running.process.pid))
+    assert shown.endswith(f"list: {min(os.sched_getaffinity(0))}\n")
     assert running.log.read_text().startswith("$ taskset --cpu-list ")
 
 

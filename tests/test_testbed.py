@@ -1,7 +1,6 @@
 """The netns testbed: two namespaces, each with its own settings, as root and as a user."""
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import hardware, testbed
-from deathmatch.hosts.host import Local
 from deathmatch.plan import files
 from deathmatch.plan import testbed as plan
 
@@ -45,7 +43,8 @@ found["peer"] = listener.accept()[1][0]
 found["opens"] = {side: host.counters()["snmp"][f"Tcp {name}"] for side, host, name in
                   (("server", server, "PassiveOpens"), ("client", client, "ActiveOpens"))}
 found["listeners"] = [[one.address for one in host.listeners(8080)] for host in hosts.hosts]
-before = server.set_sysctls({"net.core.somaxconn": 64, "net.ipv4.no_such_setting": 1})
+before = server.sysctls(["net.core.somaxconn"])
+server.set_sysctls({"net.core.somaxconn": 64, "net.ipv4.no_such_setting": 1})
 found["set"] = server.sysctls(before)
 server.set_sysctls(before)
 found["restored"] = server.sysctls(before)
@@ -252,7 +251,7 @@ def test_a_processor_is_named_with_its_family_and_model():
     """Two generations may have one name: a hypervisor hides it."""
     shown = subprocess.run(["lscpu", "--json"], capture_output=True, text=True, check=True)
     known = {each["field"]: each["data"] for each in json.loads(shown.stdout)["lscpu"]}
-    found = hardware.of(Local())["cpu"]
+    found = hardware.describe()["cpu"]
     assert found.startswith(known.get("Model name:", ""))
     if "CPU family:" in known:
         assert found.endswith(f", family {known['CPU family:']} model {known['Model:']}")
@@ -260,15 +259,11 @@ def test_a_processor_is_named_with_its_family_and_model():
     assert "family" not in hardware.processor(arm)
 
 
-def test_affinity_is_what_this_process_may_use():
-    assert Local().affinity() == sorted(os.sched_getaffinity(0))
-
-
 def test_descriptors_are_raised_as_far_as_allowed():
     script = (
-        "import resource; from deathmatch.hosts.host import Local\n"
+        "import resource; from deathmatch.hosts.kernel import raise_descriptors\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 300))\n"
-        "print(Local().raise_descriptors(200), Local().raise_descriptors(250))\n"
+        "print(raise_descriptors(200), raise_descriptors(250))\n"
     )
     words = [sys.executable, "-c", script]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -5,13 +5,11 @@ import subprocess
 import sys
 import time
 
-import psutil
 import pytest
-from conftest import AS_ROOT, wait_for
+from conftest import AS_ROOT, HUNG_S
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import cgroup, throttle
-from deathmatch.hosts.host import Local
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 
@@ -44,11 +42,20 @@ def test_where_a_group_may_be(mounts, own, expected):
     assert [(v, str(p)) for v, p in cgroup.parents(mounts, own, "cpu")] == expected
 
 
+OPEN = """
+import sys
+from deathmatch.agent.keeper import Settings
+from deathmatch.hosts import opening, throttle
+from deathmatch.plan import files
+host = opening.through("here", [], Settings(sys.argv[1], lock=False))
+"""
+
+
 @pytest.fixture
-def group():
+def group(here):
     """A throttle of a fifth of one CPU, ended after the test."""
     try:
-        made = throttle.apply(Local(), SHARE, "none", 1)
+        made = throttle.apply(here, SHARE, "none", 1)
     except UserError as error:
         pytest.skip(f"no cgroup with a CPU quota can be made here: {error}")
     folder = made.group.folder
@@ -70,38 +77,35 @@ def test_the_kernel_enforces_the_share(group):
     assert stalls["throttled_periods"] >= 3 and stalls["throttled_us"] > 0
 
 
-def test_children_are_throttled_too_and_the_pid_is_the_servers(group):
-    process = subprocess.Popen([*group.prefix(), "sh", "-c", "sleep infinity & wait"])
-    children = wait_for(psutil.Process(process.pid).children, "the server has a child")
+def test_children_are_throttled_too_and_the_pid_is_the_servers(here, group):
+    script = "sleep infinity & echo $!; wait"
+    process = here.start([*group.prefix(), "sh", "-c", script], talk=True)
+    child = process.receive(HUNG_S).strip()
     members = group.group.read("cgroup.procs").split()
-    assert {str(process.pid), str(children[0].pid)} <= set(members)
-    for one in (*children, process):
-        one.kill()
-    process.wait()
+    assert {str(process.pid), child} <= set(members)
+    here.kill([process.pid, int(child)], HUNG_S)
 
 
-def test_what_a_killed_trial_left_is_removed(group):
+def test_what_a_killed_trial_left_is_removed(here, group):
     left = group.group.folder.with_name("deathmatch-left")
     left.mkdir()
     hours_ago = time.time() - 7200
     os.utime(left, (hours_ago, hours_ago))
-    throttle.apply(Local(), SHARE, "none", 1).end()
+    throttle.apply(here, SHARE, "none", 1).end()
     assert not left.exists() and group.group.folder.exists()
 
 
-def test_without_permission_it_says_so():
+def test_without_permission_it_says_so(tmp_path):
     """Root sees no controller once none is mounted; who is not root may not make a group."""
     script = (
         "from deathmatch import errors\n"
-        "from deathmatch.hosts import throttle\n"
-        "from deathmatch.hosts.host import Local\n"
-        "from deathmatch.plan import files\n"
+        f"{OPEN}"
         "side = files.testbed('ec2-like').server\n"
-        "errors.run_main(lambda: throttle.apply(Local(), side, 'none', 1))"
+        "errors.run_main(lambda: throttle.apply(host, side, 'none', 1))"
     )
     unmount = 'umount --all --types cgroup,cgroup2; exec "$@"'
     enter = ["unshare", "--mount", "sh", "-c", unmount, "sh"] if AS_ROOT else []
-    words = [*enter, sys.executable, "-c", script]
+    words = [*enter, sys.executable, "-c", script, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
     tried = "no cgroup with a cpu controller" if AS_ROOT else ""
@@ -109,18 +113,16 @@ def test_without_permission_it_says_so():
     assert "run as root on a kernel with CONFIG_CFS_BANDWIDTH" in done.stderr
 
 
-def test_a_group_that_the_kernel_refuses_is_removed(group):
+def test_a_group_that_the_kernel_refuses_is_removed(here, group):
     settings = {1: {"cpu.cfs_quota_us": "much"}, 2: {"cpu.max": "much"}}
     before = sorted(group.group.folder.parent.glob("deathmatch-*"))
     with pytest.raises(cgroup.Refused, match="echo"):
-        cgroup.make(Local(), "cpu", settings)
+        cgroup.make(here, "cpu", settings)
     assert sorted(group.group.folder.parent.glob("deathmatch-*")) == before
 
 
-def test_jitter_that_is_not_in_force_is_recorded():
-    made = throttle.apply(
-        Local(), SIDE.model_copy(update={"jitter": "delay 1ms"}), "no-such-link", 1
-    )
+def test_jitter_that_is_not_in_force_is_recorded(here):
+    made = throttle.apply(here, SIDE.model_copy(update={"jitter": "delay 1ms"}), "no-such-link", 1)
     assert made.record["jitter"].startswith("not in force: ") and made.group is None
     assert made.prefix() == [] and made.stalls() == {}
     made.end()
@@ -141,17 +143,15 @@ def netem(network) -> list[str]:
 NETEM = ["add", "dev", "lo", "root", "netem", "delay", "1ms"]
 
 
-def test_jitter_is_in_force(netem):
+def test_jitter_is_in_force(netem, tmp_path):
     """In a network of the tests' own: what the record says is what the kernel has."""
     script = (
-        "from deathmatch.hosts import throttle\n"
-        "from deathmatch.hosts.host import Local\n"
-        "from deathmatch.plan import files\n"
+        f"{OPEN}"
         "side = files.testbed('netns').server.model_copy(update={'jitter': 'delay 1ms'})\n"
-        "print(throttle.apply(Local(), side, 'lo', 1).record['jitter'])"
+        "print(throttle.apply(host, side, 'lo', 1).record['jitter'])"
     )
-    words = [*netem, "sh", "-c", 'python -c "$0"; tc qdisc show dev lo']
-    done = subprocess.run([*words, script], capture_output=True, text=True, cwd=ROOT)
+    words = [*netem, "sh", "-c", 'python -c "$0" "$1"; tc qdisc show dev lo']
+    done = subprocess.run([*words, script, str(tmp_path)], capture_output=True, text=True, cwd=ROOT)
     said, *shown = done.stdout.splitlines()
     assert said == "delay 1ms"
     assert any("netem" in line and "delay 1ms" in line for line in shown)

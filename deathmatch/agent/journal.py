@@ -35,23 +35,20 @@ class Journal:
     def __init__(self, folder: Path):
         self._file = folder / JOURNAL
 
-    def set(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Write each {path: value}; return what they were.
+    def set(self, values: Mapping[str, str]) -> None:
+        """Write each {path: value}.
 
         A path that does not exist is left out: the kernel has no such setting. ValueError for one
         that is none; OSError, which names the file, if the kernel refuses, those before it set.
         """
-        before = {}
         for name, value in values.items():
             path = Path(name)
             if ".." in path.parts or not any(path.is_relative_to(root) for root in _ROOTS):
                 raise ValueError(f"{name} is no setting of the kernel")
             if not path.exists():
                 continue
-            before[name] = path.read_text().strip()
-            self._note({"path": name, "before": before[name]})
+            self._note({"path": name, "before": path.read_text().strip()})
             _write(path, value)
-        return before
 
     def _note(self, entry: dict[str, str]) -> None:
         with self._file.open("a") as file:

@@ -46,7 +46,7 @@ class Verbs:
         self.end_input = self._children.end_input
         self.kill = children.kill
         self.usage, self.threads, self.waits = kernel.usage, kernel.threads, kernel.waits
-        self.counters, self.machine = kernel.counters, kernel.machine
+        self.counters = kernel.counters
         self.raise_descriptors, self.left_out_bytes = (
             kernel.raise_descriptors,
             self._children.left_out_bytes,
@@ -76,24 +76,16 @@ class Verbs:
             file.seek(offset)
             return {"data": wire.pack(file.read(wire.CHUNK_BYTES))}
 
-    def write(
-        self, path: str, data: str, offset: int | None = None, mode: int | None = None
-    ) -> None:
-        """Write packed data to a file, at `offset` of one that exists, else in place of all."""
-        with Path(path).open("wb" if offset is None else "r+b") as file:
-            file.seek(offset or 0)
+    def write(self, path: str, data: str, offset: int) -> None:
+        """Write packed data to a file: at `offset`, or in place of all of it at 0."""
+        with Path(path).open("r+b" if offset else "wb") as file:
+            file.seek(offset)
             file.write(wire.unpack(data))
-        if mode is not None:
-            Path(path).chmod(mode)
 
     def files(self, folder: str) -> list[str]:
         """Return the files in a folder and below, relative to it, sorted."""
         found = sorted(path for path in Path(folder).rglob("*") if path.is_file())
         return [str(path.relative_to(folder)) for path in found]
-
-    def make_folder(self, path: str) -> None:
-        """Make a folder and those above it; nothing if it is there."""
-        Path(path).mkdir(parents=True, exist_ok=True)
 
     def hold(self, path: str) -> bool:
         """Lock a folder until the session ends; return whether it is still there (flock(2))."""
@@ -105,9 +97,9 @@ class Verbs:
             path: Path(path).read_text().strip() if Path(path).exists() else "" for path in paths
         }
 
-    def set(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Change settings, by path; return what they were: `Journal.set`."""
-        return self._journal.set(values)
+    def set(self, values: Mapping[str, str]) -> None:
+        """Change settings, by path: `Journal.set`."""
+        self._journal.set(values)
 
     def affinity(self) -> list[int]:
         """Return the numbers of the CPUs that programs may use, sorted."""

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from deathmatch.builds import clients, server_build, server_commands, toolchain
 from deathmatch.builds.copy import Copy
+from deathmatch.hosts.host import Host
 from deathmatch.hosts.installation import Command, Installation
 from deathmatch.hosts.opening import say
-from deathmatch.hosts.remote import Remote
 from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.server import Server
@@ -14,7 +14,7 @@ from deathmatch.plan.spec import Level
 from deathmatch.plan.testbed import Side
 
 
-def on(host: Remote, side: Side, tell: Callable[[str], None] = say) -> Installation:
+def on(host: Host, side: Side, tell: Callable[[str], None] = say) -> Installation:
     """Return the project's installation on a host; a copy is brought up to date, which `tell` says.
 
     Raises UserError if that fails.

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from deathmatch.errors import UserError
+from deathmatch.hosts.host import Host
 from deathmatch.hosts.installation import Command
-from deathmatch.hosts.remote import Remote
 from deathmatch.load.generator import PROJECT
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
@@ -38,7 +38,7 @@ class Copy:
     It is in the host's `folder`, relative to the home. `tell` is told what takes long.
     """
 
-    def __init__(self, host: Remote, folder: str, tell: Callable[[str], None]):
+    def __init__(self, host: Host, folder: str, tell: Callable[[str], None]):
         self._host, self._tell = host, tell
         home = Path(host.run("sh", "-c", "cd && pwd").rstrip("\n"))
         self.root = home / folder / "checkout"
@@ -111,19 +111,19 @@ class Copy:
         self._host.make_folder(self.root)
         # What is half copied is of no manifest.
         self._host.run("rm", "-f", str(manifest))
-        self._host.put_bytes(_packed(changed), packed)
+        self._host.write(packed, _packed(changed))
         self._host.run("tar", "-xf", str(packed), "-C", str(self.root))
         if gone:
             self._host.run("rm", "-f", *(str(self.root / path) for path in gone))
         self._host.run("rm", str(packed))
-        self._host.write(manifest, json.dumps(wanted))
+        self._host.write(manifest, json.dumps(wanted).encode())
 
 
 class _Told:
     """A command in a copy, whose standard error is told as it comes."""
 
     def __init__(
-        self, host: Remote, root: Path, tell: Callable[[str], None], words: Sequence[str]
+        self, host: Host, root: Path, tell: Callable[[str], None], words: Sequence[str]
     ):  # fmt: skip
         self._host, self._root, self._tell, self._words = host, root, tell, words
         self._log, self._shown = Path(host.folder, f"told-{words[-1]}"), 0

@@ -16,7 +16,6 @@ from deathmatch.builds.server_commands import build_dir, tools
 from deathmatch.builds.steps import ATTEMPT, LOG, failed, inside, killed, write
 from deathmatch.errors import UserError
 from deathmatch.hosts import hardware, node, sandbox
-from deathmatch.hosts.host import Local
 from deathmatch.hosts.logs import tail
 from deathmatch.plan import files, sources
 from deathmatch.plan.root import ROOT
@@ -207,7 +206,7 @@ def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dic
         name: tools(server) if _has_build(server) else {}
         for name, server in {server.name: server for _, server in trials}.items()
     }
-    machine = {"machine": hardware.of(Local())} if node.on_cluster() else {}
+    machine = {"machine": hardware.describe()} if node.on_cluster() else {}
     entries = [
         toolchain.entry(
             "this machine now", experiment, server.name, toolchain.harness(), found[server.name]

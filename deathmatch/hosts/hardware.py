@@ -1,23 +1,32 @@
-"""What a host's machine is, as it has it itself: one kind of machine is one of these."""
+"""What hardware and system a machine has: machines of one kind agree in this."""
 
 import platform
 import re
+from collections.abc import Callable
+from pathlib import Path
 
-from deathmatch.hosts import memory
-from deathmatch.hosts.host import Host
+
+def read(path: str) -> str:
+    """Return the text of a file of this machine."""
+    return Path(path).read_text(errors="replace")
 
 
-def of(host: Host) -> dict:
-    """Return a host's CPU, CPUs, memory, kernel and system, as it has them itself."""
-    cpus = host.read("/proc/cpuinfo")
-    system = re.search(r'^PRETTY_NAME="?(.*?)"?$', host.read("/etc/os-release"), re.MULTILINE)
+def describe(read: Callable[[str], str] = read) -> dict:
+    """Return a machine's CPU, CPUs, memory, kernel and system; `read` returns a file of it."""
+    cpus = read("/proc/cpuinfo")
+    system = re.search(r'^PRETTY_NAME="?(.*?)"?$', read("/etc/os-release"), re.MULTILINE)
     return {
         "cpu": processor(cpus),
         "cpus": len(re.findall(r"^processor\s*:", cpus, re.MULTILINE)),
-        "memory_bytes": memory.total_bytes(host),
-        "kernel": host.read("/proc/sys/kernel/osrelease").strip(),
+        "memory_bytes": memory_bytes(read),
+        "kernel": read("/proc/sys/kernel/osrelease").strip(),
         "os": system[1] if system else "Linux",
     }
+
+
+def memory_bytes(read: Callable[[str], str] = read) -> int:
+    """Return a machine's memory (proc(5), /proc/meminfo)."""
+    return int(re.search(r"^MemTotal:\s+(\d+) kB", read("/proc/meminfo"), re.M)[1]) * 1024
 
 
 def processor(cpuinfo: str) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from deathmatch.hosts import cgroup
+from deathmatch.hosts import cgroup, hardware
 from deathmatch.hosts.cgroup import Group
 from deathmatch.hosts.host import Host
 from deathmatch.plan.testbed import Side
@@ -99,7 +99,7 @@ def apply(host: Host, side: Side, group: Group | None = None) -> Memory:
     """
     if side.memory_share is None:
         return Memory()
-    limit_bytes = int(side.memory_share * total_bytes(host))
+    limit_bytes = int(side.memory_share * hardware.memory_bytes(host.read))
     settings = {1: {"memory.limit_in_bytes": limit_bytes}, 2: {"memory.max": limit_bytes}}
     if group and group.also("memory", settings):
         return _without_swap(Memory(limit_bytes, group, shared=True))
@@ -107,11 +107,6 @@ def apply(host: Host, side: Side, group: Group | None = None) -> Memory:
         return _without_swap(Memory(limit_bytes, cgroup.make(host, "memory", settings)))
     except cgroup.Refused as error:
         return Memory(limit_bytes, refused=str(error))
-
-
-def total_bytes(host: Host) -> int:
-    """Return the host's memory (proc(5), /proc/meminfo)."""
-    return int(re.search(r"^MemTotal:\s+(\d+) kB", host.read("/proc/meminfo"), re.M)[1]) * 1024
 
 
 def _without_swap(made: Memory) -> Memory:

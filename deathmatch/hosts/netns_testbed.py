@@ -5,14 +5,15 @@ client gets another one. One is joined to the server's by a veth pair, several b
 the server's address. All of it ends with the sandbox.
 """
 
+import subprocess
 from collections.abc import Mapping
 from functools import partial
 
 from deathmatch.agent.keeper import Settings
+from deathmatch.errors import UserError
 from deathmatch.hosts import opening
-from deathmatch.hosts.host import Local
 from deathmatch.hosts.installation import Install
-from deathmatch.hosts.testbed import SERVER, Testbed, set_sysctls, together
+from deathmatch.hosts.testbed import SERVER, Testbed, together
 from deathmatch.plan import testbed as plan
 
 LINK, CLIENT_LINK = "server0", "client0"
@@ -31,10 +32,9 @@ def build(
     `server_sysctl` overrides the testbed's own; `install` is asked for each host's installation.
     Some tenths of a second. Raises UserError if the kernel or iproute2 refuses any of it.
     """
-    here = Local()
     # `ip netns` keeps its names in /run: a private one, gone with the sandbox.
-    here.run("mount", "-t", "tmpfs", "tmpfs", "/run")
-    _join(here, spec)
+    run("mount", "-t", "tmpfs", "tmpfs", "/run")
+    _join(spec)
     settings = Settings(_FOLDER, _SILENCE_S, lock=False)
     entered = {SERVER: []} | {
         name: ["ip", "netns", "exec", name] for name in spec.client_names
@@ -42,38 +42,49 @@ def build(
     server, *clients = together(
         partial(opening.through, name, words, settings) for name, words in entered.items()
     )
-    set_sysctls(server, {**spec.server.sysctl, **server_sysctl})
+    server.set_sysctls({**spec.server.sysctl, **server_sysctl})
     for client, side in zip(clients, spec.client_sides):
-        set_sysctls(client, side.sysctl)
+        client.set_sysctls(side.sysctl)
     sides = zip((server, *clients), (spec.server, *spec.client_sides))
     installations = {host.name: install(host, side) for host, side in sides if install}
     return Testbed(spec, server, tuple(clients), LINK, installations)
 
 
-def _join(here: Local, spec: plan.Testbed) -> None:
+def run(*words: str) -> None:
+    """Run a command on this machine; UserError, with the command and what it said, if it fails."""
+    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise UserError(
+            f"`{' '.join(words)}` failed: {done.stderr.strip()}",
+            where="testbed",
+            remedy="the testbed needs Linux network namespaces, veth and iproute2",
+        )
+
+
+def _join(spec: plan.Testbed) -> None:
     for name in spec.client_names:
-        here.run("ip", "netns", "add", name)
+        run("ip", "netns", "add", name)
     if len(spec.client_names) == 1:
-        _pair(here, LINK, spec.client_names[0])
+        _pair(LINK, spec.client_names[0])
     else:
-        here.run("ip", "link", "add", LINK, "type", "bridge")
+        run("ip", "link", "add", LINK, "type", "bridge")
         for place, name in enumerate(spec.client_names):
             port = f"port{place}"
-            _pair(here, port, name)
-            here.run("ip", "link", "set", port, "master", LINK, "up")
-    here.run("ip", "link", "set", "lo", "up")
-    here.run("ip", "address", "add", spec.server.address, "dev", LINK)
-    here.run("ip", "link", "set", LINK, "up")
+            _pair(port, name)
+            run("ip", "link", "set", port, "master", LINK, "up")
+    run("ip", "link", "set", "lo", "up")
+    run("ip", "address", "add", spec.server.address, "dev", LINK)
+    run("ip", "link", "set", LINK, "up")
     for name, side in zip(spec.client_names, spec.client_sides):
         inside = ["ip", "-n", name]
-        here.run(*inside, "link", "set", "lo", "up")
-        here.run(*inside, "address", "add", side.address, "dev", CLIENT_LINK)
-        here.run(*inside, "link", "set", CLIENT_LINK, "up")
+        run(*inside, "link", "set", "lo", "up")
+        run(*inside, "address", "add", side.address, "dev", CLIENT_LINK)
+        run(*inside, "link", "set", CLIENT_LINK, "up")
         for source in side.sources:
             # All of a network at once, without an entry for each of its addresses.
-            here.run(*inside, "route", "add", "local", source, "dev", "lo")
-            here.run("ip", "route", "add", source, "via", side.host_address)
+            run(*inside, "route", "add", "local", source, "dev", "lo")
+            run("ip", "route", "add", source, "via", side.host_address)
 
 
-def _pair(here: Local, end: str, client: str) -> None:
-    here.run("ip", "link", "add", end, "type", "veth", "peer", CLIENT_LINK, "netns", client)
+def _pair(end: str, client: str) -> None:
+    run("ip", "link", "add", end, "type", "veth", "peer", CLIENT_LINK, "netns", client)

@@ -17,7 +17,7 @@ from deathmatch.agent import code, wire
 from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
 from deathmatch.hosts.connection import Connection, NoAgent, Refused
-from deathmatch.hosts.remote import Remote, refusal
+from deathmatch.hosts.host import Host
 
 OPTIONS = (
     "-T", "-x", "-a",
@@ -46,6 +46,20 @@ _FAULTS = (
 )  # fmt: skip
 
 
+_REFUSALS = {
+    "python": ("its Python is {detail}, and the agent needs 3.11",
+               "install a newer one there and name it"),
+    "busy": ("another controller holds this host", "wait for it to end, or end it"),
+    "namespaces": ("no permission to make namespaces there: {detail}",
+                   "log in there as root, or let users make namespaces: sysctl "
+                   "kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 "
+                   "(on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0)"),
+    "folder": ("no folder for the agent there: {detail}",
+               "name another folder, one that you may write to"),
+}  # fmt: skip
+"""Why an agent cannot work: reason -> (what is wrong, what to do)."""
+
+
 def say(text: str) -> None:
     """Tell the user, on standard error."""
     # In one piece: several hosts are opened at a time.
@@ -56,7 +70,7 @@ def ssh(
     alias: str, *, name: str | None = None, folder: str = DEFAULTS.folder, python: str = "python3",
     program: Sequence[str] = ("ssh",), silence_s: float = wire.SILENCE_S,
     wait_s: float = DEFAULTS.wait_s, tell: Callable[[str], None] = say,
-) -> Remote:  # fmt: skip
+) -> Host:  # fmt: skip
     """Return the host that `ssh ALIAS` reaches, setting it up if this is the first connection.
 
     Setting up is copying the agent's files into `folder`, relative to the home there; each version
@@ -73,7 +87,7 @@ def ssh(
             agent = Connection(name, [*words, script], silence_s)
             break
         except Refused as error:
-            raise refusal(name, error.reason, error.detail) from None
+            raise _refusal(name, error) from None
         except FileNotFoundError as error:
             raise UserError(f"{error.filename} is not installed", f"host {name}",
                             "install OpenSSH's client") from None  # fmt: skip
@@ -91,30 +105,13 @@ def ssh(
             f"remove them, they are copied again: ssh {alias} {shlex.quote(removing)}",
         )  # fmt: skip
     _tell_mended(agent, tell)
-    return Remote(agent, [*program, "-T", alias], quoted=True)
-
-
-def enter(
-    name: str, pid: int, namespaces: Sequence[str] = ("net",), *, folder: str = DEFAULTS.folder,
-    silence_s: float = wire.SILENCE_S, wait_s: float = DEFAULTS.wait_s,
-    tell: Callable[[str], None] = say,
-) -> Remote:  # fmt: skip
-    """Return the host that the namespaces of a process of this machine make.
-
-    `namespaces` are options of nsenter(1) without their dashes; a user namespace that owns the
-    others must be one of them. The agent is this clone's. Raises UserError if it cannot run.
-    """
-    own = [f"--{each}" for each in namespaces]
-    if "user" in namespaces:
-        own.append("--preserve-credentials")
-    words = ["nsenter", "--target", str(pid), *own, "--"]
-    return through(name, words, Settings(folder, silence_s, wait_s), tell)
+    return Host(agent, [*program, "-T", alias], quoted=True)
 
 
 def through(
     name: str, words: Sequence[str], settings: Settings = DEFAULTS,
     tell: Callable[[str], None] = say,
-) -> Remote:  # fmt: skip
+) -> Host:  # fmt: skip
     """Return the host that a command of this machine enters; no words for this machine itself.
 
     The agent is this clone's, and the host has this machine's files. Raises UserError if it cannot
@@ -125,7 +122,7 @@ def through(
     try:
         agent = Connection(name, [*words, "sh", "-c", script], settings.silence_s)
     except Refused as error:
-        raise refusal(name, error.reason, error.detail) from None
+        raise _refusal(name, error) from None
     except NoAgent as error:
         entered = f"`{shlex.join(words)}` enters no host" if words else "no agent runs here"
         said = error.text.strip() or f"it ended with exit status {error.status}, and said nothing"
@@ -135,7 +132,7 @@ def through(
             "run again; if it ends so each time, `dmesg` tells whether memory ran out",
         ) from None
     _tell_mended(agent, tell)
-    return Remote(agent, words, shared=True)
+    return Host(agent, words, shared=True)
 
 
 _AGENT = ("-ESs", "-m", "deathmatch.agent")
@@ -205,3 +202,8 @@ def _tell_mended(agent: Connection, tell: Callable[[str], None]) -> None:
             tell(f"host {agent.name}: restored {path}, which a killed run had changed")
         for problem in mended["failed"]:
             tell(f"host {agent.name}: not restored after a killed run: {problem}")
+
+
+def _refusal(name: str, error: Refused) -> UserError:
+    problem, remedy = _REFUSALS[error.reason]
+    return UserError(problem.format(detail=error.detail), f"host {name}", remedy)

@@ -7,10 +7,10 @@ from functools import partial
 from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
 from deathmatch.hosts import opening
+from deathmatch.hosts.host import Host
 from deathmatch.hosts.installation import Install
 from deathmatch.hosts.opening import say
-from deathmatch.hosts.remote import Remote
-from deathmatch.hosts.testbed import SERVER, Testbed, set_sysctls, together
+from deathmatch.hosts.testbed import SERVER, Testbed, together
 from deathmatch.plan import testbed as plan
 
 GOVERNORS = "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
@@ -34,7 +34,7 @@ def connect(
         }
         for host, side in zip(hosts, sides.values()):
             own = server_sysctl if host.name == SERVER else {}
-            set_sysctls(host, {**side.sysctl, **own})
+            host.set_sysctls({**side.sysctl, **own})
             if side.governor:
                 _govern(host, side.governor)
         installed = together(
@@ -50,7 +50,7 @@ def connect(
     return Testbed(spec, hosts[0], tuple(hosts[1:]), links[SERVER], installations, separate=True)
 
 
-def _open(name: str, side: plan.Side, tell: Callable[[str], None]) -> Remote:
+def _open(name: str, side: plan.Side, tell: Callable[[str], None]) -> Host:
     if side.ssh is None:
         return opening.through(name, [], Settings(folder=side.folder), tell)
     return opening.ssh(side.ssh, name=name, folder=side.folder, python=side.python, tell=tell)
@@ -60,7 +60,7 @@ def _where(spec: plan.Testbed, name: str) -> str:
     return f"config/testbeds/{spec.name}.toml, address of {name}"
 
 
-def _interface(host: Remote, side: plan.Side, where: str) -> str:
+def _interface(host: Host, side: plan.Side, where: str) -> str:
     """Return the interface that has the host's address under test."""
     found = {
         one["local"]: link["ifname"]
@@ -75,7 +75,7 @@ def _interface(host: Remote, side: plan.Side, where: str) -> str:
     return found[side.host_address]
 
 
-def _govern(host: Remote, governor: str) -> None:
+def _govern(host: Host, governor: str) -> None:
     files = host.run("sh", "-c", f"ls {GOVERNORS} 2>/dev/null || true").split()
     found = {file: host.read(file).strip() for file in files}
     host.set_files({file: governor for file, value in found.items() if value != governor})

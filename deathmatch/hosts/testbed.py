@@ -7,10 +7,9 @@ from typing import Any
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import memory, throttle
-from deathmatch.hosts.host import Connected, dial
+from deathmatch.hosts.host import Connected, Host, dial
 from deathmatch.hosts.installation import Installation
 from deathmatch.hosts.memory import Memory
-from deathmatch.hosts.remote import Remote
 from deathmatch.hosts.throttle import Throttle
 from deathmatch.plan import testbed as plan
 
@@ -29,8 +28,8 @@ class Testbed:
     __test__ = False
 
     spec: plan.Testbed
-    server: Remote
-    clients: tuple[Remote, ...]
+    server: Host
+    clients: tuple[Host, ...]
     link: str
     installations: Mapping[str, Installation]
     separate: bool = False
@@ -41,7 +40,7 @@ class Testbed:
         return self.spec.server.host_address
 
     @property
-    def hosts(self) -> tuple[Remote, ...]:
+    def hosts(self) -> tuple[Host, ...]:
         """All hosts, the server's first."""
         return (self.server, *self.clients)
 
@@ -105,18 +104,10 @@ def together(tasks: Iterable[Callable[[], Any]]) -> list:
     failed = [error for one in made if (error := one.exception())]
     if failed:
         for one in made:
-            if one.exception() is None and isinstance(one.result(), Remote):
+            if one.exception() is None and isinstance(one.result(), Host):
                 one.result().close()
         raise failed[0]
     return [one.result() for one in made]
-
-
-def set_sysctls(host: Remote, wanted: Mapping[str, str | int]) -> None:
-    """Set those kernel settings that are not as wanted; UserError if the kernel refuses one."""
-    found = host.sysctls(wanted)
-    host.set_sysctls({
-        key: value for key, value in wanted.items() if found[key].split() != str(value).split()
-    })  # fmt: skip
 
 
 def cpus(which: str, available: Sequence[int]) -> list[int]:

@@ -22,8 +22,7 @@ from typing import Any
 
 from deathmatch.builds.clone import Clone
 from deathmatch.errors import UserError
-from deathmatch.hosts import sandbox
-from deathmatch.hosts.host import Local
+from deathmatch.hosts import hardware, sandbox
 from deathmatch.measure import machine
 from deathmatch.plan.root import ROOT
 
@@ -137,7 +136,7 @@ def drawn(readings: Sequence[Any], repetitions: int) -> list[Any]:
 
 def about() -> dict:
     """Return the machine, its limits and the date, for the record."""
-    described = machine.about(Local(), Clone())
+    described = machine.about(hardware.read, Clone())
     del described["snakemake"]
     return described | {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),

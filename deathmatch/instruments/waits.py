@@ -17,9 +17,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
-from deathmatch.agent import kernel
 from deathmatch.errors import UserError
-from deathmatch.hosts.host import Local
+from deathmatch.hosts.netns_testbed import run
 
 MECHANISMS = ("select", "poll", "epoll")
 # The caches as the wait before left them; after CACHE_BYTES were written; woken from sleep.
@@ -48,7 +47,8 @@ class PollFd(ctypes.Structure):
 def most_idle() -> int:
     """Raise this process's limit of open files to the hard one; return how many may be idle."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return kernel.raise_descriptors(hard) - SPARE_DESCRIPTORS
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard - SPARE_DESCRIPTORS
 
 
 def life(idle: Sequence[int], repetition: int, cpus: dict[str, list[int]]) -> list[dict]:
@@ -59,7 +59,7 @@ def life(idle: Sequence[int], repetition: int, cpus: dict[str, list[int]]) -> li
     has a byte to read, so that each other one is looked at. Numbers and mechanisms come in an order
     that is drawn. UserError if a wait finds something else.
     """
-    Local().run("ip", "link", "set", "lo", "up")
+    run("ip", "link", "set", "lo", "up")
     most_idle()
     drawn = random.Random(repetition)
     found = []

@@ -16,7 +16,8 @@ from deathmatch.builds import clients
 from deathmatch.errors import Truncated, UserError
 from deathmatch.hosts import clocks, logs
 from deathmatch.hosts.clocks import Clocks
-from deathmatch.hosts.remote import Remote, RemoteProcess
+from deathmatch.hosts.host import Host
+from deathmatch.hosts.process import Process
 from deathmatch.measure.context import PORT, Context
 from deathmatch.measure.sampler import Sampler
 from deathmatch.plan.record import LATE_US, loads
@@ -32,12 +33,12 @@ LEAD_S = 1.0
 class Load:
     """One client's part of a rate: its report's file, its command; how it ended and began."""
 
-    client: Remote
+    client: Host
     log: Path
     folder: Path
     words: list[str]
     limit_s: float
-    process: RemoteProcess | None = None
+    process: Process | None = None
     status: int | None = None
 
     @property
@@ -186,7 +187,7 @@ def _start(context: Context, made: list[Load], at_ns: dict[str, int]) -> None:
 
 
 def _load(
-    context: Context, client: Remote, asked: Mapping, rate_rps: int, duration_s: float, log: Path
+    context: Context, client: Host, asked: Mapping, rate_rps: int, duration_s: float, log: Path
 ) -> Load | None:
     """Return a client's part of a rate, ready to start; None if it has none in so little."""
     generator, part, sources = context.generator, context.part(client), context.sources(client)
@@ -266,7 +267,7 @@ def check_reports(context: Context, points: list[dict]) -> None:
     raise failure(context, problem, log)
 
 
-def failure(context: Context, problem: str, log: Path, client: Remote | None = None) -> UserError:
+def failure(context: Context, problem: str, log: Path, client: Host | None = None) -> UserError:
     """Return the error that the trial's client failed, with the last lines of its log.
 
     The trial's logs stay in the folder of what is not finished.
@@ -277,7 +278,7 @@ def failure(context: Context, problem: str, log: Path, client: Remote | None = N
     return clients.failure(context.spec["client"], problem, logs.tail(log), where)
 
 
-def pids(context: Context, client: Remote) -> list[int]:
+def pids(context: Context, client: Host) -> list[int]:
     """Return the pid of a client's load generator, if it runs now."""
     process = context.state.loads.get(client.name)
     return [process.pid] if process else []

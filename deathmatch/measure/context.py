@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deathmatch.agent import diag
-from deathmatch.agent.output import LIMIT_BYTES
-from deathmatch.hosts.host import Process
+from deathmatch.hosts.host import Host
+from deathmatch.hosts.kernel import ESTABLISHED, LIMIT_BYTES
 from deathmatch.hosts.memory import Memory
-from deathmatch.hosts.remote import Remote
+from deathmatch.hosts.process import Process
 from deathmatch.hosts.testbed import Testbed
 from deathmatch.hosts.throttle import Throttle
 from deathmatch.load import registry
@@ -68,12 +67,12 @@ class Context:
     state: State = field(default_factory=State)
 
     @property
-    def server(self) -> Remote:
+    def server(self) -> Host:
         """The server's host."""
         return self.bed.server
 
     @property
-    def clients(self) -> tuple[Remote, ...]:
+    def clients(self) -> tuple[Host, ...]:
         """The hosts that offer the load."""
         return self.bed.clients
 
@@ -98,7 +97,7 @@ class Context:
 
     def established(self) -> int:
         """Return how many connections of the server's port its kernel has as established."""
-        return self.server.count(diag.ESTABLISHED, PORT)
+        return self.server.count(ESTABLISHED, PORT)
 
     def end(self) -> None:
         """End what is left of the server, and remove the groups that limited it."""
@@ -113,11 +112,11 @@ class Context:
         total = max(left_out, default=0) if self.server.shared else sum(left_out)
         return {"limit_bytes": LIMIT_BYTES, "left_out_bytes": total}
 
-    def part(self, client: Remote) -> Part:
+    def part(self, client: Host) -> Part:
         """Return which part of the load is a client's."""
         return Part(self.clients.index(client), len(self.clients))
 
-    def sources(self, client: Remote) -> tuple[str, ...]:
+    def sources(self, client: Host) -> tuple[str, ...]:
         """Return the addresses that a client connects from, where it has not just one."""
         return self.bed.side(client.name).sources
 

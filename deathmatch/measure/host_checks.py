@@ -47,7 +47,7 @@ def end(context: Context, beginning: Beginning) -> dict[str, dict]:
     window_ns = time.monotonic_ns() - beginning.began_ns
     return {
         name: {
-            **({"machine": hardware.of(host)} if context.bed.separate else {}),
+            **({"machine": hardware.describe(host.read)} if context.bed.separate else {}),
             **_changing(beginning.audit.hosts[name]),
             "during": _during(beginning.counted[name], _counted(host), window_ns),
         }

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deathmatch.builds import clients
-from deathmatch.hosts.host import Host, Process
+from deathmatch.hosts.host import Host
 from deathmatch.hosts.installation import Installation
+from deathmatch.hosts.process import Process
 from deathmatch.load import registry
 from deathmatch.load.generator import WHOLE, Part
 

@@ -3,22 +3,25 @@
 import os
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from deathmatch.builds import toolchain
 from deathmatch.hosts import hardware
-from deathmatch.hosts.host import Host
 from deathmatch.hosts.installation import Installation
 
 
-def about(server: Host, site: Installation, names: Sequence[str] = (), where: str = "") -> dict:
-    """Return the server's machine (`hosts.hardware`) and the toolchain, for trial.json.
+def about(
+    read: Callable[[str], str], site: Installation, names: Sequence[str] = (), where: str = ""
+) -> dict:
+    """Return the server's machine and the toolchain, for trial.json.
+
+    `read` returns a file of that machine (`hosts.hardware.describe`).
 
     `names` are the load generators used, as they are at `site`, and `where` what needs them: each
     has its version under its name. Costs a process for each of them, and one of git.
     """
     return {
-        **hardware.of(server),
+        **hardware.describe(read),
         "toolchain": toolchain.name(),
         "python": platform.python_version(),
         **site.clients(names, where),

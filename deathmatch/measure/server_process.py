@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.hosts import logs
-from deathmatch.hosts.host import Host, Process
+from deathmatch.hosts.host import Host
 from deathmatch.hosts.installation import Installation
+from deathmatch.hosts.process import Process
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 

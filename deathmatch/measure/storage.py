@@ -12,9 +12,10 @@ import shlex
 import time
 from pathlib import Path
 
-from deathmatch.agent.output import LIMIT_BYTES
-from deathmatch.hosts.host import Host, Process
+from deathmatch.hosts.host import Host
+from deathmatch.hosts.kernel import LIMIT_BYTES
 from deathmatch.hosts.memory import Memory
+from deathmatch.hosts.process import Process
 from deathmatch.hosts.testbed import SERVER, Testbed
 from deathmatch.measure import server_process
 from deathmatch.measure.context import PORT

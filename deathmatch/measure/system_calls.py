@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from deathmatch.hosts.host import Host, Process
+from deathmatch.hosts.host import Host
+from deathmatch.hosts.process import Process
 
 WINDOWS_S = (0.1, 1.1)
 ATTACH_S = 5

@@ -89,7 +89,7 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
     return record | {
         "wall_us": (time.monotonic_ns() - began_ns) // 1000,
         "machine": machine.about(
-            hosts.server,
+            hosts.server.read,
             hosts.installations[hosts.clients[0].name],
             needed,
             f"experiment {trial.experiment.name!r}",

@@ -21,7 +21,6 @@ from deathmatch.checks.report import UNCHECKED, say
 from deathmatch.errors import UserError
 from deathmatch.hosts import netns_testbed, sandbox, ssh_testbed, testbed
 from deathmatch.hosts.audit import demand, facts, read, report, rules
-from deathmatch.hosts.host import Local
 from deathmatch.plan import files, matrix
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
@@ -100,7 +99,7 @@ def _sandboxed(bed: plan.Testbed) -> facts.Audit | None:
 
 def _named(audit: facts.Audit) -> facts.Audit:
     """Return the audit with the processes of this machine, which cannot be seen in a sandbox."""
-    seen = read.load(Local(), NAMING_S).processes
+    seen = read.load(NAMING_S).processes
     hosts = {
         name: replace(host, load=replace(host.load, processes=seen))
         for name, host in audit.hosts.items()

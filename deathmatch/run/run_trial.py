@@ -16,7 +16,7 @@ from pathlib import Path
 from deathmatch.builds import clients, clone, server_build, toolchain
 from deathmatch.data import records
 from deathmatch.errors import UserError
-from deathmatch.hosts import host, netns_testbed, sandbox, ssh_testbed, testbed
+from deathmatch.hosts import netns_testbed, sandbox, ssh_testbed, testbed
 from deathmatch.plan import files, matrix
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
@@ -95,7 +95,7 @@ def _measure(trial: Trial, hosts: testbed.Testbed) -> None:
 
 
 def _warn_of_one_cpu() -> None:
-    cpus = host.Local().affinity()
+    cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) == 1:
         note = testbed.shared_note({"server": cpus, "client": cpus})
         print(f"[trial] this machine gives us one CPU: {note}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from deathmatch.agent.kernel import MODES
+from deathmatch.hosts.kernel import MODES
 
 IDLE = ("idle", "iowait")
 TAKEN = [f"cpu_{mode}_us" for mode in MODES]

@@ -5,13 +5,15 @@ The two scripts run on the host, by its own Python: this machine, a namespace, a
 
 import contextlib
 import json
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.hosts.audit import facts
 from deathmatch.hosts.audit.facts import SERVER
-from deathmatch.hosts.host import Host, Process
+from deathmatch.hosts.host import Host
+from deathmatch.hosts.process import Process
 from deathmatch.hosts.testbed import Testbed
 
 HERE = Path(__file__).parent
@@ -32,7 +34,7 @@ def testbed(
     """
     hosts = {SERVER: bed.server} | {client.name: client for client in bed.clients}
     probes = {
-        name: _probe(host, bed.side(name).host_address, window_s, whole)
+        name: _start(host, "probe.py", _request(bed.side(name).host_address, window_s, whole))
         for name, host in hosts.items()
     }
     read = {name: facts.host(_answer(name, probes[name], window_s)) for name in hosts}
@@ -51,16 +53,20 @@ def testbed(
     )
 
 
-def load(host: Host, window_s: float) -> facts.Load:
-    """Return what runs on a host in that time, its processes by name."""
-    return facts.load(_answer(host.name, _probe(host, "", window_s, whole=False), window_s))
+def load(window_s: float) -> facts.Load:
+    """Return what runs on this machine in that time, its processes by name."""
+    command = [*PYTHON, (HERE / "probe.py").read_text(), _request("", window_s, whole=False)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise _mute("this machine", str(error)) from None
+    return facts.load(_parsed("this machine", done.stdout + done.stderr))
 
 
-def _probe(host: Host, address: str, window_s: float, whole: bool) -> Process:
-    request = {
+def _request(address: str, window_s: float, whole: bool) -> str:
+    return json.dumps({
         "address": address, "files": facts.patterns(whole), "window_s": window_s, "whole": whole,
-    }  # fmt: skip
-    return _start(host, "probe.py", json.dumps(request))
+    })  # fmt: skip
 
 
 def _link(
@@ -95,7 +101,10 @@ def _start(host: Host, script: str, *words: str, cpus: Sequence[int] = ()) -> Pr
 
 def _answer(name: str, process: Process, takes_s: float) -> dict:
     """Return the JSON that a script printed as its last line."""
-    text = process.finish(PATIENCE_S + takes_s)
+    return _parsed(name, process.finish(PATIENCE_S + takes_s))
+
+
+def _parsed(name: str, text: str) -> dict:
     last = (text.strip().splitlines() or ["nothing"])[-1]
     try:
         return json.loads(last)

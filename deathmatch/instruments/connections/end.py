@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
-from deathmatch.agent import kernel
+from deathmatch.hosts import kernel
 
 # ip(7); Python has no name for it before 3.12.
 IP_BIND_ADDRESS_NO_PORT = 24

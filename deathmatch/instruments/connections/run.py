@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from deathmatch.agent import diag
 from deathmatch.errors import UserError
 from deathmatch.hosts import netns_testbed
 from deathmatch.hosts.host import Host
+from deathmatch.hosts.kernel import SYN_RECEIVED
 from deathmatch.hosts.testbed import Testbed
 from deathmatch.instruments.connections import end, kernel_memory
 from deathmatch.instruments.connections.kernel_memory import Cache
@@ -210,7 +210,7 @@ def wait_for(
     for _ in range(SETTLE_TRIES):
         found = counts(hosts)
         if "server_syn_received" in state.held:
-            found["server_syn_received"] = hosts["server"].count(diag.SYN_RECEIVED, PORT)
+            found["server_syn_received"] = hosts["server"].count(SYN_RECEIVED, PORT)
         if all(found[name] >= each * connections for name, each in state.held.items()):
             return found
         time.sleep(SETTLE_S)

@@ -11,7 +11,7 @@ from deathmatch.hosts.connection import Connection
 _numbers = itertools.count()
 
 
-class RemoteSocket:
+class HostSocket:
     """The part of socket.socket that checks use; its errors are those of the host's socket."""
 
     def __init__(self, agent: Connection, address: str, port: int, patience_s: float):
@@ -47,7 +47,7 @@ class RemoteSocket:
             self._open = False
             self._agent.call("hang_up", number=self._number)
 
-    def __enter__(self) -> "RemoteSocket":
+    def __enter__(self) -> "HostSocket":
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -1,0 +1,122 @@
+"""A program on a host: its end, its output and its input, as events of the agent report them."""
+
+import collections
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from deathmatch.agent import wire
+from deathmatch.hosts.connection import Connection
+
+
+class Process:
+    """A program that an agent started; its pid is the host's.
+
+    If the host is lost, every call raises HostLost.
+    """
+
+    def __init__(self, agent: Connection, number: int, output: Path | None, shared: bool):
+        self._agent, self.number, self._output = agent, number, output
+        # A host that shares the caller's files writes there itself.
+        self._bringing = output is not None and not shared
+        self._began_bytes = output.stat().st_size if output and output.exists() else 0
+        self._left_out_bytes = 0
+        self.pid = 0
+        # How late it began, once it has, if it was to begin at an instant.
+        self.late_ns: int | None = None
+        self._collected = 0
+        self._status: int | None = None
+        self._lines: collections.deque[str] = collections.deque()
+        self._changed = threading.Condition()
+        agent.listen(number, self._hear)
+
+    def _hear(self, event: dict) -> None:
+        with self._changed:
+            if event["event"] == "said":
+                self._lines.append(event["text"])
+            elif event["event"] == "began":
+                self.late_ns = event["late_ns"]
+            elif event["event"] == "ended":
+                self._status = event["status"]
+            self._changed.notify_all()
+
+    def _await(self, condition: Callable[[], object], patience_s: float | None) -> bool:
+        """Wait until `condition()` is true; return whether it is. HostLost if it never can be."""
+        with self._changed:
+            self._changed.wait_for(lambda: condition() or self._agent.lost(), patience_s)
+            if condition():
+                return True
+        if error := self._agent.lost():
+            raise error
+        return False
+
+    def wait(self, patience_s: float | None = None) -> int | None:
+        """Return its exit status, -N after signal N; None if it has not ended within `patience_s`.
+
+        Without `patience_s`, waits for its end. What it printed is brought at its end; before that
+        nothing crosses the link.
+        """
+        if not self._await(lambda: self._status is not None, patience_s):
+            return None
+        self.collect()
+        return self._status
+
+    def collect(self) -> None:
+        """Bring what it has printed so far to its `output`."""
+        if not self._bringing:
+            return
+        if (left_out_bytes := self.left_out_bytes()) != self._left_out_bytes:
+            # The middle of it was cut out.
+            os.truncate(self._output, self._began_bytes)
+            self._left_out_bytes, self._collected = left_out_bytes, 0
+        with self._output.open("ab") as file:
+            while data := self._chunk():
+                file.write(data)
+                self._collected += len(data)
+
+    def left_out_bytes(self) -> int:
+        """Return about how much of its output was cut out, as it was to be bounded."""
+        return self._agent.call("left_out_bytes", number=self.number)
+
+    def _chunk(self) -> bytes:
+        answer = self._agent.call("fetch", process=self.number, offset=self._collected)
+        return wire.unpack(answer["data"])
+
+    def signal(self, number: signal.Signals, group: bool = False) -> None:
+        """Send it a signal, or to all of its process group; nothing if it has ended."""
+        self._agent.call("signal", number=self.number, signal=int(number), group=group)
+
+    def kill(self) -> None:
+        """Kill it and wait for its end."""
+        self.signal(signal.SIGKILL)
+        self.wait()
+
+    def send(self, text: str) -> None:
+        """Write to its standard input; OSError if it has closed that. Only if it was to `talk`."""
+        self._agent.call("send", number=self.number, text=text)
+
+    def receive(self, patience_s: float) -> str | None:
+        """Return its next line of output, "" at the end, None if none begins within `patience_s`.
+
+        Only if it was to `talk`.
+        """
+        if not self._await(lambda: self._lines, patience_s):
+            return None
+        # The last one, which is empty, stays: so does the end.
+        return self._lines[0] and self._lines.popleft()
+
+    def finish(self, patience_s: float) -> str:
+        """End its input; return the rest of its output, killing it after `patience_s`.
+
+        Only if it was to `talk`.
+        """
+        self._agent.call("end_input", number=self.number)
+        if not self._await(lambda: "" in self._lines, patience_s):
+            self.kill()
+        text = "".join(self._lines)
+        self._lines.clear()
+        self._lines.append("")
+        self.wait()
+        return text
