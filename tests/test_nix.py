@@ -53,6 +53,21 @@ MODULES = {
     "IPython": "ipython", "geventwebsocket": "gevent-websocket", "pydantic_core": "pydantic",
     "vl_convert": "vl-convert-python", "yaml": "pyyaml",
 }  # fmt: skip
+# A name with its number in [release] of a server.toml.
+RELEASE = r"([A-Za-z][\w.:/+-]*) (\d[\w.+]*)"
+# What [release] calls otherwise than nixpkgs does.
+RELEASED_AS = {
+    "ProtocolWebSocket": "protocol::websocket",
+    "erlang-cowboy": "cowboy", "erlang-mochiweb": "mochiweb", "erlang-ranch": "ranch",
+    "go_1_26": "go", "haskellPackages-ghc": "ghc", "jdk25": "openjdk",
+    "nodejs": "node.js", "nodejs_24": "node.js", "pypy27": "pypy",
+    "pypy311": "pypy", "python3": "python", "web": "web.py",
+    "beam_minimal-packages-erlang_27-erlang": "otp",
+    "beam_minimal-packages-erlang_28-erlang": "otp",
+    "beam_minimal-packages-erlang_29-erlang": "otp",
+}  # fmt: skip
+# Servers whose release is of neither nixpkgs nor the flake, with the reason.
+PINNED_BY_THE_SERVER = {"node-0.8": "npm fetches Node 0.8 in both toolchains"}
 WHERE = {
     "nix": "installs Debian's package nix-bin",
     "nixfmt": "runs tests/nix/install",
@@ -329,6 +344,35 @@ def no_desktop(nix: Nix, tree: Path) -> None:
             require(not brought, f"packages.{system}.{name} is made with {brought}")
 
 
+def releases(nix: Nix, tree: Path) -> None:
+    """Each number that [release] gives is that of the package, where the facts name it."""
+    for system, offered in nix.outputs(tree)["packages"].items():
+        for name in sorted(
+            {*specs.names("server", tree)} & set(offered) - set(PINNED_BY_THE_SERVER)
+        ):
+            stated = about(tree, name).get("release", {})
+            text = stated.get("nix") or stated.get("name", "")
+            given = versions(nix, offered[name]["drvPath"])
+            wrong = [
+                f"{what} {number} (Nix gives {given[what.lower()]})"
+                for what, number in re.findall(RELEASE, text)
+                if given.get(what.lower(), number) != number
+            ]
+            require(
+                not wrong,
+                f"servers/{name}/server.toml, key release.nix: packages.{system}.{name} is not "
+                f"{', '.join(wrong)}",
+            )
+
+
+def versions(nix: Nix, derivation: str) -> dict[str, str]:
+    """Return the versions of all that a package is made with, by the names in [release]."""
+    made_with = [path.name[33:].removesuffix(".drv") for path in closure(nix, derivation)]
+    found = [match for name in made_with if (match := re.fullmatch(r"(.+?)-(\d[\w.+]*)", name))]
+    plain = [(match[1].removeprefix("perlPackages-"), match[2]) for match in found]
+    return {RELEASED_AS.get(name, name.lower()): version for name, version in plain}
+
+
 def closure(nix: Nix, derivation: str) -> list[Path]:
     """Return the derivations that one is made from, itself included."""
     found = nix.run("nix-store", "--query", "--requisites", derivation).split()
@@ -539,7 +583,7 @@ def httperf(nix: Nix, tree: Path) -> None:
 
 CHECKS = [
     parse, formatting, dead_code, facts, evaluation, lock, names, programs, clients, modules,
-    environment, light, no_desktop, hashes, debian_paths, httperf, paper, schema,
+    environment, light, no_desktop, releases, hashes, debian_paths, httperf, paper, schema,
 ]  # fmt: skip
 
 

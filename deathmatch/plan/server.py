@@ -65,6 +65,9 @@ class Release(Spec):
     """The release that a server runs on Debian, or else under Nix, and how old it is."""
 
     name: Text = Field(description="What it is a release of, with its number: nginx 1.30.")
+    nix: Text | None = Field(
+        None, description="The same under Nix, where that gives other numbers: nginx 1.28."
+    )
     year: int | None = Field(
         None,
         ge=1990,

@@ -5,16 +5,20 @@ let
   programs = builtins.fromJSON (builtins.readFile ./programs.json);
   facts = (builtins.fromJSON (builtins.readFile ./facts.json)).nixpkgs-2014.names;
   package =
-    name: tools:
+    attribute: tools:
     derivation {
-      inherit name system;
+      name = facts.${attribute};
+      inherit system;
       builder = "/bin/sh";
     }
     // {
       inherit tools;
     }
     // (
-      if name == "yaws" then { override = { erlang }: package "yaws-${erlang.name}" tools; } else { }
+      if attribute == "yaws" then
+        { override = { erlang }: builtins.seq erlang.outPath (package attribute tools); }
+      else
+        { }
     );
 in
 builtins.mapAttrs package (builtins.intersectAttrs facts programs)

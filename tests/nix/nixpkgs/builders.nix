@@ -209,17 +209,17 @@ in
     };
   };
 
-  # `.override` of a package that takes these arguments.
+  # `.override` of a package of which this is known.
   mayOverride =
-    package: known: arguments:
+    package: fact: arguments:
     let
-      refused = builtins.filter (name: !elem name known) (builtins.attrNames arguments);
+      refused = builtins.filter (name: !elem name fact.override) (builtins.attrNames arguments);
     in
     if refused != [ ] then
       throw "${package}.override has no argument ${builtins.head refused}"
     else
       make {
-        name = builtins.replaceStrings [ "." ] [ "-" ] package;
+        name = "${builtins.replaceStrings [ "." ] [ "-" ] package}-${fact.version}";
         # Of a release's set of Erlang packages the Erlang; the rest is too much to write down.
         uses = builtins.mapAttrs (
           _: value: if value ? erlang then "${value.erlang}" else builtins.typeOf value

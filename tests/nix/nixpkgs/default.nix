@@ -37,7 +37,7 @@ let
         attribute = name;
       }
       // lib.optionalAttrs (fact ? override) {
-        override = builders.mayOverride name fact.override;
+        override = builders.mayOverride name fact;
       };
   modules =
     kind:
