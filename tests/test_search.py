@@ -445,7 +445,7 @@ def test_a_real_server_is_searched(tree: Tree):
     told, frame = record["search"], pl.read_parquet(folder / "probes.parquet")
     tables.check(frame, "accept-queue", "probes", "here")
     assert len(frame) == len(told["probes"]) > 0
-    results = [probes.told(row) for row in frame.to_dicts()]
+    results = [probes.result(row) for row in frame.to_dicts()]
     offers, end = search.replayed(record["spec"]["search"], results)
     assert [one.rate_rps for one in offers] == frame["offered_rate_rps"].to_list()
     assert (end.outcome, end.rate_rps) == (told["outcome"], told["rate_rps"])

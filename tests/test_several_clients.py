@@ -15,7 +15,7 @@ from conftest import HUNG_S, ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.data import point_limits, records, tables, tidy
+from deathmatch.data import offered_rate, records, tables, tidy
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, httperf, registry, roundtrip, wsload, wsload_records
 from deathmatch.load.generator import WHOLE, Part
@@ -312,8 +312,8 @@ def test_each_client_is_judged_by_its_own_share():
                          "opened": count} for n, count in enumerate(opened)],
         }  # fmt: skip
         parts = [(text,) for text in texts]
-        whole = httperf.GENERATOR.merge(parts)
-        return tidy.point_row(point, whole, point_limits.NO_SAMPLES, spec, parts)["client_limited"]
+        _, row = tidy.point_row(point, parts, offered_rate.NO_SAMPLES, spec)
+        return row["client_limited"]
 
     assert not limited([clean, clean], [500, 500])
     # 97.8 % of all were offered, yet one of the two fell behind.
@@ -344,8 +344,7 @@ def test_why_a_client_was_the_limit_is_told_by_its_name():
                     for name, state in (("left", "exit 0"), ("right", "exit 5"))],
     }  # fmt: skip
     spec = {"client": "wsload", "duration_s": 1, "load": {}}
-    whole = wsload.GENERATOR.merge(parts)
-    row = tidy.point_row(point, whole, point_limits.NO_SAMPLES, spec, parts)
+    _, row = tidy.point_row(point, parts, offered_rate.NO_SAMPLES, spec)
     assert row["client_limited"] and row["client_limited_by"] == "right: it sent late"
     assert row["client_state"] == "right: exit 5"
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch.data import archive, laws, records, tables, tidy
+from deathmatch.data import archive, laws, offered_rate, records, tables, tidy
 from deathmatch.errors import UserError
 from deathmatch.load import registry
-from deathmatch.plan import files, record
+from deathmatch.plan import files
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.record import MEASURED
 from deathmatch.plan.root import ROOT
@@ -114,8 +114,7 @@ def _courses(path: Path) -> Iterator[dict]:
     trial = records.read(path)
     client = registry.generator(trial["spec"]["client"])
     for point in trial["points"]:
-        parts = [client.read(path.parent / load["log"]) for load in record.loads(point)]
-        report = client.merge(parts) if len(parts) > 1 else parts[0]
+        report = offered_rate.merged(client, offered_rate.read(client, point, path.parent))
         yield {
             "server": trial["server"],
             "variant": records.variant(path.parts[-3]),

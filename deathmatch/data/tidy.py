@@ -15,7 +15,7 @@ import polars as pl
 from deathmatch.data import (
     kernel_samples,
     laws,
-    point_limits,
+    offered_rate,
     probes,
     records,
     steadiness,
@@ -23,7 +23,7 @@ from deathmatch.data import (
     warm_up,
 )
 from deathmatch.data.inventory import Inventory
-from deathmatch.errors import Truncated, UserError
+from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.load.generator import Fields, LoadGenerator
 from deathmatch.plan import files, record
@@ -114,26 +114,22 @@ def _storage_rows(trial: dict) -> dict[str, list[dict]]:
 
 
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
-    client = registry.generator(trial["spec"]["client"])
+    client, spec = registry.generator(trial["spec"]["client"]), trial["spec"]
     samples = kernel_samples.read(path.with_name("samples.csv"))
-    points = trial["points"]
-    parts = [[client.read(path.parent / one["log"]) for one in record.loads(p)] for p in points]
-    reports = {
-        p["offered_rate_rps"]: client.merge(each) if len(each) > 1 else each[0]
-        for p, each in zip(points, parts)
-    }
-    rows = [
-        point_row(p, reports[p["offered_rate_rps"]], samples, trial["spec"], each)
-        for p, each in zip(points, parts)
-    ]
-    # The bins of a report that is not whole would be some of all, and the last one cut.
-    whole = [row["offered_rate_rps"] for row in rows if row["report"] == "whole"]
+    rows, whole = [], {}
+    for point in trial["points"]:
+        reports = offered_rate.read(client, point, path.parent)
+        rate, row = point_row(point, reports, samples, spec)
+        rows.append(row)
+        # The bins of a report that is not whole would be some of all, and the last one cut.
+        if rate.whole:
+            whole[point["offered_rate_rps"]] = rate.report
 
-    def of_whole(told: Callable[[Any], pl.DataFrame]) -> list[dict]:
+    def of_whole(frame: Callable[[Any], pl.DataFrame]) -> list[dict]:
         return [
             {"offered_rate_rps": rate_rps} | row
-            for rate_rps in whole
-            for row in told(reports[rate_rps]).to_dicts()
+            for rate_rps, report in whole.items()
+            for row in frame(report).to_dicts()
         ]
 
     return {
@@ -147,16 +143,16 @@ def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
 
 def _probes(trial: dict, path: Path) -> list[dict]:
     """Return the rows of `probes`; none of a trial that did not search."""
-    found, spec = trial.get("search"), trial["spec"]
-    if not found:
+    recorded, spec = trial.get("search"), trial["spec"]
+    if not recorded:
         return []
     client = registry.generator(spec["client"])
     samples = kernel_samples.read(path.with_name(probes.SAMPLES_CSV))
-    rows = []
-    for probe in found["probes"]:
-        parts = [client.read(path.parent / load["log"]) for load in record.loads(probe)]
-        rows.append(probes.row(probe, parts, samples, spec))
-    return probes.told_of_all(rows, spec["search"], found["reason"])
+    rows = [
+        probes.row(probe, offered_rate.read(client, probe, path.parent), samples, spec)
+        for probe in recorded["probes"]
+    ]
+    return probes.numbered(rows, spec["search"], recorded["reason"])
 
 
 def trial_row(trial: dict) -> dict:
@@ -224,43 +220,28 @@ def _machine(found: dict) -> str:
     ])  # fmt: skip
 
 
-def point_row(point: dict, report, samples: pl.DataFrame, spec: dict, parts: Sequence = ()) -> dict:
-    """Return the columns of `points` beside the key.
+def point_row(
+    point: dict, reports: Sequence, samples: pl.DataFrame, spec: dict
+) -> tuple[offered_rate.Offered, dict]:
+    """Return what the reports of a point's clients say, and the columns of `points` without key.
 
-    `parts` are the reports of the point's clients, if there are several, of which `report` is
-    made. A truncated report leaves the client's columns null.
+    A truncated report leaves the client's columns null.
     """
-    client, duration_s = registry.generator(spec["client"]), spec["duration_s"]
-    offered = point["offered_rate_rps"]
-    during = samples.filter(pl.col("offered_rate_rps") == offered)
-    try:
-        fields, whole = client.parse(report, duration_s), "whole"
-    except Truncated:
-        fields, whole = dict.fromkeys(client.columns), "truncated"
-    fields |= client.sampled(samples, during)
+    duration_s = spec["duration_s"]
+    during = samples.filter(pl.col("offered_rate_rps") == point["offered_rate_rps"])
+    rate = offered_rate.offered(point, reports, during, spec)
+    client = rate.client
     warmed = warm_up.columns(point.get("warm_up") or {})
-    fields |= {name: value for name, value in warmed.items() if name in client.columns}
-    actual = client.actual_rate_rps(fields, during, spec)
-    limited = client.limited(fields, offered, actual)
-    if len(parts) > 1:
-        limited, by_client = point_limits.of_several(point, parts, actual, spec)
-        # By name, where the load generator says why.
-        if point_limits.REASON in fields and whole == "whole":
-            fields[point_limits.REASON] = by_client
-    return {
-        "offered_rate_rps": offered,
-        "duration_us": round(duration_s * 1e6),
+    return rate, {
         "fresh_start": point["fresh_start"],
-        "server_state": point["server_state"],
-        "client_state": record.client_state(point),
         "idle_held": point.get("idle_held"),
-        "report": whole,
-        "actual_rate_rps": actual,
-        "client_limited": limited,
-        **fields,
+        **rate.columns(point, duration_s),
+        **rate.fields,
+        **client.sampled(samples, during),
+        **{name: value for name, value in warmed.items() if name in client.columns},
         **{name: kernel_samples.growth(during[name]) for name in tables.GROWING},
         **{f"{name}_max": during[name].max() for name in tables.HIGHEST},
-        **course(client, report, duration_s),
+        **course(client, rate.report, duration_s),
     }
 
 

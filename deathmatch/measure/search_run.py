@@ -13,13 +13,12 @@ import polars as pl
 
 from deathmatch.capacity_search import search
 from deathmatch.capacity_search.search import End, Offer
-from deathmatch.data import probes
+from deathmatch.data import offered_rate, probes
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.hosts import testbed as beds
 from deathmatch.measure import client
 from deathmatch.measure.context import PORT, Context
 from deathmatch.measure.sampler import Sampler
-from deathmatch.plan.record import loads
 
 # One that dies so often is no server whose capacity could be told.
 STARTS = 10
@@ -60,7 +59,7 @@ def run(context: Context, asked: dict, serving: Serving) -> dict:
         made.append(probe | {"fresh_start": fresh})
         fresh = probe["server_state"] != "ran"
         try:
-            offer = course.send(_told(context, probe, rows))
+            offer = course.send(_result(context, probe, rows))
         except StopIteration as ended:
             end = ended.value
         if fresh and end is None:
@@ -101,7 +100,7 @@ def _probe(
     }
 
 
-def _told(context: Context, probe: dict, rows: list[dict]) -> search.Told:
-    parts = [context.generator.read(context.out / load["log"]) for load in loads(probe)]
+def _result(context: Context, probe: dict, rows: list[dict]) -> search.Told:
+    reports = offered_rate.read(context.generator, probe, context.out)
     samples = pl.DataFrame(rows, schema=SAMPLES)
-    return probes.told(probes.row(probe, parts, samples, context.spec))
+    return probes.result(probes.row(probe, reports, samples, context.spec))

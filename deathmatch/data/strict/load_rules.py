@@ -177,7 +177,7 @@ def searched_by_its_rule(trial: Measured) -> Iterator[str]:
     asked = trial.spec.get("search")
     if not asked or trial.damaged:
         return
-    offers, end = search.replayed(asked, [probes.told(row) for row in trial.probe_rows])
+    offers, end = search.replayed(asked, [probes.result(row) for row in trial.probe_rows])
     made = [
         (probe["offered_rate_rps"], probe["duration_s"], probe["step"], probe["round"])
         for probe in trial.probes

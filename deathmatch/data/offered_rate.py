@@ -1,0 +1,108 @@
+"""What the reports of one offered rate say: a point of the tables, or a probe of a search.
+
+In: a point as `trial.json` has it, and the reports of its clients. Out: the fields of the load
+generator, the rate that was really offered, and whether a client, not the server, was the limit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
+from deathmatch.errors import Truncated
+from deathmatch.load import registry
+from deathmatch.load.generator import Fields, LoadGenerator
+from deathmatch.plan import record
+
+# The column in which a load generator says why it was the limit, if it has one.
+REASON = "client_limited_by"
+NO_SAMPLES = pl.DataFrame(schema=SAMPLES)
+
+
+@dataclass(frozen=True)
+class Offered:
+    """One offered rate; `report` is that of all clients, `fields` are null if it is truncated."""
+
+    client: LoadGenerator
+    report: Any
+    fields: Fields
+    whole: bool
+    actual_rate_rps: float | None
+    client_limited: bool
+
+    def columns(self, point: Mapping[str, Any], duration_s: float) -> dict[str, Any]:
+        """Return the columns that points and probes have in common."""
+        return {
+            "offered_rate_rps": point["offered_rate_rps"],
+            "duration_us": round(duration_s * 1e6),
+            "server_state": point["server_state"],
+            "client_state": record.client_state(point),
+            "report": "whole" if self.whole else "truncated",
+            "actual_rate_rps": self.actual_rate_rps,
+            "client_limited": self.client_limited,
+        }
+
+
+def read(client: LoadGenerator, point: Mapping[str, Any], folder: Path) -> list:
+    """Return the reports of a point's clients, from their logs in the trial's folder."""
+    return [client.read(folder / load["log"]) for load in record.loads(point)]
+
+
+def merged(client: LoadGenerator, reports: Sequence) -> Any:
+    """Return one report of all clients."""
+    return client.merge(reports) if len(reports) > 1 else reports[0]
+
+
+def offered(
+    point: Mapping[str, Any], reports: Sequence, during: pl.DataFrame, spec: Mapping[str, Any]
+) -> Offered:
+    """Return what the reports of a point's clients say.
+
+    `during` are the kernel's samples while the rate was offered, `spec` is the trial's, with the
+    point's `duration_s`.
+    """
+    client = registry.generator(spec["client"])
+    report = merged(client, reports)
+    try:
+        fields, whole = client.parse(report, spec["duration_s"]), True
+    except Truncated:
+        fields, whole = dict.fromkeys(client.columns), False
+    actual = client.actual_rate_rps(fields, during, spec)
+    if len(reports) == 1:
+        limited = client.limited(fields, point["offered_rate_rps"], actual)
+    else:
+        limited, reasons = _limits(client, point, reports, actual, spec)
+        if whole and REASON in fields:
+            fields[REASON] = reasons
+    return Offered(client, report, fields, whole, actual, limited)
+
+
+def _limits(
+    client: LoadGenerator, point: Mapping[str, Any], reports: Sequence,
+    actual_rate_rps: float | None, spec: Mapping[str, Any],
+) -> tuple[bool, str]:  # fmt: skip
+    """Return whether any of several clients limited a point, and for what reasons, by name.
+
+    Each is judged by its own report and the rate that it offered itself. Where that is unknown, it
+    is taken for an equal share of the rate that all offered.
+    """
+    share_rps = point["offered_rate_rps"] / len(reports)
+    equal_rps = None if actual_rate_rps is None else actual_rate_rps / len(reports)
+    limited, reasons = False, []
+    for load, report in zip(record.loads(point), reports):
+        try:
+            fields = client.parse(report, spec["duration_s"])
+        except Truncated:
+            return True, ""
+        own_rps = client.actual_rate_rps(fields, NO_SAMPLES, spec, load["opened"])
+        late = (load["late_us"] or 0) > record.LATE_US
+        rate_rps = equal_rps if own_rps is None else own_rps
+        limited |= late or client.limited(fields, share_rps, rate_rps)
+        if late:
+            reasons.append(f"{load['client']}: began {load['late_us'] / 1000:.0f} ms late")
+        if why := fields.get(REASON):
+            reasons.append(f"{load['client']}: {why}")
+    return limited, "; ".join(reasons)
