@@ -382,8 +382,8 @@ def crashes() -> pl.DataFrame:
     columns = ["readiness", "n", RATE, "server_state", "server_descriptors_max",
                "errors_connection_refused"]  # fmt: skip
     return pl.DataFrame(rows, schema=columns, orient="row").with_columns(
-        title=pl.lit("Tornado"), backlog=pl.lit(128), errors_connection_reset=pl.lit(0),
-        errors_client_timeout=pl.lit(0),
+        title=pl.lit("Tornado"), backlog=pl.lit(128), top_rate_rps=pl.lit(6000),
+        errors_connection_reset=pl.lit(0), errors_client_timeout=pl.lit(0),
         **{REPLY: pl.when(pl.col("readiness") == "epoll").then(5000.0).otherwise(pl.col(RATE) / 2)},
     )  # fmt: skip
 
@@ -514,7 +514,7 @@ def test_a_variant_is_compared_with_the_first_of_its_server():
         answered("a", 1, 100, 40.0), answered("a, all CPUs", 1, 100, 60.0),
         answered("a, poll", 1, 100, 100.0), answered("b", 1, 100, 50.0),
     ])  # fmt: skip
-    found = dynamic.variant_ratios(points, points)
+    found = dynamic.variant_ratios(points)
     assert found.select("variant", "against", "median").rows() == [
         ("a, all CPUs", "a", 1.5), ("a, poll", "a", None),
     ]  # fmt: skip

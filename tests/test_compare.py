@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT, Tree
 
 from deathmatch.analysis import agreement, judging, machine_cost, phrases
-from deathmatch.analysis.reply_rates import RATE, REPLY
+from deathmatch.analysis.reply_rates import RATE, REPLY, TOP
 from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.paper import two_datasets
@@ -42,6 +42,7 @@ def points(**columns: list) -> pl.DataFrame:
         RATE: 100,
         REPLY: 90.0,
         "client_limited": False,
+        "report": "whole",
     }
     return rows.with_columns(
         **{name: pl.lit(value) for name, value in fixed.items() if name not in columns}
@@ -71,7 +72,9 @@ def test_what_answered_all_that_both_offered_is_told_apart():
     )  # fmt: skip
     assert two_datasets._all_answered(two_datasets._reply_rates(frame)) == ["a"]
     assert (
-        two_datasets._all_answered(frame.filter(dataset="mine").with_columns(most=100, value=99))
+        two_datasets._all_answered(
+            frame.filter(dataset="mine").with_columns(value=99, **{TOP: 100})
+        )
         == []
     )
     assert two_datasets._all_answered(frame) == [], "of what has no rate"

@@ -11,6 +11,7 @@ import polars as pl
 from deathmatch.analysis import connection_outcomes, queue_model, reply_rates, stats
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.load import histogram
+from deathmatch.quantities.definitions import FAILED_CONNECTIONS
 
 SERVER = "acceptors"
 # The levels of the factors that a variant is not named for.
@@ -284,7 +285,9 @@ def ways_of_accepting(
             "way": row["way"], "schedulers": row["schedulers"], "n": row["n"],
             "replies_rps": row[REPLY],
             "quick_percent": 100 * quick / row["connections"],
-            "failed_percent": 100 * row["errors_total"] / row["connections"],
+            "failed_percent": FAILED_CONNECTIONS.of_trial.value(
+                row["errors_total"], row["connections"]
+            ),
             "median_ms": median_us and median_us / 1000,
             "held": row["held"], "accept_queue": row["accept_queue_connections_max"],
         })  # fmt: skip

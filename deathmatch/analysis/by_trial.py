@@ -3,12 +3,13 @@
 In: points of one variant or of several. Out: points that count, or one value for each trial.
 """
 
+from collections.abc import Iterable
 from functools import reduce
 
 import polars as pl
 
 from deathmatch.data import laws
-from deathmatch.quantities.quantity import RATE, Points, Quantity
+from deathmatch.quantities.quantity import RATE, TOP, Points, Quantity
 
 
 def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
@@ -24,9 +25,14 @@ def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
 def values(points: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFrame:
     """Return the quantity of each trial: `by`, n, and a column with the quantity's name.
 
-    `points` are those that count; trials without a value have no row.
+    `points` are those that count; trials without a value have no row, nor trials that lack the
+    highest rate of a variant, TOP, where the quantity describes a whole sweep.
     """
     key = [*by, "n"]
+    if quantity.whole_sweep:
+        # A sweep that the client cut short has not shown what it comes to.
+        reached = pl.col(RATE).max().over(key) == pl.col(TOP).max().over(key)
+        points = points.filter(reached | (pl.col(RATE) == 0).any().over(key))
     rows = [
         (*names, value)
         for names, group in points.group_by(key, maintain_order=True)
@@ -34,6 +40,20 @@ def values(points: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFr
     ]
     schema = {name: points.schema[name] for name in key} | {quantity.name: pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def medians(points: pl.DataFrame, quantities: Iterable[Quantity], by: list[str]) -> pl.DataFrame:
+    """Return medians over trials: `by`, trials, and a column with the name of each quantity.
+
+    `points` are those that count.
+    """
+    table = points.group_by(by, maintain_order=True).agg(
+        pl.col("n").n_unique().cast(pl.Int64).alias("trials")
+    )
+    for quantity in quantities:
+        column = values(points, quantity, by).group_by(by).agg(pl.col(quantity.name).median())
+        table = table.join(column, on=by, how="left", maintain_order="left")
+    return table
 
 
 def at_shared_rates(frames: list[pl.DataFrame], paired: bool = True) -> list[pl.DataFrame]:

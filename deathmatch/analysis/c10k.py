@@ -10,7 +10,7 @@ from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.load import histogram
 from deathmatch.plan import files
-from deathmatch.quantities.definitions import CPU_PER_REPLY
+from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
 
 # Our server and its schedulers -> the post's row that is the same software. What the post ran on
 # every core is "all" here.
@@ -198,7 +198,7 @@ def connection_costs(points: pl.DataFrame) -> pl.DataFrame:
     interval as low_… and high_….
     """
     plain = points.filter(pl.col("environment") == "unthrottled").with_columns(
-        memory_kib=pl.col("server_rss_per_connection_bytes") / 1024,
+        memory_kib=MEMORY_PER_CONNECTION.of_trial.of_point(),
         cpu_us=CPU_PER_REPLY.of_trial.of_point(),
     )
     sides = [

@@ -6,7 +6,14 @@ In: points and times of the experiment. Out: frames for its tables.
 import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
-from deathmatch.analysis.reply_rates import RATE, REPLY
+from deathmatch.analysis.by_trial import medians, values
+from deathmatch.analysis.reply_rates import RATE
+from deathmatch.quantities.definitions import (
+    CONNECTION_TIME,
+    HIGHEST_REPLY_RATE,
+    LARGEST_RSS,
+    RESPONSE_TIME,
+)
 
 ERRORS = {
     "errors_client_timeout": "5 s timeout",
@@ -42,13 +49,19 @@ def connection_times(points: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:
     Columns: label, trials, rss_mb, median_ms, mean_ms and response_ms, medians over trials, and
     p99_ms, all trials together, null where more than 1 % of connections were never answered.
     """
-    found = points.group_by("label", maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias("trials"),
-        (pl.col("server_rss_bytes_max").median() / 1e6).alias("rss_mb"),
-        (pl.col("connection_time_median_us").median() / 1000).alias("median_ms"),
-        (pl.col("connection_time_avg_us").median() / 1000).alias("mean_ms"),
-        (pl.col("response_time_avg_us").median() / 1000).alias("response_ms"),
+    found = medians(points, (LARGEST_RSS, CONNECTION_TIME, RESPONSE_TIME), ["label"]).join(
+        points.group_by("label").agg(mean_ms=pl.col("connection_time_avg_us").median() / 1000),
+        on="label",
+        maintain_order="left",
     )
+    found = found.select(
+        "label",
+        "trials",
+        "mean_ms",
+        rss_mb=pl.col(LARGEST_RSS.name) / 1e6,
+        median_ms=CONNECTION_TIME.name,
+        response_ms=pl.col(RESPONSE_TIME.name) / 1000,
+    ).select("label", "trials", "rss_mb", "median_ms", "mean_ms", "response_ms")
     attempted = points.group_by("label", maintain_order=True).agg(pl.col("connections").sum())
     totals = {(label,): connections for label, connections in attempted.rows()}
     p99 = stats.quantiles(times, ["label"], {"p99_us": 0.99}, totals)
@@ -56,21 +69,23 @@ def connection_times(points: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:
     return found.sort("median_ms").join(p99, on="label", how="left", maintain_order="left")
 
 
-def variant_ratios(points: pl.DataFrame, valid_points: pl.DataFrame) -> pl.DataFrame:
+def variant_ratios(points: pl.DataFrame) -> pl.DataFrame:
     """Return the highest reply rate of each variant over that of the first of the same server.
 
     Columns: variant, against and those of `stats.INTERVAL`, paired by round; without an interval
-    where either answered all that was offered at the `valid_points`.
+    where either answered all that was offered. `points` are those that count.
     """
-    best = reply_rates.plateaus(valid_points, ["server", "label"])
+    best = reply_rates.plateaus(points, ["server", "label"])
     unlimited = set(best.filter("all_answered")["label"])
     rows = []
     for server in sorted(set(points["server"])):
         mine = points.filter(pl.col("server") == server)
         first, *others = mine["label"].unique().sort()
-        highest = mine.group_by("label", "n", maintain_order=True).agg(pl.col(REPLY).max())
+        peaks = values(mine, HIGHEST_REPLY_RATE, ["label"])
         for label in others:
-            found = stats.ratio(highest, pl.col("label") == label, pl.col("label") == first, REPLY)
+            found = stats.ratio(
+                peaks, pl.col("label") == label, pl.col("label") == first, HIGHEST_REPLY_RATE.name
+            )
             limitless = {label, first} & unlimited
             row = {"variant": label, "against": first}
             rows.append(row | (stats.interval([]) if limitless else found))

@@ -10,6 +10,7 @@ import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
 from deathmatch.analysis.reply_rates import RATE, REPLY
+from deathmatch.quantities.definitions import CONNECTION_TIME, FAILED_CONNECTIONS
 
 _CURVE = {"median": "reply_rate_rps", "low": "low_rps", "high": "high_rps"}
 _SCHEDULERS = {"one": "one scheduler", "all": "all schedulers"}
@@ -98,8 +99,8 @@ def losses(points: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     found = points.with_columns(
         overflows_per_connection=pl.col("server_listen_overflows") / connections,
         retries_per_connection=pl.col("client_syn_retransmissions") / connections,
-        failed_percent=100 * pl.col("errors_total") / connections,
-        median_ms=pl.col("connection_time_median_us") / 1000,
+        failed_percent=FAILED_CONNECTIONS.of_trial.of_point(),
+        median_ms=CONNECTION_TIME.of_trial.of_point(),
     )
     medians = found.group_by("backlog", maintain_order=True).agg(
         pl.len().alias("trials"), pl.col(LOSSES).median()

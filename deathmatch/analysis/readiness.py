@@ -7,9 +7,9 @@ idle connections as intervals, tables of system calls and of deaths, ratios betw
 import polars as pl
 
 from deathmatch.analysis import phrases, stats
-from deathmatch.analysis.by_trial import counted
+from deathmatch.analysis.by_trial import counted, values
 from deathmatch.analysis.reply_rates import RATE, REPLY
-from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED
+from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED, HIGHEST_REPLY_RATE
 
 IDLE = "idle_connections"
 MECHANISMS = ["select", "poll", "epoll", "io_uring"]
@@ -177,13 +177,13 @@ def peak_ratio(crash: pl.DataFrame, title: str) -> dict:
     With CRASH_BACKLOG, by trial.
     """
     mine = crash.filter(pl.col("title") == title, pl.col("backlog") == CRASH_BACKLOG)
-    best = mine.group_by("readiness", "n", maintain_order=True).agg(pl.col(REPLY).max())
-    return _mechanism_ratio(best, "select")
+    peaks = values(mine, HIGHEST_REPLY_RATE, ["readiness"])
+    return _mechanism_ratio(peaks, "select", HIGHEST_REPLY_RATE.name)
 
 
-def _mechanism_ratio(points: pl.DataFrame, against: str) -> dict:
+def _mechanism_ratio(trials: pl.DataFrame, against: str, column: str = REPLY) -> dict:
     mechanism = pl.col("readiness")
-    return stats.ratio(points, mechanism == "epoll", mechanism == against, REPLY)
+    return stats.ratio(trials, mechanism == "epoll", mechanism == against, column)
 
 
 def resident_memory(points: pl.DataFrame) -> pl.DataFrame:

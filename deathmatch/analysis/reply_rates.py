@@ -3,10 +3,10 @@
 import polars as pl
 
 from deathmatch.analysis import phrases, stats
-from deathmatch.quantities.quantity import RATE, REPLY
+from deathmatch.analysis.by_trial import values
+from deathmatch.quantities.definitions import HIGHEST_REPLY_RATE
+from deathmatch.quantities.quantity import RATE, REPLY, TOP
 
-# The highest rate that the variant of a point was offered.
-TOP = "top_rate_rps"
 AT_TOP = pl.col(RATE) == pl.col(TOP)
 # Replies a request offered: fewer are lost at the edges of the offered window.
 ALL_ANSWERED = 0.97
@@ -35,21 +35,21 @@ def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.D
     return found.rename({"median": "value"})
 
 
-def plateaus(points: pl.DataFrame, by: list[str], column: str = REPLY) -> pl.DataFrame:
-    """Return for each group the highest value of any offered rate, per trial, summarised.
+def plateaus(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return for each group the interval of HIGHEST_REPLY_RATE over trials.
 
-    A trial whose point at its variant's highest rate is missing from `points`, being
-    client-limited, has not shown its plateau and does not count. Columns: `by`, those of
-    `stats.INTERVAL`, and `all_answered`: whether the median is all that was offered, so that the
-    server may do more.
+    `points` are those that count. Columns: `by`, those of `stats.INTERVAL`, and `all_answered`:
+    whether the median is all that was offered, so that the server may do more.
     """
-    best = points.group_by(*by, "n", maintain_order=True).agg(
-        pl.col(column, TOP).max(), reached=pl.col(RATE).max()
+    peaks = values(points, HIGHEST_REPLY_RATE, by).sort(*by, "n")
+    tops = points.group_by(by, maintain_order=True).agg(pl.col(TOP).max())
+    summary = stats.summarise(peaks, by, HIGHEST_REPLY_RATE.name)
+    answered = pl.col("median") >= ALL_ANSWERED * pl.col(TOP)
+    return (
+        summary.join(tops, on=by, maintain_order="left")
+        .with_columns(all_answered=answered)
+        .drop(TOP)
     )
-    whole = best.filter(pl.col("reached") == pl.col(TOP)).sort(*by, "n")
-    tops = whole.group_by(by, maintain_order=True).agg(pl.col(TOP).max())
-    found = stats.summarise(whole, by, column).join(tops, on=by, maintain_order="left")
-    return found.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * pl.col(TOP)).drop(TOP)
 
 
 def cited_and_best(ranked: list[str], cited: list[str], most: int) -> list[str]:

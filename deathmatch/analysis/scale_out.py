@@ -1,12 +1,13 @@
 """What every CPU gains over one: the experiments single-thread and scale-out.
 
-In: the points of both. Out: ratios of their highest reply rates.
+In: the points of both that count. Out: ratios of their highest reply rates.
 """
 
 import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
-from deathmatch.analysis.reply_rates import REPLY
+from deathmatch.analysis.by_trial import values
+from deathmatch.quantities.definitions import HIGHEST_REPLY_RATE
 
 
 def gains(single: pl.DataFrame, scale: pl.DataFrame) -> pl.DataFrame:
@@ -19,15 +20,13 @@ def gains(single: pl.DataFrame, scale: pl.DataFrame) -> pl.DataFrame:
     limited = both.filter(
         pl.len().over("server") > 1, ~pl.col("all_answered").any().over("server")
     ).unique("server", maintain_order=True)
-    best = (
-        pl.concat([single, scale], how="diagonal")
-        .group_by("server", "schedulers", "n", maintain_order=True)
-        .agg(pl.col(REPLY).max())
-    )
+    points = pl.concat([single, scale], how="diagonal")
+    peaks = values(points, HIGHEST_REPLY_RATE, ["server", "schedulers"])
+    name = HIGHEST_REPLY_RATE.name
     schedulers = pl.col("schedulers")
     rows = [
         {"title": title}
-        | stats.ratio(best.filter(server=server), schedulers == "all", schedulers == "one", REPLY)
+        | stats.ratio(peaks.filter(server=server), schedulers == "all", schedulers == "one", name)
         for server, title in limited.select("server", "title").rows()
     ]
     return pl.DataFrame(rows, schema={"title": pl.String} | stats.INTERVAL)

@@ -7,7 +7,7 @@ and rates of the machine's counters.
 import polars as pl
 
 from deathmatch.analysis import stats
-from deathmatch.analysis.by_trial import at_shared_rates, values
+from deathmatch.analysis.by_trial import at_shared_rates, medians, values
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import laws
 from deathmatch.quantities.definitions import (
@@ -51,17 +51,10 @@ def costs(points: pl.DataFrame) -> pl.DataFrame:
 
     Columns: label, trials, the names of COSTS, rss_mb. `points` are those that count.
     """
-    table = points.group_by("label", maintain_order=True).agg(
-        pl.col("n").filter(pl.col("replies") > 0).n_unique().cast(pl.Int64).alias("trials")
-    )
-    for quantity in (*COSTS, LARGEST_RSS):
-        typical = values(points, quantity, ["label"]).group_by("label", maintain_order=True)
-        table = table.join(
-            typical.agg(pl.col(quantity.name).median()), on="label", maintain_order="left"
-        )
-    names = [quantity.name for quantity in COSTS]
+    answered = points.filter(pl.col("replies") > 0)
+    table = medians(answered, (*COSTS, LARGEST_RSS), ["label"])
     rss_mb = pl.col(LARGEST_RSS.name) / 1e6
-    return table.select("label", "trials", *names, rss_mb=rss_mb).sort(CPU_PER_REPLY.name)
+    return table.with_columns(rss_mb=rss_mb).drop(LARGEST_RSS.name).sort(CPU_PER_REPLY.name)
 
 
 def with_modes(points: pl.DataFrame) -> pl.DataFrame:

@@ -11,12 +11,12 @@ from functools import cache
 import polars as pl
 
 from deathmatch.analysis import phrases, stats, views
-from deathmatch.analysis.reply_rates import RATE, REPLY
+from deathmatch.analysis.reply_rates import RATE
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import CONFIGURATION
-from deathmatch.quantities.definitions import QUANTITIES
+from deathmatch.quantities.definitions import BYTES_PER_MESSAGE, HIGHEST_REPLY_RATE
 
 SCHEMA = {
     "server": pl.String,
@@ -142,7 +142,7 @@ def figure(experiment: views.Experiment, server: str) -> str:
         return ""
     if "messages" in points.columns:
         points = views.default_variants(points, experiment.name, frozenset({CONFIGURATION}))
-        return _best(points, QUANTITIES["bytes_per_message"].of_trial, min, "bytes/message")
+        return _best(points, BYTES_PER_MESSAGE.of_trial, min, "bytes/message")
     if LATENCY in points.columns:
         return _best(points, lambda p: p[LATENCY].min(), min, "µs")
     if (points[RATE] == 0).any():
@@ -153,7 +153,7 @@ def figure(experiment: views.Experiment, server: str) -> str:
     cut = valid[RATE].max() != points[RATE].max()
     # What a client at its limit got out of a server, the server can answer.
     shown = points if cut else valid
-    return ("at least " if cut else "") + _best(shown, lambda p: p[REPLY].max(), max, "req/s")
+    return ("at least " if cut else "") + _best(shown, HIGHEST_REPLY_RATE.of_trial, max, "req/s")
 
 
 def _best(points: pl.DataFrame, statistic: Callable, choose: Callable, unit: str) -> str:

@@ -12,49 +12,50 @@ import polars as pl
 from IPython.display import Markdown
 from IPython.display import display as show_markdown
 
-from deathmatch.analysis import agreement, claims, phrases, stats, verdict_words, views
-from deathmatch.analysis.reply_rates import ALL_ANSWERED, RATE, REPLY
+from deathmatch.analysis import agreement, by_trial, claims, phrases, stats, verdict_words, views
+from deathmatch.analysis.reply_rates import ALL_ANSWERED, RATE, REPLY, TOP
 from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.paper import display, theme
 from deathmatch.plan import files, paths
 from deathmatch.plan.root import ROOT
+from deathmatch.quantities.definitions import BYTES_PER_MESSAGE, HIGHEST_REPLY_RATE
 
 
 def _in_common(points: pl.DataFrame) -> pl.DataFrame:
     """Return the points at rates that both datasets offered: lawful, and not client-limited.
 
-    To a variant of both, in both. `most` is the highest of these rates, valid point or not.
+    To a variant of both, in both. TOP is the highest of these rates, valid point or not.
     """
     sides = [set(part[RATE]) for part in points.partition_by("dataset")]
     datasets = pl.col("dataset").n_unique()
     shared = points.filter(
         pl.col(RATE).is_in(set.intersection(*sides)),
         datasets.over("label", RATE) == datasets.over("label"),
-    ).with_columns(most=pl.col(RATE).max().over("label"))
-    return laws.upheld(shared).filter(~pl.col("client_limited"))
+    ).with_columns(pl.col(RATE).max().over("label").alias(TOP))
+    return by_trial.counted(shared)
 
 
 def _reply_rates(points: pl.DataFrame) -> pl.DataFrame:
     """Return each trial's highest reply rate at the rates that both datasets offered."""
     common = _in_common(points)
-    # A trial that the client cut short has not shown what it comes to.
-    best = common.group_by("dataset", "label", "n", maintain_order=True).agg(
-        pl.col(REPLY).max(), pl.first("most"), top=pl.col(RATE).max()
+    peaks = by_trial.values(common, HIGHEST_REPLY_RATE, ["dataset", "label"])
+    tops = common.select("label", TOP).unique()
+    return peaks.rename({HIGHEST_REPLY_RATE.name: "value"}).join(
+        tops, on="label", maintain_order="left"
     )
-    return best.filter(pl.col("top") == pl.col("most")).rename({REPLY: "value"})
 
 
 def _all_answered(trials: pl.DataFrame) -> list[str]:
     """Return what answered all that was offered in each trial of both datasets.
 
-    Their rates are that of the load, alike whatever the machines. Of `trials` without `most`, none.
+    Their rates are that of the load, alike whatever the machines. None of `trials` without TOP.
     """
-    if "most" not in trials.columns:
+    if TOP not in trials.columns:
         return []
     alike = trials.group_by("label", maintain_order=True).agg(
-        (pl.col("value") >= ALL_ANSWERED * pl.col("most")).all() & (pl.n_unique("dataset") == 2)
+        (pl.col("value") >= ALL_ANSWERED * pl.col(TOP)).all() & (pl.n_unique("dataset") == 2)
     )
     return alike.filter("value")["label"].to_list()
 
@@ -69,16 +70,14 @@ def _message_latency(points: pl.DataFrame) -> pl.DataFrame:
     """Return each trial's 99th percentile of latency at the highest rate that both offered."""
     common = _in_common(points)
     common = common.filter(pl.col("messages_due") >= stats.needed_samples(0.99))
-    top = common.filter(pl.col(RATE) == pl.col("most")).drop_nulls("message_latency_p99_us")
+    top = common.filter(pl.col(RATE) == pl.col(TOP)).drop_nulls("message_latency_p99_us")
     return top.select("dataset", "label", "n", value="message_latency_p99_us")
 
 
 def _bytes_per_message(points: pl.DataFrame) -> pl.DataFrame:
     """Return by how much each trial's resident set grew for a message."""
-    grown = pl.col("rss_bytes").max() - pl.col("rss_bytes").min()
-    return points.group_by("dataset", "label", "n", maintain_order=True).agg(
-        value=grown / pl.col("messages").max()
-    )
+    grown = by_trial.values(points, BYTES_PER_MESSAGE, ["dataset", "label"])
+    return grown.rename({BYTES_PER_MESSAGE.name: "value"})
 
 
 # By the load generator's headline, None without load: what a trial comes to, and its name.

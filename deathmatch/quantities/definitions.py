@@ -7,7 +7,7 @@ import polars as pl
 
 from deathmatch.load import httperf
 from deathmatch.plan import files
-from deathmatch.quantities.quantity import RATE, REPLY, Mean, PerReply, Points, Quantity
+from deathmatch.quantities.quantity import RATE, REPLY, Mean, Points, Quantity, Quotient
 from deathmatch.quantities.samples import needed_samples
 
 RAW_HEAD_BYTES = 32  # Day 2011: key 16, ttl 8, hide 8, beside the body
@@ -60,11 +60,6 @@ def _client_error_ratio(points: pl.DataFrame) -> float | None:
     return _errors(points, *httperf.OWN_ERRORS) / due if due else None
 
 
-def _failed_percent(points: pl.DataFrame) -> float | None:
-    attempted = points["connections"].sum()
-    return 100 * _errors(points, "errors_total") / attempted if attempted else None
-
-
 def _bytes_per_message(points: pl.DataFrame) -> float | None:
     ordered = points.sort("messages")
     grown = ordered["rss_bytes"][-1] - ordered["rss_bytes"][0]
@@ -107,52 +102,72 @@ PEAK = "peak_reply_rate_rps"
 
 CPU_PER_REPLY = Quantity(
     "cpu_us_per_reply", "CPU per reply", "µs",
-    "CPU time of the server's processes over replies", PerReply("server_cpu_ns", 1e-3), _TOGETHER,
+    "CPU time of the server's processes over replies", Quotient("server_cpu_ns", 1e-3), _TOGETHER,
 )  # fmt: skip
 SWITCHES_PER_REPLY = Quantity(
     "context_switches_per_reply", "context switches per reply", "",
-    "growth of the machine's context switches over replies", PerReply("context_switches"),
+    "growth of the machine's context switches over replies", Quotient("context_switches"),
     _TOGETHER,
 )  # fmt: skip
 INTERRUPTS_PER_REPLY = Quantity(
     "interrupts_per_reply", "interrupts per reply", "",
-    "growth of the machine's interrupts over replies", PerReply("interrupts"), _TOGETHER,
+    "growth of the machine's interrupts over replies", Quotient("interrupts"), _TOGETHER,
 )  # fmt: skip
 LARGEST_RSS = Quantity(
     "server_rss_bytes", "largest resident set", "B",
     "largest resident set of the server's processes",
     lambda points: points["server_rss_bytes_max"].max(), _LARGEST,
 )  # fmt: skip
+HIGHEST_REPLY_RATE = Quantity(
+    PEAK, "highest reply rate", "req/s", "highest reply rate of the sweep",
+    lambda points: points[REPLY].max(), over_rates=False, whole_sweep=True,
+)  # fmt: skip
+BYTES_PER_MESSAGE = Quantity(
+    "bytes_per_message", "memory per message", "B",
+    "growth of the process's memory over queued messages, divided by their number",
+    _bytes_per_message, over_rates=False,
+)  # fmt: skip
+FAILED_CONNECTIONS = Quantity(
+    "failed_percent", "failed connections", "%", "connections that failed, of all attempted",
+    Quotient("errors_total", 100, over="connections"), _TOGETHER,
+)  # fmt: skip
+RESPONSE_TIME = Quantity(
+    "response_time_mean_us", "mean response time", "µs", "mean time from a request to its reply",
+    Mean("response_time_avg_us"), _MEAN,
+)  # fmt: skip
+CONNECTION_TIME = Quantity(
+    "connection_time_ms", "median connection time", "ms",
+    "median time from the first SYN of a connection to its end",
+    Mean("connection_time_median_us", 1e-3), _MEAN,
+)  # fmt: skip
+MEMORY_PER_CONNECTION = Quantity(
+    "memory_kib", "memory per connection", "KiB",
+    "resident set while all connections were held, less that before the warm-up, over connections",
+    Mean("server_rss_per_connection_bytes", 1 / 1024), _MEAN,
+)  # fmt: skip
 
 _ALL = (
-    CPU_PER_REPLY, SWITCHES_PER_REPLY, INTERRUPTS_PER_REPLY, LARGEST_RSS,
-    Quantity(
-        PEAK, "highest reply rate", "req/s", "highest reply rate of the sweep",
-        lambda points: points[REPLY].max(), over_rates=False, whole_sweep=True,
-    ),
+    CPU_PER_REPLY, SWITCHES_PER_REPLY, INTERRUPTS_PER_REPLY, LARGEST_RSS, HIGHEST_REPLY_RATE,
+    BYTES_PER_MESSAGE, FAILED_CONNECTIONS, RESPONSE_TIME, CONNECTION_TIME, MEMORY_PER_CONNECTION,
     Quantity(
         "reply_rate_rps", "reply rate", "req/s",
         "replies over the time in which requests were offered", Mean(REPLY), _MEAN,
     ),
     Quantity(
-        "reply_ratio", "replies over requests due", "", "replies over requests due", _reply_ratio,
+        "reply_ratio", "reply ratio", "", "replies over requests due", _reply_ratio,
         _TOGETHER,
     ),
     Quantity(
-        "error_ratio", "requests without a reply over requests due", "",
+        "error_ratio", "error ratio", "",
         "requests due that got no reply, whatever the cause, over requests due", _error_ratio,
         _TOGETHER,
     ),
     Quantity(
-        "failed_percent", "failed connections", "%", "connections that failed, of all attempted",
-        _failed_percent, _TOGETHER,
-    ),
-    Quantity(
-        "timeout_share", "timeouts over all errors", "", "timeouts over all errors",
+        "timeout_share", "timeout share", "", "timeouts over all errors",
         _timeout_share, _TOGETHER,
     ),
     Quantity(
-        "client_error_ratio", "errors of the client over requests due", "",
+        "client_error_ratio", "client error ratio", "",
         "errors of the client's own making (no descriptor, no local address, full file table) "
         "over requests due", _client_error_ratio, _TOGETHER,
         points=Points.ALL,
@@ -187,10 +202,6 @@ _ALL = (
         "reply_rate_stddev_rps", "reply rate stddev", "req/s",
         "standard deviation of the reply rate between the intervals of one point",
         Mean("reply_rate_stddev_rps"), _MEAN,
-    ),
-    Quantity(
-        "response_time_mean_us", "mean response time", "µs",
-        "mean time from a request to its reply", Mean("response_time_avg_us"), _MEAN,
     ),
     Quantity(
         "concurrent_connections", "concurrent connections", "",
@@ -238,11 +249,6 @@ _ALL = (
         "message_latency_growth", "message latency growth", "",
         "median message latency of the run's last fifth (a minute of five) over that of its first",
         Mean("message_latency_growth"), _MEAN, points=Points.COURSE,
-    ),
-    Quantity(
-        "bytes_per_message", "memory per message", "B",
-        "growth of the process's memory over queued messages, divided by their number",
-        _bytes_per_message, over_rates=False,
     ),
     Quantity(
         "memory_overhead", "memory overhead", "",

@@ -12,6 +12,8 @@ import polars as pl
 
 RATE = "offered_rate_rps"
 REPLY = "reply_rate_offered_window_rps"
+TOP = "top_rate_rps"
+"""The highest rate that the variant of a point was offered."""
 
 OVER_TRIALS = "median over trials"
 """The estimator over trials of every quantity."""
@@ -27,43 +29,53 @@ class Points(Enum):
 
 
 @dataclass(frozen=True)
-class PerReply:
-    """A counter's growth over replies: of one point, or of all points of a trial together.
+class Quotient:
+    """A count over replies, or over another count: of one point, or of all of a trial together.
 
-    `scale` is from the counter's unit to that of the quantity.
+    `scale` is from the counts' unit to that of the quantity.
     """
 
     counter: str
     scale: float = 1.0
+    over: str = "replies"
 
     def __call__(self, points: pl.DataFrame) -> float | None:
-        """Return the sum of the counter over the sum of replies; None without a reply."""
-        known = points.drop_nulls([self.counter, "replies"])
-        return self.value(known[self.counter].sum(), known["replies"].sum())
+        """Return the sum of the one count over that of the other; None where that is 0."""
+        known = points.drop_nulls([self.counter, self.over])
+        return self.value(known[self.counter].sum(), known[self.over].sum())
 
-    def value(self, counted: float, replies: float) -> float | None:
-        """Return what `counted` comes to for one reply; None without a reply."""
-        return self.scale * counted / replies if replies else None
+    def value(self, counted: float, over: float) -> float | None:
+        """Return the quotient of two counts; None over 0."""
+        return self.scale * counted / over if over else None
 
     def of_point(self, counter: str = "") -> pl.Expr:
-        """Return the quantity of each point by itself; null without a reply.
+        """Return the quantity of each point by itself; null over 0.
 
         `counter` names another column with the same count.
         """
-        replies = pl.col("replies")
-        counted = pl.col(counter or self.counter)
-        return pl.when(replies > 0).then(self.scale * counted / replies)
+        over = pl.col(self.over)
+        return pl.when(over > 0).then(self.scale * pl.col(counter or self.counter) / over)
 
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of a column over the points of a trial that have it."""
+    """The mean of a column over the points of a trial that have it.
+
+    `scale` is from the column's unit to that of the quantity.
+    """
 
     column: str
+    scale: float = 1.0
 
     def __call__(self, points: pl.DataFrame) -> float | None:
         """Return the mean; None without a value, or without the column."""
-        return points[self.column].drop_nulls().mean() if self.column in points.columns else None
+        if self.column not in points.columns or not points[self.column].count():
+            return None
+        return self.scale * points[self.column].mean()
+
+    def of_point(self) -> pl.Expr:
+        """Return the quantity of each point by itself."""
+        return self.scale * pl.col(self.column)
 
 
 @dataclass(frozen=True)
