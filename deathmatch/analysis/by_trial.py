@@ -51,7 +51,11 @@ def medians(points: pl.DataFrame, quantities: Iterable[Quantity], by: list[str])
         pl.col("n").n_unique().cast(pl.Int64).alias("trials")
     )
     for quantity in quantities:
-        column = values(points, quantity, by).group_by(by).agg(pl.col(quantity.name).median())
+        column = (
+            values(points, quantity, by)
+            .group_by(by, maintain_order=True)
+            .agg(pl.col(quantity.name).median())
+        )
         table = table.join(column, on=by, how="left", maintain_order="left")
     return table
 

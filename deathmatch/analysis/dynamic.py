@@ -50,7 +50,9 @@ def connection_times(points: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:
     p99_ms, all trials together, null where more than 1 % of connections were never answered.
     """
     found = medians(points, (LARGEST_RSS, CONNECTION_TIME, RESPONSE_TIME), ["label"]).join(
-        points.group_by("label").agg(mean_ms=pl.col("connection_time_avg_us").median() / 1000),
+        points.group_by("label", maintain_order=True).agg(
+            mean_ms=pl.col("connection_time_avg_us").median() / 1000
+        ),
         on="label",
         maintain_order="left",
     )
