@@ -1,5 +1,6 @@
 /* Measures round trips over TCP: N connections send a fixed request and wait
-   for an answer of known length, in closed loop or at a given total rate.
+   for an answer of known length, in closed loop or at a given total rate; or
+   connections are opened at a given rate, each with its own requests.
    It knows nothing of HTTP, so that it measures a raw echo and a web server
    alike.  One thread, epoll, no busy waiting. */
 #define _GNU_SOURCE
@@ -33,10 +34,16 @@ static const char help[] =
   "  --reply-bytes N      length of an answer; without it, a first exchange tells:\n"
   "                       an answer ends when nothing follows for the settling time\n"
   "  --settle SECONDS     that settling time (0.2)\n"
-  "  --connections N      connections, each with one request under way (1)\n"
+  "  --connections N      connections, each with one request under way (1); with\n"
+  "                       --calls, the most that are open at once (as many as files)\n"
   "  --rate R             open loop: R requests per second in all, the connections'\n"
   "                       sends spread evenly; 0 is closed loop, each sends when its\n"
   "                       answer is whole (0)\n"
+  "  --calls N            open loop of connections: R per second are opened, each\n"
+  "                       carries N requests, one after the other, and is closed\n"
+  "  --gather SECONDS     with --calls: once something is due or has come, wait this\n"
+  "                       long and do all that is there together, for less CPU;\n"
+  "                       a send is late by so much, a reply seen so much later (0)\n"
   "  --duration SECONDS   how long to offer requests (10)\n"
   "  --client I/N         this is client I, from 0, of N that offer this load together:\n"
   "                       connection k, with its requests, is that of client k modulo N\n"
@@ -55,6 +62,9 @@ static const char help[] =
   "the intended send: a connection that still waits sends late what was due\n"
   "meanwhile. send_lag is the part of that which is the client's own: from when a\n"
   "request was due and its connection free, to its send.\n"
+  "With --calls, connections, not requests, are due: latency counts from a\n"
+  "connection's intended opening to its last reply, connect_time from its actual\n"
+  "opening until it is established, and send_lag is how late it was opened.\n"
   "Exit status: 0 measured, 1 the server did not answer, 2 wrong options.\n";
 
 enum
@@ -63,6 +73,7 @@ enum
   LONGEST_REQUEST = 16384,
   BEGINNING = 12, /* of an answer, compared with the first one's: "HTTP/1.1 200" */
   MOST_CONNECTIONS = 60000,
+  SPARE_FILES = 16, /* of the process itself */
   MOST_SOURCES = 1024,
   AT_ONCE = 64, /* idle connections that are opened before the first answers; fewer than a
                    listen backlog holds */
@@ -86,8 +97,10 @@ struct connection
   int64_t wake;     /* closed loop: not before */
   int64_t intended; /* times of the request under way, in ns */
   int64_t sent;
-  int64_t since;    /* when it became free to send */
+  int64_t since;    /* when it became free to send; with --calls, when it was opened */
   size_t got;
+  int64_t calls;    /* with --calls: requests still to be sent */
+  struct connection *older, *newer; /* with --calls: by the time of the last step, or spare */
 };
 
 struct histogram
@@ -98,16 +111,17 @@ struct histogram
 static const char *host = "127.0.0.1", *port;
 static char request[LONGEST_REQUEST], beginning[BEGINNING];
 static size_t request_size, reply_size;
-static int64_t connections = 1, idle;         /* of this client */
+static int64_t connections, idle;         /* of this client */
 static int64_t everyones, client, clients = 1; /* connections of all clients; which it is, of how many */
-static double rate, duration_s = 10, timeout_s = 5, settle_s = 0.2;
+static int64_t calls; /* requests of each connection; 0: connections stay open */
+static double rate, duration_s = 10, timeout_s = 5, settle_s = 0.2, gather_s;
 
 static struct addrinfo *address, *sources[MOST_SOURCES];
 static int sources_count;
 static struct connection *all;
 static int epoll;
 static int64_t start, end, last /* of all clients' requests */, total, timeout_ns;
-static struct histogram service_time, latency, send_lag;
+static struct histogram service_time, latency, send_lag, connect_time;
 static uint64_t errors[FAILURES];
 static int64_t requests, requests_in_window, replies, replies_in_window, under_way, connects,
   idle_losses, failed;
@@ -355,6 +369,18 @@ scan (int64_t now)
     }
 }
 
+/* Returns how many events came until UNTIL, at least one of them unless that passed. */
+static int
+wait_until (int64_t until, struct epoll_event *ready, int most)
+{
+  int64_t wait = until - clock_ns ();
+  struct timespec patience = { wait > 0 ? wait / SECOND : 0, wait > 0 ? wait % SECOND : 0 };
+  int n = epoll_pwait2 (epoll, ready, most, &patience, NULL);
+  if (n < 0 && errno != EINTR)
+    stop (1, "epoll_pwait2: %s (Linux has it since 5.11)", strerror (errno));
+  return n;
+}
+
 static void
 run (void)
 {
@@ -371,12 +397,8 @@ run (void)
           scan_at = now + SCAN;
         }
       int64_t until = next < last && due_at (next) < scan_at ? due_at (next) : scan_at;
-      int64_t wait = until - clock_ns ();
-      struct timespec patience = { wait > 0 ? wait / SECOND : 0, wait > 0 ? wait % SECOND : 0 };
       struct epoll_event ready[256];
-      int n = epoll_pwait2 (epoll, ready, 256, &patience, NULL);
-      if (n < 0 && errno != EINTR)
-        stop (1, "epoll_pwait2: %s (Linux has it since 5.11)", strerror (errno));
+      int n = wait_until (until, ready, 256);
       for (int i = 0; i < n; i++)
         {
           struct connection *c = ready[i].data.ptr;
@@ -390,6 +412,180 @@ run (void)
   for (int64_t i = 0; i < connections; i++)
     if (all[i].state == WAITING || all[i].state == CONNECTING)
       lost (&all[i], TIMEOUT);
+}
+
+/* Open loop of connections (--calls).  Connections under way are a list, that whose last step is
+   the oldest first: all have the same time to answer, so the first is the next that is lost. */
+static struct connection *oldest, *newest, *spare;
+
+static void
+take_out (struct connection *c)
+{
+  *(c->older ? &c->older->newer : &oldest) = c->newer;
+  *(c->newer ? &c->newer->older : &newest) = c->older;
+}
+
+/* Notes that it does its next step at NOW. */
+static void
+step (struct connection *c, int64_t now)
+{
+  c->sent = now;
+  c->older = newest;
+  c->newer = NULL;
+  *(newest ? &newest->newer : &oldest) = c;
+  newest = c;
+}
+
+static void
+release (struct connection *c)
+{
+  take_out (c);
+  if (c->sd >= 0)
+    close (c->sd);
+  c->state = NONE;
+  c->newer = spare;
+  spare = c;
+  under_way--;
+}
+
+static void
+give_up (struct connection *c, enum failure why)
+{
+  errors[why]++;
+  failed++;
+  release (c);
+}
+
+static void
+open_at (int64_t index, int64_t now)
+{
+  struct connection *c = spare;
+  add (&send_lag, now - due_at (index));
+  if (!c)
+    {
+      errors[OTHER]++;
+      failed++;
+      return;
+    }
+  spare = c->newer;
+  c->calls = calls;
+  c->intended = due_at (index);
+  c->since = now;
+  c->got = 0;
+  c->state = CONNECTING;
+  under_way++;
+  step (c, now);
+  if (begin (c) < 0)
+    give_up (c, reason (errno));
+  else
+    watch (c, EPOLL_CTL_ADD, EPOLLIN | EPOLLOUT | EPOLLET);
+}
+
+/* Returns whether it sent the next request. */
+static bool
+call (struct connection *c)
+{
+  int64_t now = clock_ns ();
+  take_out (c);
+  step (c, now);
+  c->got = 0;
+  c->calls--;
+  c->state = WAITING;
+  requests++;
+  requests_in_window += now < end;
+  errno = 0;
+  if (send (c->sd, request, request_size, MSG_NOSIGNAL) == (ssize_t) request_size)
+    return true;
+  give_up (c, reason (errno));
+  return false;
+}
+
+/* Reads what is there; a short read leaves nothing (epoll(7), edge-triggered). */
+static void
+take_reply (struct connection *c)
+{
+  static char buffer[65536];
+  ssize_t n;
+  do
+    {
+      n = recv (c->sd, buffer, sizeof (buffer), 0);
+      if (n < 0 && errno == EAGAIN)
+        return;
+      size_t known = reply_size < BEGINNING ? reply_size : BEGINNING;
+      size_t compared = c->got < known ? known - c->got : 0;
+      if (n > 0 && compared > (size_t) n)
+        compared = n;
+      if (n <= 0)
+        give_up (c, n == 0 ? CLOSED : reason (errno));
+      else if (memcmp (beginning + c->got, buffer, compared) != 0 || c->got + n > reply_size)
+        give_up (c, DIFFERENT);
+      if (c->state == NONE)
+        return;
+      c->got += n;
+    }
+  while (n == sizeof (buffer));
+  if (c->got < reply_size)
+    return;
+  int64_t now = clock_ns ();
+  add (&service_time, now - c->sent);
+  replies++;
+  replies_in_window += now < end;
+  if (c->calls)
+    {
+      call (c);
+      return;
+    }
+  add (&latency, now - c->intended);
+  release (c);
+}
+
+static void
+go_on (struct connection *c, uint32_t events)
+{
+  if (c->state == CONNECTING)
+    {
+      int error = 0;
+      socklen_t size = sizeof (error);
+      if (events & (EPOLLERR | EPOLLHUP))
+        getsockopt (c->sd, SOL_SOCKET, SO_ERROR, &error, &size);
+      if (error)
+        {
+          give_up (c, reason (error));
+          return;
+        }
+      if (!(events & EPOLLOUT))
+        return;
+      add (&connect_time, clock_ns () - c->since);
+      if (!call (c))
+        return;
+    }
+  if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
+    take_reply (c);
+}
+
+static void
+run_calls (void)
+{
+  struct epoll_event ready[1024];
+  const struct timespec held = { 0, gather_s * SECOND };
+  for (int64_t next = client;;)
+    {
+      int64_t now = clock_ns ();
+      for (; next < last && due_at (next) <= now; next += clients)
+        open_at (next, clock_ns ());
+      while (oldest && now - oldest->sent > timeout_ns)
+        give_up (oldest, TIMEOUT);
+      if (next >= last && !oldest)
+        break;
+      int64_t lost_at = oldest ? oldest->sent + timeout_ns : INT64_MAX;
+      int64_t until = next < last && due_at (next) < lost_at ? due_at (next) : lost_at;
+      /* What comes meanwhile is handled together; what comes later, at once. */
+      if (gather_s > 0)
+        nanosleep (&held, NULL);
+      int n = wait_until (until, ready, 1024);
+      for (int i = 0; i < n; i++)
+        go_on (ready[i].data.ptr, ready[i].events);
+    }
 }
 
 static void
@@ -436,6 +632,8 @@ answer (int sd)
                 reply_size ? "; is --reply-bytes right?" : "; is the request complete?");
         }
       ssize_t n = recv (sd, buffer, sizeof (buffer), 0);
+      if (n == 0 && calls && size > 0)
+        return size;
       if (n <= 0)
         stop (1, "the server closed the connection after %zu bytes; it must keep it open%s",
               size, n < 0 ? " (reset)" : "");
@@ -455,17 +653,38 @@ exchange (int sd)
   return answer (sd);
 }
 
+static size_t
+exchange_anew (void)
+{
+  struct connection c = { .sd = -1 };
+  open_connection (&c);
+  size_t length = exchange (c.sd);
+  drop (&c);
+  return length;
+}
+
 static void
 learn (void)
 {
   struct connection first = { .sd = -1 };
-  open_connection (&first);
-  size_t length = exchange (first.sd), again = exchange (first.sd);
+  size_t length, again;
+  if (calls)
+    {
+      /* The server may close after each. */
+      length = exchange_anew ();
+      again = exchange_anew ();
+    }
+  else
+    {
+      open_connection (&first);
+      length = exchange (first.sd);
+      again = exchange (first.sd);
+      drop (&first);
+    }
   if (length != again || (reply_size && length != reply_size))
     stop (1, "the first answer has %zu bytes, the next %zu%s: the length must be fixed", length,
           again, reply_size ? ", not --reply-bytes" : "");
   reply_size = length;
-  drop (&first);
 }
 
 /* Connections that have carried a request and wait for the next, which never
@@ -531,8 +750,8 @@ static void
 report (int64_t stopped, const struct rusage *before, const struct rusage *after)
 {
   printf ("roundtrip: %d\nloop: %s\nconnections: %ld\noffered_rate_rps: %.3f\n",
-          REPORT_VERSION, rate > 0 ? "open" : "closed", connections,
-          rate * connections / everyones);
+          REPORT_VERSION, calls ? "calls" : rate > 0 ? "open" : "closed", connections,
+          calls ? rate / clients : rate * connections / everyones);
   printf ("offered_duration_us: %.0f\ntest_duration_us: %ld\n", duration_s * 1e6,
           (stopped - start) / 1000);
   printf ("request_bytes: %zu\nreply_bytes: %zu\nreply_begins: ", request_size, reply_size);
@@ -543,11 +762,14 @@ report (int64_t stopped, const struct rusage *before, const struct rusage *after
           requests, requests_in_window, replies, replies_in_window,
           replies_in_window / duration_s);
   printf ("unsent: %ld\nconnects: %ld\nidle_losses: %ld\nerrors_total: %ld\n",
-          rate > 0 ? total - replies - failed : 0, connects, idle_losses, failed);
+          rate > 0 && !calls ? total - replies - failed : 0, connects, idle_losses, failed);
   for (int i = 0; i < FAILURES; i++)
     printf ("errors_%s: %lu\n", failure_names[i], errors[i]);
   printf ("client_cpu_user_us: %ld\nclient_cpu_system_us: %ld\n",
           micros (before->ru_utime, after->ru_utime), micros (before->ru_stime, after->ru_stime));
+  if (calls)
+    printf ("calls: %ld\ngather_us: %.0f\n", calls, gather_s * 1e6);
+  report_histogram ("connect_time", &connect_time);
   report_histogram ("service_time", &service_time);
   report_histogram ("latency", &latency);
   report_histogram ("send_lag", &send_lag);
@@ -642,6 +864,16 @@ sources_from_text (char *text)
     }
 }
 
+/* How many connections may be open at once. */
+static int64_t
+open_files (void)
+{
+  struct rlimit files;
+  getrlimit (RLIMIT_NOFILE, &files);
+  int64_t most = files.rlim_max - SPARE_FILES;
+  return most < MOST_CONNECTIONS ? most : MOST_CONNECTIONS;
+}
+
 static void
 read_options (int argc, char **argv)
 {
@@ -650,7 +882,8 @@ read_options (int argc, char **argv)
         { "request-file", 1, 0, 'f' }, { "reply-bytes", 1, 0, 'b' }, { "settle", 1, 0, 's' },
         { "connections", 1, 0, 'c' },  { "rate", 1, 0, 'r' },        { "duration", 1, 0, 'd' },
         { "timeout", 1, 0, 't' },      { "idle", 1, 0, 'i' },        { "client", 1, 0, 'C' },
-        { "source", 1, 0, 'S' },       { "help", 0, 0, 'H' },        { "version", 0, 0, 'V' },
+        { "source", 1, 0, 'S' },       { "calls", 1, 0, 'n' },       { "gather", 1, 0, 'g' },
+        { "help", 0, 0, 'H' },        { "version", 0, 0, 'V' },
         { 0 } };
   opterr = 0;
   for (int c; (c = getopt_long (argc, argv, "", known, NULL)) != -1; )
@@ -669,6 +902,8 @@ read_options (int argc, char **argv)
       case 'i': idle = whole ("idle", optarg, 1, MOST_CONNECTIONS); break;
       case 'C': client_from_text (optarg); break;
       case 'S': sources_from_text (optarg); break;
+      case 'n': calls = whole ("calls", optarg, 1, 1e9); break;
+      case 'g': gather_s = number ("gather", optarg, 0, 0.1); break;
       case 'H': fputs (help, stdout); exit (0);
       case 'V': printf ("roundtrip %d\n", REPORT_VERSION); exit (0);
       default:
@@ -678,7 +913,11 @@ read_options (int argc, char **argv)
     stop (2, "%s: not an option; see --help", argv[optind]);
   if (!port)
     stop (2, "no --port given; see --help");
-  everyones = connections;
+  if (calls && !(rate > 0))
+    stop (2, "--calls needs --rate, the connections to open per second");
+  if (gather_s > 0 && !calls)
+    stop (2, "--gather needs --calls");
+  everyones = connections ? connections : calls ? open_files () * clients : 1;
   connections = share (everyones);
   if (!connections)
     stop (2, "--client %ld/%ld: no connection of %ld is left for it", client, clients, everyones);
@@ -701,7 +940,7 @@ main (int argc, char **argv)
   files.rlim_cur = files.rlim_max;
   setrlimit (RLIMIT_NOFILE, &files);
   int64_t wanted_files = idle ? idle : connections;
-  if (files.rlim_max < (rlim_t) wanted_files + 16)
+  if (files.rlim_max < (rlim_t) wanted_files + SPARE_FILES)
     stop (2, "--%s %ld: only %lu open files are allowed; raise ulimit -n",
           idle ? "idle" : "connections", wanted_files, files.rlim_max);
   /* The default lets a timer end 50 us late. */
@@ -717,22 +956,27 @@ main (int argc, char **argv)
   epoll = epoll_create1 (EPOLL_CLOEXEC);
   if (!all || epoll < 0)
     stop (1, "no memory or descriptors: %s", strerror (errno));
-  for (int64_t i = 0; i < connections; i++)
+  for (int64_t i = 0; i < connections && calls; i++)
+    {
+      all[i].newer = spare;
+      spare = &all[i];
+    }
+  for (int64_t i = 0; i < connections && !calls; i++)
     {
       open_connection (&all[i]);
       watch (&all[i], EPOLL_CTL_ADD, EPOLLIN);
       all[i].index = client + i * clients;
     }
-  connects = connections;
+  connects = calls ? 0 : connections;
 
   struct rusage before, after;
   getrusage (RUSAGE_SELF, &before);
   timeout_ns = timeout_s * SECOND;
   last = rate > 0 ? rate * duration_s : 0;
-  total = last / everyones * connections + share (last % everyones);
+  total = calls ? share (last) : last / everyones * connections + share (last % everyones);
   start = clock_ns ();
   end = start + (int64_t) (duration_s * SECOND);
-  run ();
+  calls ? run_calls () : run ();
   getrusage (RUSAGE_SELF, &after);
   report (clock_ns (), &before, &after);
   return 0;
