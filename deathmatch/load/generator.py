@@ -1,11 +1,13 @@
-"""What a load generator is to the rest of the study: the Protocol that each implements."""
+"""What a load generator is to the rest of the study: the class that each extends."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,7 +74,19 @@ def shared(part: Part, sources: Sequence[str]) -> list[str]:
     return words + ([f"--source={','.join(sources)}"] if sources else [])
 
 
-class LoadGenerator(Protocol[Report]):
+def combined(
+    parts: Sequence[Fields], how: Mapping[str, Callable[[Sequence], Any]] = MappingProxyType({})
+) -> Fields:
+    """Return the fields of several clients as those of one.
+
+    `how` has a function of the known values for each field that does not add up. A field that no
+    client knows is None.
+    """
+    known = {name: [part[name] for part in parts if part[name] is not None] for name in parts[0]}
+    return {name: how.get(name, sum)(values) if values else None for name, values in known.items()}
+
+
+class LoadGenerator(ABC, Generic[Report]):
     """One load generator; `Report` is what one rate left, its own type, opaque to all others.
 
     `load` is the experiment's table of that name, whose keys `clients/<name>/client.toml` explains.
@@ -84,14 +98,15 @@ class LoadGenerator(Protocol[Report]):
     # The columns that `parse` and `sampled` fill in `points`, in their order, with their types.
     columns: Mapping[str, Any]
     # Whether `seconds` has rows, so that the experiment's table of that name is not empty.
-    has_seconds: bool
+    has_seconds = False
     # The column that counts the connections it began: with none, no load was offered.
     attempts: str
     # Columns that are null for several clients, because they cannot be known of all: why not.
-    unknown_of_several: Mapping[str, str]
+    unknown_of_several: Mapping[str, str] = MappingProxyType({})
     # By what two datasets are compared: "reply_rate", "closed_loop" or "latency".
     headline: str
 
+    @abstractmethod
     def command(
         self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float,
         part: Part = WHOLE, sources: Sequence[str] = (),
@@ -111,9 +126,11 @@ class LoadGenerator(Protocol[Report]):
         the address that its kernel chooses.
         """
 
+    @abstractmethod
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
         """Return after how many seconds a run of `command` has wedged and is to be killed."""
 
+    @abstractmethod
     def compact(self, log: Path, keep_events: bool) -> None:
         """Make what was written beside the log small enough to keep; do nothing if there is none.
 
@@ -121,9 +138,11 @@ class LoadGenerator(Protocol[Report]):
         after the rate was offered; `read` reads the result.
         """
 
+    @abstractmethod
     def read(self, log: Path) -> Report:
         """Return what a run left in and beside its log; an empty report if there is no log."""
 
+    @abstractmethod
     def merge(self, reports: Sequence[Report]) -> Report:
         """Return one report of what several clients offered to one server at the same time.
 
@@ -134,27 +153,37 @@ class LoadGenerator(Protocol[Report]):
         together.
         """
 
+    @abstractmethod
     def parse(self, report: Report, duration_s: float) -> Fields:
         """Return every field of the report, named and typed as in `columns`.
 
         Raises errors.Truncated if the report is not whole.
         """
 
+    @abstractmethod
     def histogram(self, report: Report) -> pl.DataFrame:
         """Return the report's histograms, with the columns of histogram.SCHEMA; maybe no row."""
 
+    @abstractmethod
     def timed(self, report: Report, fields: Fields) -> Timed:
         """Return how long what was due took; `fields` are those that `parse` returned of it."""
 
     def seconds(self, report: Report) -> pl.DataFrame:
-        """Return a row for each quantity and second (SECONDS); no row if it does not tell."""
+        """Return a row for each quantity and second (SECONDS); no row unless `has_seconds`."""
+        # polars loads slowly, and a plan, which imports this module, needs none.
+        import polars as pl
+
+        from deathmatch.load.histogram import SECONDS
+
+        return pl.DataFrame(schema=SECONDS)
 
     def progress(self, report: Report, duration_s: float) -> list[float | None]:
         """Return what was measured in equal intervals, while all load was offered, in their order.
 
         Replies a second, or a latency: whatever the points' figures are of. Without intervals of
-        the run's beginning and end, which are unlike the others; [] if the report does not tell.
+        the run's beginning and end, which are unlike the others; [] if the report does not say.
         """
+        return []
 
     def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
         """Return those fields that the kernel's samples tell, not the report; {} if none.
@@ -162,7 +191,9 @@ class LoadGenerator(Protocol[Report]):
         `samples` are all of the trial (measure.sampler), `during` those while the rate was
         offered, which may be none: then every field is None.
         """
+        return {}
 
+    @abstractmethod
     def actual_rate_rps(
         self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None
     ) -> float | None:
@@ -173,6 +204,7 @@ class LoadGenerator(Protocol[Report]):
         began in that time, None if nobody counted.
         """
 
+    @abstractmethod
     def limited(
         self, fields: Fields, offered_rate_rps: float, actual_rate_rps: float | None
     ) -> bool:
@@ -181,3 +213,22 @@ class LoadGenerator(Protocol[Report]):
         Each module says what limits its program, and at which share. Of several, each is judged by
         its own fields and its own share of the rate.
         """
+
+
+Texts = tuple[str, ...]
+"""The report of a program that only prints: its text as it was printed, for each client."""
+
+
+class PrintingGenerator(LoadGenerator[Texts]):
+    """A load generator whose report is what it prints."""
+
+    def compact(self, log: Path, keep_events: bool) -> None:
+        """Do nothing: there is only the log."""
+
+    def read(self, log: Path) -> Texts:
+        """Return the log's text, what is not UTF-8 replaced."""
+        return (log.read_text(errors="replace") if log.exists() else "",)
+
+    def merge(self, reports: Sequence[Texts]) -> Texts:
+        """Return the texts of all, which `parse` and `histogram` take together."""
+        return tuple(text for report in reports for text in report)

@@ -1,18 +1,25 @@
 """httperf: its command line and what it measured (httperf(1), 0.9.0 with our patch)."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import polars as pl
 
 from deathmatch.load import histogram
-from deathmatch.load.generator import PROJECT, START_UP_S, WHOLE, Fields, Part, Timed, shared
-from deathmatch.load.histogram import SECONDS
+from deathmatch.load.generator import (
+    PROJECT,
+    START_UP_S,
+    WHOLE,
+    Fields,
+    Part,
+    PrintingGenerator,
+    Texts,
+    Timed,
+    shared,
+)
 from deathmatch.load.httperf_report import (
     COLUMNS,
     REPLY_INTERVAL_S,
     UNKNOWN_OF_SEVERAL,
-    Report,
     fields_of,
     lifetimes,
     merged,
@@ -37,11 +44,10 @@ OWN_ERRORS = [
 ]
 
 
-class Httperf:
+class Httperf(PrintingGenerator):
     """The load generator (generator.LoadGenerator); its rate counts requests."""
 
     columns = COLUMNS
-    has_seconds = False
     attempts = "connections"
     unknown_of_several = UNKNOWN_OF_SEVERAL
     headline = "reply_rate"
@@ -79,23 +85,7 @@ class Httperf:
         """Return when it has wedged: out of ports or descriptors, it never ends by itself."""
         return duration_s + (load["requests_per_connection"] + 1) * load["timeout_s"] + 5
 
-    def compact(self, log: Path, keep_events: bool) -> None:
-        """Do nothing: there is only the log."""
-
-    def read(self, log: Path) -> Report:
-        """Return the log's text, what is not UTF-8 replaced."""
-        return (log.read_text(errors="replace") if log.exists() else "",)
-
-    def merge(self, reports: Sequence[Report]) -> Report:
-        """Return the texts of all; `parse` and `histogram` take them together.
-
-        A mean is the sum of all times over their number, as far as httperf's digits go. Of the
-        clients' shares of a CPU the least counts, which tells of other load there
-        (`client_cpu_total_percent`).
-        """
-        return tuple(text for report in reports for text in report)
-
-    def parse(self, report: Report, duration_s: float) -> Fields:
+    def parse(self, report: Texts, duration_s: float) -> Fields:
         """Return every field of httperf's report, named and typed as in COLUMNS.
 
         Times in us, where httperf prints ms and s; sizes in bytes (its KB has 1024).
@@ -104,6 +94,10 @@ class Httperf:
         offered window of `duration_s`; httperf's own mean also counts the time it waits for
         stragglers. Raises Truncated if any line is missing or no number, or if those of a report
         contradict each other: samples, replies by status, errors, the histogram's connections.
+
+        A mean over several clients is the sum of all times over their number, as far as httperf's
+        digits go. Of their shares of a CPU the least counts, which shows other load there
+        (`client_cpu_total_percent`).
         """
         parts = [fields_of(text) for text in report]
         fields = parts[0] if len(parts) == 1 else merged(parts, report)
@@ -114,7 +108,7 @@ class Httperf:
         )
         return fields
 
-    def histogram(self, report: Report) -> pl.DataFrame:
+    def histogram(self, report: Texts) -> pl.DataFrame:
         """Return the connection-time histogram: bin centres in us, bins of 10 us.
 
         httperf counts a connection in it once it got at least one reply. Raises Truncated for a
@@ -123,25 +117,17 @@ class Httperf:
         found = [lifetimes(text) for text in report]
         return found[0] if len(found) == 1 else histogram.merge(found)
 
-    def timed(self, report: Report, fields: Fields) -> Timed:
+    def timed(self, report: Texts, fields: Fields) -> Timed:
         """Return the lifetimes of connections, of all that were begun; a 500 is a wrong answer."""
         wrong = fields["replies"] - fields["replies_2xx"]
         return Timed(self.histogram(report), fields["connections"], wrong)
 
-    def seconds(self, report: Report) -> pl.DataFrame:
-        """Return no row: httperf does not tell what was due when."""
-        return pl.DataFrame(schema=SECONDS)
-
-    def progress(self, report: Report, duration_s: float) -> list[float | None]:
+    def progress(self, report: Texts, duration_s: float) -> list[float | None]:
         """Return the reply rates of the offered time, but for its first REPLY_INTERVAL_S.
 
         In that, the connections come under way that are always under way later.
         """
         return list(reply_rates(report)[1 : int(duration_s / REPLY_INTERVAL_S)])
-
-    def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
-        """Return nothing: the report tells all."""
-        return {}
 
     def actual_rate_rps(
         self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None

@@ -8,7 +8,7 @@ import polars as pl
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, sound
-from deathmatch.load.generator import Fields
+from deathmatch.load.generator import Fields, Texts, combined
 
 REPLY_INTERVAL_S = 0.5  # RATE_INTERVAL in clients/httperf/deathmatch.patch
 
@@ -114,11 +114,7 @@ def _value(column: str, text: str) -> int | float | None:
     return round(number) if COLUMNS[column] == pl.Int64 else number
 
 
-# One text, as it was printed, for each client.
-Report = tuple[str, ...]
-
-
-def reply_rates(report: Report) -> list[float]:
+def reply_rates(report: Texts) -> list[float]:
     """Return the reply-rate samples in replies per second, one each REPLY_INTERVAL_S.
 
     Those of several clients add up, up to where the first of them ends.
@@ -191,9 +187,11 @@ def lifetimes(text: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=histogram.SCHEMA, orient="row")
 
 
-# How several clients' fields become one, in the order of COLUMNS; what is not here adds up.
-_LEAST = {"connection_time_min_us", "client_cpu_total_percent"}
-_MOST = {"test_duration_us", "connection_time_max_us"}
+# How the fields of several clients become one, where they do not add up.
+_COMBINED = {
+    "connection_time_min_us": min, "client_cpu_total_percent": min,
+    "test_duration_us": max, "connection_time_max_us": max,
+}  # fmt: skip
 # Mean -> what it is a mean over.
 _MEANS = {
     "connection_time_avg_us": "connections_answered",
@@ -206,22 +204,14 @@ _MEANS = {
 }
 
 
-def merged(parts: list[Fields], report: Report) -> Fields:
+def merged(parts: list[Fields], report: Texts) -> Fields:
     """Return the fields of several clients as those of one, given their reports' texts too."""
     bins = [lifetimes(text) for text in report]
     answered = [frame["count"].sum() for frame in bins]
-    fields: Fields = {}
-    for name in parts[0]:
-        known = [part[name] for part in parts if part[name] is not None]
-        if not known or name in UNKNOWN_OF_SEVERAL:
-            fields[name] = None
-        elif name in _MEANS:
-            over = _MEANS[name]
-            weights = answered if over == "connections_answered" else [p[over] or 0 for p in parts]
-            fields[name] = _mean(name, parts, weights)
-        else:
-            combine = min if name in _LEAST else max if name in _MOST else sum
-            fields[name] = combine(known)
+    fields = combined(parts, _COMBINED) | dict.fromkeys(UNKNOWN_OF_SEVERAL)
+    for name, over in _MEANS.items():
+        weights = answered if over == "connections_answered" else [p[over] or 0 for p in parts]
+        fields[name] = _mean(name, parts, weights)
     together = histogram.merge(bins)
     fields["connection_time_median_us"] = histogram.quantile_us(together, 0.5)
     fields["connection_time_stddev_us"] = _stddev_us(parts, answered)

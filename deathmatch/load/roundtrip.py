@@ -6,13 +6,22 @@ An experiment's `load` for it has `request` (the bytes sent, as in `conformance`
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from operator import itemgetter
 
 import polars as pl
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, sound
-from deathmatch.load.generator import WHOLE, Fields, Part, Timed, shared
+from deathmatch.load.generator import (
+    WHOLE,
+    Fields,
+    Part,
+    PrintingGenerator,
+    Texts,
+    Timed,
+    combined,
+    shared,
+)
 
 # From this share of a CPU on, the client, not the server, may set the rate.
 CPU_LIMIT_PERCENT = 95
@@ -57,12 +66,11 @@ COLUMNS = {name: kind for name, kind in _HEAD.items() if name not in _ELSEWHERE}
     "send_lag_p99_us": pl.Int64,
 }
 
-# One text, as it was printed, for each client.
-Report = tuple[str, ...]
-
-# How several clients' fields become one; what is in none of these adds up.
-_SAME = ("roundtrip", "loop", "offered_duration_us", "request_bytes", "reply_bytes", "reply_begins")
-_MOST = ("test_duration_us",)
+# How the fields of several clients become one, where they do not add up; some are alike for all.
+_ALIKE = (
+    "roundtrip", "loop", "offered_duration_us", "request_bytes", "reply_bytes", "reply_begins",
+)  # fmt: skip
+_COMBINED = {**dict.fromkeys(_ALIKE, itemgetter(0)), "test_duration_us": max}
 
 
 # What a value of each type looks like there; a number of more digits cannot be.
@@ -75,13 +83,11 @@ _TIME = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
 _BIN = re.compile(rf"^([a-z_]+) ({_TIME}) ({_TIME}) ([0-9]{{1,15}})$", re.MULTILINE)
 
 
-class Roundtrip:
+class Roundtrip(PrintingGenerator):
     """The load generator (generator.LoadGenerator); its rate counts requests, 0 is closed loop."""
 
     columns = COLUMNS
-    has_seconds = False
     attempts = "connects"
-    unknown_of_several: Mapping[str, str] = {}
     headline = "closed_loop"
 
     def command(
@@ -122,21 +128,7 @@ class Roundtrip:
         """Return when it has wedged: two exchanges, the connections, the test, its stragglers."""
         return duration_s + 4 * load["timeout_s"] + 5
 
-    def compact(self, log: Path, keep_events: bool) -> None:
-        """Do nothing: there is only the log."""
-
-    def read(self, log: Path) -> Report:
-        """Return the log's text, what is not UTF-8 replaced."""
-        return (log.read_text(errors="replace") if log.exists() else "",)
-
-    def merge(self, reports: Sequence[Report]) -> Report:
-        """Return the texts of all; `parse` and `histogram` take them together.
-
-        Of what every client was told alike, such as its request, the whole has the first's.
-        """
-        return tuple(text for report in reports for text in report)
-
-    def parse(self, report: Report, duration_s: float) -> Fields:
+    def parse(self, report: Texts, duration_s: float) -> Fields:
         """Return the report's fields, named and typed as in COLUMNS, and three more:
 
         `client_cpu_total_percent`, of one CPU over the whole test, and `send_lag_p95_us` and
@@ -146,19 +138,11 @@ class Roundtrip:
         line is missing or not of its kind, or if the bins or the errors do not add up.
         """
         parts = [_fields(text) for text in report]
-        fields: Fields = {}
-        for name in _HEAD:
-            values = [part[name] for part in parts]
-            fields[name] = (
-                values[0] if name in _SAME else max(values) if name in _MOST else sum(values)
-            )
         own = [_own(part, text) for part, text in zip(parts, report)]
-        for name in own[0]:
-            known = [each[name] for each in own if each[name] is not None]
-            fields[name] = max(known, default=None)
+        fields = combined(parts, _COMBINED) | combined(own, dict.fromkeys(own[0], max))
         return {name: fields[name] for name in COLUMNS}
 
-    def histogram(self, report: Report) -> pl.DataFrame:
+    def histogram(self, report: Texts) -> pl.DataFrame:
         """Return the histograms of service_time, latency and send_lag.
 
         `time_us` is a bin's centre, rounded; the report's own bins are at most 0.8 % wide.
@@ -173,22 +157,10 @@ class Roundtrip:
             return histogram.merge([frame])
         return frame.group_by("quantity", "time_us", maintain_order=True).agg(pl.col("count").sum())
 
-    def timed(self, report: Report, fields: Fields) -> Timed:
+    def timed(self, report: Texts, fields: Fields) -> Timed:
         """Return the times from the intended send to the reply, in open loop."""
         times = self.histogram(report).filter(pl.col("quantity") == "latency")
         return Timed(times, fields["replies"] + fields["errors_total"] + fields["unsent"])
-
-    def seconds(self, report: Report) -> pl.DataFrame:
-        """Return no row: the report does not tell what was due when."""
-        return pl.DataFrame(schema=histogram.SECONDS)
-
-    def progress(self, report: Report, duration_s: float) -> list[float | None]:
-        """Return nothing: the report does not tell when what was answered."""
-        return []
-
-    def sampled(self, samples: pl.DataFrame, during: pl.DataFrame) -> Fields:
-        """Return nothing: the report tells all."""
-        return {}
 
     def actual_rate_rps(
         self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None

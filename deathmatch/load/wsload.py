@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from deathmatch.load import histogram
-from deathmatch.load.generator import WHOLE, Fields, Part, Timed, shared
+from deathmatch.load.generator import WHOLE, Fields, LoadGenerator, Part, Timed, combined, shared
 from deathmatch.load.wsload_records import (
     QUANTILES,
     QUANTITIES,
@@ -64,10 +64,10 @@ class Report:
 
 # How several clients' summaries become one, in the columns that do not add up: a lag's quantile is
 # known of each client only, and that of all is no more than the largest.
-_MOST = ("client_lag_p99_us", "client_lag_max_us", "client_loop_busy_share")
+_COMBINED = dict.fromkeys(("client_lag_p99_us", "client_lag_max_us", "client_loop_busy_share"), max)
 
 
-class Wsload:
+class Wsload(LoadGenerator[Report]):
     """The load generator (generator.LoadGenerator); its rate counts messages.
 
     It has as many connections as messages are due in one interval.
@@ -76,7 +76,6 @@ class Wsload:
     columns = COLUMNS
     has_seconds = True
     attempts = "connections_opened"
-    unknown_of_several: Mapping[str, str] = {}
     headline = "latency"
 
     def command(
@@ -165,10 +164,7 @@ class Wsload:
         """
         parts = [counts_of(text) for text in report.texts]
         check_records(report.times, parts)
-        fields: Fields = opening(report.texts)
-        for name in parts[0]:
-            known = [part[name] for part in parts if part[name] is not None]
-            fields[name] = (max(known) if name in _MOST else sum(known)) if known else None
+        fields = opening(report.texts) | combined(parts, _COMBINED)
         reasons = {reason: None for text in report.texts for reason in limited_by(text)}
         fields["client_limited_by"] = "; ".join(reasons)
         slow = report.times.filter(
