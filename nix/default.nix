@@ -57,7 +57,10 @@ let
 in
 {
   packages = servers // ours // { default = paper; };
-  legacyPackages = { inherit (toolchain) erlangLibs unconfirmed; };
+  legacyPackages = {
+    inherit (toolchain) erlangLibs unconfirmed;
+  }
+  // lib.optionalAttrs (old != { }) { facts = import ./facts.nix ({ inherit pkgs; } // old); };
   checks =
     current
     // ours

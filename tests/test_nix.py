@@ -537,7 +537,7 @@ def facts(nix: Nix, tree: Path) -> None:
         unknown = sorted(set(noted) - known)
         require(not unknown, f"tests/nix/nixpkgs/programs.json: facts.json has no {unknown}")
     noted = json.loads((FIXTURES / "nixpkgs-2014" / "programs.json").read_text())
-    unknown = sorted(set(noted) - set(FACTS["nixpkgs-2014"]["names"]))
+    unknown = sorted(set(noted) - set(FACTS["nixpkgs-2014"]))
     require(not unknown, f"tests/nix/nixpkgs-2014/programs.json: facts.json has no {unknown}")
 
 

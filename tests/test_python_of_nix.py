@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 BUILD = ROOT / "build"
 LISTS = [ROOT / "toolchains" / "python" / f"{group}.txt" for group in ("run", "test")]
 FACTS = json.loads((ROOT / "tests" / "nix" / "facts.json").read_text())
-RELEASE = FACTS["python3"].rpartition(".")[0]
+RELEASE = FACTS["packages"]["python3"]["version"].rpartition(".")[0]
 # The paper of the second shows the first too.
 DATASETS = ["first", "reference"]
 # A chapter of each kind is enough to run all that draws, decides and typesets.

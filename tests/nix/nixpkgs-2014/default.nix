@@ -3,22 +3,21 @@
 assert system == "x86_64-linux" && config == { };
 let
   programs = builtins.fromJSON (builtins.readFile ./programs.json);
-  facts = (builtins.fromJSON (builtins.readFile ./facts.json)).nixpkgs-2014.names;
+  facts = (builtins.fromJSON (builtins.readFile ./facts.json)).nixpkgs-2014;
   package =
-    attribute: tools:
+    attribute: name:
     derivation {
-      name = facts.${attribute};
-      inherit system;
+      inherit name system;
       builder = "/bin/sh";
     }
     // {
-      inherit tools;
+      tools = programs.${attribute} or [ ];
     }
     // (
       if attribute == "yaws" then
-        { override = { erlang }: builtins.seq erlang.outPath (package attribute tools); }
+        { override = { erlang }: builtins.seq erlang.outPath (package attribute name); }
       else
         { }
     );
 in
-builtins.mapAttrs package (builtins.intersectAttrs facts programs)
+builtins.mapAttrs (attribute: name: if name == "set" then { } else package attribute name) facts

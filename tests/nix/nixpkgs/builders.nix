@@ -186,6 +186,12 @@ in
 {
   inherit make isPackage;
 
+  # A function that can be asked for its arguments, as nixpkgs' can.
+  callable = names: function: {
+    __functor = _: function;
+    __functionArgs = lib.genAttrs names (_: false);
+  };
+
   # A Python, Perl, Ruby or Haskell with some of its recorded modules.
   withPackages =
     interpreter: known: choose:

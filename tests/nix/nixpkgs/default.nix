@@ -37,7 +37,7 @@ let
         attribute = name;
       }
       // lib.optionalAttrs (fact ? override) {
-        override = builders.mayOverride name fact;
+        override = builders.callable fact.override (builders.mayOverride name fact);
       };
   modules =
     kind:
@@ -129,14 +129,32 @@ let
     in
     insert tree keys whole.${name};
   tree = builtins.foldl' merge { } (builtins.attrNames whole);
-  # Those builders of an Erlang release whose names its set holds.
-  beam = lib.filterAttrs (name: _: builtins.elem name facts.beamPackages) builders.beam;
+
+  # Builders, each with the arguments that the facts list.
+  asked =
+    prefix:
+    builtins.mapAttrs (
+      name: builder:
+      let
+        function = prefix + name;
+      in
+      if facts.functions ? ${function} then
+        builders.callable facts.functions.${function} builder
+      else
+        builder
+    );
+  beam = asked "beamPackages." builders.beam;
 in
 tree
-// builders.pkgs
+// asked "" builders.pkgs
 // {
+  rustPlatform = asked "rustPlatform." builders.pkgs.rustPlatform;
   beam.packages = builtins.mapAttrs (_: of: of // beam) tree.beam.packages;
   beam_minimal.packages = builtins.mapAttrs (_: of: of // beam) tree.beam_minimal.packages;
+  beamPackages = tree.beam.packages.erlang_28 // beam;
+  python3Packages = python;
+  perlPackages = tree.perlPackages // perl;
+  rubyPackages = ruby;
   haskellPackages = tree.haskellPackages // {
     ghcWithPackages = builders.withPackages plain."haskellPackages.ghc" haskell;
   };

@@ -10,6 +10,7 @@ rec {
     builtins.concatStringsSep separator (map f list);
   filterAttrs =
     keep: set: getAttrs (builtins.filter (name: keep name set.${name}) (builtins.attrNames set)) set;
+  functionArgs = function: function.__functionArgs or (builtins.functionArgs function);
   genAttrs =
     names: f:
     builtins.listToAttrs (
