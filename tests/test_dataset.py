@@ -129,8 +129,7 @@ def test_a_dataset_that_is_mixed_already_is_refused(tiny: Tree):
 
 def test_a_sound_dataset(tiny: Tree):
     done = tiny.snakemake("check_dataset", dataset="tiny").succeeded()
-    told = "data/tiny is complete, of one machine and one toolchain an experiment, and plausible"
-    assert told in done.text
+    assert "data/tiny: passed: " in done.text
 
 
 # A busy machine breaks them, which is what they are for.
@@ -154,9 +153,9 @@ def test_what_is_not_chosen_may_be_missing(tiny: Tree):
     whole = (tiny.path / "config/datasets/tiny.toml").read_text()
     tiny.replace("config/datasets/tiny.toml", "['null']", "['null', 'yucan']")
     try:
-        assert "trials are missing" in tiny.deathmatch("check", "tiny").failed().text
+        assert "rejected: DM-MISSING" in tiny.deathmatch("check", "tiny").failed().text
         done = tiny.snakemake("check_dataset", dataset="tiny", servers="null").succeeded()
-        assert "data/tiny, as far as servers=null chooses, is complete" in done.text
+        assert "data/tiny: passed: " in done.text and "servers=null chooses" in done.text
         said = tiny.deathmatch("archive", "tiny").failed().text
         assert "2 of 4 trials are missing" in said
         tiny.snakemake("archive", dataset="tiny", servers="null").succeeded()
@@ -194,16 +193,18 @@ def of_all(*changes: Callable[[Tree], object]) -> Callable[[Tree], None]:
     return change
 
 
-# Several in one, as starting Python takes longer than the check: (what, changes, what is said).
-MISTAKES: list[tuple[str, Callable[[Tree], object], list[str]]] = [
+# Several in one, as starting Python takes longer than the check: (what, changes, the rules that see
+# it, what their findings say).
+MISTAKES: list[tuple[str, Callable[[Tree], object], set[str], list[str]]] = [
     (
         "missing",
         of_all(
             lambda tree: shutil.rmtree(tree.path / FOLDER / "2"),
             lambda tree: (tree.path / SAMPLES).unlink(),
         ),
-        ["trials are missing", f"{FOLDER}/2", "no such table", SAMPLES,
-         "2 trials, where the folder has 1"],
+        {"DM-MISSING", "DM-TABLES", "DM-ROWS"},
+        [f"{FOLDER}/2: it is planned", f"{SAMPLES}: there is none",
+         f"{FOLDER}/2: trials: rows of a trial without raw logs"],
     ),
     (
         "damaged",
@@ -212,17 +213,20 @@ MISTAKES: list[tuple[str, Callable[[Tree], object], list[str]]] = [
             lambda tree: tree.write(RECORD, "{"),
             lambda tree: tree.write(POINTS, "PAR1"),
         ),
-        ["trials that the dataset does not have", f"{FOLDER}/3", "records that are no JSON", RECORD,
-         f"tables that cannot be read:\n    {POINTS}: "],
+        {"DM-UNPLANNED", "DM-JSON", "DM-TABLES", "DM-ROWS"},
+        [f"{FOLDER}/3: the dataset has no such trial", f"{FOLDER}/1: not JSON",
+         f"{POINTS}: it cannot be read: ", f"{FOLDER}/3: trials: no row of this trial"],
     ),
     (
         "no tools recorded",
         lambda tree: edit(tree, lambda record: record.pop("tools")),
-        [RECORD, "key tools: this key is missing"],
+        {"DM-TOOLS-NAMED"},
+        [f"{FOLDER}/1: its harness names no kernel", f"{FOLDER}/1: it names no tool of the server"],
     ),
     (
         "a wrong value",
         lambda tree: edit(tree, lambda record: record.update(outcome="fine")),
+        {"DM-RECORD"},
         [RECORD, "key outcome: 'fine' is not 'measured'"],
     ),
     (
@@ -232,8 +236,8 @@ MISTAKES: list[tuple[str, Callable[[Tree], object], list[str]]] = [
             lambda tree: edit(tree, lambda record: record["machine"].update(cpus=64)),
             lambda tree: edit(tree, lambda record: record["spec"].update(rates_rps=[7])),
         ),
-        ["several toolchains: kernel", f"2.6: {FOLDER}/1", "several machines: cpus",
-         f"64: {RECORD}", "trials measured from other sources or rates"],
+        {"DM-TOOLS", "DM-MACHINE", "DM-SPEC"},
+        ["kernel is ", "2.6", "cpus is ", "64", f"{FOLDER}/1: rates_rps is not as specified"],
     ),
     (
         "counters",
@@ -244,22 +248,32 @@ MISTAKES: list[tuple[str, Callable[[Tree], object], list[str]]] = [
             lambda tree: frame(tree, POINTS, server_passive_opens=pl.lit(None, pl.Int64)),
             lambda tree: frame(tree, SAMPLES, accept_queue_connections=pl.lit(9999, pl.Int64)),
         ),
-        ["LAW-REQUESTS is broken", f"{FOLDER}/1, 100 req/s: ", "LAW-CPU is broken",
+        {"DM-COUNTERS"},
+        [f"{FOLDER}/1: LAW-REQUESTS is broken at 100 req/s", "LAW-CPU is broken",
          "LAW-GROWING is broken", "LAW-COUNTED is broken", "LAW-QUEUE is broken"],
     ),
-    ("a home", say("open /home" "/ada/x.erl"), [f"{FOLDER}/1/server.log: /home" "/ada/"]),
-    ("a user", say("by lovelace"), [f"{FOLDER}/1/server.log: lovelace"]),
-    ("the clone", lambda tree: say(f"in {tree.path}/x")(tree), ["names or places of somebody's"]),
+    ("a home", say("open /home" "/ada/x.erl"), {"DM-PRIVATE"},
+     [f"{FOLDER}/1/server.log: /home" "/ada/"]),
+    ("a user", say("by lovelace"), {"DM-PRIVATE"}, [f"{FOLDER}/1/server.log: lovelace"]),
+    ("the clone", lambda tree: say(f"in {tree.path}/x")(tree), {"DM-PRIVATE"}, []),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("what", "spoil", "parts"), MISTAKES, ids=[m[0] for m in MISTAKES])
-def test_a_fault_is_found_where_it_is(tiny: Tree, what, spoil, parts):
+@pytest.mark.parametrize(
+    ("spoil", "rules", "parts"), [m[1:] for m in MISTAKES], ids=[m[0] for m in MISTAKES]
+)
+def test_a_fault_is_found_where_it_is(tiny: Tree, spoil, rules, parts):
     tiny.environment["LOGNAME"] = "lovelace"
     spoil(tiny)
-    done = tiny.deathmatch("check", "tiny").failed()
+    done = tiny.deathmatch("check", "tiny", "--json").failed()
+    assert done.status == 3
+    report = json.loads(done.text[done.text.index("{") :])
+    assert {rule["id"] for rule in report["rules"] if rule["found"]} == rules
+    findings = [
+        f"{one['where']}: {one['seen']}" for rule in report["rules"] for one in rule["found"]
+    ]
     for part in parts:
-        assert part in done.text
+        assert any(part in finding for finding in findings), findings
 
 
 def test_paths_are_relative_in_what_a_server_says(tree: Tree):

@@ -20,7 +20,7 @@ def test_a_server_that_is_named_is_measured_and_kept(tree: Tree):
     # What was measured stays in the tables, and is nothing to remove, whoever is named next.
     tree.snakemake(TABLE, dataset="tiny").succeeded()
     assert measured() == {"mine", "null"}
-    assert "does not have" not in tree.deathmatch("check", "tiny").text
+    assert "DM-UNPLANNED" not in tree.deathmatch("check", "tiny").text
     # But not with rates that the dataset no longer has.
     tree.replace("config/datasets/tiny.toml", "rates_rps = [100]", "rates_rps = [200]")
     tree.snakemake(TABLE, dataset="tiny").succeeded()

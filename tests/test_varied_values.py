@@ -53,7 +53,7 @@ def test_httperf_asks_for_what_the_level_says(server, values):
     assert len(set(asked)) == (1 if values == "repeated" else 200)
     assert {len(path) for path in asked} == {len(fixed)}
     assert fields["reply_content_bytes"] == len("benchmarks & servers")
-    assert echoed.httperf(done.stdout) == echoed.httperf_told(words, load)
+    assert echoed.httperf(done.stdout) == echoed.httperf_due(words, load)
     # Whatever the folder of the project is called on the host.
     told = echoed.command(" ".join(clients.located(words)))
     assert told == echoed.command(" ".join(words))

@@ -309,9 +309,7 @@ def check(parser: argparse.ArgumentParser) -> None:
         "--strict", action="store_true",
         help="recompute every table of the dataset from the raw logs, and apply every rule",
     )  # fmt: skip
-    parser.add_argument(
-        "--json", action="store_true", help="with --strict, print everything as JSON"
-    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def archive(parser: argparse.ArgumentParser) -> None:

@@ -162,8 +162,8 @@ GROUPS: dict[str, dict[str, Command]] = {
             arguments.check,
             "smoke",
             "Complete, of one machine, each experiment of one toolchain, plausible, and free of "
-            "names and places of yours. Exits 1 if it is not. With --strict, it exits 3 if a rule "
-            "rejects the dataset and 1 if it could not be checked.",
+            "names and places of yours. With --strict, all rules are applied, to the raw logs too. "
+            "Exits 3 if a rule rejects the dataset and 1 if it could not be checked.",
         ),
         "archive": Command(
             "pack a dataset's raw logs for git", "data.archive", arguments.archive, "smoke",

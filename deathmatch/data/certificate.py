@@ -15,13 +15,13 @@ import polars as pl
 import yaml
 
 from deathmatch.checks.report import PASSED
-from deathmatch.data import checksums, crate
-from deathmatch.data.strict import run
+from deathmatch.data import check, checksums, crate
 from deathmatch.data.strict.report import Report
 from deathmatch.plan import files
 from deathmatch.plan.dataset import EVERY_TABLE, TABLES
 from deathmatch.plan.record import MEASURED
 from deathmatch.plan.root import ROOT
+from deathmatch.plan.selection import Choice
 
 CITATION, CODECHECK = "CITATION.cff", "codecheck.yml"
 CODECHECK_VERSION = "https://codecheck.org.uk/spec/config/1.0/"
@@ -42,7 +42,7 @@ report:
 def main(given: argparse.Namespace) -> int:
     """Certify the dataset named on the command line; return the status of its strict check."""
     os.chdir(ROOT)
-    report = run.checked(given.dataset)
+    report = check.checked(given.dataset, Choice(), strict=True)
     if report.status != PASSED:
         width = shutil.get_terminal_size((100, 24)).columns
         print(report.whole_text(width), file=sys.stderr)

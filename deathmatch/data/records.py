@@ -42,13 +42,6 @@ def read(file: Path) -> dict:
     return record
 
 
-def whole(file: Path) -> dict:
-    """Return a trial's record as it was written; UserError if it lacks what records have today."""
-    record = _parsed(file)
-    _check(record, file)
-    return record
-
-
 def _parsed(file: Path) -> dict:
     content = file.read_bytes()
     try:

@@ -9,7 +9,7 @@ from deathmatch.checks.rule import Rules
 from deathmatch.data.laws.law import ALONE, Evidence, Law, judged, nothing
 from deathmatch.load import httperf, wsload_summary
 
-# IPv4 20 (RFC 791) and TCP 20 to 60 (RFC 9293): what a segment takes beside its data.
+# IPv4 20 (RFC 791) and TCP 20 to 60 (RFC 9293): what a segment takes in addition to its data.
 MOST_HEADERS_BYTES = 80
 # httperf prints sizes to one decimal.
 HALF_BYTE_STEP = 0.05

@@ -17,7 +17,7 @@ def shares(samples: pl.DataFrame, cpus: int) -> list[tuple[int, float, float]]:
     """
     grown = [pl.col(*TAKEN, *OURS).drop_nulls().diff().clip(lower_bound=0).sum()]
     span_us = pl.col("time_us").max() - pl.col("time_us").min()
-    found = (
+    used = (
         samples.drop_nulls("offered_rate_rps")
         .group_by("offered_rate_rps", maintain_order=True)
         .agg(*grown, span_us=span_us)
@@ -27,7 +27,7 @@ def shares(samples: pl.DataFrame, cpus: int) -> list[tuple[int, float, float]]:
     known = pl.sum_horizontal(
         *(pl.col(f"cpu_{mode}_us") for mode in (*IDLE, "steal")), *(pl.col(c) / 1000 for c in OURS)
     )
-    return found.select(
+    return used.select(
         "offered_rate_rps",
         pl.col("cpu_steal_us") / pl.col("total_us"),
         others=(pl.col("total_us") - known) / (pl.col("span_us") * cpus),

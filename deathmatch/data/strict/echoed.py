@@ -1,4 +1,4 @@
-"""What a load generator's report says that it was told, beside what it should have been told.
+"""The settings that a load generator's report repeats, to be compared with those of its command.
 
 In: a report's text, or the words of a command. Out: {setting: value}, in the same words for both,
 of the settings that decide what was offered.
@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Mapping
 
 HTTPERF = ("uri", "rate", "num-conns", "num-calls", "timeout", "add-header")
-# Of several clients each has its own; what is offered does not depend on them.
+# Each of several clients has its own; what is offered does not depend on them.
 PLACES = ("--source=", "--start-at=")
 # A file of the project, wherever the host has it.
 VALUES = re.compile(r"(?<=,)\S*(?=clients/httperf/)")
@@ -37,18 +37,18 @@ def command(text: str) -> list[str]:
 
 def httperf(text: str) -> dict[str, str] | None:
     """Return what the first line of httperf's report repeats; None if it repeats nothing."""
-    line = next((each for each in text.splitlines() if each.startswith("httperf --")), None)
-    if line is None:
-        return None
-    told = options(shlex.split(line))
-    return {name: told[name] for name in HTTPERF if name in told}
+    line = re.search("^httperf --.*", text, re.MULTILINE)
+    return None if line is None else _httperf_settings(shlex.split(line[0]))
 
 
-def httperf_told(words: list[str], load: Mapping) -> dict[str, str]:
-    """Return the same of its command."""
-    # It repeats no list of addresses, but its default of one, which it does not use then.
-    told = {"uri": "/"} | options(words)
-    return {name: told[name] for name in HTTPERF if name in told}
+def httperf_due(words: list[str], load: Mapping) -> dict[str, str]:
+    """Return the same settings of its command."""
+    # Instead of a list of addresses it repeats its default address, which it does not use then.
+    return {"uri": "/"} | _httperf_settings(words)
+
+
+def _httperf_settings(words: list[str]) -> dict[str, str]:
+    return {name: value for name, value in options(words).items() if name in HTTPERF}
 
 
 def roundtrip(text: str) -> dict[str, str] | None:
@@ -65,15 +65,15 @@ def roundtrip(text: str) -> dict[str, str] | None:
     }
 
 
-def roundtrip_told(words: list[str], load: Mapping) -> dict[str, str]:
-    """Return the same of its command."""
-    told = options(words)
-    size = len(load["request"].encode("latin-1"))
-    loop = "closed" if float(told["rate"]) == 0 else "open"
+def roundtrip_due(words: list[str], load: Mapping) -> dict[str, str]:
+    """Return the same settings of its command."""
+    given = options(words)
     return {
-        "loop": loop, "rate": told["rate"], "duration": told["duration"],
-        "request_bytes": str(size),
-    }  # fmt: skip
+        "loop": "closed" if float(given["rate"]) == 0 else "open",
+        "rate": given["rate"],
+        "duration": given["duration"],
+        "request_bytes": str(len(load["request"].encode("latin-1"))),
+    }
 
 
 WSLOAD = {
@@ -86,23 +86,23 @@ WSLOAD = {
 def wsload(text: str) -> dict[str, str] | None:
     """Return what wsload's summary repeats."""
     try:
-        told = json.JSONDecoder().raw_decode(text[text.index("{") :])[0]["arguments"]
-        return {name: str(told[key]) for name, key in WSLOAD.items()}
+        arguments = json.JSONDecoder().raw_decode(text[text.index("{") :])[0]["arguments"]
+        return {name: str(arguments[key]) for name, key in WSLOAD.items()}
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def wsload_told(words: list[str], load: Mapping) -> dict[str, str]:
-    """Return the same of its command."""
-    told = options(words)
-    return {name: told[name].removesuffix("us") for name in WSLOAD if name in told}
+def wsload_due(words: list[str], load: Mapping) -> dict[str, str]:
+    """Return the same settings of its command."""
+    given = options(words)
+    return {name: given[name].removesuffix("us") for name in WSLOAD if name in given}
 
 
-Said = Callable[[str], dict[str, str] | None]
-Told = Callable[[list[str], Mapping], dict[str, str]]
-ECHOES: dict[str, tuple[Said, Told]] = {
-    "httperf": (httperf, httperf_told),
-    "roundtrip": (roundtrip, roundtrip_told),
-    "wsload": (wsload, wsload_told),
+InReport = Callable[[str], dict[str, str] | None]
+InCommand = Callable[[list[str], Mapping], dict[str, str]]
+ECHOES: dict[str, tuple[InReport, InCommand]] = {
+    "httperf": (httperf, httperf_due),
+    "roundtrip": (roundtrip, roundtrip_due),
+    "wsload": (wsload, wsload_due),
 }
-"""By load generator: what its report repeats, and the same of its command."""
+"""The settings that each load generator's report repeats, and the same settings of its command."""

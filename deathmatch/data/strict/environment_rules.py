@@ -1,6 +1,6 @@
 """Rules about what else the machine did: nothing took the CPU that server and client were to have.
 
-The bounds are those of the audit (hosts.audit.machine_rules), as far as it has them.
+Bounds that the audit has too are those of hosts.audit.machine_rules.
 """
 
 from collections.abc import Iterator

@@ -14,13 +14,13 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.capacity_search import search
-from deathmatch.data import archive, inventory, records, tables, tidy
+from deathmatch.data import archive, inventory, laws, records, tables, tidy
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.data.strict import cpu
 from deathmatch.data.strict.table_equality import Difference, Held, differences
 from deathmatch.errors import UserError
 from deathmatch.plan import record as plan
-from deathmatch.plan.dataset import PROBES, Dataset
+from deathmatch.plan.dataset import PROBES, TABLES, Dataset
 from deathmatch.plan.trial import Trial
 
 # What reading a damaged log may raise.
@@ -28,6 +28,8 @@ DAMAGED = (UserError, OSError, ValueError, KeyError, IndexError, TypeError, Attr
            EOFError, pl.exceptions.PolarsError)  # fmt: skip
 
 Progress = Callable[[int, int], object]
+# A table, or what is wrong with it.
+Table = pl.DataFrame | str
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class Evidence:
     wanted: tuple[str, ...]
     """The folders of what it plans, in the order in which they run; none of a frozen dataset, whose
     plan may have grown since."""
-    tables: Mapping[tuple[str, str], pl.DataFrame | str]
+    tables: Mapping[tuple[str, str], Table]
     """Each experiment's tables, or what is wrong with one; `times` and `seconds` without rows."""
     differences: tuple[Difference, ...]
     """Where tables are not what the raw logs give."""
@@ -164,45 +166,48 @@ class Evidence:
 
     @property
     def named(self) -> str:
-        """The dataset's folder as it is told."""
+        """The dataset's folder as findings name it."""
         return f"data/{self.dataset.name}"
 
 
 @contextlib.contextmanager
 def gather(
     folder: Path, dataset: Dataset, possible: Sequence[Trial] = (), chosen: Sequence[Trial] = (),
-    progress: Progress = lambda done, total: None,
+    progress: Progress = lambda done, total: None, *, recompute: bool = True,
 ) -> Iterator[Evidence]:  # fmt: skip
     """Yield what there is of a dataset; archives are unpacked aside until the block ends.
 
-    `possible` are the trials that it may hold, `chosen` those that it must. `progress` is told how
-    many experiments are read of how many.
+    `possible` are the trials that it may hold, `chosen` those that it must. `progress` is called
+    with how many experiments are read, of how many. Without `recompute`, raw logs are not read: a
+    trial has its record alone, and the laws are applied to the tables as they are.
     """
     names = sorted(path.name for path in folder.iterdir() if _is_experiment(path))
     trials: list[Measured] = []
-    found: dict[tuple[str, str], pl.DataFrame | str] = {}
-    wrong: list[Difference] = []
+    read_tables: dict[tuple[str, str], Table] = {}
+    differing: list[Difference] = []
     packed, unpacked = {}, set()
     with tempfile.TemporaryDirectory(prefix="deathmatch-") as aside:
         for number, name in enumerate(names):
             progress(number, len(names))
-            raw, problem = _raw(folder, name, Path(aside))
+            raw, problem = _raw(folder, name, Path(aside) if recompute else None)
             if problem:
                 packed[name] = problem
             if raw is None:
                 unpacked.add(name)
             held = Held({table: _table(folder, name, table) for table in dataset.tables(name)})
-            found |= {(name, table): _kept(table, frame) for table, frame in held.tables.items()}
+            kept = held.tables if recompute else _marked(name, held.tables)
+            read_tables |= {(name, table): _kept(table, frame) for table, frame in kept.items()}
+            read = _measured if recompute else _recorded
             for file in inventory.found(raw, name) if raw else []:
-                one, differing = _measured(file, raw, dataset, held)
-                trials.append(one)
-                wrong += differing
+                trial, others = read(file, raw, dataset, held)
+                trials.append(trial)
+                differing += others
             if raw:
-                wrong += held.left(f"data/{dataset.name}/{name}")
+                differing += held.left(f"data/{dataset.name}/{name}")
         progress(len(names), len(names))
         yield Evidence(
             folder, dataset, tuple(trials), {str(trial.path): trial for trial in possible},
-            tuple(str(trial.path) for trial in chosen), found, tuple(wrong), packed,
+            tuple(str(trial.path) for trial in chosen), read_tables, tuple(differing), packed,
             frozenset(unpacked),
         )  # fmt: skip
 
@@ -214,11 +219,14 @@ def _is_experiment(path: Path) -> bool:
     )  # fmt: skip
 
 
-def _raw(folder: Path, experiment: str, aside: Path) -> tuple[Path | None, str]:
-    """Return the folder under which an experiment's raw logs lie, and what is wrong with them."""
+def _raw(folder: Path, experiment: str, aside: Path | None) -> tuple[Path | None, str]:
+    """Return the folder under which an experiment's raw logs lie, and what is wrong with them.
+
+    An archive is unpacked to `aside`; with None, it is ignored.
+    """
     file = folder / experiment / archive.NAME
     here = folder if inventory.found(folder, experiment) else None
-    if not file.is_file():
+    if aside is None or not file.is_file():
         return here, ""
     try:
         archive.unpack(file, aside / experiment)
@@ -242,7 +250,7 @@ def _unlike(here: Path, packed: Path) -> str:
     return ""
 
 
-def _table(folder: Path, experiment: str, table: str) -> pl.DataFrame | str:
+def _table(folder: Path, experiment: str, table: str) -> Table:
     """Return a table, or what is wrong with it."""
     file = folder / experiment / f"{table}.parquet"
     if not file.is_file():
@@ -255,17 +263,44 @@ def _table(folder: Path, experiment: str, table: str) -> pl.DataFrame | str:
         return f"it cannot be read: {str(error).splitlines()[0]}"
 
 
-def _kept(table: str, frame: pl.DataFrame | str) -> pl.DataFrame | str:
-    """Return a table for the rules: of a histogram, which is compared by now, no row is needed."""
-    compared = table in ("times", "seconds") and isinstance(frame, pl.DataFrame)
-    return frame.clear() if compared else frame
+def _kept(table: str, frame: Table) -> Table:
+    """Return a table for the rules, which need no row of a histogram."""
+    unneeded = table in ("times", "seconds") and isinstance(frame, pl.DataFrame)
+    return frame.clear() if unneeded else frame
+
+
+def _marked(experiment: str, held: Mapping[str, Table]) -> Mapping[str, Table]:
+    """Return tables whose points have the marks of the laws that they break, whatever they had."""
+    whole = all(isinstance(held.get(table), pl.DataFrame) for table in TABLES)
+    if not whole or "offered_rate_rps" not in held["points"].columns:
+        return held
+    judged = laws.judgements(laws.evidence(experiment, held))
+    return {**held, "points": laws.marked(held["points"], judged)}
+
+
+def _where(file: Path, raw: Path, dataset: Dataset) -> str:
+    return str(Path("data", dataset.name) / file.parent.relative_to(raw))
+
+
+def _recorded(
+    file: Path, raw: Path, dataset: Dataset, held: Held
+) -> tuple[Measured, list[Difference]]:
+    """Return one trial without its raw logs, and whether its row in the tables is missing."""
+    where = _where(file, raw, dataset)
+    lost = held.lacks("trials", where)
+    held.forget(where)
+    missing = [Difference(where, "rows", "trials: no row of this trial")] if lost else []
+    try:
+        return Measured(where, file.parent, records.read(file)), missing
+    except UserError as error:
+        return Measured(where, file.parent, {}, error), missing
 
 
 def _measured(
     file: Path, raw: Path, dataset: Dataset, held: Held
 ) -> tuple[Measured, list[Difference]]:
     """Return one trial, and where its rows in the tables are not what its raw logs give."""
-    where = str(Path("data", dataset.name) / file.parent.relative_to(raw))
+    where = _where(file, raw, dataset)
     try:
         record = records.read(file)
     except UserError as error:
@@ -273,12 +308,12 @@ def _measured(
         return Measured(where, file.parent, {}, error), []
     try:
         rows = tidy.tidy(file)
-        made = [row for row in rows["samples"]]
-        samples = pl.DataFrame(made, schema_overrides=SAMPLES, infer_schema_length=None)
-        one = Measured(where, file.parent, record, rows=rows["points"],
-                       probe_rows=rows[PROBES],
-                       samples=samples if made else pl.DataFrame(schema=SAMPLES))  # fmt: skip
-        return one, differences(where, rows, held, dataset.frozen)
+        samples = pl.DataFrame(schema=SAMPLES)
+        if made := list(rows["samples"]):
+            samples = pl.DataFrame(made, schema_overrides=SAMPLES, infer_schema_length=None)
+        trial = Measured(where, file.parent, record, rows=rows["points"],
+                         probe_rows=rows[PROBES], samples=samples)  # fmt: skip
+        return trial, differences(where, rows, held, dataset.frozen)
     except DAMAGED as error:
         held.forget(where)
         why = str(error).splitlines()[0] if str(error) else type(error).__name__

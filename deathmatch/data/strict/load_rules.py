@@ -28,7 +28,7 @@ OWN_CONNECTIONS = 20
 DISTINCT_BYTES = 8
 # The factor that varies what httperf asks for.
 VALUES = "values"
-# What a server may gain by being asked the same again; and of how many trials of each kind on.
+# What a server may gain by being asked the same again, and the fewest trials of each kind.
 CACHED = 0.05
 FEWEST = 3
 # Which counter of a report says how many echoes differed.
@@ -151,8 +151,8 @@ def _body_bytes(trial: Measured) -> set[int]:
     uri = trial.spec["load"].get("uri")
     sizes = set()
     for check in trial.spec.get("conformance", []):
-        asked = check.get("send", "").startswith(f"GET {uri} ") and 200 in check.get("status", [])
-        if uri and asked and "body" in check:
+        same = check.get("send", "").startswith(f"GET {uri} ") and 200 in check.get("status", [])
+        if uri and same and "body" in check:
             sizes.add(len(spelled_out(check["body"]).encode()))
     return sizes
 

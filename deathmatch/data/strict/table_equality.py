@@ -42,6 +42,10 @@ class Held:
         *_, server, variant, n = PurePath(where).parts
         return self.of_trial[table].pop((server, variant, int(n) if n.isdecimal() else 0), None)
 
+    def lacks(self, table: str, where: str) -> bool:
+        """Return whether the table can be read and has no row of this trial."""
+        return table in self.of_trial and self.take(table, where) is None
+
     def forget(self, where: str) -> None:
         """Forget a trial's rows, which cannot be compared."""
         for table in self.of_trial:
@@ -62,7 +66,7 @@ def differences(
 
     At most one for each column. A frozen dataset keeps the titles that its servers had.
     """
-    found = []
+    differing = []
     for table, made in tidy.framed(where.split("/")[2], [rows]).items():
         if table not in held.of_trial:
             continue
@@ -71,17 +75,17 @@ def differences(
             kept = made.clear()
         if len(kept) != len(made):
             what = f"{table}: {len(kept)} rows, where the raw logs give {len(made)}"
-            found.append(Difference(where, "rows", what))
+            differing.append(Difference(where, "rows", what))
             continue
         if made.equals(kept):
             continue
-        found += [
+        differing += [
             Difference(where, "values", f"{table}.{column}: {what}")
             for column in made.columns
             if not (frozen and column in NOT_MEASURED)
             and (what := _differing(made[column], kept[column]))
         ]
-    return found
+    return differing
 
 
 def _differing(made: pl.Series, kept: pl.Series) -> str:
