@@ -12,7 +12,7 @@ from conftest import ROOT, Tree
 
 from deathmatch.checks.report import PASSED, REJECTED
 from deathmatch.errors import UserError
-from deathmatch.hosts.audit import demand, facts, formats, probe, read, report, rules
+from deathmatch.hosts.audit import demand, facts, formats, machine_facts, probe, read, report, rules
 from deathmatch.plan import files, matrix
 
 # An EPYC 7R13 of two sockets, threads on, four nodes, as util-linux 2.41 nests it.
@@ -181,7 +181,7 @@ def host(part: str = "", **changed: object) -> facts.Host:
         "load": dict(
             window_s=1.0, busy_share=dict.fromkeys(cpus, 0.01), steal_share=0.0,
             cpu_pressure=0.0, io_pressure=0.0, memory_pressure=0.0, load_average=0.1,
-            processes=[facts.Process(pid=7, name="rustc", cpus=1.5)],
+            processes=[machine_facts.Process(pid=7, name="rustc", cpus=1.5)],
         ),
         "interface": dict(
             name="ens1", kind="", driver="mlx5_core", up=True, mtu_bytes=1500,

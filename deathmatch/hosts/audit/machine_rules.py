@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from deathmatch.checks.rule import Finding, Rules
-from deathmatch.hosts.audit.facts import share
 from deathmatch.hosts.audit.formats import cpu_ranges
 from deathmatch.hosts.audit.rule import Side, clients, hosts, machines, neighbours
+from deathmatch.hosts.audit.show import share
 
 # From half of the CPUs on, what is measured is the other work.
 REFUSED_BUSY = 0.5

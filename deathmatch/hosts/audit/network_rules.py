@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from deathmatch.checks.rule import Finding, Rules
-from deathmatch.hosts.audit.facts import share
 from deathmatch.hosts.audit.rule import Side, clients, hosts, links, server
+from deathmatch.hosts.audit.show import share
 
 ETHERNET_MTU_BYTES = 1500
 # A small request and its reply on a connection of their own, with the headers of some ten packets.
