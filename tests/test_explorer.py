@@ -371,8 +371,7 @@ def test_a_quantity_knows_its_interval_and_what_is_only_a_lower_bound():
     assert variants.measured([]) is None and variants.measured([None]) is None
     assert variants.measured([0.25], 100) == [25, None, None, 1]
     assert variants.measured([3.0, 1.0, 2.0]) == [2, 1, 3, 3]
-    bound = variants.judging.AtLeast(9000.0)
-    assert variants.measured([bound, 8000.0]) == [8500, 8000, 9000, 2, 1]
+    assert variants.measured([9000.0, 8000.0], at_least=True) == [8500, 8000, 9000, 2, 1]
 
 
 def test_a_curve_goes_over_the_factor_of_numbers_with_most_levels():

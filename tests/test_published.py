@@ -21,6 +21,7 @@ from deathmatch.analysis import (
     rules,
     verdict_words,
 )
+from deathmatch.analysis.values import Values
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -565,8 +566,8 @@ def test_effects_are_written_with_interval_and_n(row, text):
 
 def test_a_peak_that_nothing_limited_leaves_its_end_open():
     at_least, known = (
-        judging.Values({n: judging.AtLeast(9900) for n in (1, 2, 3)}),
-        judging.Values({1: 4000.0, 2: 4100.0, 3: 4200.0}),
+        Values(dict.fromkeys((1, 2, 3), 9900.0), at_least=frozenset((1, 2, 3))),
+        Values({1: 4000.0, 2: 4100.0, 3: 4200.0}),
     )
     higher, lower, neither = (
         judging.quotient(*sides)
@@ -586,7 +587,7 @@ def test_a_peak_that_nothing_limited_leaves_its_end_open():
 
 def test_what_rounding_hides_widens_a_ratio_of_response_times():
     def trials(*times_us: int) -> dict:
-        return judging.Values({n: judging.Rounded(t) for n, t in enumerate(times_us, 1)})
+        return Values(dict(enumerate(times_us, 1)), rounded=True)
 
     even = judging.quotient(trials(100, 100, 100), trials(100, 100, 100))
     assert (even["low"], even["median"], even["high"]) == (pytest.approx(1 / 3), 1.0, 3.0)
@@ -601,7 +602,7 @@ def test_what_was_never_counted_is_not_the_highest(monkeypatch):
     counts = {"a": {1: 0.0, 2: 0.0, 3: 0.0}, "b": {1: 0.0, 2: 0.0, 3: 0.0}}
 
     def planted(dataset: str, experiment: str, rule: dict, selectors: list) -> list:
-        return [judging.Values(counts[selector["server"]]) for selector in selectors]
+        return [Values(counts[selector["server"]]) for selector in selectors]
 
     monkeypatch.setattr(rules, "compared_values", planted)
     monkeypatch.setattr(rules, "values", lambda *given: planted(*given[:-1], [given[-1]])[0])

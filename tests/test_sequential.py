@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from deathmatch.analysis import claims, judging, published, selecting, sequential, stats
+from deathmatch.analysis.values import Values
 from deathmatch.data import tables
 
 RUNS = 3000
@@ -150,6 +151,6 @@ def test_a_dataset_is_judged_once_after_all_trials(stored):
 
 
 def test_what_is_divided_by_nothing_decides_nothing():
-    some, none = judging.Values({1: 5.0, 2: 6.0, 3: 7.0}), judging.Values({1: 0.0, 2: 0.0, 3: 0.0})
+    some, none = Values({1: 5.0, 2: 6.0, 3: 7.0}), Values({1: 0.0, 2: 0.0, 3: 0.0})
     found = judging.tested([some, none], 1, math.inf)
     assert found["verdict"] in (judging.OPEN, judging.NOT_RUN)

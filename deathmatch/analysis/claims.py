@@ -19,7 +19,8 @@ from deathmatch.analysis import (
     selecting,
     stats,
 )
-from deathmatch.analysis.judging import NOT_RUN, OPEN, UNREACHED, Values
+from deathmatch.analysis.judging import NOT_RUN, OPEN, UNREACHED
+from deathmatch.analysis.values import Values
 from deathmatch.analysis.verdict_words import WHEN
 from deathmatch.data import archive
 from deathmatch.plan import files
@@ -156,7 +157,7 @@ def _side(dataset: str, experiment: str, selector: dict, known: Values) -> dict:
     # Within the archive, trials have the folders that they were measured in.
     inside = f"{frame['server'][0]}/{frame['variant'][0]}" if one else ""
     between = ": " if raw == packed else "/"
-    found = stats.interval(list(known.values()))
+    found = stats.interval(known.all)
     return {
         "what": selecting.selector_phrase(selector),
         "raw": f"{raw.as_posix()}{between}{inside}".rstrip(":/ "),

@@ -10,43 +10,13 @@ from functools import partial
 from statistics import median
 
 from deathmatch.analysis import published, sequential, stats
+from deathmatch.analysis.values import Values
 
 REPLICATED, NOT, OPEN = "replicated", "not replicated", "inconclusive"
 UNREACHED, NOT_RUN = "condition not reached", "not run"
 VERDICTS = (REPLICATED, NOT, OPEN, UNREACHED, NOT_RUN)
 MINIMUM_TRIALS = published.minimum_trials()
 INFINITE = float("inf")
-
-
-class AtLeast(float):
-    """What may be more: the highest reply rate of a trial that answered all that was offered."""
-
-
-class AtMost(float):
-    """What may be less: a quotient by such a rate."""
-
-
-class Unbounded(AtLeast, AtMost):
-    """What may be more or less: a quotient of two such rates."""
-
-
-class Rounded(float):
-    """A time in us that httperf prints in tenths of a millisecond: half of one either way."""
-
-
-class Outcome(float):
-    """Whether something happened in a trial: 1 or 0."""
-
-
-class Values(dict):
-    """A statistic by block.
-
-    `hidden`: there are trials, and the client was the limit in all of them.
-    """
-
-    hidden = False
-
-
 CLOCK_STEP_US = 100  # of httperf's mean response time
 
 SATURATION = "saturation"
@@ -94,18 +64,13 @@ def opened(found: dict, above: Values, below: Values) -> dict:
     """Return an interval without the ends that rates known only "at least" leave open."""
     if found["low"] is None:
         return found
-    more = _any(AtLeast, above) or _any(AtMost, below)
-    less = _any(AtMost, above) or _any(AtLeast, below)
+    more, less = above.at_least or below.at_most, above.at_most or below.at_least
     return found | ({"high": INFINITE} if more else {}) | ({"low": -INFINITE} if less else {})
 
 
-def _any(kind: type, found: Values) -> bool:
-    return any(isinstance(value, kind) for value in found.values())
-
-
 def _blurred(found: dict, pairs: list[tuple[float, float]], interval: Callable) -> dict:
-    """Return the interval of ratios, wide enough for what rounding may have hidden."""
-    if found["low"] is None or not any(isinstance(a, Rounded) for a, _ in pairs):
+    """Return the interval of ratios of rounded times, wide enough for what rounding may hide."""
+    if found["low"] is None:
         return found
     half = CLOCK_STEP_US / 2
     least = interval([(a - half) / (b + half) for a, b in pairs])
@@ -123,36 +88,43 @@ def quotient(above: Values, below: Values, paired: bool = True, level: float | N
     if not above or not below:
         return stats.interval([])
     interval = partial(_interval, level=level)
-    if paired and above.keys() & below.keys():
-        pairs = [(above[n], below[n]) for n in _blocks([above, below]) if below[n]]
+    if paired and above.blocks & below.blocks:
+        blocks = _divisible([above, below])
+        pairs = [(above.by_block[n], below.by_block[n]) for n in blocks]
         found = interval([a / b for a, b in pairs])
     else:
-        pairs = [(a, b) for a in above.values() for b in below.values() if b]
+        pairs = [(a, b) for a in above.all for b in below.all if b]
         found = stats.interval([a / b for a, b in pairs]) | {"trials": min(len(above), len(below))}
         if level is not None:
-            sides = list(above.values()), list(below.values())
+            sides = above.all, below.all
             alike = min(map(min, sides)) > 0
             low, high = sequential.unpaired_interval(*sides, level) if alike else (None, None)
             found |= {"low": low, "high": high}
-    return opened(_blurred(found, pairs, interval), above, below)
+    if above.rounded:
+        found = _blurred(found, pairs, interval)
+    return opened(found, above, below)
 
 
-def _interval(values: list[float], level: float | None) -> dict:
-    """Return the interval of one value a trial: the bootstrap's, or Student's t at a level."""
+def _interval(values: list[float], level: float | None, exact: bool = False) -> dict:
+    """Return the interval of one value a trial: the bootstrap's, or Student's t at a level.
+
+    Of outcomes, with `exact`, the exact one.
+    """
     if level is None or len(values) < 2:
         return stats.interval(values)
-    exact = any(isinstance(value, Outcome) for value in values)
     low, high = (sequential.share_interval if exact else sequential.interval)(values, level)
     return {"trials": len(values), "median": median(values), "low": low, "high": high}
 
 
-def _blocks(sides: list[Values]) -> list[int]:
-    return sorted(set.intersection(*(set(side) for side in sides)))
+def _divisible(sides: list[Values]) -> list[int]:
+    """Return the blocks that all sides have, without those in which the second is 0."""
+    shared = sorted(set.intersection(*(side.blocks for side in sides)))
+    return [n for n in shared if len(sides) == 1 or sides[1].by_block[n]]
 
 
 def tested(sides: list[Values], low: float, high: float, paired: bool = True) -> dict:
     """Return the part that holds a / b, or a alone, against the claimed range."""
-    usable = [n for n in _blocks(sides) if len(sides) == 1 or sides[1][n]]
+    usable = _divisible(sides)
     together = (paired or len(sides) == 1) and usable
     count = len(usable) if together else min(map(len, sides))
     return _looked_at(sides, low, high, paired, sequential.ERROR if count > 1 else None)
@@ -162,7 +134,7 @@ def by_medians(sides: list[Values], low: float, high: float, paired: bool = True
     """Return the part that the medians alone give, of however few trials: no error is known."""
     above, below = (*sides, Values())[:2]
     alone = len(sides) == 1
-    found = stats.interval(list(above.values())) if alone else quotient(above, below, paired)
+    found = stats.interval(above.all) if alone else quotient(above, below, paired)
     point = found | {"low": found["median"], "high": found["median"]}
     return explained(_judged(opened(point, above, below), low, high, minimum=1), *sides)
 
@@ -174,7 +146,8 @@ def _looked_at(
     if len(sides) == 2:
         found = quotient(*sides, paired, level)
     else:
-        found = opened(_interval(list(sides[0].values()), level), sides[0], Values())
+        [side] = sides
+        found = opened(_interval(side.all, level, side.outcome), side, Values())
     part = _judged(found, low, high)
     # What more trials can still decide is no limit of the load's.
     by_load = level is None or _judged(_without_spread(found), low, high)["verdict"] == OPEN
@@ -193,11 +166,11 @@ def _without_spread(found: dict) -> dict:
 def _spread_of(sides: list[Values], paired: bool) -> float | None:
     """Return the standard deviation, between trials, of the logarithm of what is compared."""
     if len(sides) == 1:
-        return sequential.spread(sides[0].values())
-    blocks = [n for n in _blocks(sides) if sides[1][n]]
-    if paired and blocks:
-        return sequential.spread(sides[0][n] / sides[1][n] for n in blocks)
-    apart = [sequential.spread(side.values()) for side in sides]
+        return sequential.spread(sides[0].all)
+    above, below = sides
+    if paired and _divisible(sides):
+        return sequential.spread(above.over(below).all)
+    apart = [sequential.spread(side.all) for side in sides]
     return None if None in apart else math.hypot(*apart)
 
 
@@ -211,10 +184,10 @@ def _distance(found: dict, low: float, high: float) -> float | None:
 
 def explained(part: dict, *sides: Values) -> dict:
     """Return a part with what kept its data from deciding: then it is a condition not reached."""
-    if part["verdict"] == NOT_RUN and any(getattr(side, "hidden", False) for side in sides):
+    if part["verdict"] == NOT_RUN and any(side.hidden for side in sides):
         return part | {"verdict": UNREACHED, "lacks": CLIENT}
     # Of fewer trials nobody knows what more of them would decide.
-    open_ended = [s for s in sides if len(s) >= MINIMUM_TRIALS and _any(AtLeast, s)]
+    open_ended = [side for side in sides if len(side) >= MINIMUM_TRIALS and side.at_least]
     if part["verdict"] == OPEN and open_ended:
         return part | {"verdict": UNREACHED, "lacks": SATURATION}
     return part

@@ -126,7 +126,7 @@ def _opening(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
 def _errors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     rule = {"statistic": "error_ratio"}
     found = selecting.values(dataset, claim["experiment"], rule, need["of"])
-    shares = stats.interval(list(found.values()))
+    shares = stats.interval(found.all)
     who = selecting.selector_phrase(need["of"])
     text = f"errors: {100 * need['at_least']:g} % of the requests or more, by {who}"
     share = shares["median"] if shares["trials"] >= judging.MINIMUM_TRIALS else None
@@ -156,7 +156,7 @@ def _resolution(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
         rule = claim["rule"]
         found = selecting.values(dataset, claim["experiment"], rule, selector)
         if found:
-            steps.append(stats.interval(list(found.values()))["median"] / judging.CLOCK_STEP_US)
+            steps.append(stats.interval(found.all)["median"] / judging.CLOCK_STEP_US)
     text = f"response times of {need['at_least']} steps of the client's clock (0.1 ms) or more"
     return _at_least(text, min(steps, default=None), need, " steps")
 

@@ -22,7 +22,6 @@ from deathmatch.analysis.judging import (
     REPLICATED,
     SATURATION,
     UNREACHED,
-    Values,
     claimed_range,
     explained,
     judgement,
@@ -37,6 +36,7 @@ from deathmatch.analysis.selecting import (
     selected,
     values,
 )
+from deathmatch.analysis.values import Values
 
 # Of a rule with several parts, the first of these that a part has.
 _DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, REPLICATED)
@@ -91,7 +91,7 @@ def compared(dataset: str, experiment: str, rule: dict) -> tuple[dict, list[Valu
     """Return the interval of a / b, or of a alone; the values; and what they are of."""
     sides, same, of = _sides(dataset, experiment, rule)
     if len(sides) == 1:
-        return opened(stats.interval(list(sides[0].values())), sides[0], Values()), sides, of
+        return opened(stats.interval(sides[0].all), sides[0], Values()), sides, of
     return quotient(*sides, paired=same), sides, of
 
 
@@ -178,14 +178,14 @@ def _best(dataset: str, experiment: str, rule: dict):
             # What was never counted is not more than anything.
             verdict = NOT if len(mine) >= MINIMUM_TRIALS else OPEN
             of = [(experiment, rule, best)]
-            yield judgement(stats.interval(list(mine.values())), verdict, compared=of)
+            yield judgement(stats.interval(mine.all), verdict, compared=of)
             continue
         side = "above" if rule["direction"] == "highest" else "below"
         yield _pair(dataset, experiment, rule, best, other, side)
 
 
 def _never(found: Values) -> bool:
-    return bool(found) and not any(found.values())
+    return bool(found) and not any(found.all)
 
 
 def _spread(dataset: str, experiment: str, rule: dict):
@@ -194,12 +194,24 @@ def _spread(dataset: str, experiment: str, rule: dict):
     if not all(found):
         yield explained(not_run(), *found)
         return
-    blocks = sorted(set.intersection(*(set(values) for values in found)))
-    above = Values({n: max(values[n] for values in found) for n in blocks})
-    below = Values({n: min(values[n] for values in found) for n in blocks})
-    part = _tested([above, below], *claimed_range(rule["threshold"], rule["direction"]))
+    sides = [_extreme(choose, found) for choose in (max, min)]
+    part = _tested(sides, *claimed_range(rule["threshold"], rule["direction"]))
     of = [(experiment, rule, each) for each in selectors]
     yield part | {"compared": of}
+
+
+def _extreme(choose: Callable, sides: list[Values]) -> Values:
+    """Return the largest or smallest value of each block that all sides have."""
+    chosen = {
+        n: choose(sides, key=lambda side: side.by_block[n])
+        for n in sorted(set.intersection(*(side.blocks for side in sides)))
+    }
+    return Values(
+        {n: side.by_block[n] for n, side in chosen.items()},
+        at_least=frozenset(n for n, side in chosen.items() if n in side.at_least),
+        at_most=frozenset(n for n, side in chosen.items() if n in side.at_most),
+        rounded=any(side.rounded for side in sides),
+    )
 
 
 def _rank(dataset: str, experiment: str, rule: dict):
@@ -215,16 +227,16 @@ def _rank(dataset: str, experiment: str, rule: dict):
     if len(both) < 3:
         yield not_run()
         return
-    blocks = set.intersection(*(a.keys() & b.keys() for a, b in both))
-    found = Values()
+    blocks = set.intersection(*(a.blocks & b.blocks for a, b in both))
+    correlations = {}
     for n in sorted(blocks):
-        of = [a[n] for a, _ in both], [b[n] for _, b in both]
+        ranked = [[side.by_block[n] for side in pair] for pair in zip(*both, strict=True)]
         # Ranks need at least two values that differ.
-        if all(len(set(side)) > 1 for side in of):
-            found[n] = float(spearmanr(*of).statistic)
+        if all(len(set(side)) > 1 for side in ranked):
+            correlations[n] = float(spearmanr(*ranked).statistic)
     none = judgement(stats.interval([]) | {"trials": len(blocks)}, OPEN)
     claimed = claimed_range(rule["threshold"], rule["direction"])
-    part = _tested([found], *claimed) if found else none
+    part = _tested([Values(correlations)], *claimed) if correlations else none
     yield part | {"compared": [(experiment, rule, rule[side]) for side in ("a", "b")]}
 
 

@@ -12,8 +12,8 @@ import polars as pl
 
 from deathmatch.analysis import phrases, views
 from deathmatch.analysis.by_trial import at_shared_rates, counted
-from deathmatch.analysis.judging import AtLeast, AtMost, Outcome, Rounded, Unbounded, Values
 from deathmatch.analysis.reply_rates import ALL_ANSWERED
+from deathmatch.analysis.values import Values
 from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
@@ -48,22 +48,13 @@ def compared_values(
         shared = iter(frames)
         variants = [variant and replace(variant, points=next(shared)) for variant in variants]
     found = iter([Values() if variant is None else variant.values() for variant in variants])
-    return [
-        next(found) if len(side) == 1 else _quotients(next(found), next(found)) for side in sides
-    ]
+    return [next(found) if len(side) == 1 else next(found).over(next(found)) for side in sides]
 
 
 def _divided_selectors(selector: dict) -> list[dict]:
     """Return the selector, and what its value is divided by if it is `relative_to` something."""
     plain = {key: level for key, level in selector.items() if key != "relative_to"}
     return [plain, plain | selector["relative_to"]] if "relative_to" in selector else [plain]
-
-
-def _quotients(above: Values, below: Values) -> Values:
-    blocks = sorted(above.keys() & below.keys())
-    quotients = Values({n: _divided(above[n], below[n]) for n in blocks if below[n]})
-    quotients.hidden = above.hidden or below.hidden
-    return quotients
 
 
 @dataclass(frozen=True)
@@ -82,23 +73,23 @@ class Variant:
 
     def values(self) -> Values:
         """Return the quantity for each block."""
-        found = Values(
-            {
-                n: value
-                for (n,), trial in self.points.group_by("n", maintain_order=True)
-                # A sweep that the client cut short has not shown what it comes to.
-                if not self.quantity.whole_sweep or hardest(trial) == self.top
-                if (value := self.quantity.of_trial(trial)) is not None
-            }
-        )
-        found.hidden = not found and self.left_out
-        name = self.quantity.name
+        by_block = {
+            n: value
+            for (n,), trial in self.points.group_by("n", maintain_order=True)
+            # A sweep that the client cut short has not shown what it comes to.
+            if not self.quantity.whole_sweep or hardest(trial) == self.top
+            if (value := self.quantity.of_trial(trial)) is not None
+        }
+        name, answered_all = self.quantity.name, ()
         if name == PEAK and self.top:
-            found.update({n: AtLeast(v) for n, v in found.items() if v >= ALL_ANSWERED * self.top})
-        kind = Rounded if name in ROUNDED else Outcome if name in OUTCOMES else None
-        if kind:
-            found.update({n: kind(value) for n, value in found.items()})
-        return found
+            answered_all = (n for n, rps in by_block.items() if rps >= ALL_ANSWERED * self.top)
+        return Values(
+            by_block,
+            at_least=frozenset(answered_all),
+            rounded=name in ROUNDED,
+            outcome=name in OUTCOMES,
+            hidden=not by_block and self.left_out,
+        )
 
 
 def variant_of(frame: pl.DataFrame, quantity: Quantity, rate_rps: int | None = None) -> Variant:
@@ -125,13 +116,6 @@ def _pooled_alike(variants: list[Variant]) -> bool:
         variant.quantity == quantity and variant.top is not None and not variant.at_rate
         for variant in variants
     )
-
-
-def _divided(above: float, below: float) -> float:
-    more = isinstance(above, AtLeast) or isinstance(below, AtMost)
-    less = isinstance(above, AtMost) or isinstance(below, AtLeast)
-    kinds = {(True, True): Unbounded, (True, False): AtLeast, (False, True): AtMost}
-    return kinds.get((more, less), float)(above / below)
 
 
 @cache

@@ -217,11 +217,7 @@ def _medians(dataset: str, experiment: str, statistic: str) -> dict[str, float]:
     by_server = zip(
         servers, selecting.compared_values(dataset, experiment, rule, selectors), strict=True
     )
-    return {
-        server: float(pl.Series(list(known.values())).median())
-        for server, known in by_server
-        if known
-    }
+    return {server: float(pl.Series(known.all).median()) for server, known in by_server if known}
 
 
 def _each_half(dataset: str, count: int, compute: Callable) -> Iterator:

@@ -12,7 +12,6 @@ from math import isfinite
 import polars as pl
 
 from deathmatch.analysis import (
-    judging,
     reply_rates,
     selecting,
     stats,
@@ -107,15 +106,16 @@ def axis(trials: pl.DataFrame, factors: list[str]) -> str | None:
     return best if best and counts[best] >= LEVELS else None
 
 
-def measured(values: list[float | None], scale: float = 1.0) -> list[float | int] | None:
-    """Return one value a trial as a measured quantity."""
+def measured(
+    values: list[float | None], scale: float = 1.0, at_least: bool = False
+) -> list[float | int] | None:
+    """Return one value a trial as a measured quantity; `at_least`: it may be more."""
     known = [scale * value for value in values if value is not None and isfinite(value)]
     found = stats.interval(known)
     if not found["trials"]:
         return None
     ends = [_short(found[end]) for end in ("median", "low", "high")]
-    more = any(isinstance(value, judging.AtLeast) for value in values)
-    return [*ends, found["trials"], *([1] if more else [])]
+    return [*ends, found["trials"], *([1] if at_least else [])]
 
 
 def _of_sweep(points: pl.DataFrame, times: dict, shown: Shown) -> list | None:
@@ -143,8 +143,8 @@ def _of_points(points: pl.DataFrame, shown: Shown, rate_rps: int | None = None) 
         points = points.filter(pl.col(RATE) > 0)
     if points.is_empty() or (rate_rps is not None and rate_rps not in points[RATE]):
         return None
-    by_block = selecting.variant_of(points, shown.quantity, rate_rps).values()
-    return measured(list(by_block.values()), shown.scale)
+    values = selecting.variant_of(points, shown.quantity, rate_rps).values()
+    return measured(values.all, shown.scale, bool(values.at_least))
 
 
 def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[int | None]]]:

@@ -1,0 +1,47 @@
+"""A statistic of trials, with what is known of each value: all of it, or a bound."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Values:
+    """A statistic by block, the number of a trial.
+
+    `at_least`: blocks whose value may be more, as the highest reply rate of a trial that answered
+    all that was offered; `at_most`: blocks whose value may be less, as a quotient by such a rate.
+    `rounded`: times in us that httperf prints in tenths of a millisecond, half of one either way.
+    `outcome`: 1 where something happened in a trial, else 0. `hidden`: there are trials, and the
+    client was the limit in all of them.
+    """
+
+    by_block: Mapping[int, float] = field(default_factory=dict)
+    at_least: frozenset[int] = frozenset()
+    at_most: frozenset[int] = frozenset()
+    rounded: bool = False
+    outcome: bool = False
+    hidden: bool = False
+
+    def __len__(self) -> int:
+        """Return the number of trials with a value."""
+        return len(self.by_block)
+
+    @property
+    def all(self) -> list[float]:
+        """The values in the order of their blocks in the data."""
+        return list(self.by_block.values())
+
+    @property
+    def blocks(self) -> set[int]:
+        """The blocks that have a value."""
+        return set(self.by_block)
+
+    def over(self, below: "Values") -> "Values":
+        """Return the quotients by another statistic, of blocks that both have; not by 0."""
+        shared = sorted(n for n in self.blocks & below.blocks if below.by_block[n])
+        return Values(
+            {n: self.by_block[n] / below.by_block[n] for n in shared},
+            (self.at_least | below.at_most).intersection(shared),
+            (self.at_most | below.at_least).intersection(shared),
+            hidden=self.hidden or below.hidden,
+        )
