@@ -34,6 +34,23 @@ echo ready; exec sleep infinity
 """
 
 
+# The root folder of a rootless container: its /sys is the only one, and belongs to its namespace.
+CONTAINER = """
+root=$1; shift
+mount -t tmpfs tmpfs "$root"; cd "$root"
+mkdir sys .old
+for place in /*; do
+  if [ -L "$place" ]; then cp -P "$place" .
+  elif [ -d "$place" ] && [ "$place" != /sys ]; then
+    mkdir ".$place"; mount --rbind "$place" ".$place"
+  fi
+done
+mount -t sysfs sysfs sys; mount -t tmpfs tmpfs run
+pivot_root . .old; umount -l /.old
+exec "$@"
+"""
+
+
 def start(tree: Tree, script: str) -> subprocess.Popen:
     process = tree.start("python", "-c", SANDBOXED, "sh", "-c", script)
     assert process.stdout.readline() == "ready\n"
@@ -132,6 +149,17 @@ def test_kernel_that_forbids_namespaces(tree: Tree):
     done = tree.run(*user, "sh", "-ec", forbid, "sh", *TRY)
     check_refusal(done)
     assert "unshare failed: No space left on device" in done.text
+
+
+def test_root_of_a_rootless_container_has_a_testbed(tree: Tree, tmp_path):
+    """`ip -n` mounts another /sys."""
+    root = tmp_path / "root"
+    root.mkdir()
+    enter = ["unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-ec", CONTAINER]
+    words = ["sh", "-ec", "ip netns add below && ip -n below link set lo up && echo up"]
+    done = tree.run(*enter, "sh", root, "sh", "-c", f'cd "{tree.path}" && exec "$@"', "sh",
+                    "python", "-c", SANDBOXED, *words).succeeded()  # fmt: skip
+    assert done.text.splitlines()[-1] == "up"
 
 
 def test_trial_tells_of_the_refusal(tree: Tree):

@@ -38,7 +38,8 @@ def command(network: bool = True, user: Sequence[str] = ("--map-root-user",)) ->
     say. With `network` false, the network stays this process's. Raises UserError where the kernel
     forbids it.
     """
-    owned = [] if os.geteuid() == 0 else ["--user", *user]
+    root = os.geteuid() == 0 and not (network and _in_user_namespace())
+    owned = [] if root else ["--user", *user]
     kinds = [*(["--net"] if network else []), "--mount", "--pid", "--fork", "--kill-child"]
     unshare = ["unshare", *owned, *kinds]
     words = ["setpriv", "--pdeathsig", "KILL", "--", *unshare, "--mount-proc", "--"]
@@ -55,6 +56,16 @@ def command(network: bool = True, user: Sequence[str] = ("--map-root-user",)) ->
             "(on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0)",
         )
     return words
+
+
+def _in_user_namespace() -> bool:
+    """Return whether root is that of a user namespace, as in a rootless container.
+
+    There a sandbox with a network needs a user namespace below. `ip -n` replaces /sys, and the
+    kernel lets root of a user namespace mount another one only where the old one stays visible:
+    where a namespace above holds it.
+    """
+    return Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]
 
 
 def run(words: list[str]) -> int:
