@@ -18,6 +18,7 @@ from strict_sample import Sample, broken, unpack
 from deathmatch.checks.report import PASSED, REJECTED, UNCHECKED
 from deathmatch.data import archive, checksums, inventory
 from deathmatch.data.strict import evidence, load_rules, rules, table_rules
+from deathmatch.data.strict.measured import Measured
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 
@@ -410,11 +411,11 @@ def test_a_broken_law_is_told_and_does_not_reject(samples):
 def test_a_server_that_gains_by_being_asked_the_same_is_told(varied_ns, seen):
     """Nothing in data/reference varies what is asked for: the trials are made up."""
 
-    def trial(values: str, n: int, cpu_ns: int) -> evidence.Measured:
+    def trial(values: str, n: int, cpu_ns: int) -> Measured:
         spec = {"client": "httperf", "factors": {"backlog": 128, "values": values}, "load": {}}
         folder = f"data/mine/dynamic/node/values={values}/{n}"
         rows = [{"server_cpu_ns": 1000 * cpu_ns, "replies": 1000}]
-        return evidence.Measured(folder, Path(), {"spec": spec}, rows=rows)
+        return Measured(folder, Path(), {"spec": spec}, rows=rows)
 
     trials = [trial("repeated", n, ns) for n, ns in enumerate((99, 100, 101), 1)]
     trials += [trial("varied", n, ns) for n, ns in enumerate(varied_ns, 1)]

@@ -70,10 +70,12 @@ def longest(evidence: Evidence) -> pl.DataFrame:
     return judged(evidence.reported, longest, None, pl.col("duration_us") + rest_us)
 
 
-def _wall(evidence: Evidence) -> pl.DataFrame:
-    """Return KEY and `wall_us`, from a point's first sample to its last."""
+def _timed(evidence: Evidence) -> pl.DataFrame:
+    """Return the points with their trial's CPUs and `wall_us`, from first sample to last."""
     wall_us = pl.col("time_us").last() - pl.col("time_us").first()
-    return evidence.during.group_by(KEY, maintain_order=True).agg(wall_us=wall_us)
+    walls = evidence.during.group_by(KEY, maintain_order=True).agg(wall_us=wall_us)
+    cpus = evidence.trials.select(*TRIAL, "cpus", "server_cpus")
+    return evidence.points.join(cpus, on=TRIAL).join(walls, on=KEY)
 
 
 @LAWS.add(
@@ -82,11 +84,9 @@ def _wall(evidence: Evidence) -> pl.DataFrame:
 )  # fmt: skip
 def cpu(evidence: Evidence) -> pl.DataFrame:
     """A server's CPU time is no more than its CPUs times the time that passed."""
-    own = evidence.trials.select(*TRIAL, "cpus", "server_cpus")
-    points = evidence.points.join(own, on=TRIAL).join(_wall(evidence), on=KEY)
     count = pl.coalesce(pl.col("server_cpus").list.len(), "cpus")
     most_us = count * (pl.col("wall_us") + READING_US)
-    return judged(points, pl.col("server_cpu_ns") / 1000, None, most_us)
+    return judged(_timed(evidence), pl.col("server_cpu_ns") / 1000, None, most_us)
 
 
 @LAWS.add(
@@ -118,9 +118,7 @@ def client_cpu(evidence: Evidence) -> pl.DataFrame:
 )  # fmt: skip
 def modes(evidence: Evidence) -> pl.DataFrame:
     """The modes of the CPUs by the clock tick add up to the time that passed."""
-    own = evidence.trials.select(*TRIAL, "cpus", "server_cpus")
-    points = evidence.points.join(own, on=TRIAL).join(_wall(evidence), on=KEY)
-    parts = []
+    points, parts = _timed(evidence), []
     for begin, count in (
         ("cpu", pl.col("cpus")),
         ("server_cpus", pl.col("server_cpus").list.len()),

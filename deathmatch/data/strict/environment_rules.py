@@ -6,7 +6,8 @@ Bounds that the audit has too are those of hosts.audit.machine_rules.
 from collections.abc import Iterator
 
 from deathmatch.checks.rule import Finding, Rules, Unknown, whole
-from deathmatch.data.strict.evidence import Evidence, Measured
+from deathmatch.data.strict.evidence import Evidence
+from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.origin_rules import differing
 from deathmatch.data.strict.rule import AGAIN, THREATS, loaded
 from deathmatch.errors import UserError

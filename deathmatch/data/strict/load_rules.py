@@ -12,7 +12,8 @@ from deathmatch.capacity_search import search
 from deathmatch.checks.rule import Finding, Rules, Unknown, whole
 from deathmatch.data import probes
 from deathmatch.data.strict import echoed
-from deathmatch.data.strict.evidence import Evidence, Measured
+from deathmatch.data.strict.evidence import Evidence
+from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.rule import AGAIN, LOAD, THREATS, loaded
 from deathmatch.load import registry
 from deathmatch.load.generator import Part

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from deathmatch.builds import toolchain
 from deathmatch.checks.rule import Finding, Rules, whole
-from deathmatch.data.strict.evidence import Evidence, Measured
+from deathmatch.data.strict.evidence import Evidence
+from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.rule import AGAIN, DATA, DESIGN, readable
 from deathmatch.hosts import node
 from deathmatch.load import registry

@@ -8,7 +8,8 @@ from deathmatch.checks.rule import Finding, Rules, Unknown, whole
 from deathmatch.data import records
 from deathmatch.data.probes import SAMPLES_CSV
 from deathmatch.data.records import NotJson
-from deathmatch.data.strict.evidence import Evidence, Measured
+from deathmatch.data.strict.evidence import Evidence
+from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.rule import AGAIN, DATA, DESIGN, every, loaded, readable
 from deathmatch.errors import Truncated
 from deathmatch.load import registry

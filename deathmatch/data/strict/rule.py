@@ -7,7 +7,8 @@ notebooks/00-method.md.
 
 from collections.abc import Iterator
 
-from deathmatch.data.strict.evidence import Evidence, Measured
+from deathmatch.data.strict.evidence import Evidence
+from deathmatch.data.strict.measured import Measured
 
 AGAIN = "remove the trial's folder and run snakemake: it is measured again"
 DESIGN, LOAD = "sec-method-design", "sec-method-load"

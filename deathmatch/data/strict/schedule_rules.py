@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from deathmatch.checks.rule import Finding, Rules, whole
-from deathmatch.data.strict.evidence import Evidence, Measured
+from deathmatch.data.strict.evidence import Evidence
+from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.rule import AGAIN, DESIGN, STATISTICS, loaded
 from deathmatch.errors import UserError
 from deathmatch.plan import files

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from deathmatch.checks.rule import Finding, Rules, whole
-from deathmatch.data.strict.evidence import Evidence, Measured
+from deathmatch.data.strict.evidence import Evidence
+from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.origin_rules import differing
 from deathmatch.data.strict.rule import AGAIN, DESIGN, loaded
 
