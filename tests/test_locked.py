@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from deathmatch.builds import lock_others, locked
+from deathmatch.builds import lockers, package_installs
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.registries import LISTS, OWN_NAMES
@@ -24,7 +24,7 @@ def installed(name: str, nixed: bool) -> list[str]:
     """Return the registries of which a server's build installs something, in their order."""
     server = files.server(name)
     # A present environment of the same list would only be told of.
-    commands = locked.commands(server, BUILD, nixed)
+    commands = package_installs.commands(server, BUILD, nixed)
     return [key for each in commands for key, word in PROGRAMS.items() if word in each]
 
 
@@ -74,11 +74,11 @@ def test_modules_of_go_share_one_listener():
 
 
 def test_maven_takes_whole_coordinates():
-    pom = lock_others._pom("mine", ["org.example:one:1.0", "org.example:two:2"])
+    pom = lockers._pom("mine", ["org.example:one:1.0", "org.example:two:2"])
     assert pom.count("<dependency>") == 2 and "<artifactId>mine</artifactId>" in pom
     assert "<artifactId>two</artifactId>\n      <version>2</version>" in pom
     with pytest.raises(UserError, match="is no package of Maven"):
-        lock_others._pom("mine", ["org.example"])
+        lockers._pom("mine", ["org.example"])
 
 
 def test_a_server_of_a_post_says_its_release_unless_it_is_an_instrument():

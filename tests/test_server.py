@@ -11,8 +11,7 @@ import sys
 import pytest
 from conftest import BROKEN, HUNG_S, Tree, descendant, descendants, ended, kill, wait_for
 
-from deathmatch.builds import lock as locking
-from deathmatch.builds import server_commands
+from deathmatch.builds import lockers, server_commands
 from deathmatch.builds.clone import Clone
 from deathmatch.errors import UserError
 from deathmatch.hosts import logs
@@ -167,7 +166,7 @@ def test_a_virtual_environment_stays_without_network(tree: Tree):
     toml = tree.path / "servers/one/server.toml"
     toml.write_text(toml.read_text() + '\n[packages]\npypi = "requirements.txt"\n')
     # What locks is kept from one run of the tests to the next.
-    locking.uv()
+    lockers.uv()
     (tree.path / "build").mkdir()
     (tree.path / "build" / "lock").symlink_to(ROOT / "build" / "lock")
     online.deathmatch("lock", "one", "six").succeeded()

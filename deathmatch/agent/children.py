@@ -7,11 +7,13 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from deathmatch.agent import launch
 from deathmatch.agent.output import Outputs
@@ -25,7 +27,7 @@ class Child:
     def __init__(self, popen: subprocess.Popen):
         self.popen = popen
         self.ended = threading.Event()
-        # Who waits for the end of what it says, and for how late it began.
+        # They report its output and how late it began.
         self.readers: list[threading.Thread] = []
         self.status: int | None = None
 
@@ -50,11 +52,10 @@ class Children:
         self._outputs = Outputs()
         # Held from a program's start until it is known, and while one is reaped: no signal may
         # reach a pid that has passed to another.
-        self._changing = threading.Lock()
+        self._changing = threading.RLock()
         self._any = threading.Event()
-        # Those of `run` have numbers below zero.
+        # The commands of `run` have numbers below zero.
         self._numbers = itertools.count(-1, -1)
-        self._own: set[int] = set()
         threading.Thread(target=self._reap, daemon=True).start()
 
     def start(
@@ -69,79 +70,67 @@ class Children:
         output comes as events and its input is open. With `at_ns`, it begins at that instant of
         this host's monotonic clock. OSError if there is no such program.
         """
-        began = None
-        with contextlib.ExitStack() as files:
-            passed = ()
+        with contextlib.ExitStack() as files, self._changing:
+            passed, readers = (), []
             if at_ns is not None:
                 began, late = os.pipe()
                 files.callback(os.close, late)
                 passed = (late,)
                 words = [sys.executable, "-ESs", launch.__file__, str(at_ns), str(late), *words]
+                readers.append(partial(self._began, number, began))
+            printed = subprocess.DEVNULL
             if output:
                 self._files[number] = kept = Path(path) if path else self._folder / f"{number}.out"
                 if bounded:
                     self._outputs.watch(kept)
-            printed = files.enter_context(kept.open("ab")) if output else subprocess.DEVNULL
-            with self._changing:
-                popen = subprocess.Popen(
-                    pinned(words, cpus), cwd=folder, env=environment, start_new_session=True,
-                    pass_fds=passed,
-                    stdin=subprocess.PIPE if talk else subprocess.DEVNULL,
-                    stdout=subprocess.PIPE if talk else printed,
-                    stderr=subprocess.STDOUT if talk and not output else printed,
-                )  # fmt: skip
-                child = self._of[number] = Child(popen)
-        for work, source in ((self._listen, talk), (self._began, began is not None)):
-            if source:
-                thread = threading.Thread(target=work, args=(number, child, began), daemon=True)
-                child.readers.append(thread)
+                printed = files.enter_context(kept.open("ab"))
+            child = self._spawn(
+                number, pinned(words, cpus), cwd=folder, env=environment, pass_fds=passed,
+                stdin=subprocess.PIPE if talk else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if talk else printed,
+                stderr=subprocess.STDOUT if talk and not output else printed,
+            )  # fmt: skip
+            if talk:
+                readers.append(partial(self._listen, number, child.popen.stdout))
+            child.readers = [threading.Thread(target=reader, daemon=True) for reader in readers]
+            for thread in child.readers:
                 thread.start()
-        self._any.set()
         return {"pid": child.pid}
 
-    def run(
-        self, words: Sequence[str], *, cpus: Sequence[int] = (), folder: str | None = None,
-        environment: dict[str, str] | None = None, limit_s: float | None = None, text: str = "",
-    ) -> dict[str, Any]:  # fmt: skip
-        """Run a command to its end; return its status, None after `limit_s`, stdout and stderr.
+    def _spawn(self, number: int, words: Sequence[str], **options: Any) -> Child:
+        with self._changing:
+            popen = subprocess.Popen(words, start_new_session=True, **options)
+            child = self._of[number] = Child(popen)
+        self._any.set()
+        return child
 
-        `text` is its input. It is no program of the trial: `processes` leaves it out.
+    def run(
+        self, words: Sequence[str], environment: dict[str, str] | None = None
+    ) -> dict[str, Any]:  # fmt: skip
+        """Run a command to its end, without input; return its status, stdout and stderr.
+
+        It is no program of the trial: `processes` leaves it out.
         """
-        files = [open_unnamed(self._folder) for _ in range(3)]
-        with contextlib.ExitStack() as opened:
-            for file in files:
-                opened.enter_context(file)
-            files[0].write(text.encode())
-            files[0].seek(0)
-            with self._changing:
-                popen = subprocess.Popen(
-                    pinned(words, cpus), cwd=folder, env=environment, start_new_session=True,
-                    stdin=files[0], stdout=files[1], stderr=files[2],
-                )  # fmt: skip
-                number = next(self._numbers)
-                child = self._of[number] = Child(popen)
-                self._own.add(popen.pid)
-            self._any.set()
-            in_time = child.ended.wait(limit_s)
-            if not in_time:
-                self._signal(child, signal.SIGKILL, group=True)
-                child.ended.wait()
-            with self._changing:
-                del self._of[number]
-            said = []
-            for file in files[1:]:
+        with (
+            tempfile.TemporaryFile(dir=self._folder) as stdout,
+            tempfile.TemporaryFile(dir=self._folder) as stderr,
+        ):
+            number = next(self._numbers)
+            child = self._spawn(
+                number, words, env=environment, stdin=subprocess.DEVNULL, stdout=stdout,
+                stderr=stderr,
+            )  # fmt: skip
+            child.ended.wait()
+            del self._of[number]
+            result = {"status": child.status}
+            for name, file in (("stdout", stdout), ("stderr", stderr)):
                 file.seek(0)
-                said.append(file.read().decode(errors="replace"))
-        return {"status": child.status if in_time else None, "stdout": said[0], "stderr": said[1]}
+                result[name] = file.read().decode(errors="replace")
+        return result
 
     def own(self) -> set[int]:
         """Return the pids of what `run` runs."""
-        return set(self._own)
-
-    def pids(self, numbers: Iterable[int]) -> list[int]:
-        """Return the pids of those programs that have not ended."""
-        found = [self._of[number] for number in numbers if number in self._of]
-        return [child.pid for child in found if child.status is None]
+        return {child.pid for number, child in list(self._of.items()) if number < 0}
 
     def signal(self, number: int, signal: int, group: bool = False) -> None:
         """Send a program a signal, or its whole process group; nothing if it has ended."""
@@ -152,7 +141,7 @@ class Children:
             if child.status is None:
                 (os.killpg if group else os.kill)(child.pid, number)
 
-    def transmit(self, number: int, text: str) -> None:
+    def send(self, number: int, text: str) -> None:
         """Write to a program's input; OSError if it has closed that."""
         stream = self._of[number].popen.stdin
         stream.write(text.encode())
@@ -171,12 +160,12 @@ class Children:
         """Return about how much of what a program printed was cut out of its file."""
         return self._outputs.left_out_bytes(self._files[number])
 
-    def _listen(self, number: int, child: Child, _: int | None) -> None:
-        for text in child.popen.stdout:
+    def _listen(self, number: int, stdout: IO[bytes]) -> None:
+        for text in stdout:
             self._tell({"event": "said", "process": number, "text": text.decode(errors="replace")})
         self._tell({"event": "said", "process": number, "text": ""})
 
-    def _began(self, number: int, child: Child, began: int) -> None:
+    def _began(self, number: int, began: int) -> None:
         with open(began) as pipe:
             late = pipe.read()
         if late:
@@ -202,8 +191,7 @@ class Children:
         except ChildProcessError:
             # Its program was not found: Popen has reaped it.
             return None
-        self._own.discard(pid)
-        for number, child in self._of.items():
+        for number, child in list(self._of.items()):
             if child.pid == pid and child.status is None:
                 child.status = child.popen.returncode = os.waitstatus_to_exitcode(status)
                 return number, child
@@ -230,26 +218,16 @@ def pinned(words: Sequence[str], cpus: Sequence[int]) -> list[str]:
     return [*(["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []), *words]
 
 
-def open_unnamed(folder: Path):
-    """Return a file without a name in the folder, open to write and read."""
-    return os.fdopen(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600), "w+b")
-
-
 def kill(pids: Iterable[int], patience_s: float) -> None:
     """Kill processes; return when they have ended, at the latest after `patience_s`."""
-    watched = select.poll()
-    left = set()
+    deadline = time.monotonic() + patience_s
+    killed = []
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            descriptor = os.pidfd_open(pid)
-            left.add(descriptor)
-            watched.register(descriptor, select.POLLIN)
+            killed.append(os.pidfd_open(pid))
             os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + patience_s
-    over = set()
-    while left - over and (rest_s := deadline - time.monotonic()) > 0:
-        for descriptor, _ in watched.poll(rest_s * 1000):
-            watched.unregister(descriptor)
-            over.add(descriptor)
-    for descriptor in left:
+    for descriptor in killed:
+        ended = select.poll()
+        ended.register(descriptor, select.POLLIN)
+        ended.poll(max(0.0, deadline - time.monotonic()) * 1000)
         os.close(descriptor)

@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +41,14 @@ class Verbs:
         self._sampling = Sampling()
         self._sockets: dict[int, socket.socket] = {}
         self._held: list[int] = []
-        self.start, self.run = self._children.start, self._children.run
-        self.signal, self.send = self._children.signal, self._children.transmit
-        self.end_input = self._children.end_input
-        self.kill = children.kill
-        self.usage, self.threads, self.waits = kernel.usage, kernel.threads, kernel.waits
-        self.counters = kernel.counters
-        self.raise_descriptors, self.left_out_bytes = (
-            kernel.raise_descriptors,
-            self._children.left_out_bytes,
-        )
+        # Verbs that are another module's functions.
+        self.set = self._journal.set
+        for function in (kernel.usage, kernel.threads, kernel.waits, kernel.counters,
+                         kernel.raise_descriptors, diag.listeners, diag.count, children.kill,
+                         self._children.start, self._children.run, self._children.signal,
+                         self._children.send, self._children.end_input,
+                         self._children.left_out_bytes):  # fmt: skip
+            setattr(self, function.__name__, function)
 
     def ping(self) -> None:
         """Give a sign of life."""
@@ -97,10 +95,6 @@ class Verbs:
             path: Path(path).read_text().strip() if Path(path).exists() else "" for path in paths
         }
 
-    def set(self, values: Mapping[str, str]) -> None:
-        """Change settings, by path: `Journal.set`."""
-        self._journal.set(values)
-
     def affinity(self) -> list[int]:
         """Return the numbers of the CPUs that programs may use, sorted."""
         return sorted(os.sched_getaffinity(0))
@@ -120,14 +114,6 @@ class Verbs:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         return self._sampling.take(self.processes() if pids is None else pids, port, cpus)
-
-    def listeners(self, port: int) -> list[diag.Listener]:
-        """Return the listening sockets, those of one port unless it is 0: `diag.listeners`."""
-        return diag.listeners(port)
-
-    def count(self, state: int, port: int) -> int:
-        """Return how many sockets of a local port are in a state: `diag.count`."""
-        return diag.count(state, port)
 
     def connect(self, number: int, address: str, port: int, patience_s: float) -> None:
         """Open a TCP connection from here, under a number that the controller chooses."""

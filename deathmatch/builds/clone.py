@@ -1,12 +1,11 @@
 """What a host has of the project: this clone where the host shares its files, else a copy."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from deathmatch.builds import clients, server_build, server_commands, toolchain
 from deathmatch.builds.copy import Copy
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.installation import Command, Installation
-from deathmatch.hosts.opening import say
 from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.server import Server
@@ -14,12 +13,9 @@ from deathmatch.plan.spec import Level
 from deathmatch.plan.testbed import Side
 
 
-def on(host: Host, side: Side, tell: Callable[[str], None] = say) -> Installation:
-    """Return the project's installation on a host; a copy is brought up to date, which `tell` says.
-
-    Raises UserError if that fails.
-    """
-    return Clone() if host.shared else Copy(host, side.folder, tell)
+def on(host: Host, side: Side) -> Installation:
+    """Return the project's installation on a host, a copy brought up to date; UserError if not."""
+    return Clone() if host.shared else Copy(host, side.folder)
 
 
 class Clone:

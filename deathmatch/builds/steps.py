@@ -6,7 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from deathmatch.builds import locked, nix, toolchain, unknown_tools
+from deathmatch.builds import nix, package_installs, toolchain, unknown_tools
 from deathmatch.builds.server_commands import build_dir, environment, fill, package, tools
 from deathmatch.errors import UserError
 from deathmatch.hosts.logs import tail
@@ -125,7 +125,7 @@ def _foreign_tools(server: Server) -> str:
 
 
 def _commands(server: Server) -> list[str]:
-    commands = locked.commands(server, build_dir(server.name), nix.chosen())
+    commands = package_installs.commands(server, build_dir(server.name), nix.chosen())
     if server.build:
         commands.append(fill(server.build, server, {}))
     return commands

@@ -227,12 +227,7 @@ def compare(parser: argparse.ArgumentParser) -> None:
 
 def answer(parser: argparse.ArgumentParser) -> None:
     """Declare what `answer` takes."""
-    parser.add_argument(
-        "question",
-        nargs="?",
-        default="",
-        help="question as JSON; default: read questions from standard input, one per line",
-    )
+    parser.add_argument("question", help="question as JSON")
 
 
 def _choice(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from deathmatch.hosts.clocks import Clocks
 _STDERR_LINES = 20
 # Longer than the agent waits for a lock and restores; ssh has a limit of its own for connecting.
 _END_S = 10
-_PING_ID = 0
+_PING_ID, _GREETING_ID = 0, -1
 
 
 class HostLost(UserError):
@@ -59,11 +60,13 @@ class Connection:
         self.over: dict[str, Any] | None = None
         self._silence_s = silence_s
         self._ids = itertools.count(_PING_ID + 1)
-        self._changed, self._writing = threading.Condition(), threading.Lock()
-        self._answers: dict[int, tuple[dict, tuple[int, int]]] = {}
+        self._writing, self._losing = threading.Lock(), threading.Lock()
+        # A message and when it came, on our clocks; HostLost if it cannot come any more.
+        self._greeting: Future[tuple[dict, tuple[int, int]]] = Future()
+        self._answers = {_GREETING_ID: self._greeting}
         self._listeners: dict[int, Callable[[dict], None]] = {}
         self._lost = ""
-        self._refusal: Refused | None = None
+        self._ended = threading.Event()
         self._heard = time.monotonic()
         self._lines: collections.deque[str] = collections.deque(maxlen=_STDERR_LINES)
         # A session of its own: an interrupt from the keyboard is for us, who end it in order.
@@ -98,8 +101,7 @@ class Connection:
 
         It is called by the thread that reads: it must not wait or call.
         """
-        with self._changed:
-            self._listeners[process] = listener
+        self._listeners[process] = listener
 
     def lost(self) -> HostLost | None:
         """Return the error that every call now raises; None while the host is there."""
@@ -114,36 +116,27 @@ class Connection:
         """End the session; return its `over`: what was "restored", what "failed"; None if lost."""
         with contextlib.suppress(HostLost):
             self._send({"verb": "end"})
-        with self._changed:
-            self._changed.wait_for(lambda: self._lost, _END_S)
+        self._ended.wait(_END_S)
         self._lose("the connection was closed")
         with contextlib.suppress(OSError):
             self._popen.stdin.close()
         self._popen.wait()
         return self.over
 
-    def __enter__(self) -> "Connection":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     def _greeted(self) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self.hello or self._refusal or self._lost)
-        if self.hello:
-            threading.Thread(target=self._watch, daemon=True).start()
-            return
-        raise self._refusal or NoAgent(self._popen.wait(), tuple(self._lines))
+        try:
+            message, _ = self._greeting.result()
+        except HostLost:
+            raise NoAgent(self._popen.wait(), tuple(self._lines)) from None
+        if "refused" in message:
+            raise Refused(message["refused"], message["detail"])
+        threading.Thread(target=self._watch, daemon=True).start()
 
     def _exchange(self, verb: str, arguments: dict) -> tuple[Any, tuple[int, int]]:
         number = next(self._ids)
+        coming = self._answers[number] = Future()
         self._send({"id": number, "verb": verb, **arguments})
-        with self._changed:
-            self._changed.wait_for(lambda: number in self._answers or self._lost)
-            if number not in self._answers:
-                raise self.lost()
-            answer, received = self._answers.pop(number)
+        answer, received = coming.result()
         if error := answer.get("error"):
             if error["errno"] is None:
                 raise RuntimeError(f"host {self.name}, {verb}: {error['text']}")
@@ -175,8 +168,7 @@ class Connection:
                     pass
                 finally:
                     self._writing.release()
-            with self._changed:
-                self._changed.wait_for(lambda: self._lost, wire.PING_S)
+            self._ended.wait(wire.PING_S)
 
     def _read(self) -> None:
         for text in self._popen.stdout:
@@ -194,33 +186,34 @@ class Connection:
         self._lose("the connection ended")
 
     def _take(self, message: dict, received: tuple[int, int]) -> None:
-        with self._changed:
-            if "id" in message:
-                if message["id"] != _PING_ID:
-                    self._answers[message["id"]] = (message, received)
-            elif "process" in message:
-                if listener := self._listeners.get(message["process"]):
-                    listener(message)
-            elif "hello" in message:
+        if "process" in message:
+            if listener := self._listeners.get(message["process"]):
+                listener(message)
+        elif message.get("event") == "over":
+            self.over = message
+        elif "hello" in message or "refused" in message or "id" in message:
+            if "hello" in message:
                 self.hello = message
-            elif "refused" in message:
-                self._refusal = Refused(message["refused"], message["detail"])
-            elif message.get("event") == "over":
-                self.over = message
-            self._changed.notify_all()
+            # Nobody waits for the answer to a ping.
+            if coming := self._answers.pop(message.get("id", _GREETING_ID), None):
+                coming.set_result((message, received))
 
     def _read_errors(self) -> None:
         for text in self._popen.stderr:
             self._lines.append(text.decode(errors="replace").rstrip("\n"))
 
     def _lose(self, why: str) -> None:
-        with self._changed:
+        with self._losing:
             if self._lost:
                 return
             said = "".join(f"\n    {line}" for line in self._lines if line.strip())
             self._lost = why + (f"; it said:{said}" if said and self.hello else "")
-            for listener in self._listeners.values():
-                listener({"event": "lost"})
-            self._changed.notify_all()
+        while self._answers:
+            # Each is taken out by one thread only: by this one, or by the one that reads.
+            with contextlib.suppress(KeyError):
+                self._answers.popitem()[1].set_exception(self.lost())
+        for listener in list(self._listeners.values()):
+            listener({"event": "lost"})
+        self._ended.set()
         # A link that is down would keep it for minutes.
         self._popen.kill()

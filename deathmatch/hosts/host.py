@@ -19,6 +19,8 @@ from deathmatch.hosts.connection import Connection
 from deathmatch.hosts.host_socket import HostSocket
 from deathmatch.hosts.process import Process
 
+GOVERNORS = "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
+
 Connected = socket.socket | HostSocket
 """A TCP connection, of this machine or of a host."""
 
@@ -179,13 +181,12 @@ class Host:
         kernel refuses a value.
         """
         in_force = self.sysctls(values)
-        self.set_files({
+        self._set_files({
             _sysctl_path(key): value for key, value in values.items()
             if in_force[key].split() != str(value).split()
         })  # fmt: skip
 
-    def set_files(self, values: Mapping[str, str | int]) -> None:
-        """Set files under /proc/sys or /sys, such as a frequency governor, as `set_sysctls`."""
+    def _set_files(self, values: Mapping[str, str | int]) -> None:
         try:
             self.agent.call("set", values={path: str(value) for path, value in values.items()})
         except OSError as error:
@@ -194,6 +195,12 @@ class Host:
                 where=f"host {self.name}",
                 remedy="log in there as root, or leave this setting out of the testbed",
             ) from None
+
+    def set_governor(self, governor: str) -> None:
+        """Set the frequency governor of all CPUs, as `set_sysctls` does."""
+        files = self.run("sh", "-c", f"ls {GOVERNORS} 2>/dev/null || true").split()
+        differing = [file for file in files if self.read(file).strip() != governor]
+        self._set_files(dict.fromkeys(differing, governor))
 
     def affinity(self) -> list[int]:
         """Return the numbers of the CPUs that its programs may use, sorted."""

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from deathmatch.hosts.host import Host
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
+from deathmatch.plan.testbed import Side
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,5 @@ class Installation(Protocol):
         """Return the tools that trials there run on: `toolchain.harness`."""
 
 
-Install = Callable[..., Installation]
-"""Brings the project to a host, given the host, its side of the testbed's file, and optionally who
-is told what takes long: `builds.clone.on`."""
+Install = Callable[[Host, Side], Installation]
+"""Brings the project to a host, whose side of the testbed's file is given: `builds.clone.on`."""

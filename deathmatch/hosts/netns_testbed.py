@@ -13,7 +13,7 @@ from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
 from deathmatch.hosts import opening
 from deathmatch.hosts.installation import Install
-from deathmatch.hosts.testbed import SERVER, Testbed, together
+from deathmatch.hosts.testbed import SERVER, Testbed, prepared, together
 from deathmatch.plan import testbed as plan
 
 LINK, CLIENT_LINK = "server0", "client0"
@@ -27,27 +27,17 @@ _SILENCE_S = 600.0
 def build(
     spec: plan.Testbed, server_sysctl: Mapping[str, str | int], install: Install | None = None
 ) -> Testbed:
-    """Make the clients' namespaces, the links, the addresses and all sides' sysctls.
+    """Make the clients' namespaces, the links and the addresses; return `testbed.prepared` hosts.
 
-    `server_sysctl` overrides the testbed's own; `install` is asked for each host's installation.
     Some tenths of a second. Raises UserError if the kernel or iproute2 refuses any of it.
     """
     # `ip netns` keeps its names in /run: a private one, gone with the sandbox.
     run("mount", "-t", "tmpfs", "tmpfs", "/run")
     _join(spec)
     settings = Settings(_FOLDER, _SILENCE_S, lock=False)
-    entered = {SERVER: []} | {
-        name: ["ip", "netns", "exec", name] for name in spec.client_names
-    }  # fmt: skip
-    server, *clients = together(
-        partial(opening.through, name, words, settings) for name, words in entered.items()
-    )
-    server.set_sysctls({**spec.server.sysctl, **server_sysctl})
-    for client, side in zip(clients, spec.client_sides):
-        client.set_sysctls(side.sysctl)
-    sides = zip((server, *clients), (spec.server, *spec.client_sides))
-    installations = {host.name: install(host, side) for host, side in sides if install}
-    return Testbed(spec, server, tuple(clients), LINK, installations)
+    enter = {SERVER: []} | {name: ["ip", "netns", "exec", name] for name in spec.client_names}
+    hosts = together(partial(opening.through, *item, settings) for item in enter.items())
+    return prepared(spec, hosts, LINK, server_sysctl, install, separate=False)
 
 
 def run(*words: str) -> None:

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import memory, throttle
 from deathmatch.hosts.host import Connected, Host, dial
-from deathmatch.hosts.installation import Installation
+from deathmatch.hosts.installation import Install, Installation
 from deathmatch.hosts.memory import Memory
 from deathmatch.hosts.throttle import Throttle
 from deathmatch.plan import testbed as plan
@@ -108,6 +109,25 @@ def together(tasks: Iterable[Callable[[], Any]]) -> list:
                 one.result().close()
         raise failed[0]
     return [one.result() for one in made]
+
+
+def prepared(
+    spec: plan.Testbed, hosts: Sequence[Host], link: str,
+    server_sysctl: Mapping[str, str | int], install: Install | None, *, separate: bool,
+) -> Testbed:  # fmt: skip
+    """Return the testbed of these hosts, the server's first, with their settings in force.
+
+    `server_sysctl` overrides the testbed's own; `install` is asked for each host's installation.
+    Raises UserError if a host refuses a setting.
+    """
+    sides = dict(zip(hosts, (spec.server, *spec.client_sides)))
+    for host, side in sides.items():
+        host.set_sysctls(side.sysctl | (server_sysctl if host.name == SERVER else {}))
+        if side.governor:
+            host.set_governor(side.governor)
+    installed = together(partial(install, *item) for item in sides.items()) if install else []
+    installations = {host.name: installation for host, installation in zip(hosts, installed)}
+    return Testbed(spec, hosts[0], tuple(hosts[1:]), link, installations, separate)
 
 
 def cpus(which: str, available: Sequence[int]) -> list[int]:

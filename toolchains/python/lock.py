@@ -19,7 +19,7 @@ ROOT = HERE.parent.parent
 # A script finds only what is beside it.
 sys.path.insert(0, str(ROOT))
 
-from deathmatch.builds import lock  # noqa: E402
+from deathmatch.builds import lockers  # noqa: E402
 
 FACTS = ROOT / "tests" / "nix" / "facts.json"
 
@@ -58,13 +58,13 @@ def resolve(names: Iterable[str], constraints: Path, out: Path) -> None:
     """Write what the groups need to `out`, with hashes; each release one that `constraints` has."""
     words = [word for name in names for word in ("--group", f"pyproject.toml:{name}")]
     limits = ["--exclude-newer", str(pinned_on()), "--constraint", constraints]
-    lock.compiled([*limits, *words], out, ROOT)
+    lockers.compiled([*limits, *words], out, ROOT)
 
 
 def main() -> None:
     """Lock, with a uv of its own in build/."""
-    lock.uv()
-    of_nixpkgs, together = lock.HOME / "of-nixpkgs.txt", lock.HOME / "together.txt"
+    lockers.uv()
+    of_nixpkgs, together = lockers.HOME / "of-nixpkgs.txt", lockers.HOME / "together.txt"
     of_nixpkgs.write_text("".join(f"{name}=={at}\n" for name, at in releases().items()))
     resolve(groups(), of_nixpkgs, together)
     for name in groups():

