@@ -4,19 +4,25 @@ import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from deathmatch.plan.root import ROOT
 
 
-def missing(packages: list[str]) -> list[str]:
-    """Return those of the packages that are not installed."""
-    query = ["dpkg-query", "--show", "--showformat", "${db:Status-Status}"]
-    return [
-        package
-        for package in packages
-        if subprocess.run([*query, package], capture_output=True, text=True).stdout != "installed"
-    ]
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return {package: "package version"} of those Debian packages that are installed."""
+    wanted = sorted(set(packages))
+    if not wanted or not shutil.which("dpkg-query"):
+        return {}
+    shown = "${db:Status-Status} ${binary:Package} ${Package} ${Version}\n"
+    words = ["dpkg-query", "--show", "--showformat", shown, *wanted]
+    lines = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
+    known = {}
+    for status, full, package, version in map(str.split, lines):
+        if status == "installed":
+            known[full] = known[package] = f"{package} {version}"
+    return {package: known[package] for package in wanted if package in known}
 
 
 def install(packages: list[str], log: Path) -> bool:
@@ -27,7 +33,8 @@ def install(packages: list[str], log: Path) -> bool:
     (ROOT / "build").mkdir(exist_ok=True)
     with (ROOT / "build" / "apt.lock").open("w") as lock, log.open("a") as output:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = missing(packages)
+        installed = versions(packages)
+        wanted = [package for package in packages if package not in installed]
         if not wanted:
             return True
         words = [str(ROOT / "toolchains" / "debian" / "install"), *wanted]

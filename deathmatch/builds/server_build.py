@@ -176,9 +176,7 @@ def _on_node(server: Server, found: dict) -> dict:
 
 def forget_not_built(server: Server) -> list[Path]:
     """Remove the server's trials that say that it is not built, if it is; return their folders."""
-    if not not_built.not_built(server.name) or not _good(server):
-        return []
-    return not_built.forget(server.name)
+    return not_built.forget(server.name) if _good(server) else []
 
 
 def _good(server: Server) -> dict | None:
@@ -202,19 +200,14 @@ def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dic
     to tell.
     """
     trials = list(trials)
-    found = {
-        name: tools(server) if _has_build(server) else {}
+    machine = {"machine": hardware.describe()} if node.on_cluster() else {}
+    own_tools = {
+        name: tools(server) if (build_dir(name) / RECORD).exists() else {}
         for name, server in {server.name: server for _, server in trials}.items()
     }
-    machine = {"machine": hardware.describe()} if node.on_cluster() else {}
-    entries = [
-        toolchain.entry(
-            "this machine now", experiment, server.name, toolchain.harness(), found[server.name]
-        )
+    entries = (
+        toolchain.entry("this machine now", experiment, server.name, toolchain.harness(),
+                        own_tools[server.name])
         for experiment, server in trials
-    ]
+    )  # fmt: skip
     return [(where, record | machine) for where, record in entries]
-
-
-def _has_build(server: Server) -> bool:
-    return (build_dir(server.name) / RECORD).exists()

@@ -5,7 +5,7 @@ import shlex
 import shutil
 from pathlib import Path
 
-from deathmatch.builds import nix, toolchain
+from deathmatch.builds import debian, nix, toolchain
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -87,5 +87,5 @@ def tools(server: Server) -> dict[str, str]:
         # Not there before the first build.
         programs["package"] = package(name) if package(name).exists() else None
     else:
-        found |= toolchain.versions(server.packages.debian)
+        found |= debian.versions(server.packages.debian)
     return found | toolchain.identify({tool: file for tool, file in programs.items() if file})

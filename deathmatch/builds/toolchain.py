@@ -1,8 +1,7 @@
-"""Which tools measured: each by the package or store path it comes from.
+"""Which tools measured: each by the package or store path that it comes from.
 
 Each experiment of a dataset is measured with one toolchain, so that experiments may be measured on
-different days. Every `trial.json` records its own, and `check` refuses to go on where two would be
-mixed.
+different days. Every `trial.json` records its own, and `check` refuses to mix two.
 """
 
 import hashlib
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from deathmatch.builds import clients, nix
+from deathmatch.builds import clients, debian, nix
 from deathmatch.errors import UserError
 from deathmatch.hosts import node
 from deathmatch.load import registry
@@ -127,23 +126,8 @@ def _owners(paths: set[Path]) -> dict[Path, str]:
     # A line is "package: path"; with several packages or a diversion, not.
     lines = [line.rpartition(": ") for line in done.stdout.splitlines()]
     owned = {asked[path]: owner for owner, _, path in lines if path in asked and "," not in owner}
-    known = versions(owned.values())
+    known = debian.versions(owned.values())
     return {path: known[owner] for path, owner in owned.items() if owner in known}
-
-
-def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return {package: "package version"} of those Debian packages that are installed."""
-    wanted = sorted(set(packages))
-    if not wanted or not shutil.which("dpkg-query"):
-        return {}
-    shown = "${db:Status-Status} ${binary:Package} ${Package} ${Version}\n"
-    words = ["dpkg-query", "--show", "--showformat", shown, *wanted]
-    lines = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
-    known = {}
-    for status, full, package, version in map(str.split, lines):
-        if status == "installed":
-            known[full] = known[package] = f"{package} {version}"
-    return {package: known[package] for package in wanted if package in known}
 
 
 def entry(
@@ -153,8 +137,8 @@ def entry(
 
     `where` names what measures it, `harness` and `tools` are as in `trial.json`.
     """
-    of = {"harness": harness, "server": tools}
-    return where, {"experiment": experiment, "server": server, "tools": of}
+    both = {"harness": harness, "server": tools}
+    return where, {"experiment": experiment, "server": server, "tools": both}
 
 
 def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict[str, str]]]:
@@ -167,29 +151,16 @@ def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict
     identities: dict[tuple[str, str], dict[str, str]] = {}
     for where, trial in records:
         tools, experiment = trial.get("tools", {}), trial.get("experiment", "")
-        found = {
-            (tool, "" if tool in WHOLE else experiment): of
-            for tool, of in tools.get("harness", {}).items()
+        own = {
+            (tool, "" if tool in WHOLE else experiment): identity
+            for tool, identity in tools.get("harness", {}).items()
             if tool not in FREE
         }
-        for tool, of in tools.get("server", {}).items():
-            found[f"{tool} of servers/{trial['server']}", ""] = of
-        for key, of in found.items():
-            identities.setdefault(key, {}).setdefault(of, where)
+        for tool, identity in tools.get("server", {}).items():
+            own[f"{tool} of servers/{trial['server']}", ""] = identity
+        for key, identity in own.items():
+            identities.setdefault(key, {}).setdefault(identity, where)
     return ((tool, places) for (tool, _), places in identities.items() if len(places) > 1)
-
-
-def _check_machines(dataset: str, records: list[tuple[str, dict]]) -> None:
-    for key, places in node.differences(records):
-        (one, first), (other, second), *_ = places.items()
-        raise UserError(
-            f"two kinds of machine would be mixed: {key} is\n"
-            f"    {one}   ({first})\n    {other}   ({second})",
-            where=f"data/{dataset}",
-            remedy="A dataset holds one kind. Name one for the rule `trial`, by slurm_partition\n"
-            "  or constraint in profiles/slurm/config.yaml, and measure again what another kind\n"
-            "  measured: rm -r the folders of those trials",
-        )
 
 
 def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
@@ -198,21 +169,33 @@ def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
     Or, in a job of a cluster, of two kinds of machine.
     """
     records = list(records)
-    if node.on_cluster():
-        _check_machines(dataset, records)
+    for key, places in node.differences(records) if node.on_cluster() else []:
+        raise _mixed(
+            dataset, "kinds of machine", key, places,
+            "A dataset holds one kind. Name one for the rule `trial`, by slurm_partition\n"
+            "  or constraint in profiles/slurm/config.yaml, and measure again what another kind\n"
+            "  measured: rm -r the folders of those trials",
+        )  # fmt: skip
     for tool, places in differences(records):
         server = tool.partition(" of servers/")[2]
-        (one, first), (other, second), *_ = places.items()
         stale = f"data/{dataset}/*/{server}" if server else f"data/{dataset}"
         if not server and tool not in WHOLE:
             measured = [place for place in places.values() if place.startswith("data/")]
             stale = "/".join(measured[0].split("/")[:3]) if measured else stale
-        raise UserError(
-            f"two toolchains would be mixed: {tool} is\n"
-            f"    {one}   ({first})\n    {other}   ({second})",
-            where=f"data/{dataset}",
-            remedy="An experiment holds one toolchain. Either go on with the first one;\n"
+        raise _mixed(
+            dataset, "toolchains", tool, places,
+            "An experiment holds one toolchain. Either go on with the first one;\n"
             f"  or measure those trials again: rm -r {stale}\n"
             f"  or keep both: cp config/datasets/{dataset}.toml config/datasets/{dataset}-2.toml, "
             f"and run snakemake --config dataset={dataset}-2",
-        )
+        )  # fmt: skip
+
+
+def _mixed(dataset: str, kinds: str, name: str, places: dict[str, str], remedy: str) -> UserError:
+    (first, where), (second, elsewhere), *_ = places.items()
+    return UserError(
+        f"two {kinds} would be mixed: {name} is\n"
+        f"    {first}   ({where})\n    {second}   ({elsewhere})",
+        where=f"data/{dataset}",
+        remedy=remedy,
+    )
