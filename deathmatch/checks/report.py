@@ -120,7 +120,7 @@ def _paragraph(result: Result, width: int, place: Callable[[str], str]) -> str:
 
 
 def say(text: str) -> None:
-    """Print a text, as much of it as the reader wants: `| head` is no mistake."""
+    """Print a text, as much of it as the reader wants: `| head` is not an error."""
     try:
         print(text, flush=True)
     except BrokenPipeError:

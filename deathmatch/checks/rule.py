@@ -101,13 +101,13 @@ class Rules:
         return register
 
 
-def check_names(rules: Iterable[Rule], names: Iterable[str], where: str, of: str) -> None:
-    """Raise UserError if a name is not the identifier of a rule; `of` names the set of rules."""
+def check_names(rules: Iterable[Rule], names: Iterable[str], where: str, title: str) -> None:
+    """Raise UserError if a name is not the identifier of a rule; `title` names the set of rules."""
     known = sorted(rule.id for rule in rules)
     for name in names:
         if name not in known:
             raise UserError(
-                f"there is no rule {name!r} of {of}",
+                f"there is no rule {name!r} of {title}",
                 where=where,
                 remedy=f"{validation_errors.near(name, known)}known: {', '.join(known)}",
             )

@@ -145,12 +145,12 @@ def _codecheck(folder: Path, about: crate.About, project: dict) -> str:
         {"file": f"../../paper/{about.name}/deathmatch.{kind}", "comment": "The paper."}
         for kind in ("html", "pdf")
     ]
-    told = {
+    fields = {
         "version": CODECHECK_VERSION,
         "paper": {"title": project["title"], "authors": project["authors"]},
         "manifest": manifest,
     }
-    return _yaml(told) + CHECKERS
+    return _yaml(fields) + CHECKERS
 
 
 def _signed(file: Path) -> bool:

@@ -26,6 +26,6 @@ def fair(evidence: Evidence) -> pl.DataFrame:
     """No connection that stood to the end got nothing, where most messages were echoed."""
     if evidence.client != "wsload":
         return nothing(evidence)
-    # Where half of all is lost, a connection that gets nothing is no exception.
+    # Where half of all is lost, connections that get nothing are to be expected.
     served = evidence.reported.filter(2 * pl.col("replies") >= pl.col("messages_due"))
     return judged(served, pl.col("connections_starved"), None, 0)

@@ -108,8 +108,8 @@ def retries(evidence: Evidence) -> pl.DataFrame:
 
     On a link that loses nothing a SYN is sent again only because the server dropped it.
 
-    A server that ends takes half-open connections with it that no counter tells of. Of more SYNs
-    at a time than a CPU's queue of packets holds, some never come to the listener.
+    A server that ends takes half-open connections with it, which no counter shows. If more SYNs
+    come at a time than a CPU's queue of packets holds, some never reach the listener.
     """
     here = evidence.reported.filter(ALONE, pl.col("server_state") == "ran")
     if "connections_opening_max" in here.columns:

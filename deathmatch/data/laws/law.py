@@ -17,7 +17,7 @@ from deathmatch.quantities.quantity import RATE
 
 TRIAL = ["server", "variant", "n"]
 KEY = [*TRIAL, RATE]
-# What was seen must lie between the two bounds, which are included; null is no bound.
+# `seen` must lie between the two bounds, inclusive; a bound that is null does not apply.
 JUDGED = {"seen": pl.Float64, "at_least": pl.Float64, "at_most": pl.Float64}
 # A host that is a machine of its own counts what else runs there too: ssh, at least.
 ALONE = pl.col("machines").is_null()
@@ -125,7 +125,7 @@ def judged(
 
 
 def broken() -> pl.Expr:
-    """Return whether a judgement tells of a broken law."""
+    """Return whether a judgement says that the law is broken."""
     slack = _DIGITS * pl.col("seen").abs()
     below = pl.col("seen") < pl.col("at_least") - slack
     above = pl.col("seen") > pl.col("at_most") + slack

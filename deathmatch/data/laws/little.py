@@ -2,7 +2,7 @@
 
 J. D. C. Little, A Proof for the Queuing Formula L = λW, Operations Research 9 (1961). It holds for
 any system and any order of service, so that only a wrong count, a wrong time or a wrong duration
-breaks it. Each load generator tells another number to compare with.
+breaks it. Each load generator reports another number to compare with.
 """
 
 import polars as pl
@@ -88,12 +88,12 @@ def _sampled(during: pl.DataFrame) -> pl.DataFrame:
     begun = (1 + SKEW) * pl.col("client_active_opens").diff().over(KEY)
     took_us = pl.col("time_us").diff().over(KEY)
     before = pl.col("client_descriptors").shift().over(KEY)
-    # What a descriptor is not known of is no connection: the least that there were.
+    # Not counted: its other descriptors, and connections that may have begun since the last sample.
     least = (pl.col("client_descriptors") - OWN_DESCRIPTORS - begun).clip(0)
-    each = during.with_columns(most=took_us * (before + begun), fewest=took_us * least)
+    bounded = during.with_columns(most=took_us * (before + begun), fewest=took_us * least)
     known = pl.col("most").count() == pl.len() - 1
     return (
-        each.group_by(KEY, maintain_order=True)
+        bounded.group_by(KEY, maintain_order=True)
         .agg(
             most_us=pl.when(known & (pl.len() > 1)).then(pl.col("most").sum()),
             fewest_us=pl.when(known & (pl.len() > 1)).then(pl.col("fewest").sum()),

@@ -22,7 +22,7 @@ def ask(audit: Audit, accepted: Iterable[str] = ()) -> checks.Report:
 
 
 def check_accepts(names: Iterable[str], where: str) -> None:
-    """Raise UserError if there is no rule of one of the names."""
+    """Raise UserError if a name is not that of a rule."""
     check_names(RULES, names, where, "the audit")
 
 
