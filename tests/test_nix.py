@@ -43,7 +43,7 @@ MEASURING = READING | {
 }  # fmt: skip
 LAB = MEASURING | {"jupyter"}
 TESTING = LAB | {
-    "cargo", "cc", "chromium", "deadnix", "nixfmt", "pdftoppm", "pdftotext", "pytest", "ruff",
+    "cargo", "cc", "chromium", "deadnix", "go", "nixfmt", "pdftoppm", "pdftotext", "pytest", "ruff",
     "snakefmt", "ssh", "ssh-keygen", "sshd",
 }  # fmt: skip
 # Derivations of the first entry that no binary cache holds.
@@ -256,7 +256,7 @@ def names(nix: Nix, tree: Path) -> None:
         "x86_64-linux": servers,
         "aarch64-linux": servers - of_the_old_pin(tree),
     }
-    checked = besides - {"default"} | {"paper-of-data"}
+    checked = besides - {"default"} | {"nix-files", "paper-of-data"}
     for output, more in {"packages": besides, "checks": checked, "devShells": SHELLS}.items():
         found = nix.outputs(tree)[output]
         on_darwin = ["default"] if output == "devShells" else []

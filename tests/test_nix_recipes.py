@@ -85,6 +85,22 @@ def test_a_load_generator_is_built_by_its_script(name, nix, tree, tmp_path):
     assert os.access(folder / "built" / "bin" / name, os.X_OK)
 
 
+@pytest.mark.parametrize(
+    "fault, said",
+    [(None, ""), ("{ }:\n  1\n", "not formatted"), ("unused: 1\n", "Unused lambda argument")],
+    ids=["as it is", "indented by hand", "dead code"],
+)
+def test_nix_files_are_checked(fault, said, nix, tree, tmp_path):
+    made = recipe(nix, tree, "checks", "nix-files")
+    folder = shutil.copytree(made["src"], tmp_path / "source")
+    subprocess.run(["chmod", "-R", "u+w", folder], check=True)
+    if fault:
+        (folder / "nix" / "more.nix").write_text(fault)
+    done = cleared(nix, folder, {}, made["buildPhase"])
+    assert (done.returncode == 0) is (fault is None), done.stdout + done.stderr
+    assert said in done.stdout + done.stderr
+
+
 def papers(nix: Nix, tree: Path) -> tuple[Path, Path]:
     """Return the derivations of the paper and of the paper with other data."""
     check = nix.outputs(tree)["checks"][SYSTEM]["paper-of-data"]["drvPath"]

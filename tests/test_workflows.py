@@ -1,0 +1,172 @@
+"""The workflows of CI, which no test runs: actionlint reads them, and what they name is there.
+
+actionlint is compiled from tests/workflows/, whose go.sum has its hashes.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import ROOT, project_files
+from test_nix import copy_flake, start
+
+FOLDER = Path(".github", "workflows")
+NAMES = sorted(path.name for path in (ROOT / FOLDER).iterdir())
+
+
+@pytest.fixture(scope="module")
+def actionlint() -> Path:
+    """The program, compiled into build/."""
+    if not shutil.which("go"):
+        pytest.fail("go is not installed: run the tests inside ./shell")
+    out = ROOT / "build" / "actionlint"
+    words = ["go", "build", "-o", out / "bin" / "actionlint"]
+    variables = {
+        "GOCACHE": str(out / "cache"), "GOFLAGS": "-modcacherw", "GOPATH": str(out),
+        "GOTOOLCHAIN": "local",
+    }  # fmt: skip
+    done = subprocess.run(
+        [*words, "github.com/rhysd/actionlint/cmd/actionlint"], cwd=ROOT / "tests" / "workflows",
+        env=os.environ | variables, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return out / "bin" / "actionlint"
+
+
+def linted(actionlint: Path, path: Path) -> str:
+    """Return what actionlint finds in a workflow, by itself: no other checker is asked."""
+    words = [actionlint, "-no-color", "-shellcheck=", "-pyflakes=", path]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_actionlint_finds_nothing(name, actionlint):
+    assert linted(actionlint, ROOT / FOLDER / name) == ""
+
+
+@pytest.mark.parametrize(
+    "old, new, found",
+    [
+        ("matrix.system }}", "matrix.sytem }}", 'property "sytem" is not defined'),
+        ("timeout-minutes: 120", "timeout-minuts: 120", 'unexpected key "timeout-minuts"'),
+        ("runs-on: ubuntu-24.04", "runs-on: ubuntu-23.04", 'label "ubuntu-23.04" is unknown'),
+        ("if: always()", "if: allways()", 'undefined function "allways"'),
+    ],
+)  # fmt: skip
+def test_actionlint_finds_a_mistake(old, new, found, actionlint, tmp_path):
+    text = (ROOT / FOLDER / "ci.yml").read_text()
+    assert old in text
+    (tmp_path / "ci.yml").write_text(text.replace(old, new))
+    assert found in linted(actionlint, tmp_path / "ci.yml")
+
+
+def steps(workflow: dict) -> Iterator[tuple[str, dict]]:
+    """Yield the command of each step with each row of its job's matrix."""
+    for job in workflow["jobs"].values():
+        for row in job.get("strategy", {}).get("matrix", {}).get("include", [{}]):
+            for step in job["steps"]:
+                if "run" in step:
+                    yield step["run"], row
+
+
+def filled(command: str, row: dict[str, str]) -> str:
+    """Return a command with the values of its matrix."""
+    return re.sub(r"\$\{\{ matrix\.(\w+) \}\}", lambda name: row[name[1]], command)
+
+
+def missing(workflow: dict, files: set[str], attributes: set[str]) -> set[str]:
+    """Return the words of a workflow's commands that name what the project does not have.
+
+    They name a file or folder, a dataset, or an attribute of the flake, of which `attributes` are
+    those that `nix build` and `nix develop` take.
+    """
+    words = {word for text, row in steps(workflow) for word in filled(text, row).split()}
+    folders = {str(parent) for name in files for parent in Path(name).parents}
+    return {word for word in words if not is_there(word, files | folders, attributes)}
+
+
+def is_there(word: str, paths: set[str], attributes: set[str]) -> bool:
+    """Return whether the project has what a word names; also true of one that names nothing."""
+    if word.startswith(".#"):
+        return word.removeprefix(".#") in attributes
+    if word.startswith("dataset="):
+        return f"config/datasets/{word.removeprefix('dataset=')}.toml" in paths
+    path = word.removeprefix("./")
+    ours = word.startswith("./") or ("/" in path and path.partition("/")[0] in paths)
+    return path in paths or not (ours or re.fullmatch(r"\w+file", path))
+
+
+@pytest.fixture(scope="module")
+def offered(tmp_path_factory) -> set[str]:
+    """The attributes of the flake that a command may name on either kind of machine."""
+    nix = start(tmp_path_factory.mktemp("nix"))
+    outputs = nix.outputs(copy_flake(tmp_path_factory.mktemp("flake")))
+    whole = {
+        f"{output}.{system}.{name}"
+        for output in ("packages", "checks", "devShells")
+        for system, offered in outputs[output].items()
+        for name in offered
+    }
+    short = {*outputs["packages"]["aarch64-linux"]} & {*outputs["packages"]["x86_64-linux"]}
+    return whole | short
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_workflow_names_is_there(name, offered):
+    files = {str(path) for path in project_files()}
+    workflow = yaml.safe_load((ROOT / FOLDER / name).read_text())
+    assert missing(workflow, files, offered) == set()
+
+
+@pytest.mark.parametrize(
+    "command, lacking",
+    [
+        ("nix build .#httperf .#httperv", {".#httperv"}),
+        ("nix build .#checks.${{ matrix.system }}.nix-file", {".#checks.x86_64-linux.nix-file"}),
+        (".ci/go", {".ci/go"}),
+        ("python3 nix/fact.py", {"nix/fact.py"}),
+        ("./shel snakemake --config dataset=smok", {"./shel", "dataset=smok"}),
+        ("docker build --file Dockerfile .", {"Dockerfile"}),
+        ("cp paper/reference/deathmatch.htm site/", {"paper/reference/deathmatch.htm"}),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_found(command, lacking, offered):
+    files = {str(path) for path in project_files()}
+    job = {"strategy": {"matrix": {"include": [{"system": "x86_64-linux"}]}}}
+    workflow = {"jobs": {"one": job | {"steps": [{"run": command}]}}}
+    assert missing(workflow, files, offered) == lacking
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_paths_that_start_a_workflow_are_there(name):
+    # YAML 1.1 reads the key `on` as true.
+    triggers = yaml.safe_load((ROOT / FOLDER / name).read_text())[True]
+    for trigger in triggers.values():
+        for path in (trigger or {}).get("paths", []) if isinstance(trigger, dict) else []:
+            assert list(ROOT.glob(path)), path
+
+
+def test_a_push_builds_few_packages_and_the_week_all():
+    """No cache holds the rest: two Erlangs of their own would take a runner's time and disk."""
+    pushed, weekly = (
+        [
+            filled(text, row)
+            for text, row in steps(yaml.safe_load((ROOT / FOLDER / name).read_text()))
+        ]
+        for name in ("ci.yml", "nix-weekly.yml")
+    )
+    built = {word for text in pushed for word in text.split() if word.startswith(".#")}
+    assert built == {
+        ".#httperf", ".#roundtrip", ".#wsload", ".#yucan", ".#paper",
+        ".#checks.x86_64-linux.nix-files", ".#checks.aarch64-linux.nix-files",
+    }  # fmt: skip
+    checks = [text for text in pushed if text.startswith("nix flake check")]
+    assert checks and all("--no-build" in text for text in checks)
+    assert any(text.startswith("nix flake check --keep-going") for text in weekly)
