@@ -46,24 +46,6 @@ def test_machines_are_asked_for_by_the_scarcest_resource():
     assert capacity.first(capacity.machines(wanted, cost, rich)) == "link to the server"
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(
-    wanted=st.integers(1, 3000), kilobytes=st.integers(1, 9), clients=st.integers(1, 4),
-    memory=st.integers(1, 3000), descriptors=st.integers(1, 2000), ports=st.integers(1, 2000),
-)  # fmt: skip
-def test_as_many_are_opened_as_the_formulas_say(
-    wanted, kilobytes, clients, memory, descriptors, ports
-):
-    cost = Cost(1, 1000 * kilobytes, 0)
-    each = machine(cpus=1, memory_bytes=1000 * memory, descriptors=descriptors, ports=ports)
-    server = machine(cpus=1, memory_bytes=3000 * memory, descriptors=2 * descriptors)
-    held, why = capacity_model.opened(wanted, (cost, server), (cost, each), clients)
-    sides = [(cost, server, True, 1), (cost, each, False, clients)]
-    most = capacity.connections(Target(wanted, 1, 33), sides)
-    assert held == min(wanted, most)
-    assert bool(why) == (held < wanted)
-
-
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(
     server_us=st.floats(1, 100), client_us=st.floats(1, 100), cpus=st.integers(1, 8),

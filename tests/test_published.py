@@ -70,7 +70,7 @@ def test_row_counts_are_those_the_readme_states():
 def test_every_file_belongs_to_a_source_and_every_definition_is_used():
     files = {path.stem for path in published.FOLDER.glob("*.csv")}
     assert files == {*published.FACTORS, "testbeds", "quantities"}
-    everything = published.load_all()
+    everything = pl.concat([published.load(source) for source in published.FACTORS], how="diagonal")
     assert set(everything["quantity"]) == set(published.quantities()["quantity"])
     assert set(everything["testbed"]) == set(published.testbeds()["testbed"])
 
@@ -573,16 +573,20 @@ def test_a_peak_that_nothing_limited_leaves_its_end_open():
         judging.quotient(*sides)
         for sides in ((at_least, known), (known, at_least), (at_least, at_least))
     )
-    assert judging.side(higher, 2, "above")["verdict"] == judging.REPLICATED
-    assert judging.side(higher, 3, "above")["verdict"] == judging.OPEN
-    assert judging.side(lower, 0.5, "above")["verdict"] == judging.NOT
+    assert verdict(higher, 2, "above") == judging.REPLICATED
+    assert verdict(higher, 3, "above") == judging.OPEN
+    assert verdict(lower, 0.5, "above") == judging.NOT
     for direction in ("above", "below"):
-        assert judging.side(neither, 0.9, direction)["verdict"] == judging.OPEN
+        assert verdict(neither, 0.9, direction) == judging.OPEN
     said = [
         verdict_words.effect_text(one | {"effect": one["median"]})
         for one in (higher, lower, neither)
     ]
     assert said == ["at least 2.36, n = 3", "at most 0.424, n = 3", "no limit reached, n = 3"]
+
+
+def verdict(interval: dict, threshold: float, direction: str) -> str:
+    return judging._judged(interval, *judging.claimed_range(threshold, direction))["verdict"]
 
 
 def test_what_rounding_hides_widens_a_ratio_of_response_times():
@@ -591,11 +595,11 @@ def test_what_rounding_hides_widens_a_ratio_of_response_times():
 
     even = judging.quotient(trials(100, 100, 100), trials(100, 100, 100))
     assert (even["low"], even["median"], even["high"]) == (pytest.approx(1 / 3), 1.0, 3.0)
-    assert judging.side(even, 1.1, "below")["verdict"] == judging.OPEN
+    assert verdict(even, 1.1, "below") == judging.OPEN
     unbounded = judging.quotient(trials(100, 200, 300), trials(0, 50, 100))
     assert unbounded["high"] == judging.INFINITE
     far = judging.quotient(trials(300_000, 310_000, 320_000), trials(10_000, 10_000, 10_000))
-    assert judging.side(far, 29, "above")["verdict"] == judging.REPLICATED
+    assert verdict(far, 29, "above") == judging.REPLICATED
 
 
 def test_what_was_never_counted_is_not_the_highest(monkeypatch):

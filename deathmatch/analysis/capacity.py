@@ -2,7 +2,7 @@
 
 Arithmetic: each resource is needed in proportion to connections or to messages, and a machine has
 so much of it. In: constants measured per message and per connection, and what machines have. Out:
-needs, the machines that meet them, and the rate and number that a set of machines bears.
+needs, the machines that meet them, and the rate that a set of machines bears.
 """
 
 import math
@@ -16,7 +16,6 @@ ETHERNET_LEAST_BYTES = 46
 MASK_BYTES = 4
 # Linux holds back an acknowledgement that no data carries for 40 ms (TCP_DELACK_MIN, 1/25 s).
 DELAYED_ACK_S = 0.04
-PAGE_BYTES = 4096
 
 CPU, MEMORY, PORTS, DESCRIPTORS = "CPU", "memory", "ports", "descriptors"
 TO_SERVER, FROM_SERVER = "link to the server", "link from the server"
@@ -148,13 +147,4 @@ def rate_per_s(target: Target, sides: list[tuple[Cost, Machine, bool, int]]) -> 
         target.rate_per_s / share
         for side in sides
         for name, share in used(target, *side).items() if name in RATES
-    )  # fmt: skip
-
-
-def connections(target: Target, sides: list[tuple[Cost, Machine, bool, int]]) -> int:
-    """Return how many connections these machines hold, spread evenly over those of a side."""
-    return min(
-        count * math.floor(each / (needs(target, cost)[name] / target.connections))
-        for cost, machine, server, count in sides
-        for name, each in has(machine, server).items() if name not in RATES
     )  # fmt: skip

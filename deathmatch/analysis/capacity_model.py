@@ -1,8 +1,7 @@
 """A simulation of clients and a server, to check the arithmetic of `capacity`.
 
-It shares no formula with it but what a message and a connection cost: connections are opened one
-after the other until something is used up; messages are events that wait for CPUs and links, each
-first come, first served.
+It shares no formula with it but what a message costs: messages are events that wait for CPUs and
+links, each first come, first served.
 """
 
 import heapq
@@ -10,61 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deathmatch.analysis.capacity import (
-    DESCRIPTORS,
-    FROM_SERVER,
-    MEMORY,
-    PORTS,
-    TO_SERVER,
-    Cost,
-    Machine,
-    Target,
-    bits,
-)
+from deathmatch.analysis.capacity import FROM_SERVER, TO_SERVER, Cost, Machine, Target, bits
 
 CLIENT_CPU, SERVER_CPU = "client's CPU", "server's CPU"
-
-
-@dataclass
-class _Left:
-    """What a machine has left while connections are opened."""
-
-    memory_bytes: float
-    descriptors: int
-    ports: int
-
-    def lacks(self, cost: Cost) -> str:
-        """Return what one more connection would lack; empty if nothing."""
-        if self.memory_bytes < cost.memory_bytes:
-            return MEMORY
-        if not self.descriptors:
-            return DESCRIPTORS
-        return "" if self.ports else PORTS
-
-    def take(self, cost: Cost) -> None:
-        """Hold one more."""
-        self.memory_bytes -= cost.memory_bytes
-        self.descriptors -= 1
-        self.ports -= 1
-
-
-def opened(
-    wanted: int, server: tuple[Cost, Machine], client: tuple[Cost, Machine], clients: int
-) -> tuple[int, str]:
-    """Open connections, from each client in turn; return how many are held, and what gave out."""
-    (server_cost, one), (client_cost, each) = server, client
-    left = _Left(one.memory_bytes, one.cpus * one.descriptors, wanted)
-    rest = [
-        _Left(each.memory_bytes, each.cpus * each.descriptors, each.addresses * each.ports)
-        for _ in range(clients)
-    ]
-    for number in range(wanted):
-        mine = rest[number % clients]
-        if lacking := left.lacks(server_cost) or mine.lacks(client_cost):
-            return number, lacking
-        left.take(server_cost)
-        mine.take(client_cost)
-    return wanted, ""
 
 
 @dataclass

@@ -12,8 +12,6 @@ import polars as pl
 from deathmatch.analysis import committed, stats
 
 ESTABLISHED = "established, used"
-UNUSED = "established, unused"
-SYN_SENT = "SYN sent"
 # Caches of files and of processes: no socket has any of their objects.
 _OTHERS = (
     r"^(\w*inode(_cache|_info)?|buffer_head|radix_tree_node|extent_status|vm_area_struct|maple_node"

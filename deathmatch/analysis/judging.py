@@ -55,11 +55,6 @@ def _margin(found: dict, low: float, high: float) -> float:
     return min(known, default=INFINITE)
 
 
-def side(found: dict, threshold: float, direction: str) -> dict:
-    """Return the judgement on an interval and one side of a threshold, "above" or "below"."""
-    return _judged(found, *claimed_range(threshold, direction))
-
-
 def opened(found: dict, above: Values, below: Values) -> dict:
     """Return an interval without the ends that rates known only "at least" leave open."""
     if found["low"] is None:

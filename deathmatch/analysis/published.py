@@ -1,7 +1,7 @@
 """The sources' own numbers and claims: `data/published/` as checked polars frames.
 
-`load("walkin2009")` returns one source's numbers, `one(…)` a single one of them, `load_all()`
-those of all sources on the columns they share, `testbeds()` the machines they were taken on,
+`load("walkin2009")` returns one source's numbers, `one(…)` a single one of them, `testbeds()` the
+machines they were taken on,
 `quantities()` what each quantity means, `claims()` what is to be decided and by which rule,
 `effect()` what the source itself found. data/published/README.md explains the columns.
 """
@@ -117,11 +117,6 @@ def one(frame: pl.DataFrame, **columns: object) -> float:
             remedy="name the columns that pick one number of the source",
         )
     return found[0]
-
-
-def load_all(folder: Path = FOLDER) -> pl.DataFrame:
-    """Return all sources' numbers on the columns they share, without the factors."""
-    return pl.concat([load(source, folder).select(list(_SHARED)) for source in FACTORS])
 
 
 def testbeds(folder: Path = FOLDER) -> pl.DataFrame:

@@ -74,9 +74,10 @@ def _first_that_ran(dataset: str, claim: dict, server: str, options: list[dict])
 
 
 def _ran(dataset: str, claim: dict, selector: dict) -> bool:
-    base = {key: level for key, level in selector.items() if key != "relative_to"}
-    both = [base, base | selector.get("relative_to", {})]
-    return all(selecting.selected(dataset, claim["experiment"], one) is not None for one in both)
+    return all(
+        selecting.selected(dataset, claim["experiment"], plain) is not None
+        for plain in selecting.divided_selectors(selector)
+    )
 
 
 def _replaced(claim: dict, chosen: dict[str, dict]) -> dict:

@@ -10,7 +10,7 @@ import math
 
 import polars as pl
 
-from deathmatch.analysis import selecting, sequential
+from deathmatch.analysis import published, selecting, sequential
 
 SCHEMA = {
     "detectable": pl.Float64,  # the ratio to the threshold that its trials could have told
@@ -58,11 +58,10 @@ def _needed(part: dict) -> int | None:
 def _variants(dataset: str, experiment: str, rule: dict, selector: dict) -> dict[str, float]:
     """Return the variants that a selector chooses, with the median time of a trial in seconds."""
     experiment = selector.get("experiment", experiment)
-    free = frozenset(rule[key] for key in ("over", "each") if key in rule)
-    plain = {key: level for key, level in selector.items() if key != "relative_to"}
+    free = published.free(rule)
     found = {}
-    for one in (plain, plain | selector.get("relative_to", {})):
-        frame = selecting.selected(dataset, experiment, one, free, selecting.trials)
+    for plain in selecting.divided_selectors(selector):
+        frame = selecting.selected(dataset, experiment, plain, free, selecting.trials)
         if frame is None:
             continue
         for (server, variant), group in frame.group_by("server", "variant", maintain_order=True):

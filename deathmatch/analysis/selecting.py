@@ -38,7 +38,7 @@ def compared_values(
 
     Only where all have one statistic, which depends on the rates, and none names a rate.
     """
-    sides = [_divided_selectors(selector) for selector in selectors]
+    sides = [divided_selectors(selector) for selector in selectors]
     variants = [
         _variant(dataset, experiment, rule, selector) for side in sides for selector in side
     ]
@@ -51,7 +51,7 @@ def compared_values(
     return [next(found) if len(side) == 1 else next(found).over(next(found)) for side in sides]
 
 
-def _divided_selectors(selector: dict) -> list[dict]:
+def divided_selectors(selector: dict) -> list[dict]:
     """Return the selector, and what its value is divided by if it is `relative_to` something."""
     plain = {key: level for key, level in selector.items() if key != "relative_to"}
     return [plain, plain | selector["relative_to"]] if "relative_to" in selector else [plain]

@@ -48,14 +48,11 @@ def roles(evidence: Evidence) -> Roles:
 
 def _compared(dataset: str, claim: dict) -> list[tuple[str, str, str]]:
     rule = claim["rule"]
-    parts = [rule, *rule.get("rules", [])]
-    free = frozenset(part[key] for part in parts for key in ("over", "each") if key in part)
     found = []
     for selector in published.selectors(rule):
         experiment = selector.get("experiment", claim["experiment"])
-        base = {key: level for key, level in selector.items() if key != "relative_to"}
-        for one in (base, base | selector.get("relative_to", {})):
-            frame = selecting.selected(dataset, experiment, one, free)
+        for plain in selecting.divided_selectors(selector):
+            frame = selecting.selected(dataset, experiment, plain, published.free(rule))
             if frame is not None:
                 pairs = frame.select("server", "variant").unique(maintain_order=True).rows()
                 found += [(experiment, *pair) for pair in pairs]
