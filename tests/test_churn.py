@@ -85,21 +85,6 @@ def test_a_point_says_what_came_and_went_before_it():
         validation_errors.check(RecordedPoint, broken, "trial.json")
 
 
-def test_the_paper_names_what_never_became_steady():
-    def trial(label: str, steady: bool | None, last: float | None) -> dict:
-        rounds = None if steady is None else 30 - 20 * steady
-        return {"label": label, "warm_up_steady": steady, "warm_up_rounds": rounds,
-                "warm_up_first_cps": last and last / 2, "warm_up_last_cps": last}  # fmt: skip
-
-    warm, cold, old = trial("a", True, 900.0), trial("Play", False, 744.0), trial("b", None, None)
-    said = c10k_opening.warm_up_phrase(pl.DataFrame([warm, cold, old]))
-    assert "before 1 of 2 trials, after 10 to 30 rounds" in said
-    assert "Play (1, from 372 to 744 a second)" in said
-    assert "steady before all 1 trials" in c10k_opening.warm_up_phrase(pl.DataFrame([warm]))
-    unknown = pl.DataFrame([old], schema_overrides={"warm_up_steady": pl.Boolean})
-    assert "had no such rounds" in c10k_opening.warm_up_phrase(unknown)
-
-
 def point(server: str, not_opened: int) -> dict:
     return {"server": server, "variant": "v", "n": 1, "offered_rate_rps": 1000, "label": server,
             "environment": "unthrottled", "duration_us": 10_000_000, "connections": 1000,
@@ -133,13 +118,6 @@ def test_a_ceiling_of_messages_is_told_from_a_slow_handshake():
     assert starved["message_rate_rps"] == 600 and starved["cpus"] == pytest.approx(0.96)
     assert starved["message_rate_cpu_rps"] == pytest.approx(625)
     assert (starved["opening_first_cps"], starved["opening_last_cps"]) == (250, 12)
-    said = c10k_opening.ceiling_phrase(found, 1)
-    assert "starved reached its ceiling of messages" in said
-    assert "600 messages a second, 625 for each second of CPU time" in said
-    assert "the limit of slow (from 70 to 70 connections a second)" in said
-    assert c10k_opening.ceiling_phrase(found.clear(), 1) == ""
-    waiting = c10k_opening.ceiling_phrase(found.with_columns(cpus=pl.lit(0.2)), 1)
-    assert "starved (0.20 CPUs) opened ever fewer" in waiting and "ceiling" not in waiting
     assert c10k_opening.ceilings_table(found)["held"].to_list() == [700, 600]
 
 
@@ -161,5 +139,3 @@ def test_levels_stand_side_by_side_only_where_there_are_several():
     ]  # fmt: skip
     points = pl.DataFrame(rows)
     assert c10k_opening.side_by_side(points)["label"].to_list() == ["two", "two, at once"]
-    assert c10k_opening.offered_phrase(points) == "1 trial of this dataset opened all at once."
-    assert c10k_opening.offered_phrase(points[:2]) == "No trial of this dataset did either."

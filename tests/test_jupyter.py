@@ -1,4 +1,4 @@
-"""`./shell jupyter lab` in a real browser: a notebook opens as one, runs, and draws."""
+"""`./shell jupyter lab` in a real browser: a notebook opens, runs, draws, and has its numbers."""
 
 import re
 import shutil
@@ -82,3 +82,19 @@ def test_another_dataset_is_a_word_in_the_first_cell(page: Page):
     page.locator(".jp-RenderedSVG svg, .jp-RenderedSVG img").first.wait_for()
     page.locator(".jp-OutputArea-output table", has_text="tiny / other").wait_for()
     assert page.locator(".jp-OutputArea-output[data-mime-type*='stderr']").count() == 0
+
+
+def test_a_number_of_the_prose_is_shown_as_the_paper_shows_it(page: Page):
+    prose = page.locator(".jp-MarkdownCell")
+    expect(prose.filter(has_text="Each store takes 1\u202f000 messages")).to_have_count(1)
+    assert "{eval}" not in page.locator(".jp-Notebook").inner_text()
+
+
+def test_saving_keeps_the_file_but_for_what_was_typed(page: Page, tree: Tree):
+    notebook = tree.path / "notebooks" / "06-storage.md"
+    before = notebook.read_text()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+S")
+    expect(page.locator(".jp-mod-dirty")).to_have_count(0)
+    typed = before.replace('dataset = "quick"\ncompare = ""', 'dataset = "tiny"\ncompare = "other"')
+    assert notebook.read_text() == typed

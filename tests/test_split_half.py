@@ -87,7 +87,6 @@ def test_a_verdict_that_all_trials_give_stays(plant):
     assert found.select("verdict", "same", "other", "open").rows() == [
         (judging.NOT, split_half.DRAWS, 0, 0)
     ]
-    assert split_half.steady_phrase(found) == "Every half gives each verdict again, 1 of 1."
 
 
 def test_a_verdict_that_one_half_turns_is_reported(plant):
@@ -97,7 +96,6 @@ def test_a_verdict_that_one_half_turns_is_reported(plant):
     found = split_half.verdicts(plant("storage", ets(sizes)))
     row = found.filter(claim=BYTES).row(0, named=True)
     assert row["verdict"] == judging.NOT
-    assert "come out the other way" in split_half.steady_phrase(found)
     assert row["other"] > 0 and row["same"] + row["other"] + row["open"] == split_half.DRAWS
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree
 
-from deathmatch.analysis import agreement, judging, machine_cost, phrases
+from deathmatch.analysis import agreement, judging, machine_cost
 from deathmatch.analysis.reply_rates import RATE, REPLY, TOP
 from deathmatch.errors import UserError
 from deathmatch.load import registry
@@ -110,11 +110,6 @@ def test_verdicts_of_two_datasets_are_counted_by_how_they_stand_to_each_other():
         ("fast", "then", "opposed"), ("fast", "now", "one decides"),
         ("idle", "then", "one decides"), ("same", "then and now", "alike"),
     ]  # fmt: skip
-    assert agreement.answer(found) == "**1 of 2 verdicts that both datasets decide are alike.**"
-    assert agreement.phrase(found, "a", "b") == (
-        "Of the 4 verdicts on the claims, then and now, both datasets decide 2: 1 alike and "
-        "1 opposed. Only `a` decides 1 more, only `b` 1. Opposed: “It is fast” (then)."
-    )
 
 
 def measured(*found: tuple[str, str, float | None, float, float]) -> pl.DataFrame:
@@ -141,8 +136,6 @@ def test_ratios_of_two_datasets_are_apart_where_their_intervals_are():
     assert found.select("claim", "kind", "factor", "apart").rows() == [
         ("far", "opposed", 8.0, True), ("near", "alike", pytest.approx(1.1), False),
     ]  # fmt: skip
-    assert "`a` and `b` compare: 2;" in (said := agreement.effects_phrase(found, "a", "b"))
-    assert "the same side of 1: 1, with intervals that have nothing in common: 1." in said
     # Two that differ in a side are two ratios.
     other = theirs.with_columns(now_sides=pl.lit([{"what": "x"}, {"what": "y"}]))
     assert agreement.effects(ours, other).is_empty()
@@ -155,9 +148,6 @@ def test_what_a_reply_costs_is_compared_at_one_rate_and_one_version():
     same = machine_cost.costs("reference", "reference")
     assert len(same) > len(found) and same["ratio"].unique().to_list() == [1.0]
     assert (same[RATE] > 0).all()
-    told = machine_cost.cost_phrase(found, "reference", "first")
-    assert f"the {len(found)} variants" in told
-    assert machine_cost.cost_phrase(found.clear(), "a", "b") == phrases.NOT_MEASURED
 
 
 def test_a_chapter_is_made_again_when_the_other_dataset_changes(tree: Tree):

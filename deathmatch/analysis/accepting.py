@@ -69,20 +69,6 @@ def herd(every: pl.DataFrame) -> pl.DataFrame:
     return switches.join(others, on=key).sort("threads", order)
 
 
-def herd_sentence(found: pl.DataFrame) -> str:
-    """Return what `herd` says of the most threads, as a sentence."""
-    most = found.filter(threads=found["threads"].max())
-    if most.is_empty():
-        return "No thread was measured that only accepts."
-    told = [
-        f"{row['way']} {phrases.interval(row, digits=2)}" for row in most.sort("median").to_dicts()
-    ]
-    return (
-        f"With {phrases.number(most['threads'][0])} threads each connection takes so many "
-        f"voluntary switches: {phrases.enumeration(told)}."
-    )
-
-
 def waits(every: pl.DataFrame) -> pl.DataFrame:
     """Return a row for each reading of a server with work to do, with how long requests waited.
 

@@ -8,7 +8,6 @@ import math
 
 import polars as pl
 
-from deathmatch.analysis import phrases
 from deathmatch.analysis.judging import NOT, NOT_RUN, REPLICATED
 from deathmatch.analysis.verdict_words import whens
 
@@ -16,7 +15,9 @@ OPPOSED, ONE, ALIKE, NEITHER = "opposed", "one decides", "alike", "neither decid
 KINDS = [OPPOSED, ONE, ALIKE, NEITHER]
 """How two verdicts stand to each other, first what a reader looks for first."""
 
-_DECIDED = {REPLICATED, NOT}
+DECIDED = frozenset({REPLICATED, NOT})
+"""The verdicts that decide a claim."""
+
 _SCHEMA = dict.fromkeys(("claim", "says", "when", "verdict", "other", "kind"), pl.String)
 _EFFECT = {"effect": pl.Float64, "low": pl.Float64, "high": pl.Float64, "trials": pl.Int64}
 EFFECTS = (
@@ -45,39 +46,9 @@ def verdicts(ledger: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
 
 
 def _kind(ours: str, theirs: str) -> str:
-    if {ours, theirs} <= _DECIDED:
+    if {ours, theirs} <= DECIDED:
         return ALIKE if ours == theirs else OPPOSED
-    return ONE if {ours, theirs} & _DECIDED else NEITHER
-
-
-def answer(found: pl.DataFrame) -> str:
-    """Return in a bold sentence how many of the verdicts that both datasets decide are alike."""
-    alike, opposed = (len(found.filter(kind=kind)) for kind in (ALIKE, OPPOSED))
-    if not alike + opposed:
-        return "**No verdict is decided by both datasets.**"
-    return (
-        f"**{phrases.part(alike, alike + opposed)} verdicts that both datasets decide are alike.**"
-    )
-
-
-def phrase(found: pl.DataFrame, dataset: str, other: str) -> str:
-    """Return in sentences how many verdicts both datasets decide, how many alike, which not."""
-    by_kind = {kind: found.filter(kind=kind) for kind in KINDS}
-    alike, opposed = len(by_kind[ALIKE]), len(by_kind[OPPOSED])
-    alone = by_kind[ONE]["verdict"].is_in(_DECIDED).sum()
-    told = [
-        f"Of the {len(found)} verdicts on the claims, then and now, both datasets decide",
-        f"{alike + opposed}: {alike} alike and {opposed} opposed.",
-        f"Only `{dataset}` decides {alone} more, only `{other}` {len(by_kind[ONE]) - alone}.",
-    ]
-    if opposed:
-        whens = by_kind[OPPOSED].group_by("says", maintain_order=True).agg("when")
-        named = [
-            f"“{row['says'].rstrip('.')}” ({phrases.enumeration(row['when'])})"
-            for row in whens.iter_rows(named=True)
-        ]
-        told.append(f"Opposed: {phrases.enumeration(named)}.")
-    return " ".join(told)
+    return ONE if {ours, theirs} & DECIDED else NEITHER
 
 
 def effects(ledger: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
@@ -114,17 +85,3 @@ def effects(ledger: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
 def _told(value: float | None) -> bool:
     """Return whether a logarithmic axis has a place for it."""
     return value is not None and math.isfinite(value) and value > 0
-
-
-def effects_phrase(found: pl.DataFrame, dataset: str, other: str) -> str:
-    """Return how far the ratios of `effects` differ between two datasets, as sentences."""
-    if found.is_empty():
-        return phrases.NOT_MEASURED
-    side = (pl.col("effect") > 1) == (pl.col("other_effect") > 1)
-    alike = found.filter(side)
-    return (
-        f"Ratios that verdicts of both `{dataset}` and `{other}` compare: {len(found)}; of these "
-        f"on the same side of 1: {len(alike)}, with intervals that have nothing in common: "
-        f"{found['apart'].sum()}. The median one is {found['factor'].median():.2f} times as large "
-        f"on one machine as on the other, the most different one {found['factor'].max():.2f} times."
-    )

@@ -1,15 +1,14 @@
 """Ten thousand WebSockets: latencies, memory and outcomes by server, with the post's own numbers.
 
 In: the experiment's points, times and seconds, and the values of Moritz 2012. Out: frames for
-`deathmatch.paper.charts.c10k` and tables, and phrases for the prose.
+`deathmatch.paper.charts.c10k` and tables.
 """
 
 import polars as pl
 
-from deathmatch.analysis import phrases, stats, views
+from deathmatch.analysis import stats, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.load import histogram
-from deathmatch.plan import files
 from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
 
 # Our server and its schedulers -> the post's row that is the same software. What the post ran on
@@ -305,47 +304,6 @@ def carried(points: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def throttle_phrase() -> str:
-    """Return in words what the throttled testbed gives a server."""
-    side = files.testbed("ec2-like").server
-    share, period_ms = side.cpu_share, side.cpu_period_us / 1000
-    return f"{share * period_ms:g} ms of every {period_ms:g} ms, by a cgroup's quota."
-
-
-def jitter_phrase(trials: pl.DataFrame) -> str:
-    """Return a sentence on the link's jitter, from what the trials recorded; empty without any."""
-    throttles = trials["throttle"].drop_nulls()
-    throttles = throttles.filter(throttles != "")
-    if not len(throttles):
-        return " No trial of this dataset was throttled."
-    if throttles.str.contains("jitter not in force").any():
-        return " Its network should jitter too, but this kernel has no netem: it did not."
-    return " Its replies are delayed by netem besides."
-
-
-def best_phrase(best: dict | None) -> str:
-    """Return which server had the lowest 95th percentile, unthrottled."""
-    if best is None or best["median"] is None:
-        return "Unthrottled, no server answered 95 % of its messages in a trial that counts."
-    found = {key: best[key] and best[key] / 1e3 for key in ("median", "low", "high")}
-    interval = phrases.interval(found | {"trials": best["trials"]}, "ms", 1)
-    return f"Unthrottled, {best['label']} has the lowest 95th percentile: {interval}."
-
-
-def client_limited_phrase(limited: pl.DataFrame, points: pl.DataFrame) -> str:
-    """Return how many trials show the client's limits, and why."""
-    if not len(points):
-        return f"Client-limited trials: {phrases.NOT_MEASURED}."
-    if not len(limited):
-        return f"None of the {len(points)} trials is client-limited."
-    some = limited["client_limited_by"].drop_nulls()
-    why = f" (the first: {some[0]})" if len(some) else ""
-    return (
-        f"{len(limited)} of {len(points)} trials are client-limited{why}: their latencies are in "
-        "part the client's own."
-    )
-
-
 def held(points: pl.DataFrame) -> pl.DataFrame:
     """Return of each server on one CPU, unthrottled: label, whole, late, outcome_completed.
 
@@ -365,34 +323,3 @@ def held(points: pl.DataFrame) -> pl.DataFrame:
         (accounted == pl.col("connections")).all().alias("late"),
         pl.col("outcome_completed").median(),
     ).sort("label")  # fmt: skip
-
-
-def held_count(found: pl.DataFrame) -> str:
-    """Return "20 of 22": the servers of `held` that are whole."""
-    return phrases.part(found["whole"].sum(), len(found))
-
-
-def held_phrase(found: pl.DataFrame) -> str:
-    """Return how many servers of `held` are whole, and how many connections the others held."""
-    if not len(found):
-        return f"ten thousand connections: {phrases.NOT_MEASURED}."
-    failed = [
-        f"{row['label']} held {phrases.number(row['outcome_completed'])} (median of its trials)"
-        for row in found.filter(~pl.col("whole")).to_dicts()
-    ]
-    whole = held_count(found)
-    first = f"{whole} servers held every connection to the end of every trial, with none timed out"
-    late = "; what they lack was not open yet when the run ended" if found["late"].all() else ""
-    return f"{first}; {phrases.enumeration(failed)}{late}." if failed else f"{first}."
-
-
-def growth_phrase(points: pl.DataFrame) -> str:
-    """Return the range of the latency's growth over servers in the throttled environment."""
-    found = (
-        views.subjects(points)
-        .filter(pl.col("environment") == "ec2-like")["message_latency_growth"]
-        .drop_nulls()
-    )
-    if not len(found):
-        return phrases.NOT_MEASURED + " as a multiple of"
-    return f"{found.min():.2g} to {found.max():.2g} times"

@@ -1,22 +1,20 @@
 """How ten thousand WebSockets open: what limits it, whether it was warm, all at once or not.
 
 In: the experiment's points, seconds and samples, as `deathmatch.analysis.c10k` has them. Out:
-frames for tables, and phrases for the prose.
+frames for tables.
 """
 
 import polars as pl
 
-from deathmatch.analysis import phrases
 from deathmatch.analysis.c10k import ASKED, ENVIRONMENT_TITLES, LATE
 from deathmatch.analysis.reply_rates import RATE
-from deathmatch.data.laws.kernel import CPU_QUEUE_PACKETS
 
 # Of a run: its first and last fifth are compared, as the growth of the latency is.
 _FIFTH = 0.2
 # A server whose opening falls below this share is kept from it by what it has open already.
 _STARVED = 0.25
-# Of one CPU: a server that uses less in that time waits for something else.
-_BUSY = 0.9
+BUSY = 0.9
+"""The share of one CPU below which a server that opens ever fewer waits for something else."""
 
 
 def ceilings(points: pl.DataFrame, seconds: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
@@ -82,72 +80,6 @@ def ceilings_table(found: pl.DataFrame) -> pl.DataFrame:
     ).drop("starved")
 
 
-def ceiling_phrase(found: pl.DataFrame, interval_s: float) -> str:
-    """Return what kept the servers of `ceilings` from opening all, unthrottled, in sentences."""
-    plain = found.filter(pl.col("environment") == "unthrottled").to_dicts()
-    sentences = [
-        _ceiling(row, interval_s) for row in plain if row["starved"] and row["cpus"] >= _BUSY
-    ]
-    idle = [
-        f"{row['label']} ({row['cpus']:.2f} CPUs)"
-        for row in plain
-        if row["starved"] and row["cpus"] < _BUSY
-    ]
-    if idle:
-        sentences.append(
-            f"{phrases.enumeration(idle)} opened ever fewer without a CPU in full use: what they "
-            "waited for is not known."
-        )
-    others = [
-        f"{row['label']} (from {phrases.number(row['opening_first_cps'])} to "
-        f"{phrases.number(row['opening_last_cps'])} connections a second)"
-        for row in plain
-        if not row["starved"]
-    ]
-    if others:
-        sentences.append(
-            f"The pace of its handshakes is the limit of {phrases.enumeration(others)}."
-        )
-    return " ".join(sentences)
-
-
-def _ceiling(row: dict, interval_s: float) -> str:
-    due = "every second" if interval_s == 1 else f"every {interval_s:g} s"
-    return (
-        f"{row['label']} reached its ceiling of messages: in the last fifth of a run it answered "
-        f"{phrases.number(row['message_rate_rps'])} messages a second, "
-        f"{phrases.number(row['message_rate_cpu_rps'])} for each second of CPU time, and had "
-        f"{phrases.number(row['held'])} connections open, on each of which a message is due {due}; "
-        f"meanwhile its opening fell from {phrases.number(row['opening_first_cps'])} to "
-        f"{phrases.number(row['opening_last_cps'])} connections a second (medians, "
-        f"n = {row['trials']})."
-    )
-
-
-def warm_up_phrase(points: pl.DataFrame) -> str:
-    """Return whether the rate of opening was steady before the trials, and which never were."""
-    known = points.drop_nulls("warm_up_steady")
-    if not len(known):
-        return "The trials of this dataset are older and had no such rounds."
-    rounds = known["warm_up_rounds"]
-    span = f"{rounds.min()} to {rounds.max()} rounds"
-    never = known.filter(~pl.col("warm_up_steady"))
-    if not len(never):
-        return f"It was steady before all {len(known)} trials, after {span}."
-    by_server = never.group_by("label", maintain_order=True).agg(
-        pl.len(), pl.col("warm_up_first_cps", "warm_up_last_cps").median()
-    ).sort("label")  # fmt: skip
-    named = [
-        f"{row['label']} ({row['len']}, from {phrases.number(row['warm_up_first_cps'])} to "
-        f"{phrases.number(row['warm_up_last_cps'])} a second)"
-        for row in by_server.drop_nulls().to_dicts()
-    ]
-    return (
-        f"It was steady before {len(known) - len(never)} of {len(known)} trials, after {span}, and "
-        f"never before the others: {phrases.enumeration(named)}."
-    )
-
-
 def side_by_side(points: pl.DataFrame) -> pl.DataFrame:
     """Return the trials of servers that ran at more than one level of `opening` or of `run`.
 
@@ -176,37 +108,4 @@ def side_by_side(points: pl.DataFrame) -> pl.DataFrame:
             growth=pl.col("message_latency_growth").median(),
         )
         .sort("environment", "label", descending=[True, False])
-    )
-
-
-def offered_phrase(points: pl.DataFrame) -> str:
-    """Return how many trials had which level of `opening` and `run`, if there was a choice."""
-    counts = {
-        "opened all at once": points.filter(pl.col("opening") >= 10_000),
-        "ran for five minutes": points.filter(pl.col("run") == "five-minutes"),
-    }
-    each = {what: len(frame.unique(["server", "variant", "n"])) for what, frame in counts.items()}
-    told = [
-        f"{count} {'trial' if count == 1 else 'trials'} of this dataset {what}"
-        for what, count in each.items()
-        if count
-    ]
-    return f"{phrases.enumeration(told)}." if told else "No trial of this dataset did either."
-
-
-def unseen_phrase(points: pl.DataFrame) -> str:
-    """Return in how many runs SYNs were lost before any listener saw them, as sentences."""
-    at_once = points.filter(
-        pl.col("connections_opening_max") > CPU_QUEUE_PACKETS, pl.col("server_state") == "ran"
-    )
-    lost = pl.col("client_syn_retransmissions") - pl.col("server_listen_drops")
-    unseen = at_once.select(lost=lost).filter(pl.col("lost") > 0)["lost"]
-    if unseen.is_empty():
-        return ""
-    return (
-        f"In {len(unseen)} of the {len(at_once)} runs with more than "
-        f"{phrases.number(CPU_QUEUE_PACKETS)} handshakes under way, more SYNs were sent again than "
-        f"the listener dropped, by up to {phrases.number(unseen.max())}: the kernel's queue of "
-        "packets for a CPU (`net.core.netdev_max_backlog`) holds "
-        f"{phrases.number(CPU_QUEUE_PACKETS)}, and what is beyond no listener sees."
     )

@@ -9,7 +9,7 @@ import polars as pl
 from deathmatch.analysis import stats
 from deathmatch.analysis.committed import Record
 from deathmatch.analysis.committed import load as _load
-from deathmatch.instruments.waits import COLD, HOT, MECHANISMS, STATES
+from deathmatch.instruments.waits import HOT, MECHANISMS, STATES
 
 KEY = ["mechanism", "state", "idle"]
 SCHEMA = {
@@ -68,19 +68,6 @@ def growth(each: pl.DataFrame, mechanism: str, few: int, many: int, state: str =
     return stats.ratio(
         mine, pl.col("idle") == many, pl.col("idle") == few, "each_ns", "repetition"
     )  # fmt: skip
-
-
-def bend(each: pl.DataFrame, few: int, many: int) -> str:
-    """Return, as a sentence, whether it is the caches that make one descriptor of many dearer."""
-    hot, cold = (growth(each, "poll", few, many, state) for state in (HOT, COLD))
-    if None in (hot["low"], cold["low"]) or hot["low"] <= 1:
-        return "These readings do not show that a descriptor among many costs more."
-    if hot["low"] > cold["high"]:
-        return (
-            "Where the caches are cold, more descriptors make one dearer by less: what bends the "
-            "hot curve is what no longer fits into a cache."
-        )
-    return "It grows with cold caches too: these readings do not lay it to the caches."
 
 
 def between(each: pl.DataFrame, state: str, idle: int) -> dict:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from deathmatch.analysis import phrases, stats
+from deathmatch.analysis import stats
 from deathmatch.data import laws, steadiness, tables
 from deathmatch.data.laws.law import KEY, RATE, Evidence
 from deathmatch.errors import UserError
@@ -179,10 +179,3 @@ def needed() -> pl.DataFrame:
     shares = (0.5, 0.9, 0.95, 0.99, 0.999)
     rows = [(f"{100 * share:g} %", stats.needed_samples(share)) for share in shares]
     return pl.DataFrame(rows, schema={"quantile": pl.String, "samples": pl.Int64}, orient="row")
-
-
-def broken_phrase(found: pl.DataFrame) -> str:
-    """Return "LAW-STEADY in 3 of 68 points", for each law that a point breaks; or that none is."""
-    rows = counts(found).filter(pl.col("broken") > 0).to_dicts()
-    each = [f"{row['law']} in {phrases.part(row['broken'], row['judged'])} points" for row in rows]
-    return phrases.enumeration(each) if each else "none in any point"

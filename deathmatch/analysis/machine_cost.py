@@ -77,19 +77,6 @@ def by_experiment(found: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def cost_phrase(found: pl.DataFrame, dataset: str, other: str) -> str:
-    """Return how the cost of a reply changed between two machines, as sentences."""
-    if found.is_empty():
-        return phrases.NOT_MEASURED
-    ratio = found["ratio"]
-    return (
-        f"In `{dataset}` a reply takes {ratio.median():.2f} times the CPU time that it takes in "
-        f"`{other}`: the median of the {len(found)} variants that both measured with one version "
-        f"of the server, of which the middle half lies from {ratio.quantile(0.25):.2f} to "
-        f"{ratio.quantile(0.75):.2f} and all from {ratio.min():.2f} to {ratio.max():.2f}."
-    )
-
-
 def machines(dataset: str) -> pl.DataFrame:
     """Return what a dataset was measured on: dataset, trials, failed, first, last, machine.
 

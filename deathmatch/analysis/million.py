@@ -176,38 +176,6 @@ def by_server(messages: pl.DataFrame, record: Record, wanted: Target) -> pl.Data
     ).sort("server_us")  # fmt: skip
 
 
-def machine_phrase(machine: Machine | None) -> str:
-    """Return what a machine has, in words."""
-    if machine is None:
-        return phrases.NOT_MEASURED
-    return (
-        f"{machine.cpus} CPUs, {machine.memory_bytes / 1e9:.0f} GB and, assumed, a link of "
-        f"{machine.link_bits_per_s / 1e9:.0f} Gbit/s"
-    )
-
-
-def machines_phrase(found: pl.DataFrame) -> str:
-    """Return how many machines are asked for, and what gives out first, in words."""
-    said = []
-    for (machine, cost), rows in found.group_by("machine", "cost", maintain_order=True):
-        server, clients = rows.sort("side", descending=True).to_dicts()
-        said.append(
-            f"{phrases.number(server[server['first']])} servers (first: {server['first']}) and "
-            f"{phrases.number(clients[clients['first']])} clients (first: {clients['first']}) "
-            f"{machine}, at the {cost} cost"
-        )
-    return f"It takes {'; '.join(said)}." if said else phrases.NOT_MEASURED
-
-
-def bits_phrase(wanted: Target) -> str:
-    """Return what the links must carry, in words."""
-    ways = {way: each * wanted.rate_per_s / 1e9 for way, each in capacity.bits(wanted).items()}
-    return (
-        f"The links carry {ways[capacity.TO_SERVER]:.1f} Gbit/s to the server and "
-        f"{ways[capacity.FROM_SERVER]:.1f} back."
-    )
-
-
 def checked(
     wanted: Target, made: dict[str, tuple[Cost, Cost]], kinds: dict[str, Machine]
 ) -> pl.DataFrame:
@@ -260,14 +228,6 @@ def loop_busy(messages: pl.DataFrame) -> dict[str, phrases.Statistic]:
         "measured": stats.interval(mine["client_loop_busy_share"].to_list()),
         "formula": stats.interval(mine["formula"].to_list()),
     }
-
-
-def saturation_phrase(found: pl.DataFrame) -> str:
-    """Return the range of what was measured over what the formulas say, in words."""
-    if found.is_empty():
-        return phrases.NOT_MEASURED
-    low, high = found["ratio"].min(), found["ratio"].max()
-    return f"at saturation {len(found)} servers reached {low:.2f} to {high:.2f}"
 
 
 def checked_saturation(saturated: pl.DataFrame, message_bytes: int) -> pl.DataFrame:

@@ -6,7 +6,7 @@ the way in which packets are charged (`hosts.packets`), with intervals over repe
 
 import polars as pl
 
-from deathmatch.analysis import phrases, stats
+from deathmatch.analysis import stats
 from deathmatch.analysis.committed import Record
 from deathmatch.analysis.committed import load as _load
 from deathmatch.hosts.packets import MODES, PLAIN, THREADED
@@ -69,15 +69,3 @@ def bias(each: pl.DataFrame, server: str) -> dict:
         mine.with_columns(cost=cost), pl.col("mode") == PLAIN, pl.col("mode") == THREADED,
         "cost", "repetition",
     )  # fmt: skip
-
-
-def sentence(each: pl.DataFrame) -> str:
-    """Return what `bias` says of each server, as a sentence."""
-    told = [
-        f"{server} {phrases.ratio(bias(each, server))}"
-        for server in each["server"].unique(maintain_order=True).sort()
-    ]
-    return (
-        "CPU time by the plain pair over what the server's side does in all with threads: "
-        f"{phrases.enumeration(told)}."
-    )

@@ -20,6 +20,16 @@ def number(value: float | None, digits: int = 0) -> str:
     return NOT_MEASURED if value is None else f"{value:z,.{digits}f}".replace(",", "\u202f")
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """Return "95" for 0.95: the text says %."""
+    return f"{100 * share:.{digits}f}"
+
+
+def code(text: str) -> str:
+    """Return a name as Markdown shows it: `reference`."""
+    return f"`{text}`"
+
+
 def part(some: int, whole: int) -> str:
     """Return "3 of 12"; of none, NOT_MEASURED: nothing is said of nothing."""
     return f"{number(some)} of {number(whole)}" if whole else NOT_MEASURED
@@ -79,3 +89,17 @@ def direction(found: Statistic, higher: str, lower: str, same: str) -> str:
     if found["high"] is not None and found["high"] < 1:
         return lower
     return same
+
+
+def change(first: Statistic, second: Statistic, higher: str, lower: str, same: str) -> str:
+    """Return `higher` or `lower` if the second interval has nothing in common with the first.
+
+    Else `same`, as where one trial gives no interval; NOT_MEASURED without a trial of both.
+    """
+    if not first["trials"] or not second["trials"]:
+        return NOT_MEASURED
+    if None in (first["low"], second["low"]):
+        return same
+    if second["low"] > first["high"]:
+        return higher
+    return lower if second["high"] < first["low"] else same

@@ -52,27 +52,27 @@ def place(trials: pl.DataFrame) -> str:
 
     What a dataset of several machines says of them: each, and how far their clocks may be off.
     """
-    apart = _apart(trials)
-    if not len(apart):
+    if not apart(trials):
         return (
-            f"Client and server are two network namespaces of one machine of {_cpus(trials)} CPUs, "
+            f"Client and server are two network namespaces of one machine of {cpus(trials)} CPUs, "
             f"{sides(trials)}."
         )
-    described = sorted({machine for each in apart["machines"] for machine in each})
-    told = [f"Each host is a machine of its own ({'; '.join(described)}), reached by ssh."]
-    if (bound_us := apart["clock_bound_us"].max()) is not None:
-        told.append(
+    remote = trials.drop_nulls("machines")
+    described = sorted({machine for machines in remote["machines"] for machine in machines})
+    sentences = [f"Each host is a machine of its own ({'; '.join(described)}), reached by ssh."]
+    if (bound_us := remote["clock_bound_us"].max()) is not None:
+        sentences.append(
             "A latency is on one client's own clock; how far two clocks are apart was known within "
             f"{bound_us} µs at each point."
         )
-    if (late_us := apart["late_us"].max()) is not None:
-        told.append(f"Several clients began at an agreed instant, {late_us} µs late at most.")
-    return " ".join(told)
+    if (late_us := remote["late_us"].max()) is not None:
+        sentences.append(f"Several clients began at an agreed instant, {late_us} µs late at most.")
+    return " ".join(sentences)
 
 
 def cannot(trials: pl.DataFrame) -> str:
     """Return what the testbed cannot show, as sentences."""
-    if len(_apart(trials)):
+    if apart(trials):
         return (
             "Server and clients are machines of their own, joined by one link. Another link, "
             "another network card and another number of cores may change what is told here."
@@ -80,69 +80,22 @@ def cannot(trials: pl.DataFrame) -> str:
     known = trials.drop_nulls("cpu")["cpu"]
     cpu = known[0] if len(known) else "unknown"
     return (
-        f"Both ends run on one machine of {_cpus(trials)} CPUs ({cpu}) "
+        f"Both ends run on one machine of {cpus(trials)} CPUs ({cpu}) "
         "over a virtual link. Variants of one server can be compared there, and mechanisms seen in "
         "the kernel's counters. How fast a server is on other hardware, what a network card does, "
         "and how a server scales over cores cannot: a server on every CPU takes its client's."
     )
 
 
-def measured_on(trials: pl.DataFrame) -> str:
-    """Return "one machine of 2 CPUs" or "one server of 32 CPUs"."""
-    return f"one {'server' if len(_apart(trials)) else 'machine'} of {_cpus(trials)} CPUs"
+def apart(trials: pl.DataFrame) -> bool:
+    """Return whether server and clients were machines of their own in some trial."""
+    return bool(trials["machines"].drop_nulls().len())
 
 
-def cores(trials: pl.DataFrame) -> str:
-    """Return how many CPUs a server has to use, and what that cannot tell of Walkin's four."""
-    if len(_apart(trials)):
-        return f"Our server has {_cpus(trials)} CPUs to itself."
-    return (
-        f"Our machine has {_cpus(trials)} CPUs, of which the client takes one: whether four cores "
-        "need a longer queue it cannot tell."
-    )
-
-
-def scaling(trials: pl.DataFrame) -> str:
-    """Return whether it can be seen how servers scale, as a clause."""
-    if len(_apart(trials)):
-        return f"Servers scale over {_cpus(trials)} CPUs at most, which no client shares"
-    return (
-        "How servers scale over several CPUs this machine cannot show, because the client needs "
-        f"one of its {_cpus(trials)}"
-    )
-
-
-def ends(trials: pl.DataFrame) -> str:
-    """Return what joins server and clients, and what that leaves out, as sentences."""
-    if len(_apart(trials)):
-        return "Each end is a machine of its own, on the link that the method names."
-    return (
-        f"Both ends share one machine of {_cpus(trials)} virtual CPUs with neighbours we cannot "
-        "see. The link is a veth pair: no wire, no interrupts of a network card, no loss other "
-        "than the queue's."
-    )
-
-
-def all_cpus(trials: pl.DataFrame) -> tuple[str, str]:
-    """Return what a server on every CPU of its host takes, and what a table of such shows."""
-    if len(_apart(trials)):
-        return "No client runs on the server's CPUs", "shows how each server scales"
-    return (
-        f"With both ends on {_cpus(trials)} CPUs, a server that may use all of them takes the "
-        "client's",
-        "cannot show how a server scales; it shows that the testbed must have more CPUs before "
-        "anybody says so",
-    )
-
-
-def _apart(trials: pl.DataFrame) -> pl.DataFrame:
-    """Return the trials whose hosts were machines of their own."""
-    return trials.drop_nulls("machines")
-
-
-def _cpus(trials: pl.DataFrame) -> str:
-    known = trials.drop_nulls("cpu")["cpus"]
-    return str(known[0]) if len(known) else "unknown"
+def cpus(trials: pl.DataFrame) -> str:
+    """Return how many CPUs the server's machine has; "unknown" if no trial recorded it."""
+    recorded = trials["cpus"].drop_nulls()
+    return str(recorded[0]) if len(recorded) else "unknown"
 
 
 def sides(trials: pl.DataFrame) -> str:
@@ -154,10 +107,10 @@ def sides(trials: pl.DataFrame) -> str:
     pairs = [(set(server), set(client)) for server, client in known.unique().rows()]
     if not pairs:
         return "whose CPUs were not recorded"
-    apart = [pair for pair in pairs if not pair[0] & pair[1]]
-    if not apart:
+    disjoint = [pair for pair in pairs if not pair[0] & pair[1]]
+    if not disjoint:
         return "on the same CPUs, so that each takes from the other and rates are of both"
-    alone = all(len(server) == len(client) == 1 for server, client in apart)
+    alone = all(len(server) == len(client) == 1 for server, client in disjoint)
     return "one CPU each" if alone else "each on CPUs of its own"
 
 

@@ -86,22 +86,6 @@ def at_level(levels: list[dict], title: str, mechanism: str, idle: int) -> dict:
     return next((r for r in levels if (r["title"], r["readiness"], r[IDLE]) == wanted), none)
 
 
-def course(few: dict, many: dict) -> str:
-    """Return in words how the price of one idle connection differs between few and many of them.
-
-    Both are intervals of `stats.interval`; where these overlap, or one trial has none, no
-    difference is told.
-    """
-    if not few["trials"] or not many["trials"]:
-        return phrases.NOT_MEASURED
-    if few["low"] is not None and many["low"] is not None:
-        if many["low"] > few["high"]:
-            return "each costs more the more there are"
-        if many["high"] < few["low"]:
-            return "each costs less the more there are"
-    return phrases.SAME
-
-
 def most_idle_with_cpu_left(levels: list[dict], title: str, mechanism: str) -> int:
     """Return the most idle connections at which the server used less than SATURATED of a CPU."""
     return max(

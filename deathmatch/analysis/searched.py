@@ -155,23 +155,3 @@ def arrowhead(found: pl.DataFrame) -> str:
         f"{reply_rates.ARROWHEAD} But where a search found its capacity, with a deep listen "
         "backlog, that is shown."
     )
-
-
-def summary(probes: list[pl.DataFrame]) -> str:
-    """Return a sentence on the searches of a dataset, given each experiment's `probes`."""
-    made = [ends(each).select("outcome", "search_s") for each in probes]
-    every = pl.concat(made) if made else pl.DataFrame()
-    if every.is_empty():
-        return "This dataset asks for no search."
-    counted = [
-        f"{words} {phrases.number((every['outcome'] == outcome).sum())}"
-        for outcome, words in (
-            (search.FOUND, "found a capacity:"),
-            (search.CLIENT, "ended at the client's limit:"),
-            (search.REFUSED, "refused:"),
-        )
-    ]
-    return (
-        f"Of {phrases.number(len(every))} searches here, {'; '.join(counted)}; one offered load "
-        f"for {every['search_s'].median():.0f} s at the median."
-    )

@@ -141,20 +141,6 @@ def verdicts(dataset: str, count: int = DRAWS) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=VERDICTS)
 
 
-def steady_phrase(found: pl.DataFrame) -> str:
-    """Return how many verdicts each half gives again, as sentences; `found` is of `verdicts`."""
-    if found.is_empty():
-        return "This dataset has no verdict to ask for."
-    steady = len(found.filter(pl.col("other") + pl.col("open") == 0))
-    if steady == len(found):
-        return f"Every half gives each verdict again, {steady} of {len(found)}."
-    turned = len(found.filter(pl.col("other") > 0))
-    return (
-        f"Every half gives {steady} of the {len(found)} verdicts again; of the others, {turned} "
-        "come out the other way in one half or more."
-    )
-
-
 def orders(dataset: str, count: int = DRAWS) -> pl.DataFrame:
     """Return how each experiment's order of servers correlates with that of random halves.
 

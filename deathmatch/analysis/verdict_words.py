@@ -1,6 +1,6 @@
 """Verdicts in words: what a row of the ledger says, for cells and sentences."""
 
-from deathmatch.analysis import phrases, sequential
+from deathmatch.analysis import phrases
 from deathmatch.analysis.judging import INFINITE, NOT, OPEN, REPLICATED
 
 WHEN = ("then", "now")
@@ -77,21 +77,3 @@ def effect_phrase(row: dict, when: str) -> str:
 
 def _short(value: float) -> str:
     return phrases.number(value) if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def error_phrase() -> str:
-    """Return how often noise about a threshold gives a verdict, and by which test, as sentences."""
-    error = f"{100 * sequential.ERROR:.0f} %"
-    supposed = (
-        "if trials do not depend on each other and their logarithms lean to no side. What happens "
-        "or does not, such as a death, is held against the exact binomial interval"
-    )
-    widths = [f"{sequential.half_width(n, sequential.ERROR):.1f}" for n in (3, 5)]
-    return (
-        "Each variant has the trials that were planned, and a claim is looked at once, after "
-        "all of them: it is held against Student's t on the logarithms of its ratios, at "
-        f"{error}. So often noise about the threshold itself gives a verdict, {supposed} at "
-        "the same level. What does not differ between trials at all is decided. After three "
-        f"trials the interval is {widths[0]} standard deviations between trials wide to either "
-        f"side, after five {widths[1]}."
-    )

@@ -197,6 +197,13 @@ class Experiment:
         )  # fmt: skip
 
 
+ENDINGS = {
+    "label": "Server", "version": "Version", "trials": "Trials", "clean": "Clean",
+    "reason": "First failure, or why not run",
+}  # fmt: skip
+"""The headings of `Experiment.endings` in a table."""
+
+
 def not_measured_note(*experiments: Experiment) -> str:
     """Return a remark in Markdown on each experiment that has trials and no valid point.
 

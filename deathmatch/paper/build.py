@@ -7,14 +7,15 @@ writes `deathmatch.html` (one file, fetches nothing) and `deathmatch.pdf`, the s
 time. Input: `paper/source/front.md` (YAML title and abstract, then opening sections), the notebooks
 in the order given, `figures/<dataset>/`, `paper/source/references.bib`.
 
-The narrative comes first: what a notebook says before its first heading with the class `.appendix`,
-one sentence a line. What follows that heading is an appendix, and so are the notebook's code cells.
-In HTML an appendix folds.
+A notebook's sections of the first level are the narrative, one sentence a line, which comes first
+in the paper, or an appendix, if the heading has the class `.appendix`. Code cells belong to the
+appendix. In a notebook the appendix comes first, so that each number stands after the cell that
+computes it. In HTML an appendix folds.
 
 Prose is pandoc Markdown: `[@walkin2009]` cites, `@fig-x`, `@tbl-x` and `@sec-x` refer,
 `# Title {#sec-x}` names a section, `::: note` … `:::` sets a remark off,
-`{value}`\`01-backlog.best\` recalls a `display.value` of any notebook, in front.md too, and
-`{show}`\`fig-x\`, alone on a line of the narrative, moves a figure or table there.
+`{value}`\`01-backlog.best\` recalls one of the `display.values` of any notebook, in front.md too,
+and `{show}`\`fig-x\`, alone on a line of the narrative, moves a figure or table there.
 """
 
 import argparse
@@ -56,10 +57,11 @@ def build(
     """
     sources = [(path, markdown.load(path)) for path in notebooks]
     values = {
-        f"{path.stem}.{item['name']}": item["text"]
+        f"{path.stem}.{name}": text
         for path, notebook in sources
         for item in markdown.items_of(notebook)
-        if item["kind"] == "value"
+        if item["kind"] == "values"
+        for name, text in item["values"].items()
     }
     for path in (front, references):
         if not path.is_file():
@@ -72,18 +74,18 @@ def build(
         for item in markdown.items_of(notebook)
         if item["kind"] == "absent"
     }
-    told, full = {front.name: markdown.without(front.read_text(), absent, values)}, {}
+    narrative, full = {front.name: markdown.without(front.read_text(), absent, values)}, {}
     # What the study itself writes in HTML, by name.
     own: dict[str, str] = {}
     for path, notebook in sources:
         name = markdown.file_of(path, notebook)
         text, full[name] = markdown.parted(markdown.blocks_of(notebook, name, own))
-        told[name] = (
+        narrative[name] = (
             markdown.answered(markdown.without(text, absent, values)) if full[name] else text
         )
     first, last = (
-        {name: markdown.resolved(text, values, name) for name, text in each.items()}
-        for each in markdown.placed(told, full, set(missing))
+        {name: markdown.resolved(text, values, name) for name, text in texts.items()}
+        for texts in markdown.placed(narrative, full, set(missing))
     )
     texts = {name: f"{first[name]}\n{last.get(name, '')}" for name in first}
     whole = markdown.joined(list(first.values()), list(last.values()))

@@ -6,12 +6,12 @@
                    alt="Curves …", source="data/quick/backlog/points.parquet")
     display.table(frame, label="tbl-loss", caption="Where SYNs go.", source=…,
                   names={"server": "Server"}, decimals={"loss_percent": 1})
-    display.value("best_backlog", f"{best}")     # {value}`01-backlog.best_backlog` in any prose
+    display.values(best_backlog=best)     # {value}`01-backlog.best_backlog` in another's prose
 
 Each call shows its object at once and returns None. A figure is written to
 `figures/<dataset>/<label>.json`, `.svg`, `.png` and `.pdf`, the same bytes each time. What the
 paper needs travels in the notebook's outputs under `MIME`, as
-`{"kind": "figure" | "table" | "absent" | "value" | "eval", …}`.
+`{"kind": "figure" | "table" | "absent" | "values" | "eval", …}`.
 """
 
 import html
@@ -45,8 +45,8 @@ _folder: Path | None = None
 def setup(dataset: str, figures: Path | None = None) -> None:
     """Choose the theme and the folder for figures: `figures/<dataset>/` unless one is given.
 
-    In JupyterLab, where none is, raises UserError if the dataset has no tables, and shows any
-    UserError as its sentence alone.
+    In JupyterLab, where none is, raises UserError if the dataset has no tables, shows any UserError
+    as its sentence alone, and shows a number or text as the paper's prose does.
     """
     global _folder
     paths.check_dataset(dataset, "parameter dataset, in the first cell")
@@ -56,11 +56,19 @@ def setup(dataset: str, figures: Path | None = None) -> None:
     if not given:
         if shell := get_ipython():
             shell.set_custom_exc((UserError,), _say)
+            # jupyterlab-myst shows an {eval} role by the plain text of its value.
+            for kind in (str, int, float):
+                shell.display_formatter.formatters["text/plain"].for_type(kind, _print_as_prose)
         _check_measured(dataset)
 
 
 def _say(shell: Any, _kind: type, error: Exception, _trace: Any, tb_offset: Any = None) -> None:
     print(f"deathmatch: {error}", file=sys.stderr)
+
+
+def _print_as_prose(thing: object, printer: Any, _cycle: bool) -> None:
+    """Print a value as prose shows it; one inside a list or dict as Python does."""
+    printer.text(text_of(thing) if len(printer.stack) == 1 else repr(thing))
 
 
 def _check_measured(dataset: str) -> None:
@@ -75,7 +83,7 @@ def _check_measured(dataset: str) -> None:
 
 
 def figure(
-    chart: altair.TopLevelMixin,
+    chart: altair.TopLevelMixin | None,
     *,
     label: str,
     caption: str,
@@ -87,7 +95,7 @@ def figure(
     `label` begins with "fig-" and is what prose cites as @fig-…; `caption` is Markdown; `alt`
     says in words what the chart shows; `source` names the data files drawn, from which the paper
     also learns n and the testbed. Numbers in the chart are rounded to six significant digits.
-    A chart without a row of data is `left_out`, as a table without a row is.
+    None, or a chart without a row of data, is `left_out`, as a table without a row is.
     Raises UserError before `display.setup`, for a bad label or an empty caption or alt text.
     """
     _check(label, "fig", caption)
@@ -95,6 +103,8 @@ def figure(
         raise UserError("the figure has no alt text", label, "say in words what it shows")
     if _folder is None:
         raise UserError("a figure was made before display.setup(dataset)", label, "call it first")
+    if chart is None:
+        return left_out(label, source)
     try:
         spec = _rounded(chart.to_dict())
     except altair.MaxRowsError:
@@ -178,7 +188,7 @@ def _ordered(pdf: bytes) -> bytes:
 
 
 def table(
-    content: pl.DataFrame | GT,
+    content: pl.DataFrame | GT | None,
     *,
     label: str,
     caption: str,
@@ -191,9 +201,11 @@ def table(
     For a frame, `names` maps columns to headings (default: the column's name with its unit)
     and `decimals` sets digits after the point (default: integers with thousands separated,
     other numbers to three significant digits). Null shows as an en dash; text is Markdown.
-    A frame without a row is `left_out`.
+    None, or a frame without a row, is `left_out`.
     """
     _check(label, "tbl", caption)
+    if content is None:
+        return left_out(label, source)
     if isinstance(content, pl.DataFrame):
         empty, content = content.is_empty(), _formatted(content, names or {}, decimals or {})
         if empty:
@@ -244,14 +256,11 @@ def plain_table(raw: str) -> str:
     return re.sub(r"<(\w+)([^>]*)>", clean, found[0])
 
 
-def value(name: str, text: object) -> None:
-    """Remember a number or phrase as `<notebook>.<name>` for {value} roles anywhere."""
-    if not re.fullmatch(r"[a-z0-9_]+", name):
-        raise UserError(
-            f"{name!r} is no name for a value", remedy="use lower-case letters, digits and _"
-        )
-    show({MIME: {"kind": "value", "name": name, "text": text_of(text)},
-          "text/plain": f"{name} = {text_of(text)}"}, raw=True)  # fmt: skip
+def values(**named: object) -> None:
+    """Record numbers or phrases for {value} roles, as `<notebook>.<name>`, of any other text."""
+    texts = {name: text_of(thing) for name, thing in named.items()}
+    shown = "\n".join(f"{name} = {text}" for name, text in texts.items())
+    show({MIME: {"kind": "values", "values": texts}, "text/plain": shown}, raw=True)
 
 
 def evaluate(expressions: list[str], names: dict[str, Any]) -> None:

@@ -11,7 +11,8 @@ from deathmatch.paper.display import MIME
 
 VALUE = re.compile(r"\{value\}`([^`]+)`")
 SHOW = re.compile(r"^\{show\}`([^`]+)`[ ]*$", re.M)
-APPENDIX = re.compile(r"^# .*\{[^}\n]*\.appendix[ }].*$", re.M)
+APPENDIX = re.compile(r"# .*\{[^}\n]*\.appendix[ }]")
+CHAPTER = re.compile(r"^(?=# )", re.M)
 DIVIDER = """::: {.appendices}
 # Appendices {#sec-appendices .unnumbered}
 
@@ -87,25 +88,32 @@ def blocks_of(notebook: nbformat.NotebookNode, name: str, own: dict[str, str]) -
 def parted(blocks: Blocks) -> tuple[str, Blocks]:
     """Return a notebook's narrative, and the blocks of its appendix.
 
-    Without a heading of the class `.appendix` all is narrative.
+    Each section of the first level belongs to the one or the other, by the class `.appendix` of its
+    heading; all code belongs to the appendix. Without an appendix all is narrative.
     """
-    told, kept, rest, found = [], [], [], False
+    narrative: list[str] = []
+    title: Blocks = []
+    code_before: Blocks = []
+    rest: Blocks = []
+    in_appendix = False
     for kind, text in blocks:
-        heading = APPENDIX.search(text) if kind == "prose" and not found else None
-        if heading:
-            before, found = text[: heading.start()].strip(), True
-            told += [before] if before else []
-            title, _, under = text[heading.start() :].partition("\n")
-            rest += [("prose", title), *kept, ("prose", under.strip())]
-        elif found:
-            rest.append((kind, text))
-        elif kind == "code":
-            kept.append((kind, text))
-        else:
-            told.append(text)
-    if not found:
+        for part in CHAPTER.split(text) if kind == "prose" else [text]:
+            if kind == "prose" and part.startswith("# "):
+                in_appendix = bool(APPENDIX.match(part))
+                if in_appendix and not title:
+                    heading, _, part = part.partition("\n")
+                    title = [("prose", heading)]
+            part = part.strip() if kind == "prose" else part
+            if in_appendix:
+                rest.append((kind, part))
+            elif kind == "code":
+                (rest if title else code_before).append((kind, part))
+            else:
+                narrative.append(part)
+    if not title:
         return "\n\n".join(text for _, text in blocks), []
-    return "\n\n".join(told), [(kind, text) for kind, text in rest if text]
+    appendix = [*title, *code_before, *rest]
+    return "\n\n".join(filter(None, narrative)), [block for block in appendix if block[1]]
 
 
 def placed(
@@ -225,7 +233,7 @@ def resolved(text: str, values: dict[str, str], name: str) -> str:
         if role[1] not in values:
             known = ", ".join(sorted(values)) or "none"
             raise UserError(
-                f"there is no value {role[1]!r}", name, f"display.value makes one; known: {known}"
+                f"there is no value {role[1]!r}", name, f"display.values makes one; known: {known}"
             )
         return values[role[1]]
 
