@@ -21,12 +21,18 @@ servers = ["python-store"]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory, network) -> str:
-    """The address of a JupyterLab in a copy that holds one small dataset."""
+def tree(tmp_path_factory, network) -> Tree:
+    """A copy that holds one small dataset, twice."""
     tree = Tree(copy_tree(tmp_path_factory.mktemp("lab") / "tree"), network)
     tree.write("config/datasets/tiny.toml", TINY)
     tree.snakemake("data/tiny/storage/points.parquet", dataset="tiny").succeeded()
     shutil.copytree(tree.path / "data" / "tiny", tree.path / "data" / "other")
+    return tree
+
+
+@pytest.fixture(scope="module")
+def lab(tree) -> str:
+    """The address of a JupyterLab in the copy."""
     # The browser is not in the tests' network.
     tree.enter = []
     tree.environment["JUPYTER_CONFIG_PATH"] = str(tree.path / "config" / "jupyter")
