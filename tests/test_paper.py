@@ -18,6 +18,7 @@ from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
 from deathmatch.paper import build, display, markdown, notebook, theme
 from deathmatch.paper.display import MIME
+from deathmatch.paper.theme import parts
 from deathmatch.plan.root import ROOT
 
 HERE = Path(__file__).parent / "paper"
@@ -445,7 +446,7 @@ def test_intervals_of_a_chart_are_seen():
 
 def test_labels_keep_their_distance_and_their_order():
     ends = pl.DataFrame({"x": [1] * 4, "y": [50.0, 50.5, 51.0, 90.0], "who": list("abcd")})
-    placed = theme.labels(ends, "x", "y", "who", domain=(0, 100), height=300, gap=14)
+    placed = parts.labels(ends, "x", "y", "who", domain=(0, 100), height=300, gap=14)
     heights = dict(placed.select("who", "label_px").iter_rows())
     assert heights["c"] + 14 <= heights["b"] + 0.1 and heights["b"] + 14 <= heights["a"] + 0.1
     assert heights["d"] == 30.0, "a label without neighbours stays at its curve's end"
@@ -454,7 +455,7 @@ def test_labels_keep_their_distance_and_their_order():
 
 def test_labels_of_curves_that_end_at_nothing_stay_above_the_axis():
     ends = pl.DataFrame({"x": [1] * 3, "y": [0.0, 0.1, 0.2], "who": list("abc")})
-    placed = theme.labels(ends, "x", "y", "who", domain=(0, 100), height=300, gap=14)
+    placed = parts.labels(ends, "x", "y", "who", domain=(0, 100), height=300, gap=14)
     assert placed["label_px"].sort().to_list() == [272.0, 286.0, 300.0]
 
 

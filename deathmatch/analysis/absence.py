@@ -10,10 +10,10 @@ from deathmatch.data import laws
 def reason(source: Iterable[str]) -> str:
     """Return in words why the tables named hold nothing to show, a clause for each experiment.
 
-    `source` are paths as `views.Experiment.source` returns them; others say nothing. Empty where
-    none is such a path.
+    `source` are paths as `views.Experiment.source` returns them; others, and those of every
+    experiment (`*`), say nothing. Empty where none is such a path.
     """
-    parts = [Path(path).parts for path in source]
+    parts = [Path(path).parts for path in source if "*" not in str(path)]
     named = {(part[1], part[2]): None for part in parts if len(part) == 4 and part[0] == "data"}
     return "; ".join(of(views.Experiment(*each)) for each in named)
 

@@ -4,7 +4,6 @@
     theme.lines(frame, "offered_rps", "reply_rps", "server", low="low_rps", high="high_rps",
                 published=walkin)                      # curves, bands, end labels, hover, pick
     theme.dots(frame, "latency_us", "server", low="low_us", high="high_us")
-    theme.interval(...), theme.published(...), theme.labels(...), theme.pick(...)   # the parts
     theme.title("latency_us")                          # "latency (µs)"
 
 Every function takes a polars frame and returns an Altair chart; nothing is written or shown.
@@ -14,7 +13,6 @@ Column names end in their unit, and axis titles are made from them unless given.
 from deathmatch.paper.theme.axes import title
 from deathmatch.paper.theme.curves import lines, multiples, together
 from deathmatch.paper.theme.look import GREY, PALETTE, config, register
-from deathmatch.paper.theme.parts import interval, labels, pick, published
 from deathmatch.paper.theme.rows import dots
 
 __all__ = [
@@ -22,12 +20,8 @@ __all__ = [
     "PALETTE",
     "config",
     "dots",
-    "interval",
-    "labels",
     "lines",
     "multiples",
-    "pick",
-    "published",
     "register",
     "title",
     "together",

@@ -14,31 +14,19 @@ def pick(series: str) -> alt.Parameter:
     return alt.selection_point(fields=[series], bind="legend", on="click", clear="dblclick")
 
 
-def interval(
-    frame: pl.DataFrame, x: str, low: str, high: str, series: str | None = None, kind: str = "band"
-) -> alt.Chart:
-    """Return the uncertainty of a curve: kind "band" (shaded) or "bar" (whiskers with ticks)."""
-    base = alt.Chart(frame).encode(x=f"{x}:Q", y=f"{low}:Q")
-    if series:
-        base = base.encode(color=alt.Color(f"{series}:N", legend=None))
-    if kind == "band":
-        return base.mark_area(opacity=0.18).encode(y2=high)
-    cap = base.mark_tick(orient="horizontal", size=7)
-    return base.mark_rule(strokeWidth=1.5).encode(y2=high) + cap + cap.encode(y=f"{high}:Q")
-
-
-def published(
-    frame: pl.DataFrame, x: str, y: str, series: str | None = None, label: str = "published"
-) -> alt.LayerChart:
-    """Return a source's own values: hollow diamonds on a dashed grey line, named at its end.
-
-    `series`, if given, separates the lines, and each end reads "<series>, <label>".
-    """
+def interval(frame: pl.DataFrame, x: str, low: str, high: str, series: str) -> alt.Chart:
+    """Return the uncertainty of curves, as a shaded band."""
     base = alt.Chart(frame).encode(
-        x=f"{x}:Q", y=f"{y}:Q", tooltip=axes.tooltip([*([series] if series else []), x, y], label)
+        x=f"{x}:Q", y=f"{low}:Q", y2=high, color=alt.Color(f"{series}:N", legend=None)
     )
-    if series:
-        base = base.encode(detail=f"{series}:N")
+    return base.mark_area(opacity=0.18)
+
+
+def published(frame: pl.DataFrame, x: str, y: str, series: str, label: str) -> alt.LayerChart:
+    """Return a source's own values: hollow diamonds on dashed grey lines, one for each series."""
+    base = alt.Chart(frame).encode(
+        x=f"{x}:Q", y=f"{y}:Q", tooltip=axes.tooltip([series, x, y], label), detail=f"{series}:N"
+    )
     line = base.mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1.5)
     marks = base.mark_point(filled=False, shape="diamond", color=GREY, size=55, strokeWidth=1.5)
     return line + marks
