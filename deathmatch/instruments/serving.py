@@ -9,7 +9,7 @@ from deathmatch.builds import clients, server_build
 from deathmatch.builds.clone import Clone, on
 from deathmatch.errors import UserError
 from deathmatch.hosts import netns_testbed, packets
-from deathmatch.measure import trial as steps
+from deathmatch.measure import steps
 from deathmatch.measure.context import Context, prepare
 from deathmatch.plan import files
 from deathmatch.plan.spec import Level
@@ -43,8 +43,7 @@ def serving(
         context = prepare(trial, trial.spec(), bed, out)
         context = replace(context, values=context.values | dict(values or {}))
         try:
-            running, problem = steps.start(context)
-            problem = problem or steps.hold_idle(context)
+            running, problem = steps.start_holding(context)
             if problem:
                 what = f"server {trial.server.name!r} did not start: {problem}"
                 raise UserError(f"{what}\n{running.tail()}")

@@ -25,17 +25,17 @@ class Sampler:
     `load_pids(client)` returns the pids of a client's load generator at that moment; all that runs
     on the server's host is the server, which may use the CPUs of those numbers.
     `rows` holds the samples, with the columns of SCHEMA, those of several clients added up;
-    counters count from boot of their namespace, times are us since `start_ns` of the monotonic
+    counters count from boot of their namespace, times are us since `began_ns` of the monotonic
     clock.
     """
 
     def __init__(
-        self, interval_s: float, start_ns: int, port: int, server: Host, clients: Sequence[Host],
+        self, interval_s: float, began_ns: int, port: int, server: Host, clients: Sequence[Host],
         load_pids: Callable[[Host], list[int]], server_cpus: Sequence[int] = (),
     ):  # fmt: skip
         self.rows: list[dict] = []
         self.offered_rate_rps: int | None = None
-        self._interval_s, self._start_ns, self._port = interval_s, start_ns, port
+        self._interval_s, self.began_ns, self._port = interval_s, began_ns, port
         self._server, self._clients = server, clients
         self._load_pids, self._server_cpus = load_pids, server_cpus
         self.opened: dict[str, int] = {}
@@ -100,7 +100,7 @@ class Sampler:
 
     def _sample(self) -> dict:
         row = {
-            "time_us": (time.monotonic_ns() - self._start_ns) // 1000,
+            "time_us": (time.monotonic_ns() - self.began_ns) // 1000,
             "offered_rate_rps": self.offered_rate_rps,
         }
         taken = {

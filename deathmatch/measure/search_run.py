@@ -5,9 +5,9 @@ kernel in `probes.SAMPLES_CSV`, and `search` of `trial.json` (`plan.record.Recor
 """
 
 import time
-from dataclasses import asdict
-from functools import partial
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
 
 import polars as pl
 
@@ -15,33 +15,24 @@ from deathmatch.capacity_search import search
 from deathmatch.capacity_search.search import End, Offer
 from deathmatch.data import offered_rate, probes
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
-from deathmatch.hosts import testbed as beds
-from deathmatch.measure import client
-from deathmatch.measure.context import PORT, Context
-from deathmatch.measure.sampler import Sampler
+from deathmatch.measure import client, steps
+from deathmatch.measure.context import Context
+from deathmatch.measure.server_process import Running
+from deathmatch.plan.trial import BACKLOG
 
-# One that dies so often is no server whose capacity could be told.
+# The capacity of a server that dies so often is not searched for.
 STARTS = 10
+NOT_STARTED = "the server was not started: "
 
 
-class Serving(Protocol):
-    """The server of a search."""
-
-    def start(self) -> str:
-        """Start it, warmed up; return what went wrong, or ""."""
-
-    def state(self) -> str:
-        """Let it settle; return "ran", or what became of it, as a point says."""
-
-    def stop(self) -> None:
-        """Stop it."""
-
-
-def run(context: Context, asked: dict, serving: Serving) -> dict:
+def run(context: Context, asked: Mapping[str, Any]) -> dict:
     """Search; return `search` of the trial's record.
 
-    `asked` is `search` of the trial's spec. The server is started anew whenever it failed.
+    `asked` is `search` of the trial's spec; the server gets its listen backlog. It is started anew
+    whenever it failed.
     """
+    deep = {BACKLOG: asked[BACKLOG]} if BACKLOG in asked else {}
+    context = replace(context, values=context.values | deep)
     began_ns = time.monotonic_ns()
     made: list[dict] = []
     rows: list[dict] = []
@@ -49,55 +40,46 @@ def run(context: Context, asked: dict, serving: Serving) -> dict:
     offer, end = next(course), None
     fresh = True
     while end is None:
+        if fresh and starts == STARTS:
+            end = End(search.REFUSED, reason=f"{NOT_STARTED}it failed {STARTS} times")
+            break
         if fresh:
             starts += 1
-            problem = serving.start() if starts <= STARTS else f"it failed {STARTS} times"
+            running, problem = steps.start_holding(context)
             if problem:
-                end = End(search.REFUSED, reason=f"the server was not started: {problem}")
+                end = End(search.REFUSED, reason=f"{NOT_STARTED}{problem}")
+                steps.stop(context, running)
                 break
-        probe = _probe(context, offer, len(made) + 1, began_ns, rows, serving)
+            client.warm_up(context)
+        probe = _probe(context, running, offer, len(made) + 1, began_ns, rows)
         made.append(probe | {"fresh_start": fresh})
         fresh = probe["server_state"] != "ran"
         try:
             offer = course.send(_result(context, probe, rows))
         except StopIteration as ended:
             end = ended.value
-        if fresh and end is None:
-            serving.stop()
-    if starts <= STARTS:
-        serving.stop()
+        if fresh or end:
+            steps.stop(context, running)
     pl.DataFrame(rows, schema=SAMPLES).write_csv(context.out / probes.SAMPLES_CSV)
     wall_us = (time.monotonic_ns() - began_ns) // 1000
     return {**asdict(end), "wall_us": wall_us, "probes": made}
 
 
 def _probe(
-    context: Context, offer: Offer, number: int, began_ns: int, rows: list[dict], serving: Serving
+    context: Context, running: Running, offer: Offer, number: int, began_ns: int, rows: list[dict]
 ) -> dict:
     """Offer a rate; return its probe, as in trial.json, and add its samples to `rows`."""
     log = context.out / f"probe-{number:02}.txt"
-    sampler = Sampler(
-        context.sample_interval_s, began_ns, PORT, context.server, context.clients,
-        partial(client.pids, context), context.cpus[beds.SERVER],
-    )  # fmt: skip
     load = search.patient(context.spec["load"])
-    started_ns = time.monotonic_ns()
+    sampler = steps.sampler(context, began_ns)
     with sampler:
-        offered = client.offer(context, offer.rate_rps, offer.duration_s, log, sampler, load)
-    ended_ns = time.monotonic_ns()
-    context.state.offering_us += (ended_ns - started_ns) // 1000
-    client.compact(context, offered)
+        probe = steps.offer(context, sampler, offer.rate_rps, offer.duration_s, log, load)
+    probe |= {
+        "duration_s": offer.duration_s, "step": offer.step, "round": offer.round,
+        "ended_us": (time.monotonic_ns() - began_ns) // 1000,
+    }  # fmt: skip
     rows += sampler.rows
-    return {
-        "offered_rate_rps": offer.rate_rps,
-        "duration_s": offer.duration_s,
-        "step": offer.step,
-        "round": offer.round,
-        "began_us": (started_ns - began_ns) // 1000,
-        "ended_us": (ended_ns - began_ns) // 1000,
-        **offered,
-        "server_state": serving.state(),
-    }
+    return steps.settle(context, running, probe)
 
 
 def _result(context: Context, probe: dict, rows: list[dict]) -> search.Told:

@@ -1,0 +1,138 @@
+"""The steps that a sweep, a search and an instrument have in common: start, offer, settle, stop."""
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from deathmatch.hosts import testbed as beds
+from deathmatch.measure import client, conformance, idle_connections, server_process
+from deathmatch.measure.context import PORT, Context
+from deathmatch.measure.sampler import Sampler
+from deathmatch.measure.server_process import Running
+
+DRAIN_S = 3
+HANG_S = 5
+SETTLE_S = 1
+
+
+def start(context: Context) -> tuple[Running, str | None]:
+    """Start the server and wait until it answers; return it and what went wrong, or None."""
+    running, problem = server_process.start(
+        context.server, context.bed.installations[beds.SERVER], context.trial.server,
+        context.values, context.address, PORT, cpus=context.cpus["server"],
+        log=context.out / "server.log",
+        prefix=[*context.throttle.prefix(), *context.memory.prefix()],
+    )  # fmt: skip
+    context.state.started.append(running.process)
+    if problem and (breach := context.breach()):
+        problem = f"{problem}: {breach}"
+    # Some listen a moment before they can answer.
+    deadline = time.monotonic() + SETTLE_S
+    while not problem and time.monotonic() < deadline:
+        if _answer(context)["ok"]:
+            break
+        time.sleep(0.05)
+    return running, problem
+
+
+def start_holding(context: Context) -> tuple[Running, str]:
+    """Start the server and open the idle connections; return it and what went wrong."""
+    running, problem = start(context)
+    return running, problem or hold_idle(context)
+
+
+def hold_idle(context: Context) -> str:
+    """Open the idle connections, if there are to be any; return what went wrong."""
+    if not context.idle_connections:
+        return ""
+    for host in context.clients:
+        held = idle_connections.hold(
+            host, context.bed.installations[host.name], context.address, PORT, context.spec["load"],
+            context.idle_connections, context.part(host), cpus=context.cpus[host.name],
+            sources=context.sources(host),
+        )  # fmt: skip
+        if held:
+            context.state.idle.append(held)
+        if held and held.problem:
+            return held.problem
+    found = context.established()
+    return "" if found >= context.idle_connections else f"the kernel has {found} established"
+
+
+def sampler(context: Context, began_ns: int) -> Sampler:
+    """Return a sampler of the trial's hosts, whose times are from `began_ns` on."""
+    return Sampler(
+        context.sample_interval_s, began_ns, PORT, context.server, context.clients,
+        partial(client.pids, context), context.cpus[beds.SERVER],
+    )  # fmt: skip
+
+
+def offer(
+    context: Context, sampling: Sampler, rate_rps: int, duration_s: float, log: Path,
+    load: Mapping[str, Any] | None = None,
+) -> dict:  # fmt: skip
+    """Offer one rate; return what trial.json says of it, but for the server's state (`settle`).
+
+    The samples at either end make its counters exact. `load` replaces that of the trial.
+    """
+    started_ns = time.monotonic_ns()
+    offered = client.offer(context, rate_rps, duration_s, log, sampling, load)
+    context.state.offering_us += (time.monotonic_ns() - started_ns) // 1000
+    began_us = (started_ns - sampling.began_ns) // 1000
+    return {"offered_rate_rps": rate_rps, "began_us": began_us, **offered}
+
+
+def settle(context: Context, running: Running, point: dict) -> dict:
+    """Return a point with the server's state once it has settled; make its reports compact."""
+    settled = point | {"server_state": state(context, running)}
+    client.compact(context, point)
+    return settled
+
+
+def state(context: Context, running: Running) -> str:
+    """Let the queues drain, then return "ran", how the server died, or what is wrong with it.
+
+    It hung if nothing answers; another answer than before is told as such.
+    """
+    deadline = time.monotonic() + DRAIN_S
+    while time.monotonic() < deadline and context.established() > context.idle_connections:
+        time.sleep(0.05)
+    if death := _death(context, running):
+        return death
+    deadline = time.monotonic() + HANG_S
+    while True:
+        answer = _answer(context)
+        if death := _death(context, running):
+            return death
+        if answer["ok"]:
+            return "ran"
+        if time.monotonic() > deadline:
+            wrong = conformance.contradicts(answer["seen"])
+            return f"{'answered wrongly' if wrong else 'hung'}: {answer['seen']}"
+
+
+def _death(context: Context, running: Running) -> str:
+    """Return "died: " and how the server ended, of its memory's limit too; "" if it did not.
+
+    One of which only a part was killed is not what was to be measured any more.
+    """
+    ended, breach = running.died(), context.breach()
+    told = ", ".join(filter(None, [breach, ended]))
+    return f"died: {told}" if told else ""
+
+
+def _answer(context: Context) -> dict:
+    probe = conformance.probe(context.spec["conformance"], context.trial.server.deviations)
+    return conformance.check(context.address, PORT, [probe], context.bed.dial)[0]
+
+
+def stop(context: Context, running: Running) -> None:
+    """Close the idle connections, stop the server and prove that nothing of it is left.
+
+    What was found is one of the record's `stops`.
+    """
+    while context.state.idle:
+        context.state.idle.pop().release()
+    context.state.stops.append(server_process.stop(running))
