@@ -54,10 +54,12 @@ for trial in matrix.trials("once"):
     emulators = [words[1:words.index("--")] for words in started if words[0].endswith("beam.smp")]
     stop = server_process.stop(running)
     print(json.dumps({"server": trial.server.name, "experiment": trial.experiment.name,
-                      "wrong": problem, "variant": trial.variant.name, "stop": stop,
+                      "wrong": problem, "variant": trial.variant.name, "stop": stop.record(),
                       "emulators": emulators, "workers": values["workers"],
-                      "factors": factors, "log_events": log_events, "asked": logged,
-                      "checks": checks, "log": logs.tail(running.log)}))
+                      "factors": factors, "log_events": log_events,
+                      "asked": [check.record() for check in logged],
+                      "checks": [check.record() for check in checks],
+                      "log": logs.tail(running.log)}))
 """
 
 # An emulator shows a flag with a minus sign.
@@ -127,8 +129,8 @@ RIGHT = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nHello"
 def test_right_answer():
     assert answering(RIGHT, [ASK]) == [{"name": "ask", "ok": True, "seen": ""}]
     lenient = {key: ASK[key] for key in ("name", "send", "status", "body")}
-    assert answering(b"HTTP/1.0 200\r\n\r\nHello", [lenient])[0]["ok"]
-    assert answering(RIGHT.replace(b"Content-L", b"content-l"), [ASK])[0]["ok"]
+    assert answering(b"HTTP/1.0 200\r\n\r\nHello", [lenient])[0].ok
+    assert answering(RIGHT.replace(b"Content-L", b"content-l"), [ASK])[0].ok
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_right_answer():
 )
 def test_wrong_answer_is_told(reply, seen):
     (found,) = answering(reply, [ASK])
-    assert not found["ok"] and seen in found["seen"]
+    assert not found.ok and seen in found.seen
 
 
 @pytest.mark.parametrize(
@@ -163,47 +165,47 @@ def test_wrong_answer_is_told(reply, seen):
 )
 def test_what_is_not_http_must_not_be_answered_as_if_it_were(reply, seen):
     (found,) = answering(reply, [{"name": "garbage", "send": "\0 not a request\r\n\r\n"}])
-    assert found["ok"] == (not seen) and found["seen"].startswith(seen)
+    assert found.ok == (not seen) and found.seen.startswith(seen)
 
 
 def test_silence_is_an_answer_to_what_is_not_http():
     (found,) = answering(b"", [{"name": "garbage", "send": "\0\r\n"}], stay_open=True)
-    assert found["ok"]
+    assert found.ok
 
 
 def test_connection_that_stays_open_or_is_refused(monkeypatch):
     monkeypatch.setattr(conformance, "TIMEOUT_S", 0.5)
     (found,) = answering(RIGHT, [ASK], stay_open=True)
-    assert found["seen"] == "the connection stays open"
+    assert found.seen == "the connection stays open"
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         # Accepted by the kernel, never answered.
         (found,) = conformance.check("127.0.0.1", port, [ASK])
-        assert found["seen"].startswith("TimeoutError")
+        assert found.seen.startswith("TimeoutError")
     (found,) = conformance.check("127.0.0.1", port, [ASK])
-    assert found["seen"].startswith("ConnectionRefusedError")
+    assert found.seen.startswith("ConnectionRefusedError")
 
 
 def test_answer_that_never_ends_is_cut(monkeypatch):
     monkeypatch.setattr(conformance, "LONGEST_BODY_BYTES", 10_000)
     ask = {key: ASK[key] for key in ("name", "send", "status", "body")}
     (found,) = answering(b"HTTP/1.0 200 OK\r\n\r\n" + b"on " * 10_000, [ask])
-    assert not found["ok"] and found["seen"].startswith("body b'on on ")
+    assert not found.ok and found.seen.startswith("body b'on on ")
 
 
 @given(st.binary(max_size=200))
 def test_no_answer_at_all_makes_the_check_itself_fail(reply):
     (found,) = answering(reply, [ASK])
-    assert found["ok"] is False and found["seen"]
+    assert found.ok is False and found.seen
 
 
 def test_backlog_as_the_kernel_has_it(here):
     with socket.create_server(("127.0.0.1", 0), backlog=7) as listener:
         port = listener.getsockname()[1]
-        assert conformance.check_backlog(here, port, 7, 4096)["ok"]
-        assert conformance.check_backlog(here, port, 100, 7)["ok"]
+        assert conformance.check_backlog(here, port, 7, 4096).ok
+        assert conformance.check_backlog(here, port, 100, 7).ok
         wrong = conformance.check_backlog(here, port, 128, 4096)
-        assert not wrong["ok"] and wrong["seen"].startswith("the kernel has [7], expected 128: ")
+        assert not wrong.ok and wrong.seen.startswith("the kernel has [7], expected 128: ")
 
 
 def test_a_wrong_backlog_ends_the_checks_before_any_request(here):
@@ -216,14 +218,14 @@ def test_a_wrong_backlog_ends_the_checks_before_any_request(here):
                 here, "127.0.0.1", port, [], {"backlog": 2}, lambda: [],
                 {name.format(cap) for name in known},
             )  # fmt: skip
-            assert not found[0]["ok"] and len(found) == checks
+            assert not found[0].ok and len(found) == checks
 
 
 def test_another_answer_is_told_from_none():
     requests = [{"name": "n", "send": "GET / HTTP/1.1\r\n\r\n", "status": [200], "body": "x"}]
     (wrong,) = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny", requests)
     (none,) = answering(b"", requests)
-    assert conformance.contradicts(wrong["seen"]) and not conformance.contradicts(none["seen"])
+    assert conformance.contradicts(wrong.seen) and not conformance.contradicts(none.seen)
 
 
 @pytest.fixture(scope="module")
@@ -289,9 +291,9 @@ def test_a_server_that_spins_is_told(here):
     assert spinning.receive(HUNG_S) == "\n"
     wrong = conformance.check_rest(here, [spinning.pid], within_s=0.5)
     spinning.kill()
-    assert not wrong["ok"] and wrong["seen"].startswith("after 0.5 s it still uses ")
+    assert not wrong.ok and wrong.seen.startswith("after 0.5 s it still uses ")
     resting = here.start(["sleep", "infinity"])
-    assert conformance.check_rest(here, [resting.pid])["ok"]
+    assert conformance.check_rest(here, [resting.pid]).ok
     resting.kill()
 
 
@@ -300,7 +302,7 @@ def test_a_wrong_readiness_mechanism_is_told(checked, here):
     script = "import select; select.poll().poll()"
     waiting = here.start([sys.executable, "-c", script])
     pids = [waiting.pid]
-    wait_for(lambda: conformance.check_readiness(here, pids, "poll")["ok"], "it waits")
+    wait_for(lambda: conformance.check_readiness(here, pids, "poll").ok, "it waits")
     wrong = conformance.check_readiness(here, pids, "epoll")
     waiting.kill()
-    assert not wrong["ok"] and wrong["seen"] == "its threads wait in poll"
+    assert not wrong.ok and wrong.seen == "its threads wait in poll"

@@ -151,7 +151,7 @@ def failures(server: Server) -> dict[str, str]:
     """Return what the experiment's checks, and that of 100 connections, say against a server."""
     found = conformance.check("127.0.0.1", server.port, CHECKS)
     found.append(conformance.check_concurrent("127.0.0.1", server.port, CHECKS[0], 100))
-    return {one["name"]: one["seen"] for one in found if not one["ok"]}
+    return {check.name: check.seen for check in found if not check.ok}
 
 
 def test_a_right_server_passes():
@@ -203,6 +203,6 @@ def test_no_server_and_one_that_never_answers(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         (silent,) = conformance.check("127.0.0.1", port, CHECKS[:1])
-        assert silent["seen"].startswith("TimeoutError")
+        assert silent.seen.startswith("TimeoutError")
     (absent,) = conformance.check("127.0.0.1", port, CHECKS[:1])
-    assert absent["seen"].startswith("ConnectionRefusedError")
+    assert absent.seen.startswith("ConnectionRefusedError")

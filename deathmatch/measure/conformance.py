@@ -5,6 +5,8 @@ import platform
 import re
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
 
 import h11
 
@@ -31,12 +33,28 @@ LONGEST_HEAD_BYTES = 65536
 LONGEST_BODY_BYTES = 1_000_000
 
 
-def check(address: str, port: int, requests: list[dict], dial: Dial = here) -> list[dict]:
-    """Send each request of an experiment's `conformance` table; return one result for each.
+@dataclass(frozen=True)
+class Check:
+    """What the server was checked for, and what was wrong; empty if nothing was."""
 
-    A result has name, ok and seen (what was wrong; empty if ok). One that wants no answer
-    passes if the server answers with an error or not at all, and still accepts connections.
-    `dial` opens them, from the host of a client.
+    name: str
+    seen: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether the server passed."""
+        return not self.seen
+
+    def record(self) -> dict[str, Any]:
+        """Return it as `conformance` of trial.json has it (`plan.record.RecordedCheck`)."""
+        return {"name": self.name, "ok": self.ok, "seen": self.seen}
+
+
+def check(address: str, port: int, requests: list[dict], dial: Dial = here) -> list[Check]:
+    """Send each request of an experiment's `conformance` table; return a check for each.
+
+    A request that wants no answer passes if the server answers with an error or not at all, and
+    still accepts connections. `dial` opens them, from the host of a client.
     """
     return [_check(address, port, request, dial) for request in requests]
 
@@ -44,7 +62,7 @@ def check(address: str, port: int, requests: list[dict], dial: Dial = here) -> l
 def check_variant(
     host: Host, address: str, port: int, requests: list[dict], factors: dict,
     pids: Callable[[], list[int]], known: Collection[str] = (), dial: Dial = here,
-) -> list[dict]:  # fmt: skip
+) -> list[Check]:  # fmt: skip
     """Check all that a running server must show before it is timed, as `check` returns it.
 
     The listen backlog that its factors name, what its experiment asks, many at once, the readiness
@@ -56,7 +74,7 @@ def check_variant(
     if "backlog" in factors:
         somaxconn = int(host.sysctls([SOMAXCONN])[SOMAXCONN])
         checks.append(check_backlog(host, port, queue, somaxconn))
-        if not checks[0]["ok"] and checks[0]["name"] not in known:
+        if not checks[0].ok and checks[0].name not in known:
             return checks
     checks += check(address, port, requests, dial)
     # A shorter queue drops what comes at once: that is the experiment, not a fault.
@@ -79,7 +97,7 @@ def contradicts(seen: str) -> bool:
     return ", expected " in seen
 
 
-def check_backlog(host: Host, port: int, backlog: int, somaxconn: int) -> dict:
+def check_backlog(host: Host, port: int, backlog: int, somaxconn: int) -> Check:
     """Compare the kernel's view of the listening socket with min(backlog, somaxconn).
 
     listen(2) tells of the cap.
@@ -90,16 +108,16 @@ def check_backlog(host: Host, port: int, backlog: int, somaxconn: int) -> dict:
     problem = (
         "" if found == [expected] else f"the kernel has {found}, expected {expected}: {advice}"
     )
-    return _result(f"listen backlog {backlog}, capped at {somaxconn}", problem)
+    return Check(f"listen backlog {backlog}, capped at {somaxconn}", problem)
 
 
 def check_concurrent(
     address: str, port: int, request: dict, connections: int, dial: Dial = here
-) -> dict:
+) -> Check:
     """Open many connections, only then ask on each, in reverse order; all must be answered."""
     name = f"{connections} connections at once"
     if "frames" in request:
-        return _result(
+        return Check(
             name, websocket.problem_at_once(address, port, request, connections, TIMEOUT_S, dial)
         )
     problem, opened = "", []
@@ -116,7 +134,7 @@ def check_concurrent(
     finally:
         for connection in opened:
             connection.close()
-    return _result(name, problem)
+    return Check(name, problem)
 
 
 # System calls by number (syscalls(2), the kernel's unistd headers), by the mechanism they are of.
@@ -129,7 +147,7 @@ _WAITS = {
 }  # fmt: skip
 
 
-def check_readiness(host: Host, pids: list[int], mechanism: str) -> dict:
+def check_readiness(host: Host, pids: list[int], mechanism: str) -> Check:
     """Compare the system calls in which the idle server's threads wait with `mechanism`.
 
     An event loop wakes now and then, so that several looks are taken. Runtimes have threads beside
@@ -145,10 +163,10 @@ def check_readiness(host: Host, pids: list[int], mechanism: str) -> dict:
         time.sleep(0.02)
     ok = mechanism in found and (mechanism not in ("select", "poll") or "epoll" not in found)
     named = ", ".join(sorted(found - {None})) or "no known system call"
-    return _result(f"waits with {mechanism}", "" if ok else f"its threads wait in {named}")
+    return Check(f"waits with {mechanism}", "" if ok else f"its threads wait in {named}")
 
 
-def check_rest(host: Host, pids: list[int], within_s: float = REST_WITHIN_S) -> dict:
+def check_rest(host: Host, pids: list[int], within_s: float = REST_WITHIN_S) -> Check:
     """Wait until the server, of which nobody wants anything any more, leaves its CPU alone.
 
     One that never does spins over something that a check left behind, and would be measured with
@@ -161,23 +179,19 @@ def check_rest(host: Host, pids: list[int], within_s: float = REST_WITHIN_S) -> 
         share = (_cpu_ns(host, pids) - spent_ns) / (time.monotonic_ns() - began_ns)
     resting = share <= REST_SHARE
     problem = "" if resting else f"after {within_s:g} s it still uses {share:.0%} of a CPU"
-    return _result("at rest after the checks", problem)
+    return Check("at rest after the checks", problem)
 
 
 def _cpu_ns(host: Host, pids: list[int]) -> int:
     return sum(host.usage(pid)["cpu_ns"] for pid in pids)
 
 
-def _result(name: str, problem: str) -> dict:
-    return {"name": name, "ok": not problem, "seen": problem}
-
-
-def _check(address: str, port: int, request: dict, dial: Dial) -> dict:
+def _check(address: str, port: int, request: dict, dial: Dial) -> Check:
     try:
         problem = _problem(address, port, request, dial)
     except OSError as error:
         problem = f"{type(error).__name__}: {error}"
-    return _result(request["name"], problem)
+    return Check(request["name"], problem)
 
 
 def _problem(address: str, port: int, request: dict, dial: Dial) -> str:

@@ -14,7 +14,9 @@ from deathmatch.hosts.throttle import Throttle
 from deathmatch.load import registry
 from deathmatch.load.generator import LoadGenerator, Part
 from deathmatch.measure import idle_connections, server_process
+from deathmatch.measure.conformance import Check
 from deathmatch.measure.idle_connections import Idle
+from deathmatch.measure.server_process import Stop
 from deathmatch.plan.spec import Level
 from deathmatch.plan.trial import Trial
 
@@ -22,14 +24,16 @@ PORT = 8080
 
 
 class NotMeasured(Exception):
-    """The server cannot be measured: the trial's outcome, the reason, and other keys of its record.
+    """The server cannot be measured: the trial's outcome, the reason, and the checks, if any.
 
-    A result, no fault of the harness.
+    That is a result, not a fault of the harness. `record` has the keys of trial.json.
     """
 
-    def __init__(self, outcome: str, reason: str, **keys: list):
+    def __init__(self, outcome: str, reason: str, checks: Sequence[Check] = ()):
         super().__init__(reason)
-        self.record = {"outcome": outcome, "reason": reason, **keys}
+        self.record = {"outcome": outcome, "reason": reason}
+        if checks:
+            self.record["conformance"] = [check.record() for check in checks]
 
 
 @dataclass
@@ -41,7 +45,7 @@ class State:
     idle: list[Idle] = field(default_factory=list)
     # The server's processes, one for each of its starts.
     started: list[Process] = field(default_factory=list)
-    stops: list[dict] = field(default_factory=list)
+    stops: list[Stop] = field(default_factory=list)
     offering_us: int = 0
     # Of the memory's limit, those that were told.
     breaches: int = 0

@@ -5,8 +5,9 @@ import shlex
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from deathmatch.hosts import logs
 from deathmatch.hosts.host import Host
@@ -40,6 +41,23 @@ class Running:
         """Return the last lines of its output so far."""
         self.process.collect()
         return logs.tail(self.log)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """How a server was stopped.
+
+    `on_sigterm` says whether it ended on SIGTERM within STOP_TIMEOUT_S, `killed` has the pids that
+    needed SIGKILL, `left` those that are still there, which must be none.
+    """
+
+    on_sigterm: bool
+    killed: list[int]
+    left: list[int]
+
+    def record(self) -> dict[str, Any]:
+        """Return it as `stops` of trial.json has it (`plan.record.RecordedStop`)."""
+        return asdict(self)
 
 
 def start(
@@ -103,12 +121,8 @@ def listens(host: Host, address: str, port: int) -> bool:
         return False
 
 
-def stop(running: Running) -> dict:
-    """Stop the server and everything it started, until its port is free; return how that went.
-
-    Keys: on_sigterm (did it end on SIGTERM within STOP_TIMEOUT_S), killed (pids that needed
-    SIGKILL), left (pids still there: must be empty).
-    """
+def stop(running: Running) -> Stop:
+    """Stop the server and everything it started, until its port is free; return how that went."""
     host = running.host
     with contextlib.suppress(ProcessLookupError):
         running.process.signal(signal.SIGTERM, group=True)
@@ -124,4 +138,4 @@ def stop(running: Running) -> dict:
     while listens(host, running.address, running.port) and time.monotonic() < deadline:
         time.sleep(0.002)
     running.process.wait(0)
-    return {"on_sigterm": on_sigterm, "killed": rest, "left": host.processes()}
+    return Stop(on_sigterm, rest, host.processes())

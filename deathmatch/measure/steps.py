@@ -31,7 +31,7 @@ def start(context: Context) -> tuple[Running, str | None]:
     # Some listen a moment before they can answer.
     deadline = time.monotonic() + SETTLE_S
     while not problem and time.monotonic() < deadline:
-        if _answer(context)["ok"]:
+        if _answer(context).ok:
             break
         time.sleep(0.05)
     return running, problem
@@ -106,10 +106,10 @@ def state(context: Context, running: Running) -> str:
         answer = _answer(context)
         if death := _death(context, running):
             return death
-        if answer["ok"]:
+        if answer.ok:
             return "ran"
         if time.monotonic() > deadline:
-            wrong = conformance.contradicts(answer["seen"])
+            wrong = conformance.contradicts(answer.seen)
             return f"{'answered wrongly' if wrong else 'hung'}: {answer['seen']}"
 
 
@@ -123,7 +123,7 @@ def _death(context: Context, running: Running) -> str:
     return f"died: {told}" if told else ""
 
 
-def _answer(context: Context) -> dict:
+def _answer(context: Context) -> conformance.Check:
     probe = conformance.probe(context.spec["conformance"], context.trial.server.deviations)
     return conformance.check(context.address, PORT, [probe], context.bed.dial)[0]
 

@@ -43,7 +43,7 @@ def measure(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> dict:
         if limit.breaches():
             points, reason = [], f"{limit.breach}\n{reason}"
         offering_us = (time.monotonic_ns() - began_ns) // 1000
-        stops = [server_process.stop(running)]
+        stop = server_process.stop(running)
     limited = limit.record()
     limit.end()
     (out / "storage.json").write_text(json.dumps(points, indent=2) + "\n")
@@ -52,7 +52,7 @@ def measure(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> dict:
         "outcome": "answers wrongly" if reason else "measured",
         "reason": reason,
         "points": points,
-        "stops": stops,
+        "stops": [stop.record()],
         "offering_us": offering_us,
         "memory": limited,
         "server_log": {

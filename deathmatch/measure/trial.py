@@ -28,6 +28,7 @@ from deathmatch.measure import (
     storage,
     system_calls,
 )
+from deathmatch.measure.conformance import Check
 from deathmatch.measure.context import PORT, Context, NotMeasured, prepare
 from deathmatch.measure.guard import Guard
 from deathmatch.measure.server_process import Running
@@ -102,7 +103,7 @@ def measure_load(context: Context) -> dict:
         # Nobody else will.
         context.end()
         raise
-    record["stops"] = context.state.stops
+    record["stops"] = [stop.record() for stop in context.state.stops]
     if context.throttle.record:
         record["throttle"] = context.throttle.record | context.throttle.stalls()
     record |= {"memory": context.memory.record(), "server_log": context.server_log()}
@@ -132,12 +133,12 @@ def _measured(context: Context) -> dict:
     client.check_reports(context, points)
     failures = any(point["server_state"] != "ran" for point in points)
     known = context.trial.server.deviations
-    failed = [each["name"] for each in checks if not each["ok"]]
+    failed = [check.name for check in checks if not check.ok]
     return {
         "outcome": "measured, with failures" if failures else "measured",
         "reason": " ".join(f"{name}: {known[name]}" for name in failed),
         "points": points,
-        "conformance": checks,
+        "conformance": [check.record() for check in checks],
         **({"system_calls": counted} if counted else {}),
         **({"search": searched} if searched else {}),
     }
@@ -156,7 +157,7 @@ def _stopping(context: Context, started: tuple[Running, str | None]) -> Iterator
         raise
 
 
-def check(context: Context, running: Running) -> list[dict]:
+def check(context: Context, running: Running) -> list[Check]:
     """Return what the server was checked for; raise NotMeasured if it answers wrongly.
 
     The idle connections are open from now on.
@@ -167,27 +168,27 @@ def check(context: Context, running: Running) -> list[dict]:
         context.trial.variant.factors, context.server_pids, known,
         dial=context.bed.dial,
     )  # fmt: skip
-    failed = [each for each in checks if not each["ok"] and each["name"] not in known]
+    failed = [check for check in checks if not check.ok and check.name not in known]
     if context.idle_connections and not failed:
         problem = steps.hold_idle(context)
         name = f"holds {context.idle_connections} idle connections"
-        checks.append({"name": name, "ok": not problem, "seen": problem})
+        checks.append(Check(name, problem))
         failed = checks[-1:] if problem else []
     # One that just crashed is not reaped at once.
     ended = running.died(0.5 if failed else 0)
     tail = f"({ended})\n{running.tail()}"
     if breach := context.breach():
         reason = f"{breach}, as it was checked {tail if ended else ''}"
-        raise NotMeasured("did not start", reason, conformance=checks)
+        raise NotMeasured("did not start", reason, checks)
     if failed:
-        reason = "; ".join(f"{each['name']}: {each['seen']}" for each in failed)
+        reason = "; ".join(f"{check.name}: {check.seen}" for check in failed)
         if ended:
             reason += f"; it ended {tail}"
-        raise NotMeasured("answers wrongly", reason, conformance=checks)
+        raise NotMeasured("answers wrongly", reason, checks)
     # Something else answered: the server may have found its port in use.
     if ended:
         reason = f"ended as it was checked {tail}"
-        raise NotMeasured("did not start", reason, conformance=checks)
+        raise NotMeasured("did not start", reason, checks)
     return checks
 
 
