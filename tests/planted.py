@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from deathmatch.capacity_search import search
-from deathmatch.capacity_search.search import End, Offer, Told
+from deathmatch.capacity_search.search import End, Offer, Result
 
 ASKED = {
     "probe_s": 2, "probes": 24, "most_rps": 100_000, "margin": 1.08, "cost_shares": [0.1, 0.5, 0.9],
@@ -84,13 +84,13 @@ class Planted:
         self.probes += 1
         return float((done_s - at_s[:count] > search.LIMIT_US / 1e6).mean())
 
-    def told(self, offer: Offer) -> Told:
+    def told(self, offer: Offer) -> Result:
         """Return what a probe of it tells."""
         limited = offer.rate_rps > self.client_rps
-        return Told(self.late_share(offer.rate_rps, offer.duration_s), limited)
+        return Result(self.late_share(offer.rate_rps, offer.duration_s), limited)
 
 
-def searched(server: Planted, asked: dict = ASKED) -> tuple[End, list[tuple[Offer, Told]]]:
+def searched(server: Planted, asked: dict = ASKED) -> tuple[End, list[tuple[Offer, Result]]]:
     """Return what a search of it comes to, and its probes."""
     course, made = search.course(asked), []
     offer = next(course)

@@ -14,7 +14,7 @@ from strict_sample import Sample, broken, unpack
 from deathmatch.analysis import searched as analysis
 from deathmatch.analysis import stats
 from deathmatch.capacity_search import search, staircase
-from deathmatch.capacity_search.search import Told
+from deathmatch.capacity_search.search import Result
 from deathmatch.data import probes, records, tables, tidy
 from deathmatch.data.strict import rules
 from deathmatch.load import httperf
@@ -85,7 +85,7 @@ def test_the_same_results_give_the_same_rates():
     assert search.replayed(ASKED, told) == (offers, end)
     begun, none = search.replayed(ASKED, told[:-1])
     assert begun == offers and none is None
-    other = [Told(1 - told[0].late_share, False), *told[1:]]
+    other = [Result(1 - told[0].late_share, False), *told[1:]]
     assert search.replayed(ASKED, other)[0] != offers
 
 
@@ -108,7 +108,7 @@ def test_out_of_reach_is_refused(capacity_rps, most_rps, reason):
 
 def test_a_client_that_is_held_up_tells_of_other_load():
     """At the least rate it cannot be the limit; a search that begins again may find it gone."""
-    told = [Told(0.0, True)] * 200
+    told = [Result(0.0, True)] * 200
     offers, end = search.replayed(ASKED, told)
     assert end.reason.startswith(search.OTHER_LOAD) and offers[-1].round == search.ROUNDS
     first = sum(offer.round == 1 for offer in offers)
@@ -117,8 +117,8 @@ def test_a_client_that_is_held_up_tells_of_other_load():
 
 
 def test_a_server_that_fails_is_over():
-    assert Told(None, False).over and Told(0.0, True).over
-    assert not Told(search.LATE_SHARE, False).over
+    assert Result(None, False).over and Result(0.0, True).over
+    assert not Result(search.LATE_SHARE, False).over
 
 
 def test_the_levels_of_a_known_course_give_their_mean():

@@ -108,7 +108,7 @@ def test_no_perf_is_told(tree: Tree, tmp_path):
     """Before anything is measured."""
     words = ["env", f"PATH={tmp_path}", sys.executable, "-m", "deathmatch", "profile", "mine"]
     done = tree.run(*words).failed()
-    assert "PATH: there is no program perf" in done.text and "linux-perf" in done.text
+    assert "PATH: the program perf is missing" in done.text and "linux-perf" in done.text
     assert "Traceback" not in done.text
 
 

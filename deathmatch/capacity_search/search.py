@@ -1,4 +1,4 @@
-"""A server's capacity by search: which rate to offer next, given what the probes told so far.
+"""A server's capacity by search: which rate to offer next, given the results of the probes so far.
 
 A probe offers one rate for a moment. It is *over* if more than LATE_SHARE of what was due had no
 answer within LIMIT_US, or if the client was the limit. Errors and time-outs alone would not do: a
@@ -59,8 +59,8 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a probe told: which share was late, None if it cannot be known or the server failed."""
+class Result:
+    """A probe's result: the share that was late, None if it is unknown or the server failed."""
 
     late_share: float | None
     client_limited: bool
@@ -82,45 +82,45 @@ class End:
     reason: str = ""
 
 
-Course = Generator[Offer, Told, Any]
+Course = Generator[Offer, Result, Any]
 
 
 def course(asked: Mapping[str, Any]) -> Course:
-    """Yield what to offer, take what it told, and return the End.
+    """Yield what to offer, take the result of each, and return the End.
 
     `asked` has the keys of a dataset's `search`; records of before they were keys have no `margin`
     and no `cost_shares`.
     """
     start, end = START_RPS, End(REFUSED)
     for number in range(1, ROUNDS + 1):
-        found = yield from _bracket(asked, min(start, asked["most_rps"]), number)
-        if isinstance(found, End):
-            if not found.reason.startswith(OTHER_LOAD):
-                return found
-            end = found
+        bracket = yield from _bracket(asked, min(start, asked["most_rps"]), number)
+        if isinstance(bracket, End):
+            if not bracket.reason.startswith(OTHER_LOAD):
+                return bracket
+            end = bracket
             continue
-        end = yield from _estimated(asked, *found, number)
+        end = yield from _estimated(asked, *bracket, number)
         if end.outcome == FOUND:
             yield from _costs(asked, end.rate_rps, number)
         if end.outcome != REFUSED:
             return end
-        start = found[0]
+        start = bracket[0]
     return end
 
 
 def replayed(
-    asked: Mapping[str, Any], told: Sequence[Told]
+    asked: Mapping[str, Any], results: Sequence[Result]
 ) -> tuple[list[Offer], End | None]:  # fmt: skip
-    """Return what a search offers that is told these results, in order, and its end.
+    """Return what a search with these results offers, in order, and its end.
 
     Without an end, the last offer is the one whose result is missing; results after the end are
     ignored.
     """
     running = course(asked)
     offers = [next(running)]
-    for one in told:
+    for result in results:
         try:
-            offers.append(running.send(one))
+            offers.append(running.send(result))
         except StopIteration as ended:
             return offers, ended.value
     return offers, None
@@ -156,24 +156,24 @@ def _bracket(asked: Mapping[str, Any], start_rps: float, number: int) -> Course:
     good = over = None
     rate = start_rps
     while good is None or over is None:
-        told = yield from _confirmed(Offer(round(rate), duration_s, DOUBLE, number))
-        if told.over:
+        result = yield from _confirmed(Offer(round(rate), duration_s, DOUBLE, number))
+        if result.over:
             over = rate
         else:
             good = rate
-        if told.over and good is None and rate <= LEAST_RPS:
-            if told.client_limited:
+        if result.over and good is None and rate <= LEAST_RPS:
+            if result.client_limited:
                 return _other_load(f"it held up the client at {LEAST_RPS} req/s")
             return End(REFUSED, reason=f"late at {LEAST_RPS} req/s, the least that is offered")
-        if not told.over and over is None and rate >= asked["most_rps"]:
+        if not result.over and over is None and rate >= asked["most_rps"]:
             most = asked["most_rps"]
             reason = f"in time at {most} req/s, the most that it may offer: raise most_rps"
             return End(REFUSED, reason=reason)
-        rate = max(rate / 2, LEAST_RPS) if told.over else min(2 * rate, asked["most_rps"])
+        rate = max(rate / 2, LEAST_RPS) if result.over else min(2 * rate, asked["most_rps"])
     while over / good > BRACKET:
         middle = math.sqrt(good * over)
-        told = yield from _confirmed(Offer(round(middle), duration_s, BISECT, number))
-        good, over = (good, middle) if told.over else (middle, over)
+        result = yield from _confirmed(Offer(round(middle), duration_s, BISECT, number))
+        good, over = (good, middle) if result.over else (middle, over)
     return good, over
 
 
@@ -183,33 +183,33 @@ def _estimated(asked: Mapping[str, Any], good: float, over: float, number: int) 
     low, high, most = good / margin, over * margin, max(DRIFT, math.sqrt(margin))
     if lost := (yield from _kept(low, high, probe_s, (GOOD_BEFORE, OVER_BEFORE), number)):
         return lost
-    rate, rates, told = math.sqrt(good * over), [], []
+    rate, rates, results = math.sqrt(good * over), [], []
     for _ in range(asked["probes"]):
         rates.append(round(rate))
-        told.append((yield Offer(rates[-1], probe_s, TRIAL, number)))
-        rate = staircase.after(rate, told[-1].over)
+        results.append((yield Offer(rates[-1], probe_s, TRIAL, number)))
+        rate = staircase.after(rate, results[-1].over)
         if not low <= rate <= high:
             side = "over" if rate < low else "in time"
             return _other_load(f"{rates[-1]} req/s came to be {side}")
     if lost := (yield from _kept(low, high, probe_s, (GOOD_AFTER, OVER_AFTER), number)):
         return lost
-    found = staircase.estimate(rates, [one.over for one in told])
-    if found is None:
+    estimate = staircase.estimate(rates, [result.over for result in results])
+    if estimate is None:
         return _other_load("all trials ended alike")
-    if not 1 / most <= found.drift <= most:
-        return _other_load(f"the trials drifted by {100 * (found.drift - 1):+.0f} %")
-    over_all = [one for one in told if one.over]
-    limited = 2 * sum(one.client_limited for one in over_all) >= len(over_all)
+    if not 1 / most <= estimate.drift <= most:
+        return _other_load(f"the trials drifted by {100 * (estimate.drift - 1):+.0f} %")
+    over_all = [result for result in results if result.over]
+    limited = 2 * sum(result.client_limited for result in over_all) >= len(over_all)
     by = overload(probe_s)
     return End(
         CLIENT if limited else FOUND,
-        found.rate_rps / by, found.low_rps / by, found.high_rps / by,
+        estimate.rate_rps / by, estimate.low_rps / by, estimate.high_rps / by,
         "the client, not the server, was the limit" if limited else "",
     )  # fmt: skip
 
 
 def _costs(asked: Mapping[str, Any], capacity_rps: float, number: int) -> Course:
-    """Offer shares of a capacity; what they tell changes nothing."""
+    """Offer shares of a capacity; their results change nothing."""
     for share in asked.get("cost_shares", ()):
         yield Offer(max(1, round(share * capacity_rps)), asked["probe_s"], COST, number)
 
@@ -219,11 +219,11 @@ def _other_load(what: str) -> End:
 
 
 def _confirmed(offer: Offer) -> Course:
-    """Return what a rate told: over only if two probes in a row are."""
-    told = yield offer
-    if told.over:
-        told = yield offer
-    return told
+    """Return the result of a rate: over only if two probes in a row are."""
+    result = yield offer
+    if result.over:
+        result = yield offer
+    return result
 
 
 def _kept(

@@ -74,7 +74,7 @@ def _pack(folder: Path, paths: list[Path]) -> Path:
 def unpack(file: Path, to: Path) -> None:
     """Write an archive's trials into a folder, under today's names of their variants' factors.
 
-    Raises DAMAGED if it is not whole, or holds what is no file of a trial.
+    Raises DAMAGED if it is not whole, or holds what is not a file of a trial.
     """
     with tarfile.open(file) as members:
         for member in members:
@@ -82,7 +82,7 @@ def unpack(file: Path, to: Path) -> None:
                 continue
             parts = Path(member.name).parts
             if len(parts) < 4 or ".." in parts or Path(member.name).is_absolute():
-                raise ValueError(f"{member.name} is no file of a trial")
+                raise ValueError(f"{member.name} is not a file of a trial")
             path = to / parts[0] / records.variant(parts[1]) / Path(*parts[2:])
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(members.extractfile(member).read())

@@ -39,7 +39,7 @@ def wrong(folder: Path) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
         found, separator, name = line.partition("  ")
         if not separator or len(found) != 64:
-            yield NAME, f"line {number} is no checksum"
+            yield NAME, f"line {number} is not a checksum"
             continue
         known[name] = found
     there = {path.relative_to(folder).as_posix(): path for path in listed(folder)}

@@ -31,7 +31,7 @@ def _text(path: Path) -> str:
     try:
         frame = pl.read_parquet(path)
     except pl.exceptions.PolarsError:
-        # That it cannot be read is told with its table.
+        # The check of its table reports that it cannot be read.
         return ""
     return "\n".join(text for column in frame.select(pl.col(pl.String)) for text in
                      column.drop_nulls().unique().sort())  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from deathmatch.capacity_search import search
-from deathmatch.capacity_search.search import End, Told
+from deathmatch.capacity_search.search import End, Result
 from deathmatch.data import kernel_samples
 from deathmatch.data.offered_rate import offered
 from deathmatch.load.generator import Timed
@@ -82,11 +82,11 @@ def late(timed: Timed, limit_us: int) -> int:
     return min(timed.due, max(0, timed.due - in_time) + timed.wrong)
 
 
-def result(probe: Mapping[str, Any]) -> Told:
+def result(probe: Mapping[str, Any]) -> Result:
     """Return the result of a row's probe; nothing good of a server that failed at it."""
     unknown = probe["server_state"] != "ran" or not probe["due"]
     share = None if unknown else probe["late_10_ms"] / probe["due"]
-    return Told(share, probe["client_limited"])
+    return Result(share, probe["client_limited"])
 
 
 def numbered(rows: Sequence[dict], asked: Mapping[str, Any], reason: str) -> list[dict]:

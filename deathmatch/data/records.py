@@ -34,7 +34,7 @@ class NotJson(UserError):
 def read(file: Path) -> dict:
     """Return a trial's record with today's keys.
 
-    Raises FileNotFoundError if the trial was not measured, UserError if the file is no JSON or
+    Raises FileNotFoundError if the trial was not measured, UserError if the file is not JSON or
     lacks a key that every record has.
     """
     record = upgrade(_parsed(file))
@@ -55,7 +55,7 @@ def _parsed(file: Path) -> dict:
 
 def _no_number(word: str) -> None:
     # JSON has none of these; Python would read and write them all the same.
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _check(record: dict, file: Path) -> None:
@@ -76,7 +76,7 @@ def upgrade(record: dict) -> dict:
     """Return the record with today's keys; one that has them already is returned as it is."""
     spec, names = record.get("spec"), {"factors": FACTORS, "load": LOAD}
     points = record.get("points")
-    # What is not of that kind is told by who checks it.
+    # What has another type is reported by the check of its schema.
     if not isinstance(spec, dict) or not isinstance(points, list):
         return record
     known = {key: spec[key] for key in names if isinstance(spec.get(key), dict)}

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.stats import norm, rankdata
 
 PLATEAU, DRIFTING, STAIRCASE = "plateau", "drifting", "staircase"
-# Of fewer, neither test finds at this level what the eye sees.
+# In a shorter series, neither test finds at this level what the eye sees.
 FEWEST = 10
-# Of both tests together: half for each.
+# For both tests together: half for each.
 FALSE_ALARMS = 0.01
 # A change of less than this share is not worth a point: Little's law is quoted to as much.
 LEAST_CHANGE = 0.1

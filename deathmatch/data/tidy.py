@@ -73,8 +73,8 @@ def _measured(dataset: str, experiment: str) -> list[Path]:
     """Return the records of the dataset's trials that are measured, sorted.
 
     Not all that the folder holds: a trial that is no longer in the dataset would come along.
-    Of those that are not in its grids, being of a server that someone named, one of another
-    specification does not count.
+    A trial outside of its grids, of a server that someone named, counts only with today's
+    specification.
     """
     held = Inventory(dataset, Choice(experiments=(experiment,)))
     planned = set(held.measured.values())
@@ -96,7 +96,7 @@ def tidy(path: Path) -> dict[str, list[dict]]:
     try:
         return _tidied(records.read(path), path)
     except UserError as error:
-        # Of a name in it that nothing has.
+        # The record has a name that nothing has.
         raise UserError(error.what, error.where or str(path), error.remedy) from None
 
 

@@ -62,7 +62,7 @@ class Profile(Instrument):
                 raise UserError(what, "--idle", f"give one of {', '.join(map(str, known))}")
         if not shutil.which("perf"):
             remedy = "install it: Debian has it in linux-perf; nixpkgs was not tried"
-            raise UserError("there is no program perf", "PATH", remedy)
+            raise UserError("the program perf is missing", "PATH", remedy)
         if os.geteuid() != 0 and int(PARANOID.read_text()) > 1:
             what = "only root may see the kernel's functions"
             raise UserError(what, str(PARANOID), "be root")

@@ -68,12 +68,12 @@ class Httperf(PrintingGenerator):
         own = part.among(connections)
         if own is None:
             return None
-        told = f"{rate:g}"
+        whole = f"{rate:g}"
         varied = load.get("values") == "varied"
         words = [
             "httperf", "-v", "-v", f"--server={host}", f"--port={port}",
             f"--wlog=y,{PROJECT}/{VALUES}" if varied else f"--uri={load['uri']}",
-            f"--rate={told if own.of == 1 else float(told) / own.of}",
+            f"--rate={whole if own.of == 1 else float(whole) / own.of}",
             f"--num-conns={own.share(connections)}",
             f"--num-calls={calls}",
             f"--timeout={load['timeout_s']:g}",

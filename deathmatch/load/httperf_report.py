@@ -26,7 +26,7 @@ _N = r"(\d+(?:\.\d+)?|-0+(?:\.0+)?|-?inf|-?nan)"
 _SAMPLE = re.compile(rf"^reply-rate = {_N} *$", re.ASCII)
 _BINS_BEGIN = "Connection lifetime histogram"
 _BIN = re.compile(r"^ +(\d+)\.(\d{3}) (\d+)$", re.ASCII)
-# Of the longest number there, by far: all of its bins together fit a column.
+# More than the longest number of a histogram has: all bins together fit a column.
 _DIGITS = 12
 
 # Each pattern must match once, in the report's order; the columns are named by their new unit.
@@ -126,7 +126,7 @@ def _samples(text: str) -> list[float]:
     found = [_SAMPLE.match(line) for line in text.split("\n") if line.startswith("reply-rate")]
     values = [float(match[1]) if match else math.nan for match in found]
     if not all(map(math.isfinite, values)):
-        raise Truncated("a sample of the reply rate is no number")
+        raise Truncated("a sample of the reply rate is not a number")
     return values
 
 

@@ -80,7 +80,7 @@ def read(name: str, path: Path) -> Client:
     except (ValueError, RecursionError) as error:
         if isinstance(error, pydantic.ValidationError):
             raise _mistake(error, where) from None
-        raise UserError(f"not TOML: {error}", where, "mend the syntax (toml.io)") from None
+        raise UserError(f"not TOML: {error}", where, "fix the syntax (toml.io)") from None
 
 
 def _mistake(error: pydantic.ValidationError, where: str) -> UserError:

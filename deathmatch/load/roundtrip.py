@@ -213,7 +213,7 @@ def _agree(fields: Fields, text: str) -> None:
     """Raise Truncated if what the report says twice is not the same."""
     bins = _bins(text)
     if len(bins) != text.count("\n") - len(_HEAD) - 1:
-        raise Truncated("a line after the head is no bin")
+        raise Truncated("a line after the head is not a bin")
     # In closed loop nothing is due at a time.
     quantities = ["service_time", *(["latency"] if fields["loop"] == "open" else [])]
     for quantity in quantities:

@@ -1,4 +1,4 @@
-"""What no sound report holds: what is no number, what is negative, what no table can hold."""
+"""Checks that every report must pass: values are numbers, not negative, and fit a table."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,16 +27,16 @@ def checked(fields: Fields, columns: Mapping[str, Any]) -> Fields:
     return fields
 
 
-def equal(what: str, found: int, other: str, told: int) -> None:
+def equal(what: str, value: int, other: str, other_value: int) -> None:
     """Raise Truncated if two numbers of one report that must be the same are not."""
-    if found != told:
-        raise Truncated(f"{what} are {found}, and {other} {told}")
+    if value != other_value:
+        raise Truncated(f"{what} are {value}, and {other} {other_value}")
 
 
-def at_least(what: str, found: int, other: str, told: int) -> None:
+def at_least(what: str, value: int, other: str, other_value: int) -> None:
     """Raise Truncated if one number of a report is less than another that it includes."""
-    if found < told:
-        raise Truncated(f"{what} are {found}, fewer than {other}, {told}")
+    if value < other_value:
+        raise Truncated(f"{what} are {value}, fewer than {other}, {other_value}")
 
 
 def _fits(value: int | float) -> bool:

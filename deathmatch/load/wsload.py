@@ -45,7 +45,7 @@ POST_CONNECT_TIMEOUT_US = 2_000_000
 # How the file ends, beside a log, that tells how evenly connections were served.
 SHARES = ".connections.parquet"
 
-# Of the messages that are due in a second if every connection stands.
+# A share of the messages that are due in a second if every connection stands.
 ALL_SENT = 0.99
 
 

@@ -40,7 +40,7 @@ RSS = {
 
 # How connections opened: over the time from the first one's start to the last one's upgrade.
 OPENING = {"opening_rate_cps": pl.Float64, "connections_opening_max": pl.Int64}
-# Of the connections that came and went before a rate: what the trial's record says (measure.churn).
+# What the trial's record says of the connections that came and went before a rate (measure.churn).
 CHURN = {
     "warm_up_rounds": pl.Int64,
     "warm_up_first_cps": pl.Float64,
@@ -93,7 +93,7 @@ def counts_of(text: str) -> Fields:
 
 
 def check_records(times: pl.DataFrame, parts: list[Fields]) -> None:
-    """Raise Truncated if the histograms hold not as much as the summaries tell."""
+    """Raise Truncated if the histograms and the summaries count differently."""
     if times.is_empty():
         return
     for quantity, name in (
@@ -101,8 +101,8 @@ def check_records(times: pl.DataFrame, parts: list[Fields]) -> None:
         ("handshake_time", "connections_opened"),
     ):  # fmt: skip
         held = times.filter(pl.col("quantity") == quantity)["count"].cast(pl.Int64).sum()
-        told = sum(part[name] for part in parts)
-        sound.equal(f"the records of {quantity}", held, "the summary's", told)
+        summed = sum(part[name] for part in parts)
+        sound.equal(f"the records of {quantity}", held, "the summary's", summed)
 
 
 def opening(texts: Sequence[str]) -> Fields:
@@ -113,7 +113,7 @@ def opening(texts: Sequence[str]) -> Fields:
     for part in parts:
         for name in ("first_started_us", "last_upgraded_us", "most_opening_count"):
             if not isinstance(part.get(name, ""), int | None):
-                raise Truncated(f"the summary is not whole: {name} is no number")
+                raise Truncated(f"the summary is not whole: {name} is not a number")
     began = [part["first_started_us"] for part in parts if part["first_started_us"] is not None]
     ended = [part["last_upgraded_us"] for part in parts if part["last_upgraded_us"] is not None]
     took_us = max(ended) - min(began) if ended else 0

@@ -26,7 +26,8 @@ SOMAXCONN = "net.core.somaxconn"
 # Longer than a JIT compiler works off what the checks gave it.
 REST_WITHIN_S = 10
 REST_WINDOW_S = 0.25
-# Of a CPU: a loop that spins takes a whole one, timers and collectors of idle runtimes a hundredth.
+# A share of a CPU: a busy loop takes a whole one, timers and collectors of idle runtimes a
+# hundredth.
 REST_SHARE = 0.25
 # More than any answer here; a server that never ends one must not fill the memory.
 LONGEST_HEAD_BYTES = 65536
@@ -67,8 +68,9 @@ def check_variant(
 
     The listen backlog that its factors name, what its experiment asks, many at once, the readiness
     mechanism, and rest. A wrong backlog that is not among the `known` failures ends it at once: the
-    kernel has told in milliseconds, and too short a one makes every other check slow. `host` is the
-    server's; `pids` gives the server's processes, of which there may be more once it was asked.
+    kernel shows it in milliseconds, and a backlog that is too short makes every other check slow.
+    `host` is the server's; `pids` returns the server's processes, of which there may be more after
+    its first request.
     """
     checks, queue = [], factors.get("backlog", CONCURRENT)
     if "backlog" in factors:
@@ -87,7 +89,7 @@ def check_variant(
 
 
 def probe(requests: list[dict], known: Collection[str] = ()) -> dict:
-    """Return the first of the requests that wants an answer, and is no `known` failure."""
+    """Return the first of the requests that wants an answer, and is not a `known` failure."""
     wanting = [request for request in requests if request.keys() & ANSWERED]
     return next((each for each in wanting if each["name"] not in known), wanting[0])
 
@@ -226,7 +228,7 @@ def _first_bytes(connection: Connected) -> bytes:
 class _Answers:
     """The answers to one request on one connection, each read to its end.
 
-    What was sent, h11 does not see: it is told of a request of the same method for each answer.
+    h11 does not see what was sent: for each answer it gets a request of the same method.
     """
 
     def __init__(self, connection: Connected, request: dict):

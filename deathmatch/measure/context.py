@@ -47,7 +47,7 @@ class State:
     started: list[Process] = field(default_factory=list)
     stops: list[Stop] = field(default_factory=list)
     offering_us: int = 0
-    # Of the memory's limit, those that were told.
+    # Breaches of the memory's limit that were reported.
     breaches: int = 0
 
 
@@ -112,7 +112,7 @@ class Context:
     def server_log(self) -> dict[str, int]:
         """Return how much of what the server printed is kept, and was left out."""
         left_out = [process.left_out_bytes() for process in self.state.started]
-        # Where its starts share a file, each tells of all.
+        # Where its starts share a file, each counts all.
         total = max(left_out, default=0) if self.server.shared else sum(left_out)
         return {"limit_bytes": LIMIT_BYTES, "left_out_bytes": total}
 

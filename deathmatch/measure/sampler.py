@@ -53,7 +53,7 @@ class Sampler:
 
     def _loop(self) -> None:
         due = time.monotonic()
-        # A host that is lost is told to whoever waits for what it does.
+        # Whoever waits for a host reports that it is lost.
         with contextlib.suppress(HostLost):
             while not self._ended.wait(max(0, due - time.monotonic())):
                 self.take()
@@ -68,7 +68,7 @@ class Sampler:
         it, `opened` holds how many connections each client's kernel began in that time, by name;
         empty if the load ended before it was over.
         """
-        # Of an attempt that is repeated.
+        # The attempt that had these samples is repeated.
         for row in self.rows:
             if row["offered_rate_rps"] == rate_rps:
                 row["offered_rate_rps"] = None
@@ -86,7 +86,7 @@ class Sampler:
             self.offered_rate_rps = None
 
     def _offered(self, began: dict[str, int]) -> None:
-        # A host that is lost is told to whoever waits for what it does.
+        # Whoever waits for a host reports that it is lost.
         with contextlib.suppress(HostLost):
             self.take()
             self.opened = {

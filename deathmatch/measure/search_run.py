@@ -82,7 +82,7 @@ def _probe(
     return steps.settle(context, running, probe)
 
 
-def _result(context: Context, probe: dict, rows: list[dict]) -> search.Told:
+def _result(context: Context, probe: dict, rows: list[dict]) -> search.Result:
     reports = offered_rate.read(context.generator, probe, context.out)
     samples = pl.DataFrame(rows, schema=SAMPLES)
     return probes.result(probes.row(probe, reports, samples, context.spec))

@@ -97,19 +97,19 @@ def listeners(host: Host) -> set[str]:
     return {one.address for one in host.listeners()}
 
 
-def whereabouts(found: Sequence[str], address: str, port: int) -> str:
+def whereabouts(listening: Sequence[str], address: str, port: int) -> str:
     """Return where a server listens instead of `address` and `port`, and what to do about it."""
-    if not found:
+    if not listening:
         return "it listens on no TCP port"
-    told = f"it listens on {', '.join(found)}"
-    at_port = [each.rpartition(":")[0] for each in found if each.rpartition(":")[2] == str(port)]
+    place = f"it listens on {', '.join(listening)}"
+    at_port = [listener for listener in listening if listener.endswith(f":{port}")]
     if not at_port:
-        return f"{told}: let it take {{port}}, which is {port}"
-    if all(each.startswith(("127.", "[::1]", "[::ffff:127.")) for each in at_port):
+        return f"{place}: let it take {{port}}, which is {port}"
+    if all(listener.startswith(("127.", "[::1]", "[::ffff:127.")) for listener in at_port):
         return (
-            f"{told}, which only its own host can reach: let it take {{host}}, which is {address}"
+            f"{place}, which only its own host can reach: let it take {{host}}, which is {address}"
         )
-    return f"{told}, not on IPv4 address {address}: let it take {{host}}"
+    return f"{place}, not on IPv4 address {address}: let it take {{host}}"
 
 
 def listens(host: Host, address: str, port: int) -> bool:

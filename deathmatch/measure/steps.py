@@ -94,7 +94,7 @@ def settle(context: Context, running: Running, point: dict) -> dict:
 def state(context: Context, running: Running) -> str:
     """Let the queues drain, then return "ran", how the server died, or what is wrong with it.
 
-    It hung if nothing answers; another answer than before is told as such.
+    It hung if nothing answers; a wrong answer is reported as such.
     """
     deadline = time.monotonic() + DRAIN_S
     while time.monotonic() < deadline and context.established() > context.idle_connections:
@@ -119,8 +119,8 @@ def _death(context: Context, running: Running) -> str:
     One of which only a part was killed is not what was to be measured any more.
     """
     ended, breach = running.died(), context.breach()
-    told = ", ".join(filter(None, [breach, ended]))
-    return f"died: {told}" if told else ""
+    causes = ", ".join(filter(None, [breach, ended]))
+    return f"died: {causes}" if causes else ""
 
 
 def _answer(context: Context) -> conformance.Check:
@@ -131,7 +131,7 @@ def _answer(context: Context) -> conformance.Check:
 def stop(context: Context, running: Running) -> None:
     """Close the idle connections, stop the server and prove that nothing of it is left.
 
-    What was found is one of the record's `stops`.
+    How that went is one of the record's `stops`.
     """
     while context.state.idle:
         context.state.idle.pop().release()

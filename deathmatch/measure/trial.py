@@ -53,7 +53,7 @@ def run(trial: Trial, hosts: beds.Testbed) -> None:
         if file.suffix in (".json", ".log", ".txt"):
             here = file.read_bytes().replace(f"{ROOT}/".encode(), b"")
             file.write_bytes(here.replace(str(ROOT).encode(), b"."))
-    # One that a former run left is replaced.
+    # This replaces what a former run left.
     shutil.rmtree(trial.path, ignore_errors=True)
     partial.rename(trial.path)
 
@@ -174,7 +174,7 @@ def check(context: Context, running: Running) -> list[Check]:
         name = f"holds {context.idle_connections} idle connections"
         checks.append(Check(name, problem))
         failed = checks[-1:] if problem else []
-    # One that just crashed is not reaped at once.
+    # A server that just crashed is not reaped at once.
     ended = running.died(0.5 if failed else 0)
     tail = f"({ended})\n{running.tail()}"
     if breach := context.breach():

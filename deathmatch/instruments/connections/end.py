@@ -197,22 +197,22 @@ def serve(end: End, asks: TextIO, answers: TextIO) -> None:
 
 
 def hired(end: End, count: int) -> list[tuple[int, TextIO, TextIO]]:
-    """Return workers, which share the listener: their pids, what they are told by, what they say.
+    """Return workers, which share the listener: their pids, and the pipes to and from each.
 
-    A worker ends when it is told no more, as this process has ended.
+    A worker ends when its pipe is closed, as this process has ended.
     """
     workers = []
     for _ in range(count):
-        told, tell = os.pipe()
+        tasks, tell = os.pipe()
         heard, say = os.pipe()
         if (pid := os.fork()) == 0:
             for descriptor in (tell, heard, *(one.fileno() for worker in workers
                                               for one in worker[1:])):  # fmt: skip
                 os.close(descriptor)
             end.renew()
-            serve(end, os.fdopen(told), os.fdopen(say, "w"))
+            serve(end, os.fdopen(tasks), os.fdopen(say, "w"))
             os._exit(0)
-        os.close(told)
+        os.close(tasks)
         os.close(say)
         workers.append((pid, os.fdopen(tell, "w"), os.fdopen(heard)))
     return workers

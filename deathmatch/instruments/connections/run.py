@@ -35,7 +35,7 @@ CLIENTS, STRANGERS, NOBODY = "198.18.0.{}", "198.19.0.{}", "198.19.255.1"
 NETWORK = "198.18.0.0/15"
 # Freeing waits for all CPUs to have passed on (RCU): read again until it has ended.
 SETTLE_S, SETTLE_TRIES, SETTLED = 0.4, 25, 0.005
-# Of the connections: fewer objects are what others on this machine took and gave.
+# A share of the connections: fewer objects are what others on this machine took and gave.
 LEAST_SHARE = 0.02
 FEWER = "ask for fewer: --connections, --held"
 WATCHED = ("TCP", "sock_inode_cache", "tw_sock_TCP", "request_sock_TCP")
@@ -54,7 +54,7 @@ def life(name: str, connections: int, spec: plan.Testbed) -> list[dict]:
     hosts = {"server": bed.server, "client": bed.clients[0]}
     try:
         hosts["client"].set_sysctls(_client_sysctls(connections))
-        told = {
+        task = {
             "address": bed.address, "port": PORT, "nobody": NOBODY, "wait": False,
             "request": REQUEST_BYTES, "unread": UNREAD_BYTES,
         }  # fmt: skip
@@ -63,7 +63,7 @@ def life(name: str, connections: int, spec: plan.Testbed) -> list[dict]:
         held = shares(connections, got - SPARE_DESCRIPTORS)
         addresses = _addresses(bed, spec, connections)
         each = [
-            told | {"connections": share, "sources": addresses, "strangers": strangers}
+            task | {"connections": share, "sources": addresses, "strangers": strangers}
             for share, strangers in zip(held, _strangers(held), strict=True)
         ]
         ends["server"].ask("listen", address=bed.address, port=PORT, backlog=connections)
@@ -162,7 +162,7 @@ def _client_sysctls(connections: int) -> dict[str, int]:
     }
 
 
-# What a step is told under another name than its verb's.
+# Arguments of steps that a verb takes under another name.
 _NAMES = {"strangers": "sources", "nobody": "address", "request": "size", "unread": "size"}
 
 
@@ -181,10 +181,10 @@ def _states(
         }  # fmt: skip
 
 
-def take(state: State, ends: dict[str, End], each: list[dict]) -> None:
-    """Take the steps to a state; `each` is what each worker is told."""
+def take(state: State, ends: dict[str, End], tasks: list[dict]) -> None:
+    """Take the steps to a state; `tasks` are the arguments of each worker."""
     for step in state.steps:
-        given = [{_NAMES.get(name, name): told[name] for name in step.told} for told in each]
+        given = [{_NAMES.get(name, name): task[name] for name in step.arguments} for task in tasks]
         ends[step.end].ask_each(step.verb, given)
 
 

@@ -13,11 +13,11 @@ UNREAD_BYTES = 1024
 
 @dataclass(frozen=True)
 class Step:
-    """A verb for one end, "server" or "client", with the names of what it is told."""
+    """A verb for one end, "server" or "client", with the names of its arguments."""
 
     end: str
     verb: str
-    told: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
