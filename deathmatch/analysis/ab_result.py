@@ -13,11 +13,11 @@ from deathmatch.analysis import paired, phrases
 from deathmatch.analysis.by_trial import counted
 from deathmatch.analysis.paired import CONFIDENCE, POWER, Effect
 from deathmatch.analysis.reply_rates import RATE
-from deathmatch.quantities.definitions import PEAK, QUANTITIES
+from deathmatch.quantities.definitions import CPU_PER_REPLY, PEAK, QUANTITIES
 
 # Of each offered rate, and of a whole trial.
 AT_RATE = (
-    "cpu_us_per_reply",
+    CPU_PER_REPLY.name,
     "response_time_mean_us",
     "message_latency_p50_us",
     "message_latency_p95_us",

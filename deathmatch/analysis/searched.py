@@ -3,6 +3,8 @@
 In: `probes`, as `deathmatch.data.tables` has it, with labels. Out: frames for tables and charts.
 """
 
+from dataclasses import replace
+
 import polars as pl
 
 from deathmatch.analysis import phrases, reply_rates, stats
@@ -97,9 +99,9 @@ def costs(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     share = 100 * pl.col("offered_rate_rps") / pl.col("whole_rps")
     known = each.with_columns(
         share_percent=share.round().cast(pl.Int64),
-        cpu_us_per_reply=CPU_PER_REPLY.of_trial.of_point(),
+        **{CPU_PER_REPLY.name: CPU_PER_REPLY.of_trial.of_point()},
     )
-    return stats.summarise(known, [*by, "share_percent"], "cpu_us_per_reply").sort(
+    return stats.summarise(known, [*by, "share_percent"], CPU_PER_REPLY.name).sort(
         *by, "share_percent"
     )
 
@@ -124,7 +126,10 @@ def table(found: pl.DataFrame, cost: pl.DataFrame) -> pl.DataFrame:
 def headings(printed: pl.DataFrame) -> dict[str, str]:
     """Return the headings of `table`'s columns."""
     of_costs = {
-        name: f"CPU per reply at {name.removeprefix(COST_COLUMN)} % of it (µs)"
+        name: replace(
+            CPU_PER_REPLY,
+            title=f"{CPU_PER_REPLY.title} at {name.removeprefix(COST_COLUMN)} % of it",
+        ).heading
         for name in printed.columns
         if name.startswith(COST_COLUMN)
     }

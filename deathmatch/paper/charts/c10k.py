@@ -12,6 +12,7 @@ from great_tables import GT
 from deathmatch.analysis import phrases
 from deathmatch.analysis.c10k import ENVIRONMENT_TITLES, PUBLISHED_ENVIRONMENT, QUANTILES
 from deathmatch.paper import no_html, theme
+from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
 
 
 def quantiles(found: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VConcatChart:
@@ -137,8 +138,8 @@ def connection_costs(found: pl.DataFrame) -> alt.HConcatChart:
             order=order, width=160,
         )
         for column, title in (
-            ("memory_kib", "memory of a connection (KiB)"),
-            ("cpu_us", "CPU of a message (µs)"),
+            ("memory_kib", MEMORY_PER_CONNECTION.heading),
+            ("cpu_us", CPU_PER_REPLY.heading),
         )
     ]  # fmt: skip
     return alt.hconcat(*panels)

@@ -36,7 +36,10 @@ def backlog(points: pl.DataFrame) -> alt.LayerChart | None:
 
 
 def readiness(points: pl.DataFrame) -> alt.LayerChart | None:
-    """Return the CPU of a request of the C server at the lowest open rate, by mechanism."""
+    """Return CPU_PER_REPLY of the C server at the lowest open rate, by mechanism.
+
+    `points` are those that count.
+    """
     mine = points.filter(
         pl.col(RATE) > 0,
         pl.col("title") == "C",
@@ -52,7 +55,7 @@ def readiness(points: pl.DataFrame) -> alt.LayerChart | None:
         color=alt.Color("readiness:N", legend=None, scale=alt.Scale(domain=_MECHANISMS)),
     )
     band = base.mark_area(opacity=0.18).encode(
-        y=alt.Y("low:Q", title="CPU of a request (µs)"), y2="high:Q"
+        y=alt.Y("low:Q", title=CPU_PER_REPLY.heading), y2="high:Q"
     )
     line, dots = base.mark_line(), base.mark_point(size=35)
     curves = band + line.encode(y="median:Q") + dots.encode(y="median:Q")

@@ -9,6 +9,7 @@ import polars as pl
 from deathmatch.analysis import phrases
 from deathmatch.instruments.call_chains import PHASES
 from deathmatch.paper import theme
+from deathmatch.quantities.definitions import CPU_PER_REPLY
 
 # What a letter of a name takes of the width, at a size that print can show.
 LETTER_PERCENT = 1.28
@@ -33,7 +34,7 @@ def phases(bars: pl.DataFrame, order: list[str]) -> alt.ConcatChart:
             alt.Chart(mine, title=title, width=190, height=74)
             .mark_bar()
             .encode(
-                x=alt.X("median:Q", title="CPU per reply (µs)", axis=alt.Axis(tickCount=4)),
+                x=alt.X("median:Q", title=CPU_PER_REPLY.heading, axis=alt.Axis(tickCount=4)),
                 y=alt.Y("mechanism:N", title=None, sort=order, scale=alt.Scale(domain=order)),
                 color=alt.Color("phase:N", scale=scale, legend=legend),
                 order="place:Q",

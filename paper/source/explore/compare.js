@@ -68,9 +68,10 @@ function compareView(main) {
   main.append(section("Curves", measuredIn(experiment, variants, named, series)));
   const names = quantitiesOf(variants);
   const cells = names.map((name) => [headingOf(name), ...variants.map((row) => bar(row, name))]);
-  const caption = "Medians over trials with their intervals. The longest bar is the highest value in the experiment.";
+  const caption = "Medians over trials with their intervals. The longest bar is the highest value in the experiment. "
+    + "A number holds all rates that its variant was offered: the curves compare at equal rates.";
   main.append(section("Numbers side by side", plain(caption, ["Quantity", ...variants.map(named)], [["trials", ...variants.map((row) => String(row.trials))], ...cells],
-    variants.map((_, at) => at + 1)), made("p", { class: "tools" }, saves("Save as CSV", `compare-${experiment}`, null, () => variants)),
+    variants.map((_, at) => at + 1)), definitionsOf(names), made("p", { class: "tools" }, saves("Save as CSV", `compare-${experiment}`, null, () => variants)),
   made("p", { class: "soft" }, "No ratio is given, since these trials were not run as pairs: ",
     made("code", {}, `./shell deathmatch compare ${chosen.slice(0, 2).concat("SERVER").slice(0, 2).join(" ")}`), " measures one, with its interval.")));
 }

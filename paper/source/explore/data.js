@@ -32,6 +32,8 @@ const headingOf = (name) => {
   const { title, unit } = DATA.quantities[name];
   return unit ? `${title} (${unit})` : title;
 };
+const definitionsOf = (names) => made("details", {}, made("summary", {}, "How each number is computed"),
+  made("ul", {}, names.map((name) => made("li", {}, `${DATA.quantities[name].definition}.`))));
 // Those quantities of a sweep of which one of the variants has a value.
 const quantitiesOf = (variants) => Object.keys(DATA.quantities).filter((name) => variants.some((row) => row[name]));
 const distinct = (values) => [...new Set(values)];

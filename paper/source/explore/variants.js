@@ -29,7 +29,8 @@ function variantsView(main) {
   main.append(made("h1", {}, "Every variant"),
     made("p", {}, `The dataset ${DATA.dataset} has ${digits(trials)} trials of ${digits(servers)} servers; ${digits(measured)} were measured. `
       + "A variant is a server with its settings in one experiment. The number is the median over trials, the small ones its interval; "
-      + "≥ marks a server that answered all that was offered, and may do more. The longest bar is the highest value in the same experiment."));
+      + "≥ marks a server that answered all that was offered, and may do more. The longest bar is the highest value in the same experiment."),
+    definitionsOf(Object.keys(DATA.quantities)));
   if (!VARIANTS.length) {
     main.append(made("p", { class: "note" }, "Nothing was measured in this dataset yet."));
     return;
