@@ -9,7 +9,7 @@ from deathmatch.plan import files
 
 def test_no_tool_of_the_project_is_unknown():
     """Without any program installed: but for what only another tool runs."""
-    told = {each.name: unknown_tools.told(each, "") for each in files.servers()}
+    told = {each.name: unknown_tools.message(each, "") for each in files.servers()}
     named = {name: text.split(",")[0] for name, text in told.items() if text}
     assert named == {"rust": "cc", "rust-ws": "cc"}
 

@@ -1,15 +1,15 @@
 """The agent: what runs on a host for the controller, `python -m deathmatch.agent`.
 
 In: requests, one JSON object a line, on standard input. Out: answers and events on standard output.
-It imports the standard library only, as a host needs nothing else of the study to run it.
+It imports the standard library only: a host needs no other part of the study.
 
-Two processes. The `keeper` holds the host's lock, mends what a killed predecessor left, and makes
-the pid namespace; when that has ended, however it ended, it restores the settings that were
+Two processes. The `keeper` holds the host's lock, restores what a killed predecessor changed, and
+makes the pid namespace; when that has ended, however it ended, it restores the settings that were
 changed. The `session` is the first process of the namespace, so that everything ends with it: when
 its input ends, when nothing came for `silence_s`, or when it is killed.
 
 A request is {"id", "verb", ...}, its answer {"id", "ok"} or {"id", "error"}; "id" may be left out
-by who wants no answer. `session` has the verbs. How the steps of a trial are said with them:
+where no answer is wanted. `session` has the verbs. How the steps of a trial are said with them:
 
 - a server's start and stop: `start` with `output`, `cpus` and `environment`, the event `ended`,
   `signal`, `processes`, `kill`; a throttle is `run` for the cgroup, then a prefix of the words;

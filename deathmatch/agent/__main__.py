@@ -8,7 +8,7 @@ import sys
 OLDEST = (3, 11)
 
 if sys.version_info < OLDEST:
-    # Before anything is imported that such a Python cannot read.
+    # This comes before any import that such a Python cannot read.
     sys.stdout.write('\n{"refused": "python", "detail": "%d.%d"}\n' % sys.version_info[:2])  # noqa: UP031
     sys.exit(1)
 
@@ -19,7 +19,7 @@ if sys.argv[1:2] == ["--session"]:
 elif sys.argv[1:2] in (["-h"], ["--help"]):
     print(__doc__)
 else:
-    # Only what each process needs: both stay in memory while others are measured.
+    # Each process imports only what it needs: both stay in memory during measurements.
     from deathmatch.agent import keeper
 
     sys.exit(keeper.run(*sys.argv[1:2]))

@@ -18,7 +18,7 @@ from typing import IO, Any
 from deathmatch.agent import launch
 from deathmatch.agent.output import Outputs
 
-Tell = Callable[[dict[str, Any]], None]
+Report = Callable[[dict[str, Any]], None]
 
 
 class Child:
@@ -40,18 +40,18 @@ class Child:
 class Children:
     """All of them, by the number that the controller gave them; `folder` gets what they print.
 
-    `tell` takes the events: `said` with a line of one that talks, an empty text at its end; `began`
-    with how late one was; `ended`, which comes last. As the first process of a pid namespace, this
-    one also reaps what others left behind.
+    `report` takes the events: `said` with a line of a program that talks, an empty text at its end;
+    `began` with how late a program was; `ended`, which comes last. As the first process of a pid
+    namespace, this process also reaps what others left behind.
     """
 
-    def __init__(self, folder: Path, tell: Tell):
-        self._folder, self._tell = folder, tell
+    def __init__(self, folder: Path, report: Report):
+        self._folder, self._report_event = folder, report
         self._of: dict[int, Child] = {}
         self._files: dict[int, Path] = {}
         self._outputs = Outputs()
-        # Held from a program's start until it is known, and while one is reaped: no signal may
-        # reach a pid that has passed to another.
+        # Held from a program's start until it is known, and while a program is reaped: no signal
+        # may reach a pid that has passed to another.
         self._changing = threading.RLock()
         self._any = threading.Event()
         # The commands of `run` have numbers below zero.
@@ -109,7 +109,7 @@ class Children:
     ) -> dict[str, Any]:  # fmt: skip
         """Run a command to its end, without input; return its status, stdout and stderr.
 
-        It is no program of the trial: `processes` leaves it out.
+        `processes` leaves it out: it does not belong to the trial.
         """
         with (
             tempfile.TemporaryFile(dir=self._folder) as stdout,
@@ -162,14 +162,16 @@ class Children:
 
     def _listen(self, number: int, stdout: IO[bytes]) -> None:
         for text in stdout:
-            self._tell({"event": "said", "process": number, "text": text.decode(errors="replace")})
-        self._tell({"event": "said", "process": number, "text": ""})
+            self._report_event(
+                {"event": "said", "process": number, "text": text.decode(errors="replace")}
+            )
+        self._report_event({"event": "said", "process": number, "text": ""})
 
     def _began(self, number: int, began: int) -> None:
         with open(began) as pipe:
             late = pipe.read()
         if late:
-            self._tell({"event": "began", "process": number, "late_ns": int(late)})
+            self._report_event({"event": "began", "process": number, "late_ns": int(late)})
 
     def _reap(self) -> None:
         while True:
@@ -203,14 +205,14 @@ class Children:
             # A daemon that it left may hold its output open for ever.
             for reader in child.readers:
                 reader.join(LAST_WORDS_S)
-            self._tell(
+            self._report_event(
                 {"event": "ended", "process": number, "status": child.status, "at_ns": ended_ns}
             )
         child.ended.set()
 
 
 LAST_WORDS_S = 1.0
-"""How long the end of a program waits for what it said last."""
+"""How long the report of a program's end waits for the rest of its output."""
 
 
 def pinned(words: Sequence[str], cpus: Sequence[int]) -> list[str]:

@@ -8,15 +8,14 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 def files() -> list[Path]:
     """Return the files that make up the agent, relative to the folder of the package, sorted."""
-    own = [path for path in (PACKAGE / "agent").glob("*.py")]
-    found = [PACKAGE / "__init__.py", *own]
-    return sorted(path.relative_to(PACKAGE.parent) for path in found)
+    paths = [PACKAGE / "__init__.py", *(PACKAGE / "agent").glob("*.py")]
+    return sorted(path.relative_to(PACKAGE.parent) for path in paths)
 
 
 def digest() -> str:
     """Return 16 digits that change with any of the files or their names; reads them all."""
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for path in files():
         content = (PACKAGE.parent / path).read_bytes()
-        found.update(f"{path} {len(content)}\n".encode() + content)
-    return found.hexdigest()[:16]
+        hashed.update(f"{path} {len(content)}\n".encode() + content)
+    return hashed.hexdigest()[:16]

@@ -24,7 +24,7 @@ _IDENTITY = struct.Struct("!HH16s16s12s")
 _QUEUES = struct.Struct("=III")
 _QUEUES_AT = 4 + _IDENTITY.size
 _BUFFER_BYTES = 1 << 18
-# One message's end is on a boundary of 4 bytes.
+# A message ends on a boundary of 4 bytes.
 _ALIGNED = 4
 
 
@@ -50,7 +50,7 @@ def listeners(port: int = 0) -> list[Listener]:
 
 
 def listener(family: int, data: bytes) -> Listener:
-    """Return what the kernel's answer of one socket says."""
+    """Return the listener that the kernel's answer of one socket describes."""
     port, _, source, _, _ = _IDENTITY.unpack_from(data, 4)
     _, waiting, limit = _QUEUES.unpack_from(data, _QUEUES_AT)
     if family == socket.AF_INET:
@@ -80,7 +80,7 @@ def _answers(kernel: socket.socket) -> Iterator[bytes]:
 def parsed(received: bytes) -> tuple[list[bytes], bool]:
     """Return the sockets in what was received at once, and whether they are the last.
 
-    Raises OSError if it holds an error, or is no netlink(7) messages.
+    Raises OSError if it holds an error, or cannot be read as netlink(7) messages.
     """
     sockets = []
     place = 0

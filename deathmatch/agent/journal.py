@@ -17,7 +17,7 @@ _SO_NETNS_COOKIE = 71
 
 
 def place() -> dict[str, str]:
-    """Return what tells this boot and this network namespace from others: where settings hold."""
+    """Return what identifies this boot and this network namespace: settings hold in both only."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         try:
             cookie = any_socket.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8).hex()
@@ -44,7 +44,7 @@ class Journal:
         for name, value in values.items():
             path = Path(name)
             if ".." in path.parts or not any(path.is_relative_to(root) for root in _ROOTS):
-                raise ValueError(f"{name} is no setting of the kernel")
+                raise ValueError(f"{name} is not a setting of the kernel")
             if not path.exists():
                 continue
             self._note({"path": name, "before": path.read_text().strip()})
@@ -79,15 +79,15 @@ class Journal:
 
     def _first(self) -> dict[str, str]:
         """Return {path: what it was before its first change}, in the order of these."""
-        found: dict[str, str] = {}
+        first_values: dict[str, str] = {}
         for text in self._file.read_text().splitlines() if self._file.exists() else []:
             try:
                 entry = json.loads(text)
             except ValueError:
                 # The line that was being written as the session was killed: nothing was set yet.
                 break
-            found.setdefault(entry["path"], entry["before"])
-        return found
+            first_values.setdefault(entry["path"], entry["before"])
+        return first_values
 
 
 def _write(path: Path, value: str) -> None:

@@ -1,4 +1,4 @@
-"""The agent's outer process: the host's lock, the pid namespace, and what is mended afterwards.
+"""The agent's outer process: the host's lock, the pid namespace, and settings restored afterwards.
 
 It outlives everything that the session runs, so that it can restore. If it is killed itself, the
 kernel ends the session, and the next agent that this user starts in the same folder restores.
@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from deathmatch.agent import wire
 from deathmatch.agent.journal import Journal, place
 
-# That of a trial's sandbox, which is kept out too. It has no file and cannot outlive its holder,
-# and each network namespace has its own.
+# A trial's sandbox takes the same lock. It has no file and cannot outlive its holder, and each
+# network namespace has its own.
 LOCK = "\0deathmatch-testbed"
 _RUN = "run-"
 _PLACE = "place.json"
@@ -44,7 +44,7 @@ class Settings(NamedTuple):
 
 
 def run(text: str = "{}") -> int:
-    """Keep one session from its begin to its end; return the exit status."""
+    """Keep one session from its beginning to its end; return the exit status."""
     settings = Settings(**json.loads(text))
     folder = Path.home() / settings.folder
     session: list[subprocess.Popen] = []
@@ -67,11 +67,11 @@ def run(text: str = "{}") -> int:
             return _refuse("namespaces", problem)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            mended = list(_mend(folder))
+            restored = list(_restore_left(folder))
             own = held.enter_context(_own(folder))
         except OSError as error:
             return _refuse("folder", str(error))
-        begin = {"folder": str(own), "silence_s": settings.silence_s, "mended": mended}
+        begin = {"folder": str(own), "silence_s": settings.silence_s, "restored": restored}
         own_program = [sys.executable, "-ESs", "-m", __package__, "--session", json.dumps(begin)]
         session.append(subprocess.Popen([*_namespaces(), *own_program]))
         status = session[0].wait()
@@ -125,7 +125,7 @@ def _forbidden() -> str:
 
 @contextlib.contextmanager
 def _own(folder: Path) -> Iterator[Path]:
-    """Make the session's folder; nobody takes it for a dead one until the block ends."""
+    """Make the session's folder; no other keeper removes it until the block ends."""
     own = folder / f"{_RUN}{os.getpid()}-{os.urandom(4).hex()}"
     own.mkdir(mode=0o700)
     with (own / _HELD).open("w") as file:
@@ -134,11 +134,11 @@ def _own(folder: Path) -> Iterator[Path]:
         yield own
 
 
-def _mend(folder: Path) -> Iterator[dict[str, Any]]:
+def _restore_left(folder: Path) -> Iterator[dict[str, Any]]:
     """Restore what sessions changed whose keeper was killed, and remove their folders.
 
-    Yields for each that changed something what `Journal.restore` returns. A folder of another
-    network namespace stays, for whoever comes there.
+    Yields what `Journal.restore` returns, for each session that had changed something. A folder of
+    another network namespace stays, for the next keeper there.
     """
     here = place()
     for left in sorted(folder.glob(f"{_RUN}*")):

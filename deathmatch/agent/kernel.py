@@ -17,7 +17,7 @@ COUNTED = ("netstat", "snmp", "sockstat")
 
 
 def processes(other: Iterable[int] = ()) -> list[int]:
-    """Return the pids of this namespace that live, but for the first one and `other`."""
+    """Return the pids of this namespace that live, without the first process and `other`."""
     left_out = {1, *other}
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return sorted(pid for pid in pids if pid not in left_out and _lives(pid))
@@ -47,7 +47,7 @@ def usage(pid: int) -> dict[str, int]:
 
 
 def _cpu_clock(pid: int) -> int:
-    # As the kernel numbers it (CPUCLOCK_SCHED in posix-timers.h); Python has no call for it.
+    # The kernel's number of it (CPUCLOCK_SCHED in posix-timers.h); Python has no call for it.
     return (~pid << 3) | 2
 
 
@@ -92,13 +92,13 @@ def raise_descriptors(wanted: int) -> int:
 
 def waits(pid: int) -> list[int]:
     """Return the numbers of the system calls that the process's threads are in, each once."""
-    found = set()
+    numbers = set()
     for file in Path(f"/proc/{pid}/task").glob("*/syscall"):
         # "running" for a thread that is in none.
         with contextlib.suppress(OSError):
             if number := re.match(r"\d+", file.read_text()):
-                found.add(int(number[0]))
-    return sorted(found)
+                numbers.add(int(number[0]))
+    return sorted(numbers)
 
 
 def counters() -> dict[str, dict[str, int]]:
@@ -111,20 +111,20 @@ def parse(text: str) -> dict[str, int]:
 
     The first two print a line of names, then a line of values; sockstat names and values in turn.
     """
-    found = {}
+    values = {}
     names: dict[str, list[str]] = {}
     for line in text.splitlines():
         group, _, rest = line.partition(":")
         words = rest.split()
         if len(words) > 1 and words[0].isalpha() and words[1].isdigit():
-            found |= {f"{group} {name}": int(value) for name, value in zip(words[::2], words[1::2])}
+            values |= {f"{group} {name}": int(text) for name, text in zip(words[::2], words[1::2])}
         elif group in names:
-            # Of fewer values than names, nobody knows whose they are.
+            # With fewer values than names, nobody knows which belong together.
             pairs = zip(names.pop(group), words, strict=True)
-            found |= {f"{group} {name}": int(value) for name, value in pairs}
+            values |= {f"{group} {name}": int(text) for name, text in pairs}
         else:
             names[group] = words
-    return found
+    return values
 
 
 def machine(cpus: Iterable[int]) -> dict[str, int | float]:
@@ -134,16 +134,16 @@ def machine(cpus: Iterable[int]) -> dict[str, int | float]:
     context_switches, interrupts; load_average of the last minute.
     """
     lines = Path("/proc/stat").read_text().splitlines()
-    found = {name: values for name, *values in map(str.split, lines)}
+    columns = {name: values for name, *values in map(str.split, lines)}
 
     def spent_us(name: str) -> list[int]:
-        return [int(value) * 1_000_000 // TICKS_HZ for value in found[name][: len(MODES)]]
+        return [int(value) * 1_000_000 // TICKS_HZ for value in columns[name][: len(MODES)]]
 
     own = [sum(times) for times in zip(*(spent_us(f"cpu{cpu}") for cpu in cpus))]
     return {
         **{f"cpu_{mode}_us": spent for mode, spent in zip(MODES, spent_us("cpu"))},
         **{f"server_cpus_{mode}_us": spent for mode, spent in zip(MODES, own or [0] * len(MODES))},
-        "context_switches": int(found["ctxt"][0]),
-        "interrupts": int(found["intr"][0]),
+        "context_switches": int(columns["ctxt"][0]),
+        "interrupts": int(columns["intr"][0]),
         "load_average": os.getloadavg()[0],
     }

@@ -1,6 +1,6 @@
 """What a program prints, kept within bounds without the program noticing.
 
-It writes into a file, as ever: no pipe that could fill up, no reader whose end is a signal. From
+The program writes into a file: no pipe that could fill up, no reader whose end is a signal. From
 time to time the file is cut in its middle, which leaves its writer, who appends, where it was.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LIMIT_BYTES = 10_000_000
-# Of a file that is cut: how it began, and what came last before the cut.
+# What a cut leaves of a file: its beginning, and its end.
 HEAD_BYTES = 1_000_000
 TAIL_BYTES = 65_536
 _INTERVAL_S = 0.1
@@ -33,7 +33,7 @@ class Output:
             return
         with self.file.open("r+b") as log:
             log.seek(size - TAIL_BYTES)
-            # To the end, which may be later by now.
+            # The file may have grown meanwhile.
             tail = log.read().partition(b"\n")[2]
             size = log.tell()
             log.truncate(HEAD_BYTES)
@@ -42,7 +42,7 @@ class Output:
             log.write(f"\n[{self.note()}]\n".encode() + tail)
 
     def note(self) -> str:
-        """Return what is to be said of a file that was cut; empty of one that was not."""
+        """Return the note for a file that was cut; empty if it was not."""
         if not self.left_out_bytes:
             return ""
         return (
@@ -67,7 +67,7 @@ class Outputs:
                 self._thread.start()
 
     def left_out_bytes(self, file: Path) -> int:
-        """Return about how much was cut out of a file so far; 0 of one that is not watched."""
+        """Return about how much was cut out of a file so far; 0 if it is not watched."""
         with self._changing:
             if file not in self._of:
                 return 0
@@ -79,5 +79,5 @@ class Outputs:
         while True:
             time.sleep(_INTERVAL_S)
             with self._changing:
-                for each in self._of.values():
-                    each.check()
+                for output in self._of.values():
+                    output.check()

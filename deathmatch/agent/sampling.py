@@ -6,12 +6,12 @@ from typing import Any
 
 from deathmatch.agent import diag, kernel
 
-# Of a CPU, for counting the SYN queue.
+# The share of a CPU that counting the SYN queue may take.
 _SYN_QUEUE_SHARE = 0.02
 
 
 class Sampling:
-    """Takes samples, as cheap as each may be."""
+    """Takes samples as cheaply as possible."""
 
     def __init__(self) -> None:
         self._syn_queue_due = 0.0
@@ -28,10 +28,13 @@ class Sampling:
         """
         taken: dict[str, Any] = {"at_ns": time.monotonic_ns(), "counters": kernel.counters()}
         used = [kernel.usage(pid) for pid in pids]
-        taken["usage"] = {what: sum(one[what] for one in used) for what in kernel.USED}
+        taken["usage"] = {what: sum(process[what] for process in used) for what in kernel.USED}
         if port is not None:
-            found = diag.listeners(port)
-            queues = [sum(one.waiting for one in found), sum(one.limit for one in found)]
+            listeners = diag.listeners(port)
+            queues = [
+                sum(listener.waiting for listener in listeners),
+                sum(listener.limit for listener in listeners),
+            ]
             taken["queues"] = [*queues, self._syn_queue(port)]
         if cpus is not None:
             taken["machine"] = kernel.machine(cpus)

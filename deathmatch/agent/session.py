@@ -22,7 +22,7 @@ from deathmatch.agent.children import Children
 from deathmatch.agent.journal import Journal
 from deathmatch.agent.sampling import Sampling
 
-# Not to take a pause of this machine for silence of the other: what waits in the pipe is read.
+# After a pause of this machine the controller is not silent: its signs wait in the pipe.
 _GRACE_S = 0.5
 _WAITING = {"run", "kill", "connect", "transmit", "receive", "send", "sample"}
 _NICENESS = 10
@@ -34,10 +34,10 @@ class Verbs:
     A call that fails raises OSError, which the controller raises too, or ValueError.
     """
 
-    def __init__(self, folder: Path, tell: children.Tell):
+    def __init__(self, folder: Path, report: children.Report):
         self._folder = folder
         self._journal = Journal(folder)
-        self._children = Children(folder, tell)
+        self._children = Children(folder, report)
         self._sampling = Sampling()
         self._sockets: dict[int, socket.socket] = {}
         self._held: list[int] = []
@@ -82,8 +82,8 @@ class Verbs:
 
     def files(self, folder: str) -> list[str]:
         """Return the files in a folder and below, relative to it, sorted."""
-        found = sorted(path for path in Path(folder).rglob("*") if path.is_file())
-        return [str(path.relative_to(folder)) for path in found]
+        paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        return [str(path.relative_to(folder)) for path in paths]
 
     def hold(self, path: str) -> bool:
         """Lock a folder until the session ends; return whether it is still there (flock(2))."""
@@ -109,8 +109,8 @@ class Verbs:
         cpus: Sequence[int] | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """Return a sample: `Sampling.take`; without `pids`, of all that `processes` returns."""
-        # Where a load generator waits for the same CPU, it goes first; so runs each call in a
-        # thread of its own.
+        # A load generator that waits for the same CPU goes first. Each call runs in a thread of
+        # its own, so that this concerns no other call.
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         return self._sampling.take(self.processes() if pids is None else pids, port, cpus)
@@ -141,12 +141,12 @@ class Session:
         self._incoming, self._outgoing = incoming, outgoing
         self._writing = threading.Lock()
         self._silence_s, self._heard = silence_s, time.monotonic()
-        self._verbs = Verbs(folder, self._tell)
+        self._verbs = Verbs(folder, self._report)
 
     def serve(self, hello: dict[str, Any]) -> None:
         """Greet, then do what is asked until the input ends or nobody gives a sign."""
         os.write(self._outgoing, b"\n")
-        self._tell(hello)
+        self._report(hello)
         threading.Thread(target=self._watch, daemon=True).start()
         with open(self._incoming, "rb") as lines:
             for text in lines:
@@ -178,9 +178,9 @@ class Session:
         except Exception as error:
             answer = {"error": described(error)}
         if number is not None:
-            self._tell({"id": number, **answer})
+            self._report({"id": number, **answer})
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _report(self, message: dict[str, Any]) -> None:
         text = wire.line(message)
         try:
             with self._writing:
@@ -208,7 +208,7 @@ def run(text: str) -> None:
     begin = json.loads(text)
     folder = Path(begin["folder"])
     incoming, outgoing = os.dup(0), os.dup(1)
-    # What else would read or print there cannot harm the channel.
+    # Nothing else can read from or print to the channel.
     with open(os.devnull, "r+") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
@@ -217,7 +217,7 @@ def run(text: str) -> None:
         "code": code.digest(),
         "python": platform.python_version(),
         "folder": str(folder),
-        "mended": begin["mended"],
+        "restored": begin["restored"],
     }
     Session(incoming, outgoing, folder, begin["silence_s"]).serve(hello)
     sys.stdout.flush()

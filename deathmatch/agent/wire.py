@@ -26,14 +26,14 @@ def line(message: dict[str, Any]) -> bytes:
 
 
 def message(text: bytes) -> dict[str, Any]:
-    """Return the message of a line; ValueError if it is none."""
+    """Return the message of a line; ValueError if it is not one."""
     try:
-        found = json.loads(text)
+        decoded = json.loads(text)
     except RecursionError:
         raise ValueError(f"no message: {text[:80]!r}") from None
-    if not isinstance(found, dict):
+    if not isinstance(decoded, dict):
         raise ValueError(f"no message: {text[:80]!r}")
-    return found
+    return decoded
 
 
 def pack(data: bytes) -> str:

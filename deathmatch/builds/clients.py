@@ -43,8 +43,8 @@ def builders(experiment: str) -> set[str]:
 
 def find(name: str) -> Path | None:
     """Return the program: that on PATH, else what the build of its server has made."""
-    if found := shutil.which(registry.client(name).program):
-        return Path(found)
+    if on_path := shutil.which(registry.client(name).program):
+        return Path(on_path)
     built = built_at(name)
     return built if built and os.access(built, os.X_OK) else None
 
@@ -61,7 +61,7 @@ def built_at(name: str) -> Path | None:
 def located(words: list[str]) -> list[str]:
     """Return a load generator's command with its first word as this machine finds the program.
 
-    That on PATH keeps its bare name, as does one that is not there. A file of the project that
+    A program on PATH keeps its bare name, as does a missing one. A file of the project that
     another word names is that of this clone.
     """
     program = words[0]
@@ -90,7 +90,7 @@ def version(name: str) -> str:
 def check(experiments: Iterable[str], planned: bool = False) -> None:
     """Raise UserError if a load generator of the experiments is missing or cannot run.
 
-    With `planned`, one that is still to be built along with a server is not missed.
+    With `planned`, a program that a server's build is still to make is not missed.
     """
     check_programs(
         {name: f"experiment {spec!r}" for spec in experiments for name in needed(spec)}, planned
@@ -121,8 +121,8 @@ def failure(name: str, problem: str, output: str, where: str) -> UserError:
     """Return the error that a load generator failed, with the last lines of its output."""
     lines = output.strip().splitlines()[-QUOTED_LINES:]
     quoted = "".join(f"\n    {line}" for line in lines)
-    told = f"; it said:{quoted}" if lines else ", and said nothing"
-    return UserError(f"the load generator {name} {problem}{told}", where, _remedy(name))
+    output = f"; it said:{quoted}" if lines else ", and said nothing"
+    return UserError(f"the load generator {name} {problem}{output}", where, _remedy(name))
 
 
 def _remedy(name: str) -> str:

@@ -141,11 +141,11 @@ def _lines(file: Path) -> list[str]:
 
 def files() -> list[Path]:
     """Return what is copied, COPIED and below, relative to the project's root, sorted."""
-    found = [
+    paths = [
         path for name in COPIED for path in (ROOT / name, *(ROOT / name).rglob("*"))
         if path.is_file() and path.suffix != ".pyc"
     ]  # fmt: skip
-    return sorted(path.relative_to(ROOT) for path in found)
+    return sorted(path.relative_to(ROOT) for path in paths)
 
 
 def _digest(path: Path) -> str:

@@ -178,19 +178,19 @@ def _maven(folder: Path, packages: Sequence[str], home: Path) -> None:
     settings = [f"-Dmaven.repo.local={env['HOME']}/repository", f"-DoutputDirectory={jars}"]
     words = ["mvn", "--quiet", "--batch-mode", *settings, "-DincludeScope=runtime"]
     run([*words, COPY_DEPENDENCIES], WHAT, folder, env)
-    found = sorted(jars.glob("*.jar"))
-    lines = [f"{hashlib.sha256(jar.read_bytes()).hexdigest()}  {jar.name}\n" for jar in found]
+    built = sorted(jars.glob("*.jar"))
+    lines = [f"{hashlib.sha256(jar.read_bytes()).hexdigest()}  {jar.name}\n" for jar in built]
     (folder / "jars.sha256").write_text("".join(lines))
 
 
 def _pom(name: str, packages: Sequence[str]) -> str:
-    """Return a pom.xml that names the packages; UserError for one that is no coordinates."""
+    """Return a pom.xml that names the packages; UserError for a name that is not coordinates."""
     made = ""
     for package in packages:
-        found = COORDINATES.fullmatch(package)
-        if not found:
-            raise UserError(f"{package} is no package of Maven", remedy="GROUP:ARTIFACT:VERSION")
-        made += DEPENDENCY.format(*found.groups())
+        parts = COORDINATES.fullmatch(package)
+        if not parts:
+            raise UserError(f"{package} is not a package of Maven", remedy="GROUP:ARTIFACT:VERSION")
+        made += DEPENDENCY.format(*parts.groups())
     return POM.format(name=name, dependencies=made)
 
 

@@ -36,7 +36,7 @@ def command(name: str, link: Path) -> list[str]:
 
 
 def require(name: str) -> None:
-    """Raise UserError if there is no `nix` to build the server's package with, and no package."""
+    """Raise UserError if the server's package is missing, and `nix` to build it too."""
     if "DEATHMATCH_SERVERS" not in os.environ and not shutil.which("nix"):
         raise UserError(
             f"there is no nix on PATH to build the server {name!r} with",

@@ -42,7 +42,7 @@ def _outcome(record: Path) -> str | None:
 
 def forget(server: str, root: Path = ROOT) -> list[Path]:
     """Remove the trials that are `not_built`, as the server is built now; return their folders."""
-    found = not_built(server, root)
-    for folder in found:
+    folders = not_built(server, root)
+    for folder in folders:
         shutil.rmtree(folder)
-    return found
+    return folders

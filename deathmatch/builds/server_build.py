@@ -21,14 +21,14 @@ from deathmatch.plan import files, sources
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 
-# In a server's build folder, beside what its commands make.
-RECORD = "build.json"  # what came of the last attempt
-GOOD = "built.json"  # what came of the one that made what is there
+# Files of a server's build folder.
+RECORD = "build.json"  # the record of the last attempt
+GOOD = "built.json"  # the record of the build that is there
 TOOLCHAIN = "toolchain"
 
 
 def write_build(server: Server) -> dict:
-    """Build the server and return the result: {"ok", "version", "log", "server_sha256", "tools"}.
+    """Build the server and return the record: {"ok", "version", "log", "server_sha256", "tools"}.
 
     `build.json` of its build folder records it, and trials refer to that. A build that fails
     leaves the former one where it is; if that is of the same sources and tools, so does the record.
@@ -68,7 +68,7 @@ def _attempt(server: Server, new: Path) -> dict:
         return failed(server.not_in_nix)
     if nix.chosen():
         nix.require(name)
-    # By sudo, which works in no user namespace.
+    # Here, as sudo works in no user namespace.
     elif toolchain.name() == "debian" and not debian.install(server.packages.debian, new / LOG):
         return failed(tail(new / LOG))
     words = [sys.executable, "-m", "deathmatch", "build", "--inside", name]
@@ -90,7 +90,7 @@ def main(given: argparse.Namespace) -> int:
         inside(server)
         return 0
     sandbox.die_with_owner()
-    result = _tell(server)
+    result = _build_and_report(server)
     if given.record:
         return 0
     if again := forget_not_built(server):
@@ -102,8 +102,8 @@ def main(given: argparse.Namespace) -> int:
     return 0 if result["ok"] else 1
 
 
-def _tell(server: Server) -> dict:
-    """Build the server, saying so and how it went; return what `write_build` does."""
+def _build_and_report(server: Server) -> dict:
+    """Build the server, report it; return what `write_build` does."""
     name = server.name
     print(f"[build] {name}", file=sys.stderr)
     result = write_build(server)
@@ -123,14 +123,14 @@ def _tell(server: Server) -> dict:
 
 def built(server: Server) -> dict:
     """Return what `write_build` recorded, building first if that is of other sources or tools."""
-    if found := _fitting(server, RECORD):
-        return found
-    if found := _good(server):
-        write(build_dir(server.name) / RECORD, found)
-        return found
-    if node.on_cluster() and (found := _of_sources(server)):
-        return _on_node(server, found)
-    _tell(server)
+    if record := _fitting(server, RECORD):
+        return record
+    if record := _good(server):
+        write(build_dir(server.name) / RECORD, record)
+        return record
+    if node.on_cluster() and (record := _of_sources(server)):
+        return _on_node(server, record)
+    _build_and_report(server)
     return json.loads((build_dir(server.name) / RECORD).read_text())
 
 
@@ -141,16 +141,16 @@ def _of_sources(server: Server) -> dict | None:
     """
     for file in (RECORD, GOOD):
         path = build_dir(server.name) / file
-        found = json.loads(path.read_text()) if path.exists() else {}
-        if found.get("ok") and found["server_sha256"] == sources.fingerprint(server):
-            return found
+        record = json.loads(path.read_text()) if path.exists() else {}
+        if record.get("ok") and record["server_sha256"] == sources.fingerprint(server):
+            return record
     return None
 
 
-def _on_node(server: Server, found: dict) -> dict:
+def _on_node(server: Server, record: dict) -> dict:
     """Return the record of a build that another node made, once this one has the same packages.
 
-    It is not made again here, where another node may run it. Raises UserError if tools differ.
+    It is not built again here, as another node may be running it. Raises UserError if tools differ.
     """
     if toolchain.name() == "debian":
         with tempfile.NamedTemporaryFile() as log:
@@ -162,16 +162,16 @@ def _on_node(server: Server, found: dict) -> dict:
                     remedy="have them installed on every node of the partition",
                 )
     now = tools(server)
-    for tool in sorted(found["tools"].keys() | now.keys()):
-        one, other = found["tools"].get(tool, "missing"), now.get(tool, "missing")
-        if one != other:
+    for tool in sorted(record["tools"].keys() | now.keys()):
+        there, here = record["tools"].get(tool, "missing"), now.get(tool, "missing")
+        if there != here:
             raise UserError(
-                f"built on a node where {tool} is {one}, and here it is {other}",
+                f"built on a node where {tool} is {there}, and here it is {here}",
                 where=f"servers/{server.name}",
                 remedy="install the same on every node of the partition, or name nodes that are "
                 "alike, in profiles/slurm/config.yaml",
             )
-    return found
+    return record
 
 
 def forget_not_built(server: Server) -> list[Path]:
@@ -196,8 +196,8 @@ def _fitting(server: Server, file: str) -> dict | None:
 def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dict]]:
     """Return what a trial of each would record now, as `toolchain.check` takes it.
 
-    `trials` has the experiment's name and the server. What is not built yet has no tools of its own
-    to tell.
+    `trials` has the experiment's name and the server. The tools of a server that is not built yet
+    are left out.
     """
     trials = list(trials)
     machine = {"machine": hardware.describe()} if node.on_cluster() else {}

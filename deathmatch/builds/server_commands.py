@@ -19,14 +19,14 @@ def build_dir(name: str) -> Path:
 
 def package(name: str) -> Path:
     """Return `nix.package`; raise UserError where the shell brings servers, but not this one."""
-    found = nix.package(name)
-    if "DEATHMATCH_SERVERS" in os.environ and not found.exists():
+    package = nix.package(name)
+    if "DEATHMATCH_SERVERS" in os.environ and not package.exists():
         raise UserError(
             f"this Nix shell holds no package of the server {name!r}",
             where=f"servers/{name}/server.toml, key packages.nix",
             remedy="leave it and enter `nix develop`, which builds a server when it is needed",
         )
-    return found
+    return package
 
 
 def environment(name: str) -> dict[str, str]:
@@ -82,10 +82,10 @@ def tools(server: Server) -> dict[str, str]:
     name = server.name
     path = environment(name)["PATH"]
     programs = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}
-    found = {"toolchain": toolchain.name()}
+    identities = {"toolchain": toolchain.name()}
     if nix.chosen():
-        # Not there before the first build.
+        # It is missing before the first build.
         programs["package"] = package(name) if package(name).exists() else None
     else:
-        found |= debian.versions(server.packages.debian)
-    return found | toolchain.identify({tool: file for tool, file in programs.items() if file})
+        identities |= debian.versions(server.packages.debian)
+    return identities | toolchain.identify({tool: file for tool, file in programs.items() if file})

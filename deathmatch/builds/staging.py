@@ -1,4 +1,4 @@
-"""A build beside the one that is there, which it replaces whole or not at all.
+"""A new build in a folder of its own, which replaces the present build whole or not at all.
 
 What a build makes holds the path of its folder: the scripts of a virtual environment, wrappers,
 Cargo's notes. So the new folder starts as a copy of the present one, with its downloads, and stands
@@ -23,7 +23,7 @@ PLACE = ROOT / "build" / "aside"
 # linux/fcntl.h and linux/fs.h
 AT_FDCWD = -100
 RENAME_EXCHANGE = 2
-# What a file system or a kernel answers that cannot exchange two folders.
+# Errors of a file system or a kernel that cannot exchange two folders.
 NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EXDEV, errno.ENOTSUP)
 
 
@@ -31,14 +31,14 @@ NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EXDEV, errno.ENOTSUP)
 def folder(out: Path, keep: bool) -> Iterator[Path]:
     """Give a new folder beside `out`, a copy of it if `keep`; what is left of it goes at the end.
 
-    One build of a name at a time: another one waits. Raises UserError if the disk has no room.
+    One build of a server at a time: another waits. Raises UserError if the disk has no room.
     """
     for place in (PLACE, out):
         place.mkdir(parents=True, exist_ok=True)
     new = PLACE / out.name
     with (PLACE / f"{out.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # Of a build that was interrupted.
+        # An interrupted build may have left it.
         remove(new)
         try:
             _copy(out, new) if keep else new.mkdir()
@@ -55,7 +55,7 @@ def _copy(old: Path, new: Path) -> None:
         raise UserError(
             f"the present build cannot be copied: {done.stderr.strip().splitlines()[-1]}",
             where=str(old.relative_to(ROOT)),
-            remedy=f"make room, or do without what it holds: rm -r {old.relative_to(ROOT)}",
+            remedy=f"make room, or remove the present build: rm -r {old.relative_to(ROOT)}",
         )
 
 

@@ -14,10 +14,10 @@ from deathmatch.plan import sources
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 
-# Of a shell, and of a command in it: by the kernel for want of memory, or by somebody.
+# The statuses of a shell that was killed, and of a shell whose command was killed.
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 
-# In a server's build folder.
+# Files of a server's build folder.
 LOG = "build.log"
 ATTEMPT = "attempt.json"
 
@@ -53,7 +53,7 @@ def _build(server: Server) -> dict:
 
 
 def _written(before: set[str], server: Server) -> str:
-    """Return what to say of files that a build added to its own sources; empty if there are none.
+    """Return the message about files that a build added to its own sources; empty if none.
 
     What a server is made from says which of its trials are valid: it must not change by building.
     """
@@ -66,7 +66,7 @@ def _written(before: set[str], server: Server) -> str:
         return ""
     return (
         f"the build wrote into the server's own folder: {', '.join(added)}\n"
-        "let it write into {build}, for example by copying the sources there first, then remove "
+        "write into {build} instead, for example copy the sources there first, then remove "
         f"these files: rm {' '.join(added)}"
     )
 
@@ -90,7 +90,7 @@ def _version(server: Server) -> dict:
 
 
 def killed(name: str, what: str) -> UserError:
-    """Return the error of a build that somebody ended: that tells nothing of the server."""
+    """Return the error of a build that somebody ended: it says nothing about the server."""
     return UserError(
         f"the build {what}",
         where=f"servers/{name}",
@@ -111,15 +111,15 @@ def _foreign_tools(server: Server) -> str:
     of its tools are unknown.
     """
     if not nix.chosen():
-        return unknown_tools.told(server, environment(server.name)["PATH"])
+        return unknown_tools.message(server, environment(server.name)["PATH"])
     name = server.name
     path = environment(name)["PATH"]
-    found = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}
+    programs = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}
     own = (toolchain.STORE, build_dir(name))
     return "\n".join(
         f"{tool}, which packages.tools of servers/{name}/server.toml names, is {where or 'missing'}"
         f" and not of Nix: name its package in packages.nix there, or in nix/servers/{name}.nix"
-        for tool, where in found.items()
+        for tool, where in programs.items()
         if not where or not any(Path(where).resolve().is_relative_to(place) for place in own)
     )
 
@@ -132,7 +132,7 @@ def _commands(server: Server) -> list[str]:
 
 
 def inside(server: Server) -> None:
-    """Build the server, as `server_build` wants it of a process of its own; leave the result."""
+    """Build the server, in the process that `server_build` starts; write the result."""
     try:
         result = _build(server)
         result["tools"] = tools(server)

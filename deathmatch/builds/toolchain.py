@@ -22,16 +22,15 @@ from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 
-# What Nix's tools are made from.
+# The sources of Nix's tools.
 FLAKE = ["flake.nix", "flake.lock"]
 RECIPES = ROOT / "nix"
 STORE = Path(os.environ.get("NIX_STORE_DIR", "/nix/store"))
-DIGITS = 16  # of a SHA-256, enough to tell two files apart
+DIGITS = 16  # of a SHA-256, enough to distinguish two files
 
-# What a trial records of its harness and may still differ within a dataset: it neither serves nor
-# offers load.
+# Tools of the harness that may differ within a dataset: they neither serve nor offer load.
 FREE = {"python", "snakemake"}
-# What is the same in all experiments of a dataset: where tools come from. The kernel and the load
+# Where tools come from is the same in all experiments of a dataset. The kernel and the load
 # generators are compared within an experiment, as its numbers are.
 WHOLE = {"toolchain", "flake.lock"}
 
@@ -44,7 +43,8 @@ def name() -> str:
 def recipes(server: str) -> list[str]:
     """Return the files that a server's Nix package is made from, relative to the root, sorted.
 
-    None on another toolchain; its own folder, whose server.toml may name attributes, not counted.
+    Empty on another toolchain. The server's own folder, whose server.toml may name attributes, is
+    left out.
     """
     if not nix.chosen():
         return []
@@ -91,7 +91,7 @@ def _identity(path: Path, owners: dict[Path, str]) -> str:
             return f"built from servers/{made[1]}"
         source = ROOT / "clients" / made[0]
         if source.is_dir():
-            files = sorted(each for each in source.rglob("*") if each.is_file())
+            files = sorted(path for path in source.rglob("*") if path.is_file())
             return f"built from clients/{made[0]}, {_digest(files)}"
     return owners.get(path) or f"no package, {_digest([path])}"
 
@@ -100,11 +100,11 @@ def _built_identity(client: str) -> str:
     """Return what a client was built from that the build of a server makes, and by what."""
     server = registry.client(client).built_by
     sources = [ROOT / source for source in files.server(server).sources]
-    found = [each for source in sources for each in (source, *source.rglob("*")) if each.is_file()]
+    paths = [path for source in sources for path in (source, *source.rglob("*")) if path.is_file()]
     record = ROOT / "build" / "servers" / server / "build.json"
     version = json.loads(record.read_text())["version"] if record.is_file() else None
     return (
-        f"built from clients/{client}, {_digest(sorted(found))}, as {version or 'it says itself'}"
+        f"built from clients/{client}, {_digest(sorted(paths))}, as {version or 'it says itself'}"
     )
 
 
@@ -120,12 +120,12 @@ def _owners(paths: set[Path]) -> dict[Path, str]:
     if not shutil.which("dpkg-query"):
         return {}
     # Debian 12 still lists what /bin and /lib held before they became links into /usr.
-    asked = {str(path): path for path in paths}
-    asked |= {text.removeprefix("/usr"): path for text, path in asked.items()}
-    done = subprocess.run(["dpkg-query", "--search", *asked], capture_output=True, text=True)
+    wanted = {str(path): path for path in paths}
+    wanted |= {text.removeprefix("/usr"): path for text, path in wanted.items()}
+    done = subprocess.run(["dpkg-query", "--search", *wanted], capture_output=True, text=True)
     # A line is "package: path"; with several packages or a diversion, not.
     lines = [line.rpartition(": ") for line in done.stdout.splitlines()]
-    owned = {asked[path]: owner for owner, _, path in lines if path in asked and "," not in owner}
+    owned = {wanted[path]: owner for owner, _, path in lines if path in wanted and "," not in owner}
     known = debian.versions(owned.values())
     return {path: known[owner] for path, owner in owned.items() if owner in known}
 

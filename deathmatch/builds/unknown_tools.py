@@ -1,4 +1,4 @@
-"""Tools that a server's `packages.tools` names and nothing knows: misspelt, most likely."""
+"""Tools that a server's `packages.tools` names and nothing uses: most likely misspelt."""
 
 import re
 import shutil
@@ -8,8 +8,8 @@ from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 
 
-def told(server: Server, path: str) -> str:
-    """Return a line for each tool that is not on `path` and that the server does not speak of.
+def message(server: Server, path: str) -> str:
+    """Return a line for each tool that is neither on `path` nor named by the server.
 
     Empty where there is none. A tool may have another name on Debian than in nixpkgs, so that one
     which is missing here need not be a mistake; and another tool may use it.

@@ -1,7 +1,7 @@
 """Groups of processes whose CPU or memory the kernel limits: cgroups of version 1 and 2.
 
-A group is a folder; it stays until it is removed, or until a later trial finds it empty. Who makes
-one holds it: what is locked is in use, also as long as it has no member.
+A group is a folder; it stays until it is removed, or until a later trial finds it empty. A trial
+locks the group that it makes: a locked group is in use even while it has no member.
 Files of the controllers: cgroup-v1/cpu-acct, cgroup-v1/memory and cgroup-v2 of the kernel.
 """
 
@@ -17,7 +17,7 @@ from deathmatch.hosts.host import Host
 _PREFIX = "deathmatch-"
 _ATTEMPTS = 5
 
-# For each version, what is written into which of a group's files.
+# By version, the values to write into a group's files, by file name.
 Settings = Mapping[int, Mapping[str, object]]
 
 
@@ -95,7 +95,7 @@ def parents(mounts: str, own: str, controller: str) -> list[tuple[int, Path]]:
     From the texts of /proc/self/mounts and /proc/self/cgroup (cgroups(7)): one's own group, then
     those above it, as a group of version 2 that has members takes no child with a controller.
     """
-    found = []
+    places = []
     for line in mounts.splitlines():
         _, mount, kind, options, *_ = line.split()
         if kind == "cgroup" and controller in options.split(","):
@@ -109,8 +109,8 @@ def parents(mounts: str, own: str, controller: str) -> list[tuple[int, Path]]:
             if named in controllers.split(","):
                 here = Path(mount, path.lstrip("/"))
                 above = [folder for folder in here.parents if folder.is_relative_to(mount)]
-                found += [(version, folder) for folder in (here, *above)]
-    return sorted(found, key=lambda one: one[0])
+                places += [(version, folder) for folder in (here, *above)]
+    return sorted(places, key=lambda parent: parent[0])
 
 
 def make(host: Host, controller: str, settings: Settings) -> Group:
@@ -130,7 +130,7 @@ def make(host: Host, controller: str, settings: Settings) -> Group:
 
 
 def _made(host: Host, words: list[str]) -> None:
-    """Make a group and hold it; another trial may take one that is not held yet for a left one."""
+    """Make a group and lock it; before that another trial may remove it as left over."""
     for _ in range(_ATTEMPTS):
         host.run("sh", "-ec", _MAKE, "sh", *words)
         if host.hold(words[2]):
@@ -138,7 +138,7 @@ def _made(host: Host, words: list[str]) -> None:
     raise UserError(f"{words[2]} failed: it was removed by another trial, {_ATTEMPTS} times")
 
 
-# First goes what killed trials left: of what is held, or has a member, nothing.
+# First, groups that killed trials left are removed; a group that is locked or has members stays.
 _MAKE = """
 for left in "$1/$2"*; do
   test ! -d "$left" || flock --nonblock "$left" rmdir "$left" 2>/dev/null || :

@@ -16,7 +16,7 @@ LEAD_S = 0.5
 
 @dataclass(frozen=True)
 class Offset:
-    """Their clock minus ours, in ns, and how wrong that may be, more or less."""
+    """Their clock minus ours, in ns, and its largest error in either direction."""
 
     ns: int
     bound_ns: int
@@ -47,8 +47,8 @@ def offset(exchanges: Sequence[tuple[int, int, int]]) -> Offset:
 
 def spanning(first: Offset, second: Offset) -> Offset:
     """Return the offset that holds from one measurement to the other, if drift is even."""
-    lowest = min(one.ns - one.bound_ns for one in (first, second))
-    highest = max(one.ns + one.bound_ns for one in (first, second))
+    lowest = min(offset.ns - offset.bound_ns for offset in (first, second))
+    highest = max(offset.ns + offset.bound_ns for offset in (first, second))
     return Offset((lowest + highest) // 2, (highest - lowest + 1) // 2)
 
 
@@ -59,4 +59,4 @@ def agreed(now_ns: int, offsets: Mapping[str, Offset], lead_s: float = LEAD_S) -
     """
     if lead_s < LEAD_S:
         raise ValueError(f"an agreed instant must be {LEAD_S} s ahead, not {lead_s} s")
-    return {name: now_ns + round(lead_s * 1e9) + one.ns for name, one in offsets.items()}
+    return {name: now_ns + round(lead_s * 1e9) + offset.ns for name, offset in offsets.items()}

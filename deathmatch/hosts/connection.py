@@ -17,7 +17,7 @@ from deathmatch.hosts import clocks
 from deathmatch.hosts.clocks import Clocks
 
 _STDERR_LINES = 20
-# Longer than the agent waits for a lock and restores; ssh has a limit of its own for connecting.
+# It is longer than the agent waits for a lock and restores; ssh limits the time to connect itself.
 _END_S = 10
 _PING_ID, _GREETING_ID = 0, -1
 
@@ -159,7 +159,7 @@ class Connection:
             if time.monotonic() - self._heard > self._silence_s:
                 self._lose(f"gave no sign for {self._silence_s:g} s")
                 return
-            # One who sends a file may wait in there for a link that is down.
+            # A thread that sends a file may hold the lock while the link is down.
             if self._writing.acquire(timeout=wire.PING_S):
                 try:
                     self._popen.stdin.write(wire.line({"id": _PING_ID, "verb": "ping"}))
@@ -179,7 +179,7 @@ class Connection:
                 continue
             with contextlib.suppress(ValueError):
                 self._take(wire.message(text), received)
-        # Its status and its last words tell why.
+        # Its status and its last lines say why.
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(_END_S)
         self._errors.join(1)

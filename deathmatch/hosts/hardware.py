@@ -35,9 +35,9 @@ def processor(cpuinfo: str) -> str:
     A hypervisor may give processors of several generations one name, such as "AMD EPYC".
     """
     name, family, model = (
-        found[1].strip() if found else ""
+        match[1].strip() if match else ""
         for key in ("model name", "cpu family", "model")
-        for found in [re.search(rf"^{key}\s*:(.*)", cpuinfo, re.MULTILINE)]
+        for match in [re.search(rf"^{key}\s*:(.*)", cpuinfo, re.MULTILINE)]
     )
     name = name or platform.processor()
     return f"{name}, family {family} model {model}" if family and model else name

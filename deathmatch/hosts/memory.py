@@ -26,12 +26,12 @@ class Memory:
     # The group is also another controller's, which removes it.
     shared: bool = False
     refused: str = ""
-    # How often the watcher has found more than the limit.
+    # How often `watch` saw more than the limit.
     caught: int = field(default=0)
 
     @property
     def breach(self) -> str:
-        """What to say of a server that wanted more."""
+        """The message about a server that used more."""
         return f"out of memory under the testbed's limit of {self.limit_bytes / 1e9:.3g} GB"
 
     @property
@@ -67,7 +67,7 @@ class Memory:
             host.kill(running, 0)
 
     def record(self) -> dict:
-        """Return what trial.json says of it: the limit, by what it holds, the most that was used.
+        """Return the record for trial.json: the limit, what enforces it, the largest use.
 
         `peak_bytes` is None where the kernel does not count it.
         """
@@ -118,7 +118,7 @@ def _without_swap(made: Memory) -> Memory:
 
 def _shared_out(host: Host, pid: int) -> int:
     try:
-        found = re.search(r"^Pss:\s+(\d+) kB", host.read(f"/proc/{pid}/smaps_rollup"), re.M)
+        share = re.search(r"^Pss:\s+(\d+) kB", host.read(f"/proc/{pid}/smaps_rollup"), re.M)
     except OSError:
         return 0
-    return int(found[1]) * 1024 if found else 0
+    return int(share[1]) * 1024 if share else 0

@@ -21,18 +21,18 @@ def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict
 
     A record is (where, trial), the latter as in `trial.json`, of which `machine` is read.
     """
-    found: dict[str, dict] = {key: {} for key in ("cpu", "cpus", "memory_bytes", "os")}
+    kinds: dict[str, dict] = {key: {} for key in ("cpu", "cpus", "memory_bytes", "os")}
     for where, trial in records:
-        for key, values in found.items():
+        for key, values in kinds.items():
             value = trial.get("machine", {}).get(key)
             if value is not None and not any(_same(key, value, other) for other in values):
                 values[value] = where
-    for key, values in found.items():
+    for key, values in kinds.items():
         if len(values) > 1:
             yield key, {f"{value}": where for value, where in values.items()}
 
 
-def _same(key: str, one, other) -> bool:
+def _same(key: str, value, other) -> bool:
     if key == "memory_bytes":
-        return abs(one - other) <= MEMORY_SHARE * max(one, other)
-    return one == other
+        return abs(value - other) <= MEMORY_SHARE * max(value, other)
+    return value == other

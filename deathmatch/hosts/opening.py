@@ -34,7 +34,7 @@ _SSH_FAILED = 255
 
 _FAULTS = (
     (r"Could not resolve hostname", "ssh knows no such host: {said}",
-     "write a section `Host {alias}` with its HostName into ~/.ssh/config, or mend the name"),
+     "write a section `Host {alias}` with its HostName into ~/.ssh/config, or correct the name"),
     (r"Host key verification failed|HOST IDENTIFICATION HAS CHANGED",
      "its host key is not the one known, or none is known",
      "run `ssh {alias}` once by hand and compare the key with the machine's own"),
@@ -61,8 +61,8 @@ _REFUSALS = {
 
 
 def say(text: str) -> None:
-    """Tell the user, on standard error."""
-    # In one piece: several hosts are opened at a time.
+    """Print a line to standard error."""
+    # In one write, as several hosts are opened at a time.
     print(f"{text}\n", end="", file=sys.stderr)
 
 
@@ -77,7 +77,7 @@ def ssh(
     of them has a folder of its own. `python` is the interpreter there, 3.11 or later, `program`
     the ssh to use and options before ours. Either end takes the other for gone after `silence_s`;
     a host that another controller holds is waited for up to `wait_s`. Raises UserError where the
-    user can mend it.
+    user can correct it.
     """
     name = name or alias
     words = [*program, *OPTIONS, "--", alias]
@@ -104,7 +104,7 @@ def ssh(
             "the agent's files there are not those that were copied", f"host {name}",
             f"remove them, they are copied again: ssh {alias} {shlex.quote(removing)}",
         )  # fmt: skip
-    _tell_mended(agent, tell)
+    _report_restored(agent, tell)
     return Host(agent, [*program, "-T", alias], quoted=True)
 
 
@@ -131,7 +131,7 @@ def through(
             f"host {name}",
             "run again; if it ends so each time, `dmesg` tells whether memory ran out",
         ) from None
-    _tell_mended(agent, tell)
+    _report_restored(agent, tell)
     return Host(agent, words, shared=True)
 
 
@@ -196,11 +196,11 @@ def _fault(alias: str, name: str, python: str, error: NoAgent) -> UserError:
     )  # fmt: skip
 
 
-def _tell_mended(agent: Connection, tell: Callable[[str], None]) -> None:
-    for mended in agent.hello["mended"]:
-        for path in mended["restored"]:
+def _report_restored(agent: Connection, tell: Callable[[str], None]) -> None:
+    for session in agent.hello["restored"]:
+        for path in session["restored"]:
             tell(f"host {agent.name}: restored {path}, which a killed run had changed")
-        for problem in mended["failed"]:
+        for problem in session["failed"]:
             tell(f"host {agent.name}: not restored after a killed run: {problem}")
 
 

@@ -94,10 +94,10 @@ def _end(child: subprocess.Popen) -> None:
     outer.suspend()
     while outer.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
         time.sleep(0.001)
-    # It forks no more.
-    for one in outer.children(recursive=True):
+    # From here on it does not fork.
+    for process in outer.children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
-            one.kill()
+            process.kill()
     child.kill()
     child.wait()
 
@@ -117,7 +117,7 @@ def _wait(child: subprocess.Popen) -> int:
 def die_with_owner() -> None:
     """From now on, if the process named by $DEATHMATCH_OWNER dies, so do this one and its children.
 
-    For what runs outside a sandbox: builds, notebooks, the paper.
+    Processes outside a sandbox need it: builds, notebooks, the paper.
     """
     owner = os.environ.get(OWNER)
     if not owner:
@@ -142,7 +142,7 @@ def die_with_owner() -> None:
 
 def _wait_for_end(pid: int) -> None:
     """Return once that process, which need not be a child, has ended."""
-    # Only Linux can be asked to tell; elsewhere psutil looks again and again.
+    # Only Linux reports it; elsewhere psutil polls.
     if hasattr(os, "pidfd_open"):
         with contextlib.suppress(ProcessLookupError):
             select.select([os.pidfd_open(pid)], [], [])
@@ -157,15 +157,15 @@ def _lock() -> socket.socket:
     It is a socket in the abstract namespace: it has no file and cannot outlive its holder.
     """
     lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    said = False
+    announced = False
     while True:
         try:
             lock.bind("\0deathmatch-testbed")
             return lock
         except OSError:
-            if not said:
+            if not announced:
                 print("waiting: another trial holds this machine's testbed", file=sys.stderr)
-                said = True
+                announced = True
             time.sleep(0.5)
 
 

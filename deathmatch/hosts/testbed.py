@@ -22,7 +22,7 @@ class Testbed:
     """The hosts of a trial; `link` is the server's interface.
 
     `installations` has what each host has of the project, by the host's name; it is empty if no
-    trial is to run there. With `separate`, each host is a machine, and has clocks, of its own.
+    trial is to run there. With `separate`, each host is a machine of its own, with its own clocks.
     """
 
     # pytest would take it for a test.
@@ -101,14 +101,14 @@ def together(tasks: Iterable[Callable[[], Any]]) -> list:
     """
     tasks = list(tasks)
     with ThreadPoolExecutor(len(tasks)) as pool:
-        made = [pool.submit(task) for task in tasks]
-    failed = [error for one in made if (error := one.exception())]
+        futures = [pool.submit(task) for task in tasks]
+    failed = [error for future in futures if (error := future.exception())]
     if failed:
-        for one in made:
-            if one.exception() is None and isinstance(one.result(), Host):
-                one.result().close()
+        for future in futures:
+            if future.exception() is None and isinstance(future.result(), Host):
+                future.result().close()
         raise failed[0]
-    return [one.result() for one in made]
+    return [future.result() for future in futures]
 
 
 def prepared(
@@ -159,7 +159,7 @@ def cpus(which: str, available: Sequence[int]) -> list[int]:
 
 
 def shared_note(cpus: Mapping[str, Sequence[int]]) -> str:
-    """Return what to say where server and clients have a CPU in common; empty where not.
+    """Return the note about a CPU that server and clients share; empty if there is none.
 
     `cpus` are those of the hosts of one machine, the server's under "server".
     """

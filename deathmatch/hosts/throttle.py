@@ -30,11 +30,11 @@ class Throttle:
         """Return the controller's own counts so far: periods, throttled periods and time in us."""
         if not self.group:
             return {}
-        found = self.group.counts("cpu.stat")
-        stalled_us = found.get("throttled_usec", found.get("throttled_time", 0) // 1000)
+        counts = self.group.counts("cpu.stat")
+        stalled_us = counts.get("throttled_usec", counts.get("throttled_time", 0) // 1000)
         return {
-            "periods": found.get("nr_periods", 0),
-            "throttled_periods": found.get("nr_throttled", 0),
+            "periods": counts.get("nr_periods", 0),
+            "throttled_periods": counts.get("nr_throttled", 0),
             "throttled_us": stalled_us,
         }
 
@@ -46,7 +46,7 @@ class Throttle:
 
 
 def apply(host: Host, side: Side, device: str, cpus: int) -> Throttle:
-    """Throttle the server on its host as its side of the testbed says; return what came of it.
+    """Throttle the server on its host as its side of the testbed says; return what is in force.
 
     `cpu_share` is the share of each of `cpus` CPUs that it may use, `cpu_period_us` how long the
     slices are in which it is counted; `jitter` are the words after `netem`. A kernel without netem
