@@ -217,7 +217,7 @@ def test_a_name_that_leads_elsewhere_is_none(name):
         with pytest.raises(UserError, match="there is no"):
             files.load(kind, name)
     with pytest.raises(UserError, match="no tables to compare with"):
-        cli_config.study(CONFIG | {"dataset": "reference", "compare": name})
+        cli_config.study(cli_config.settings(CONFIG | {"dataset": "reference", "compare": name}))
 
 
 def test_a_blank_word_on_the_command_line_is_told():

@@ -1,4 +1,4 @@
-"""What a run may take of the disk: from the plan, from what is measured, against what is free."""
+"""What a run may take of the disk: from the plan, against what is free."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ RATES = len(TRIALS[0].plan.rates_rps)
 
 
 def test_a_trial_takes_as_its_client_does_and_a_build_as_its_registry():
-    need = disk_space.of(TRIALS, [], map(files.server, ["null", "go-gonet"]))
+    need = disk_space.needed(TRIALS, map(files.server, ["null", "go-gonet"]))
     points = len(TRIALS) * RATES
     assert need.bytes_of["data"] == points * disk_space.POINT_BYTES["httperf"]
     assert need.bytes_of["build"] == disk_space.OWN_BYTES + disk_space.BUILD_BYTES["go"]
@@ -24,7 +24,7 @@ def test_a_trial_takes_as_its_client_does_and_a_build_as_its_registry():
     for many in matrix.trials("smoke", ["ws-null"], ["c10k"]):
         messages = sum(many.plan.rates_rps) * many.duration_s
         wanted = disk_space.POINT_BYTES["wsload"] + messages * disk_space.EVENT_BYTES
-        assert disk_space.of([many], [], []).bytes_of["data"] == round(wanted)
+        assert disk_space.needed([many], []).bytes_of["data"] == round(wanted)
 
 
 def test_each_load_generator_has_a_size():
@@ -33,28 +33,16 @@ def test_each_load_generator_has_a_size():
     assert set(disk_space.BUILD_BYTES) <= set(Packages.model_fields)
 
 
-def test_finished_trials_tell_how_large_a_point_is(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    done = matrix.trials("quick", experiments=["backlog"])[:3]
-    for trial in done:
-        trial.path.mkdir(parents=True)
-        (trial.path / "a.txt").write_bytes(b"\0" * 1000 * len(trial.plan.rates_rps))
-    assert disk_space.of(TRIALS, done[:2], []).bytes_of["data"] == (
-        len(TRIALS) * RATES * disk_space.POINT_BYTES["httperf"]
-    )
-    assert disk_space.of(TRIALS, done, []).bytes_of["data"] == len(TRIALS) * RATES * 1000
-
-
 def test_it_is_said_and_refused_only_if_it_clearly_does_not_fit(tmp_path):
     free = shutil.disk_usage(tmp_path).free
     little = disk_space.Need({"data": 1_000_000, "build": 0, "paper": 2_000_000}, 1, 0)
     assert re.fullmatch(
         r"disk: up to 3 MB for 1 trial and the paper; [\d.]+ [GM]B are free",
-        disk_space.told(little, tmp_path),
+        disk_space.line(little, tmp_path),
     )
     disk_space.check(little, tmp_path)
     tight = disk_space.Need({"data": free, "build": free // 2, "paper": 0}, 2, 3)
-    said = disk_space.told(tight, tmp_path)
+    said = disk_space.line(tight, tmp_path)
     assert "for 2 trials, 3 builds and the paper" in said
     assert "which may not do: make room, or choose less" in said
     disk_space.check(tight, tmp_path)

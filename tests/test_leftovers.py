@@ -1,6 +1,5 @@
 """What a killed run left is taken away by the next one, and nothing that is in use."""
 
-import base64
 import os
 import signal
 import subprocess
@@ -52,30 +51,12 @@ def test_temporary_files_of_a_killed_run_go_with_the_next_one(tmp_path, monkeypa
     for name in ("TMPDIR", "JUPYTER_RUNTIME_DIR"):
         monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    elsewhere = [tmp_path / name for name in ("first", "second")]
-    for folder in elsewhere:
-        folder.mkdir()
-    made = checkout.temporary([str(elsewhere[0])], tmp_path)
+    made = checkout.keep_temporary(tmp_path)
     left = Path(tempfile.mkdtemp())
     assert left.parent == made == Path(os.environ["TMPDIR"])
     tempfile.tempdir = str(tmp_path)
-    again = checkout.temporary([str(elsewhere[1])], tmp_path)
+    again = checkout.keep_temporary(tmp_path)
     assert again != made and again.is_dir() and not made.exists()
-    assert [folder.exists() for folder in elsewhere] == [False, True]
-
-
-def test_what_is_whole_is_not_made_again(tmp_path):
-    """As Snakemake marks it: a path of more than 254 characters is several folders."""
-    whole, half = (f"data/d/{name * 200}/1/trial.json" for name in "ab")
-    marks = {}
-    for path in (whole, half):
-        text = base64.urlsafe_b64encode(path.encode()).decode()
-        marks[path] = tmp_path / "incomplete" / f"@{text[:254]}" / text[254:]
-        marks[path].parent.mkdir(parents=True)
-        marks[path].touch()
-    (tmp_path / "incomplete" / "migration_underway").touch()
-    checkout.forget_incomplete([whole], tmp_path)
-    assert not marks[whole].exists() and marks[half].exists()
 
 
 def test_an_interrupt_while_modules_load_ends_a_command_silently(tmp_path):
@@ -115,3 +96,22 @@ def test_a_trial_whose_load_generator_is_killed_is_not_measured(tree: Tree):
     assert process.returncode == 1 and "Traceback" not in said, said
     assert "the load generator httperf was killed on client\n  run again, and it is meas" in said
     assert not (path / "trial.json").exists()
+
+
+def test_one_run_at_a_time_has_the_checkout(tree: Tree):
+    """The lock of a run that was killed holds nobody, that of another one does."""
+    script = (
+        "from deathmatch.run import checkout; import signal\n"
+        "checkout.hold(); print('held', flush=True); signal.pause()"
+    )
+    first = tree.start("python", "-c", script)
+    assert first.stdout.readline() == "held\n"
+    second = tree.run("python", "-c", script)
+    assert second.status and "another run of snakemake, pid " in second.text
+    assert "wait until it ends" in second.text
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    again = tree.start("python", "-c", script)
+    assert again.stdout.readline() == "held\n"
+    again.kill()
+    again.wait()

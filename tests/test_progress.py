@@ -12,10 +12,16 @@ from deathmatch.errors import UserError
 from deathmatch.plan import matrix
 from deathmatch.run import cli_config, exit_summary, progress, run_trial, screen
 from deathmatch.run.state import Run, clock
+from deathmatch.run.study import Study
 
 TRIALS = matrix.trials("full")[:130]
 MEASURED = json.loads(next((ROOT / "tests/data/yucan").rglob("trial.json")).read_text())
 SETTINGS = {"testbed": "netns", "servers": "null", "experiments": "all", "compare": ""}
+
+
+def study(given: dict) -> Study:
+    """Return the study that these settings ask for."""
+    return cli_config.study(cli_config.settings(given))
 
 
 def records(trials, wall_s=None, outcome="measured"):
@@ -129,10 +135,8 @@ def test_a_trial_of_another_testbed_counts_against_mixed_toolchains_if_it_stays(
 ):
     """Not if this run measures it again."""
     monkeypatch.chdir(ROOT)
-    whole = cli_config.study(SETTINGS | {"dataset": "full", "experiments": "backlog"})
-    part = cli_config.study(
-        SETTINGS | {"dataset": "full", "experiments": "backlog", "servers": "yaws"}
-    )
+    whole = study(SETTINGS | {"dataset": "full", "experiments": "backlog"})
+    part = study(SETTINGS | {"dataset": "full", "experiments": "backlog", "servers": "yaws"})
     own = next(trial for trial in part.trials)
     far = next(trial for trial in whole.trials if trial.server.name == "null")
     monkeypatch.chdir(tmp_path)
@@ -221,7 +225,7 @@ def test_a_longer_warm_up_counts_at_each_start(searches):
 def run(tmp_path, monkeypatch):
     """A run of one server of a dataset that has many, in an empty folder; its clock stands."""
     monkeypatch.chdir(ROOT)
-    chosen = cli_config.study(SETTINGS | {"dataset": "full", "experiments": "backlog"})
+    chosen = study(SETTINGS | {"dataset": "full", "experiments": "backlog"})
     assert 2 < len(chosen.trials) < len(TRIALS)
     monkeypatch.chdir(tmp_path)
     now = [0.0]

@@ -1,6 +1,5 @@
 """The sandbox: a trial's namespaces and lock end with it, whatever ends it."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -175,27 +174,6 @@ def test_tool_that_is_missing(tree: Tree):
     python = shutil.which("python")
     done = tree.run("env", "PATH=/nowhere", python, *TRY[1:]).failed()
     assert "setpriv is not installed\n  run inside ./shell" in done.text
-
-
-def test_lock_of_a_killed_snakemake(tree: Tree):
-    """A lock file whose owner is dead goes, one whose owner lives stays."""
-    lock = tree.write(".snakemake/locks/0.input.lock", "data/x")
-    script = (
-        "from deathmatch.hosts import sandbox; import signal\n"
-        "held = sandbox.clear_dead_lock()\nprint(held is not None, flush=True)\nsignal.pause()"
-    )
-    first = tree.start("python", "-c", script)
-    assert first.stdout.readline() == "True\n" and not lock.exists()
-    tree.write(".snakemake/locks/0.input.lock", "data/x")
-    second = tree.start("python", "-c", script)
-    assert second.stdout.readline() == "False\n" and lock.exists()
-    for process in (first, second):
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    third = tree.start("python", "-c", script)
-    assert third.stdout.readline() == "True\n" and not lock.exists()
-    third.kill()
-    third.wait()
 
 
 def test_descendant_is_found_through_the_sandbox(tree: Tree):

@@ -12,7 +12,7 @@ from conftest import AS_ROOT, HUNG_S, ROOT, Tree, copy_tree, kill, wait_for
 from deathmatch.builds import toolchain
 from deathmatch.errors import UserError
 from deathmatch.hosts import node
-from deathmatch.run import cluster, command_line
+from deathmatch.run import cluster
 
 PLUGIN = ROOT / "workflow" / "plugins" / "snakemake_logger_plugin_deathmatch"
 PROFILE = ("--profile", "profiles/slurm")
@@ -113,22 +113,6 @@ def test_a_node_of_other_packages_builds_nothing_again(tree: Tree):
     done = tree.deathmatch("trial", f"{TRIAL}/1").failed()
     assert "servers/null: built on a node where gcc is gcc 1.0, and here it is" in done.text
     assert (built / "built.json").stat().st_ino == stamp
-
-
-@pytest.mark.parametrize(
-    ("words", "elsewhere"),
-    [
-        (["all", "-j", "4"], False),
-        (["--cores", "2", "--executor", "local"], False),
-        (["-n", "--profile", "none", "--config", "dataset=smoke"], False),
-        (["--profile", "profiles/slurm", "paper"], True),
-        (["--executor", "slurm", "--jobs", "3"], True),
-    ],
-)
-def test_jobs_are_elsewhere_only_with_an_executor(words, elsewhere, monkeypatch):
-    """Trials of one machine run one at a time, whatever -j says."""
-    monkeypatch.chdir(ROOT)
-    assert command_line.elsewhere(words) is elsewhere
 
 
 def test_dry_run_with_the_profile(tree: Tree):

@@ -23,7 +23,7 @@ def test_there_are_files_to_look_at():
     [
         ["ruff", "check"],
         ["ruff", "format", "--check"],
-        ["snakefmt", "--check", "-l", "100", "Snakefile", "workflow"],
+        ["snakefmt", "--check", "Snakefile", "workflow"],
     ],
     ids=" ".join,
 )

@@ -10,8 +10,10 @@ rule build:
     priority: 1_000_000
     resources:
         # Nix evaluates and builds with more memory than two at a time may have.
-        machine=1 if ON_CLUSTER else 100 if nix.chosen() else 50,
+        machine=100 if nix.chosen() else 50,
     params:
         toolchain=toolchain.name(),
+    message:
+        "Build the server {wildcards.server}"
     shell:
-        "python -m deathmatch build --record {wildcards.server:q}" + LOGGED
+        "python -m deathmatch build --record {wildcards.server:q} > {log:q} 2>&1"

@@ -1,60 +1,75 @@
 rule notebook:
     input:
-        lambda wildcards: STUDY.tables(wildcards.notebook),
+        lambda wildcards: CALL.of_dataset(wildcards.dataset).tables(wildcards.notebook),
         "notebooks/{notebook}.md",
         study.PUBLISHED,
         study.INSTRUMENTS,
-        code_inputs.of("paper"),
+        lambda wildcards: code_inputs.of_notebook(f"notebooks/{wildcards.notebook}.md"),
     output:
         "paper/{dataset}/notebooks/{notebook}.ipynb",
     log:
         "build/logs/notebook/{dataset}/{notebook}.log",
     params:
-        compare=STUDY.compare,
+        compare=lambda wildcards: CALL.study.compare,
+    message:
+        "Run the notebook {wildcards.notebook}"
     shell:
         "python -m deathmatch notebook notebooks/{wildcards.notebook:q}.md"
-        " --dataset {wildcards.dataset:q} --compare={params.compare:q} --out {output:q}" + LOGGED
+        " --dataset {wildcards.dataset:q} --compare={params.compare:q} --out {output:q}"
+        " > {log:q} 2>&1"
 
 
 rule write_paper:
     input:
-        notebooks=[f"paper/{STUDY.dataset}/notebooks/{name}.ipynb" for name in STUDY.notebooks],
+        code_inputs.of_module("paper.build"),
+        notebooks=lambda wildcards: CALL.of_dataset(
+            wildcards.dataset
+        ).executed_notebooks,
         parts=study.PAPER,
     output:
-        report(STUDY.paper[0], caption="report/paper.rst", category="The paper"),
-        report(STUDY.paper[1], caption="report/paper.rst", category="The paper"),
+        report(
+            "paper/{dataset}/deathmatch.html",
+            caption="report/paper.rst",
+            category="The paper",
+        ),
+        report(
+            "paper/{dataset}/deathmatch.pdf",
+            caption="report/paper.rst",
+            category="The paper",
+        ),
     log:
-        "build/logs/write_paper.log",
-    params:
-        dataset=STUDY.dataset,
+        "build/logs/write_paper/{dataset}.log",
+    message:
+        "Write the paper of {wildcards.dataset}"
     shell:
-        "python -m deathmatch paper --dataset {params.dataset:q} --notebooks {input.notebooks:q}"
-        " --out paper/{params.dataset:q}" + LOGGED
+        "python -m deathmatch paper --dataset {wildcards.dataset:q}"
+        " --notebooks {input.notebooks:q} --out paper/{wildcards.dataset:q} > {log:q} 2>&1"
 
 
 rule explore:
     input:
-        STUDY.tables_of(files.names("experiment")),
+        lambda wildcards: CALL.of_dataset(wildcards.dataset).all_tables,
         study.PUBLISHED,
         study.EXPLORER,
         study.PAPER,
-        code_inputs.of("paper"),
+        code_inputs.of_module("paper.explorer"),
     output:
-        STUDY.explorer,
+        "paper/{dataset}/explore.html",
     log:
-        "build/logs/explore.log",
+        "build/logs/explore/{dataset}.log",
     params:
-        dataset=STUDY.dataset,
-        compare=STUDY.compare,
+        compare=lambda wildcards: CALL.study.compare,
+    message:
+        "Make the explorer of {wildcards.dataset}"
     shell:
-        "python -m deathmatch explore --dataset {params.dataset:q} --compare={params.compare:q}"
-        " --out {output:q}" + LOGGED
+        "python -m deathmatch explore --dataset {wildcards.dataset:q}"
+        " --compare={params.compare:q} --out {output:q} > {log:q} 2>&1"
 
 
 # The figures for `snakemake --report`, which shows only what a rule has made.
 rule report_figures:
     input:
-        STUDY.paper,
+        lambda wildcards: CALL.of_dataset(wildcards.dataset).paper,
     output:
         report(
             directory("build/report/{dataset}"),
@@ -65,15 +80,10 @@ rule report_figures:
         ),
     log:
         "build/logs/report_figures/{dataset}.log",
+    message:
+        "Collect the figures of {wildcards.dataset} for the report"
     shell:
         # A dataset in which nothing could be measured has none.
-        "rm -rf {output:q}.part && mkdir -p {output:q}.part figures/{wildcards.dataset:q} && "
-        "find figures/{wildcards.dataset:q} -name 'fig-*.svg' -exec cp -t {output:q}.part {{}} + && "
-        "mv {output:q}.part {output:q}" + LOGGED
-
-
-rule paper:
-    input:
-        STUDY.paper,
-        STUDY.explorer,
-        f"build/report/{STUDY.dataset}",
+        "(rm -rf {output:q}.part && mkdir -p {output:q}.part figures/{wildcards.dataset:q} &&"
+        " find figures/{wildcards.dataset:q} -name 'fig-*.svg' -exec cp -t {output:q}.part {{}} + &&"
+        " mv {output:q}.part {output:q}) > {log:q} 2>&1"

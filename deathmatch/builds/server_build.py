@@ -179,6 +179,11 @@ def forget_not_built(server: Server) -> list[Path]:
     return not_built.forget(server.name) if _good(server) else []
 
 
+def is_built(server: Server) -> bool:
+    """Return whether a build is there that succeeded, of the present sources and tools."""
+    return _good(server) is not None
+
+
 def _good(server: Server) -> dict | None:
     """Return the record of the build that is there, if it is of the present sources and tools."""
     return _fitting(server, GOOD)

@@ -5,11 +5,8 @@ process of the new pid namespace, and the kernel to every process in it, daemons
 """
 
 import contextlib
-import errno
-import fcntl
 import os
 import select
-import shutil
 import socket
 import subprocess
 import sys
@@ -25,10 +22,6 @@ from deathmatch.errors import UserError
 # Snakemake's pid: a killed Snakemake leaves its job's shell running, so we watch it ourselves. On a
 # node of a cluster it is that of the Snakemake that runs the job there.
 OWNER = "DEATHMATCH_OWNER"
-
-# In Snakemake's folder: held while a run goes on. A file, as NFS locks no folder for writing.
-RUN_LOCK = "deathmatch.lock"
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EBADF)
 
 
 def command(network: bool = True, user: Sequence[str] = ("--map-root-user",)) -> list[str]:
@@ -167,30 +160,3 @@ def _lock() -> socket.socket:
                 print("waiting: another trial holds this machine's testbed", file=sys.stderr)
                 announced = True
             time.sleep(0.5)
-
-
-def clear_dead_lock(state: Path = Path(".snakemake")) -> int | None:
-    """Remove the lock of a Snakemake that was killed; return a descriptor to hold until the end.
-
-    Snakemake's own lock is files, which outlive it; this one, on one of them, ends with its holder.
-    None if another Snakemake is alive, on any machine that shares the folder: its lock stays.
-    Raises UserError where files cannot be locked.
-    """
-    state.mkdir(exist_ok=True)
-    held = os.open(state / RUN_LOCK, os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(held)
-        if error.errno in NO_LOCKS:
-            raise UserError(
-                f"this file system locks no files: {error.strerror}",
-                str(state.absolute()),
-                "mount it with locks, as Lustre is with the option flock, or run elsewhere: "
-                "without them two runs would write the same files",
-            ) from None
-        if not isinstance(error, BlockingIOError):
-            raise
-        return None
-    shutil.rmtree(state / "locks", ignore_errors=True)
-    return held

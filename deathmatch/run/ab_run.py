@@ -91,10 +91,8 @@ def main(given: argparse.Namespace) -> int:
     """Compare as the command line says; return the exit status."""
     os.chdir(ROOT)
     wanted = _wanted(given)
-    held = checkout.hold()
-    if held is None:
-        raise checkout.taken(checkout.holder() or "pid unknown")
-    checkout.temporary(())
+    checkout.hold()
+    checkout.keep_temporary()
     # A trial's sandbox ends when this process does.
     os.environ[sandbox.OWNER] = str(os.getpid())
     _build(wanted)

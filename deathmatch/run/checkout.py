@@ -1,74 +1,79 @@
 """The folder in which a run works: it can be written to, and one run at a time works in it."""
 
 import atexit
-import base64
+import errno
 import fcntl
 import os
 import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Collection
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import sandbox
 from deathmatch.run import untracked
 
 STATE = Path(".snakemake")
 PID = "deathmatch.pid"
 LEFT = "deathmatch.left"
+RUN_LOCK = "deathmatch.lock"  # a file, as NFS locks no folder for writing
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EBADF)
+TEMPORARY = "deathmatch-run-"  # what the logger plugin begins the name of its folder with
 SHELLS = re.compile(r"""[\s'"\\$&;|<>()*?\[\]#~!`{}:]""")
 WRITTEN = (".snakemake", "build", "data", "figures", "paper")
 
 
-def hold(state: Path = STATE) -> int | None:
-    """Take the checkout for this process; return a descriptor to hold until the end.
+def hold(state: Path = STATE) -> None:
+    """Take the checkout for this process, until it ends, however it does.
 
-    None if another run has it.
+    Raises UserError if another run has it, on any machine that shares the folder, or where files
+    cannot be locked.
     """
-    held = sandbox.clear_dead_lock(state)
-    if held is not None:
-        # Others may see the folder from another machine.
-        (state / PID).write_text(f"{os.getpid()} on {socket.gethostname()}\n")
-    return held
+    state.mkdir(exist_ok=True)
+    # Never closed: the lock goes with the process.
+    lock = os.open(state / RUN_LOCK, os.O_RDWR | os.O_CREAT)
+    file = state / PID
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = file.read_text().strip() if file.exists() else "unknown"
+        raise UserError(
+            f"another run of snakemake, pid {holder}, is going on in this checkout",
+            remedy="wait until it ends (snakemake -n says how far it is), or run in another clone",
+        ) from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        raise UserError(
+            f"this file system locks no files: {error.strerror}",
+            str(state.absolute()),
+            "mount it with locks, as Lustre is with the option flock, or run elsewhere: "
+            "without them two runs would write the same files",
+        ) from None
+    # Others may see the folder from another machine.
+    file.write_text(f"{os.getpid()} on {socket.gethostname()}\n")
 
 
-def temporary(made: Collection[str], state: Path = STATE) -> Path:
-    """Have this process and its jobs put temporary files into a folder of the run; return it.
+def keep_temporary(state: Path = STATE) -> Path:
+    """Have the jobs put temporary files into the folder of this process; return it.
 
-    For who holds the checkout. It goes as this process ends. The next run removes that of one that
-    was killed, and what that had `made` before it came here.
+    For a run that holds the checkout. The folder goes as the process ends; that of a run that was
+    killed goes now.
     """
     left = state / LEFT
     for path in left.read_text().splitlines() if left.is_file() else []:
         shutil.rmtree(path, ignore_errors=True)
-    # Not in the checkout: sockets of the notebooks' kernels stand in it, whose paths must be short.
-    folder = f"{tempfile.gettempdir()}/deathmatch-run-{os.urandom(4).hex()}"
-    left.write_text("".join(f"{path}\n" for path in (folder, *made)))
-    os.mkdir(folder, 0o700)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = tempfile.gettempdir()
+    if not Path(folder).name.startswith(TEMPORARY):
+        # Not in the checkout: sockets of the notebooks' kernels stand in it, whose paths must be
+        # short.
+        folder = tempfile.mkdtemp(prefix=TEMPORARY)
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    left.write_text(f"{folder}\n")
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     # Where kernels of notebooks say how they are reached.
     os.environ["JUPYTER_RUNTIME_DIR"] = f"{folder}/jupyter"
     return Path(folder)
-
-
-def forget_incomplete(whole: Collection[str], state: Path = STATE) -> None:
-    """Have Snakemake take these files for finished, although the run that made them was killed.
-
-    For who holds the checkout. Snakemake has for each file that is being made one in `incomplete`,
-    named by its path in base64, of which each part but the last is a folder with an @ before it.
-    """
-    folder = state / "incomplete"
-    for mark in [path for path in folder.rglob("*") if path.is_file()]:
-        name = "".join(part.removeprefix("@") for part in mark.relative_to(folder).parts)
-        try:
-            path = base64.urlsafe_b64decode(name).decode()
-        except ValueError:
-            continue
-        if path in whole:
-            mark.unlink()
 
 
 def check_writable(root: Path = Path(), dataset: str = "") -> None:
@@ -101,29 +106,3 @@ def check_name(root: Path) -> None:
             str(root),
             "move the clone, for example to ~/deathmatch",
         )
-
-
-def holder(state: Path = STATE) -> str | None:
-    """Return who has the checkout, "pid 123 on NAME", if it is not this process; None if nobody."""
-    lock = state / sandbox.RUN_LOCK
-    if not lock.is_file():
-        return None
-    seen = os.open(lock, os.O_RDONLY)
-    try:
-        fcntl.flock(seen, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file = state / PID
-        pid = file.read_text().strip() if file.exists() else ""
-        return f"pid {pid or 'unknown'}"
-    finally:
-        os.close(seen)
-    return None
-
-
-def taken(by: str) -> UserError:
-    """Return the error of a run beside another, `by` being its `holder`."""
-    return UserError(
-        f"another run of snakemake, {by}, is going on in this checkout",
-        remedy="wait until it ends (snakemake -n tells how far it is), or run in another clone; "
-        "unlocking would let both write the same files",
-    )

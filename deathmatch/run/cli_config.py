@@ -1,12 +1,11 @@
-"""What one call of Snakemake asks for: its command line, and `config/config.yaml` checked."""
+"""What `config/config.yaml` and `snakemake --config` ask for, checked."""
 
-import re
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.plan import files, paths, selection, validation_errors
+from deathmatch.plan.selection import Choice
 from deathmatch.plan.settings import Settings
 from deathmatch.run.study import Study
 
@@ -14,34 +13,16 @@ WHERE = "config/config.yaml or --config"
 COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
 
 
-def only_paper(words: list[str]) -> bool:
-    """Return whether the command line asks for the paper and nothing else: it measures nothing.
-
-    `words` are the command line's, since Snakemake knows its targets only once it has read the
-    Snakefile.
-    """
-    return "paper" in words and "all" not in words
-
-
 def committed() -> bool:
     """Return whether git's own dataset is here, the one whose paper `snakemake paper` makes."""
     return any(Path("data", COMMITTED).glob("*/points.parquet"))
 
 
-def dry_run(words: list[str]) -> bool:
-    """Return whether the command line asks what would be done: -n, --dry-run, or -n among others.
+def settings(given: dict) -> Settings:
+    """Check Snakemake's `config` and return it.
 
-    As above, Snakemake itself knows only once it has read the Snakefile.
-    """
-    return any(re.fullmatch(r"--dry-?run|-[a-zA-Z]*n[a-zA-Z]*", word) for word in words)
-
-
-def study(given: dict, only_paper: bool = False) -> Study:
-    """Check Snakemake's `config` and return the study it asks for.
-
-    With `only_paper`, of what is measured by now. Raises UserError for an unknown key, for a
-    dataset, testbed, server, experiment or comparison that does not exist, and for a paper of
-    nothing.
+    Raises UserError for an unknown key, and for a dataset, testbed, server or experiment that does
+    not exist.
     """
     # YAML reads `compare:` alone as nothing, and null, the name of a server, too.
     if given.get("compare") is None and "compare" in given:
@@ -49,18 +30,32 @@ def study(given: dict, only_paper: bool = False) -> Study:
     if isinstance(given.get("servers"), list):
         given = given | {"servers": ["null" if name is None else name for name in given["servers"]]}
     validation_errors.check(Settings, given, WHERE)
-    settings = Settings.model_validate(given)
+    asked = Settings.model_validate(given)
+    chosen = choice(asked)
+    _check_known("dataset", [asked.dataset], "dataset")
+    _check_known("testbed", [asked.testbed], "testbed")
+    _check_known("server", chosen.servers or (), "servers")
+    _check_known("experiment", chosen.experiments or (), "experiments")
+    return asked
+
+
+def choice(asked: Settings) -> Choice:
+    """Return the servers and experiments that are asked for."""
+    return selection.of(asked.servers, asked.experiments)
+
+
+def study(asked: Settings, only_paper: bool = False) -> Study:
+    """Return the study that is asked for; with `only_paper`, of what is measured by now.
+
+    Raises UserError for a comparison that does not exist, and for a paper of nothing.
+    """
     study = Study(
-        dataset=settings.dataset,
-        testbed=settings.testbed,
-        compare=settings.compare,
-        choice=selection.of(settings.servers, settings.experiments),
+        dataset=asked.dataset,
+        testbed=asked.testbed,
+        compare=_compared(asked.dataset, asked.compare),
+        choice=choice(asked),
         only_paper=only_paper,
     )
-    _known("dataset", [study.dataset], "dataset")
-    _known("testbed", [study.testbed], "testbed")
-    _known("server", study.choice.servers or (), "servers")
-    _known("experiment", study.choice.experiments or (), "experiments")
     if not study.frozen and not study.measured:
         raise UserError(
             f"none of its {len(study.choice.trials(study.dataset))} trials is measured, and "
@@ -68,7 +63,7 @@ def study(given: dict, only_paper: bool = False) -> Study:
             where=f"data/{study.dataset}",
             remedy=f"measure it, and get the paper too: {study.command}",
         )
-    return replace(study, compare=_compared(study.dataset, study.compare))
+    return study
 
 
 def _compared(dataset: str, asked: str) -> str:
@@ -95,7 +90,7 @@ def _compared(dataset: str, asked: str) -> str:
     raise files.mistake("dataset", dataset, ("compare",), what, remedy)
 
 
-def _known(kind: str, names: Iterable[str], key: str) -> None:
+def _check_known(kind: str, names: Iterable[str], key: str) -> None:
     for name in names:
         try:
             files.load(kind, name)

@@ -127,25 +127,3 @@ def left(queue: str, root: Path) -> list[str]:
         number for number, name, folder in rows
         if name.startswith(PREFIX) and Path(folder.strip()) == root
     ]  # fmt: skip
-
-
-def steer(scheduler) -> None:
-    """Have Snakemake's scheduler submit no trial before every server is built, and all in order.
-
-    On one machine the resource `machine` sees to it; on a cluster trials run side by side, and a
-    build is no input of a trial, as a new one makes no trial stale. The logger is told which jobs
-    begin, as the executor of SLURM does not.
-    """
-    select = scheduler.job_selector
-
-    def selected(ready):
-        builds = any(job.rule.name == "build" for job in (*ready, *scheduler.running))
-        if builds:
-            ready = {job for job in ready if job.rule.name != "trial"}
-        chosen = sorted(select(ready) if ready else [], key=lambda job: -job.priority)
-        for job in chosen:
-            if not job.is_local:
-                job.log_info()
-        return chosen
-
-    scheduler.job_selector = selected

@@ -1,5 +1,7 @@
-"""Which code a rule uses: its own package and those that this may import."""
+"""Which code a rule uses: the modules that its command imports, and what these import in turn."""
 
+import re
+from functools import cache
 from pathlib import Path
 
 PACKAGES = (
@@ -23,13 +25,60 @@ PACKAGES = (
 ORDER = ("errors", *PACKAGES, "cli")
 """The same with the two modules beside them, the first and the last."""
 
+NAME = "deathmatch"
+# Python's own parser would take longer than all else that a dry run reads.
+PARTS = re.compile(rf"^\s*from ({NAME}[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+WHOLE = re.compile(rf"^\s*import ({NAME}[\w.]*)", re.MULTILINE)
+LISTED = re.compile(r"(\w+)(?: as \w+)?")
 
-def of(package: str, root: Path = Path()) -> list[str]:
-    """Return the source files, relative to `root`, of a package and of all before it, sorted.
 
-    A rule names them as its input: a change of a later package then makes nothing again.
+def of_module(module: str, root: Path = Path()) -> list[str]:
+    """Return the source files, relative to `root`, of a module and of all that it imports, sorted.
+
+    `module` is a name below the package, as "data.tidy". A rule has the files as its input, so that
+    a change of another module makes nothing again.
     """
-    used = PACKAGES[: PACKAGES.index(package) + 1]
-    files = [root / "deathmatch" / "errors.py"]
-    files += [file for name in used for file in (root / "deathmatch" / name).rglob("*.py")]
+    return _sorted(_reached([f"{NAME}.{module}"], root), root)
+
+
+def of_notebook(file: Path, root: Path = Path()) -> list[str]:
+    """Return the source files that a notebook's cells and the module that runs it import."""
+    imported = _imported((root / file).read_text())
+    return _sorted(_reached([f"{NAME}.paper.notebook", *imported], root), root)
+
+
+def _sorted(files: set[Path], root: Path) -> list[str]:
     return sorted(str(file.relative_to(root)) for file in files)
+
+
+def _reached(modules: list[str], root: Path) -> set[Path]:
+    files: set[Path] = set()
+    waiting = [file for module in modules for file in _files(module, root)]
+    while waiting:
+        file = waiting.pop()
+        if file not in files:
+            files.add(file)
+            waiting += _imports(file, root)
+    return files
+
+
+@cache
+def _imports(file: Path, root: Path) -> tuple[Path, ...]:
+    names = _imported(file.read_text())
+    return tuple(source for name in names for source in _files(name, root))
+
+
+def _imported(source: str) -> set[str]:
+    """Return the names of this package that a source imports, wherever it does."""
+    names = set(WHOLE.findall(source))
+    for module, listed in PARTS.findall(source):
+        names |= {f"{module}.{name}" for name in LISTED.findall(listed)}
+    return names
+
+
+def _files(name: str, root: Path) -> list[Path]:
+    """Return the files of a name, which may be a module or something in it, and of its packages."""
+    path = root.joinpath(*name.split("."))
+    candidates = [path.with_suffix(".py"), path.parent.with_suffix(".py")]
+    candidates += [folder / "__init__.py" for folder in (path, *path.parents) if folder != root]
+    return [file for file in candidates if file.is_file()]

@@ -1,9 +1,6 @@
 """How a run ends: three lines, where the paper is, what failed and why, what to run next."""
 
-import os
-import shutil
 import signal
-from collections.abc import Collection
 from pathlib import Path
 
 from deathmatch.errors import UserError
@@ -13,22 +10,6 @@ from deathmatch.run.state import Job, Run
 WIDTH = 100  # of a reason: its first line is told, the rest is in the log
 # It fails where a server could not be measured, which is told by the server.
 TELLS = "complete"
-
-
-def interrupted_early(made: Collection[str | Path]) -> None:
-    """From now on, an interrupt ends this process with one line: Snakemake prints a traceback.
-
-    For the time in which it reads what there is to do. The folders in `made` by then go.
-    """
-
-    def end(*_: object) -> None:
-        for path in made:
-            shutil.rmtree(path, ignore_errors=True)
-        os.write(2, b"interrupted before anything was begun\n")
-        os._exit(128 + signal.SIGINT)
-
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, end)
 
 
 def interrupted_in_order() -> None:

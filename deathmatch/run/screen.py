@@ -1,4 +1,4 @@
-"""A run on a terminal: one line that stays at the bottom, and above it what the jobs write."""
+"""What the jobs of a run write, as it comes; on a terminal, below it one line that stays."""
 
 import threading
 from pathlib import Path
@@ -16,56 +16,75 @@ INTERVAL_S = 1
 
 
 class Screen:
-    """Shows a run until it is stopped; the jobs write into their logs, not to the terminal."""
+    """Shows what the jobs write into their logs, until it is stopped."""
 
-    def __init__(self, run: Run, stream: TextIO) -> None:
-        """Take the run and the terminal to write to."""
-        self.run = run
+    def __init__(self, run: Run | None, stream: TextIO, live: bool) -> None:
+        """Take the run and the stream; `live` asks for the line, which only a terminal shows."""
+        self.stream = stream
         self.console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        able = live and self.console.is_terminal and not self.console.is_dumb_terminal
         self.live = Live(
             get_renderable=lambda: status(run), console=self.console, auto_refresh=False,
             transient=True, redirect_stdout=False, redirect_stderr=False,
-        )  # fmt: skip
+        ) if able else None  # fmt: skip
+        self.lines = False
+        """Whether the line is shown."""
+        self.logs: dict[int, list[str]] = {}
         # How much of each log has been shown, in bytes.
         self.shown: dict[str, int] = {}
         self.over = threading.Event()
+        self.lock = threading.RLock()
         self.thread = threading.Thread(target=self._keep, daemon=True)
-        self.lock = threading.Lock()
-
-    def start(self) -> None:
-        """Show the line from now on."""
-        self.live.start()
-        # One that is killed has no time to give the cursor back.
-        self.console.show_cursor(True)
         self.thread.start()
+
+    def show_line(self) -> None:
+        """Show the line from now on, if the stream can."""
+        if self.live is not None and not self.lines:
+            self.lines = True
+            self.live.start()
+            # A process that is killed has no time to give the cursor back.
+            self.console.show_cursor(True)
 
     def say(self, text: str) -> None:
         """Write a text above the line."""
-        self.console.print(Text.from_ansi(text), soft_wrap=True)
+        with self.lock:
+            if self.live is None:
+                print(text, file=self.stream, flush=True)
+            else:
+                self.console.print(Text.from_ansi(text), soft_wrap=True)
 
-    def begin(self, logs: list[str]) -> None:
-        """Show of these logs what is written from now on: a job that begins empties its log."""
-        self.shown |= dict.fromkeys(logs, 0)
+    def begin(self, job: int, logs: list[str]) -> None:
+        """Show from now on what is written into the logs of a job: it empties them first."""
+        with self.lock:
+            self.logs[job] = list(logs)
+            self.shown |= dict.fromkeys(logs, 0)
 
-    def end(self, logs: list[str]) -> None:
+    def end(self, job: int) -> None:
         """Show what is left of the logs of a job that has ended."""
         with self.lock:
+            logs = self.logs.pop(job, [])
             self._tail(logs, whole=True)
-        for log in logs:
-            self.shown.pop(log, None)
-        self.live.refresh()
+            for log in logs:
+                self.shown.pop(log, None)
+        self._refresh()
 
     def stop(self) -> None:
         """Show what is left, and take the line away."""
         self.over.set()
         self.thread.join()
-        self.end(list(self.shown))
-        self.live.stop()
+        for job in list(self.logs):
+            self.end(job)
+        if self.lines:
+            self.live.stop()
 
     def _keep(self) -> None:
         while not self.over.wait(INTERVAL_S):
             with self.lock:
                 self._tail(list(self.shown), whole=False)
+            self._refresh()
+
+    def _refresh(self) -> None:
+        if self.lines:
             self.live.refresh()
 
     def _tail(self, logs: list[str], whole: bool) -> None:
@@ -94,25 +113,19 @@ def status(run: Run) -> Text:
     What does not fit is cut off at the end, where the names of variants are.
     """
     now, (done, total) = run.standing, run.steps
-    told = Text(no_wrap=True, overflow="ellipsis")
+    line = Text(no_wrap=True, overflow="ellipsis")
     if now.total:
-        told.append(f"{now.done} of {now.total} trials", "bold")
+        line.append(f"{now.done} of {now.total} trials", "bold")
     if now.ended and total:
-        told.append(f"{', ' if now.total else ''}step {min(done + 1, total)} of {total}", "bold")
+        line.append(f"{', ' if now.total else ''}step {min(done + 1, total)} of {total}", "bold")
     if now.failed:
-        told.append(", ").append(f"{now.failed} failed", "bold red")
-    told.append(f", {clock(run.elapsed_s)}")
+        line.append(", ").append(f"{now.failed} failed", "bold red")
+    line.append(f", {clock(run.elapsed_s)}")
     if not now.ended:
-        told.append(f", {progress.wait(run.wait_s())}")
+        line.append(f", {progress.wait(run.wait_s())}")
     jobs = list(run.running.values())
     if jobs:
         more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
-        told.append(" │ ", "dim").append(f"{clock(run.clock() - jobs[0].began_s)} {jobs[0].name}")
-        told.append(more)
-    return told
-
-
-def of(run: Run, stream: TextIO) -> Screen | None:
-    """Return a screen for the run if the stream is a terminal that can show one."""
-    screen = Screen(run, stream)
-    return None if screen.console.is_dumb_terminal else screen
+        line.append(" │ ", "dim").append(f"{clock(run.clock() - jobs[0].began_s)} {jobs[0].name}")
+        line.append(more)
+    return line

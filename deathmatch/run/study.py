@@ -1,7 +1,6 @@
 """What one call of Snakemake is about: which trials, tables, notebooks and papers there are."""
 
 import re
-import shlex
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +11,6 @@ from deathmatch.builds import clients, not_built, server_build, server_commands,
 from deathmatch.errors import UserError
 from deathmatch.hosts import node
 from deathmatch.plan import files, matrix, nothing
-from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
@@ -80,8 +78,17 @@ class Study:
 
     @cached_property
     def records(self) -> dict[Trial, dict]:
-        """Those of them that were measured on the testbed on which they would be now."""
-        return progress.on_testbed(self.specified, self.testbed)
+        """Those of them that need not be measured again.
+
+        They were measured on the testbed on which they would be now. A trial that says that its
+        server could not be built is due once it is built.
+        """
+        measured = progress.on_testbed(self.specified, self.testbed)
+        return {
+            trial: record
+            for trial, record in measured.items()
+            if record["outcome"] != not_built.NOT_BUILT or not server_build.is_built(trial.server)
+        }
 
     @property
     def kept(self) -> dict[Trial, dict]:
@@ -91,16 +98,6 @@ class Study:
         """
         due = set() if self.only_paper else {t for t in self.trials if t not in self.records}
         return {trial: record for trial, record in self.specified.items() if trial not in due}
-
-    def forget_not_built(self) -> None:
-        """Remove the trials of servers that could not be built and by now are: they are due."""
-        named = {trial.server for trial in self.records if self._says_not_built(trial)}
-        gone = [path for server in named for path in server_build.forget_not_built(server)]
-        for trial in [trial for trial in self.records if trial.path.absolute() in gone]:
-            del self.records[trial], self.specified[trial]
-
-    def _says_not_built(self, trial: Trial) -> bool:
-        return self.records[trial]["outcome"] == not_built.NOT_BUILT
 
     @cached_property
     def served(self) -> list[str]:
@@ -120,15 +117,6 @@ class Study:
         """Whether other machines measure: they build, and have load generators, of their own."""
         return files.testbed(self.testbed).kind == "ssh"
 
-    @property
-    def machine(self) -> str:
-        """The resource of which a trial takes all: this machine's, or that of its testbed."""
-        bed = files.testbed(self.testbed)
-        here = bed.kind != "ssh" or any(
-            side.ssh is None for side in (bed.server, *bed.client_sides)
-        )
-        return "machine" if here else f"testbed_{bed.name.replace('-', '_')}"
-
     @cached_property
     def measured(self) -> list[str]:
         """The experiments of the dataset that the paper is about."""
@@ -143,12 +131,6 @@ class Study:
     def tidied(self) -> list[str]:
         """The experiments of which there are trials, or will be, to make tables of."""
         return sorted({trial.experiment.name for trial in self.trials})
-
-    @cached_property
-    def searched(self) -> list[str]:
-        """Those of them whose trials search for a capacity, and so have one table more."""
-        spec = files.dataset(self.dataset)
-        return [name for name in self.tidied if PROBES in spec.tables(name)]
 
     def summary(self) -> str:
         """Return one line: how much there is to measure and how long it will take."""
@@ -170,9 +152,7 @@ class Study:
             if not (server_commands.build_dir(name) / server_build.GOOD).exists()
         ]
         left = [trial for trial in self.trials if trial not in self.records]
-        return disk_space.of(
-            [] if self.only_paper else left, self.records, map(files.server, built)
-        )
+        return disk_space.needed([] if self.only_paper else left, map(files.server, built))
 
     def left_out(self) -> list[str]:
         """Return a sentence for each name chosen of which nothing is measured."""
@@ -228,11 +208,6 @@ class Study:
         return typed(" ".join(words))
 
     @property
-    def options(self) -> str:
-        """What tells a command of the package the same choice, as words for a shell."""
-        return shlex.join(self.choice.options)
-
-    @property
     def folder(self) -> Path:
         """The dataset's folder."""
         return Path("data", self.dataset)
@@ -255,6 +230,21 @@ class Study:
             for path in sorted(Path("notebooks").glob("*.md"))
             if set(experiments_of(path)) & set(self.measured)
         ]
+
+    @property
+    def executed_notebooks(self) -> list[str]:
+        """The files of the notebooks once they are run, in order."""
+        return [f"paper/{self.dataset}/notebooks/{name}.ipynb" for name in self.notebooks]
+
+    @property
+    def trial_tables(self) -> list[str]:
+        """The table of trials of each experiment."""
+        return [f"{self.folder}/{name}/trials.parquet" for name in self.measured]
+
+    @property
+    def all_tables(self) -> list[str]:
+        """The tables of every experiment, of the dataset and of the one to compare with."""
+        return self.tables_of(files.names("experiment"))
 
     def tables(self, notebook: str) -> list[str]:
         """Return the tables that a notebook reads."""

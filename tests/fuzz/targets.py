@@ -257,7 +257,7 @@ def config_yaml(content: bytes) -> None:
 
 def configuration(value: dict) -> None:
     try:
-        cli_config.study(value)
+        cli_config.study(cli_config.settings(value))
     except UserError as error:
         told(error)
 

@@ -1,7 +1,8 @@
 """What a run shows: on a terminal one line that stays, else a line for each trial; what went wrong.
 
 Snakemake looks for loggers on PYTHONPATH, by the name of this folder, before it reads the
-Snakefile, which then sets `run`. All that Snakemake says stands in .snakemake/log.
+Snakefile. That begins a deathmatch.run.call.Call, which has the state of the run. All that
+Snakemake says stands in .snakemake/log.
 """
 
 import logging
@@ -9,16 +10,16 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from snakemake_logger_plugin_deathmatch import targets
+from snakemake_logger_plugin_deathmatch import early, targets
 
-LOCKED = "Directory cannot be locked"
 IDLE = "Nothing to be done"
-TOLD = (
+UNKNOWN_TARGET = "MissingRuleException"
+# An event has reported it with its log.
+REPORTED = (
     "RuleException:\nCalledProcessError",
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
@@ -33,12 +34,10 @@ USUAL = (
 )
 SUBMITTED = " has been submitted with SLURM jobid "
 INTERRUPTED = "Terminating processes on user request"
-# Of errno(3): what a full disk, or a user's full share of it, makes of any file.
+# errno(3): a full disk, and a user's full share of it.
 FULL = ("[Errno 28]", "[Errno 122]")
 
-if "--target-jobs" in sys.argv:
-    # On a node: it is read once all plugins are known.
-    targets.mend()
+targets.read_quoted()
 
 
 class LogHandler(LogHandlerBase):
@@ -50,29 +49,20 @@ class LogHandler(LogHandlerBase):
     has_formatter = False
     needs_rulegraph = False
 
-    run = None
-    """The state of this run, a deathmatch.run.state.Run; None until the Snakefile says it."""
-
-    screen = None
-    """The live view, a deathmatch.run.screen.Screen, on a terminal."""
-
-    ending: Callable[[bool], str] | None = None
-    """Returns what to say at the end of the run, given whether it was stopped before its time."""
-
-    locked: Callable[[], str | None] | None = None
-    """Returns what to say if the folder is locked; None for Snakemake's own words."""
-
     def __post_init__(self) -> None:
         # Not at the top: Snakemake's module of this name imports this one.
         from snakemake.logging import DefaultFilter
         from snakemake.settings.enums import Quietness
 
-        # Where the disk is full, Snakemake's own log is too: that is told once.
+        early.begin()
+        # Where the disk is full, Snakemake's own log is too: that is reported once.
         logging.raiseExceptions = False
         given = self.common_settings
-        # Whether the screen is shown, whether the run has begun, and whether it ended early.
-        self.shown = self.going = self.stopped = self.interrupted = False
-        self.told: set[int] = set()
+        # The output of the jobs, a deathmatch.run.screen.Screen, from the first job on.
+        self.screen = None
+        # Whether the run has begun, and whether it ended early.
+        self.going = self.stopped = self.interrupted = False
+        self.failed: set[int] = set()
         self.stream = sys.stdout if given.stdout else sys.stderr
         quiet = set(given.quiet or ())
         if Quietness.RULES in quiet:
@@ -82,20 +72,16 @@ class LogHandler(LogHandlerBase):
             quiet, given.debug_dag, given.verbose, given.dryrun, given.printshellcmds
         )
 
-    def live(self) -> bool:
-        """Return whether there is a live view, which shows what the jobs write into their logs.
+    @property
+    def call(self):
+        """The call of Snakemake, a deathmatch.run.call.Call; None before the Snakefile began it."""
+        module = sys.modules.get("deathmatch.run.call")
+        return module and module.Call.latest
 
-        None in a pipe, none of a dry run, and none beside all that Snakemake can say.
-        """
-        given = self.common_settings
-        unwanted = given.dryrun or given.verbose or given.debug_dag
-        if self.run is None or unwanted or not self.stream.isatty():
-            return False
-        # Only here: rich takes its time to load.
-        from deathmatch.run import screen
-
-        self.screen = screen.of(self.run, self.stream)
-        return self.screen is not None
+    @property
+    def run(self):
+        """The state of the run, a deathmatch.run.state.Run; None where there is none."""
+        return self.call and self.call.run
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write what there is to say of the record, if anything."""
@@ -108,19 +94,19 @@ class LogHandler(LogHandlerBase):
 
     def close(self) -> None:
         """Say how the run ended."""
-        if self.shown:
-            self.shown = False
+        if self.screen is not None:
             self.screen.stop()
-        if self.interrupted:
+            self.screen = None
+        if self.interrupted and self.run:
             # That a command ended so is no failure of it.
             self.run.failed.clear()
-        if self.going and self.ending is not None:
-            self._say(self.ending(self.stopped))
+        if self.going and self.call and (text := self.call.ending(self.stopped)):
+            self._say(text)
         self.going = False
         super().close()
 
     def _say(self, text: str) -> None:
-        if self.shown:
+        if self.screen is not None:
             self.screen.say(text)
         else:
             print(text, file=self.stream, flush=True)
@@ -128,60 +114,78 @@ class LogHandler(LogHandlerBase):
     def _note(self, record: logging.LogRecord) -> None:
         """Keep the state of the run, and the screen, as the record says."""
         event = getattr(record, "event", None)
-        if self.run is None or self.common_settings.dryrun:
+        if self.common_settings.dryrun or self.call is None:
             return
         if event == LogEvent.JOB_INFO:
             self.going = True
-            self.run.started(record.jobid, record.rule_name, record.output, record.log)
-            if self.screen is not None:
-                self.screen.begin(record.log)
-                # An ordinary user is asked for a password while packages are installed.
-                if not self.shown and (record.rule_name != "build" or os.geteuid() == 0):
-                    self.shown = True
-                    self.screen.start()
-        elif event in (LogEvent.JOB_FINISHED, LogEvent.JOB_ERROR) and self.shown:
-            number = record.job_id if event == LogEvent.JOB_FINISHED else record.jobid
-            job = self.run.running.get(number)
-            self.screen.end(list(job.logs) if job else [])
+            if self.run:
+                self.run.started(record.jobid, record.rule_name, record.output, record.log)
+            self._shown().begin(record.jobid, record.log)
+            # An ordinary user is asked for a password while packages are installed.
+            if record.rule_name != "build" or os.geteuid() == 0:
+                self.screen.show_line()
+        elif event == LogEvent.JOB_FINISHED:
+            self._shown().end(record.job_id)
+        elif event == LogEvent.JOB_ERROR:
+            self._shown().end(record.jobid)
         elif event == LogEvent.PROGRESS:
-            self.run.steps = (record.done, record.total)
+            if self.run:
+                self.run.steps = (record.done, record.total)
         elif record.getMessage().startswith(INTERRUPTED):
             self.stopped = self.interrupted = True
         elif record.getMessage().startswith(IDLE):
             self.going = True
 
+    def _shown(self):
+        """Return the screen, which begins with the first job."""
+        if self.screen is None:
+            # Only here: rich takes its time to load.
+            from deathmatch.run.screen import Screen
+
+            given = self.common_settings
+            live = self.run is not None and not (given.verbose or given.debug_dag)
+            self.screen = Screen(self.run, self.stream, live)
+        return self.screen
+
     def _text(self, record: logging.LogRecord) -> str | None:
         event = getattr(record, "event", None)
-        if event == LogEvent.JOB_INFO and self.screen is not None and not self.shown:
-            return f"{self.run.running[record.jobid].name}: its log is {', '.join(record.log)}"
+        message = record.getMessage()
         if event == LogEvent.JOB_FINISHED:
-            return None if self.run is None else self.run.ended(record.job_id, brief=self.shown)
+            brief = self.screen is not None and self.screen.lines
+            return self.run.ended(record.job_id, brief=brief) if self.run else None
         if event == LogEvent.JOB_ERROR:
-            # Snakemake tells each again as it ends.
-            if record.jobid in self.told:
+            # Snakemake reports each again as it ends.
+            if record.jobid in self.failed:
                 return None
-            self.told.add(record.jobid)
+            self.failed.add(record.jobid)
             self.stopped = True
-            if self.run is not None:
+            if self.run:
                 self.run.broke(record.jobid)
             return _failure(record)
-        if record.levelno >= logging.ERROR and any(no in record.getMessage() for no in FULL):
-            return _full()
-        # Which job, with its log, is told by the event above.
-        if any(record.getMessage().startswith(words) for words in TOLD):
+        if record.levelno >= logging.ERROR:
+            if any(number in message for number in FULL):
+                return _full()
+            if refusal := self._refusal(message):
+                return refusal
+        # An event has reported which job, with its log.
+        if message.startswith(REPORTED):
             return None
-        if not self.common_settings.verbose and (
-            record.getMessage().startswith(USUAL) or SUBMITTED in record.getMessage()
-        ):
+        if not self.common_settings.verbose and (message.startswith(USUAL) or SUBMITTED in message):
             return None
-        if LOCKED in record.getMessage() and self.locked and (told := self.locked()):
-            return told
         if record.levelno >= logging.WARNING:
             return self.format(record)
         # At each choice of the next jobs: two lines for every trial.
         if record.module == "job_scheduler" and not self.common_settings.verbose:
             return None
         return self.format(record) if self.usual.filter(record) else None
+
+    def _refusal(self, message: str) -> str | None:
+        """Return what a user must do, where Snakemake reports the rule that asked for it."""
+        if self.call is None:
+            return None
+        if message.startswith(UNKNOWN_TARGET):
+            return str(self.call.misspelt() or "") or None
+        return str(self.call.refusal or "") or None
 
 
 def _full() -> str:

@@ -1,13 +1,14 @@
 """Which job a node is to do, read from the command line of the Snakemake that runs there.
 
-Snakemake writes a wildcard that holds a comma in quotes, `variant="backlog=1,schedulers=one"`, and
-then splits at that comma as well: no trial of two factors could be done on a node.
+Snakemake 9.23.1 writes a wildcard that holds a comma in quotes, `variant="backlog=1,accept=one"`,
+and then splits at that comma as well: no trial of two factors could be done on a node.
 """
 
 import re
 
 # A comma after which the number of quotes is even.
 BETWEEN = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
+READER = "parse_target_jobs_cli_args"
 
 
 def split(target: str) -> tuple[str, dict[str, str]]:
@@ -17,11 +18,16 @@ def split(target: str) -> tuple[str, dict[str, str]]:
     return rule, {name: value.strip('"') for name, _, value in pairs}
 
 
-def mend() -> None:
-    """Have Snakemake read the targets of a job as it wrote them."""
+def read_quoted() -> None:
+    """Have Snakemake read the targets of a job as it wrote them, commas in quotes included.
+
+    Where a later Snakemake has no such function, nothing is changed: jobs are then as it reads
+    them.
+    """
     from snakemake import cli
     from snakemake_interface_executor_plugins.utils import TargetSpec
 
-    cli.parse_target_jobs_cli_args = lambda targets: (
-        None if targets is None else [TargetSpec(*split(target)) for target in targets]
-    )
+    if hasattr(cli, READER):
+        setattr(cli, READER, lambda targets: (
+            None if targets is None else [TargetSpec(*split(target)) for target in targets]
+        ))  # fmt: skip

@@ -1,0 +1,199 @@
+"""One call of Snakemake: the study that it is about, and what it does before its first job.
+
+Snakemake knows its targets only once it collects the jobs. So the configuration is checked when the
+Snakefile is read, and the study is made when the first rule asks for it.
+"""
+
+import os
+import sys
+from functools import cached_property
+from pathlib import Path
+
+import snakemake
+from snakemake.exceptions import WorkflowError
+
+from deathmatch.errors import UserError
+from deathmatch.hosts import sandbox
+from deathmatch.paper import captions
+from deathmatch.plan import files
+from deathmatch.plan.dataset import PROBES
+from deathmatch.plan.selection import Choice
+from deathmatch.plan.trial import Trial
+from deathmatch.run import (
+    checkout,
+    cli_config,
+    cluster,
+    command_line,
+    disk_space,
+    exit_summary,
+    snakemake_internals,
+    untracked,
+)
+from deathmatch.run.state import Run
+from deathmatch.run.study import Study
+
+# What the command line of a job on a node, which names only that job, does not say.
+ONLY_PAPER = "DEATHMATCH_ONLY_PAPER"
+
+
+class Call:
+    """One call of Snakemake; `latest` is the one of this process, for its logger."""
+
+    latest: "Call | None" = None
+
+    def __init__(self, workflow, config: dict, dataset_chosen: bool) -> None:
+        """Check `config`; `dataset_chosen` says whether the command line names a dataset.
+
+        Raises WorkflowError with what a user must mend in it.
+        """
+        self.workflow, self.config = workflow, config
+        self.run: Run | None = None
+        self.refusal: UserError | None = None
+        Call.latest = self
+        try:
+            checkout.check_name(Path.cwd())
+            checkout.check_writable()
+            self.settings = cli_config.settings(config)
+        except UserError as error:
+            self.refusal = error
+            raise WorkflowError(str(error)) from None
+        committed = not dataset_chosen and cli_config.committed()
+        self.paper_dataset = cli_config.COMMITTED if committed else self.settings.dataset
+        if workflow.remote_exec:
+            # A job on a node runs no `onstart`.
+            os.environ[sandbox.OWNER] = str(os.getpid())
+            cluster.follow()
+
+    @property
+    def choice(self) -> Choice:
+        """The servers and experiments that are chosen."""
+        return cli_config.choice(self.settings)
+
+    @property
+    def machine(self) -> str:
+        """The resource of which a trial takes all: this machine's, or that of its testbed."""
+        bed = files.testbed(self.settings.testbed)
+        sides = (bed.server, *bed.client_sides)
+        here = bed.kind != "ssh" or any(side.ssh is None for side in sides)
+        return "machine" if here else f"testbed_{bed.name.replace('-', '_')}"
+
+    @property
+    def searched(self) -> list[str]:
+        """The experiments whose trials search for a capacity, and so have one table more."""
+        spec = files.dataset(self.settings.dataset)
+        return sorted(name for name in spec.experiments if PROBES in spec.tables(name))
+
+    @property
+    def unsearched(self) -> list[str]:
+        """The other experiments of the dataset."""
+        spec = files.dataset(self.settings.dataset)
+        return sorted({*spec.experiments} - {*self.searched})
+
+    @property
+    def measured_dataset(self) -> str:
+        """The dataset whose trials and tables may be made; "-" where it is only read."""
+        return "-" if files.dataset(self.settings.dataset).frozen else self.settings.dataset
+
+    @cached_property
+    def only_paper(self) -> bool:
+        """Whether the paper alone is asked for, of what is measured by now."""
+        if self.workflow.remote_exec:
+            return bool(os.environ.get(ONLY_PAPER))
+        targets = snakemake_internals.targets(self.workflow)
+        return "paper" in targets and "all" not in targets
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether jobs are done on other machines, the nodes of a cluster."""
+        workflow = self.workflow
+        submits = workflow.resource_settings.nodes is not None if workflow.dryrun else False
+        return workflow.remote_exec or not workflow.local_exec or submits
+
+    @cached_property
+    def study(self) -> Study:
+        """The study, checked; in the process that the user started, it is also reported.
+
+        Raises WorkflowError with what a user must mend; the logger shows `refusal` alone.
+        """
+        try:
+            return self._study()
+        except UserError as error:
+            self.refusal = error
+            raise WorkflowError(str(error)) from None
+
+    def of_dataset(self, name: str) -> Study:
+        """Return the study, for files of a dataset; WorkflowError if it is about another one."""
+        if name != self.study.dataset:
+            self.refusal = UserError(
+                f"this call of snakemake is about the dataset {self.study.dataset}, not {name}",
+                remedy=f"name the other one: snakemake --config dataset={name}",
+            )
+            raise WorkflowError(str(self.refusal))
+        return self.study
+
+    def _study(self) -> Study:
+        settings = self.settings
+        if self.only_paper:
+            settings = settings.model_copy(update={"dataset": self.paper_dataset})
+        study = cli_config.study(settings, self.only_paper)
+        if not self.workflow.is_main_process:
+            return study
+        if misspelt := self.misspelt():
+            raise misspelt
+        checkout.check_writable(dataset=study.dataset)
+        study.check_toolchain(here=not self.elsewhere)
+        if not self.only_paper:
+            study.check_clients()
+        self.run = Run(study)
+        if self.workflow.dryrun and study.trials:
+            print(study.listing())
+        said = [study.summary(), disk_space.line(study.disk_space), *study.left_out()]
+        print(*said, sep="\n", file=sys.stderr)
+        if self.workflow.executor_plugin is None:
+            # Nothing is run: for `snakemake --report`, whose captions can read no file.
+            self.config["captions"] = captions.captions(study.dataset)
+        return study
+
+    def trial(self, folder: str) -> tuple[int, Trial]:
+        """Return a trial's place in the order, and the trial; it is made due if it must be."""
+        place, trial = self.study.order[folder]
+        wanted = self.workflow.is_main_process and not self.only_paper
+        if wanted and trial not in self.study.records:
+            snakemake_internals.make_due(self.workflow, [f"{folder}/trial.json"])
+        return place, trial
+
+    def misspelt(self) -> UserError | None:
+        """Return what to say of a target that is none; None for Snakemake's own words."""
+        rules = [rule.name for rule in self.workflow.rules]
+        targets = sorted(snakemake_internals.targets(self.workflow))
+        return command_line.mistake(targets, rules)
+
+    def begin(self) -> None:
+        """Take the checkout and make it ready for the first job: the Snakefile's `onstart`.
+
+        Raises WorkflowError if another run has the checkout, or the disk has too little space.
+        """
+        exit_summary.interrupted_in_order()
+        try:
+            checkout.hold()
+            if self.run is not None:
+                disk_space.check(self.study.disk_space)
+        except UserError as error:
+            raise WorkflowError(str(error)) from None
+        # A trial's sandbox ends when this process does, even by SIGKILL.
+        os.environ[sandbox.OWNER] = str(os.getpid())
+        os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
+        os.environ[ONLY_PAPER] = "1" if self.only_paper else ""
+        if self.run is not None:
+            untracked.make_folders(self.study.dataset)
+        snakemake_internals.start_without_delay(self.workflow)
+        if self.elsewhere:
+            cluster.end_left(Path.cwd())
+            cluster.lead()
+            snakemake_internals.builds_first(self.workflow)
+        else:
+            checkout.keep_temporary()
+
+    def ending(self, stopped: bool) -> str | None:
+        """Return what to say at the end of the run; `stopped` if it ended before its time."""
+        return exit_summary.lines(self.run, stopped) if self.run else None

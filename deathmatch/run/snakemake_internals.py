@@ -1,0 +1,64 @@
+"""What is read or set inside Snakemake for want of public means: a function for each.
+
+Tried with Snakemake 9.23.1. If a later release lacks the attribute, the function does nothing, a
+run goes on, and the function's docstring says what it then lacks.
+"""
+
+from collections.abc import Iterable
+
+
+def targets(workflow) -> set[str]:
+    """Return the targets of the command line; Snakemake knows them once it collects the jobs.
+
+    Without them `snakemake paper` measures what is missing, and a misspelt target gets Snakemake's
+    own message.
+    """
+    return set(getattr(getattr(workflow, "dag_settings", None), "targets", None) or ())
+
+
+def make_due(workflow, files: Iterable[str]) -> None:
+    """Have the jobs of these files run, whether or not the files exist and who made them.
+
+    Without this, Snakemake does not measure a trial again whose server has changed, nor one that is
+    gone while its table is there.
+    """
+    forced = getattr(getattr(workflow, "dag", None), "forcefiles", None)
+    if forced is not None:
+        forced.update(files)
+
+
+def start_without_delay(workflow) -> None:
+    """Have the scheduler limit no rate of starts: the limiter wakes it each second.
+
+    It does so for every job that has ended, until the run ends. Without this, Snakemake takes a
+    quarter of a CPU after hundreds of trials, on the machine that measures.
+    """
+    scheduler = getattr(workflow, "scheduler", None)
+    if hasattr(scheduler, "job_rate_limiter"):
+        scheduler.job_rate_limiter = None
+
+
+def builds_first(workflow) -> None:
+    """Have the scheduler submit no trial before every server is built, and all in their order.
+
+    One machine has the resource `machine` for it; the nodes of a cluster run trials side by side,
+    and a build is no input of a trial, as a new one makes no trial stale. The logger gets each job
+    that begins, which SLURM's executor does not report. Without this, trials of a cluster begin
+    while servers are built, and the logger names none of them.
+    """
+    scheduler = getattr(workflow, "scheduler", None)
+    select = getattr(scheduler, "job_selector", None)
+    if select is None:
+        return
+
+    def selected(ready):
+        builds = any(job.rule.name == "build" for job in (*ready, *scheduler.running))
+        if builds:
+            ready = {job for job in ready if job.rule.name != "trial"}
+        chosen = sorted(select(ready) if ready else [], key=lambda job: -job.priority)
+        for job in chosen:
+            if not job.is_local:
+                job.log_info()
+        return chosen
+
+    scheduler.job_selector = selected

@@ -1,0 +1,98 @@
+"""The workflow's rules: linted on a bare clone, due for the code that they use, and no other."""
+
+import ast
+import os
+import re
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+from conftest import ROOT
+
+from deathmatch.run import code_inputs, snakemake_internals
+
+# Lint knows no means to switch a rule off.
+SWITCHED_OFF = {
+    "Specify a conda environment or container for each rule.": "./shell, Nix or the Containerfile "
+    "installs the same locked tools for every rule, and a trial is measured outside of containers",
+}
+LOCK = "deathmatch/builds/lock.py"
+NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
+
+
+def test_lint_is_content_on_a_clone_in_which_nothing_was_built(tmp_path):
+    clone = tmp_path / "clone"
+    words = ["git", "clone", "--quiet", "--no-hardlinks", "--depth=1", f"file://{ROOT}", clone]
+    subprocess.run(words, check=True)
+    assert not (clone / "build").exists()
+    # Nor are load generators of this checkout on the path.
+    folders = os.environ["PATH"].split(os.pathsep)
+    kept = [folder for folder in folders if "build" not in folder or "venv" in folder]
+    own = {"PATH": os.pathsep.join(kept), "PYTHONPATH": str(clone / "workflow" / "plugins")}
+    done = subprocess.run(
+        ["snakemake", "--lint"], cwd=clone, env=os.environ | own, text=True, capture_output=True
+    )
+    titles = set(re.findall(r"^ +\* (.+?):?$", done.stderr, re.MULTILINE))
+    assert titles == set(SWITCHED_OFF), done.stderr
+
+
+def test_every_rule_says_what_it_does():
+    for file in (ROOT / "workflow").glob("*.smk"):
+        text = file.read_text()
+        for rule in text.split("\nrule ")[1:]:
+            assert "message:" in rule.split("shell:")[0], f"{file}: {rule.splitlines()[0]}"
+
+
+def imported(source: str) -> set[str]:
+    """Return what Python's own parser says that a source imports of the package."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name for name in names if name.startswith("deathmatch")}
+
+
+def test_every_import_is_seen():
+    for path in (ROOT / "deathmatch").rglob("*.py"):
+        source = path.read_text()
+        assert imported(source) <= code_inputs._imported(source), path
+
+
+def test_a_table_is_due_for_the_modules_that_make_it():
+    used = code_inputs.of_module("data.tidy", ROOT)
+    assert {"deathmatch/data/tidy.py", "deathmatch/load/httperf.py"} <= {*used}
+    assert (ROOT / LOCK).is_file() and LOCK not in used
+    folders = (f"deathmatch/{name}/" for name in ("hosts/audit", "builds", "paper", "run"))
+    assert not [file for file in used if file.startswith(tuple(folders))]
+    assert len(used) < 100
+
+
+def test_a_chart_makes_its_own_notebook_due():
+    by_notebook = {
+        name: set(code_inputs.of_notebook(f"notebooks/{name}.md", ROOT)) for name in NOTEBOOKS
+    }
+    with_chart = [name for name in NOTEBOOKS if "deathmatch/paper/charts/profile.py"
+                  in by_notebook[name]]  # fmt: skip
+    assert with_chart == ["08-readiness"]
+    for name, used in by_notebook.items():
+        assert LOCK not in used and not [file for file in used if "/run/" in file], name
+
+
+# A Snakemake without what is set or read inside it.
+LATER = SimpleNamespace(dag=SimpleNamespace(), scheduler=SimpleNamespace(), dag_settings=None)
+
+
+def test_a_snakemake_without_its_internals_goes_on():
+    assert snakemake_internals.targets(LATER) == set()
+    snakemake_internals.make_due(LATER, ["data/a"])
+    snakemake_internals.start_without_delay(LATER)
+    snakemake_internals.builds_first(LATER)
+    assert not vars(LATER.dag) and not vars(LATER.scheduler)
+
+
+@pytest.mark.parametrize("word", ["sys.argv", "_snakemake_tmp_dir", "runtime_cache", "forcefiles"])
+def test_the_snakefile_reads_no_command_line_and_no_internals(word):
+    for file in (ROOT / "Snakefile", *(ROOT / "workflow").rglob("*.smk")):
+        assert word not in file.read_text(), file

@@ -1,0 +1,61 @@
+# Targets of their own, which are about a dataset and no run of it.
+
+
+# What could not be built or answered wrongly is kept as a result until its sources change.
+rule retry:
+    log:
+        "build/logs/retry.log",
+    params:
+        dataset=CALL.settings.dataset,
+        options=CALL.choice.options,
+    message:
+        "Forget what could not be built or measured"
+    shell:
+        "python -m deathmatch failures {params.dataset:q} {params.options:q} --retry > {log:q} 2>&1"
+
+
+rule new_server:
+    log:
+        "build/logs/new_server.log",
+    params:
+        name=CALL.settings.name or "",
+        kind=CALL.settings.kind or "",
+    message:
+        "Make a folder for a new server"
+    shell:
+        "python -m deathmatch new-server {params.name:q} --kind={params.kind:q} > {log:q} 2>&1"
+
+
+rule check_dataset:
+    log:
+        "build/logs/check_dataset.log",
+    params:
+        dataset=CALL.settings.dataset,
+        options=CALL.choice.options,
+    message:
+        "Check the dataset {params.dataset}"
+    shell:
+        "python -m deathmatch check {params.dataset:q} {params.options:q} > {log:q} 2>&1"
+
+
+rule archive:
+    log:
+        "build/logs/archive.log",
+    params:
+        dataset=CALL.settings.dataset,
+        options=CALL.choice.options,
+    message:
+        "Archive the raw logs of {params.dataset}"
+    shell:
+        "python -m deathmatch archive {params.dataset:q} {params.options:q} > {log:q} 2>&1"
+
+
+rule certify:
+    log:
+        "build/logs/certify.log",
+    params:
+        dataset=CALL.settings.dataset,
+    message:
+        "Certify the dataset {params.dataset}"
+    shell:
+        "python -m deathmatch certify {params.dataset:q} > {log:q} 2>&1"

@@ -1,0 +1,58 @@
+# What the rules share: the modules and functions that they use.
+import gc
+from pathlib import Path
+
+from deathmatch.builds import nix, toolchain
+from deathmatch.errors import UserError
+from deathmatch.plan import files, sources
+from deathmatch.run import call, code_inputs, config_file, study
+
+# A large matrix makes jobs that live to the end: looking for garbage is a tenth of a dry run.
+gc.set_threshold(100_000)
+
+# Before it reads the file, Snakemake has what the command line says.
+DATASET_CHOSEN = "dataset" in config
+
+try:
+    config_file.check(Path("config/config.yaml"))
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+
+def all_files(study):
+    """Return all that a study makes."""
+    return [
+        *[f"build/servers/{name}/build.json" for name in study.built],
+        # All are named, so that a trial that is gone is measured even where its table exists.
+        *trial_records(study.trials),
+        *paper_files(study),
+        *([f"data/{study.dataset}/complete"] if study.trials else []),
+    ]
+
+
+def paper_files(study):
+    """Return the paper, the explorer and the figures of a study."""
+    return [*study.paper, study.explorer, f"build/report/{study.dataset}"]
+
+
+def trial_records(trials):
+    return [f"{trial.path}/trial.json" for trial in trials]
+
+
+def trials_of(wildcards):
+    """Return the records of an experiment."""
+    trials = CALL.of_dataset(wildcards.dataset).trials
+    return trial_records(t for t in trials if t.experiment.name == wildcards.experiment)
+
+
+def place_of(wildcards):
+    """Return a trial's place in the order, and the trial."""
+    return CALL.trial(
+        "data/{dataset}/{experiment}/{server}/{variant}/{n}".format(**wildcards)
+    )
+
+
+def nothing_of(wildcards):
+    """Return no file, and make the trial due if its record does not fit what is asked for."""
+    place_of(wildcards)
+    return []
