@@ -15,7 +15,7 @@ from deathmatch.analysis.paired import CONFIDENCE, POWER, Effect
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.quantities.definitions import CPU_PER_REPLY, PEAK, QUANTITIES
 
-# Of each offered rate, and of a whole trial.
+# Quantities of each offered rate, and of a whole trial.
 AT_RATE = (
     CPU_PER_REPLY.name,
     "response_time_mean_us",

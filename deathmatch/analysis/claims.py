@@ -47,7 +47,7 @@ _VERDICT = {
     "unit": pl.String,
     "sides": pl.List(pl.Struct(_SIDE)),  # a, then b: what was divided by what
     "needs": pl.List(pl.Struct(needs.SCHEMA)),
-    # Of an inconclusive one: the difference that could have been told, and what telling it takes.
+    # What an inconclusive one could have detected, and what deciding it takes.
     **required_trials.SCHEMA,
 }
 LEDGER = {

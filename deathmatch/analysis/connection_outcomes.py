@@ -1,7 +1,7 @@
 """What became of offered connections, and where the kernel dropped their packets.
 
 In: points and times of httperf. Out: counts and shares by outcome, and the points with the kernel's
-drops told apart.
+drops by their cause.
 
 A SYN that finds a queue full is dropped and sent again 1, 3 and 7 s after the first. A client
 whose handshake was dropped at its last step believes that it is connected: it sends its request

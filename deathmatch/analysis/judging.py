@@ -29,7 +29,7 @@ def not_run() -> dict:
 
 
 def judgement(found: dict, verdict: str, **more) -> dict:
-    """Return an interval with its verdict, and what else `rules.decide` tells of a part."""
+    """Return an interval with its verdict, and what else `rules.decide` reports of a part."""
     known = {"verdict": verdict, "direction": None, "lacks": None, "compared": []}
     return found | known | {"spread": None, "distance": None, "open": []} | more
 
@@ -76,7 +76,7 @@ def _blurred(found: dict, pairs: list[tuple[float, float]], interval: Callable) 
 
 
 def quotient(above: Values, below: Values, paired: bool = True, level: float | None = None) -> dict:
-    """Return the interval of above / below, paired by block unless told otherwise.
+    """Return the interval of above / below, paired by block by default.
 
     With `level`, Student's t at it; else the bootstrap's.
     """
@@ -181,7 +181,7 @@ def explained(part: dict, *sides: Values) -> dict:
     """Return a part with what kept its data from deciding: then it is a condition not reached."""
     if part["verdict"] == NOT_RUN and any(side.hidden for side in sides):
         return part | {"verdict": UNREACHED, "lacks": CLIENT}
-    # Of fewer trials nobody knows what more of them would decide.
+    # Nobody knows what more trials would decide where there are fewer.
     open_ended = [side for side in sides if len(side) >= MINIMUM_TRIALS and side.at_least]
     if part["verdict"] == OPEN and open_ended:
         return part | {"verdict": UNREACHED, "lacks": SATURATION}

@@ -23,7 +23,7 @@ from deathmatch.plan import files
 from deathmatch.quantities.definitions import QUANTITIES
 
 NOT_RECORDED = "not recorded"
-# Of the rows of `check`.
+# The columns of `check`.
 SCHEMA = {"needed": pl.String, "there": pl.String, "met": pl.Boolean, "always": pl.Boolean}
 
 
@@ -142,9 +142,9 @@ def _queue(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     """
     waits = []
     for frame in _frames(dataset, claim):
-        told = frame.filter(pl.col(REPLY) > 0)
+        answered = frame.filter(pl.col(REPLY) > 0)
         wait = (pl.col(RATE) / pl.col(REPLY) - 1) * pl.col("duration_us") / 1e6
-        waits.append(told.select(wait.median()).item())
+        waits.append(answered.select(wait.median()).item())
     known = [max(0.0, wait) for wait in waits if wait is not None]
     text = f"a queue that a request can wait in for {need['at_least']} s"
     return _at_least(text, min(known, default=None), need, " s")

@@ -1,4 +1,4 @@
-"""What it would take to tell a claim that is inconclusive: trials, time, and of which variants.
+"""What it would take to decide a claim that is inconclusive: trials, time, and of which variants.
 
 In: the parts of its rule that are open, as `rules.decide` returns them. Out: the keys of SCHEMA.
 All of it is by the sequential test, whichever way the dataset is judged, and by the spread between
@@ -13,8 +13,8 @@ import polars as pl
 from deathmatch.analysis import published, selecting, sequential
 
 SCHEMA = {
-    "detectable": pl.Float64,  # the ratio to the threshold that its trials could have told
-    "needed_trials": pl.Int64,  # at which look the ratio measured would be told; null: at none
+    "detectable": pl.Float64,  # the ratio to the threshold that its trials could have detected
+    "needed_trials": pl.Int64,  # at which look the ratio measured would be detected; null: at none
     "needed_s": pl.Float64,  # how long the further trials take, of all that it compares
     "variants": pl.List(pl.String),  # what is compared, as folders below the dataset's
 }
@@ -32,9 +32,9 @@ def of(dataset: str, parts: list[dict]) -> dict:
         for named in part["compared"]:
             took_s |= _variants(dataset, *named)
     had = min(part["trials"] for part in parts)
-    told = [factor for part in parts if (factor := _detectable(part)) is not None]
+    detectable = [factor for part in parts if (factor := _detectable(part)) is not None]
     return {
-        "detectable": max(told, default=None),
+        "detectable": max(detectable, default=None),
         "needed_trials": needed,
         "needed_s": None if needed is None else (needed - had) * sum(took_s.values()),
         "variants": sorted(took_s),
@@ -49,7 +49,7 @@ def _detectable(part: dict) -> float | None:
 
 
 def _needed(part: dict) -> int | None:
-    """Return the look after its trials at which the distance measured would be told."""
+    """Return the look after its trials at which the distance measured would be detected."""
     if part["spread"] is None or part["distance"] is None:
         return None
     return sequential.needed(part["spread"], part["distance"], part["trials"])

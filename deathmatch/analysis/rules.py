@@ -38,7 +38,7 @@ from deathmatch.analysis.selecting import (
 )
 from deathmatch.analysis.values import Values
 
-# Of a rule with several parts, the first of these that a part has.
+# A rule with several parts has the first of these verdicts that a part has.
 _DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, REPLICATED)
 
 
@@ -136,7 +136,7 @@ def _within(dataset: str, experiment: str, rule: dict):
     if "b" in rule and (rule["low"] >= 1 or rule["high"] <= 1):
         above = claimed_range(1, "above" if rule["low"] >= 1 else "below")
         found = _tested(sides, *above, same)
-        # Of a direction alone no condition is told.
+        # A verdict on the direction alone names no condition.
         plain = {SATURATION: OPEN, CLIENT: NOT_RUN}
         direction = plain.get(found["lacks"], found["verdict"])
     yield part | {"compared": of, "direction": direction}

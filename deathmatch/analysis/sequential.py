@@ -1,7 +1,7 @@
-"""Intervals that keep their error, and how many trials tell a difference.
+"""Intervals that keep their error, and how many trials detect a difference.
 
 In: one value a trial, or one ratio a block, in the order in which they were measured. Out: the
-interval at a level, and how many trials it would take to tell a difference.
+interval at a level, and how many trials it would take to detect a difference.
 
 The mean of the logarithms is held against Student's t (1908), once, after all trials, at ERROR. Who
 adds trials until a claim is decided looks several times; the number of trials that this takes
@@ -28,7 +28,7 @@ LOOKS = (3, 5, 7, 9, 12, 15)
 LEVELS = dict(zip(LOOKS, (0.0099, 0.0078, 0.0093, 0.0111, 0.0158, 0.0198), strict=True))
 ERROR = 0.05
 """The share of false verdicts at the threshold itself, of one look or over all LOOKS."""
-# The share of cases in which a difference of the size called detectable is told at that look.
+# The share of cases in which a difference of the size called detectable is detected at that look.
 POWER = 0.8
 
 
@@ -107,7 +107,7 @@ def half_width(count: int, level: float) -> float:
 
 
 def detectable(deviation: float, count: int) -> float:
-    """Return the distance, as a logarithm, that a look at `count` trials tells in POWER of cases.
+    """Return the distance, as a logarithm, that a look at `count` trials detects in POWER of cases.
 
     The quantiles of the level and of the power, times the standard error, as for a paired t test
     (Cohen 1988, Statistical Power Analysis, chapter 2). `count` is one of LOOKS.
@@ -117,7 +117,7 @@ def detectable(deviation: float, count: int) -> float:
 
 
 def needed(deviation: float, distance: float, beyond: int = 0) -> int | None:
-    """Return at which of LOOKS a distance would be told in POWER of cases; None if at none.
+    """Return at which of LOOKS a distance would be detected in POWER of cases; None if at none.
 
     Both are logarithms; the deviation is that between trials. Looks up to `beyond` are over.
     """

@@ -31,9 +31,9 @@ def open_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Return what inconclusive verdicts would take, the cheapest first.
 
     Columns: name, says, when, effect (with its interval), detectable (the factor that its trials
-    could have told; null without a spread, or beyond NO_FACTOR), needed (trials in all, in words),
-    needed_min (minutes of further trials; null where there are too many). `rows` are of the
-    ledger, with `name`, that of the source.
+    could have detected; null without a spread, or beyond NO_FACTOR), needed (trials in all, in
+    words), needed_min (minutes of further trials; null where there are too many). `rows` are of
+    the ledger, with `name`, that of the source.
     """
     found = []
     for row in rows.to_dicts():
@@ -41,13 +41,13 @@ def open_rows(rows: pl.DataFrame) -> pl.DataFrame:
             if row[when] != OPEN:
                 continue
             trials, seconds = row[f"{when}_needed_trials"], row[f"{when}_needed_s"]
-            told = row[f"{when}_detectable"]
+            detectable = row[f"{when}_detectable"]
             found.append({
                 "name": row["name"],
                 "says": row["says"],
                 "when": "then and now" if row["same"] else when,
                 "effect": effect_text(row, when),
-                "detectable": told if told is not None and told < NO_FACTOR else None,
+                "detectable": detectable if (detectable or NO_FACTOR) < NO_FACTOR else None,
                 "needed": f"more than {sequential.LOOKS[-1]}" if trials is None else f"{trials}",
                 "needed_min": None if seconds is None else required_trials.minutes(seconds),
             })  # fmt: skip

@@ -13,7 +13,7 @@ _MACHINE = ["testbed", "cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain
 
 
 def of(dataset: str) -> dict:
-    """Return what is told of a dataset as a whole."""
+    """Return what the page says about a dataset as a whole."""
     seen = [views.Experiment(dataset, name) for name in files.names("experiment")]
     columns = [*_MACHINE, "server", "outcome", "commit", "started_at", "server_cpus", "client_cpus",
                "machines", "late_us", "clock_bound_us"]  # fmt: skip

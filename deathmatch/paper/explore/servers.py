@@ -95,8 +95,8 @@ def _packages(server: Server) -> list[str]:
     """Return what it needs installed: "Debian: erlang-base", "pypi: requirements.txt"."""
     of = server.packages
     listed = {"tools": of.tools, "Debian": of.debian, "Nix": of.nix or ()}
-    told = [f"{title}: {', '.join(names)}" for title, names in listed.items() if names]
-    return told + [f"{kind}: {file}" for kind, file in of.lists.items()]
+    lines = [f"{title}: {', '.join(names)}" for title, names in listed.items() if names]
+    return lines + [f"{kind}: {file}" for kind, file in of.lists.items()]
 
 
 def _files(name: str) -> list[str]:
@@ -108,5 +108,5 @@ def _files(name: str) -> list[str]:
 
 def _measured(dataset: str, found: pl.DataFrame, name: str) -> dict:
     row = found.row(by_predicate=pl.col("server") == name, named=True)
-    told = ("version", "conformance", "figures")
-    return {"dataset": dataset} | {key: row[key] or "" for key in told}
+    shown = ("version", "conformance", "figures")
+    return {"dataset": dataset} | {key: row[key] or "" for key in shown}

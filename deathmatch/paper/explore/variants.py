@@ -47,12 +47,12 @@ class Rows:
 def rows(dataset: str, name: str, roles: Roles) -> Rows:
     """Return the rows of an experiment; without a row where the dataset does not hold it."""
     spec = files.experiment(name)
-    told = tuple(factor for factor in spec.factors if factor not in LABEL_FACTORS)
-    seen = views.Experiment(dataset, name, told)
+    labelled = tuple(factor for factor in spec.factors if factor not in LABEL_FACTORS)
+    seen = views.Experiment(dataset, name, labelled)
     if seen.trials.is_empty():
         return Rows([], [], [], [])
     over = axis(seen.trials, list(spec.factors))
-    without = tuple(factor for factor in told if factor != over)
+    without = tuple(factor for factor in labelled if factor != over)
     series = _labels(views.Experiment(dataset, name, without).trials)
     parts = seen.points.partition_by(_VARIANT, as_dict=True, maintain_order=True)
     times = _quantiles(seen)
@@ -170,7 +170,7 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
 
 
 def _labels(trials: pl.DataFrame) -> dict[tuple[str, str], str]:
-    """Return what a variant is called beside its server's title; "" for the one that is plain."""
+    """Return each variant's label without its server's title; "" for the default variant."""
     firsts = trials.unique(_VARIANT, keep="first", maintain_order=True)
     named = firsts.select(*_VARIANT, "title", "label").to_dicts()
     return {
