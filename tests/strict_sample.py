@@ -56,7 +56,7 @@ class Sample:
 
     @property
     def files(self) -> list[Path]:
-        return inventory.found(self.folder)
+        return inventory.recorded(self.folder)
 
     @property
     def trial(self) -> Path:

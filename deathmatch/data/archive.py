@@ -66,7 +66,7 @@ def _pack(folder: Path, paths: list[Path]) -> Path:
     partial = folder / f"{NAME}.partial"
     with tarfile.open(partial, "w:xz", preset=9 | lzma.PRESET_EXTREME) as archive:
         for path in paths:
-            for file in sorted(found for found in path.rglob("*") if found.is_file()):
+            for file in sorted(below for below in path.rglob("*") if below.is_file()):
                 archive.add(file, file.relative_to(folder), filter=anonymous)
     return partial.rename(folder / NAME)
 

@@ -11,9 +11,9 @@ LEFT_OUT = {NAME, "ro-crate-metadata.json", "codecheck.yml", "complete"}
 
 def listed(folder: Path) -> list[Path]:
     """Return the dataset's files that have a checksum, sorted by name, hidden ones left out."""
-    found = (path for path in folder.rglob("*") if path.is_file())
+    files = (path for path in folder.rglob("*") if path.is_file())
     return sorted(
-        path for path in found
+        path for path in files
         if path.relative_to(folder).as_posix() not in LEFT_OUT
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )  # fmt: skip
@@ -37,11 +37,11 @@ def wrong(folder: Path) -> Iterator[tuple[str, str]]:
         return
     known = {}
     for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
-        found, separator, name = line.partition("  ")
-        if not separator or len(found) != 64:
+        checksum, separator, name = line.partition("  ")
+        if not separator or len(checksum) != 64:
             yield NAME, f"line {number} is not a checksum"
             continue
-        known[name] = found
+        known[name] = checksum
     there = {path.relative_to(folder).as_posix(): path for path in listed(folder)}
     for name in sorted(known.keys() - there.keys()):
         yield name, "it is gone"

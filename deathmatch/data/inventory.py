@@ -20,7 +20,7 @@ def of_trial(trial: Trial, root: Path = Path()) -> Path:
     return root / trial.path / RECORD
 
 
-def found(folder: Path, experiment: str = "*") -> list[Path]:
+def recorded(folder: Path, experiment: str = "*") -> list[Path]:
     """Return the records in a dataset's folder, of one experiment or of all, sorted."""
     return sorted(folder.glob(f"{experiment}/*/*/*/{RECORD}"))
 
@@ -42,7 +42,7 @@ class Inventory:
     def files(self) -> list[Path]:
         """Every record in the dataset's folder, sorted, of experiments that the choice has."""
         names = self.choice.experiments or ("*",)
-        return sorted(file for name in names for file in found(self.folder, name))
+        return sorted(file for name in names for file in recorded(self.folder, name))
 
     @cached_property
     def chosen(self) -> list[Trial]:

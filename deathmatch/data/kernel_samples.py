@@ -74,18 +74,18 @@ def read(file: Path) -> pl.DataFrame:
         if line.count(b",") != len(names) - 1:
             raise _wrong(f"not {len(names)} values", file, number)
     try:
-        found = pl.read_csv(content, schema=dict.fromkeys(names, pl.String), quote_char=None)
-        found = found.cast({name: SCHEMA[name] for name in names})
+        samples = pl.read_csv(content, schema=dict.fromkeys(names, pl.String), quote_char=None)
+        samples = samples.cast({name: SCHEMA[name] for name in names})
     except pl.exceptions.PolarsError as error:
         raise _wrong(str(error).splitlines()[0][:200], file) from None
     # No counter is below zero.
     for name in names:
-        known = found[name].drop_nulls()
+        known = samples[name].drop_nulls()
         if not (known.is_finite() & (known >= 0)).all():
             raise _wrong(f"a number of {name} cannot be", file)
-    if found["time_us"].has_nulls() or not found["time_us"].is_sorted():
+    if samples["time_us"].has_nulls() or not samples["time_us"].is_sorted():
         raise _wrong("the samples are not in the order of their time", file)
-    return pl.concat([wanted, found], how="diagonal")
+    return pl.concat([wanted, samples], how="diagonal")
 
 
 def growth(counter: pl.Series) -> int | None:

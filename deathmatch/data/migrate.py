@@ -37,9 +37,9 @@ def main(given: argparse.Namespace) -> int:
 
 def measured(data: Path) -> list[str]:
     """Return the names of the datasets of which there are tables or trials, sorted."""
-    found = [path.parts[len(data.parts)] for what in ("*.parquet", "*/*/*/trial.json")
+    names = [path.parts[len(data.parts)] for what in ("*.parquet", "*/*/*/trial.json")
              for path in data.glob(f"*/*/{what}")]  # fmt: skip
-    return sorted(set(found))
+    return sorted(set(names))
 
 
 def folders(dataset: Path) -> list[Path]:
@@ -66,8 +66,8 @@ def frames(dataset: Path) -> list[Path]:
         old = {file.stem: pl.read_parquet(file) for file in sorted(folder.glob("*.parquet"))}
         new = {name: todays(table, name, folder) for name, table in old.items()}
         if set(TABLES) <= set(new):
-            found = laws.judgements(laws.evidence(folder.name, new))
-            new["points"] = laws.marked(new["points"], found)
+            judged = laws.judgements(laws.evidence(folder.name, new))
+            new["points"] = laws.marked(new["points"], judged)
         for name, table in new.items():
             if not table.equals(old[name]) or table.columns != old[name].columns:
                 tables.write(table, folder.name, name, folder)
@@ -124,11 +124,11 @@ def _courses(path: Path) -> Iterator[dict]:
         }
 
 
-def with_courses(points: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+def with_courses(points: pl.DataFrame, courses: pl.DataFrame) -> pl.DataFrame:
     """Return the points with those courses, in their order; null for those that have none."""
     names = points.columns
     bare = points.drop("course", "course_change")
-    return bare.join(found, on=laws.KEY, how="left", maintain_order="left").select(names)
+    return bare.join(courses, on=laws.KEY, how="left", maintain_order="left").select(names)
 
 
 def renamed(table: pl.DataFrame) -> pl.DataFrame:
@@ -160,9 +160,9 @@ def with_clients(table: pl.DataFrame, experiment: str) -> pl.DataFrame:
     """
     if "client_cpus" not in table.columns or "clients" in table.columns:
         return table
-    one = 1 if files.experiment(experiment).client else None
+    clients = 1 if files.experiment(experiment).client else None
     added = table.with_columns(
-        clients=pl.when(pl.col("outcome").is_in(MEASURED)).then(pl.lit(one, pl.Int64)),
+        clients=pl.when(pl.col("outcome").is_in(MEASURED)).then(pl.lit(clients, pl.Int64)),
         late_us=pl.lit(None, pl.Int64),
         clock_bound_us=pl.lit(None, pl.Int64),
         machines=pl.lit(None, pl.List(pl.String)),

@@ -15,7 +15,7 @@ COMMON = {"debian", "localhost", "nixos", "nobody", "root", "ubuntu", "user"}
 HOMES = r"(?:/home/[\w.-]+|/root|/Users/[\w.-]+)/"
 
 
-def found(folder: Path) -> Iterator[tuple[str, str]]:
+def findings(folder: Path) -> Iterator[tuple[str, str]]:
     """Return files that tell where or by whom they were made; binary tables are read as text."""
     names = {socket.gethostname(), getpass.getuser()} - COMMON
     words = [rf"\b{re.escape(name)}\b" for name in sorted(names) if len(name) > 3]

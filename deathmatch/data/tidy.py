@@ -57,16 +57,16 @@ def frames(experiment: str, trials: Iterable[Path]) -> dict[str, pl.DataFrame]:
 
 def framed(experiment: str, made: Sequence[dict[str, list[dict]]]) -> dict[str, pl.DataFrame]:
     """Return the tables of what `tidy` returned of trials, their points held against the laws."""
-    found = {
+    frames_by_table = {
         table: pl.DataFrame(
-            [row for one in made for row in one[table]],
+            [row for trial in made for row in trial[table]],
             schema=tables.columns(experiment, table),
             orient="row",
         )
         for table in EVERY_TABLE
     }
-    judged = laws.judgements(laws.evidence(experiment, found))
-    return found | {"points": laws.marked(found["points"], judged)}
+    judged = laws.judgements(laws.evidence(experiment, frames_by_table))
+    return frames_by_table | {"points": laws.marked(frames_by_table["points"], judged)}
 
 
 def _measured(dataset: str, experiment: str) -> list[Path]:
@@ -160,7 +160,7 @@ def trial_row(trial: dict) -> dict:
     server = files.server(trial["server"])
     machine, cpus = trial.get("machine", {}), trial.get("cpus", {})
     loads = [record.loads(p) for p in trial["points"]] if "client" in trial["spec"] else []
-    of_all = [load for each in loads for load in each]
+    of_all = [load for point in loads for load in point]
     return {
         "title": server.title,
         "language": server.language,
@@ -172,7 +172,11 @@ def trial_row(trial: dict) -> dict:
         "clock_bound_us": _most(
             [
                 *(load["clock_bound_us"] for load in of_all),
-                *(one["bound_us"] for p in trial["points"] for one in p.get("clocks", {}).values()),
+                *(
+                    clock["bound_us"]
+                    for point in trial["points"]
+                    for clock in point.get("clocks", {}).values()
+                ),
             ]
         ),
         "machines": _machines(trial) if trial.get("separate") else None,
@@ -205,12 +209,12 @@ def _system_calls(counted: dict | None) -> dict[str, float | None]:
 
 def _machines(trial: dict) -> list[str]:
     """Return what each host of a trial is, if each is a machine of its own."""
-    return [f"{name}: {_machine(found)}" for name, found in (trial.get("hosts") or {}).items()]
+    return [f"{name}: {_machine(host)}" for name, host in (trial.get("hosts") or {}).items()]
 
 
-def _machine(found: dict) -> str:
+def _machine(host: dict) -> str:
     """Return "2 CPUs (AMD EPYC), Linux 6.1, eth0 of 10 Gbit/s, MTU 1500 bytes"."""
-    machine, link = found["machine"], found["interface"]
+    machine, link = host["machine"], host["interface"]
     speed = link.get("speed_bit_per_s")
     return ", ".join([
         f"{machine['cpus']} CPUs ({machine['cpu']})",

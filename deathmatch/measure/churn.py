@@ -96,7 +96,7 @@ def _round_cps(context: Context, asked: dict) -> float:
     with tempfile.TemporaryDirectory(dir=context.out) as folder:
         log = Path(folder, "churn.txt")
         offered = client.offer(context, rate_rps, asked["round_s"], log, load=load)
-        reports = [generator.read(log.with_name(one["log"])) for one in loads(offered)]
+        reports = [generator.read(log.with_name(load["log"])) for load in loads(offered)]
         try:
             fields = generator.parse(generator.merge(reports), asked["round_s"])
         except Truncated:
@@ -119,6 +119,6 @@ def _ports(context: Context) -> int:
     total = 0
     for host in context.clients:
         low, high = map(int, host.sysctls([PORT_RANGE])[PORT_RANGE].split())
-        addresses = sum(ip_network(one).num_addresses for one in context.sources(host))
+        addresses = sum(ip_network(source).num_addresses for source in context.sources(host))
         total += (high - low + 1) * max(1, addresses)
     return total

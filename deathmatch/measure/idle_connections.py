@@ -30,8 +30,8 @@ class Idle:
 
     def release(self) -> int | None:
         """Close them; return how many the server had ended before, None if that is unknown."""
-        found = re.search(r"^idle_losses: (\d+)\nend$", self.process.finish(CLOSE_S), re.MULTILINE)
-        return int(found[1]) if found else None
+        losses = re.search(r"^idle_losses: (\d+)\nend$", self.process.finish(CLOSE_S), re.MULTILINE)
+        return int(losses[1]) if losses else None
 
 
 def hold(

@@ -108,17 +108,17 @@ class Sampler:
             "client": [client.sample(self._load_pids(client)) for client in self._clients],
         }
         self._active_opens = {
-            client.name: one["counters"]["snmp"]["Tcp ActiveOpens"]
-            for client, one in zip(self._clients, taken["client"])
+            client.name: sample["counters"]["snmp"]["Tcp ActiveOpens"]
+            for client, sample in zip(self._clients, taken["client"])
         }
         for column, (side, file, name) in (COUNTERS | SOCKETS).items():
-            row[column] = _sum(one["counters"][file].get(name) for one in taken[side])
+            row[column] = _sum(sample["counters"][file].get(name) for sample in taken[side])
         (server,) = taken["server"]
         row |= dict(zip(QUEUES, server["queues"]))
         row |= {name: server["machine"][name] for name in (*MACHINE, *SERVER_CPUS, LOAD)}
         for side, samples in taken.items():
             for what in USED:
-                row[f"{side}_{what}"] = sum(one["usage"][what] for one in samples)
+                row[f"{side}_{what}"] = sum(sample["usage"][what] for sample in samples)
         return row
 
 

@@ -94,7 +94,7 @@ def start(
 
 def listeners(host: Host) -> set[str]:
     """Return the addresses with ports on which anything listens for TCP there."""
-    return {one.address for one in host.listeners()}
+    return {listener.address for listener in host.listeners()}
 
 
 def whereabouts(listening: Sequence[str], address: str, port: int) -> str:

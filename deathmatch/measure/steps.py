@@ -57,8 +57,9 @@ def hold_idle(context: Context) -> str:
             context.state.idle.append(held)
         if held and held.problem:
             return held.problem
-    found = context.established()
-    return "" if found >= context.idle_connections else f"the kernel has {found} established"
+    established = context.established()
+    enough = established >= context.idle_connections
+    return "" if enough else f"the kernel has {established} established"
 
 
 def sampler(context: Context, began_ns: int) -> Sampler:

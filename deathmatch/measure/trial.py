@@ -93,7 +93,7 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
 def measure_load(context: Context) -> dict:
     """Return what a trial under load adds to the record: the steps, and what they were taken on."""
     bed = context.bed.spec
-    found = host_checks.begin(context)
+    beginning = host_checks.begin(context)
     try:
         with Guard(context.memory, context.server, context.server_pids):
             record = _measured(context)
@@ -118,7 +118,7 @@ def measure_load(context: Context) -> dict:
         "cpus": context.cpus,
         "cpus_note": "" if context.bed.separate else beds.shared_note(context.cpus),
         "separate": context.bed.separate,
-        "hosts": host_checks.end(context, found),
+        "hosts": host_checks.end(context, beginning),
     }
 
 

@@ -30,10 +30,10 @@ def archives_are_whole(evidence: Evidence) -> Iterator[Finding]:
 @ARCHIVE.add("DM-PRIVATE", "reject", DATA, "take it out, and pack again")
 def nothing_private(evidence: Evidence) -> Iterator[Finding]:
     """No file names somebody's machine, user or folder."""
-    for where, what in private.found(evidence.folder):
+    for where, what in private.findings(evidence.folder):
         yield Finding(what, where)
     # An archive's own text is compressed: its trials are unpacked to another folder.
     for trial in evidence.trials:
         if not trial.folder.is_relative_to(evidence.folder):
-            for where, what in private.found(trial.folder):
+            for where, what in private.findings(trial.folder):
                 yield Finding(what, f"{trial.where}/{where.rpartition('/')[2]}")

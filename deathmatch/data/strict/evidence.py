@@ -95,7 +95,7 @@ def gather(
             kept = held.tables if recompute else _marked(name, held.tables)
             read_tables |= {(name, table): _kept(table, frame) for table, frame in kept.items()}
             read = _measured if recompute else _recorded
-            for file in inventory.found(raw, name) if raw else []:
+            for file in inventory.recorded(raw, name) if raw else []:
                 trial, others = read(file, raw, dataset, held)
                 trials.append(trial)
                 differing += others
@@ -122,7 +122,7 @@ def _raw(folder: Path, experiment: str, aside: Path | None) -> tuple[Path | None
     An archive is unpacked to `aside`; with None, it is ignored.
     """
     file = folder / experiment / archive.NAME
-    here = folder if inventory.found(folder, experiment) else None
+    here = folder if inventory.recorded(folder, experiment) else None
     if aside is None or not file.is_file():
         return here, ""
     try:
