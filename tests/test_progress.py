@@ -323,7 +323,7 @@ def test_the_end_of_a_run_says_what_is_next(run, tmp_path):
     before, _, failed, todo = last_three(run)
     assert "servers/null: did not start, in 1 trials:\n    no such luck\n    at all" in before
     assert "servers/null did not start, in 1 trial: no such luck; see data/full/backlog/" in failed
-    assert f"mend servers/null, then {chosen}" in todo and "retry --config dataset=full" in todo
+    assert f"fix servers/null, then {chosen}" in todo and "retry --config dataset=full" in todo
     # Told once.
     run.started(-1, "complete", ["data/full/complete"], ["c.log"])
     run.broke(-1)
@@ -332,7 +332,7 @@ def test_the_end_of_a_run_says_what_is_next(run, tmp_path):
     run.broke(-2)
     _, _, failed, todo = last_three(run)
     assert "notebook 01-backlog, its log build/logs/n.log; and 1 more" in failed
-    assert "mend what the log says" in todo
+    assert "fix what the log says" in todo
     run.failed.clear()
     record(run.study.trials[0], tmp_path)
     for path in run.study.paper:

@@ -233,7 +233,7 @@ def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
     assert "servers/refuses: not built, in 1 trials:\n" in text
     paper, failed, todo = text.splitlines()[-3:]
     assert paper.startswith("paper:  none yet") and f"tidy backlog, its log {log}" in failed
-    assert todo.startswith("next:   mend what the log says")
+    assert todo.startswith("next:   fix what the log says")
 
 
 def test_a_trial_that_is_gone_is_due_whoever_asks_for_its_table(killed_and_resumed):
@@ -413,7 +413,7 @@ def test_from_servers_to_the_paper(tree: Tree):
     done = tree.snakemake(dataset="mine").failed()
     told = "servers/exits: did not start, in 2 trials:\n    ended before it listened"
     assert told in done.text, done.text
-    assert "mend servers/exits and run again" in done.text
+    assert "fix servers/exits and run again" in done.text
     papers = [tree.path / f"paper/mine/deathmatch.{kind}" for kind in ("html", "pdf")]
     assert all(paper.stat().st_size > 50_000 for paper in papers)
     again = tree.snakemake(dataset="mine").failed()
@@ -421,7 +421,7 @@ def test_from_servers_to_the_paper(tree: Tree):
     paper, failed, todo = again.text.splitlines()[-3:]
     assert paper == "paper:  paper/mine/deathmatch.html and paper/mine/deathmatch.pdf"
     assert "servers/exits did not start, in 2 trials: ended before it listened" in failed
-    assert "mend servers/exits, then ./shell snakemake --config dataset=mine" in todo
+    assert "fix servers/exits, then ./shell snakemake --config dataset=mine" in todo
     tree.replace("config/datasets/mine.toml", ", 'exits'", "")
     tree.snakemake(dataset="mine").succeeded()
     idle = tree.snakemake(dataset="mine").succeeded().text

@@ -33,34 +33,34 @@ def show(
 
     The verdict is about the `statistic`, one of `comparison.STATISTICS`.
     """
-    found = ab_result.rows(trials, seed, statistic)
-    said = ab_result.verdict(found.row(0, named=True))
+    rows = ab_result.rows(trials, seed, statistic)
+    said = ab_result.verdict(rows.row(0, named=True))
     about = f"A: {sides[0]}; B: {sides[1]}; experiment {experiment}"
     console = Console(highlight=False, markup=False, emoji=False)
     console.width = max(console.width, WIDTH)
     print(about, end="\n\n")
-    console.print(_table(found))
-    print(f"\n{said} {ab_result.nulls(found.row(0, named=True))}\n{ab_result.LEVEL}")
+    console.print(_table(rows))
+    print(f"\n{said} {ab_result.nulls(rows.row(0, named=True))}\n{ab_result.LEVEL}")
     print(ab_result.left_out(trials), end="\n\n")
     folder = Path("data", name)
-    found.write_csv(folder / "comparison.csv")
+    rows.write_csv(folder / "comparison.csv")
     record = {"a": str(sides[0]), "b": str(sides[1]), "experiment": experiment, "seed": seed,
-              "verdict": said, "rows": found.to_dicts()}  # fmt: skip
+              "verdict": said, "rows": rows.to_dicts()}  # fmt: skip
     (folder / "comparison.json").write_text(json.dumps(record, indent=2) + "\n")
     svg = Path("figures", name, "comparison.svg")
     theme.register()
-    svg.write_bytes(display.render(charts.chart(found, about).to_dict())["svg"])
+    svg.write_bytes(display.render(charts.chart(rows, about).to_dict())["svg"])
     paper = typed(f"snakemake paper --config dataset={name}")
     print(f"figure:   {svg}\nnumbers:  {folder}/comparison.csv, {folder}/comparison.json\n"
           f"trials:   {folder}/{experiment}/\npaper:    {paper}")  # fmt: skip
 
 
-def _table(found: pl.DataFrame) -> Table:
+def _table(rows: pl.DataFrame) -> Table:
     table = Table(box=None, pad_edge=False)
     for head in HEADS:
         side = "left" if head == HEADS[0] else "right"
         table.add_column(head, justify=side, no_wrap=True)
-    for row in found.iter_rows(named=True):
+    for row in rows.iter_rows(named=True):
         low, high = row["low"], row["high"]
         would_show = "" if row["detectable"] is None else f"{row['detectable'] - 1:.1%}"
         table.add_row(

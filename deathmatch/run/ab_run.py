@@ -66,15 +66,15 @@ class Comparison:
 
     def block(self, number: int) -> list[tuple[str, Trial]]:
         """Return the sides and the trials of a block, in their order; the first block is 1."""
-        each, found = self._trials_of_a_variant, []
-        before = dict.fromkeys(paired.SIDES, each * (number - 1))
+        count, trials = self._trials_of_a_variant, []
+        before = dict.fromkeys(paired.SIDES, count * (number - 1))
         for letter in paired.order(self.seed, number):
             side = self.sides[paired.SIDES.index(letter)]
             # A variant against itself: all four are trials of one.
-            counted = letter if each == 2 else paired.SIDES[0]
+            counted = letter if count == 2 else paired.SIDES[0]
             before[counted] += 1
-            found.append((letter, self._trial(side, before[counted])))
-        return found
+            trials.append((letter, self._trial(side, before[counted])))
+        return trials
 
     def measured(self) -> Iterator[Measured]:
         """Yield the trials of whole blocks, with their points."""
@@ -83,8 +83,8 @@ class Comparison:
             if not all(_is_measured(trial.path) for _, trial in block):
                 return
             for place, (side, trial) in enumerate(block, 1):
-                found = tidy.frames(self.experiment, [trial.path / "trial.json"])
-                yield Measured(number, place, side, found["points"])
+                frames = tidy.frames(self.experiment, [trial.path / "trial.json"])
+                yield Measured(number, place, side, frames["points"])
 
 
 def main(given: argparse.Namespace) -> int:
@@ -116,17 +116,17 @@ def _wanted(given: argparse.Namespace) -> Comparison:
     if given.statistic not in STATISTICS:
         what = f"{given.statistic!r} is not compared"
         raise UserError(what, "--statistic", f"choose of {', '.join(STATISTICS)}")
-    found = Comparison(
+    comparison = Comparison(
         plan.dataset_name(sides, given.name), sides, experiment,
         tuple(given.rates or model.rates_rps or ()), given.duration or model.duration_s or 0,
         random.SystemRandom().randrange(1, 10**6) if given.seed is None else given.seed,
     )  # fmt: skip
-    _check_time(found, given.minutes)
-    return found
+    _check_time(comparison, given.minutes)
+    return comparison
 
 
 def _check_time(wanted: Comparison, minutes: float) -> None:
-    """Raise UserError if the time is too short for blocks of which an interval can be told."""
+    """Raise UserError if the time is too short for blocks that give an interval."""
     offered_s = len(wanted.rates_rps) * wanted.duration_s
     around_s = progress.OVERHEAD_S + progress.START_STOP_S
     warm_up_s = max(trial.warm_up_s for _, trial in wanted.block(1))
@@ -144,7 +144,7 @@ def _build(wanted: Comparison) -> None:
         if _deathmatch("build", server):
             raise UserError(
                 f"{server} could not be built", f"build/servers/{server}/build.log",
-                f"mend it, and try: {typed(f'deathmatch build {server}')}",
+                f"fix it, and try: {typed(f'deathmatch build {server}')}",
             )  # fmt: skip
 
 

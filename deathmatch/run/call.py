@@ -44,7 +44,7 @@ class Call:
     def __init__(self, workflow, config: dict, dataset_chosen: bool) -> None:
         """Check `config`; `dataset_chosen` says whether the command line names a dataset.
 
-        Raises WorkflowError with what a user must mend in it.
+        Raises WorkflowError with what a user must fix in it.
         """
         self.workflow, self.config = workflow, config
         self.run: Run | None = None
@@ -113,7 +113,7 @@ class Call:
     def study(self) -> Study:
         """The study, checked; in the process that the user started, it is also reported.
 
-        Raises WorkflowError with what a user must mend; the logger shows `refusal` alone.
+        Raises WorkflowError with what a user must fix; the logger shows `refusal` alone.
         """
         try:
             return self._study()

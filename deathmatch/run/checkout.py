@@ -99,9 +99,9 @@ def check_name(root: Path) -> None:
 
     As ./shell says it, through which not every run comes.
     """
-    if found := SHELLS.search(str(root)):
+    if special := SHELLS.search(str(root)):
         raise UserError(
-            f"the folder has {found[0]!r} in its name, which a shell reads: the servers' build "
+            f"the folder has {special[0]!r} in its name, which a shell reads: the servers' build "
             "commands would take it for two",
             str(root),
             "move the clone, for example to ~/deathmatch",

@@ -71,17 +71,17 @@ def _compared(dataset: str, asked: str) -> str:
 
     Raises UserError if that is the dataset itself, or has no tables.
     """
-    found = asked or files.dataset(dataset).compare
-    named = paths.usable("dataset", found)
-    there = named and any(Path("data", found).glob("*/points.parquet"))
-    if not found or (there and found != dataset):
-        return found
-    if found == dataset:
-        what, remedy = f"{found!r} is the dataset itself", "name another dataset, or none"
+    other = asked or files.dataset(dataset).compare
+    named = paths.usable("dataset", other)
+    there = named and any(Path("data", other).glob("*/points.parquet"))
+    if not other or (there and other != dataset):
+        return other
+    if other == dataset:
+        what, remedy = f"{other!r} is the dataset itself", "name another dataset, or none"
     else:
-        what = f"data/{found[: paths.LONGEST]} holds no tables to compare with"
+        what = f"data/{other[: paths.LONGEST]} holds no tables to compare with"
         remedy = (
-            f"measure it first: snakemake --config dataset={found}"
+            f"measure it first: snakemake --config dataset={other}"
             if named
             else "name a folder of data/, as it stands there"
         )

@@ -106,11 +106,11 @@ def end_left(root: Path) -> None:
     """
     if not shutil.which("squeue"):
         return
-    told = False
+    reported = False
     while jobs := left(_queue(), root):
-        if not told:
+        if not reported:
             print(f"ending {len(jobs)} jobs of a run that was killed", file=sys.stderr)
-            told = True
+            reported = True
         subprocess.run(["scancel", *jobs], capture_output=True)
         time.sleep(1)
 

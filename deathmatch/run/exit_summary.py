@@ -7,9 +7,9 @@ from deathmatch.errors import UserError
 from deathmatch.run import failures
 from deathmatch.run.state import Job, Run
 
-WIDTH = 100  # of a reason: its first line is told, the rest is in the log
-# It fails where a server could not be measured, which is told by the server.
-TELLS = "complete"
+WIDTH = 100  # of a reason: its first line is shown, the rest is in the log
+# It fails where a server could not be measured, and has listed the servers.
+LISTING = "complete"
 
 
 def interrupted_in_order() -> None:
@@ -21,30 +21,32 @@ def interrupted_in_order() -> None:
 def lines(run: Run, stopped: bool) -> str:
     """Return the three lines; `stopped` if an interrupt or a failure ended it before its time.
 
-    Before them, why servers could not be measured, unless the run has come to telling it.
+    Before them stands why servers could not be measured, unless the run has listed that.
     """
+    study = run.study
+    servers, broken = {}, []
     try:
-        found = failures.problems(run.study.dataset, run.study.choice) if run.study.trials else {}
+        if study.trials:
+            servers = failures.failures(study.dataset, study.choice)
     except UserError as error:
-        found = {}
         broken = [f"{error.where}: {error.what}"]
-    else:
-        broken = []
-    jobs = [job for job in run.failed if job.rule != TELLS]
-    what = [*broken, *map(_of_job, jobs), *(_of_server(name, found[name]) for name in found)]
-    untold = found and not any(job.rule == TELLS for job in run.failed)
-    again = failures.retry(run.study.dataset, run.study.choice)
+    jobs = [job for job in run.failed if job.rule != LISTING]
+    again = failures.retry(study.dataset, study.choice)
+    listed = len(jobs) < len(run.failed)
+    unlisted = [failures.report(servers, again)] if servers and not listed else []
+    what = [*broken, *map(_of_job, jobs), *(_of_server(*item) for item in servers.items())]
+    more = f"; and {len(what) - 1} more, listed above" if len(what) > 1 else ""
     return "\n".join(
         [
-            *([failures.told(found, again)] if untold else []),
-            f"paper:  {_paper(run, stopped)}",
-            f"failed: {_few(what) if what else _nothing(run, stopped)}",
-            f"next:   {_next(run, jobs, list(found), broken, stopped)}",
+            *unlisted,
+            f"paper:  {_paper(run)}",
+            f"failed: {what[0] + more if what else _nothing(run)}",
+            f"next:   {_next(run, jobs, list(servers), broken, stopped)}",
         ]
     )
 
 
-def _paper(run: Run, stopped: bool) -> str:
+def _paper(run: Run) -> str:
     made = [path for path in map(Path, run.study.paper) if path.exists()]
     if not made:
         return "none yet; it is made once all chosen is measured"
@@ -67,11 +69,7 @@ def _of_server(name: str, failure: failures.Failure) -> str:
     return f"servers/{name} {failure.outcome}, in {number}: {reason}; see {failure.folder}"
 
 
-def _few(what: list[str]) -> str:
-    return what[0] + (f"; and {len(what) - 1} more, told above" if len(what) > 1 else "")
-
-
-def _nothing(run: Run, stopped: bool) -> str:
+def _nothing(run: Run) -> str:
     now = run.standing
     if not now.total:
         return "nothing"
@@ -84,12 +82,11 @@ def _next(run: Run, jobs: list[Job], servers: list[str], broken: list[str], stop
     if broken:
         return f"remove the folder of that record, and {study.command} measures it again"
     if jobs:
-        return f"mend what the log says, then {study.command}: what is measured is kept"
+        return f"fix what the log says, then {study.command}: what is measured is kept"
     if servers:
-        first = servers[0]
         return (
-            f"mend servers/{first}, then {study.command}; to try it again unchanged, before that: "
-            f"{failures.retry(study.dataset, study.choice)}"
+            f"fix servers/{servers[0]}, then {study.command}; to try it again unchanged, before "
+            f"that: {failures.retry(study.dataset, study.choice)}"
         )
     if stopped or not run.standing.ended:
         return f"{study.command} goes on where this stopped"

@@ -1,13 +1,13 @@
-"""Tell of servers that could not be measured: `./shell deathmatch failures DATASET`.
+"""List the servers that could not be measured: `./shell deathmatch failures DATASET`.
 
-Their rows are in every table with the reason; this is for whoever can mend them. With `--retry`
-their records go, and their failed builds, so that the next run tries them again.
+Every table has their rows with the reason; the list is for whoever can fix them. `--retry` removes
+their records and failed builds, so that the next run tries them again.
 """
 
 import argparse
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deathmatch.builds import server_commands
 from deathmatch.data import records
@@ -42,22 +42,22 @@ def main(given: argparse.Namespace) -> int:
     if given.retry:
         print(f"to be tried again: {', '.join(forget(given.dataset, chosen)) or 'none'}")
         return 0
-    found = problems(given.dataset, chosen)
-    if found:
-        print(told(found, retry(given.dataset, chosen)), file=sys.stderr)
+    failed = failures(given.dataset, chosen)
+    if failed:
+        print(report(failed, retry(given.dataset, chosen)), file=sys.stderr)
     else:
-        print(f"data/{given.dataset}: each server that was tried could be measured")
-    return 1 if found else 0
+        print(f"data/{given.dataset}: every server that was tried could be measured")
+    return 1 if failed else 0
 
 
-def told(found: dict[str, Failure], again: str) -> str:
-    """Return what to say of the `problems`; `again` is the command that forgets them."""
+def report(failed: dict[str, Failure], again: str) -> str:
+    """Return the text about `failures`; `again` is the command that forgets them."""
     return "\n".join(
         f"deathmatch: servers/{name}: {failure.outcome}, in {failure.trials} trials:\n"
         + "".join(f"    {line}\n" for line in failure.reason.splitlines()[-8:])
-        + f"  mend servers/{name} and run again; or to try it again unchanged: {again}, then"
+        + f"  fix servers/{name} and run again; or to try it again unchanged: {again}, then"
         " run again"
-        for name, failure in found.items()
+        for name, failure in failed.items()
     )
 
 
@@ -66,16 +66,15 @@ def retry(dataset: str, chosen: Choice) -> str:
     return typed(" ".join(["snakemake retry --config", f"dataset={dataset}", *chosen.settings]))
 
 
-def problems(dataset: str, chosen: Choice) -> dict[str, Failure]:
+def failures(dataset: str, chosen: Choice) -> dict[str, Failure]:
     """Return the failure of each server that could not be measured, by name."""
-    found: dict[str, list[tuple[Trial, dict]]] = {}
+    by_server: dict[str, Failure] = {}
     for trial, record in _unmeasured(dataset, chosen):
-        found.setdefault(trial.server.name, []).append((trial, record))
-    return {
-        name: Failure(record["outcome"], record["reason"], str(trial.path), len(failed))
-        for name, failed in found.items()
-        for trial, record in failed[:1]
-    }
+        first = by_server.get(
+            trial.server.name, Failure(record["outcome"], record["reason"], str(trial.path), 0)
+        )
+        by_server[trial.server.name] = replace(first, trials=first.trials + 1)
+    return by_server
 
 
 def forget(dataset: str, chosen: Choice) -> list[str]:
@@ -90,6 +89,6 @@ def forget(dataset: str, chosen: Choice) -> list[str]:
 
 
 def _unmeasured(dataset: str, chosen: Choice) -> list[tuple[Trial, dict]]:
-    measured = sorted(Inventory(dataset, chosen).measured.items(), key=lambda one: one[1])
-    found = [(trial, records.read(file)) for trial, file in measured]
-    return [(trial, record) for trial, record in found if record["outcome"] in UNMEASURED]
+    files = Inventory(dataset, chosen).measured
+    ordered = [(trial, records.read(files[trial])) for trial in sorted(files, key=files.get)]
+    return [(trial, record) for trial, record in ordered if record["outcome"] in UNMEASURED]

@@ -49,10 +49,10 @@ def measured(trials: Iterable[Trial], testbed: str, root: Path = Path()) -> dict
     return on_testbed(specified(trials, root), testbed)
 
 
-def on_testbed(found: dict[Trial, dict], testbed: str) -> dict[Trial, dict]:
+def on_testbed(measured: dict[Trial, dict], testbed: str) -> dict[Trial, dict]:
     """Return those of the records that were measured where they would be now."""
     return {
-        trial: record for trial, record in found.items()
+        trial: record for trial, record in measured.items()
         if record["testbed"] == trial.testbed(testbed)
     }  # fmt: skip
 
@@ -63,7 +63,7 @@ def specified(trials: Iterable[Trial], root: Path = Path()) -> dict[Trial, dict]
     One whose server, experiment or dataset has changed since is not here. Raises UserError that
     names every record that is not whole.
     """
-    found, broken = {}, []
+    fitting, broken = {}, []
     for trial in trials:
         try:
             record = records.read(inventory.of_trial(trial, root))
@@ -73,10 +73,10 @@ def specified(trials: Iterable[Trial], root: Path = Path()) -> dict[Trial, dict]
             broken.append(error)
             continue
         if record["spec"] == json.loads(trial.spec_text()):
-            found[trial] = record
+            fitting[trial] = record
     if broken:
         raise _together(broken)
-    return found
+    return fitting
 
 
 def _together(errors: list[UserError]) -> UserError:
@@ -105,7 +105,7 @@ def standing(trials: list[Trial], done: dict[Trial, dict]) -> Standing:
     """Return how many of the trials are done, how many of these failed, and what the rest takes.
 
     `done` holds the records of those that are `measured`. One that could not be measured is done,
-    and failed; it tells nothing of how long the others take.
+    and failed; it does not say how long the others take.
     """
     ended = [trial for trial in trials if trial in done]
     failed = {trial for trial in ended if done[trial]["outcome"] in UNMEASURED}
@@ -117,7 +117,7 @@ def standing(trials: list[Trial], done: dict[Trial, dict]) -> Standing:
 
 
 def _scales(took_s: dict[Trial, float]) -> dict[str | None, float]:
-    """Return by how much trials took longer than estimated: of each experiment, and of all."""
+    """Return by how much trials took longer than estimated: by experiment, and overall."""
     overall = _ratio(list(took_s.items()), 1)
     names = {trial.experiment.name for trial in took_s}
     return {None: overall} | {

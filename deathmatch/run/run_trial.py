@@ -139,16 +139,16 @@ def comparable(trial: Trial, possible: Iterable[Trial], default: str) -> dict[Tr
     """
     others = [other for other in possible if other != trial]
     own = [other for other in others if other.server.name == trial.server.name]
-    found = progress.measured(own, default)
+    same = progress.measured(own, default)
     for other in sorted(others, key=lambda other: other.experiment.name != trial.experiment.name):
         if other.server.name != trial.server.name and (one := _readable(other, default)):
-            return found | one
-    return found
+            return same | one
+    return same
 
 
 def _readable(trial: Trial, default: str) -> dict[Trial, dict]:
     try:
         return progress.measured([trial], default)
     except UserError:
-        # The next one tells the same.
+        # The next trial says the same.
         return {}

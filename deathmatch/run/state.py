@@ -1,4 +1,4 @@
-"""What one call of Snakemake is doing and how far it is: its logger tells, its screen asks."""
+"""What one call of Snakemake is doing and how far it is, for its logger and its screen."""
 
 import time
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class Job:
         if self.trial:
             return name_of(self.trial)
         path = Path(self.output[0]) if self.output else Path()
-        # Of what they make, the folder tells more than the file.
+        # The folder of their output says more than the file.
         own = path.parent.name if self.rule in ("build", "tidy", "tidy_searched") else path.stem
         return f"{self.rule.replace('_', ' ')} {own}".strip()
 
@@ -63,7 +63,7 @@ class Run:
     def started(self, number: int, rule: str, output: list[str], logs: list[str]) -> None:
         """Note that Snakemake's job of that number runs from now on."""
         known = (self.study.order.get(str(Path(file).parent)) for file in output)
-        trial = next((found[1] for found in known if found), None)
+        trial = next((place_and_trial[1] for place_and_trial in known if place_and_trial), None)
         self.running[number] = Job(rule, tuple(output), tuple(logs), self.clock(), trial)
         if trial:
             # Computed once: a dataset has hundreds of trials.

@@ -30,7 +30,7 @@ PAPER = sorted(
     for p in Path("paper/source").glob("*")
     if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
 )
-# What the explorer is made from, beside tables and the paper's style: it tells each server's file.
+# What the explorer is made from, beside tables and the paper's style: it names each server's file.
 EXPLORER = sorted(
     str(p)
     for p in [*Path("paper/source/explore").rglob("*"), *Path("servers").glob("*/server.toml")]

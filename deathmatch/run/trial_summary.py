@@ -20,13 +20,13 @@ def line(record: dict, path: Path) -> str:
     rate; without either the line ends after the outcome. `path` is the trial's folder.
     """
     reason = next(iter(record["reason"].strip().splitlines()), "") or _became(record["points"])
-    told = f"{path}: {record['outcome']}{': ' if reason else ''}{reason}"
+    text = f"{path}: {record['outcome']}{': ' if reason else ''}{reason}"
     if record["outcome"] == "not built":
-        return f"{told}; see build/servers/{record['server']}/build.log"
+        return f"{text}; see build/servers/{record['server']}/build.log"
     if left_out_bytes := record.get("server_log", {}).get("left_out_bytes"):
-        told += f"; {left_out_bytes / 1e6:,.0f} MB that it printed are left out of its log"
+        text += f"; {left_out_bytes / 1e6:,.0f} MB that it printed are left out of its log"
     in_record = not reason or record["outcome"] == "answers wrongly"
-    return f"{told}; see {path}/{'trial.json' if in_record else 'server.log'}"
+    return f"{text}; see {path}/{'trial.json' if in_record else 'server.log'}"
 
 
 def _became(points: list[dict]) -> str:
