@@ -48,18 +48,18 @@ def recipes(server: str) -> list[str]:
     """
     if not nix.chosen():
         return []
-    found = [*RECIPES.glob("*.nix"), RECIPES / "servers" / f"{server}.nix"]
-    return FLAKE + sorted(str(path.relative_to(ROOT)) for path in found if path.is_file())
+    paths = [*RECIPES.glob("*.nix"), RECIPES / "servers" / f"{server}.nix"]
+    return FLAKE + sorted(str(path.relative_to(ROOT)) for path in paths if path.is_file())
 
 
 @cache
 def harness() -> dict[str, str]:
     """Return {tool: identity} of what every trial runs on: kernel, load generators, Python."""
-    found = {client: program for client in registry.CLIENTS if (program := clients.find(client))}
+    programs = {client: program for client in registry.CLIENTS if (program := clients.find(client))}
     # In Nix's store a program has its path for a name, whoever built it.
-    own = {} if nix.chosen() else found
+    own = {} if nix.chosen() else programs
     built = {client for client, program in own.items() if program == clients.built_at(client)}
-    others = {tool: program for tool, program in found.items() if tool not in built}
+    others = {tool: program for tool, program in programs.items() if tool not in built}
     tools = {
         "toolchain": name(),
         "kernel": platform.release(),
