@@ -1,4 +1,4 @@
-# `deathmatch` in the shells: that of the clone they were entered in, not a copy in the store.
+# The command `deathmatch` of the shells: it runs the clone that the user stands in.
 pkgs:
 pkgs.writeShellApplication {
   name = "deathmatch";

@@ -1,5 +1,5 @@
-# The load generators, as their clients/<name>/client.toml describes them: made by the expression
-# that `nix` names, in the same folder, or else by the folder's own build script.
+# The load generators that clients/<name>/client.toml describes. Its key `nix` names an expression
+# in the same folder; without it, the folder's build script makes the load generator.
 pkgs:
 let
   inherit (pkgs) lib;
@@ -11,7 +11,7 @@ let
     pkgs.stdenv.mkDerivation {
       inherit name;
       src = folder + "/${name}";
-      # Its script has every warning end the build, and knows the compilers of today.
+      # The script turns warnings into errors; a later compiler may have more of them.
       env.NIX_CFLAGS_COMPILE = "-Wno-error";
 
       buildPhase = ''

@@ -24,7 +24,7 @@ let
   # Each with a `config`, so that it looks for none in the home directory.
   pkgs-2022 = import nixpkgs-2022 {
     inherit system;
-    # Nobody mends it any more; it serves loopback alone here.
+    # nixpkgs may refuse Python 2.7, which gets no fixes any more; here it serves only loopback.
     config.allowInsecurePredicate =
       package: package.pname or "" == "python" && lib.hasPrefix "2.7." package.version;
   };
@@ -37,7 +37,7 @@ let
   };
   toolchain = import ./toolchain.nix { inherit pkgs pkgs-2022; } // old;
   servers = import ./servers.nix { inherit pkgs toolchain clients; };
-  # All but one whose sources are of 2014: hosts that held them no longer answer.
+  # Hosts that the sources of node-0.10 were downloaded from in 2014 no longer answer.
   current = removeAttrs servers [ "node-0.10" ];
   era = lib.optionalAttrs (old != { }) (import ./era.nix ({ inherit pkgs clients; } // old));
 

@@ -1,7 +1,7 @@
-# One environment for each server, by name. What is in it says `[packages] nix` of its server.toml,
-# by attributes of the toolchain and of nixpkgs; or, where that takes an expression,
-# servers/<name>.nix: a function from the toolchain to the list. Load generators that the server
-# brings come along. A server that takes what the toolchain lacks is left out.
+# One environment for each server, by name. `[packages] nix` of its server.toml lists what is in it,
+# as attributes of the toolchain and of nixpkgs. Where that takes an expression, servers/<name>.nix
+# gives the list, as a function of the toolchain. Load generators that the server brings are added.
+# A server that needs what the toolchain lacks is left out.
 {
   pkgs,
   toolchain,
@@ -18,8 +18,8 @@ let
   ) (builtins.attrNames (builtins.readDir folder));
   written = map (lib.removeSuffix ".nix") (builtins.attrNames (builtins.readDir ./servers));
 
-  # A module is found only by an interpreter that was made with it: by prefix of its attribute, the
-  # function from a choice among modules to that interpreter.
+  # An interpreter finds a module only if it was made with it. By the prefix of a module's
+  # attribute: the function that makes the interpreter from a choice among its modules.
   erlangs = builtins.filter (lib.hasPrefix "otp") (builtins.attrNames toolchain);
   erlangOf = beam: choose: beam.erlangWith (choose beam.erlangLibs);
   interpreters = {

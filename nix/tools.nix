@@ -1,13 +1,13 @@
 # What runs, reads or tests the study, apart from the servers: lists of packages, each with one
-# Python of its own. A load generator that a server brings is not among them: the 118 crates of
-# wsload are fetched when a dataset first has an experiment that needs it.
+# Python. A load generator that a server brings is not in them: Nix fetches the 118 crates of wsload
+# when a dataset first needs it.
 {
   pkgs,
   clients ? [ ],
 }:
 let
   groups = (builtins.fromTOML (builtins.readFile ../pyproject.toml)).dependency-groups;
-  # What nixpkgs calls otherwise: it gives pypandoc its own pandoc.
+  # The names that differ in nixpkgs, which gives pypandoc its own pandoc.
   renamed.pypandoc-binary = "pypandoc";
   # What nixpkgs does not hold, or is not known to hold: tests that need it run on Debian only, and
   # JupyterLab shows the prose's numbers there only. Go is a package of its own.

