@@ -152,14 +152,17 @@ def tool(name: str) -> str:
 
 
 def start(home: Path) -> Nix:
-    """Return a Nix with the stand-ins, each with the facts beside it: an input holds no more."""
+    """Return a Nix with a store and the stand-ins, each with the facts: an input holds no more."""
     tool("nix")
     stand_ins = home / "stand-ins"
     for name in PINS["inputs"]:
         shutil.copytree(FIXTURES / name, stand_ins / name)
         shutil.copy(FIXTURES / "facts.json", stand_ins / name)
     shutil.copytree(FIXTURES / "outputs", stand_ins / "outputs")
-    return Nix(home, sandbox.command(), stand_ins)
+    nix = Nix(home, sandbox.command(), stand_ins)
+    # Two commands that both found no database would disturb each other.
+    nix.run("nix-store", "--init")
+    return nix
 
 
 @pytest.fixture(scope="module")

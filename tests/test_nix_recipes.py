@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import polars as pl
@@ -49,16 +50,16 @@ def cleared(
     nix: Nix, folder: Path, variables: dict[str, str], script: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a script of bash in a folder, with these variables and what every build has."""
-    basic = {
-        "HOME": "/homeless-shelter",
-        "NIX_BUILD_TOP": str(folder.parent),
-        "PATH": os.environ["PATH"],
-        "TMPDIR": str(folder.parent),
-    }
-    return subprocess.run(
-        [*nix.sandbox, "bash", "-euc", SETUP + script],
-        cwd=folder, env=basic | variables, capture_output=True, text=True,
-    )  # fmt: skip
+    # Short, as Nix's own is: a Unix socket's path has at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="nix-build-") as top:
+        basic = {
+            "HOME": "/homeless-shelter", "NIX_BUILD_TOP": top, "PATH": os.environ["PATH"],
+            "TMPDIR": top,
+        }  # fmt: skip
+        return subprocess.run(
+            [*nix.sandbox, "bash", "-euc", SETUP + script],
+            cwd=folder, env=basic | variables, capture_output=True, text=True,
+        )  # fmt: skip
 
 
 def built(nix: Nix, made: dict, to: Path) -> Path:
