@@ -5,7 +5,7 @@ import re
 import runpy
 
 from conftest import ROOT
-from test_nix import imported
+from imports import imported
 
 LOCKING = runpy.run_path(str(ROOT / "toolchains" / "python" / "lock.py"))
 FACTS = json.loads(LOCKING["FACTS"].read_text())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Tree
-from test_nix import start
+from nix_flake import start
 
 # Two packages made without nixpkgs: a python3 of its own, and one that is the system's.
 FLAKE = r"""{

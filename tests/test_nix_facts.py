@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from test_nix import FACTS, PINS, Nix, copy_flake, start
+from nix_flake import FACTS, PINS, Nix, copy_flake, start
 
 
 @pytest.fixture

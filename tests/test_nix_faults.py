@@ -1,4 +1,4 @@
-"""Faults seeded in the flake, and the check of `test_nix.py` that finds each of them first."""
+"""Faults seeded in the flake, and the check of nix_checks.py that finds each of them first."""
 
 import re
 import shutil
@@ -6,7 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from test_nix import CHECKS, Nix, Refused, copy_flake, start
+from nix_checks import CHECKS
+from nix_flake import Nix, Refused, copy_flake, start
 
 pytestmark = pytest.mark.once
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from conftest import ROOT, copy_tree, project_files
-from test_nix import DARWIN, Nix, closure, start, uses
+from nix_flake import DARWIN, Nix, closure, start, uses
 
 from deathmatch.analysis.reply_rates import REPLY
 

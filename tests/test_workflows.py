@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT, project_files
-from test_nix import copy_flake, start
+from nix_flake import copy_flake, start
 
 FOLDER = Path(".github", "workflows")
 NAMES = sorted(path.name for path in (ROOT / FOLDER).iterdir())

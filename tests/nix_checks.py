@@ -1,0 +1,191 @@
+"""The checks of the flake, in the order in which they are tried: each raises Refused."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from nix_flake import (
+    DARWIN,
+    FACTS,
+    FIXTURES,
+    PINS,
+    SYSTEMS,
+    Nix,
+    closure,
+    require,
+    same,
+    tool,
+    uses,
+)
+from nix_servers import (
+    ERAS,
+    SHELLS,
+    clients,
+    debian_paths,
+    modules,
+    names,
+    no_desktop,
+    of_the_old_pin,
+    others,
+    programs,
+    releases,
+)  # fmt: skip
+
+# Derivations of the first entry that no binary cache holds.
+MOST_UNCACHED = 40
+
+
+def nix_files(tree: Path) -> list[str]:
+    """Return the flake's files and the stand-ins'."""
+    paths = [*tree.glob("**/nix/**/*.nix"), *tree.glob("clients/*/*.nix")]
+    return ["flake.nix", *(str(path.relative_to(tree)) for path in sorted(paths))]
+
+
+def checker(tree: Path, *words: str) -> None:
+    done = subprocess.run([*words, *nix_files(tree)], cwd=tree, capture_output=True, text=True)
+    require(done.returncode == 0, done.stdout + done.stderr)
+
+
+def parse(nix: Nix, tree: Path) -> None:
+    nix.run("nix-instantiate", "--parse", *(str(tree / name) for name in nix_files(tree)))
+
+
+def formatting(nix: Nix, tree: Path) -> None:
+    checker(tree, tool("nixfmt"), "--check")
+
+
+def dead_code(nix: Nix, tree: Path) -> None:
+    checker(tree, tool("deadnix"), "--fail")
+
+
+def evaluation(nix: Nix, tree: Path) -> None:
+    """All that the flake offers can be evaluated."""
+    nix.outputs(tree)
+
+
+def schema(nix: Nix, tree: Path) -> None:
+    """`nix flake check`: each output is of the kind that its name promises."""
+    nix.flake("flake check", f"path:{tree}", "--no-build")
+
+
+def lock(nix: Nix, tree: Path) -> None:
+    """flake.lock needs no change to fit flake.nix, and holds the recorded pins."""
+    words = ["nix", "flake", "metadata", "--json", "--no-update-lock-file", f"path:{tree}"]
+    nodes = json.loads(nix.run(*words))["locks"]["nodes"]
+    same(nodes, [*PINS["inputs"], "root"], "inputs of flake.lock")
+    for name, pin in PINS["inputs"].items():
+        wanted = {"type": "github", "owner": "NixOS", "repo": "nixpkgs", **pin}
+        require(nodes[name]["locked"] == wanted, f"flake.lock: {name} is not the recorded pin")
+
+
+def light(nix: Nix, tree: Path) -> None:
+    """The first entry makes few derivations that no binary cache holds, and no server."""
+    for system in [*SYSTEMS, DARWIN]:
+        shell = nix.outputs(tree)["devShells"][system]["default"]["drvPath"]
+        count = sum(uncached(path) for path in closure(nix, shell))
+        require(
+            0 < count < MOST_UNCACHED,
+            f"devShells.{system}.default is made by {count} derivations that no cache holds",
+        )
+
+
+def uncached(derivation: Path) -> int:
+    """Return how many derivations of the real nixpkgs this one of the stand-in is."""
+    found = re.search(r'\("uncached","(\d+)"\)', derivation.read_text())
+    require(found is not None, f"{derivation.name} is not of the stand-in of today's nixpkgs")
+    return int(found[1])
+
+
+def environment(nix: Nix, tree: Path) -> None:
+    """Each shell tells the runner its toolchain and the folder of its servers' packages."""
+    built = nix.outputs(tree)["packages"]
+    left_out = others(tree) | of_the_old_pin(tree)
+    for system, shells in nix.outputs(tree)["devShells"].items():
+        for name, shell in shells.items():
+            here = f"devShells.{system}.{name}"
+            toolchain = f"nix-{name}" if name in ERAS else "nix"
+            found = shell["variables"].get("DEATHMATCH_TOOLCHAIN")
+            require(found == toolchain, f"{here}: DEATHMATCH_TOOLCHAIN is {found}")
+            farm = shell["context"].get("DEATHMATCH_SERVERS", [])
+            if name in SHELLS - {"full"}:
+                # There a server is built when it is needed.
+                require("DEATHMATCH_SERVERS" not in shell["variables"], f"{here} brings servers")
+                continue
+            require(len(farm) == 1, f"{here}: DEATHMATCH_SERVERS is not one package")
+            linked = uses(Path(farm[0]))
+            if name in ERAS:
+                same(linked, {"null", "otp-echo", "otp-http", "yaws", "yucan"}, f"{here}: servers")
+                continue
+            offered = set(built[system]) - left_out
+            offered = offered if name == "full" else {name}
+            wanted = {each: built[system][each]["out"] for each in offered}
+            require(linked == wanted, f"{here}: DEATHMATCH_SERVERS must link {sorted(wanted)}")
+
+
+def hashes(nix: Nix, tree: Path) -> None:
+    """Each hash is a recorded one; each placeholder has its reason, and its place in the README."""
+    paths = [*(tree / "nix").glob("**/*.nix"), *tree.glob("clients/*/*.nix")]
+    texts = {path: path.read_text() for path in paths}
+    pattern = r'"((?:[0-9a-f]{64})|sha256-[^"]*|[0-9a-f]{40})"'
+    found = [value for text in texts.values() for value in re.findall(pattern, text)]
+    same(found, PINS["hashes"].values(), "hashes in nix/ and those in tests/nix/pins.json")
+
+    unbuilt = []
+    for path, text in texts.items():
+        lines = text.splitlines()
+        for place in [at for at, line in enumerate(lines) if "fakeHash" in line]:
+            reason = lines[place - 1].strip()
+            require(reason.startswith("# "), f"{path.name}, line {place + 1}: say why above it")
+            above = "\n".join(lines[:place])
+            unbuilt.append(re.findall(r'\b(?:pname|name) = "([^"]*)"', above)[-1])
+    same(placeholders(tree), unbuilt, "nix/README.md's list of placeholders")
+
+
+def placeholders(tree: Path) -> list[str]:
+    """Return the Erlang libraries that nix/README.md lists as having no confirmed hash."""
+    readme = (tree / "nix" / "README.md").read_text()
+    heading = "Libraries without a confirmed hash"
+    listed = re.search(rf"^## {heading}$(.*?)(?=^## |\Z)", readme, re.M | re.S)
+    require(listed is not None, f"nix/README.md: no heading {heading!r}")
+    return re.findall(r"^- `unconfirmed\.([\w-]+)`", listed[1], re.M)
+
+
+def facts(nix: Nix, tree: Path) -> None:
+    """The programs noted of packages are of packages that the facts name; so are the old pins'."""
+    for kind in ("packages", "python", "perl", "ruby"):
+        known = {name for name, fact in FACTS[kind].items() if isinstance(fact, dict)}
+        noted = json.loads((FIXTURES / "nixpkgs" / "programs.json").read_text())[kind]
+        unknown = sorted(set(noted) - known)
+        require(not unknown, f"tests/nix/nixpkgs/programs.json: facts.json has no {unknown}")
+    noted = json.loads((FIXTURES / "nixpkgs-2014" / "programs.json").read_text())
+    unknown = sorted(set(noted) - set(FACTS["nixpkgs-2014"]))
+    require(not unknown, f"tests/nix/nixpkgs-2014/programs.json: facts.json has no {unknown}")
+
+
+def paper(nix: Nix, tree: Path) -> None:
+    """packages.paper makes the paper: by its dates, all one in the store, it would be current."""
+    recipe = (tree / "nix" / "paper.nix").read_text()
+    command = re.search(r"^ *(snakemake paper .*)$", recipe, re.M)
+    require(command is not None, "nix/paper.nix runs no `snakemake paper`")
+    words = command[1].split()
+    require("--forceall" in words, f"nix/paper.nix: `{command[1]}` makes nothing in the store")
+    require("dataset=reference" in words, f"nix/paper.nix: `{command[1]}` is of another dataset")
+
+
+def httperf(nix: Nix, tree: Path) -> None:
+    """Both toolchains build httperf alike: clients/httperf/build is where its flags are decided."""
+    script = (tree / "clients" / "httperf" / "build").read_text()
+    recipe = (tree / "clients" / "httperf" / "httperf.nix").read_text()
+    flags, rest = re.search(r'^\./configure --quiet CFLAGS="(.*?)" (.*)$', script, re.M).groups()
+    made = re.search(r"^make -s (\S+)", script, re.M)[1]
+    wanted = [*flags.split(), *rest.split(), made, re.search(r"^sha256=(.*)$", script, re.M)[1]]
+    wanted += [re.search(r"^tarball=(.*)$", script, re.M)[1], "deathmatch.patch"]
+    lacks = [word for word in wanted if word not in recipe]
+    require(not lacks, f"httperf.nix lacks {lacks} of build, both in clients/httperf/")
+
+
+CHECKS = [
+    parse, formatting, dead_code, facts, evaluation, lock, names, programs, clients, modules,
+    environment, light, no_desktop, releases, hashes, debian_paths, httperf, paper, schema,
+]  # fmt: skip

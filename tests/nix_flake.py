@@ -1,0 +1,154 @@
+"""A real Nix without network, and the project's flake as it evaluates against the stand-in.
+
+`tests/nix/` holds `facts.json`, what evaluation of the real nixpkgs found of each attribute and
+builder, and a stand-in made of it: what the facts do not name does not exist, and an argument that
+they do not list is refused.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from conftest import copy_tree
+
+from deathmatch.hosts import sandbox
+from deathmatch.plan.root import ROOT
+
+FIXTURES = ROOT / "tests" / "nix"
+PINS = json.loads((FIXTURES / "pins.json").read_text())
+FACTS = json.loads((FIXTURES / "facts.json").read_text())
+SYSTEMS = ["aarch64-linux", "x86_64-linux"]
+DARWIN = "aarch64-darwin"
+WHERE = {
+    "nix": "installs Debian's package nix-bin",
+    "nixfmt": "runs tests/nix/install",
+    "deadnix": "runs tests/nix/install",
+}
+
+
+class Refused(AssertionError):
+    """What a check found wrong."""
+
+
+@dataclass
+class Nix:
+    """Nix with a store, a configuration and an empty home of its own."""
+
+    home: Path
+    sandbox: list[str]
+    stand_ins: Path
+    known: dict[Path, dict] = field(default_factory=dict)
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that keep Nix within `home`, without any other configuration."""
+        folders = {"STORE": "store", "STATE": "var", "LOG": "log", "CONF": "etc"}
+        settings = {
+            "experimental-features": "nix-command flakes",
+            "substituters": "",
+            "flake-registry": "",
+            "build-users-group": "",
+            "sandbox": "false",
+            "fsync-metadata": "false",
+        }
+        return {
+            "HOME": str(self.home),
+            "NIX_CONFIG": "".join(f"{key} = {value}\n" for key, value in settings.items()),
+            **{f"NIX_{name}_DIR": str(self.home / to) for name, to in folders.items()},
+        }
+
+    def run(self, *words: str) -> str:
+        """Return the output of a Nix command run without any network; Refused if it fails."""
+        done = subprocess.run(
+            [*self.sandbox, *words],
+            env=self.environment() | {"PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode != 0:
+            raise Refused(done.stderr)
+        return done.stdout
+
+    def flake(self, verb: str, target: str, *words: str, prefix: str = "") -> str:
+        """Run `nix VERB` on a flake, inputs of the study's replaced by the stand-ins.
+
+        `prefix` is the path of inputs that leads to the study's flake from that one.
+        """
+        inputs = [
+            word
+            for name in PINS["inputs"]
+            for word in ("--override-input", prefix + name, f"path:{self.stand_ins / name}")
+        ]
+        words = (*verb.split(), target, *words, "--no-write-lock-file", *inputs)
+        return self.run("nix", *words)
+
+    def outputs(self, tree: Path) -> dict:
+        """Return what the checks read: {output: {system: {name: {attribute: ...}}}}.
+
+        One evaluation serves all checks of a tree.
+        """
+        if tree not in self.known:
+            target = f"path:{self.stand_ins / 'outputs'}#all"
+            study = ("--override-input", "study", f"path:{tree}")
+            text = self.flake("eval --json", target, *study, prefix="study/")
+            self.known[tree] = json.loads(text)
+        return self.known[tree]
+
+
+def tool(name: str) -> str:
+    """Return the path of a program; fail the test, saying what installs it, if there is none."""
+    places = os.pathsep.join([os.environ["PATH"], str(ROOT / "build" / "nix-tools" / "bin")])
+    return shutil.which(name, path=places) or pytest.fail(
+        f"{name} is not installed: run the tests inside ./shell, which {WHERE[name]}"
+    )
+
+
+def start(home: Path) -> Nix:
+    """Return a Nix with a store and the stand-ins, each with the facts: an input holds no more."""
+    tool("nix")
+    stand_ins = home / "stand-ins"
+    for name in PINS["inputs"]:
+        shutil.copytree(FIXTURES / name, stand_ins / name)
+        shutil.copy(FIXTURES / "facts.json", stand_ins / name)
+    shutil.copytree(FIXTURES / "outputs", stand_ins / "outputs")
+    nix = Nix(home, sandbox.command(), stand_ins)
+    # Two commands that both found no database would disturb each other.
+    nix.run("nix-store", "--init")
+    return nix
+
+
+def copy_flake(to: Path) -> Path:
+    """Copy the project without its measurements, whose folders nix/paper.nix names."""
+    copy_tree(to)
+    for dataset in ("first", "reference"):
+        (to / "data" / dataset).mkdir()
+    return to
+
+
+def require(condition: bool, what: str) -> None:
+    if not condition:
+        raise Refused(what)
+
+
+def same(found, wanted, what: str) -> None:
+    found, wanted = set(found), set(wanted)
+    require(
+        found == wanted,
+        f"{what}: missing {sorted(wanted - found)}, too many {sorted(found - wanted)}",
+    )
+
+
+def closure(nix: Nix, derivation: str) -> list[Path]:
+    """Return the derivations that one is made from, itself included."""
+    found = nix.run("nix-store", "--query", "--requisites", derivation).split()
+    return [Path(path) for path in found if path.endswith(".drv")]
+
+
+def uses(derivation: Path) -> dict[str, str]:
+    """Return the variable `uses` of a derivation's file, where the stand-in keeps its arguments."""
+    text = re.search(r'\("uses",("(?:[^"\\]|\\.)*")\)', derivation.read_text())[1]
+    return json.loads(json.loads(text))
