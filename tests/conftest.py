@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -396,6 +395,3 @@ def kill(process: subprocess.Popen) -> None:
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
-
-
-sys.path.insert(0, str(ROOT))
