@@ -111,7 +111,7 @@ def state(context: Context, running: Running) -> str:
             return "ran"
         if time.monotonic() > deadline:
             wrong = conformance.contradicts(answer.seen)
-            return f"{'answered wrongly' if wrong else 'hung'}: {answer['seen']}"
+            return f"{'answered wrongly' if wrong else 'hung'}: {answer.seen}"
 
 
 def _death(context: Context, running: Running) -> str:
