@@ -1,150 +1,176 @@
-"""The Containerfile's own steps, in a fresh Debian 12 that mmdebstrap makes from this machine's
-mirror, and a trial in it with the capabilities that the file names.
-"""
+"""The Containerfile, built and run by Podman as its comment says, on Debian 12 and on Debian 13."""
 
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
+import engine as podman
 import pytest
-from conftest import AS_ROOT, HUNG_S, ROOT, Done, project_files
+from conftest import AS_ROOT, ROOT, Done, project_files
 
 FILE = ROOT / "Containerfile"
-KNOWN = {"FROM", "COPY", "WORKDIR", "RUN", "ENTRYPOINT", "CMD"}
-# What an engine gives a container: the default set that Docker and Podman document.
-USUAL = [
-    "chown", "dac_override", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap",
-    "net_bind_service", "net_raw", "sys_chroot", "mknod", "audit_write", "setfcap",
-]  # fmt: skip
-# Nothing of the machine can be written in it. /proc/sys is as engines have it.
-ENTER = """
-caps=$1; root=$2; folder=$3; shift 3
-mount --bind "$root" "$root"; cd "$root"
-mount -t proc proc proc; mount -t sysfs -o ro sysfs sys; mount -t tmpfs tmpfs dev/shm
-mkdir -p .old; pivot_root . .old; umount -l /.old
-mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys
-cd "$folder"
-exec setpriv --inh-caps=-all --bounding-set="-all,$caps" "$@"
-"""
-ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-               "HOME": "/root", "LANG": "C.UTF-8"}  # fmt: skip
-TRIAL = "data/smoke/backlog/null/backlog=128,schedulers=one,somaxconn=4096/1"
+IMAGE = "deathmatch"
+RECORD = "data/smoke/backlog/null/backlog=128,schedulers=one,somaxconn=4096/1/trial.json"
+TRIAL = os.path.dirname(RECORD)
+SMOKE = ["--config", "dataset=smoke", "servers=null"]
+# What building and setting up download comes by this machine's network; measuring has none.
+ONLINE = "--network=host"
+PLANTED = ["build/planted", "data/mine/planted", "paper/mine/planted"]
+
+pytestmark = pytest.mark.container
 
 
-def steps() -> list[tuple[str, str]]:
-    """Return the Containerfile's instructions, in order."""
-    lines = [line for line in FILE.read_text().splitlines() if line and not line.startswith("#")]
-    return [tuple(line.split(maxsplit=1)) for line in lines]
+def documented(part: str) -> list[str]:
+    """Return the words after `podman` of the one command in the file's comment with this part."""
+    lines = re.findall(r"^#   podman (.*?)(?:   .*)?$", FILE.read_text(), re.M)
+    (line,) = [line for line in lines if part in line]
+    return shlex.split(line)
 
 
-def value(name: str) -> str:
-    (found,) = [text for instruction, text in steps() if instruction == name]
-    return found
-
-
-def named_capabilities() -> list[str]:
-    """Return those that the file says measuring takes, in setpriv's words."""
-    line = next(line for line in FILE.read_text().splitlines() if "--cap-add=NET_ADMIN" in line)
-    return [name.lower() for name in re.findall(r"--cap-add=(\w+)", line)]
-
-
-def test_the_file_holds_nothing_that_the_test_below_would_leave_out():
-    assert {instruction for instruction, _ in steps()} == KNOWN
-    assert value("FROM") == "debian:12" and value("COPY") == f". {value('WORKDIR')}"
-    (entry,) = json.loads(value("ENTRYPOINT"))
-    assert os.access(ROOT / entry, os.X_OK)
-    # What is built here would hide what is built there.
-    assert "build" in (ROOT / ".containerignore").read_text().splitlines()
-
-
-class Root:
-    """A root folder of Debian 12 after the file's steps."""
-
-    def __init__(self, path: Path):
-        self.path = path
-
-    def run(self, *words: str, capabilities: list[str], network: list[str] = ()) -> Done:
-        unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", ENTER]
-        caps = ",".join(f"+{name}" for name in capabilities)
-        mine = {k: v for k, v in os.environ.items() if k.startswith(("PIP_", "SSL_", "TMPDIR"))}
-        done = subprocess.run(
-            [*network, *unshare, "sh", caps, str(self.path), value("WORKDIR"), *words],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env=mine | ENVIRONMENT, timeout=HUNG_S,
-        )  # fmt: skip
-        return Done(done.returncode, done.stdout)
-
-
-def debian(path: Path) -> None:
-    """Make a minimal Debian 12, with the machine's own mirror and what it takes to reach it."""
-    shown = ["apt-get", "indextargets", "--format", "deb $(REPO_URI) $(RELEASE) $(COMPONENT)",
-             "Created-By: Packages"]  # fmt: skip
-    lines = subprocess.run(shown, capture_output=True, text=True, check=True).stdout.splitlines()
-    sources = "\n".join(sorted({line for line in lines if " bookworm" in line and "main" in line}))
-    settings = subprocess.run(["apt-config", "dump"], capture_output=True, text=True).stdout
-    kept = [line for line in settings.splitlines() if re.match(r"Acquire::(Check|https?)", line)]
-    command = ["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase",
-               *(f"--aptopt={line}" for line in kept), "bookworm", str(path), "-"]  # fmt: skip
-    subprocess.run(command, input=sources, text=True, check=True, timeout=HUNG_S)
-    # Copies: what is installed there writes into its own.
-    trusted = path / "usr/local/share/ca-certificates"
-    trusted.mkdir(parents=True, exist_ok=True)
-    for file in Path("/usr/local/share/ca-certificates").glob("*.crt"):
-        shutil.copy(file, trusted)
-    for name in ("etc/resolv.conf", "etc/pip.conf"):
-        if Path("/", name).exists():
-            shutil.copyfile(Path("/", name), path / name)
+def instead_of_privileged() -> list[str]:
+    """Return the options that the file names for measuring without --privileged."""
+    (line,) = re.findall(r"^# +(--cap-add=SYS_ADMIN .*)$", FILE.read_text(), re.M)
+    return line.split()
 
 
 @pytest.fixture(scope="module")
-def container(tmp_path_factory) -> Root:
+def place():
+    """A folder that any user can enter."""
     if not AS_ROOT:
         pytest.skip("only root can make a Debian with device files")
-    path = tmp_path_factory.mktemp("container") / "root"
-    debian(path)
-    made = Root(path)
-    for instruction, text in steps():
-        if instruction == "COPY":
-            for name in project_files():
-                to = path / value("WORKDIR").lstrip("/") / name
-                to.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, to)
-        if instruction == "RUN":
-            made.run("sh", "-c", text, capabilities=USUAL).succeeded()
-    yield made
-    shutil.rmtree(path)
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
-@pytest.mark.container
-def test_a_dry_run_needs_no_privilege(container):
-    words = [*json.loads(value("ENTRYPOINT")), *json.loads(value("CMD"))]
-    done = container.run(*words, capabilities=USUAL).succeeded()
+@pytest.fixture(scope="module")
+def clone(place: Path) -> Path:
+    """A clone with what is not committed yet and files of an own dataset; not root's own."""
+    folder = place / "clone"
+    for name in project_files():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
+    author = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+    commit = [*author, "commit", "--quiet", "--message=test"]
+    for words in (["init", "--quiet"], ["add", "--all"], commit):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    for name in PLANTED:
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).touch()
+    belongs_to(folder, podman.USER)
+    return folder
+
+
+def belongs_to(folder: Path, user: int) -> None:
+    subprocess.run(["chown", "--recursive", f"{user}:{user}", folder], check=True)
+
+
+@pytest.fixture(scope="module")
+def engine(place: Path, clone: Path) -> podman.Engine:
+    """Podman for root with the image, built as the file's comment says."""
+    made = podman.made(place / "engine")
+    podman.base_image(made, "bookworm", "12")
+    build, *words = documented("build")
+    made.run(build, ONLINE, *words, folder=clone).succeeded()
+    return made
+
+
+def commanded(engine: podman.Engine, clone: Path, words: list[str], *options: str) -> Done:
+    """Run a documented `podman run`, with more options before its own."""
+    run, *rest = words
+    return engine.run(run, *options, *rest, folder=clone)
+
+
+def in_image(engine: podman.Engine, clone: Path, *words: str, image: str = IMAGE) -> Done:
+    return engine.run("run", "--rm", image, *words, folder=clone)
+
+
+def record(text: str) -> dict:
+    """Return the trial's record that is printed at the end of the text."""
+    return json.loads(text[text.index("\n{") :])
+
+
+def test_the_image_holds_the_projects_files_and_no_others_of_the_clone(engine, clone):
+    listed = in_image(engine, clone, "git", "ls-files", "--cached", "--others").succeeded()
+    assert set(listed.text.splitlines()) >= set(map(str, project_files()))
+    changed = in_image(engine, clone, "git", "status", "--short", "--ignored").succeeded()
+    assert changed.text == "!! build/\n"
+    assert in_image(engine, clone, "test", "!", "-e", PLANTED[0]).succeeded()
+
+
+def test_a_dry_run_needs_no_privilege(engine, clone):
+    done = commanded(engine, clone, documented("snakemake -n")).succeeded()
     assert "set-up:" not in done.text and "trials, about" in done.text
 
 
-@pytest.mark.container
-def test_a_smoke_trial_needs_the_capabilities_that_the_file_names(container, network):
-    named = named_capabilities()
-    assert named == ["sys_admin", "net_admin"]
-    words = ["./shell", "python", "-m", "deathmatch", "trial", TRIAL]
+def test_measuring_needs_the_capabilities_that_the_file_names(engine, clone):
+    options = instead_of_privileged()
+    named = [option for option in options if option.startswith("--cap-add=")]
+    assert len(named) == 2
+    command = ["run", "--rm", IMAGE, "deathmatch", "trial", TRIAL]
     for missing in named:
-        rest = [name for name in named if name != missing]
-        less = container.run(*words, capabilities=[*USUAL, *rest], network=network).failed()
-        assert "deathmatch: testbed" in less.text
-    done = container.run(*words, capabilities=[*USUAL, *named], network=network).succeeded()
-    assert "1 of" in done.text
-    record = container.path / value("WORKDIR").lstrip("/") / TRIAL / "trial.json"
-    found = json.loads(record.read_text())
+        fewer = [option for option in options if option != missing]
+        assert "deathmatch: testbed" in commanded(engine, clone, command, *fewer).failed().text
+    script = f"deathmatch trial {shlex.quote(TRIAL)} && cat {shlex.quote(RECORD)}"
+    command = ["run", "--rm", IMAGE, "sh", "-c", script]
+    found = record(commanded(engine, clone, command, *options).succeeded().text)
     assert found["outcome"] == "measured" and found["machine"]["os"].endswith("12 (bookworm)")
 
 
-@pytest.mark.container
-def test_the_paper_needs_no_privilege(container):
+def test_the_paper_of_a_mounted_clone_needs_no_privilege(engine, clone):
     """Of the committed dataset: one chapter of it, as all take minutes."""
     target = "paper/reference/notebooks/06-storage.ipynb"
-    words = ["./shell", "snakemake", target, "--config", "dataset=reference"]
-    container.run(*words, capabilities=USUAL).succeeded()
-    assert (container.path / value("WORKDIR").lstrip("/") / target).exists()
+    words = documented("snakemake paper")
+    assert words.pop() == "paper"
+    words += [target, "--config", "dataset=reference"]
+    commanded(engine, clone, words, ONLINE).succeeded()
+    assert (clone / target).exists()
+
+
+@pytest.mark.parametrize("user", [0, podman.USER], ids=["root", "ordinary-user"])
+def test_a_mounted_clone_of_an_ordinary_user_is_measured(engine, clone, place, user):
+    """By Podman for root, such as by sudo, and by Podman without root."""
+    words = documented("--privileged")
+    words.remove("-it")
+    if user:
+        belongs_to(clone, user)
+        own = podman.made(place / "own", user)
+        podman.copied(IMAGE, engine, own)
+        engine = own
+    assert words.pop() == "snakemake"
+    # The set-up, in the clone's own folder `build`.
+    commanded(engine, clone, [*words, "true"], ONLINE).succeeded()
+    done = commanded(engine, clone, [*words, "snakemake", *SMOKE]).succeeded()
+    assert "failed: nothing; 5 of 5 trials measured" in done.text
+    assert (clone / "paper/smoke/deathmatch.pdf").stat().st_uid == user
+    found = json.loads((clone / RECORD).read_text())
+    assert found["machine"]["commit"].removesuffix("-dirty")
+    shutil.rmtree(clone / "data/smoke")
+
+
+def test_debian_13_measures(engine, clone):
+    """The same steps on another release, and the clone that Debian 12 set up."""
+    podman.base_image(engine, "trixie", "13")
+    newer = f"{IMAGE}-13"
+    words = ["--from=debian:13", f"--tag={newer}", "."]
+    engine.run("build", ONLINE, *words, folder=clone).succeeded()
+    whole = f"snakemake {' '.join(SMOKE)} && cat {shlex.quote(RECORD)}"
+    words = ["run", "--rm", newer, "sh", "-c", whole]
+    done = commanded(engine, clone, words, *instead_of_privileged()).succeeded()
+    assert "failed: nothing; 5 of 5 trials measured" in done.text
+    found = record(done.text)
+    assert found["machine"]["os"].endswith("13 (trixie)")
+    words = ["run", "--rm", "-v", ".:/deathmatch", newer, "python", "--version"]
+    assert "Python 3.13." in commanded(engine, clone, words, ONLINE).succeeded().text
+
+
+def test_a_server_whose_packages_debian_13_lacks_has_the_reason(engine, clone):
+    words = ["run", "--rm", f"{IMAGE}-13", "deathmatch", "build", "php-nginx"]
+    done = commanded(engine, clone, words, ONLINE).failed()
+    assert "Unable to locate package php8.2-fpm" in done.text

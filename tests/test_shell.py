@@ -71,14 +71,21 @@ def test_unknown_option_and_no_command():
 
 
 @pytest.mark.parametrize(
-    "release", ["ID=fedora\nVERSION_ID=41\n", "ID=debian\nVERSION_ID=13\n", "ID=debian\n", ""]
+    "release",
+    [
+        'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="24.04"\nVERSION_CODENAME=noble\n',
+        "ID=fedora\nVERSION_ID=41\n",
+        'ID=debian\nVERSION_ID="11"\nVERSION_CODENAME=bullseye\n',
+        "ID=debian\nVERSION_CODENAME=forky\n",
+        "",
+    ],
 )
 def test_another_system_gets_one_sentence(tmp_path, release):
     done = shell("true", before=another_system(tmp_path, release)).failed()
     assert done.text == (
-        "shell: this is neither Debian 12 nor a system with Nix and flakes; a container is the way "
-        "without\n  either: podman build -t deathmatch . (Containerfile says how to run it); "
-        "README.md has all three\n"
+        "shell: ./shell needs Debian 12, Debian 13 or Nix with flakes; on this system use the "
+        "container:\n  podman build -t deathmatch . (Containerfile says how to run it); "
+        "README.md describes all three\n"
     )
 
 
@@ -215,7 +222,7 @@ def test_a_step_that_fails_shows_its_log_and_ends(tmp_path):
     assert lines[0] == "set-up: Python packages: run"
     assert "Invalid requirement" in done.text and "reached" not in done.text
     assert lines[-1] == (
-        "shell: set-up failed; the whole log is build/setup.log; mend the cause and run again"
+        "shell: set-up failed; the whole log is build/setup.log; fix the cause and run again"
     )
     # It is tried again, not taken for done.
     assert shell("--debian", "true", folder=folder).failed().text.startswith("set-up: Python pack")
