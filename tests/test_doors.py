@@ -6,10 +6,11 @@ import re
 import shlex
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, Tree
+from conftest import ROOT, Tree, project_files
 
 from deathmatch.builds import toolchain
 from deathmatch.cli import main
@@ -54,6 +55,22 @@ def test_the_workflows_container_has_what_the_containerfile_says_that_it_takes()
     options = set(re.findall(r"--[\w-]+=\S+", said[0]))
     (run,) = [run for run in RUNS if "--cap-add" in run]
     assert options <= set(run.split())
+
+
+def kept_out_of_the_image(path: Path) -> bool:
+    """Return what the last pattern of .dockerignore says that matches the file or its folders."""
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] != "#"]
+    places = [Path("/", place) for place in (path, *path.parents)]
+    matching = [
+        line for line in lines if any(place.match(f"/{line.removeprefix('!')}") for place in places)
+    ]
+    return bool(matching) and matching[-1][:1] != "!"
+
+
+def test_the_image_has_every_committed_file_and_nothing_that_was_built_or_measured():
+    assert [path for path in project_files() if kept_out_of_the_image(path)] == []
+    for name in ("build/venv/stamp", "data/mine/backlog/raw.tar.xz", "paper/mine/explore.html"):
+        assert kept_out_of_the_image(Path(name))
 
 
 def test_direnv_without_nix_has_what_the_shell_has():
