@@ -25,6 +25,13 @@ LONGEST = [
 ]  # fmt: skip
 """The files with the longest units, these first, so that the workers end together."""
 
+QUICK = [
+    "test_absence.py", "test_checks.py", "test_claim_rows.py", "test_disk_space.py",
+    "test_histogram.py", "test_matrix.py", "test_paired.py", "test_queue_model.py",
+    "test_sequential.py", "test_stats.py", "test_style.py", "test_verdicts.py", "test_views.py",
+]  # fmt: skip
+"""The files that take less than a minute together: `./shell pytest -m quick`."""
+
 
 @contextlib.contextmanager
 def turn(alone: bool, folder: Path = TURNS) -> Iterator[None]:
@@ -89,6 +96,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {}
     for place, (item, unit) in enumerate(zip(items, units)):
         item.add_marker(pytest.mark.xdist_group(f"unit-{unit}"))
+        if item.path.name in QUICK:
+            item.add_marker(pytest.mark.quick)
         rank = LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
         places[item] = (turns.index(kinds[unit]), rank, unit, not alone[item], place)
     items.sort(key=places.get)
