@@ -20,25 +20,20 @@ from deathmatch.plan import docs, files
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
 RUNS = [step["run"] for job in WORKFLOW["jobs"].values() for step in job["steps"] if "run" in step]
 # What the runners bring along.
-THEIRS = {"apt-get", "docker", "git", "nix", "sudo"}
+THEIRS = {"apt-get", "docker", "git", "nix", "python3", "sudo"}
 
 
 @pytest.mark.parametrize("run", RUNS)
 def test_each_command_of_the_workflow_exists(run):
+    """What else a workflow names, `tests/test_workflows.py` looks up."""
     for command in run.split("&&"):
         words = shlex.split(command)
         assert words[0] in THEIRS or os.access(ROOT / words[0], os.X_OK), words
-        for word in words[1:]:
-            if word.startswith(".#"):
-                ours = {"paper", *(path.parent.name for path in ROOT.glob("clients/*/client.toml"))}
-                assert word[2:] in {*ours, *files.names("server")}, word
-            if word.startswith("dataset="):
-                assert word.partition("=")[2] in files.names("dataset")
 
 
 def test_the_workflow_covers_both_systems_by_both_toolchains():
     jobs = WORKFLOW["jobs"]
-    for name, tool in (("nix", "nix flake check"), ("debian", ".ci/run")):
+    for name, tool in (("nix", "nix build"), ("debian", ".ci/run")):
         systems = [
             one["system"].partition("-")[0] for one in jobs[name]["strategy"]["matrix"]["include"]
         ]
