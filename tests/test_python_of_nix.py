@@ -40,7 +40,7 @@ DECIDED = [
     ),
 ]
 PURE = [
-    "analysis", "archive", "compare", "config", "histogram", "load", "matrix", "migrate", "prose",
+    "analysis", "archive", "two_datasets", "config", "histogram", "load", "matrix", "migrate", "prose",
     "published", "queue_model", "stats", "systems", "tidy", "views",
 ]  # fmt: skip
 
