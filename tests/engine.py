@@ -1,25 +1,24 @@
 """Podman with its images and settings in one folder, and base images that mmdebstrap makes.
 
-Nothing of the machine's own Podman is read or changed. Every call ends with all that it started.
+The machine's own Podman is neither read nor changed.
 """
 
 import os
 import re
 import resource
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from conftest import HUNG_S, Done
 
-# Any user of the machine without files and processes.
+# The id of an ordinary user whom the machine does not have.
 USER = 64123
 CONTAINERS = """
 [containers]
 # Root without CAP_SYS_RESOURCE may not raise its limits, and Podman's defaults would.
 default_ulimits = ["nofile={files}:{files}", "nproc={processes}:{processes}"]
-# Groups of processes would be left on the machine, and bridges and firewall rules too.
+# Without these two, Podman leaves cgroups, bridges and firewall rules on the machine.
 cgroups = "disabled"
 netns = "none"
 [engine]
@@ -31,7 +30,8 @@ driver = "overlay"
 graphroot = "{folder}/images"
 runroot = "{folder}/run/containers"
 """
-# crun refuses the mixture of both versions of cgroups. What /run holds is as after a restart.
+# crun refuses a machine with both versions of cgroups. Podman finds its run folder empty, as after
+# a restart.
 ENTER = """
 folder=$1; user=$2; shift 2
 ! mountpoint -q /sys/fs/cgroup/unified || umount /sys/fs/cgroup/unified
@@ -40,18 +40,11 @@ mount -t tmpfs -o "mode=700,uid=$user,gid=$user" tmpfs "$folder/run"
 for name in passwd group subuid subgid; do mount --bind "$folder/$name" "/etc/$name"; done
 exec setpriv "--reuid=$user" "--regid=$user" --clear-groups "$@"
 """
-# What every call gets of its own: all that it starts ends with it.
+# All that a call starts ends with it.
 PRIVATE = [
-    "setpriv",
-    "--pdeathsig",
-    "KILL",
-    "unshare",
-    "--mount",
-    "--pid",
-    "--fork",
-    "--kill-child",
-    "--mount-proc",
-]
+    "setpriv", "--pdeathsig", "KILL",
+    "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+]  # fmt: skip
 OWN_LINES = {
     "passwd": f"deathmatch:x:{USER}:{USER}::/nonexistent:/bin/sh",
     "group": f"deathmatch:x:{USER}:",
@@ -91,7 +84,7 @@ class Engine:
         return Done(done.returncode, done.stdout)
 
 
-def made(folder: Path, user: int = 0) -> Engine:
+def create(folder: Path, user: int = 0) -> Engine:
     """Return an engine with an empty folder and its settings."""
     (folder / "run").mkdir(parents=True)
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -143,14 +136,9 @@ def base_image(engine: Engine, suite: str, version: str) -> None:
     root.unlink()
 
 
-def copied(image: str, one: Engine, other: Engine) -> None:
-    """Give the other engine an image of the first."""
-    archive = other.folder / "image.tar"
-    one.run("save", "--quiet", "--output", archive, image, folder=one.folder).succeeded()
-    other.run("load", "--quiet", "--input", archive, folder=other.folder).succeeded()
+def copy_image(image: str, source: Engine, target: Engine) -> None:
+    """Copy an image from one engine to another."""
+    archive = target.folder / "image.tar"
+    source.run("save", "--quiet", "--output", archive, image, folder=source.folder).succeeded()
+    target.run("load", "--quiet", "--input", archive, folder=target.folder).succeeded()
     archive.unlink()
-
-
-def removed(engine: Engine) -> None:
-    """Remove all that the engine keeps."""
-    shutil.rmtree(engine.folder)

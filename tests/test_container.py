@@ -18,7 +18,7 @@ IMAGE = "deathmatch"
 RECORD = "data/smoke/backlog/null/backlog=128,schedulers=one,somaxconn=4096/1/trial.json"
 TRIAL = os.path.dirname(RECORD)
 SMOKE = ["--config", "dataset=smoke", "servers=null"]
-# What building and setting up download comes by this machine's network; measuring has none.
+# Building and setting up download by this machine's network; measuring has no network.
 ONLINE = "--network=host"
 PLANTED = ["build/planted", "data/mine/planted", "paper/mine/planted"]
 
@@ -51,7 +51,7 @@ def place():
 
 @pytest.fixture(scope="module")
 def clone(place: Path) -> Path:
-    """A clone with what is not committed yet and files of an own dataset; not root's own."""
+    """An ordinary user's clone of the project as it stands, with a build and an own dataset."""
     folder = place / "clone"
     for name in project_files():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -74,21 +74,21 @@ def belongs_to(folder: Path, user: int) -> None:
 @pytest.fixture(scope="module")
 def engine(place: Path, clone: Path) -> podman.Engine:
     """Podman for root with the image, built as the file's comment says."""
-    made = podman.made(place / "engine")
-    podman.base_image(made, "bookworm", "12")
+    created = podman.create(place / "engine")
+    podman.base_image(created, "bookworm", "12")
     build, *words = documented("build")
-    made.run(build, ONLINE, *words, folder=clone).succeeded()
-    return made
+    created.run(build, ONLINE, *words, folder=clone).succeeded()
+    return created
 
 
-def commanded(engine: podman.Engine, clone: Path, words: list[str], *options: str) -> Done:
+def run_documented(engine: podman.Engine, clone: Path, words: list[str], *options: str) -> Done:
     """Run a documented `podman run`, with more options before its own."""
     run, *rest = words
     return engine.run(run, *options, *rest, folder=clone)
 
 
-def in_image(engine: podman.Engine, clone: Path, *words: str, image: str = IMAGE) -> Done:
-    return engine.run("run", "--rm", image, *words, folder=clone)
+def in_image(engine: podman.Engine, clone: Path, *words: str) -> Done:
+    return engine.run("run", "--rm", IMAGE, *words, folder=clone)
 
 
 def record(text: str) -> dict:
@@ -105,7 +105,7 @@ def test_the_image_holds_the_projects_files_and_no_others_of_the_clone(engine, c
 
 
 def test_a_dry_run_needs_no_privilege(engine, clone):
-    done = commanded(engine, clone, documented("snakemake -n")).succeeded()
+    done = run_documented(engine, clone, documented("snakemake -n")).succeeded()
     assert "set-up:" not in done.text and "trials, about" in done.text
 
 
@@ -116,10 +116,10 @@ def test_measuring_needs_the_capabilities_that_the_file_names(engine, clone):
     command = ["run", "--rm", IMAGE, "deathmatch", "trial", TRIAL]
     for missing in named:
         fewer = [option for option in options if option != missing]
-        assert "deathmatch: testbed" in commanded(engine, clone, command, *fewer).failed().text
+        assert "deathmatch: testbed" in run_documented(engine, clone, command, *fewer).failed().text
     script = f"deathmatch trial {shlex.quote(TRIAL)} && cat {shlex.quote(RECORD)}"
     command = ["run", "--rm", IMAGE, "sh", "-c", script]
-    found = record(commanded(engine, clone, command, *options).succeeded().text)
+    found = record(run_documented(engine, clone, command, *options).succeeded().text)
     assert found["outcome"] == "measured" and found["machine"]["os"].endswith("12 (bookworm)")
 
 
@@ -129,7 +129,7 @@ def test_the_paper_of_a_mounted_clone_needs_no_privilege(engine, clone):
     words = documented("snakemake paper")
     assert words.pop() == "paper"
     words += [target, "--config", "dataset=reference"]
-    commanded(engine, clone, words, ONLINE).succeeded()
+    run_documented(engine, clone, words, ONLINE).succeeded()
     assert (clone / target).exists()
 
 
@@ -140,13 +140,13 @@ def test_a_mounted_clone_of_an_ordinary_user_is_measured(engine, clone, place, u
     words.remove("-it")
     if user:
         belongs_to(clone, user)
-        own = podman.made(place / "own", user)
-        podman.copied(IMAGE, engine, own)
+        own = podman.create(place / "own", user)
+        podman.copy_image(IMAGE, engine, own)
         engine = own
     assert words.pop() == "snakemake"
     # The set-up, in the clone's own folder `build`.
-    commanded(engine, clone, [*words, "true"], ONLINE).succeeded()
-    done = commanded(engine, clone, [*words, "snakemake", *SMOKE]).succeeded()
+    run_documented(engine, clone, [*words, "true"], ONLINE).succeeded()
+    done = run_documented(engine, clone, [*words, "snakemake", *SMOKE]).succeeded()
     assert "failed: nothing; 5 of 5 trials measured" in done.text
     assert (clone / "paper/smoke/deathmatch.pdf").stat().st_uid == user
     found = json.loads((clone / RECORD).read_text())
@@ -160,17 +160,17 @@ def test_debian_13_measures(engine, clone):
     newer = f"{IMAGE}-13"
     words = ["--from=debian:13", f"--tag={newer}", "."]
     engine.run("build", ONLINE, *words, folder=clone).succeeded()
-    whole = f"snakemake {' '.join(SMOKE)} && cat {shlex.quote(RECORD)}"
-    words = ["run", "--rm", newer, "sh", "-c", whole]
-    done = commanded(engine, clone, words, *instead_of_privileged()).succeeded()
+    script = f"snakemake {' '.join(SMOKE)} && cat {shlex.quote(RECORD)}"
+    words = ["run", "--rm", newer, "sh", "-c", script]
+    done = run_documented(engine, clone, words, *instead_of_privileged()).succeeded()
     assert "failed: nothing; 5 of 5 trials measured" in done.text
     found = record(done.text)
     assert found["machine"]["os"].endswith("13 (trixie)")
     words = ["run", "--rm", "-v", ".:/deathmatch", newer, "python", "--version"]
-    assert "Python 3.13." in commanded(engine, clone, words, ONLINE).succeeded().text
+    assert "Python 3.13." in run_documented(engine, clone, words, ONLINE).succeeded().text
 
 
 def test_a_server_whose_packages_debian_13_lacks_has_the_reason(engine, clone):
     words = ["run", "--rm", f"{IMAGE}-13", "deathmatch", "build", "php-nginx"]
-    done = commanded(engine, clone, words, ONLINE).failed()
+    done = run_documented(engine, clone, words, ONLINE).failed()
     assert "Unable to locate package php8.2-fpm" in done.text
