@@ -76,7 +76,7 @@ def test_only_commands_py_declares_arguments():
     """A module that does the work is not imported to show its help."""
     found = [
         path for path in ROOT.glob("deathmatch/**/*.py")
-        if re.search(r"^def main\(given", path.read_text(), re.MULTILINE)
+        if re.search(r"^(def main\(\w+: argparse|main = )", path.read_text(), re.MULTILINE)
     ]  # fmt: skip
     known = {command.module for command in COMMANDS.values()}
     folder = ROOT / "deathmatch"

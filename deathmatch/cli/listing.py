@@ -31,8 +31,10 @@ def title(path: Path) -> str:
     """
     text = path.read_text()
     if path.suffix == ".md":
-        found = re.search(r"^# (.*?)(?: *\{#.*)?$", text, re.MULTILINE)
-        return found[1] if found else ""
+        # A heading's attributes, by which a comment in a cell is told apart, say if it is an appendix.
+        headings = re.findall(r"^# (.*?) *\{#([^}]*)\}$", text, re.MULTILINE)
+        narrative = [heading for heading, attributes in headings if ".appendix" not in attributes]
+        return next(iter([*narrative, *(heading for heading, _ in headings)]), "")
     try:
         return str(tomllib.loads(text).get("title", ""))
     except tomllib.TOMLDecodeError as error:

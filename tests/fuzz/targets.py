@@ -137,7 +137,6 @@ def trial_json(value: Any) -> None:
     file.write_bytes(content)
     try:
         found = records.read(file)
-        records.whole(file)
         made = tidy.tidy(file)
     except UserError as error:
         return told(error)
