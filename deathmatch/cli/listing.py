@@ -31,7 +31,7 @@ def title(path: Path) -> str:
     """
     text = path.read_text()
     if path.suffix == ".md":
-        # A heading's attributes, by which a comment in a cell is told apart, say if it is an appendix.
+        # A comment in a cell has no attributes; those of an appendix say so.
         headings = re.findall(r"^# (.*?) *\{#([^}]*)\}$", text, re.MULTILINE)
         narrative = [heading for heading, attributes in headings if ".appendix" not in attributes]
         return next(iter([*narrative, *(heading for heading, _ in headings)]), "")
