@@ -77,7 +77,7 @@ def test_maven_takes_whole_coordinates():
     pom = lockers._pom("mine", ["org.example:one:1.0", "org.example:two:2"])
     assert pom.count("<dependency>") == 2 and "<artifactId>mine</artifactId>" in pom
     assert "<artifactId>two</artifactId>\n      <version>2</version>" in pom
-    with pytest.raises(UserError, match="is no package of Maven"):
+    with pytest.raises(UserError, match="is not a package of Maven"):
         lockers._pom("mine", ["org.example"])
 
 
