@@ -219,20 +219,27 @@ def test_a_server_that_goes_away_refuses(client):
     assert fields["errors_total"] + fields["replies"] == 120
 
 
+class Page(BaseHTTPRequestHandler):
+    """Answers "Hello, world" and closes the connection."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "12")
+        self.end_headers()
+        self.wfile.write(b"Hello, world")
+
+    def log_message(self, *_):
+        pass
+
+
+class KeptPage(Page):
+    """Answers the same and keeps the connection."""
+
+    protocol_version = "HTTP/1.1"
+
+
 def test_http(client):
-    class Page(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self):
-            self.send_response(200)
-            self.send_header("Content-Length", "12")
-            self.end_headers()
-            self.wfile.write(b"Hello, world")
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as peer:
+    with ThreadingHTTPServer(("127.0.0.1", 0), KeptPage) as peer:
         threading.Thread(target=peer.serve_forever, args=(0.05,), daemon=True).start()
         request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
         fields = parse(report(client, peer.server_port, request=request), 0.5)
@@ -388,19 +395,6 @@ def test_more_connections_than_may_be_open_are_errors(client):
         )
         counts, _ = opened(client, peer.port, 100, "--calls=1", "--connections=10", "--timeout=0.9")
     assert counts["errors_other"] == 40 and counts["errors_client_timeout"] == 10
-
-
-class Page(BaseHTTPRequestHandler):
-    """Answers "Hello, world" and closes the connection."""
-
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Length", "12")
-        self.end_headers()
-        self.wfile.write(b"Hello, world")
-
-    def log_message(self, *_):
-        pass
 
 
 def test_it_counts_what_httperf_counts(client):

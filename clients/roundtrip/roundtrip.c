@@ -314,6 +314,17 @@ connected (struct connection *c)
   send_request (c);
 }
 
+/* Whether N more BYTES go on with an answer that begins, and is as long, as the first one. */
+static bool
+continues (const struct connection *c, const char *bytes, size_t n)
+{
+  size_t known = reply_size < BEGINNING ? reply_size : BEGINNING;
+  size_t compared = c->got < known ? known - c->got : 0;
+  if (compared > n)
+    compared = n;
+  return memcmp (beginning + c->got, bytes, compared) == 0 && c->got + n <= reply_size;
+}
+
 static void
 readable (struct connection *c)
 {
@@ -333,11 +344,7 @@ readable (struct connection *c)
       lost (c, n == 0 ? CLOSED : reason (errno));
       return;
     }
-  size_t known = reply_size < BEGINNING ? reply_size : BEGINNING;
-  size_t compared = c->got < known ? known - c->got : 0;
-  if (compared > (size_t) n)
-    compared = n;
-  if (memcmp (beginning + c->got, buffer, compared) != 0 || c->got + n > reply_size)
+  if (!continues (c, buffer, n))
     {
       lost (c, DIFFERENT);
       return;
@@ -511,13 +518,9 @@ take_reply (struct connection *c)
       n = recv (c->sd, buffer, sizeof (buffer), 0);
       if (n < 0 && errno == EAGAIN)
         return;
-      size_t known = reply_size < BEGINNING ? reply_size : BEGINNING;
-      size_t compared = c->got < known ? known - c->got : 0;
-      if (n > 0 && compared > (size_t) n)
-        compared = n;
       if (n <= 0)
         give_up (c, n == 0 ? CLOSED : reason (errno));
-      else if (memcmp (beginning + c->got, buffer, compared) != 0 || c->got + n > reply_size)
+      else if (!continues (c, buffer, n))
         give_up (c, DIFFERENT);
       if (c->state == NONE)
         return;
