@@ -217,7 +217,8 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
     ("changes beside the commit", STATIC, RAW,
      lambda s: s.record(lambda r: r["machine"].update(commit="4d4e3c11478e-dirty")),
      {"DM-COMMIT"}),
-    ("no commit", STATIC, RAW, lambda s: s.record(lambda r: r["machine"].update(commit="")),
+    ("no commit", STATIC, RAW, lambda s: s.record(
+        lambda r: r["machine"].update(commit=None, commit_unknown="git is not installed")),
      {"DM-COMMIT"}),
     ("other sources of the server", STATIC, RAW,
      lambda s: s.record(lambda r: r["spec"].update(server_sha256="0" * 64)),

@@ -2,12 +2,13 @@
 
 import os
 import platform
-import subprocess
 from collections.abc import Callable, Sequence
 
 from deathmatch.builds import toolchain
 from deathmatch.hosts import hardware
 from deathmatch.hosts.installation import Installation
+from deathmatch.measure import commit
+from deathmatch.plan.root import ROOT
 
 
 def about(
@@ -18,7 +19,7 @@ def about(
     `read` returns a file of that machine (`hosts.hardware.describe`).
 
     `names` are the load generators used, as they are at `site`, and `where` what needs them: each
-    has its version under its name. Costs a process for each of them, and one of git.
+    has its version under its name. Costs a process for each of them, and two of git.
     """
     return {
         **hardware.describe(read),
@@ -26,12 +27,5 @@ def about(
         "python": platform.python_version(),
         **site.clients(names, where),
         "snakemake": os.environ.get("DEATHMATCH_SNAKEMAKE", ""),
-        "commit": _commit(),
+        **commit.of(ROOT).record(),
     }
-
-
-def _commit() -> str:
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True
-    )
-    return done.stdout.strip()

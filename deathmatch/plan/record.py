@@ -125,6 +125,7 @@ class Machine(RecordPart):
     os: Annotated[str | None, Field(description="The distribution.")]
     toolchain: Annotated[str | None, Field(description="Where the tools come from.")]
     commit: Annotated[str | None, Field(description="The version of this project.")]
+    commit_unknown: str | None = Field(None, description="Why there is no commit.")
 
 
 class RecordedClient(RecordPart):

@@ -103,8 +103,13 @@ def machine_is_named(trial: Measured) -> Iterator[str]:
 def commit_is_clean(trial: Measured) -> Iterator[str]:
     """Each trial was measured by a commit of this project without changes beside it."""
     commit = _commit(trial)
-    if trial.record["outcome"] in MEASURED and (not commit or commit.endswith("-dirty")):
-        yield f"commit {commit or 'unknown'}"
+    if trial.record["outcome"] not in MEASURED:
+        return
+    if commit.endswith("-dirty"):
+        yield f"commit {commit}"
+    elif not commit:
+        reason = (trial.record.get("machine") or {}).get("commit_unknown")
+        yield f"commit unknown: {reason}" if reason else "commit unknown"
 
 
 @ORIGIN.add(
