@@ -43,6 +43,7 @@ for trial in matrix.trials("once"):
     checks = conformance.check_variant(
         host, hosts.address, 8080, trial.spec()["conformance"], factors,
         host.processes, trial.server.deviations, dial=hosts.dial)
+    checks.append(conformance.check_rest(host, host.processes()))
     # A server of Apache's is another user.
     events.touch()
     events.chmod(0o666)
@@ -215,7 +216,7 @@ def test_a_wrong_backlog_ends_the_checks_before_any_request(here):
         for known, checks in (((), 1), ({"listen backlog 2, capped at {}"}, 2)):
             cap = here.sysctls([conformance.SOMAXCONN])[conformance.SOMAXCONN]
             found = conformance.check_variant(
-                here, "127.0.0.1", port, [], {"backlog": 2}, lambda: [],
+                here, "127.0.0.1", port, [], {"backlog": 2, "readiness": "epoll"}, lambda: [],
                 {name.format(cap) for name in known},
             )  # fmt: skip
             assert not found[0].ok and len(found) == checks

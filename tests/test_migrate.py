@@ -89,6 +89,8 @@ def test_a_record_of_an_earlier_version_reads_as_todays():
     ]
     assert "client_state" in read["points"][0] and "client" not in read["points"][0]
     assert records.upgrade(read) == read
+    # Before trials recorded their steps.
+    assert "steps_us" not in read
     old = {"spec": {"factors": {"setup": "ets"}, "client": "memory", "load": {}}, "points": []}
     kept = json.dumps(old)
     assert records.upgrade(old)["spec"] == {

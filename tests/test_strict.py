@@ -201,6 +201,8 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
         [t.head(2).reverse(), t.slice(2)])), {"DM-RAW"}),
     ("more load than time", STATIC, RAW,
      lambda s: s.record(lambda r: r.update(wall_us=r["offering_us"] - 1)), {"DM-TIMES"}),
+    ("steps that do not add up", STATIC, RAW,
+     lambda s: s.record(lambda r: r.update(steps_us={"offering": 1})), {"DM-TIMES"}),
     ("a rate cut short", STATIC, RAW, lambda s: s.record(lambda r: r["points"][1].update(
         began_us=r["points"][0]["began_us"] + 1000)), {"DM-TIMES"}),
     ("a trial of another toolchain", STATIC, RAW,

@@ -198,6 +198,9 @@ def test_record_tells_the_machine_and_the_settings(measured):
     assert found["descriptors"] >= 1024
     assert all(check["ok"] for check in found["conformance"]) and len(found["conformance"]) >= 5
     assert 0 < found["offering_us"] < found["wall_us"]
+    steps_us = found["steps_us"]
+    assert sum(steps_us.values()) - steps_us["testbed"] == found["wall_us"]
+    assert steps_us["offering"] <= found["offering_us"] and steps_us["server_start"] > 0
 
 
 def test_measuring_and_tables_end_well(measured):

@@ -6,6 +6,7 @@ the server's address. All of it ends with the sandbox.
 """
 
 import subprocess
+import time
 from collections.abc import Mapping
 from functools import partial
 
@@ -31,13 +32,14 @@ def build(
 
     Some tenths of a second. Raises UserError if the kernel or iproute2 refuses any of it.
     """
+    began_ns = time.monotonic_ns()
     # `ip netns` keeps its names in /run: a private one, gone with the sandbox.
     run("mount", "-t", "tmpfs", "tmpfs", "/run")
     _join(spec)
     settings = Settings(_FOLDER, _SILENCE_S, lock=False)
     enter = {SERVER: []} | {name: ["ip", "netns", "exec", name] for name in spec.client_names}
     hosts = together(partial(opening.through, *item, settings) for item in enter.items())
-    return prepared(spec, hosts, LINK, server_sysctl, install, separate=False)
+    return prepared(spec, hosts, LINK, server_sysctl, install, separate=False, began_ns=began_ns)
 
 
 def run(*words: str) -> None:

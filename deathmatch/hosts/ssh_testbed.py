@@ -1,6 +1,7 @@
 """The `ssh` testbed: a server and clients that are machines of their own, each behind an agent."""
 
 import json
+import time
 from collections.abc import Mapping
 from functools import partial
 
@@ -21,6 +22,7 @@ def connect(
     A first connection sets a host up, which takes minutes; standard error reports it. Raises
     UserError where the user can correct it.
     """
+    began_ns = time.monotonic_ns()
     sides = {SERVER: spec.server} | dict(zip(spec.client_names, spec.client_sides))
     hosts = together(partial(_open, *item) for item in sides.items())
     try:
@@ -28,7 +30,9 @@ def connect(
             _interface(host, side, f"config/testbeds/{spec.name}.toml, address of {host.name}")
             for host, side in zip(hosts, sides.values())
         ]
-        return prepared(spec, hosts, links[0], server_sysctl, install, separate=True)
+        return prepared(
+            spec, hosts, links[0], server_sysctl, install, separate=True, began_ns=began_ns
+        )
     except BaseException:
         for host in hosts:
             host.close()

@@ -1,5 +1,6 @@
 """A testbed's hosts, ready for a trial: which they are, and what its file means on them."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ class Testbed:
     link: str
     installations: Mapping[str, Installation]
     separate: bool = False
+    opened_us: int = 0
+    """How long it took to open the hosts and to set what the testbed says."""
 
     @property
     def address(self) -> str:
@@ -114,10 +117,12 @@ def together(tasks: Iterable[Callable[[], Any]]) -> list:
 def prepared(
     spec: plan.Testbed, hosts: Sequence[Host], link: str,
     server_sysctl: Mapping[str, str | int], install: Install | None, *, separate: bool,
+    began_ns: int,
 ) -> Testbed:  # fmt: skip
     """Return the testbed of these hosts, the server's first, with their settings in force.
 
-    `server_sysctl` overrides the testbed's own; `install` is asked for each host's installation.
+    `server_sysctl` overrides the testbed's own; `install` is asked for each host's installation;
+    `began_ns` is when the first host began to be opened, on this machine's monotonic clock.
     Raises UserError if a host refuses a setting.
     """
     sides = dict(zip(hosts, (spec.server, *spec.client_sides)))
@@ -127,7 +132,8 @@ def prepared(
             host.set_governor(side.governor)
     installed = together(partial(install, *item) for item in sides.items()) if install else []
     installations = {host.name: installation for host, installation in zip(hosts, installed)}
-    return Testbed(spec, hosts[0], tuple(hosts[1:]), link, installations, separate)
+    opened_us = (time.monotonic_ns() - began_ns) // 1000
+    return Testbed(spec, hosts[0], tuple(hosts[1:]), link, installations, separate, opened_us)
 
 
 def cpus(which: str, available: Sequence[int]) -> list[int]:

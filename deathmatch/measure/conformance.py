@@ -66,9 +66,10 @@ def check_variant(
 ) -> list[Check]:  # fmt: skip
     """Check all that a running server must show before it is timed, as `check` returns it.
 
-    The listen backlog that its factors name, what its experiment asks, many at once, the readiness
-    mechanism, and rest. A wrong backlog that is not among the `known` failures ends it at once: the
-    kernel shows it in milliseconds, and a backlog that is too short makes every other check slow.
+    The listen backlog that its factors name, what its experiment asks, many at once and the
+    readiness mechanism; the server is busy with them until `check_rest`. A wrong backlog that is
+    not among the `known` failures ends it at once: the kernel shows it in milliseconds, and a
+    backlog that is too short makes every other check slow.
     `host` is the server's; `pids` returns the server's processes, of which there may be more after
     its first request.
     """
@@ -82,10 +83,9 @@ def check_variant(
     # A shorter queue drops what comes at once: that is the experiment, not a fault.
     if queue >= CONCURRENT:
         checks.append(check_concurrent(address, port, probe(requests, known), CONCURRENT, dial))
-    running = pids()
     if "readiness" in factors:
-        checks.append(check_readiness(host, running, factors["readiness"]))
-    return [*checks, check_rest(host, running)]
+        checks.append(check_readiness(host, pids(), factors["readiness"]))
+    return checks
 
 
 def probe(requests: list[dict], known: Collection[str] = ()) -> dict:

@@ -17,6 +17,7 @@ from deathmatch.measure import idle_connections, server_process
 from deathmatch.measure.conformance import Check
 from deathmatch.measure.idle_connections import Idle
 from deathmatch.measure.server_process import Stop
+from deathmatch.measure.step_times import StepTimes
 from deathmatch.plan.spec import Level
 from deathmatch.plan.trial import Trial
 
@@ -69,6 +70,7 @@ class Context:
     values: dict[str, Level]
     generator: LoadGenerator
     state: State = field(default_factory=State)
+    times: StepTimes = field(default_factory=StepTimes)
 
     @property
     def server(self) -> Host:

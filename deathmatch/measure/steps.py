@@ -19,21 +19,23 @@ SETTLE_S = 1
 
 def start(context: Context) -> tuple[Running, str | None]:
     """Start the server and wait until it answers; return it and what went wrong, or None."""
-    running, problem = server_process.start(
-        context.server, context.bed.installations[beds.SERVER], context.trial.server,
-        context.values, context.address, PORT, cpus=context.cpus["server"],
-        log=context.out / "server.log",
-        prefix=[*context.throttle.prefix(), *context.memory.prefix()],
-    )  # fmt: skip
+    with context.times.of("server_start"):
+        running, problem = server_process.start(
+            context.server, context.bed.installations[beds.SERVER], context.trial.server,
+            context.values, context.address, PORT, cpus=context.cpus["server"],
+            log=context.out / "server.log",
+            prefix=[*context.throttle.prefix(), *context.memory.prefix()],
+        )  # fmt: skip
     context.state.started.append(running.process)
     if problem and (breach := context.breach()):
         problem = f"{problem}: {breach}"
-    # Some listen a moment before they can answer.
-    deadline = time.monotonic() + SETTLE_S
-    while not problem and time.monotonic() < deadline:
-        if _answer(context).ok:
-            break
-        time.sleep(0.05)
+    with context.times.of("readiness"):
+        # Some listen a moment before they can answer.
+        deadline = time.monotonic() + SETTLE_S
+        while not problem and time.monotonic() < deadline:
+            if _answer(context).ok:
+                break
+            time.sleep(0.05)
     return running, problem
 
 
@@ -47,6 +49,11 @@ def hold_idle(context: Context) -> str:
     """Open the idle connections, if there are to be any; return what went wrong."""
     if not context.idle_connections:
         return ""
+    with context.times.of("idle_connections"):
+        return _hold_idle(context)
+
+
+def _hold_idle(context: Context) -> str:
     for host in context.clients:
         held = idle_connections.hold(
             host, context.bed.installations[host.name], context.address, PORT, context.spec["load"],
@@ -79,7 +86,8 @@ def offer(
     The samples at either end make its counters exact. `load` replaces that of the trial.
     """
     started_ns = time.monotonic_ns()
-    offered = client.offer(context, rate_rps, duration_s, log, sampling, load)
+    with context.times.of("offering"):
+        offered = client.offer(context, rate_rps, duration_s, log, sampling, load)
     context.state.offering_us += (time.monotonic_ns() - started_ns) // 1000
     began_us = (started_ns - sampling.began_ns) // 1000
     return {"offered_rate_rps": rate_rps, "began_us": began_us, **offered}
@@ -87,8 +95,10 @@ def offer(
 
 def settle(context: Context, running: Running, point: dict) -> dict:
     """Return a point with the server's state once it has settled; make its reports compact."""
-    settled = point | {"server_state": state(context, running)}
-    client.compact(context, point)
+    with context.times.of("drain"):
+        settled = point | {"server_state": state(context, running)}
+    with context.times.of("compression"):
+        client.compact(context, point)
     return settled
 
 
@@ -134,6 +144,7 @@ def stop(context: Context, running: Running) -> None:
 
     How that went is one of the record's `stops`.
     """
-    while context.state.idle:
-        context.state.idle.pop().release()
-    context.state.stops.append(server_process.stop(running))
+    with context.times.of("stop"):
+        while context.state.idle:
+            context.state.idle.pop().release()
+        context.state.stops.append(server_process.stop(running))

@@ -21,6 +21,7 @@ from deathmatch.measure import server_process
 from deathmatch.measure.context import PORT
 from deathmatch.measure.guard import Guard
 from deathmatch.measure.server_process import Running
+from deathmatch.measure.step_times import StepTimes
 from deathmatch.plan.trial import Trial
 
 PATIENCE_S = 120
@@ -28,14 +29,16 @@ PATIENCE_S = 120
 SETTLE_S = 0.5
 
 
-def measure(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> dict:
+def measure(trial: Trial, spec: dict, hosts: Testbed, out: Path, times: StepTimes) -> dict:
     """Return what a trial without load adds to the record; the points are in storage.json too."""
     host, limit = hosts.server, hosts.limit_memory()
     with Guard(limit, host, host.processes):
-        running = start(trial, hosts, out / "server.log", limit)
+        with times.of("server_start"):
+            running = start(trial, hosts, out / "server.log", limit)
         began_ns = time.monotonic_ns()
         try:
-            points, reason = fill(host, running.process, spec["messages"]), ""
+            with times.of("offering"):
+                points, reason = fill(host, running.process, spec["messages"]), ""
         except (ValueError, KeyError, OSError) as error:
             ended = running.died()
             suffix = f"; it ended ({ended})" if ended else ""
@@ -43,7 +46,8 @@ def measure(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> dict:
         if limit.breaches():
             points, reason = [], f"{limit.breach}\n{reason}"
         offering_us = (time.monotonic_ns() - began_ns) // 1000
-        stop = server_process.stop(running)
+        with times.of("stop"):
+            stop = server_process.stop(running)
     limited = limit.record()
     limit.end()
     (out / "storage.json").write_text(json.dumps(points, indent=2) + "\n")

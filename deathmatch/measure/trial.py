@@ -9,6 +9,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -32,8 +33,9 @@ from deathmatch.measure.conformance import Check
 from deathmatch.measure.context import PORT, Context, NotMeasured, prepare
 from deathmatch.measure.guard import Guard
 from deathmatch.measure.server_process import Running
+from deathmatch.measure.step_times import StepTimes
 from deathmatch.plan import files
-from deathmatch.plan.record import SCHEMA_VERSION
+from deathmatch.plan.record import BEFORE_WALL, SCHEMA_VERSION
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 
@@ -73,27 +75,29 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
     }  # fmt: skip
     if not built["ok"]:
         return record | {"outcome": "not built", "reason": built["log"], "points": []}
-    began_ns = time.monotonic_ns()
+    times = StepTimes()
     if trial.experiment.client:
-        record |= measure_load(prepare(trial, record["spec"], hosts, out))
+        context = replace(prepare(trial, record["spec"], hosts, out), times=times)
+        record |= measure_load(context)
     else:
-        record |= storage.measure(trial, record["spec"], hosts, out)
-    needed = clients.needed(trial.experiment.name)
-    return record | {
-        "wall_us": (time.monotonic_ns() - began_ns) // 1000,
-        "machine": machine.about(
+        record |= storage.measure(trial, record["spec"], hosts, out, times)
+    with times.of("machine"):
+        record["machine"] = machine.about(
             hosts.server.read,
             hosts.installations[hosts.clients[0].name],
-            needed,
+            clients.needed(trial.experiment.name),
             f"experiment {trial.experiment.name!r}",
-        ),
-    }
+        )
+    steps_us = times.record()
+    wall_us = sum(steps_us.values())
+    return record | {"wall_us": wall_us, "steps_us": {BEFORE_WALL: hosts.opened_us} | steps_us}
 
 
 def measure_load(context: Context) -> dict:
     """Return what a trial under load adds to the record: the steps, and what they were taken on."""
     bed = context.bed.spec
-    beginning = host_checks.begin(context)
+    with context.times.of("audit"):
+        beginning = host_checks.begin(context)
     try:
         with Guard(context.memory, context.server, context.server_pids):
             record = _measured(context)
@@ -107,7 +111,10 @@ def measure_load(context: Context) -> dict:
     if context.throttle.record:
         record["throttle"] = context.throttle.record | context.throttle.stalls()
     record |= {"memory": context.memory.record(), "server_log": context.server_log()}
-    context.end()
+    with context.times.of("stop"):
+        context.end()
+    with context.times.of("audit"):
+        seen = host_checks.end(context, beginning)
     sides = zip(context.clients, bed.client_sides)
     return record | {
         "offering_us": context.state.offering_us,
@@ -118,7 +125,7 @@ def measure_load(context: Context) -> dict:
         "cpus": context.cpus,
         "cpus_note": "" if context.bed.separate else beds.shared_note(context.cpus),
         "separate": context.bed.separate,
-        "hosts": host_checks.end(context, beginning),
+        "hosts": seen,
     }
 
 
@@ -129,8 +136,10 @@ def _measured(context: Context) -> dict:
     points, counted = sweep(context, running)
     asked = context.spec.get("search")
     searched = search_run.run(context, asked) if asked else None
-    time.sleep(context.spec.get("cool_down_s", 0))
-    client.check_reports(context, points)
+    with context.times.of("cool_down"):
+        time.sleep(context.spec.get("cool_down_s", 0))
+    with context.times.of("reports"):
+        client.check_reports(context, points)
     failures = any(point["server_state"] != "ran" for point in points)
     known = context.trial.server.deviations
     failed = [check.name for check in checks if not check.ok]
@@ -163,12 +172,18 @@ def check(context: Context, running: Running) -> list[Check]:
     The idle connections are open from now on.
     """
     known = context.trial.server.deviations
-    checks = conformance.check_variant(
-        context.server, context.address, PORT, context.spec["conformance"],
-        context.trial.variant.factors, context.server_pids, known,
-        dial=context.bed.dial,
-    )  # fmt: skip
+    with context.times.of("conformance"):
+        checks = conformance.check_variant(
+            context.server, context.address, PORT, context.spec["conformance"],
+            context.trial.variant.factors, context.server_pids, known,
+            dial=context.bed.dial,
+        )  # fmt: skip
     failed = [check for check in checks if not check.ok and check.name not in known]
+    if not failed:
+        with context.times.of("check_for_rest"):
+            rest = conformance.check_rest(context.server, context.server_pids())
+        checks.append(rest)
+        failed = [] if rest.ok or rest.name in known else [rest]
     if context.idle_connections and not failed:
         problem = steps.hold_idle(context)
         name = f"holds {context.idle_connections} idle connections"
@@ -218,7 +233,8 @@ def sweep(context: Context, running: Running) -> tuple[list[dict], dict | None]:
                     points[-1]["server_state"] += f"; then {problem}"
                     break
                 warmed = warm_up(context)
-    counted = count_system_calls(context) if not running.died() else None
+    with context.times.of("system_calls"):
+        counted = count_system_calls(context) if not running.died() else None
     steps.stop(context, running)
     pl.DataFrame(sampler.rows, schema=SAMPLES).write_csv(context.out / "samples.csv")
     return points, counted
@@ -228,7 +244,10 @@ def warm_up(context: Context) -> dict[str, dict]:
     """Warm the server up; return what the first point after it says of that, if anything."""
     client.warm_up(context)
     asked = context.spec.get("churn")
-    return {"warm_up": churn.until_steady(context, asked)} if asked else {}
+    if not asked:
+        return {}
+    with context.times.of("churn"):
+        return {"warm_up": churn.until_steady(context, asked)}
 
 
 def count_system_calls(context: Context) -> dict | None:

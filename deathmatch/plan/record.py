@@ -13,6 +13,29 @@ ENDED_WELL = "exit 0"
 # What a record has. 1: whatever was measured before records said it; 2: the seed, and this number.
 SCHEMA_VERSION = 2
 OUTCOMES = (*MEASURED, "not built", "did not start", "answers wrongly")
+# The step of a trial that comes before its `wall_us`, to which the others add up.
+BEFORE_WALL = "testbed"
+# The steps of a trial, in their order; `measure.step_times` counts them.
+Step = Literal[
+    "testbed",
+    "audit",
+    "server_start",
+    "readiness",
+    "conformance",
+    "check_for_rest",
+    "idle_connections",
+    "warm_up",
+    "churn",
+    "offering",
+    "drain",
+    "compression",
+    "system_calls",
+    "cool_down",
+    "reports",
+    "stop",
+    "machine",
+    "other",
+]
 
 Table = dict[str, Any]
 # What a column of whole numbers holds.
@@ -262,6 +285,10 @@ class TrialRecord(RecordPart):
     points: list[Table] = Field(description="One for each offered rate.")
     wall_us: Count | None = Field(None, description="How long it took.")
     offering_us: Count | None = Field(None, description="How much of that load was offered.")
+    steps_us: dict[Step, Count] | None = Field(
+        None,
+        description="How long each step took; absent in trials measured before this was recorded.",
+    )
     machine: Machine | None = Field(
         None, description="What a reader must know of the machine to compare."
     )

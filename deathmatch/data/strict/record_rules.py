@@ -163,8 +163,8 @@ def samples_cover_the_points(trial: Measured) -> Iterator[str]:
 
 @RECORD.add("DM-TIMES", "reject", DATA)
 def times_add_up(trial: Measured) -> Iterator[str]:
-    """A trial took as long as its rates were to be offered, and no rate began before the last one
-    had been offered for its time.
+    """A trial took as long as its rates were to be offered, its steps add up to that, and no rate
+    began before the last one had been offered for its time.
     """
     duration_us = trial.spec["duration_s"] * 1e6
     began = [point["began_us"] for point in trial.points if "began_us" in point]
@@ -177,3 +177,7 @@ def times_add_up(trial: Measured) -> Iterator[str]:
     least_us = 0.95 * duration_us * len(trial.points) if all_ran else 0
     if None not in (offering, wall) and not least_us <= offering <= wall:
         yield f"load was offered for {offering} us of {wall} us"
+    if steps_us := trial.record.get("steps_us"):
+        inside_us = sum(steps_us.values()) - steps_us.get(plan.BEFORE_WALL, 0)
+        if inside_us != wall:
+            yield f"its steps took {inside_us} us, and all of it {wall} us"

@@ -1,0 +1,44 @@
+"""The stopwatch of a trial's steps: a nested step counts once, and all add up to the whole."""
+
+import pytest
+
+from deathmatch.errors import UserError
+from deathmatch.measure.step_times import StepTimes
+from deathmatch.plan import validation_errors
+from deathmatch.plan.record import Count, Step
+from deathmatch.plan.spec import Spec
+
+
+class Recorded(Spec):
+    """As a trial's record has it."""
+
+    steps_us: dict[Step, Count]
+
+
+def times_at(*microseconds: int) -> StepTimes:
+    """Return a stopwatch whose clock shows these times, one after the other."""
+    clock = iter(microseconds)
+    return StepTimes(lambda: next(clock) * 1000)
+
+
+def test_steps_add_up_to_the_whole_and_a_nested_one_counts_once():
+    times = times_at(0, 5, 7, 8, 20, 21, 30, 40)
+    with times.of("warm_up"), times.of("offering"):
+        pass
+    with times.of("warm_up"):
+        pass
+    assert times.record() == {"other": 16, "warm_up": 23, "offering": 1}
+
+
+def test_a_step_that_fails_ends_and_is_counted():
+    times = times_at(0, 1, 4, 6)
+    with pytest.raises(OSError), times.of("stop"):
+        raise OSError
+    assert times.record() == {"other": 3, "stop": 3}
+
+
+@pytest.mark.parametrize("steps_us", [{"lunch": 1}, {"stop": -1}, {"stop": 0.5}])
+def test_a_record_has_whole_microseconds_of_known_steps(steps_us):
+    validation_errors.check(Recorded, {"steps_us": {"stop": 1}}, "here")
+    with pytest.raises(UserError):
+        validation_errors.check(Recorded, {"steps_us": steps_us}, "here")
