@@ -5,14 +5,7 @@ import pytest
 from deathmatch.errors import UserError
 from deathmatch.measure.step_times import StepTimes
 from deathmatch.plan import validation_errors
-from deathmatch.plan.record import Count, Step
-from deathmatch.plan.spec import Spec
-
-
-class Recorded(Spec):
-    """As a trial's record has it."""
-
-    steps_us: dict[Step, Count]
+from deathmatch.plan.record import RecordedSteps
 
 
 def times_at(*microseconds: int) -> StepTimes:
@@ -39,6 +32,6 @@ def test_a_step_that_fails_ends_and_is_counted():
 
 @pytest.mark.parametrize("steps_us", [{"lunch": 1}, {"stop": -1}, {"stop": 0.5}])
 def test_a_record_has_whole_microseconds_of_known_steps(steps_us):
-    validation_errors.check(Recorded, {"steps_us": {"stop": 1}}, "here")
-    with pytest.raises(UserError):
-        validation_errors.check(Recorded, {"steps_us": steps_us}, "here")
+    validation_errors.check(RecordedSteps, {"stop": 1}, "here")
+    with pytest.raises(UserError, match="here"):
+        validation_errors.check(RecordedSteps, steps_us, "here")

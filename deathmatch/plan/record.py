@@ -15,27 +15,6 @@ SCHEMA_VERSION = 2
 OUTCOMES = (*MEASURED, "not built", "did not start", "answers wrongly")
 # The step of a trial that comes before its `wall_us`, to which the others add up.
 BEFORE_WALL = "testbed"
-# The steps of a trial, in their order; `measure.step_times` counts them.
-Step = Literal[
-    "testbed",
-    "audit",
-    "server_start",
-    "readiness",
-    "conformance",
-    "check_for_rest",
-    "idle_connections",
-    "warm_up",
-    "churn",
-    "offering",
-    "drain",
-    "compression",
-    "system_calls",
-    "cool_down",
-    "reports",
-    "stop",
-    "machine",
-    "other",
-]
 
 Table = dict[str, Any]
 # What a column of whole numbers holds.
@@ -254,6 +233,31 @@ class RecordedSearch(RecordPart):
     probes: list[RecordedProbe] = Field(description="Each rate that it offered, in order.")
 
 
+class RecordedSteps(Spec):
+    """How long each step of a trial took, in microseconds; `measure.step_times` counts them."""
+
+    testbed: Count = Field(0, description="Hosts opened and their settings made, before `wall_us`.")
+    audit: Count = Field(0, description="What the hosts were like, before and after the load.")
+    server_start: Count = Field(0, description="Each start of the server, until it listened.")
+    readiness: Count = Field(0, description="From then until it answered.")
+    conformance: Count = Field(0, description="Its answers checked.")
+    check_for_rest: Count = Field(0, description="Until it left its CPU alone after the checks.")
+    idle_connections: Count = Field(0, description="Idle connections opened beside the load.")
+    warm_up: Count = Field(0, description="Load whose report nobody keeps.")
+    churn: Count = Field(0, description="Connections that came and went until that was steady.")
+    offering: Count = Field(
+        0, description="The load generators, from start to end: the planned load and late replies."
+    )
+    drain: Count = Field(0, description="Until the queues were empty and the server answered.")
+    compression: Count = Field(0, description="The load generators' reports made compact.")
+    system_calls: Count = Field(0, description="Its system calls counted, under load of their own.")
+    cool_down: Count = Field(0, description="The pause that the dataset wants.")
+    reports: Count = Field(0, description="Each report read, to see that there was load.")
+    stop: Count = Field(0, description="The server stopped, and nothing of it left.")
+    machine: Count = Field(0, description="Versions and the machine, for the record.")
+    other: Count = Field(0, description="All else.")
+
+
 class TrialRecord(RecordPart):
     """The record of one trial."""
 
@@ -285,7 +289,7 @@ class TrialRecord(RecordPart):
     points: list[Table] = Field(description="One for each offered rate.")
     wall_us: Count | None = Field(None, description="How long it took.")
     offering_us: Count | None = Field(None, description="How much of that load was offered.")
-    steps_us: dict[Step, Count] | None = Field(
+    steps_us: RecordedSteps | None = Field(
         None,
         description="How long each step took; absent in trials measured before this was recorded.",
     )
