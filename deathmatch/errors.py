@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend: one sentence each, never a traceback."""
+"""Errors that the user can fix: one sentence each, never a traceback."""
 
 import errno
 import os
@@ -33,24 +33,38 @@ REMEDIES = {
     errno.EROFS: ELSEWHERE,
     errno.EACCES: ELSEWHERE,
 }
-"""What to do about an error of the system that is the user's to mend."""
+"""What to do about an error of the system that the user can fix."""
 
 
 def run_main(main: Callable[[], int | None]) -> None:
-    """Call `main` and exit with its status; a `UserError` prints itself and exits 1.
+    """Call `main` and exit with its status, as `status_of` has it."""
+    sys.exit(status_of(main))
 
-    So do a full disk and a folder in which nothing may be written; an interrupt from the keyboard
-    exits 130.
+
+def status_of(main: Callable[[], int | None]) -> int:
+    """Call `main` and return its exit status; a `UserError` is printed, and is 1.
+
+    So are a full disk and a folder in which nothing may be written; an interrupt from the keyboard
+    is 130.
     """
     try:
-        sys.exit(main())
+        return main() or 0
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            return _failed(end.code)
+        return end.code or 0
     except UserError as error:
-        sys.exit(f"deathmatch: {error}")
+        return _failed(f"deathmatch: {error}")
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
     except OSError as error:
         remedy = REMEDIES.get(error.errno)
         if remedy is None:
             raise
         where = f"{error.filename}: " if error.filename else ""
-        sys.exit(f"deathmatch: {where}{os.strerror(error.errno)}\n  {remedy}")
+        return _failed(f"deathmatch: {where}{os.strerror(error.errno)}\n  {remedy}")
+
+
+def _failed(message: str) -> int:
+    print(message, file=sys.stderr)
+    return 1

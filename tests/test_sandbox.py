@@ -170,9 +170,13 @@ def test_trial_tells_of_the_refusal(tree: Tree):
     assert not (tree.path / path).exists()
 
 
-def test_tool_that_is_missing(tree: Tree):
-    python = shutil.which("python")
-    done = tree.run("env", "PATH=/nowhere", python, *TRY[1:]).failed()
+def test_build_without_its_tool(tree: Tree):
+    script = (
+        "from pathlib import Path\nfrom deathmatch.builds import staging\n"
+        "from deathmatch import errors\n"
+        "errors.run_main(lambda: staging.run(Path('new'), Path('out'), ['echo', 'tried']))"
+    )
+    done = tree.run("env", "PATH=/nowhere", shutil.which("python"), "-c", script).failed()
     assert "setpriv is not installed\n  run inside ./shell" in done.text
 
 

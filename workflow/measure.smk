@@ -20,7 +20,7 @@ rule trial:
         "Measure {wildcards.server} in {wildcards.experiment}, {wildcards.variant},"
         " for the {wildcards.n}. time"
     shell:
-        "python -m deathmatch trial --any-outcome --testbed {params.testbed:q}"
+        "bin/forked trial --any-outcome --testbed {params.testbed:q}"
         ' "$(dirname {output:q})" > {log:q} 2>&1'
 
 
@@ -41,4 +41,4 @@ rule complete:
     message:
         "List the servers that could not be measured"
     shell:
-        "python -m deathmatch failures {wildcards.dataset:q} {params.options:q} > {log:q} 2>&1"
+        "bin/forked failures {wildcards.dataset:q} {params.options:q} > {log:q} 2>&1"

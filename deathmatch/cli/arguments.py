@@ -45,7 +45,6 @@ def audit(parser: argparse.ArgumentParser) -> None:
         help="a rule that does not refuse the run; repeatable, added to `accepts` of the testbed",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
 
 
 def _instrument(parser: argparse.ArgumentParser, kind: str, repetitions: str) -> None:
@@ -54,7 +53,6 @@ def _instrument(parser: argparse.ArgumentParser, kind: str, repetitions: str) ->
     parser.add_argument(
         "--repetitions", type=int, default=5, metavar="N", help=f"{repetitions}; default: 5"
     )
-    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
 
 
 def accepting(parser: argparse.ArgumentParser) -> None:
@@ -186,7 +184,6 @@ def trial(parser: argparse.ArgumentParser) -> None:
         "--any-outcome", action="store_true",
         help="exit with 0 even if the server was not built, did not start or did not conform",
     )  # fmt: skip
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
 
 
 def compare(parser: argparse.ArgumentParser) -> None:

@@ -1,54 +1,37 @@
 """A sandbox for one trial: namespaces and a lock that end with it, whatever ends it.
 
-`setpriv` passes the death of this process on to `unshare`, `unshare --kill-child` to the first
-process of the new pid namespace, and the kernel to every process in it, daemons included.
+Two processes are forked. The kernel passes the death of this process on to the first, which makes
+the namespaces; that one's to the second, which is the first process of the new pid namespace; and
+the second's to every process in the namespace, daemons included.
 """
 
 import contextlib
+import ctypes
 import os
 import select
+import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
 
 from deathmatch.errors import UserError
+from deathmatch.hosts import forked
+from deathmatch.hosts.forked import LIBC
+
+# unshare(2), mount(2); Python has `os.unshare` from 3.12 on.
+_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = (
+    0x0002_0000, 0x1000_0000, 0x2000_0000, 0x4000_0000,
+)  # fmt: skip
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 0x2, 0x4, 0x8, 0x4000, 0x4_0000
 
 # Snakemake's pid: a killed Snakemake leaves its job's shell running, so we watch it ourselves. On a
 # node of a cluster it is that of the Snakemake that runs the job there.
 OWNER = "DEATHMATCH_OWNER"
-
-
-def command(network: bool = True, user: Sequence[str] = ("--map-root-user",)) -> list[str]:
-    """Return the words that run a command in new network, pid and mount namespaces.
-
-    Without root, a user namespace makes us root inside, or what the options `user` of unshare(1)
-    say. With `network` false, the network stays this process's. Raises UserError where the kernel
-    forbids it.
-    """
-    root = os.geteuid() == 0 and not (network and _in_user_namespace())
-    owned = [] if root else ["--user", *user]
-    kinds = [*(["--net"] if network else []), "--mount", "--pid", "--fork", "--kill-child"]
-    unshare = ["unshare", *owned, *kinds]
-    words = ["setpriv", "--pdeathsig", "KILL", "--", *unshare, "--mount-proc", "--"]
-    try:
-        probe = subprocess.run([*words, "true"], capture_output=True, text=True)
-    except FileNotFoundError as error:
-        raise UserError(f"{error.filename} is not installed", remedy="run inside ./shell") from None
-    if probe.returncode != 0:
-        raise UserError(
-            f"no permission to make namespaces: {probe.stderr.strip()}",
-            where="testbed netns",
-            remedy="run as root, or let users make namespaces: "
-            "sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 "
-            "(on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0)",
-        )
-    return words
 
 
 def _in_user_namespace() -> bool:
@@ -61,50 +44,100 @@ def _in_user_namespace() -> bool:
     return Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]
 
 
-def run(words: list[str]) -> int:
-    """Run a command in the sandbox under the machine's testbed lock; return its exit status.
+def run(words: Sequence[str]) -> int:
+    """Run a command in the sandbox, as `call` does a function; return its exit status."""
+    return call(lambda: os.execvp(words[0], words))
 
-    If the process named by $DEATHMATCH_OWNER dies, the sandbox dies too and 1 is returned.
+
+def call(function: Callable[[], int | None]) -> int:
+    """Call a function in the sandbox under the machine's testbed lock; return its exit status.
+
+    The function runs in a fork of this process; it starts with all that is imported here, and what
+    it changes is lost. A UserError of it is printed, and is status 1, as where the kernel forbids
+    namespaces. If the process named by $DEATHMATCH_OWNER dies, the sandbox dies too and 1 is
+    returned.
     """
-    prefix = command()
     with _lock():
-        child = subprocess.Popen([*prefix, *words])
+        child = forked.start(lambda: _first(function))
         try:
-            return _wait(child)
-        finally:
-            _end(child)
+            ended = _has_ended_first(child)
+        except BaseException:
+            forked.kill(child)
+            raise
+        if ended:
+            return forked.wait(child)
+        forked.kill(child)
+        return 1
 
 
-def _end(child: subprocess.Popen) -> None:
-    """Kill a sandbox with all that is in it.
+def forbidden(reason: str) -> UserError:
+    """Return the error that the kernel lets this user make no namespaces."""
+    return UserError(
+        f"no permission to make namespaces: {reason}",
+        where="testbed netns",
+        remedy="run as root, or let users make namespaces: "
+        "sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 "
+        "(on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0)",
+    )
 
-    `unshare --kill-child` asks for that only after it has forked: one that is killed between the
-    two would leave its child.
-    """
-    if child.poll() is not None:
+
+def _first(function: Callable[[], int | None]) -> int:
+    """Make the namespaces and start their first process; return its exit status."""
+    # An interrupt is for the function to handle.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    handler = signal.default_int_handler
+    try:
+        _enter_namespaces()
+    except OSError as error:
+        raise forbidden(f"unshare failed: {error.strerror}") from None
+
+    def first() -> int | None:
+        signal.signal(signal.SIGINT, handler)
+        # The new pid namespace's own, not to be seen outside.
+        _mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE)
+        _mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+        return function()
+
+    return forked.wait(forked.start(first))
+
+
+def _enter_namespaces() -> None:
+    """Enter new network, mount and pid namespaces; without root, as root of a user namespace."""
+    flags = _CLONE_NEWNET | _CLONE_NEWNS | _CLONE_NEWPID
+    if os.geteuid() == 0 and not _in_user_namespace():
+        _checked(LIBC.unshare(flags))
         return
-    outer = psutil.Process(child.pid)
-    outer.suspend()
-    while outer.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
-        time.sleep(0.001)
-    # From here on it does not fork.
-    for process in outer.children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    child.kill()
-    child.wait()
+    user, group = os.geteuid(), os.getegid()
+    _checked(LIBC.unshare(flags | _CLONE_NEWUSER))
+    # user_namespaces(7): a group is mapped only where groups can no longer be set.
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+    Path("/proc/self/gid_map").write_text(f"0 {group} 1")
 
 
-def _wait(child: subprocess.Popen) -> int:
-    ended = os.pidfd_open(child.pid)
-    watched = [ended]
-    if owner := os.environ.get(OWNER):
-        try:
-            watched.append(os.pidfd_open(int(owner)))
-        except ProcessLookupError:
-            return 1
-    ready, _, _ = select.select(watched, [], [])
-    return child.wait() if ended in ready else 1
+def _mount(source: bytes, target: bytes, kind: bytes | None, flags: int) -> None:
+    _checked(LIBC.mount(source, target, kind, ctypes.c_ulong(flags), None))
+
+
+def _checked(status: int) -> None:
+    if status != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _has_ended_first(child: int) -> bool:
+    """Wait until a child or the owner has ended; return whether it was the child."""
+    with contextlib.ExitStack() as opened:
+        ended = os.pidfd_open(child)
+        opened.callback(os.close, ended)
+        watched = [ended]
+        if owner := os.environ.get(OWNER):
+            try:
+                watched.append(os.pidfd_open(int(owner)))
+            except ProcessLookupError:
+                return False
+            opened.callback(os.close, watched[-1])
+        ready, _, _ = select.select(watched, [], [])
+        return ended in ready
 
 
 def die_with_owner() -> None:

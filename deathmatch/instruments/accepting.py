@@ -83,7 +83,7 @@ class Accepting(Instrument):
         return [account(out / "server.log") | {"replies": replies}]
 
 
-main = Accepting("accepting", Reading, {"duration_s": 1}).main
+main = Accepting("accepting", {"duration_s": 1}).main
 
 
 def readings(threads: Sequence[int], backlogs: Sequence[int], repetitions: int) -> list[Reading]:

@@ -53,7 +53,7 @@ class Descriptors(Instrument):
         return waits.life(levels(options.most), reading.repetition, cpus)
 
 
-main = Descriptors("descriptors", Reading, {"most": IDLE[1]}).main
+main = Descriptors("descriptors", {"most": IDLE[1]}).main
 
 
 def levels(most: int) -> list[int]:

@@ -1,7 +1,6 @@
 """What the side instruments share: `deathmatch KIND NAME` measures and writes data/KIND/NAME.json.
 
-A record holds what the machine is, and rows. Each reading is taken in a sandbox of its own, by the
-same command with `--inside FOLDER`, to which it writes its rows.
+A record holds what the machine is, and rows. Each reading is taken in a sandbox of its own.
 """
 
 import argparse
@@ -11,7 +10,6 @@ import json
 import os
 import random
 import re
-import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -55,12 +53,10 @@ class Plan:
 class Instrument(ABC):
     """A side instrument, which measures one kind of record.
 
-    `reading` is the dataclass of its readings, `least` has options that are numbers, each with the
-    least that it may be.
+    `least` has options that are numbers, each with the least that it may be.
     """
 
     kind: str
-    reading: type
     least: Mapping[str, int]
 
     @abstractmethod
@@ -81,12 +77,6 @@ class Instrument(ABC):
     def main(self, options: argparse.Namespace) -> int:
         """Measure as the command line says; return the exit status."""
         os.chdir(ROOT)
-        if options.inside:
-            task = json.loads(options.name)
-            options = argparse.Namespace(**task["options"] | {"inside": options.inside})
-            rows = self.take(self.reading(**task["reading"]), options, options.inside)
-            (options.inside / _ROWS).write_text(json.dumps(rows))
-            return 0
         if not re.fullmatch(r"[\w.-]*\w", options.name):
             what = f"{options.name!r} cannot be a file's name"
             raise UserError(what, remedy="use letters, digits, - and _")
@@ -115,14 +105,15 @@ class Instrument(ABC):
                 _write(DATA / self.kind / f"{options.name}.json", record)
 
     def _in_sandbox(self, reading: Any, options: argparse.Namespace, folder: Path) -> list[Row]:
-        out = tempfile.mkdtemp(dir=folder)
-        given = {name: value for name, value in vars(options).items() if name != "inside"}
-        task = json.dumps({"reading": dataclasses.asdict(reading), "options": given})
-        words = [sys.executable, "-m", "deathmatch", self.kind, task, "--inside", out]
-        status = sandbox.run(words)
+        out = Path(tempfile.mkdtemp(dir=folder))
+
+        def inside() -> None:
+            (out / _ROWS).write_text(json.dumps(self.take(reading, options, out)))
+
+        status = sandbox.call(inside)
         if status != 0:
             raise UserError(f"the measurement failed (exit status {status})", str(reading))
-        return json.loads(Path(out, _ROWS).read_text())
+        return json.loads((out / _ROWS).read_text())
 
 
 def drawn(readings: Sequence[Any], repetitions: int) -> list[Any]:

@@ -111,7 +111,7 @@ class Packets(Instrument):
         return [row]
 
 
-main = Packets("packets", Reading, {"rate": 1, "duration_s": 1}).main
+main = Packets("packets", {"rate": 1, "duration_s": 1}).main
 
 
 def readings(servers: Sequence[str], repetitions: int) -> list[Reading]:

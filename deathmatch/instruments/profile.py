@@ -86,7 +86,7 @@ class Profile(Instrument):
             return [_profiled(context, reading.rate_rps, options.duration_s, out)]
 
 
-main = Profile("profile", Reading, {"duration_s": 1}).main
+main = Profile("profile", {"duration_s": 1}).main
 
 
 def readings(mechanisms: Sequence[str], idle: Sequence[int], repetitions: int) -> list[Reading]:

@@ -26,6 +26,7 @@ from deathmatch.run import (
     command_line,
     disk_space,
     exit_summary,
+    forks,
     snakemake_internals,
     untracked,
 )
@@ -192,7 +193,7 @@ class Call:
             cluster.lead()
             snakemake_internals.builds_first(self.workflow)
         else:
-            checkout.keep_temporary()
+            forks.begin(checkout.keep_temporary())
 
     def ending(self, stopped: bool) -> str | None:
         """Return what to say at the end of the run; `stopped` if it ended before its time."""

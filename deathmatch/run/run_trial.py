@@ -17,6 +17,7 @@ from deathmatch.builds import clients, clone, server_build, toolchain
 from deathmatch.data import records
 from deathmatch.errors import UserError
 from deathmatch.hosts import netns_testbed, sandbox, ssh_testbed, testbed
+from deathmatch.measure import trial as measurement
 from deathmatch.plan import files, matrix
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
@@ -33,9 +34,6 @@ def main(given: argparse.Namespace) -> int:
     os.chdir(ROOT)
     trial = matrix.find(given.trial.rstrip("/"))
     bed = files.testbed(trial.testbed(given.testbed))
-    if given.inside:
-        _measure(trial, netns_testbed.build(bed, trial.spec()["sysctl"], clone.on))
-        return 0
     _check_disk(trial.path)
     untracked.make_folders(trial.dataset)
     sandbox.die_with_owner()
@@ -57,8 +55,12 @@ def _in_namespaces(trial: Trial, bed: plan.Testbed, default: str) -> int:
     clone.Clone().clients(clients.needed(trial.experiment.name), _where(trial))
     _check_tools(trial, bed, default, toolchain.harness(), built)
     _warn_of_one_cpu()
-    words = [sys.executable, "-m", "deathmatch", "trial", "--inside", "--testbed", bed.name]
-    return sandbox.run([*words, str(trial.path)])
+    return sandbox.call(partial(_on_new_testbed, trial, bed))
+
+
+def _on_new_testbed(trial: Trial, bed: plan.Testbed) -> None:
+    """Make the testbed in the namespaces of this process, and measure on it."""
+    _measure(trial, netns_testbed.build(bed, trial.spec()["sysctl"], clone.on))
 
 
 def _on_machines(trial: Trial, bed: plan.Testbed, default: str) -> int:
@@ -85,11 +87,8 @@ def _where(trial: Trial) -> str:
 
 
 def _measure(trial: Trial, hosts: testbed.Testbed) -> None:
-    # Only here, as what measures loads slowly.
-    from deathmatch.measure import trial as steps
-
     try:
-        steps.run(trial, hosts)
+        measurement.run(trial, hosts)
     finally:
         hosts.end()
 

@@ -73,7 +73,7 @@ class Connections(Instrument):
         return run.life(reading.life, reading.connections, files.testbed(TESTBED))
 
 
-main = Connections("connections", Reading, {"connections": 1, "held": 0}).main
+main = Connections("connections", {"connections": 1, "held": 0}).main
 
 
 def readings(in_each_state: int, held: int, repetitions: int) -> list[Reading]:

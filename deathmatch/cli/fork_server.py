@@ -1,0 +1,116 @@
+"""A process that has imported the project and forks for each command of a run.
+
+`python -m deathmatch` starts Python and imports for a second or more. During a run, `bin/forked`
+asks this process (`run.forks`) for the commands of Snakemake's rules instead. It ends with the run,
+and a fork ends with it or with who asked for it, however those end.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+from importlib import import_module
+
+from deathmatch.cli import main as command_line
+from deathmatch.cli.commands import COMMANDS
+from deathmatch.hosts import forked
+
+_MOST_REQUEST_BYTES = 1 << 20
+# Loaded while no command waits: what every run needs first.
+_FIRST = ("trial", "build")
+
+
+def main() -> None:
+    """Serve the socket whose descriptor is the first argument, until the parent process ends."""
+    # An interrupt of the terminal is for the commands.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    forked.die_with(os.pidfd_open(os.getppid()))
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    for name in _FIRST:
+        _load(name)
+    with contextlib.suppress(_Forked):
+        _serve(listener)
+    # Only forks come here, and end as any Python does.
+    command_line.run()
+
+
+class _Forked(Exception):
+    """Raised in a fork to leave the server's loop."""
+
+
+def _serve(listener: socket.socket) -> None:
+    waiting: dict[int, tuple[socket.socket, int]] = {}
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is listener:
+                connection, _ = listener.accept()
+                pid = _answer(connection, [selector, listener, *(c for c, _ in waiting.values())])
+                if pid is None:
+                    connection.close()
+                    continue
+                ended = os.pidfd_open(pid)
+                waiting[ended] = connection, pid
+                selector.register(ended, selectors.EVENT_READ)
+                selector.register(connection, selectors.EVENT_READ, ended)
+            else:
+                ended = key.fileobj if key.data is None else key.data
+                if ended not in waiting:
+                    continue
+                connection, pid = waiting.pop(ended)
+                # Who asked has ended: so must the command.
+                if key.data is not None:
+                    os.kill(pid, signal.SIGKILL)
+                status = forked.wait(pid)
+                with contextlib.suppress(OSError):
+                    connection.send(str(status).encode())
+                selector.unregister(ended)
+                selector.unregister(connection)
+                os.close(ended)
+                connection.close()
+
+
+def _answer(connection: socket.socket, others: list) -> int | None:
+    """Fork for a request; return the pid, None if nothing was asked. Raises _Forked in the fork."""
+    request, descriptors, _, _ = socket.recv_fds(connection, _MOST_REQUEST_BYTES, 3)
+    if len(descriptors) != 3:
+        return None
+    asked = json.loads(request)
+    _load(asked["words"][0])
+    parent = os.pidfd_open(os.getpid())
+    if pid := os.fork():
+        for descriptor in (parent, *descriptors):
+            os.close(descriptor)
+        return pid
+    forked.die_with(parent)
+    for other in (connection, *others):
+        other.close()
+    for target, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    os.chdir(asked["folder"])
+    sys.argv[1:] = asked["words"]
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    raise _Forked
+
+
+def _load(name: str) -> None:
+    """Import what a command needs, with what its module names in `PRELOAD`."""
+    if name in COMMANDS:
+        module = import_module(f"deathmatch.{COMMANDS[name].module}")
+        for other in getattr(module, "PRELOAD", ()):
+            import_module(other)
+        # Its pages stay shared with the forks.
+        gc.collect()
+        gc.freeze()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The fork server of a run: its forks are as the commands themselves, and end as those would."""
+
+import signal
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import Tree, descendants, ended, wait_for
+
+# A run of Snakemake that does nothing but hold its fork server.
+RUN = (
+    "import os, sys, time\nfrom pathlib import Path\nfrom deathmatch.run import forks\n"
+    "forks.begin(Path(sys.argv[1]))\nprint(os.environ.get(forks.ADDRESS, ''), flush=True)\n"
+    "time.sleep(3600)"
+)
+
+
+@pytest.fixture
+def run(tree: Tree, tmp_path: Path):
+    """A process that has begun a fork server; the tree's commands know of it."""
+    process = tree.start("python", "-c", RUN, tmp_path)
+    tree.environment["DEATHMATCH_FORK_SERVER"] = process.stdout.readline().strip()
+    yield process
+    process.kill()
+    process.wait()
+
+
+def server_of(run: subprocess.Popen) -> psutil.Process:
+    children = wait_for(lambda: psutil.Process(run.pid).children(), "the fork server runs")
+    return children[0]
+
+
+@pytest.fixture
+def asked(tree: Tree, run):
+    """Who asked for a command that a fork carries out, and the fork's processes."""
+    tree.server("slow", "ordinary", build="touch begun; sleep 3600")
+    asking = tree.start("bin/forked", "build", "slow")
+    wait_for((tree.path / "servers" / "slow" / "begun").exists, "the build has begun", asking)
+    processes = descendants(server_of(run).pid)
+    assert any(process.name() == "sleep" for process in processes)
+    return asking, processes
+
+
+def test_a_fork_is_the_command(tree: Tree, run):
+    """Its output, its exit status, its errors, its folder and its environment."""
+    for command in ["list", "datasets"], ["check", "nothing"], ["nonsense"], ["list", "--help"]:
+        forked, alone = tree.run("bin/forked", *command), tree.run("bin/deathmatch", *command)
+        assert forked == alone
+    elsewhere = tree.run("sh", "-c", "cd servers && ../bin/forked check nothing")
+    assert elsewhere == tree.run("bin/forked", "check", "nothing")
+
+
+def test_many_at_once(tree: Tree, run):
+    several = [tree.start("bin/forked", "list", "servers") for _ in range(20)]
+    texts = {process.communicate()[0] for process in several}
+    assert texts == {tree.deathmatch("list", "servers").text}
+    assert [process.returncode for process in several] == [0] * 20
+    wait_for(lambda: not server_of(run).children(), "no fork is left")
+
+
+def test_without_a_server_the_command_runs_all_the_same(tree: Tree, tmp_path):
+    alone = tree.run("bin/deathmatch", "list", "datasets")
+    assert tree.run("bin/forked", "list", "datasets") == alone
+    tree.environment["DEATHMATCH_FORK_SERVER"] = str(tmp_path / "gone")
+    assert tree.run("bin/forked", "list", "datasets") == alone
+
+
+def test_a_folder_of_a_long_name(tree: Tree, tmp_path):
+    """No socket can have such a path."""
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    process = tree.start("python", "-c", RUN, folder)
+    assert process.stdout.readline() == "\n"
+    assert not psutil.Process(process.pid).children()
+    process.kill()
+    process.wait()
+
+
+def test_who_asked_is_killed(asked, run):
+    asking, processes = asked
+    asking.kill()
+    asking.wait()
+    wait_for(lambda: ended(processes), "the command ended")
+    assert server_of(run).is_running()
+
+
+def test_the_server_is_killed(asked, run):
+    asking, processes = asked
+    server_of(run).kill()
+    assert asking.wait() == 1
+    assert "fork server ended; run again" in asking.stdout.read()
+    wait_for(lambda: ended(processes), "the command ended")
+
+
+def test_the_run_is_killed(asked, run):
+    asking, processes = asked
+    server = server_of(run)
+    run.kill()
+    wait_for(lambda: ended([server, *processes]), "the server and its fork ended")
+    assert asking.wait() == 1
+
+
+def test_an_interrupt_is_the_command_s(asked, run):
+    asking, processes = asked
+    command = next(process for process in processes if process.ppid() == server_of(run).pid)
+    command.send_signal(signal.SIGINT)
+    assert asking.wait() == 130
+    wait_for(lambda: ended(processes), "the command ended")
+    assert server_of(run).is_running()
