@@ -1,5 +1,7 @@
 """What chapters compute, on small frames whose results are worked out by hand."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from hypothesis import given
@@ -24,6 +26,9 @@ from deathmatch.analysis import (
     undecided,
     verdict_words,
 )
+from deathmatch.analysis.interval import Interval
+from deathmatch.analysis.ledger import Entry, Verdict
+from deathmatch.analysis.needs import Need
 from deathmatch.analysis.reply_rates import RATE, REPLY
 
 # The accept queue ----------------------------------------------------------------------------
@@ -196,9 +201,9 @@ def test_ways_of_accepting():
         # More than half had no answer: there is no median time.
         ("Node.js, all that wait (20.2)", 900.0, 40.0, 60.0, None, 11, 129),
     ]
-    assert accept_queue.held_by(found, "C, one")["median"] == 71
-    assert accept_queue.held_by(found, "C, many") == stats.interval([])
-    assert accept_queue.way_ratio(found, "C, one", "C, many", "replies_rps")["trials"] == 0
+    assert accept_queue.held_by(found, "C, one").median == 71
+    assert accept_queue.held_by(found, "C, many") == Interval()
+    assert accept_queue.way_ratio(found, "C, one", "C, many", "replies_rps").trials == 0
 
 
 @given(st.dictionaries(st.integers(0, 9_000_000), st.integers(1, 30), max_size=8),
@@ -261,7 +266,7 @@ def test_a_cap_is_compared_with_no_cap_and_with_a_backlog_of_its_length():
     ]
     points = pl.DataFrame(rows, schema=["backlog", "somaxconn", "n", REPLY], orient="row")
     clipped, equal = listen_backlog.cap_ratios(points)
-    assert (clipped["median"], equal["median"]) == (0.5, 0.75)
+    assert (clipped.median, equal.median) == (0.5, 0.75)
 
 
 def test_plateaus_stand_with_those_of_the_graphs():
@@ -305,7 +310,7 @@ def test_points_that_were_not_served_say_no_cost():
     assert readiness.steady_rate(pl.DataFrame(rows[4:5])) == 0
 
 
-def levels() -> list[dict]:
+def levels() -> list[readiness.Level]:
     poll = [served(0, n, 20 + n) for n in (1, 2, 3)]
     poll += [served(500, n, 70 + n) for n in (1, 2, 3)]
     poll += [served(1000, n, 920 + n) for n in (1, 2, 3)]
@@ -315,20 +320,20 @@ def levels() -> list[dict]:
 
 def test_what_an_idle_connection_costs():
     found = readiness.at_level(levels(), "C", "poll", 1000)
-    assert found["cost"]["median"] == 922 and found["busy_percent"] == pytest.approx(92.2)
+    assert found.cost_us.median == 922 and found.busy_percent == pytest.approx(92.2)
     # 900 us over 1,000 connections, and 850 us over the last 500; in ns.
-    assert found["each"] == {"trials": 3, "median": 900, "low": 900, "high": 900}
-    assert found["step"]["median"] == 1700
+    assert found.per_idle_ns == Interval(3, 900, 900, 900)
+    assert found.step_ns.median == 1700
     none = readiness.at_level(levels(), "C", "poll", 0)
-    few, many = ({"low": low, "high": high, "trials": 3} for low, high in ((2, 4), (5, 6)))
+    few, many = (Interval(3, low, low, high) for low, high in ((2, 4), (5, 6)))
     words = ("more", "less", "same")
     assert phrases.change(few, many, *words) == "more"
     assert phrases.change(many, few, *words) == "less"
-    assert phrases.change(few, few | {"high": 5}, *words) == "same"
-    assert phrases.change(few, none["each"], *words) == phrases.NOT_MEASURED
+    assert phrases.change(few, replace(few, high=5), *words) == "same"
+    assert phrases.change(few, none.per_idle_ns, *words) == phrases.NOT_MEASURED
     assert phrases.change(few, stats.interval([9]), *words) == "same"
-    assert none["each"] == none["step"] == stats.interval([])
-    assert readiness.at_level(levels(), "C", "select", 0)["cost"] == stats.interval([])
+    assert none.per_idle_ns == none.step_ns == Interval()
+    assert readiness.at_level(levels(), "C", "select", 0).cost_us == Interval()
     assert readiness.most_idle_with_cpu_left(levels(), "C", "poll") == 500
     assert readiness.most_idle_with_cpu_left(levels(), "Perl", "poll") == 0
 
@@ -337,7 +342,7 @@ def test_cost_table_has_mechanisms_in_their_order():
     found = readiness.cost_table(list(reversed(levels())))
     assert found["readiness"].to_list() == ["poll"] * 3 + ["epoll"] * 2
     assert found["idle_connections"].to_list() == [0, 500, 1000, 0, 1000]
-    assert found["each"].to_list()[:2] == [None, "100 [100, 100]"]
+    assert found["per_idle"].to_list()[:2] == [None, "100 [100, 100]"]
     assert readiness.cost_table([]).is_empty()
 
 
@@ -347,7 +352,7 @@ def test_changes_of_epoll_have_a_side():
     rows = [served(0, n, 80 + n, "epoll") for n in (1, 2)]
     rows += [served(9, n, 40 + n, "epoll") for n in (1, 2)]
     cheaper = readiness.cost_levels(readiness.steady_points(pl.DataFrame(rows)))
-    assert [row["idle_connections"] for row in readiness.cost_changes(cheaper)[1]] == [9]
+    assert [level.idle for level in readiness.cost_changes(cheaper)[1]] == [9]
 
 
 def test_latencies_leave_out_what_the_client_spoilt():
@@ -370,9 +375,9 @@ def test_epoll_over_another_mechanism():
         served(0, 1, 1, "epoll", **{REPLY: 300.0}), served(0, 1, 1, "select", **{REPLY: 100.0}),
         served(900, 1, 1, "epoll", **{REPLY: 300.0}), served(900, 1, 1, "poll", **{REPLY: 10.0}),
     ])  # fmt: skip
-    assert readiness.epoll_ratio(closed, "C", 0, "select")["median"] == 3
-    assert readiness.epoll_ratio(closed, "C", 900, "poll")["median"] == 30
-    assert readiness.epoll_ratio(closed, "C", 900, "select")["trials"] == 0
+    assert readiness.epoll_ratio(closed, "C", 0, "select").median == 3
+    assert readiness.epoll_ratio(closed, "C", 900, "poll").median == 30
+    assert readiness.epoll_ratio(closed, "C", 900, "select").trials == 0
 
 
 def crashes() -> pl.DataFrame:
@@ -397,7 +402,7 @@ def test_deaths_and_the_rates_of_them():
     assert found.rows() == [("epoll", 1, 0, None, 3000, 0), ("select", 2, 1, 6000, 1024, 30)]
     (row,) = readiness.deaths_by_rate(crashes()).to_dicts()
     assert (row["readiness"], row[RATE], row["died"], row["trials"]) == ("select", 6000, 1, 2)
-    assert readiness.peak_ratio(crashes(), "Tornado")["median"] == pytest.approx(5 / 3)
+    assert readiness.peak_ratio(crashes(), "Tornado").median == pytest.approx(5 / 3)
 
 
 def test_system_calls_with_the_fewest_and_the_most_idle():
@@ -428,7 +433,7 @@ def test_costs_of_a_reply():
                            replied("b", 2, 0)])  # fmt: skip
     assert static_files.costs(points).rows() == [("b", 1, 10.0, 0.4, 0.2, 5.0),
                                                 ("a", 2, 75.0, 3.0, 1.5, 5.0)]  # fmt: skip
-    assert static_files.cpu_ratio(points, "a", "b")["median"] == 10, "of the one round of both"
+    assert static_files.cpu_ratio(points, "a", "b").median == 10, "of the one round of both"
 
 
 def test_shares_of_modes():
@@ -537,34 +542,32 @@ def test_bytes_per_message_are_what_full_has_more_than_empty():
     assert found.select("runtime_bytes", "rss_bytes").rows() == [(200.0, 4000.0)]
 
 
-def decided(verdict: str, **more) -> dict:
-    row = {"name": "Walkin", "says": "A is faster", "same": False}
-    for when in verdict_words.WHEN:
-        row |= {
-            when: verdict, f"{when}_effect": 2.0, f"{when}_low": 1.9, f"{when}_high": 2.1,
-            f"{when}_trials": 3, f"{when}_direction": None, f"{when}_sides": [],
-            f"{when}_quantity": "", f"{when}_unit": "",
-            f"{when}_needs": [{"needed": "4 CPUs", "there": "1", "met": False, "always": False}],
-        }  # fmt: skip
-    return row | more
+def decided(verdict: str, direction: str | None = None) -> Verdict:
+    needs = (Need("4 CPUs", "1", met=False),)
+    return Verdict(verdict, Interval(3, 2.0, 1.9, 2.1), direction, needs=needs)
 
 
 def test_a_cell_of_the_ledger_has_its_number_only_where_it_was_decided():
     cell = "**replicated**: 2 [1.9, 2.1], n\u00a0=\u00a03"
-    assert verdict_words.verdict_text(decided(judging.REPLICATED), "now") == cell
-    assert verdict_words.verdict_text(decided(judging.REPLICATED, same=True), "now") == "the same"
-    assert (
-        verdict_words.verdict_text(decided(judging.UNREACHED), "now") == f"**{judging.UNREACHED}**"
-    )
-    smaller = decided(judging.NOT, then_direction=judging.REPLICATED)
-    assert verdict_words.verdict_text(smaller, "then").endswith("; its direction is replicated")
+    assert verdict_words.verdict_text(decided(judging.REPLICATED)) == cell
+    assert verdict_words.verdict_text(decided(judging.UNREACHED)) == f"**{judging.UNREACHED}**"
+    smaller = decided(judging.NOT, direction=judging.REPLICATED)
+    assert verdict_words.verdict_text(smaller).endswith("; its direction is replicated")
 
 
 def test_needs_are_named_once_and_only_of_conditions_not_reached():
-    rows = pl.DataFrame([decided(judging.UNREACHED), decided(judging.NOT, says="B is faster")])
-    found = undecided.unmet_needs(rows)
+    texts = dict.fromkeys(("claim", "place", "role", "experiment", "rule"), "")
+    texts |= {"source": "Walkin", "says": "A is faster"}
+    unreached = decided(judging.UNREACHED)
+    entry = Entry(
+        **texts, statistics=(), published=None, same=True, differences=(),
+        then=unreached, now=unreached,
+    )  # fmt: skip
+    refuted = replace(entry, says="B is faster", then=decided(judging.NOT), same=False)
+    refuted = replace(refuted, now=refuted.then)
+    found = undecided.unmet_needs([entry, refuted])
     assert found.rows() == [("Walkin", "A is faster", "4 CPUs", "1")]
-    assert undecided.unmet_needs(rows[1:]).columns == found.columns
+    assert undecided.unmet_needs([refuted]).columns == found.columns
 
 
 # How the sides share a machine --------------------------------------------------------------

@@ -1,37 +1,39 @@
-"""Rows of the ledger: the facts of a claim, and the evidence of its verdicts."""
+"""Entries of the ledger: the facts of a claim, and the evidence of its verdicts."""
 
-import polars as pl
+from dataclasses import replace
+
 import pytest
 
 from deathmatch.analysis import claims, judging, published
+from deathmatch.analysis.interval import Interval
+from deathmatch.analysis.ledger import Entry, Side, Verdict
+from deathmatch.analysis.needs import Need
 from deathmatch.paper import claim_rows
 
-SIDES = [
-    {"what": "Yucan, backlog 128", "median": 8000.0, "low": 7000.0, "high": 9000.0, "trials": 3,
-     "raw": "data/tiny/backlog/raw.tar.xz: yucan/backlog=128"},
-    {"what": "Yucan, backlog 5", "median": 4000.0, "low": 3900.0, "high": 4100.0, "trials": 3,
-     "raw": "data/tiny/backlog/raw.tar.xz: yucan/backlog=5"},
-]  # fmt: skip
-NEED = {"needed": "4 CPUs of the server beyond the client's", "there": "1", "met": False}
-FOUND = {
-    "now": judging.REPLICATED, "now_effect": 2.0, "now_low": 1.8, "now_high": 2.2, "now_trials": 3,
-    "now_quantity": "highest reply rate", "now_unit": "req/s", "now_sides": SIDES,
-    "now_direction": judging.REPLICATED, "now_why": "", "same": False,
-    "then": judging.UNREACHED, "then_needs": [NEED | {"always": True}],
-}  # fmt: skip
+SIDES = (
+    Side("Yucan, backlog 128", Interval(3, 8000.0, 7000.0, 9000.0),
+         "data/tiny/backlog/raw.tar.xz: yucan/backlog=128"),
+    Side("Yucan, backlog 5", Interval(3, 4000.0, 3900.0, 4100.0),
+         "data/tiny/backlog/raw.tar.xz: yucan/backlog=5"),
+)  # fmt: skip
+NOW = Verdict(
+    judging.REPLICATED, Interval(3, 2.0, 1.8, 2.2), judging.REPLICATED,
+    quantity="highest reply rate", unit="req/s", sides=SIDES,
+)  # fmt: skip
+NEED = Need("4 CPUs of the server beyond the client's", "1", met=False, always=True)
+THEN = Verdict(judging.UNREACHED, needs=(NEED,))
 
 
 @pytest.fixture(scope="module")
-def rows() -> pl.DataFrame:
+def entries() -> list[Entry]:
     """Return three claims as nobody measured them, the first of them with both verdicts."""
     chosen = {"walkin-backlog-5-to-128-all-cores", "ostinelli-order", "day-ets-bytes"}
-    made = [claims.row_of("never-measured", c) for c in published.claims() if c["id"] in chosen]
-    made[0] |= FOUND
-    return pl.DataFrame(made, schema=claims.LEDGER).with_columns(name="source")
+    made = [claims.entry("never-measured", c) for c in published.claims() if c["id"] in chosen]
+    return [replace(made[0], then=THEN, now=NOW, same=False), *made[1:]]
 
 
-def test_a_claim_opens_to_its_rule_and_the_evidence_of_each_verdict(rows):
-    opened = claim_rows.details(rows.row(0, named=True))
+def test_a_claim_opens_to_its_rule_and_the_evidence_of_each_verdict(entries):
+    opened = claim_rows.details(entries[0])
     assert "1.41 to 4 times" in dict(opened["facts"])["Rule"]
     then, now = opened["verdicts"]
     assert then["heading"] == f"Then: {judging.UNREACHED}"
@@ -39,10 +41,10 @@ def test_a_claim_opens_to_its_rule_and_the_evidence_of_each_verdict(rows):
     text = "\n".join(now["lines"])
     assert "highest reply rate (req/s), Yucan, backlog 128 over Yucan, backlog 5" in text
     assert "8\u202f000 [7\u202f000, 9\u202f000] req/s, n = 3" in text
-    assert now["raw"] == [side["raw"] for side in SIDES]
+    assert now["raw"] == [side.raw for side in SIDES]
 
 
-def test_a_claim_that_was_not_run_says_why(rows):
-    opened = claim_rows.details(rows.row(2, named=True))
+def test_a_claim_that_was_not_run_says_why(entries):
+    opened = claim_rows.details(entries[2])
     assert [verdict["heading"] for verdict in opened["verdicts"]] == ["Then and now: not run"]
     assert opened["verdicts"][0]["lines"][-1] == "Not run: the dataset has no experiment storage."

@@ -17,10 +17,12 @@ from deathmatch.analysis import (
     c10k,
     claims,
     judging,
+    ledger,
     published,
     rules,
     verdict_words,
 )
+from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.values import Values
 from deathmatch.errors import UserError
 from deathmatch.plan import files
@@ -542,26 +544,25 @@ def test_a_claim_that_was_not_run_says_why(name, reason):
 
 
 def test_a_dataset_without_data_has_a_ledger_of_claims_not_run():
-    ledger = claims.ledger("never-measured")
-    assert dict(ledger.schema) == claims.LEDGER and len(ledger) == len(CLAIMS)
-    for when in verdict_words.WHEN:
-        assert set(ledger[when]) == {judging.NOT_RUN} and "" not in ledger[f"{when}_why"].to_list()
+    frame = ledger.frame(claims.ledger("never-measured"))
+    assert dict(frame.schema) == ledger.COLUMNS and len(frame) == len(CLAIMS)
+    for when in ledger.WHEN:
+        assert set(frame[when]) == {judging.NOT_RUN} and "" not in frame[f"{when}_why"].to_list()
     told = claims.differences("never-measured")
     assert len(told) == len(DIFFERENCES) and set(told["trials"]) == {0}
 
 
 @pytest.mark.parametrize(
-    ("row", "text"),
+    ("effect", "text"),
     [
-        ({"effect": None, "low": None, "high": None, "trials": 0}, ""),
-        ({"effect": 1.034, "low": None, "high": None, "trials": 1}, "1.03, n = 1"),
-        ({"effect": 2.5, "low": 2.25, "high": 3.0, "trials": 3}, "2.5 [2.25, 3], n = 3"),
-        ({"effect": 9876.5, "low": 9000.0, "high": 12000.0, "trials": 3},
-         "9\u202f876 [9\u202f000, 12\u202f000], n = 3"),
+        (Interval(), ""),
+        (Interval(1, 1.034), "1.03, n = 1"),
+        (Interval(3, 2.5, 2.25, 3.0), "2.5 [2.25, 3], n = 3"),
+        (Interval(3, 9876.5, 9000.0, 12000.0), "9\u202f876 [9\u202f000, 12\u202f000], n = 3"),
     ],
-)  # fmt: skip
-def test_effects_are_written_with_interval_and_n(row, text):
-    assert verdict_words.effect_text(row) == text
+)
+def test_effects_are_written_with_interval_and_n(effect, text):
+    assert verdict_words.effect_text(effect) == text
 
 
 def test_a_peak_that_nothing_limited_leaves_its_end_open():
@@ -578,15 +579,12 @@ def test_a_peak_that_nothing_limited_leaves_its_end_open():
     assert verdict(lower, 0.5, "above") == judging.NOT
     for direction in ("above", "below"):
         assert verdict(neither, 0.9, direction) == judging.OPEN
-    said = [
-        verdict_words.effect_text(one | {"effect": one["median"]})
-        for one in (higher, lower, neither)
-    ]
+    said = list(map(verdict_words.effect_text, (higher, lower, neither)))
     assert said == ["at least 2.36, n = 3", "at most 0.424, n = 3", "no limit reached, n = 3"]
 
 
-def verdict(interval: dict, threshold: float, direction: str) -> str:
-    return judging._judged(interval, *judging.claimed_range(threshold, direction))["verdict"]
+def verdict(interval: Interval, threshold: float, direction: str) -> str:
+    return judging._judged(interval, *judging.claimed_range(threshold, direction)).verdict
 
 
 def test_what_rounding_hides_widens_a_ratio_of_response_times():
@@ -594,10 +592,10 @@ def test_what_rounding_hides_widens_a_ratio_of_response_times():
         return Values(dict(enumerate(times_us, 1)), rounded=True)
 
     even = judging.quotient(trials(100, 100, 100), trials(100, 100, 100))
-    assert (even["low"], even["median"], even["high"]) == (pytest.approx(1 / 3), 1.0, 3.0)
+    assert (even.low, even.median, even.high) == (pytest.approx(1 / 3), 1.0, 3.0)
     assert verdict(even, 1.1, "below") == judging.OPEN
     unbounded = judging.quotient(trials(100, 200, 300), trials(0, 50, 100))
-    assert unbounded["high"] == judging.INFINITE
+    assert unbounded.high == judging.INFINITE
     far = judging.quotient(trials(300_000, 310_000, 320_000), trials(10_000, 10_000, 10_000))
     assert verdict(far, 29, "above") == judging.REPLICATED
 
@@ -612,8 +610,8 @@ def test_what_was_never_counted_is_not_the_highest(monkeypatch):
     monkeypatch.setattr(rules, "values", lambda *given: planted(*given[:-1], [given[-1]])[0])
     rule = {"over": "server", "level": "a", "levels": ["a", "b"], "direction": "highest"}
     [found] = rules._best("tiny", "c10k", rule)
-    assert found["verdict"] == judging.NOT and found["trials"] == 3
+    assert found.verdict == judging.NOT and found.interval.trials == 3
     counts["a"] = {1: 5.0, 2: 6.0, 3: 7.0}
     counts["b"] = {1: 1.0, 2: 2.0, 3: 1.0}
     [found] = rules._best("tiny", "c10k", rule)
-    assert found["verdict"] == judging.REPLICATED
+    assert found.verdict == judging.REPLICATED

@@ -180,14 +180,14 @@ def test_verdicts_on_select_and_epoll(tmp_path, monkeypatch):
     rates = {("select", 0): 5000.0, ("epoll", 0): 5100.0, ("select", 900): 3000.0,
              ("epoll", 900): 5000.0}  # fmt: skip
     found = verdicts(tmp_path, monkeypatch, "plain", rates)
-    assert found[few]["verdict"] == found[many]["verdict"] == "replicated"
-    assert found[few]["median"] == pytest.approx(1.02)
-    assert found["walkin-epoll-much-faster-at-thousands"]["verdict"] == "not replicated"
-    assert found["walkin-epoll-faster-with-many-descriptors"]["verdict"] == "replicated"
+    assert found[few].verdict == found[many].verdict == "replicated"
+    assert found[few].interval.median == pytest.approx(1.02)
+    assert found["walkin-epoll-much-faster-at-thousands"].verdict == "not replicated"
+    assert found["walkin-epoll-faster-with-many-descriptors"].verdict == "replicated"
     # Where the client was the limit in closed loop, the rates offered do not show the peak.
     found = verdicts(tmp_path, monkeypatch, "limited", rates, limited={("epoll", 900)})
-    assert found[many]["verdict"] == "condition not reached" and found[many]["lacks"] == "client"
-    assert found[few]["verdict"] == "replicated"
+    assert found[many].verdict == "condition not reached" and found[many].lacks == "client"
+    assert found[few].verdict == "replicated"
 
 
 def test_what_an_idle_connection_adds_to_the_resident_set():

@@ -54,7 +54,7 @@ def test_one_look_at_fixed_trials_errs_as_rarely(trials):
 def test_the_bootstrap_of_three_is_wrong_far_more_often():
     series = np.exp(np.random.default_rng(2).normal(0, 0.1, (RUNS // 10, 3)))
     found = [stats.interval(list(one)) for one in series]
-    wrong = sum(one["low"] > 1 or one["high"] < 1 for one in found) / len(found)
+    wrong = sum(one.low > 1 or one.high < 1 for one in found) / len(found)
     assert wrong == pytest.approx(1 - stats.range_coverage(3), abs=0.08)
 
 
@@ -141,16 +141,16 @@ def stored(tmp_path, monkeypatch):
 
 def test_a_dataset_is_judged_once_after_all_trials(stored):
     # Their range lies above the claimed 330, as noise's would a quarter of the time.
-    assert stored([336.0, 345.0, 352.0])[""] == judging.OPEN
+    assert stored([336.0, 345.0, 352.0]).verdict == judging.OPEN
     clear = [341.0, 346.0, 352.0]
     found = stored(clear)
-    assert found[""] == judging.NOT and found["trials"] == 3 and found["low"] > 330
+    assert found.verdict == judging.NOT and found.interval.trials == 3 and found.interval.low > 330
     # All trials count.
-    assert stored([*clear, 200.0, 500.0])[""] == judging.OPEN
-    assert stored([348.0])[""] == judging.OPEN
+    assert stored([*clear, 200.0, 500.0]).verdict == judging.OPEN
+    assert stored([348.0]).verdict == judging.OPEN
 
 
 def test_what_is_divided_by_nothing_decides_nothing():
     some, none = Values({1: 5.0, 2: 6.0, 3: 7.0}), Values({1: 0.0, 2: 0.0, 3: 0.0})
     found = judging.tested([some, none], 1, math.inf)
-    assert found["verdict"] in (judging.OPEN, judging.NOT_RUN)
+    assert found.verdict in (judging.OPEN, judging.NOT_RUN)

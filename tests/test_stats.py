@@ -1,6 +1,7 @@
 """Statistics: known values, and what must hold for any values."""
 
 import math
+from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
@@ -10,26 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deathmatch.analysis import stats
+from deathmatch.analysis.interval import Interval
 
 VALUES = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=12)
 
 
 def test_interval_of_known_values():
-    assert stats.interval([]) == {"trials": 0, "median": None, "low": None, "high": None}
+    assert stats.interval([]) == Interval()
     assert stats.interval([None]) == stats.interval([])
-    assert stats.interval([3.0]) == {"trials": 1, "median": 3.0, "low": None, "high": None}
-    assert stats.interval([2, 2, 2]) == {"trials": 3, "median": 2.0, "low": 2.0, "high": 2.0}
-    assert stats.interval([1, None, 9]) == {"trials": 2, "median": 5.0, "low": 1.0, "high": 9.0}
+    assert stats.interval([3.0]) == Interval(1, 3.0)
+    assert stats.interval([2, 2, 2]) == Interval(3, 2.0, 2.0, 2.0)
+    assert stats.interval([1, None, 9]) == Interval(2, 5.0, 1.0, 9.0)
     # With three, a resample's median is the smallest in 7 of 27: the interval is the range.
-    assert stats.interval([7, 1, 4]) == {"trials": 3, "median": 4.0, "low": 1.0, "high": 7.0}
+    assert stats.interval([7, 1, 4]) == Interval(3, 4.0, 1.0, 7.0)
 
 
 def test_interval_covers_the_true_median_about_as_often_as_it_says():
     draw = np.random.default_rng(1)
     samples = [draw.exponential(size=25) for _ in range(200)]
-    inside = sum(
-        found["low"] <= math.log(2) <= found["high"] for found in map(stats.interval, samples)
-    )
+    inside = sum(found.low <= math.log(2) <= found.high for found in map(stats.interval, samples))
     # 95 % of 200, give or take three standard deviations of a binomial.
     assert 180 <= inside <= 199
 
@@ -38,9 +38,9 @@ def test_interval_covers_the_true_median_about_as_often_as_it_says():
 @given(VALUES)
 def test_median_lies_within_its_interval(values):
     found = stats.interval(values)
-    assert found["trials"] == len(values)
+    assert found.trials == len(values)
     if len(values) > 1:
-        ends = [min(values), found["low"], found["median"], found["high"], max(values)]
+        ends = [min(values), found.low, found.median, found.high, max(values)]
         # Up to the rounding of an interpolated percentile.
         for below, above in pairwise(ends):
             assert below <= above or below == pytest.approx(above, rel=1e-12)
@@ -50,8 +50,8 @@ def test_median_lies_within_its_interval(values):
 @given(VALUES, st.sampled_from([0.25, 2, 1024]))
 def test_interval_scales_with_its_values(values, scale):
     plain, scaled = stats.interval(values), stats.interval([scale * value for value in values])
-    for key in ("median", "low", "high"):
-        assert scaled[key] == (None if plain[key] is None else pytest.approx(scale * plain[key]))
+    expected = asdict(plain.scaled(scale))
+    assert asdict(scaled) == pytest.approx(expected)
 
 
 def blocks(above: list[float | None], below: list[float | None]) -> pl.DataFrame:
@@ -61,15 +61,15 @@ def blocks(above: list[float | None], below: list[float | None]) -> pl.DataFrame
     )
 
 
-def ratio(frame: pl.DataFrame) -> dict:
+def ratio(frame: pl.DataFrame) -> Interval:
     return stats.ratio(frame, pl.col("who") == "a", pl.col("who") == "b", "x")
 
 
 def test_ratio_is_paired_by_block():
     # The machine is ten times slower in the second block; the ratio does not see it.
-    assert ratio(blocks([200, 20], [100, 10])) == {"trials": 2, "median": 2, "low": 2, "high": 2}
-    assert ratio(blocks([1, 2, 3], [1, None, 0]))["trials"] == 1
-    assert ratio(blocks([], []))["median"] is None
+    assert ratio(blocks([200, 20], [100, 10])) == Interval(2, 2, 2, 2)
+    assert ratio(blocks([1, 2, 3], [1, None, 0])).trials == 1
+    assert ratio(blocks([], [])).median is None
     with pytest.raises(ValueError, match="several rows"):
         ratio(pl.concat([blocks([1], [2])] * 2))
 
@@ -81,10 +81,10 @@ def test_ratio_does_not_depend_on_the_unit(pairs, scale):
     above, below = zip(*pairs)
     plain = ratio(blocks(list(above), list(below)))
     scaled = ratio(blocks([x * scale for x in above], [x * scale for x in below]))
-    assert scaled["median"] == pytest.approx(plain["median"])
+    assert scaled.median == pytest.approx(plain.median)
     swapped = ratio(blocks(list(below), list(above)))
     if len(pairs) % 2:
-        assert swapped["median"] == pytest.approx(1 / plain["median"])
+        assert swapped.median == pytest.approx(1 / plain.median)
 
 
 def test_summarise_gives_one_row_a_group():
@@ -109,18 +109,17 @@ def test_steps_find_a_cost_that_bends():
     """A line through these would say 0.79 at every level, with an interval that holds none."""
     bent = {(0, 500): 0.47, (500, 900): 0.81, (900, 4000): 0.99}
     found = stats.steps(planted(bent), "idle", "cpu_us")
-    assert [(row["from"], row["level"]) for row in found] == list(bent)
-    assert [row["step"]["median"] for row in found] == pytest.approx(list(bent.values()))
+    assert [rise.level for rise in found] == [level for _, level in bent]
+    assert [rise.step.median for rise in found] == pytest.approx(list(bent.values()))
     means = [0.47, (500 * 0.47 + 400 * 0.81) / 900, (235 + 324 + 3100 * 0.99) / 4000]
-    assert [row["each"]["median"] for row in found] == pytest.approx(means)
-    assert {row["each"]["trials"] for row in found} == {3}
+    assert [rise.per_unit.median for rise in found] == pytest.approx(means)
+    assert {rise.per_unit.trials for rise in found} == {3}
 
 
 def test_steps_are_paired_and_want_one_row_a_trial():
     """Trials that differ by a factor of ten among them still rise by the same."""
     frame = pl.DataFrame({"idle": [0, 0, 9, 9], "n": [1, 2, 2, 1], "cpu_us": [10.0, 100, 109, 19]})
-    row = stats.steps(frame, "idle", "cpu_us")[0]["each"]
-    assert (row["median"], row["low"], row["high"]) == (1, 1, 1)
+    assert stats.steps(frame, "idle", "cpu_us")[0].per_unit == Interval(2, 1, 1, 1)
     assert (
         stats.steps(frame[:2], "idle", "cpu_us") == [] == stats.steps(frame[:0], "idle", "cpu_us")
     )
@@ -132,8 +131,8 @@ def test_a_flat_cost_has_no_side_and_a_saving_has_one():
     flat = stats.steps(planted({(0, 8000): 0.0}, trials=5, noise=0.05), "idle", "cpu_us")[0]
     less = stats.steps(planted({(0, 8000): -0.004}, trials=5, noise=0.01), "idle", "cpu_us")[0]
     more = stats.steps(planted({(0, 8000): 0.004}, trials=5, noise=0.01), "idle", "cpu_us")[0]
-    assert [stats.side_of_zero(row["each"]) for row in (flat, less, more)] == [0, -1, 1]
-    assert stats.side_of_zero(stats.interval([-1.0])) == 0
+    assert [rise.per_unit.side_of_zero for rise in (flat, less, more)] == [0, -1, 1]
+    assert stats.interval([-1.0]).side_of_zero == 0
 
 
 @pytest.mark.parametrize("trials", [2, 3, 5])

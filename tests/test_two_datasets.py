@@ -8,6 +8,8 @@ import pytest
 from conftest import ROOT, Tree
 
 from deathmatch.analysis import agreement, judging, machine_cost
+from deathmatch.analysis.interval import Interval
+from deathmatch.analysis.ledger import Entry, Side, Verdict
 from deathmatch.analysis.reply_rates import RATE, REPLY, TOP
 from deathmatch.errors import UserError
 from deathmatch.load import registry
@@ -93,12 +95,20 @@ def test_what_cannot_be_compared(monkeypatch):
     two_datasets.compare_experiments("quick", "", "backlog")
 
 
-def ledger(**verdicts: tuple[str, str]) -> pl.DataFrame:
+def entry(name: str, then: Verdict, now: Verdict, same: bool) -> Entry:
+    texts = dict.fromkeys(("source", "place", "role", "experiment", "rule"), "")
+    return Entry(
+        name, says=f"It is {name}.", statistics=(), published=None, same=same, differences=(),
+        then=then, now=now, **texts,
+    )  # fmt: skip
+
+
+def ledger(**verdicts: tuple[str, str]) -> list[Entry]:
     """A ledger of claims by their verdicts then and now; `same` where its name says so."""
-    return pl.DataFrame([
-        {"claim": name, "says": f"It is {name}.", "same": name == "same", "then": then, "now": now}
+    return [
+        entry(name, Verdict(then), Verdict(now), name == "same")
         for name, (then, now) in verdicts.items()
-    ])  # fmt: skip
+    ]
 
 
 def test_verdicts_of_two_datasets_are_counted_by_how_they_stand_to_each_other():
@@ -112,14 +122,16 @@ def test_verdicts_of_two_datasets_are_counted_by_how_they_stand_to_each_other():
     ]  # fmt: skip
 
 
-def measured(*found: tuple[str, str, float | None, float, float]) -> pl.DataFrame:
+def measured(
+    *claims: tuple[str, str, float | None, float, float], sides: str = "ab"
+) -> list[Entry]:
     """A ledger of claims by verdict, effect and interval, of which then and now are one."""
-    return pl.DataFrame([
-        {"claim": name, "says": f"It is {name}.", "same": True, "then": verdict, "now": verdict,
-         "now_effect": effect, "now_low": low, "now_high": high, "now_trials": 3,
-         "now_sides": [{"what": f"{name} {side}"} for side in "ab"]}
-        for name, verdict, effect, low, high in found
-    ])  # fmt: skip
+    made = []
+    for name, word, effect, low, high in claims:
+        compared = tuple(Side(f"{name} {side}", Interval(), "") for side in sides)
+        verdict = Verdict(word, Interval(3, effect, low, high), sides=compared)
+        made.append(entry(name, verdict, verdict, same=True))
+    return made
 
 
 def test_ratios_of_two_datasets_are_apart_where_their_intervals_are():
@@ -128,17 +140,16 @@ def test_ratios_of_two_datasets_are_apart_where_their_intervals_are():
         ("near", judging.REPLICATED, 2.0, 1.5, 2.5), ("far", judging.REPLICATED, 4.0, 3.0, 5.0),
         ("open", judging.OPEN, 2.0, 1.0, inf), ("gone", judging.NOT_RUN, None, 1, 1),
     )  # fmt: skip
-    theirs = measured(
+    theirs = [
         ("near", judging.REPLICATED, 2.2, 1.8, 2.6), ("far", judging.NOT, 0.5, 0.4, 0.6),
         ("open", judging.OPEN, 2.0, 1.0, 3.0), ("gone", judging.OPEN, 2.0, 1.0, 3.0),
-    )  # fmt: skip
-    found = agreement.effects(ours, theirs)
+    ]  # fmt: skip
+    found = agreement.effects(ours, measured(*theirs))
     assert found.select("claim", "kind", "factor", "apart").rows() == [
         ("far", "opposed", 8.0, True), ("near", "alike", pytest.approx(1.1), False),
     ]  # fmt: skip
     # Two that differ in a side are two ratios.
-    other = theirs.with_columns(now_sides=pl.lit([{"what": "x"}, {"what": "y"}]))
-    assert agreement.effects(ours, other).is_empty()
+    assert agreement.effects(ours, measured(*theirs, sides="xy")).is_empty()
 
 
 def test_what_a_reply_costs_is_compared_at_one_rate_and_one_version():

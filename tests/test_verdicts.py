@@ -12,6 +12,7 @@ from deathmatch.analysis import (
     rules,
     selecting,
 )
+from deathmatch.analysis.ledger import Entry
 from deathmatch.data import tables
 from deathmatch.plan import files
 
@@ -29,16 +30,16 @@ DEATHS = 6
 
 
 class Ledger:
-    """The rows of the planted dataset's ledger by the claims' names."""
+    """The entries of the planted dataset's ledger by the claims' names."""
 
-    def __getitem__(self, name: str) -> dict:
+    def __getitem__(self, name: str) -> Entry:
         known = {claim["id"]: claim for claim in published.claims()}
-        return claims.row_of("planted", known[name])
+        return claims.entry("planted", known[name])
 
 
 @pytest.fixture
 def plant(tmp_path, monkeypatch):
-    """Return a function that writes tables of an experiment and returns the ledger's rows.
+    """Return a function that writes tables of an experiment and returns the ledger's entries.
 
     Each row is a point, of some trials whose reply rates differ by one part in a hundred.
     """
@@ -89,7 +90,7 @@ def test_an_instrument_is_not_one_of_every_server(plant):
         *(websocket(s, "ec2-like", **slow) for s in ("erlang-cowboy", "node-ws")),
         websocket("ws-null", "ec2-like", **fast),
     ])  # fmt: skip
-    assert found["moritz-metal-faster-for-every-server"]["now"] == judging.REPLICATED
+    assert found["moritz-metal-faster-for-every-server"].now.verdict == judging.REPLICATED
     points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
     assert c10k.held(points)["whole"].to_list() == [True, True]
 
@@ -125,7 +126,7 @@ def test_what_grows_without_the_condition_too_is_not_of_the_condition(plant, unt
         websocket("tornado-ws", "ec2-like", message_latency_growth=7.0, **five_minutes),
         websocket("tornado-ws", "unthrottled", message_latency_growth=unthrottled, **five_minutes),
     ])  # fmt: skip
-    assert found["moritz-ec2-latency-grows"]["now"] == verdict
+    assert found["moritz-ec2-latency-grows"].now.verdict == verdict
 
 
 def test_many_descriptors_must_matter_more_than_few(plant):
@@ -136,7 +137,7 @@ def test_many_descriptors_must_matter_more_than_few(plant):
     ])  # fmt: skip
     row = found["walkin-epoll-faster-with-many-descriptors"]
     # 1.33 times select's with 900 idle connections, but 1.67 times with none.
-    assert row["now"] == judging.NOT
+    assert row.now.verdict == judging.NOT
 
 
 # Then and now
@@ -156,16 +157,16 @@ def crash(old_dies: bool, new_dies: bool, descriptors: int) -> list[dict]:
 def test_a_claim_is_decided_on_the_release_of_its_time_and_on_todays(plant):
     found = plant("backlog", crash(old_dies=True, new_dies=False, descriptors=2000), trials=DEATHS)
     died, cured = found["walkin-select-dies-under-overload"], found["walkin-epoll-does-not-die"]
-    assert (died["then"], died["now"]) == (judging.REPLICATED, judging.NOT)
-    assert not died["same"] and died["then_sides"][0]["what"].startswith("Tornado 1.2.1, ")
+    assert (died.then.verdict, died.now.verdict) == (judging.REPLICATED, judging.NOT)
+    assert not died.same and died.then.sides[0].what.startswith("Tornado 1.2.1, ")
     # Where select survives, there is nothing that epoll could save it from.
-    assert (cured["then"], cured["now"]) == (judging.REPLICATED, judging.UNREACHED)
+    assert (cured.then.verdict, cured.now.verdict) == (judging.REPLICATED, judging.UNREACHED)
 
 
 def test_where_one_release_ran_both_verdicts_are_of_it(plant):
     rows = [row for row in crash(True, True, 2000) if row["server"] == "tornado"]
     row = plant("backlog", rows, trials=DEATHS)["walkin-select-dies-under-overload"]
-    assert row["same"] and row["then"] == row["now"] == judging.REPLICATED
+    assert row.same and row.then.verdict == row.now.verdict == judging.REPLICATED
 
 
 def test_no_claim_compares_an_old_release_with_a_new_one(plant):
@@ -176,15 +177,15 @@ def test_no_claim_compares_an_old_release_with_a_new_one(plant):
         {"server": "node-0.8", "configuration": "parsing", **one, REPLY: 4000},
     ])  # fmt: skip
     # Without url.parse only today's Node ran: both sides are today's.
-    assert found["ostinelli-url-parse-is-slow"]["same"]
+    assert found["ostinelli-url-parse-is-slow"].same
 
 
 def test_the_first_stand_in_that_ran_is_taken(plant):
     rows = crash(old_dies=True, new_dies=False, descriptors=2000)
     claim = "walkin-select-dies-under-overload"
-    assert plant("backlog", rows)[claim]["then_sides"][0]["what"].startswith("Tornado 1.2.1, ")
+    assert plant("backlog", rows)[claim].then.sides[0].what.startswith("Tornado 1.2.1, ")
     older = [row | {"server": "tornado-0.2"} for row in rows if row["server"] == "tornado-1"]
-    assert plant("backlog", rows + older)[claim]["then_sides"][0]["what"].startswith("Tornado 0.2,")
+    assert plant("backlog", rows + older)[claim].then.sides[0].what.startswith("Tornado 0.2,")
 
 
 def on_every_core(*servers: str) -> list[dict]:
@@ -195,21 +196,21 @@ def on_every_core(*servers: str) -> list[dict]:
     ]  # fmt: skip
 
 
-def compared_now(row: dict) -> list[str]:
-    return [side["what"].split(",")[0] for side in row["now_sides"]]
+def compared_now(row: Entry) -> list[str]:
+    return [side.what.split(",")[0] for side in row.now.sides]
 
 
 def test_now_is_judged_on_todays_erlang_where_both_sides_ran_on_it(plant):
     old, new = ("yucan", "yaws"), ("yucan-otp29", "yaws-otp29")
     claim = "walkin-yucan-beats-yaws"
     row = plant("scale-out", on_every_core(*old, *new))[claim]
-    assert [side["what"].split(",")[0] for side in row["then_sides"]] == ["Yucan", "Yaws"]
-    assert compared_now(row) == ["Yucan on OTP 29", "Yaws"] and not row["same"]
-    assert "OTP 29" in row["now_sides"][1]["what"]
+    assert [side.what.split(",")[0] for side in row.then.sides] == ["Yucan", "Yaws"]
+    assert compared_now(row) == ["Yucan on OTP 29", "Yaws"] and not row.same
+    assert "OTP 29" in row.now.sides[1].what
     # With one of them on OTP 25 alone the ratio would be of two releases.
     for missing in new:
         ran = [server for server in (*old, *new) if server != missing]
-        assert plant("scale-out", on_every_core(*ran))[claim]["same"]
+        assert plant("scale-out", on_every_core(*ran))[claim].same
 
 
 def test_a_pair_that_differs_in_one_factor_stays_on_one_release(plant):
@@ -222,7 +223,7 @@ def test_a_pair_that_differs_in_one_factor_stays_on_one_release(plant):
         yaws("yaws-otp29", "epoll", 900_000),
     ])  # fmt: skip
     row = found["williams-kernel-polling-explains-cpu"]
-    assert row["same"] and compared_now(row) == ["Yaws", "Yaws"]
+    assert row.same and compared_now(row) == ["Yaws", "Yaws"]
 
 
 def test_no_server_is_a_rival_of_its_own_release(plant):
@@ -238,7 +239,7 @@ def test_no_server_is_a_rival_of_its_own_release(plant):
     assert found["rule"]["level"] == {"server": "erlang-cowboy-otp29"}
     decided = rules.decide("planted", "c10k", found["rule"])
     # Behind two other releases of Cowboy, and ahead of Node.
-    assert decided["verdict"] == judging.REPLICATED
+    assert decided.verdict == judging.REPLICATED
 
 
 @pytest.mark.parametrize(
@@ -250,8 +251,8 @@ def test_two_runtimes_are_compared_with_one_library(plant, ran, stood_in):
         websocket(server, "unthrottled", message_latency_mean_us=900) for server in servers
     ])  # fmt: skip
     row = found["moritz-pypy-beats-cpython-twisted"]
-    assert row["same"] != stood_in
-    assert ["txWS" in side["what"] for side in row["then_sides"]] == [stood_in] * 2
+    assert row.same != stood_in
+    assert ["txWS" in side.what for side in row.then.sides] == [stood_in] * 2
 
 
 def test_every_server_on_debians_otp_is_among_those_that_stay_together():
@@ -272,9 +273,9 @@ def test_every_server_on_debians_otp_is_among_those_that_stay_together():
 def test_a_sweep_that_opens_few_descriptors_says_nothing_of_select(plant):
     found = plant("backlog", crash(old_dies=True, new_dies=False, descriptors=300), trials=DEATHS)
     row = found["walkin-select-dies-under-overload"]
-    assert (row["then"], row["now"]) == (judging.REPLICATED, judging.UNREACHED)
-    assert "1\u202f024 descriptors" in row["now_why"] and "there: 300" in row["now_why"]
-    assert [need["met"] for need in row["now_needs"]] == [False]
+    assert (row.then.verdict, row.now.verdict) == (judging.REPLICATED, judging.UNREACHED)
+    assert "1\u202f024 descriptors" in row.now.why and "there: 300" in row.now.why
+    assert [need.met for need in row.now.needs] == [False]
 
 
 @pytest.mark.parametrize(
@@ -290,7 +291,7 @@ def test_all_cores_are_more_than_the_one_beside_the_client(plant, server_cpus, v
         ],
         {"server_cpus": server_cpus, "client_cpus": [1]},
     )
-    assert found["ostinelli-node-gains-from-processes"]["now"] == verdict
+    assert found["ostinelli-node-gains-from-processes"].now.verdict == verdict
 
 
 def test_a_cure_is_shown_only_where_there_is_an_illness(plant):
@@ -301,8 +302,14 @@ def test_a_cure_is_shown_only_where_there_is_an_illness(plant):
 
     cured = [cowboy(1024, 65535, 12_000), cowboy(1024, 1024, 12_000)]
     claim = "ostinelli-cowboy-backlog-cures-errors"
-    assert plant("dynamic", [cowboy(128, 65535, 12_000), *cured])[claim]["now"] == judging.UNREACHED
-    assert plant("dynamic", [cowboy(128, 65535, 9000), *cured])[claim]["now"] == judging.REPLICATED
+    assert (
+        plant("dynamic", [cowboy(128, 65535, 12_000), *cured])[claim].now.verdict
+        == judging.UNREACHED
+    )
+    assert (
+        plant("dynamic", [cowboy(128, 65535, 9000), *cured])[claim].now.verdict
+        == judging.REPLICATED
+    )
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(3, judging.UNREACHED), (20, judging.NOT)])
@@ -313,7 +320,7 @@ def test_nobody_waits_five_seconds_in_a_queue_of_three(plant, seconds, verdict):
          "replies": 12_000 * seconds, "duration_us": 1_000_000 * seconds}
         for server, configuration in (("mochiweb", "tuned"), ("node", "parsing"), ("tornado", None))
     ]  # fmt: skip
-    assert plant("dynamic", rows)["ostinelli-others-fail-under-load"]["now"] == verdict
+    assert plant("dynamic", rows)["ostinelli-others-fail-under-load"].now.verdict == verdict
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(2, judging.UNREACHED), (60, judging.NOT)])
@@ -324,14 +331,14 @@ def test_ports_held_for_a_minute_do_not_run_out_in_two_seconds(plant, seconds, v
         0,
     )
     found = plant("static", [row | errors])
-    assert found["williams-time-wait-exhausts-ports"]["now"] == verdict
+    assert found["williams-time-wait-exhausts-ports"].now.verdict == verdict
 
 
 def test_time_outs_of_clients_that_open_a_few_at_a_time_refute_nothing(plant):
     servers = ("perl-ev-ws", "erlang-cowboy", "node-ws")
     found = plant("c10k", [websocket(server, "unthrottled") for server in servers])
     row = found["moritz-perl-loses-most-connections"]
-    assert row["now"] == judging.UNREACHED and "there: 128" in row["now_why"]
+    assert row.now.verdict == judging.UNREACHED and "there: 128" in row.now.why
 
 
 def test_a_peak_that_nobody_reached_is_no_verdict_and_is_not_missing(plant):
@@ -343,7 +350,7 @@ def test_a_peak_that_nobody_reached_is_no_verdict_and_is_not_missing(plant):
         one("tornado", 5, 2000), one("tornado", 128, 3000),
     ])  # fmt: skip
     row = found["walkin-backlog-helps-python-most"]
-    assert row["now"] == judging.UNREACHED and "not all that was offered" in row["now_why"]
+    assert row.now.verdict == judging.UNREACHED and "not all that was offered" in row.now.why
 
 
 def test_what_the_client_hides_is_not_called_missing(plant):
@@ -356,7 +363,7 @@ def test_what_the_client_hides_is_not_called_missing(plant):
         )
     ])  # fmt: skip
     row = found["walkin-chart-order"]
-    assert row["now"] == judging.UNREACHED and "client-limited" in row["now_why"]
+    assert row.now.verdict == judging.UNREACHED and "client-limited" in row.now.why
 
 
 @pytest.mark.parametrize(("step_us", "verdict"), [(100, judging.UNREACHED), (900, judging.NOT)])
@@ -367,7 +374,7 @@ def test_a_clock_of_tenths_of_milliseconds_orders_no_times_of_one(plant, step_us
          "response_time_avg_us": step_us * (1 + 2 * (server == "yaws"))}
         for server, configuration, readiness in servers
     ])  # fmt: skip
-    assert found["williams-kernel-polling-yaws-matches-nginx"]["now"] == verdict
+    assert found["williams-kernel-polling-yaws-matches-nginx"].now.verdict == verdict
 
 
 @pytest.mark.parametrize(("rps", "verdict"), [(1985, judging.UNREACHED), (1500, judging.NOT)])
@@ -377,7 +384,7 @@ def test_what_all_answer_in_full_has_no_order(plant, rps, verdict):
         {"server": server, "configuration": configuration, RATE: 2000, REPLY: (rps - 10 * n) / 1.01}
         for n, (server, configuration) in enumerate(servers)
     ])  # fmt: skip
-    assert found["williams-kernel-polling-yaws-leads"]["now"] == verdict
+    assert found["williams-kernel-polling-yaws-leads"].now.verdict == verdict
 
 
 @pytest.mark.parametrize(("levels", "verdict"), [(4, judging.UNREACHED), (7, judging.NOT)])
@@ -388,7 +395,7 @@ def test_a_rank_wants_enough_servers(plant, levels, verdict):
         for n, server in enumerate(servers[:levels], 1)
         for environment in ("unthrottled", "ec2-like")
     ])  # fmt: skip
-    assert found["moritz-ec2-does-not-predict-metal"]["now"] == verdict
+    assert found["moritz-ec2-does-not-predict-metal"].now.verdict == verdict
 
 
 def test_three_rates_rank_no_servers_by_their_first_error(plant):
@@ -400,8 +407,8 @@ def test_three_rates_rank_no_servers_by_their_first_error(plant):
         for configuration in files.server(server).configurations_in("dynamic")[:1] or [None]
     ])  # fmt: skip
     row = found["ostinelli-faster-servers-err-later"]
-    assert row["now"] == judging.UNREACHED and "12 offered rates" in row["now_why"]
-    assert "there: 3" in row["now_why"]
+    assert row.now.verdict == judging.UNREACHED and "12 offered rates" in row.now.why
+    assert "there: 3" in row.now.why
 
 
 @pytest.mark.parametrize("testbed", ["netns", None])
@@ -418,13 +425,13 @@ def test_interrupts_are_a_network_cards(plant, testbed):
         {"testbed": testbed},
     )  # fmt: skip
     row = found["williams-interrupts-even"]
-    assert row["now"] == judging.UNREACHED and "network cards" in row["now_why"]
+    assert row.now.verdict == judging.UNREACHED and "network cards" in row.now.why
 
 
 def test_what_was_said_of_a_laptop_that_is_gone_stays_open(plant):
     row = {"server": "null", RATE: 2000, "duration_us": 1_000_000, "replies": 2000}
     found = plant("static", [row])["williams-client-is-saturated"]
-    assert found["now"] == judging.UNREACHED and "laptop" in found["now_why"]
+    assert found.now.verdict == judging.UNREACHED and "laptop" in found.now.why
 
 
 def test_every_need_is_met_by_some_data_or_gone():
@@ -454,7 +461,7 @@ def test_twice_is_neither_seven_times_nor_a_fifth_more(plant, node_rps, verdict,
         {"server": "node", "configuration": "parsing", REPLY: float(node_rps), **rate},
     ])  # fmt: skip
     row = found["ostinelli-node-leads-tornado"]
-    assert (row["now"], row["now_direction"]) == (verdict, direction)
+    assert (row.now.verdict, row.now.direction) == (verdict, direction)
 
 
 # As the source ran it
@@ -463,11 +470,11 @@ def test_twice_is_neither_seven_times_nor_a_fifth_more(plant, node_rps, verdict,
 def test_a_claim_is_decided_on_what_opened_all_at_once_wherever_that_ran(plant):
     cowboy = websocket("erlang-cowboy", "ec2-like", schedulers="all")
     few = plant("c10k", [cowboy])["moritz-cowboy-no-timeouts"]
-    assert few["now"] == judging.UNREACHED and "there: 128" in few["now_why"]
+    assert few.now.verdict == judging.UNREACHED and "there: 128" in few.now.why
     lost = cowboy | {"opening": 10_000, "connection_timeouts": 700}
     all_at_once = plant("c10k", [cowboy, lost])["moritz-cowboy-no-timeouts"]
-    assert all_at_once["now"] == all_at_once["then"] == judging.NOT
-    assert [need["there"] for need in all_at_once["now_needs"]] == ["10\u202f000"]
+    assert all_at_once.now.verdict == all_at_once.then.verdict == judging.NOT
+    assert [need.there for need in all_at_once.now.needs] == ["10\u202f000"]
 
 
 def test_a_claim_is_decided_on_five_minutes_only_if_both_sides_ran_so(plant):
@@ -477,6 +484,8 @@ def test_a_claim_is_decided_on_five_minutes_only_if_both_sides_ran_so(plant):
     long = {"run": "five-minutes", "duration_us": 300_000_000}
     short = [tornado("ec2-like", 9.0), tornado("unthrottled", 9.0)]
     one = plant("c10k", [*short, tornado("ec2-like", 5.0, **long)])["moritz-ec2-latency-grows"]
-    assert one["now"] == judging.UNREACHED and "there: 15" in one["now_why"]
+    assert one.now.verdict == judging.UNREACHED and "there: 15" in one.now.why
     both = [tornado("ec2-like", 5.0, **long), tornado("unthrottled", 1.0, **long)]
-    assert plant("c10k", [*short, *both])["moritz-ec2-latency-grows"]["now"] == judging.REPLICATED
+    assert (
+        plant("c10k", [*short, *both])["moritz-ec2-latency-grows"].now.verdict == judging.REPLICATED
+    )

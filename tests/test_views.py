@@ -1,9 +1,12 @@
 """What notebooks look at: plateaus, what the client hides of them, and numbers in prose."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 from deathmatch.analysis import c10k, phrases, reply_rates, views
+from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.paper import theme
 from deathmatch.plan import files
@@ -125,16 +128,16 @@ def test_those_without_a_limit_have_no_order():
 
 def test_numbers_in_prose():
     assert phrases.number(-0.04, 1) == "0.0" and phrases.number(-1234.56, 1) == "-1\u202f234.6"
-    found = {"trials": 3, "median": 1.5, "low": 1.25, "high": 2.0}
+    found = Interval(3, 1.5, 1.25, 2.0)
     assert phrases.ratio(found) == "1.50 times (interval 1.25 to 2.00, n = 3)"
     listed = [phrases.enumeration(["a", "b", "c"][:length]) for length in range(4)]
     assert listed == ["", "a", "a and b", "a, b and c"]
 
 
 def test_a_range_in_a_cell():
-    found = {"trials": 3, "median": 1234.5, "low": -2.0, "high": 5000.0}
+    found = Interval(3, 1234.5, -2.0, 5000.0)
     assert phrases.brackets(found) == "1\u202f234 [-2, 5\u202f000]"
-    assert phrases.brackets(found | {"low": None}, 1) == "1\u202f234.5"
+    assert phrases.brackets(replace(found, low=None), 1) == "1\u202f234.5"
 
 
 # Small multiples and other parts of charts ---------------------------------------------------

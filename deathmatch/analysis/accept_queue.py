@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from deathmatch.analysis import connection_outcomes, queue_model, reply_rates, stats
+from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.load import histogram
 from deathmatch.quantities.definitions import FAILED_CONNECTIONS
@@ -304,13 +305,13 @@ def way_medians(trials: pl.DataFrame) -> pl.DataFrame:
     return found.sort("way", "schedulers")
 
 
-def way_ratio(trials: pl.DataFrame, above: str, below: str, measure: str) -> dict:
+def way_ratio(trials: pl.DataFrame, above: str, below: str, measure: str) -> Interval:
     """Return the interval of a measure's ratio between two ways on one CPU, paired by round."""
     one_cpu = trials.filter(pl.col("schedulers") == "one")
     return stats.ratio(one_cpu, pl.col("way") == above, pl.col("way") == below, measure)
 
 
-def held_by(trials: pl.DataFrame, way: str) -> dict:
+def held_by(trials: pl.DataFrame, way: str) -> Interval:
     """Return the interval of the most connections that a way's server held, on one CPU."""
     mine = trials.filter(pl.col("way") == way, pl.col("schedulers") == "one")["held"]
     return stats.interval(mine.to_list())

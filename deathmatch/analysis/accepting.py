@@ -12,6 +12,7 @@ import polars as pl
 from deathmatch.analysis import phrases, queue_model, stats
 from deathmatch.analysis.committed import Record
 from deathmatch.analysis.committed import load as _load
+from deathmatch.analysis.interval import Interval
 
 WAY = {
     "herd": "one socket without EPOLLEXCLUSIVE",
@@ -106,7 +107,7 @@ def _offered(rate_rps: int) -> str:
     return f"{phrases.number(rate_rps)} req/s offered"
 
 
-def full(each: pl.DataFrame, backlog: int) -> dict:
+def full(each: pl.DataFrame, backlog: int) -> Interval:
     """Return the interval of the median wait at the highest rate over what a full queue takes."""
     top = each.filter(rate_rps=each["rate_rps"].max(), backlog=backlog)
     return stats.interval((top["median_us"] / top["full_us"]).to_list())

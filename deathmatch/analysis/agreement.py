@@ -5,11 +5,13 @@ measured, and what to say of them.
 """
 
 import math
+from collections.abc import Sequence
 
 import polars as pl
 
+from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.judging import NOT, NOT_RUN, REPLICATED
-from deathmatch.analysis.verdict_words import whens
+from deathmatch.analysis.ledger import BOTH, Entry, Verdict
 
 OPPOSED, ONE, ALIKE, NEITHER = "opposed", "one decides", "alike", "neither decides"
 KINDS = [OPPOSED, ONE, ALIKE, NEITHER]
@@ -28,60 +30,76 @@ EFFECTS = (
 )
 
 
-def verdicts(ledger: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+def verdicts(ledger: Sequence[Entry], other: Sequence[Entry]) -> pl.DataFrame:
     """Return the verdicts of both ledgers: claim, says, when, verdict, other, kind (of KINDS).
 
     Of claims that either could run; a claim whose then and now are one has one row. Sorted by kind.
     """
-    rows = []
-    for row in ledger.join(other, on="claim", suffix="_other").iter_rows(named=True):
-        same = row["same"] and row["same_other"]
-        for when in whens(same):
-            ours, theirs = row[when], row[f"{when}_other"]
-            if {ours, theirs} != {NOT_RUN}:
-                told = "then and now" if same else when
-                rows.append([row["claim"], row["says"], told, ours, theirs, _kind(ours, theirs)])
-    frame = pl.DataFrame(rows, _SCHEMA, orient="row")
+    rows = [
+        (entry.claim, entry.says, when, ours.verdict, theirs.verdict, _kind(ours, theirs))
+        for entry, when, ours, theirs in _pairs(ledger, other)
+    ]
+    return _by_kind(pl.DataFrame(rows, _SCHEMA, orient="row"))
+
+
+def _pairs(
+    ledger: Sequence[Entry], other: Sequence[Entry]
+) -> list[tuple[Entry, str, Verdict, Verdict]]:
+    """Return the verdicts of claims that either ledger could run, side by side."""
+    theirs = {entry.claim: entry for entry in other}
+    pairs = []
+    for entry in ledger:
+        if entry.claim not in theirs:
+            continue
+        now = (entry.now, theirs[entry.claim].now)
+        if entry.same and theirs[entry.claim].same:
+            both = {BOTH: now}
+        else:
+            both = {"then": (entry.then, theirs[entry.claim].then), "now": now}
+        pairs += [
+            (entry, when, *sides)
+            for when, sides in both.items()
+            if {side.verdict for side in sides} != {NOT_RUN}
+        ]
+    return pairs
+
+
+def _by_kind(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.sort(pl.col("kind").cast(pl.Enum(KINDS)), maintain_order=True)
 
 
-def _kind(ours: str, theirs: str) -> str:
-    if {ours, theirs} <= DECIDED:
-        return ALIKE if ours == theirs else OPPOSED
-    return ONE if {ours, theirs} & DECIDED else NEITHER
+def _kind(ours: Verdict, theirs: Verdict) -> str:
+    both = {ours.verdict, theirs.verdict}
+    if both <= DECIDED:
+        return ALIKE if len(both) == 1 else OPPOSED
+    return ONE if both & DECIDED else NEITHER
 
 
-def effects(ledger: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+def effects(ledger: Sequence[Entry], other: Sequence[Entry]) -> pl.DataFrame:
     """Return the ratios that both ledgers' verdicts compare, with the columns of EFFECTS.
 
     Of verdicts whose two sides are one and the same in both; an interval that a load left open is
     none. `factor` is the greater ratio over the smaller one; `apart` says that their intervals have
     nothing in common. Sorted by factor, the greatest first.
     """
-    joined = ledger.join(other, on="claim", suffix="_other")
-    by_claim = {row["claim"]: row for row in joined.to_dicts()}
     rows = []
-    for found in verdicts(ledger, other).iter_rows(named=True):
-        when = "now" if found["when"] == "then and now" else found["when"]
-        row = by_claim[found["claim"]]
-        sides = [
-            [side["what"] for side in row[f"{when}_sides{end}"] or []] for end in ("", "_other")
-        ]
-        ours = {name: row[f"{when}_{name}"] for name in _EFFECT}
-        theirs = {f"other_{name}": row[f"{when}_{name}_other"] for name in _EFFECT}
-        told = ours | theirs
-        if len(sides[0]) != 2 or sides[0] != sides[1] or not all(map(_told, told.values())):
+    for entry, when, ours, theirs in _pairs(ledger, other):
+        sides = [[side.what for side in verdict.sides] for verdict in (ours, theirs)]
+        a, b = ours.interval, theirs.interval
+        if len(sides[0]) != 2 or sides[0] != sides[1] or not (_bounded(a) and _bounded(b)):
             continue
-        ratios = told["effect"], told["other_effect"]
-        apart = told["low"] > told["other_high"] or told["high"] < told["other_low"]
-        rows.append(
-            {name: found[name] for name in ("claim", "says", "when", "kind")}
-            | told
-            | {"factor": max(ratios) / min(ratios), "apart": apart}
-        )
-    return pl.DataFrame(rows, EFFECTS).sort("factor", descending=True, maintain_order=True)
+        rows.append((
+            *(entry.claim, entry.says, when, _kind(ours, theirs)),
+            *(a.median, a.low, a.high, a.trials),
+            *(b.median, b.low, b.high, b.trials),
+            max(a.median, b.median) / min(a.median, b.median),
+            a.low > b.high or a.high < b.low,
+        ))  # fmt: skip
+    frame = _by_kind(pl.DataFrame(rows, EFFECTS, orient="row"))
+    return frame.sort("factor", descending=True, maintain_order=True)
 
 
-def _told(value: float | None) -> bool:
-    """Return whether a logarithmic axis has a place for it."""
-    return value is not None and math.isfinite(value) and value > 0
+def _bounded(interval: Interval) -> bool:
+    """Return whether a logarithmic axis has a place for an interval."""
+    ends = (interval.median, interval.low, interval.high)
+    return all(end is not None and math.isfinite(end) and end > 0 for end in ends)

@@ -10,6 +10,7 @@ from functools import cached_property
 import polars as pl
 
 from deathmatch.analysis import committed, stats
+from deathmatch.analysis.interval import Interval
 
 ESTABLISHED = "established, used"
 # Caches of files and of processes: no socket has any of their objects.
@@ -130,13 +131,13 @@ def by_part(objects: pl.DataFrame) -> pl.DataFrame:
     return each.group_by(*KEY, "part", maintain_order=True).agg(pl.col("bytes").mean())
 
 
-def of(objects: pl.DataFrame, state: str, connections: int) -> dict:
+def of(objects: pl.DataFrame, state: str, connections: int) -> Interval:
     """Return the interval of a state's bytes per connection, of both ends, from that many."""
     mine = totals(objects).filter(state=state, connections=connections)
     return stats.interval(mine["share_bytes"].to_list())
 
 
-def slab_bytes(record: Record, state: str, connections: int) -> dict:
+def slab_bytes(record: Record, state: str, connections: int) -> Interval:
     """Return the interval of what all slabs grew by in a state, per connection (Slab of meminfo).
 
     It is of the whole machine: what else ran there took and gave slabs too.
@@ -149,7 +150,7 @@ def slab_bytes(record: Record, state: str, connections: int) -> dict:
     return stats.interval(grown)
 
 
-def tcp_pages(record: Record, state: str) -> dict:
+def tcp_pages(record: Record, state: str) -> Interval:
     """Return the interval of pages per connection that the kernel counts for TCP in a state."""
     counted_pages = [
         one["tcp_pages"] / one["connections"]

@@ -9,6 +9,7 @@ import polars as pl
 from deathmatch.analysis import stats
 from deathmatch.analysis.committed import Record
 from deathmatch.analysis.committed import load as _load
+from deathmatch.analysis.interval import Interval
 from deathmatch.instruments.waits import HOT, MECHANISMS, STATES
 
 KEY = ["mechanism", "state", "idle"]
@@ -62,7 +63,7 @@ def table(each: pl.DataFrame, levels: int = 4) -> pl.DataFrame:
     return wide.sort("mechanism", "state")
 
 
-def growth(each: pl.DataFrame, mechanism: str, few: int, many: int, state: str = HOT) -> dict:
+def growth(each: pl.DataFrame, mechanism: str, few: int, many: int, state: str = HOT) -> Interval:
     """Return the interval of what a descriptor costs among many over what it costs among few."""
     mine = each.filter(mechanism=mechanism, state=state)
     return stats.ratio(
@@ -70,7 +71,7 @@ def growth(each: pl.DataFrame, mechanism: str, few: int, many: int, state: str =
     )  # fmt: skip
 
 
-def between(each: pl.DataFrame, state: str, idle: int) -> dict:
+def between(each: pl.DataFrame, state: str, idle: int) -> Interval:
     """Return the interval of what a wait of select costs over what one of poll does."""
     mine = each.filter(state=state, idle=idle)
     return stats.ratio(
@@ -79,7 +80,7 @@ def between(each: pl.DataFrame, state: str, idle: int) -> dict:
     )  # fmt: skip
 
 
-def at(each: pl.DataFrame, mechanism: str, state: str, idle: int) -> dict:
+def at(each: pl.DataFrame, mechanism: str, state: str, idle: int) -> Interval:
     """Return the interval of `each_ns` of one curve at one number of idle descriptors."""
     found = each.filter(mechanism=mechanism, state=state, idle=idle)["each_ns"]
     return stats.interval(found.to_list())

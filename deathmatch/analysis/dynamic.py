@@ -3,10 +3,13 @@
 In: points and times of the experiment. Out: frames for its tables.
 """
 
+from dataclasses import asdict
+
 import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
 from deathmatch.analysis.by_trial import medians, values
+from deathmatch.analysis.interval import NO_TRIAL
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.quantities.definitions import (
     CONNECTION_TIME,
@@ -85,11 +88,11 @@ def variant_ratios(points: pl.DataFrame) -> pl.DataFrame:
         first, *others = mine["label"].unique().sort()
         peaks = values(mine, HIGHEST_REPLY_RATE, ["label"])
         for label in others:
-            found = stats.ratio(
+            ratio = stats.ratio(
                 peaks, pl.col("label") == label, pl.col("label") == first, HIGHEST_REPLY_RATE.name
             )
             limitless = {label, first} & unlimited
-            row = {"variant": label, "against": first}
-            rows.append(row | (stats.interval([]) if limitless else found))
+            known = NO_TRIAL if limitless else ratio
+            rows.append({"variant": label, "against": first} | asdict(known))
     names = {"variant": pl.String, "against": pl.String}
     return pl.DataFrame(rows, schema=names | stats.INTERVAL)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
+from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.quantities.definitions import CONNECTION_TIME, FAILED_CONNECTIONS
 
@@ -60,7 +61,7 @@ def plateaus(points: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def backlog_ratio(points: pl.DataFrame, above: int, below: int) -> dict:
+def backlog_ratio(points: pl.DataFrame, above: int, below: int) -> Interval:
     """Return the interval of the reply rate's ratio between two backlogs, paired by round."""
     return stats.ratio(points, pl.col("backlog") == above, pl.col("backlog") == below, REPLY)
 
@@ -109,7 +110,7 @@ def losses(points: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     return medians.join(longest, on="backlog", how="left").sort("backlog")
 
 
-def cap_ratios(points: pl.DataFrame) -> tuple[dict, dict]:
+def cap_ratios(points: pl.DataFrame) -> tuple[Interval, Interval]:
     """Return what 1024 answers under a cap of 128: over 1024 under 4096, and over 128 under 4096.
 
     Intervals of the reply rate's ratio, paired by round.

@@ -6,16 +6,10 @@ In: points of the experiments c10k and readiness; a record of `connection_memory
 
 import polars as pl
 
-from deathmatch.analysis import (
-    c10k,
-    capacity,
-    capacity_model,
-    connection_memory,
-    phrases,
-    stats,
-)
+from deathmatch.analysis import c10k, capacity, capacity_model, connection_memory, stats
 from deathmatch.analysis.capacity import Cost, Machine, Target
 from deathmatch.analysis.connection_memory import Record
+from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import CPU_PER_REPLY
@@ -82,10 +76,10 @@ def costs(messages: pl.DataFrame, record: Record, server: str = NULL) -> tuple[C
         median(messages, name, server)
         for name in ("server_us", "server_bytes", "client_us", "client_bytes")
     ]
-    if None in values or kernel["median"] is None:
+    if None in values or kernel.median is None:
         return None
     server_us, server_bytes, client_us, client_bytes = values
-    half = kernel["median"] / 2
+    half = kernel.median / 2
     return Cost(server_us, half, server_bytes), Cost(client_us, half, client_bytes)
 
 
@@ -163,7 +157,7 @@ def by_server(messages: pl.DataFrame, record: Record, wanted: Target) -> pl.Data
     Columns: label, trials, server_us, cpus, memory_gb; medians of trials, cheapest first.
     """
     kernel = connection_memory.of(record.objects, connection_memory.ESTABLISHED, record.each)
-    half = (kernel["median"] or 0) / 2
+    half = (kernel.median or 0) / 2
     marked = pl.col("server").is_in(files.instruments())
     made = messages.group_by("label", "server", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("trials"), pl.col("server_us", "server_bytes").median()
@@ -216,7 +210,7 @@ def _simulated(
     return capacity_model.exchanged(load, server, client, clients, seconds).rate_per_s
 
 
-def loop_busy(messages: pl.DataFrame) -> dict[str, phrases.Statistic]:
+def loop_busy(messages: pl.DataFrame) -> dict[str, Interval]:
     """Return how busy wsload's loop was with the null server: measured by itself, and by formula.
 
     A share of one CPU, as intervals; the formula is CPU time of a message times messages a second.
@@ -249,9 +243,9 @@ def checked_saturation(saturated: pl.DataFrame, message_bytes: int) -> pl.DataFr
         )
         measured = stats.interval(mine["rate_per_s"].to_list())
         rows.append({
-            "label": label, "trials": measured["trials"], "measured": measured["median"],
+            "label": label, "trials": measured.trials, "measured": measured.median,
             "formula": bears, "simulated": model.rate_per_s,
-            "ratio": measured["median"] / bears,
+            "ratio": measured.median / bears,
         })  # fmt: skip
     return pl.DataFrame(rows, schema=_CHECKED).sort("measured", descending=True)
 

@@ -1,74 +1,77 @@
 """What data must have reached before they can speak to a claim: the `needs` table of a claim.
 
-    check(dataset, claim, found)   # one row for each need: what was asked for, what was there
+    check(dataset, claim, judgement)   # each need: what was asked for, what was there
 
 A need that is not met makes a verdict "condition not reached" where it would refute the claim or
 leave it open; one that is needed `always` does so where it would replicate it, too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
-from deathmatch.analysis import (
-    judging,
-    phrases,
-    published,
-    rules,
-    selecting,
-    stats,
-)
+from deathmatch.analysis import judging, phrases, published, rules, selecting, stats
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, RATE, REPLY
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import QUANTITIES
 
 NOT_RECORDED = "not recorded"
-# The columns of `check`.
-SCHEMA = {"needed": pl.String, "there": pl.String, "met": pl.Boolean, "always": pl.Boolean}
 
 
-def check(dataset: str, claim: dict, found: dict) -> list[dict]:
-    """Return a row for each need of a claim, with the columns of SCHEMA.
+@dataclass(frozen=True)
+class Need:
+    """What a claim needs, and what was there instead, in words.
 
-    `found` is what `rules.decide` returns: what it lacks is a need without being written.
+    `always`: unmet, it makes a replication say as little as a refutation.
     """
-    rows = []
+
+    needed: str
+    there: str
+    met: bool
+    always: bool = False
+
+
+def check(dataset: str, claim: dict, judged: judging.Judgement) -> tuple[Need, ...]:
+    """Return the needs of a claim; what its judgement lacks is one without being written."""
+    needs = []
     for kind, need in claim.get("needs", {}).items():
         text, there, met = _CHECKS[kind](dataset, claim, need)
         why = f" ({need['why']})" if "why" in need else ""
         always = need.get("always", kind in _ALWAYS)
-        rows.append({"needed": text + why, "there": there, "met": met, "always": always})
-    if found["lacks"]:
-        text, there = _LACKS[found["lacks"]]
-        rows.append({"needed": text, "there": there, "met": False, "always": False})
-    return rows
+        needs.append(Need(text + why, there, met, always))
+    if judged.lacks:
+        needs.append(_LACKS[judged.lacks])
+    return tuple(needs)
 
 
-def verdict(dataset: str, claim: dict, found: dict, needs: list[dict]) -> str:
+def verdict(dataset: str, claim: dict, decided: str, needs: Sequence[Need]) -> str:
     """Return the verdict of `rules.decide` as what was there allows it."""
-    decided = found["verdict"]
-    unmet = [need for need in needs if not need["met"]]
+    unmet = [need for need in needs if not need.met]
     if not unmet or (decided == judging.NOT_RUN and not _measured(dataset, claim)):
         return decided
-    if decided != judging.REPLICATED or any(need["always"] for need in unmet):
+    if decided != judging.REPLICATED or any(need.always for need in unmet):
         return judging.UNREACHED
     return decided
 
 
-def unmet_phrase(needs: list[dict]) -> str:
+def unmet_phrase(needs: Sequence[Need]) -> str:
     """Return which needs were not met, as the end of a sentence; empty if none."""
-    unmet = [f"needed: {n['needed']}; there: {n['there']}" for n in needs if not n["met"]]
-    return ". ".join(unmet)
+    return ". ".join(
+        f"needed: {need.needed}; there: {need.there}" for need in needs if not need.met
+    )
 
 
 _LACKS = {
-    judging.SATURATION: (
+    judging.SATURATION: Need(
         "a highest reply rate that is the server's limit, not all that was offered",
         "a server that answered all that was offered",
+        met=False,
     ),
-    judging.CLIENT: (
+    judging.CLIENT: Need(
         "a client that is not the limit at the highest rate",
         "a variant of which every trial is client-limited there",
+        met=False,
     ),
 }
 
@@ -125,11 +128,10 @@ def _opening(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
 
 def _errors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     rule = {"statistic": "error_ratio"}
-    found = selecting.values(dataset, claim["experiment"], rule, need["of"])
-    shares = stats.interval(found.all)
+    shares = stats.interval(selecting.values(dataset, claim["experiment"], rule, need["of"]).all)
     who = selecting.selector_phrase(need["of"])
     text = f"errors: {100 * need['at_least']:g} % of the requests or more, by {who}"
-    share = shares["median"] if shares["trials"] >= judging.MINIMUM_TRIALS else None
+    share = shares.median if shares.trials >= judging.MINIMUM_TRIALS else None
     there = NOT_RECORDED if share is None else f"{100 * share:.2g} %"
     return text, there, share is not None and share >= need["at_least"]
 
@@ -154,9 +156,9 @@ def _resolution(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     steps = []
     for selector in published.selectors(claim["rule"]):
         rule = claim["rule"]
-        found = selecting.values(dataset, claim["experiment"], rule, selector)
-        if found:
-            steps.append(stats.interval(found.all)["median"] / judging.CLOCK_STEP_US)
+        times_us = selecting.values(dataset, claim["experiment"], rule, selector)
+        if times_us:
+            steps.append(stats.interval(times_us.all).median / judging.CLOCK_STEP_US)
     text = f"response times of {need['at_least']} steps of the client's clock (0.1 ms) or more"
     return _at_least(text, min(steps, default=None), need, " steps")
 
@@ -205,8 +207,8 @@ def _unanswered(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
 
 def _reference(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     experiment = need.get("experiment", claim["experiment"])
-    found = rules.decide(dataset, experiment, need["rule"])
-    return need["what"], found["verdict"], found["verdict"] == judging.REPLICATED
+    decided = rules.decide(dataset, experiment, need["rule"]).verdict
+    return need["what"], decided, decided == judging.REPLICATED
 
 
 def _network_card(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:

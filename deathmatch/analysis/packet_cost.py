@@ -9,6 +9,7 @@ import polars as pl
 from deathmatch.analysis import stats
 from deathmatch.analysis.committed import Record
 from deathmatch.analysis.committed import load as _load
+from deathmatch.analysis.interval import Interval
 from deathmatch.hosts.packets import MODES, PLAIN, THREADED
 from deathmatch.quantities.definitions import CPU_PER_REPLY
 
@@ -57,7 +58,7 @@ def table(each: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def bias(each: pl.DataFrame, server: str) -> dict:
+def bias(each: pl.DataFrame, server: str) -> Interval:
     """Return the interval of a server's CPU time as datasets count it over all that its side does.
 
     That is the processes' time by PLAIN over processes and thread by THREADED, paired by

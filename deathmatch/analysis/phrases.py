@@ -1,6 +1,6 @@
 """Computed statistics as phrases for prose, so that every number there has its n and interval."""
 
-Statistic = dict[str, float | int | None]
+from deathmatch.analysis.interval import Interval
 
 # In brackets, as it stands for a number.
 NOT_MEASURED = "(not measured in this dataset)"
@@ -35,41 +35,41 @@ def part(some: int, whole: int) -> str:
     return f"{number(some)} of {number(whole)}" if whole else NOT_MEASURED
 
 
-def interval(found: Statistic, unit: str = "", digits: int = 0) -> str:
-    """Return "7 440 req/s (interval 7 200 to 7 600, n = 3)" for `stats.interval`'s result.
+def interval(known: Interval, unit: str = "", digits: int = 0) -> str:
+    """Return "7 440 req/s (interval 7 200 to 7 600, n = 3)".
 
-    Its level is not said: of few trials the interval is their range, whatever it is called.
+    The level is not stated: the interval of few trials is their range, whatever it is called.
 
-    Without an interval, "(n = 1)"; without any trial, NOT_MEASURED.
+    Without an interval, "(n = 1)"; without a trial, NOT_MEASURED.
     """
-    if not found["trials"]:
+    if not known.trials:
         return NOT_MEASURED
     space = "\u202f" if unit == "%" else " "
-    middle = f"{number(found['median'], digits)}{space if unit else ''}{unit}"
-    if found["low"] is None:
-        return f"{middle} (n = {found['trials']})"
-    low, high = number(found["low"], digits), number(found["high"], digits)
-    return f"{middle} (interval {low} to {high}, n = {found['trials']})"
+    middle = f"{number(known.median, digits)}{space if unit else ''}{unit}"
+    if known.low is None:
+        return f"{middle} (n = {known.trials})"
+    low, high = number(known.low, digits), number(known.high, digits)
+    return f"{middle} (interval {low} to {high}, n = {known.trials})"
 
 
-def brackets(found: Statistic, digits: int = 0) -> str:
+def brackets(known: Interval, digits: int = 0) -> str:
     """Return "7 440 [7 200, 7 600]" for a cell of a table; without an interval, the number."""
-    middle = number(found["median"], digits)
-    if found["low"] is None:
+    middle = number(known.median, digits)
+    if known.low is None:
         return middle
-    return f"{middle} [{number(found['low'], digits)}, {number(found['high'], digits)}]"
+    return f"{middle} [{number(known.low, digits)}, {number(known.high, digits)}]"
 
 
-def ratio(found: Statistic) -> str:
+def ratio(known: Interval) -> str:
     """Return "2.31 times (interval 2.20 to 2.44, n = 3)"."""
-    return interval(found, "times", 2)
+    return interval(known, "times", 2)
 
 
-def ratio_with_direction(found: Statistic) -> str:
+def ratio_with_direction(known: Interval) -> str:
     """Return "2.31 times (interval 2.20 to 2.44, n = 3), more", of a ratio of replies."""
-    if not found["trials"]:
+    if not known.trials:
         return NOT_MEASURED
-    return f"{ratio(found)}, {direction(found, 'more', 'fewer', SAME)}"
+    return f"{ratio(known)}, {direction(known, 'more', 'fewer', SAME)}"
 
 
 def enumeration(names: list[str]) -> str:
@@ -77,29 +77,29 @@ def enumeration(names: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def direction(found: Statistic, higher: str, lower: str, same: str) -> str:
+def direction(known: Interval, higher: str, lower: str, same: str) -> str:
     """Return `higher` or `lower` if the interval of a ratio excludes 1, else `same`.
 
     A ratio without an interval decides nothing, so it is `same`.
     """
-    if not found["trials"]:
+    if not known.trials:
         return NOT_MEASURED
-    if found["low"] is not None and found["low"] > 1:
+    if known.low is not None and known.low > 1:
         return higher
-    if found["high"] is not None and found["high"] < 1:
+    if known.high is not None and known.high < 1:
         return lower
     return same
 
 
-def change(first: Statistic, second: Statistic, higher: str, lower: str, same: str) -> str:
+def change(first: Interval, second: Interval, higher: str, lower: str, same: str) -> str:
     """Return `higher` or `lower` if the second interval has nothing in common with the first.
 
     Else `same`, as where one trial gives no interval; NOT_MEASURED without a trial of both.
     """
-    if not first["trials"] or not second["trials"]:
+    if not first.trials or not second.trials:
         return NOT_MEASURED
-    if None in (first["low"], second["low"]):
+    if None in (first.low, second.low):
         return same
-    if second["low"] > first["high"]:
+    if second.low > first.high:
         return higher
-    return lower if second["high"] < first["low"] else same
+    return lower if second.high < first.low else same

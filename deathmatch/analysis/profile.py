@@ -11,6 +11,7 @@ import polars as pl
 from deathmatch.analysis import stats
 from deathmatch.analysis.committed import Record
 from deathmatch.analysis.committed import load as _load
+from deathmatch.analysis.interval import Interval
 from deathmatch.instruments.call_chains import PHASES, WAIT
 from deathmatch.quantities.definitions import CPU_PER_REPLY
 
@@ -52,14 +53,14 @@ def bars(each: pl.DataFrame) -> pl.DataFrame:
     return stats.summarise(each, [*KEY, "phase"], "cpu_us").sort(*KEY, "phase")
 
 
-def whole(each: pl.DataFrame, mechanism: str, idle: int, rate_rps: int) -> dict:
+def whole(each: pl.DataFrame, mechanism: str, idle: int, rate_rps: int) -> Interval:
     """Return the interval of a reply's CPU time in all phases, in microseconds."""
     mine = each.filter(mechanism=mechanism, idle=idle, rate_rps=rate_rps)
     sums = mine.group_by("repetition", maintain_order=True).agg(pl.col("cpu_us").sum())
     return stats.interval(sums["cpu_us"].to_list())
 
 
-def looking(each: pl.DataFrame, mechanism: str, idle: int, rate_rps: int) -> dict:
+def looking(each: pl.DataFrame, mechanism: str, idle: int, rate_rps: int) -> Interval:
     """Return the interval of the share of the CPU time that looking at descriptors takes, in %."""
     mine = each.filter(mechanism=mechanism, idle=idle, rate_rps=rate_rps)
     shares = mine.group_by("repetition", maintain_order=True).agg(

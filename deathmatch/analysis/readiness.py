@@ -4,10 +4,13 @@ In: points, times and trials of the experiments readiness and select-crash. Out:
 idle connections as intervals, tables of system calls and of deaths, ratios between mechanisms.
 """
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from deathmatch.analysis import phrases, stats
 from deathmatch.analysis.by_trial import counted, values
+from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED, HIGHEST_REPLY_RATE
 
@@ -46,96 +49,100 @@ def steady_points(points: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def cost_levels(steady: pl.DataFrame) -> list[dict]:
-    """Return what each level of idle connections costs, of `steady_points`.
+@dataclass(frozen=True)
+class Level:
+    """What so many idle connections cost a runtime by one mechanism.
 
-    One row a runtime, mechanism and level: {"title", "readiness", IDLE, "cost": …, "each": …,
-    "step": …, "busy_percent"}. "cost" is the interval of the server's CPU for a reply in us; "each"
-    and "step" are those of `stats.steps` in ns, without trials at the lowest level; "busy_percent"
-    is the median share of a CPU that the server used.
+    `cost_us` is the server's CPU for a reply, `busy_percent` the median share of a CPU that it
+    used. `per_idle_ns` and `step_ns` are what one idle connection adds, against the lowest level
+    and against the level below; without trials at the lowest level.
     """
+
+    title: str
+    mechanism: str
+    idle: int
+    cost_us: Interval = NO_TRIAL
+    per_idle_ns: Interval = NO_TRIAL
+    step_ns: Interval = NO_TRIAL
+    busy_percent: float = 0.0
+
+
+def cost_levels(steady: pl.DataFrame) -> list[Level]:
+    """Return each level of each runtime and mechanism, of `steady_points`."""
     used = 100 * (pl.col("server_cpu_ns") / (1000 * pl.col("duration_us"))).median()
     levels = []
     for (title, mechanism), mine in steady.group_by("title", "readiness", maintain_order=True):
         busy = dict(mine.group_by(IDLE, maintain_order=True).agg(used).rows())
-        rises = {row["level"]: row for row in stats.steps(mine, IDLE, "cpu_us")}
-        for cost in stats.summarise(mine, [IDLE], "cpu_us").sort(IDLE).to_dicts():
-            idle = cost[IDLE]
-            rise = {name: _in_ns(rises.get(idle, {}).get(name)) for name in ("each", "step")}
-            levels.append(
-                {"title": title, "readiness": mechanism, IDLE: idle, "cost": cost}
-                | rise
-                | {"busy_percent": busy[idle]}
-            )
+        rises = {rise.level: rise for rise in stats.steps(mine, IDLE, "cpu_us")}
+        for row in stats.summarise(mine, [IDLE], "cpu_us").sort(IDLE).to_dicts():
+            idle, cost = row[IDLE], Interval.from_row(row)
+            rise = rises.get(idle, stats.Rise(idle))
+            in_ns = rise.per_unit.scaled(1000), rise.step.scaled(1000)
+            levels.append(Level(title, mechanism, idle, cost, *in_ns, busy[idle]))
     return levels
 
 
-def _in_ns(found_us: dict | None) -> dict:
-    if found_us is None:
-        return stats.interval([])
-    return {
-        key: 1000 * value if key != "trials" and value is not None else value
-        for key, value in found_us.items()
-    }
-
-
-def at_level(levels: list[dict], title: str, mechanism: str, idle: int) -> dict:
-    """Return the row of `cost_levels` for one level; with empty intervals if there is none."""
+def at_level(levels: list[Level], title: str, mechanism: str, idle: int) -> Level:
+    """Return one level of `cost_levels`; without trials if it was not measured."""
+    none = Level(title, mechanism, idle)
     wanted = (title, mechanism, idle)
-    none = dict.fromkeys(("cost", "each", "step"), stats.interval([]))
-    return next((r for r in levels if (r["title"], r["readiness"], r[IDLE]) == wanted), none)
+    return next((at for at in levels if (at.title, at.mechanism, at.idle) == wanted), none)
 
 
-def most_idle_with_cpu_left(levels: list[dict], title: str, mechanism: str) -> int:
+def most_idle_with_cpu_left(levels: list[Level], title: str, mechanism: str) -> int:
     """Return the most idle connections at which the server used less than SATURATED of a CPU."""
     return max(
         (
-            row[IDLE]
-            for row in levels
-            if (row["title"], row["readiness"]) == (title, mechanism)
-            and row["busy_percent"] < 100 * SATURATED
+            level.idle
+            for level in levels
+            if (level.title, level.mechanism) == (title, mechanism)
+            and level.busy_percent < 100 * SATURATED
         ),
         default=0,
     )
 
 
-def cost_table(levels: list[dict]) -> pl.DataFrame:
+def cost_table(levels: list[Level]) -> pl.DataFrame:
     """Return `cost_levels` as a table: its intervals in brackets, sorted by runtime and mechanism.
 
-    Columns: title, readiness, IDLE, n (trials), cost, each, step, busy (%).
+    Columns: title, readiness, IDLE, n (trials), cost, per_idle, step, busy (%).
     """
     places = {mechanism: place for place, mechanism in enumerate(MECHANISMS)}
-    ordered = sorted(
-        levels, key=lambda row: (row["title"], places.get(row["readiness"], 9), row[IDLE])
-    )
-    rows = [
-        {name: row[name] for name in ("title", "readiness", IDLE)}
-        | {"n": row["cost"]["trials"], "cost": phrases.brackets(row["cost"])}
-        | {
-            name: phrases.brackets(row[name]) if row[name]["trials"] else None
-            for name in ("each", "step")
+    ordered = sorted(levels, key=lambda at: (at.title, places.get(at.mechanism, 9), at.idle))
+    return pl.DataFrame([
+        {
+            "title": level.title,
+            "readiness": level.mechanism,
+            IDLE: level.idle,
+            "n": level.cost_us.trials,
+            "cost": phrases.brackets(level.cost_us),
+            "per_idle": phrases.brackets(level.per_idle_ns) if level.per_idle_ns.trials else None,
+            "step": phrases.brackets(level.step_ns) if level.step_ns.trials else None,
+            "busy": level.busy_percent,
         }
-        | {"busy": row["busy_percent"]}
-        for row in ordered
-    ]
-    return pl.DataFrame(rows)
+        for level in ordered
+    ])  # fmt: skip
 
 
-def cost_changes(levels: list[dict]) -> tuple[list[dict], list[dict], list[dict]]:
+def cost_changes(levels: list[Level]) -> tuple[list[Level], list[Level], list[Level]]:
     """Return the levels at which epoll and io_uring have a change: all, those below 0, those above.
 
     Below and above where the interval of what an idle connection adds lies wholly on that side.
     """
-    known = [r for r in levels if r["readiness"] in ("epoll", "io_uring") and r["each"]["trials"]]
+    known = [
+        level for level in levels
+        if level.mechanism in ("epoll", "io_uring") and level.per_idle_ns.trials
+    ]  # fmt: skip
     below, above = (
-        [row for row in known if stats.side_of_zero(row["each"]) == side] for side in (-1, 1)
+        [level for level in known if level.per_idle_ns.side_of_zero == side] for side in (-1, 1)
     )
     return known, below, above
 
 
-def below_by_chance(changes: list[dict]) -> float:
+def below_by_chance(changes: list[Level]) -> float:
     """Return how many of `cost_changes` the range of their trials puts below 0 by chance alone."""
-    return sum((1 - stats.range_coverage(max(2, row["each"]["trials"]))) / 2 for row in changes)
+    trials = (max(2, level.per_idle_ns.trials) for level in changes)
+    return sum((1 - stats.range_coverage(count)) / 2 for count in trials)
 
 
 def latencies(times: pl.DataFrame, steady: pl.DataFrame) -> pl.DataFrame:
@@ -150,12 +157,12 @@ def latencies(times: pl.DataFrame, steady: pl.DataFrame) -> pl.DataFrame:
     return stats.quantiles(bins, ["title", "readiness", IDLE, "n"], {"p50_us": 0.5, "p95_us": 0.95})
 
 
-def epoll_ratio(closed: pl.DataFrame, title: str, idle: int, against: str) -> dict:
+def epoll_ratio(closed: pl.DataFrame, title: str, idle: int, against: str) -> Interval:
     """Return the interval of a runtime's reply rate on epoll over that on another mechanism."""
     return _mechanism_ratio(closed.filter(pl.col("title") == title, pl.col(IDLE) == idle), against)
 
 
-def peak_ratio(crash: pl.DataFrame, title: str) -> dict:
+def peak_ratio(crash: pl.DataFrame, title: str) -> Interval:
     """Return the interval of a runtime's best reply rate on epoll over that on select.
 
     With CRASH_BACKLOG, by trial.
@@ -165,7 +172,7 @@ def peak_ratio(crash: pl.DataFrame, title: str) -> dict:
     return _mechanism_ratio(peaks, "select", HIGHEST_REPLY_RATE.name)
 
 
-def _mechanism_ratio(trials: pl.DataFrame, against: str, column: str = REPLY) -> dict:
+def _mechanism_ratio(trials: pl.DataFrame, against: str, column: str = REPLY) -> Interval:
     mechanism = pl.col("readiness")
     return stats.ratio(trials, mechanism == "epoll", mechanism == against, column)
 

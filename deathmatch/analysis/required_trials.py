@@ -1,72 +1,81 @@
 """What it would take to decide a claim that is inconclusive: trials, time, and of which variants.
 
-In: the parts of its rule that are open, as `rules.decide` returns them. Out: the keys of SCHEMA.
-All of it is by the sequential test, whichever way the dataset is judged, and by the spread between
+In: the parts of its rule that are open, as `rules.decide` returns them. Out: `Required`. All of it
+is by the sequential test, whichever way the dataset is judged, and by the spread between
 the trials that there are. Three trials know a spread badly: its 95 % interval goes from half of it
 to six times (chi-squared, two degrees of freedom).
 """
 
 import math
-
-import polars as pl
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from deathmatch.analysis import published, selecting, sequential
-
-SCHEMA = {
-    "detectable": pl.Float64,  # the ratio to the threshold that its trials could have detected
-    "needed_trials": pl.Int64,  # at which look the ratio measured would be detected; null: at none
-    "needed_s": pl.Float64,  # how long the further trials take, of all that it compares
-    "variants": pl.List(pl.String),  # what is compared, as folders below the dataset's
-}
-NONE = dict.fromkeys(SCHEMA) | {"variants": []}
+from deathmatch.analysis.judging import Compared, Judgement
 
 
-def of(dataset: str, parts: list[dict]) -> dict:
-    """Return what the open parts of a rule take, the dearest deciding; NONE without any."""
+@dataclass(frozen=True)
+class Required:
+    """What deciding an inconclusive verdict takes.
+
+    `detectable`: the ratio to the threshold that its trials could have detected. `needed_trials`:
+    at which look the ratio measured would be detected, None if at none. `needed_s`: how long the
+    further trials take, of all that it compares. `variants`: what is compared, as folders below the
+    dataset's.
+    """
+
+    detectable: float | None = None
+    needed_trials: int | None = None
+    needed_s: float | None = None
+    variants: tuple[str, ...] = ()
+
+
+NOTHING_REQUIRED = Required()
+"""What a verdict takes that is decided."""
+
+
+def required(dataset: str, parts: Sequence[Judgement]) -> Required:
+    """Return what the open parts of a rule take: the part that takes most decides."""
     if not parts:
-        return NONE
+        return NOTHING_REQUIRED
     wanted = [_needed(part) for part in parts]
     needed = None if None in wanted else max(wanted)
     took_s: dict[str, float] = {}
     for part in parts:
-        for named in part["compared"]:
-            took_s |= _variants(dataset, *named)
-    had = min(part["trials"] for part in parts)
+        for compared in part.compared:
+            took_s |= _variants(dataset, compared)
+    had = min(part.interval.trials for part in parts)
     detectable = [factor for part in parts if (factor := _detectable(part)) is not None]
-    return {
-        "detectable": max(detectable, default=None),
-        "needed_trials": needed,
-        "needed_s": None if needed is None else (needed - had) * sum(took_s.values()),
-        "variants": sorted(took_s),
-    }
+    needed_s = None if needed is None else (needed - had) * sum(took_s.values())
+    return Required(max(detectable, default=None), needed, needed_s, tuple(sorted(took_s)))
 
 
-def _detectable(part: dict) -> float | None:
-    at = sequential.look(part["trials"])
-    if at is None or part["spread"] is None:
+def _detectable(part: Judgement) -> float | None:
+    look = sequential.look(part.interval.trials)
+    if look is None or part.spread is None:
         return None
-    return math.exp(sequential.detectable(part["spread"], at))
+    return math.exp(sequential.detectable(part.spread, look))
 
 
-def _needed(part: dict) -> int | None:
+def _needed(part: Judgement) -> int | None:
     """Return the look after its trials at which the distance measured would be detected."""
-    if part["spread"] is None or part["distance"] is None:
+    if part.spread is None or part.distance is None:
         return None
-    return sequential.needed(part["spread"], part["distance"], part["trials"])
+    return sequential.needed(part.spread, part.distance, part.interval.trials)
 
 
-def _variants(dataset: str, experiment: str, rule: dict, selector: dict) -> dict[str, float]:
+def _variants(dataset: str, compared: Compared) -> dict[str, float]:
     """Return the variants that a selector chooses, with the median time of a trial in seconds."""
-    experiment = selector.get("experiment", experiment)
-    free = published.free(rule)
-    found = {}
-    for plain in selecting.divided_selectors(selector):
+    experiment = compared.selector.get("experiment", compared.experiment)
+    free = published.free(compared.rule)
+    took_s = {}
+    for plain in selecting.divided_selectors(compared.selector):
         frame = selecting.selected(dataset, experiment, plain, free, selecting.trials)
         if frame is None:
             continue
         for (server, variant), group in frame.group_by("server", "variant", maintain_order=True):
-            found[f"{experiment}/{server}/{variant}"] = (group["wall_us"].median() or 0) / 1e6
-    return found
+            took_s[f"{experiment}/{server}/{variant}"] = (group["wall_us"].median() or 0) / 1e6
+    return took_s
 
 
 def minutes(seconds: float) -> int:

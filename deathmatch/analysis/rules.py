@@ -9,23 +9,26 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 
 from scipy.stats import spearmanr
 
 from deathmatch.analysis import judging, published, stats
+from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.judging import (
     CLIENT,
     MINIMUM_TRIALS,
     NOT,
     NOT_RUN,
+    NOTHING_RAN,
     OPEN,
     REPLICATED,
     SATURATION,
     UNREACHED,
+    Compared,
+    Judgement,
     claimed_range,
     explained,
-    judgement,
-    not_run,
     opened,
     quotient,
 )
@@ -42,29 +45,21 @@ from deathmatch.analysis.values import Values
 _DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, REPLICATED)
 
 
-def decide(dataset: str, experiment: str, rule: dict) -> dict:
-    """Return the verdict on one rule, with the interval of the part that decides it.
-
-    Keys: those of `stats.INTERVAL`; `verdict`; `direction`, the verdict on the direction alone
-    where the rule has a size, else None; `lacks`, SATURATION or CLIENT where that kept the data
-    from deciding; `compared`, (experiment, rule, selector) of what was divided by what; `spread`,
-    the standard deviation of the ratio's logarithm between trials, and `distance` from the nearest
-    bound to the claimed range, a logarithm, None where there is none; `open`, of a rule that is
-    inconclusive, each such part.
-    """
+def decide(dataset: str, experiment: str, rule: dict) -> Judgement:
+    """Return the judgement on one rule, with the interval of the part that decides it."""
     parts = list(_PARTS[rule["kind"]](dataset, experiment, rule))
     if not parts:
-        return not_run()
+        return NOTHING_RAN
     # The clearest part that refutes; of a rule that holds, the part that holds most narrowly.
-    worst = min(_DECISIVE.index(part["verdict"]) for part in parts)
-    least = [part for part in parts if part["verdict"] == _DECISIVE[worst]]
-    sign = -1 if _DECISIVE[worst] == NOT else 1
-    decisive = min(least, key=lambda part: sign * part.get("margin", 0))
-    known = [part["direction"] for part in parts]
+    worst = min((part.verdict for part in parts), key=_DECISIVE.index)
+    sign = -1 if worst == NOT else 1
+    least = [part for part in parts if part.verdict == worst]
+    decisive = min(least, key=lambda part: sign * part.margin)
+    known = [part.direction for part in parts]
     direction = None if None in known else min(known, key=_DECISIVE.index)
-    undecided = [inner for part in parts for inner in part["open"] or [part]]
-    still_open = [part for part in undecided if part["verdict"] == OPEN]
-    return decisive | {"direction": direction, "open": still_open}
+    undecided = [inner for part in parts for inner in part.open or [part]]
+    still_open = tuple(part for part in undecided if part.verdict == OPEN)
+    return replace(decisive, direction=direction, open=still_open)
 
 
 @contextmanager
@@ -80,38 +75,42 @@ def by_medians() -> Iterator[None]:
 _BY_MEDIANS = ContextVar("by_medians", default=False)
 
 
-def _tested(sides: list[Values], low: float, high: float, paired: bool = True) -> dict:
-    """Return the part that holds a / b, or a alone, against the claimed range."""
+def _tested(sides: list[Values], low: float, high: float, paired: bool = True) -> Judgement:
+    """Return the part that compares a / b, or a alone, against the claimed range."""
     if _BY_MEDIANS.get():
         return judging.by_medians(sides, low, high, paired)
     return judging.tested(sides, low, high, paired)
 
 
-def compared(dataset: str, experiment: str, rule: dict) -> tuple[dict, list[Values], list]:
-    """Return the interval of a / b, or of a alone; the values; and what they are of."""
-    sides, same, of = _sides(dataset, experiment, rule)
+def compared(dataset: str, experiment: str, rule: dict) -> Interval:
+    """Return the interval of a / b, or of a alone."""
+    sides, same = _sides(dataset, experiment, rule)
     if len(sides) == 1:
-        return opened(stats.interval(sides[0].all), sides[0], Values()), sides, of
-    return quotient(*sides, paired=same), sides, of
+        return opened(stats.interval(sides[0].all), sides[0], Values())
+    return quotient(*sides, paired=same)
 
 
-def _sides(dataset: str, experiment: str, rule: dict) -> tuple[list[Values], bool, list]:
-    """Return the values of a, and of b if there is one; whether by block; and what they are of."""
-    named = [side for side in ("a", "b") if side in rule]
-    same = len({rule[side].get("experiment", experiment) for side in named}) == 1
-    selectors = [rule[side] for side in named]
-    found = compared_values(dataset, experiment, rule, selectors, paired=same)
-    return found, same, [(experiment, rule, selector) for selector in selectors]
+def _sides(dataset: str, experiment: str, rule: dict) -> tuple[list[Values], bool]:
+    """Return the values of a, and of b if there is one; and whether they are paired by block."""
+    selectors = [rule[side] for side in ("a", "b") if side in rule]
+    same = len({selector.get("experiment", experiment) for selector in selectors}) == 1
+    return compared_values(dataset, experiment, rule, selectors, paired=same), same
 
 
-def _threshold(dataset: str, experiment: str, rule: dict):
-    for chosen in _each(dataset, experiment, rule):
-        sides, same, of = _sides(dataset, experiment, chosen)
-        claimed = claimed_range(rule["threshold"], rule["direction"])
-        yield _tested(sides, *claimed, same) | {"compared": of}
+def _compared(experiment: str, rule: dict, *selectors: dict) -> tuple[Compared, ...]:
+    """Return what was compared: of these selectors, or of the rule's own a and b."""
+    chosen = selectors or [rule[side] for side in ("a", "b") if side in rule]
+    return tuple(Compared(rule, selector, experiment) for selector in chosen)
 
 
-def _each(dataset: str, experiment: str, rule: dict) -> list[dict]:
+def _threshold(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
+    for chosen in _at_each_level(dataset, experiment, rule):
+        sides, same = _sides(dataset, experiment, chosen)
+        part = _tested(sides, *claimed_range(rule["threshold"], rule["direction"]), same)
+        yield replace(part, compared=_compared(experiment, chosen))
+
+
+def _at_each_level(dataset: str, experiment: str, rule: dict) -> list[dict]:
     """Return the rule once for every value of its `each` column that both sides have."""
     if "each" not in rule:
         return [rule]
@@ -121,25 +120,25 @@ def _each(dataset: str, experiment: str, rule: dict) -> list[dict]:
         frame = selected(dataset, experiment, rule[side])
         if frame is None or rule["each"] not in frame.columns:
             return [rule]
-        found = set(compared_servers(frame, rule["each"])[rule["each"]])
-        common = found if common is None else common & found
+        levels = set(compared_servers(frame, rule["each"])[rule["each"]])
+        common = levels if common is None else common & levels
     return [
         rule | {side: rule[side] | {rule["each"]: level} for side in sides}
         for level in sorted(common or set())
     ]
 
 
-def _within(dataset: str, experiment: str, rule: dict):
-    sides, same, of = _sides(dataset, experiment, rule)
+def _within(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
+    sides, same = _sides(dataset, experiment, rule)
     part = _tested(sides, rule["low"], rule["high"], same)
     direction = None
     if "b" in rule and (rule["low"] >= 1 or rule["high"] <= 1):
         above = claimed_range(1, "above" if rule["low"] >= 1 else "below")
-        found = _tested(sides, *above, same)
+        alone = _tested(sides, *above, same)
         # A verdict on the direction alone names no condition.
         plain = {SATURATION: OPEN, CLIENT: NOT_RUN}
-        direction = plain.get(found["lacks"], found["verdict"])
-    yield part | {"compared": of, "direction": direction}
+        direction = plain.get(alone.lacks, alone.verdict)
+    yield replace(part, compared=_compared(experiment, rule), direction=direction)
 
 
 def _level(rule: dict, level) -> dict:
@@ -147,24 +146,26 @@ def _level(rule: dict, level) -> dict:
     return rule.get("where", {}) | chosen
 
 
-def _pair(dataset: str, experiment: str, rule: dict, above: dict, below: dict, side: str) -> dict:
+def _pair(
+    dataset: str, experiment: str, rule: dict, above: dict, below: dict, side: str
+) -> Judgement:
     sides = compared_values(dataset, experiment, rule, [above, below])
     part = _tested(sides, *claimed_range(1, side))
-    return part | {"compared": [(experiment, rule, each) for each in (above, below)]}
+    return replace(part, compared=_compared(experiment, rule, above, below))
 
 
-def _order(dataset: str, experiment: str, rule: dict):
+def _order(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
     levels = [_level(rule, level) for level in rule["ascending"]]
     for lower, higher in itertools.pairwise(levels):
         yield _pair(dataset, experiment, rule, higher, lower, "above")
 
 
-def _best(dataset: str, experiment: str, rule: dict):
+def _best(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
     best = _level(rule, rule["level"])
     levels = rule.get("levels")
     if not levels:
         levels = measured_levels(dataset, experiment, rule)
-        # What else stands for the same server is no rival of it.
+        # Other releases of the same server are not its rivals.
         if rule["over"] == "server":
             own = published.releases_of(best["server"])
             levels = [level for level in levels if level not in own]
@@ -175,29 +176,28 @@ def _best(dataset: str, experiment: str, rule: dict):
             continue
         theirs = values(dataset, experiment, rule, other)
         if rule["direction"] == "highest" and theirs and _never(mine):
-            # What was never counted is not more than anything.
+            # 0 in each trial is not more than anything.
             verdict = NOT if len(mine) >= MINIMUM_TRIALS else OPEN
-            of = [(experiment, rule, best)]
-            yield judgement(stats.interval(mine.all), verdict, compared=of)
+            known = stats.interval(mine.all)
+            yield Judgement(known, verdict, compared=_compared(experiment, rule, best))
             continue
         side = "above" if rule["direction"] == "highest" else "below"
         yield _pair(dataset, experiment, rule, best, other, side)
 
 
-def _never(found: Values) -> bool:
-    return bool(found) and not any(found.all)
+def _never(values: Values) -> bool:
+    return bool(values) and not any(values.all)
 
 
-def _spread(dataset: str, experiment: str, rule: dict):
+def _spread(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
     selectors = [_level(rule, level) for level in rule["levels"]]
-    found = compared_values(dataset, experiment, rule, selectors)
-    if not all(found):
-        yield explained(not_run(), *found)
+    sides = compared_values(dataset, experiment, rule, selectors)
+    if not all(sides):
+        yield explained(NOTHING_RAN, *sides)
         return
-    sides = [_extreme(choose, found) for choose in (max, min)]
-    part = _tested(sides, *claimed_range(rule["threshold"], rule["direction"]))
-    of = [(experiment, rule, each) for each in selectors]
-    yield part | {"compared": of}
+    extremes = [_extreme(choose, sides) for choose in (max, min)]
+    part = _tested(extremes, *claimed_range(rule["threshold"], rule["direction"]))
+    yield replace(part, compared=_compared(experiment, rule, *selectors))
 
 
 def _extreme(choose: Callable, sides: list[Values]) -> Values:
@@ -214,7 +214,7 @@ def _extreme(choose: Callable, sides: list[Values]) -> Values:
     )
 
 
-def _rank(dataset: str, experiment: str, rule: dict):
+def _rank(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
     """Judge the interval of Spearman's correlation, taken in each block over the levels."""
     sides = [
         compared_values(
@@ -225,7 +225,7 @@ def _rank(dataset: str, experiment: str, rule: dict):
     ]
     both = [(a, b) for a, b in zip(*sides, strict=True) if a and b]
     if len(both) < 3:
-        yield not_run()
+        yield NOTHING_RAN
         return
     blocks = set.intersection(*(a.blocks & b.blocks for a, b in both))
     correlations = {}
@@ -234,13 +234,13 @@ def _rank(dataset: str, experiment: str, rule: dict):
         # Ranks need at least two values that differ.
         if all(len(set(side)) > 1 for side in ranked):
             correlations[n] = float(spearmanr(*ranked).statistic)
-    none = judgement(stats.interval([]) | {"trials": len(blocks)}, OPEN)
     claimed = claimed_range(rule["threshold"], rule["direction"])
+    none = Judgement(Interval(len(blocks)), OPEN)
     part = _tested([Values(correlations)], *claimed) if correlations else none
-    yield part | {"compared": [(experiment, rule, rule[side]) for side in ("a", "b")]}
+    yield replace(part, compared=_compared(experiment, rule))
 
 
-def _all(dataset: str, experiment: str, rule: dict):
+def _all(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
     for part in rule["rules"]:
         yield decide(dataset, experiment, part)
 

@@ -3,6 +3,8 @@
 In: the points of both that count. Out: ratios of their highest reply rates.
 """
 
+from dataclasses import asdict
+
 import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
@@ -23,10 +25,9 @@ def gains(single: pl.DataFrame, scale: pl.DataFrame) -> pl.DataFrame:
     points = pl.concat([single, scale], how="diagonal")
     peaks = values(points, HIGHEST_REPLY_RATE, ["server", "schedulers"])
     name = HIGHEST_REPLY_RATE.name
-    schedulers = pl.col("schedulers")
+    levels = [pl.col("schedulers") == level for level in ("all", "one")]
     rows = [
-        {"title": title}
-        | stats.ratio(peaks.filter(server=server), schedulers == "all", schedulers == "one", name)
+        {"title": title} | asdict(stats.ratio(peaks.filter(server=server), *levels, name))
         for server, title in limited.select("server", "title").rows()
     ]
     return pl.DataFrame(rows, schema={"title": pl.String} | stats.INTERVAL)

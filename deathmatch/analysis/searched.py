@@ -3,7 +3,7 @@
 In: `probes`, as `deathmatch.data.tables` has it, with labels. Out: frames for tables and charts.
 """
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import polars as pl
 
@@ -77,12 +77,15 @@ def _capacity(group: pl.DataFrame) -> dict:
         few = f"{len(found)} found one, where {LEAST_STARTS} must"
         told.insert(0, few)
         used = used.clear()
-    interval = stats.interval(used["capacity_rps"].to_list())
+    capacity = stats.interval(used["capacity_rps"].to_list())
     if len(used):
-        interval["low"] = min(interval["low"], used["capacity_low_rps"].median())
-        interval["high"] = max(interval["high"], used["capacity_high_rps"].median())
+        capacity = replace(
+            capacity,
+            low=min(capacity.low, used["capacity_low_rps"].median()),
+            high=max(capacity.high, used["capacity_high_rps"].median()),
+        )
     return {
-        "outcome": outcome, **interval, "reason": "; ".join(filter(None, told)),
+        "outcome": outcome, **asdict(capacity), "reason": "; ".join(filter(None, told)),
         "search_s": group["search_s"].median(),
     }  # fmt: skip
 

@@ -22,6 +22,7 @@ from deathmatch.analysis import (
     selecting,
     sequential,
 )
+from deathmatch.analysis.ledger import BOTH
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import tables
 from deathmatch.errors import UserError
@@ -118,26 +119,28 @@ def verdicts(dataset: str, count: int = DRAWS) -> pl.DataFrame:
     decided = []
     for claim in published.claims():
         then, now = releases.then(dataset, claim), releases.now(dataset, claim)
-        chosen = {"then and now": then} if then == now else {"then": then, "now": now}
-        for when, one in chosen.items():
-            verdict = claims.verdict(dataset, one)[""]
+        chosen = {BOTH: then} if then == now else {"then": then, "now": now}
+        for when, stated in chosen.items():
+            verdict = claims.verdict(dataset, stated).verdict
             if verdict in (judging.REPLICATED, judging.NOT):
-                decided.append((one, when, verdict))
+                decided.append((stated, when, verdict))
     rows = [
-        {"claim": one["id"], "source": one["source"], "says": one["claim"], "when": when}
+        {"claim": stated["id"], "source": stated["source"], "says": stated["claim"], "when": when}
         | {"verdict": verdict, "same": 0, "other": 0, "open": 0}
-        for one, when, verdict in decided
+        for stated, when, verdict in decided
     ]
     opposite = {judging.REPLICATED: judging.NOT, judging.NOT: judging.REPLICATED}
 
     def judged() -> list[str]:
-        asked = [(claim["experiment"], claim["rule"]) for claim, _, _ in decided]
-        return [rules.decide(dataset, *one)["verdict"] for one in asked]
+        return [
+            rules.decide(dataset, claim["experiment"], claim["rule"]).verdict
+            for claim, _, _ in decided
+        ]
 
-    for found in _each_half(dataset, count, judged):
-        for row, verdict in zip(rows, found, strict=True):
-            said = {row["verdict"]: "same", opposite[row["verdict"]]: "other"}
-            row[said.get(verdict, "open")] += 1
+    for judged_half in _each_half(dataset, count, judged):
+        for row, verdict in zip(rows, judged_half, strict=True):
+            counter = {row["verdict"]: "same", opposite[row["verdict"]]: "other"}
+            row[counter.get(verdict, "open")] += 1
     return pl.DataFrame(rows, schema=VERDICTS)
 
 
@@ -178,7 +181,7 @@ def headlines(dataset: str, count: int = DRAWS) -> pl.DataFrame:
     """Return the ratios of HEADLINES over all trials and the range of halves: columns HEADLINE."""
 
     def ratios() -> list[float | None]:
-        return [rules.compared(dataset, *of)[0]["median"] for of in HEADLINES.values()]
+        return [rules.compared(dataset, *of).median for of in HEADLINES.values()]
 
     whole = ratios()
     halves = list(_each_half(dataset, count, ratios))

@@ -8,6 +8,7 @@ import polars as pl
 
 from deathmatch.analysis import stats
 from deathmatch.analysis.by_trial import at_shared_rates, medians, values
+from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import laws
 from deathmatch.quantities.definitions import (
@@ -35,7 +36,7 @@ COSTS = (CPU_PER_REPLY, SWITCHES_PER_REPLY, INTERRUPTS_PER_REPLY)
 """What `costs` has for each reply."""
 
 
-def cpu_ratio(points: pl.DataFrame, above: str, below: str) -> dict:
+def cpu_ratio(points: pl.DataFrame, above: str, below: str) -> Interval:
     """Return the interval of the ratio of two labels' CPU per reply, paired by round.
 
     At the rates that both have in a round.

@@ -1,17 +1,19 @@
 """Statistics over trials: medians with bootstrap intervals, ratios within a block, quantiles, and
 what the levels of a factor cost.
 
-In: numbers of trials, or frames with a row a trial. Out: an interval as a dict, or a frame, with
-the keys of INTERVAL. The trial is the unit of repetition: what happens within one is summarised to
-one number first.
+In: numbers of trials, or frames with a row a trial. Out: an `Interval`, or a frame with the columns
+of INTERVAL. The trial is the unit of repetition: what happens within one is summarised to one
+number first.
 """
 
 import itertools
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import polars as pl
 from scipy.stats import bootstrap
 
+from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.load import histogram
 from deathmatch.quantities.samples import TAIL_CONFIDENCE, enough_samples, needed_samples
 
@@ -24,28 +26,26 @@ __all__ = ["TAIL_CONFIDENCE", "enough_samples", "needed_samples"]
 INTERVAL = {"trials": pl.Int64, "median": pl.Float64, "low": pl.Float64, "high": pl.Float64}
 
 
-def interval(values: list[float]) -> dict[str, float | int | None]:
+def interval(values: list[float]) -> Interval:
     """Return the number of trials, their median and its bootstrap interval.
 
-    Keys as in INTERVAL. The interval is the percentile bootstrap (Efron 1979) of the median at
+    The interval is the percentile bootstrap (Efron 1979) of the median at
     CONFIDENCE, from a fixed seed; with fewer than two trials low and high are None. With three,
     it is as wide as their range.
     """
     known = np.asarray([value for value in values if value is not None], dtype=float)
     if len(known) == 0:
-        return {"trials": 0, "median": None, "low": None, "high": None}
+        return NO_TRIAL
     middle = float(np.median(known))
     if len(known) == 1:
-        return {"trials": 1, "median": middle, "low": None, "high": None}
+        return Interval(1, middle)
     if np.ptp(known) == 0:
-        return {"trials": len(known), "median": middle, "low": middle, "high": middle}
-    found = bootstrap(
+        return Interval(len(known), middle, middle, middle)
+    ends = bootstrap(
         (known,), np.median, n_resamples=RESAMPLES, confidence_level=CONFIDENCE,
         method="percentile", rng=np.random.default_rng(SEED),
     ).confidence_interval  # fmt: skip
-    return {
-        "trials": len(known), "median": middle, "low": float(found.low), "high": float(found.high),
-    }  # fmt: skip
+    return Interval(len(known), middle, float(ends.low), float(ends.high))
 
 
 def range_coverage(trials: int) -> float:
@@ -60,13 +60,16 @@ def range_coverage(trials: int) -> float:
 def summarise(frame: pl.DataFrame, by: list[str], column: str) -> pl.DataFrame:
     """Return for each group of `by` the interval of `column`: columns `by` and INTERVAL's."""
     groups = frame.group_by(by, maintain_order=True).agg(pl.col(column))
-    rows = [{name: row[name] for name in by} | interval(row[column]) for row in groups.to_dicts()]
+    rows = [
+        {name: row[name] for name in by} | asdict(interval(row[column]))
+        for row in groups.to_dicts()
+    ]
     return pl.DataFrame(rows, schema={name: frame.schema[name] for name in by} | INTERVAL)
 
 
 def ratio(
     frame: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str, block: str = "n"
-) -> dict[str, float | int | None]:
+) -> Interval:
     """Return the interval of `column`'s ratio between two selections, paired by `block`.
 
     Each block (a repetition of the whole matrix) gives one ratio, so that drift of the machine
@@ -103,16 +106,24 @@ def quantiles(
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
-def steps(
-    frame: pl.DataFrame, level: str, column: str, block: str = "n"
-) -> list[dict[str, float | int | None]]:
-    """Return what each level of a factor costs more than the lowest, for each unit of the factor.
+@dataclass(frozen=True)
+class Rise:
+    """What a level of a factor costs more than lower ones, for each unit of the factor.
 
-    One row a level above the lowest: {"level": …, "from": the level below, "each": …, "step": …}.
-    "each" is the interval of (cost at the level - cost at the lowest) / (level - lowest), "step"
-    that against the level below, both paired by `block`: no shape of the curve between levels is
-    assumed. A block that lacks a side is left out; each block must hold at most one row a level
-    (ValueError). Empty with fewer than two levels.
+    `per_unit` is the interval of (cost at the level - cost at the lowest) / (level - lowest),
+    `step` that against the level below.
+    """
+
+    level: float
+    per_unit: Interval = NO_TRIAL
+    step: Interval = NO_TRIAL
+
+
+def steps(frame: pl.DataFrame, level: str, column: str, block: str = "n") -> list[Rise]:
+    """Return the rise of each level above the lowest, paired by `block`; none of fewer than two.
+
+    No shape of the curve between levels is assumed. A block that lacks a side is left out; each
+    block must hold at most one row a level (ValueError).
     """
     if frame.select(pl.struct(level, block).is_duplicated().any()).item():
         raise ValueError("a level holds several rows of one block")
@@ -122,18 +133,10 @@ def steps(
         at: dict(known.filter(pl.col(level) == at).select(block, column).rows()) for at in levels
     }
 
-    def rise(at: float, below: float) -> dict[str, float | int | None]:
+    def rise(at: float, below: float) -> Interval:
         both = [n for n in cost[at] if n in cost[below]]
         return interval([(cost[at][n] - cost[below][n]) / (at - below) for n in both])
 
     return [
-        {"level": at, "from": below, "each": rise(at, levels[0]), "step": rise(at, below)}
-        for below, at in itertools.pairwise(levels)
+        Rise(at, rise(at, levels[0]), rise(at, below)) for below, at in itertools.pairwise(levels)
     ]
-
-
-def side_of_zero(found: dict[str, float | int | None]) -> int:
-    """Return 1 or -1 where the interval of a difference lies wholly on that side of 0, else 0."""
-    if found["low"] is None:
-        return 0
-    return int(found["low"] > 0) - int(found["high"] < 0)

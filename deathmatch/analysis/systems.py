@@ -165,8 +165,8 @@ def _best(points: pl.DataFrame, statistic: Callable, choose: Callable, unit: str
     if not values:
         return ""
     found = {variant: stats.interval(of) for variant, of in values.items()}
-    best = choose(found, key=lambda variant: found[variant]["median"])
+    best = choose(found, key=lambda variant: found[variant].median)
     title, label = points.filter(variant=best).select("title", "label").row(0)
     way = label.removeprefix(title).removeprefix(", ")
-    n = f"n = {found[best]['trials']}"
-    return f"{phrases.number(found[best]['median'])} {unit} ({', '.join(filter(None, [way, n]))})"
+    n = f"n = {found[best].trials}"
+    return f"{phrases.number(found[best].median)} {unit} ({', '.join(filter(None, [way, n]))})"

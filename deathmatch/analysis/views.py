@@ -1,6 +1,6 @@
 """What notebooks look at: an experiment's tables with labels, variants and endings."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import polars as pl
@@ -363,7 +363,7 @@ def floors(points: pl.DataFrame) -> pl.DataFrame:
     for who, mine in (("the null server", null), ("the fastest server", subjects(valid))):
         best = mine.group_by("n", maintain_order=True).agg(pl.col(REPLY).max())
         if len(best):
-            rows.append({"who": who} | stats.interval(best[REPLY].to_list()))
+            rows.append({"who": who} | asdict(stats.interval(best[REPLY].to_list())))
     top = valid[RATE].max() or 0
     frame = pl.DataFrame(rows, schema={"who": pl.String} | stats.INTERVAL)
     return frame.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * top)

@@ -1,6 +1,7 @@
-"""Rows of the ledger as pages show them: the source's name, where the data is, and the evidence."""
+"""Entries of the ledger as pages show them: the source, where the data is, and the evidence."""
 
-from deathmatch.analysis import judging, phrases, verdict_words
+from deathmatch.analysis import judging, verdict_words
+from deathmatch.analysis.ledger import Entry, Verdict
 
 # The label in the paper of what a claim's rule compares: by experiment, then by statistic.
 _SHOWN_AT = {
@@ -36,47 +37,41 @@ SOURCES = {
 }
 
 
-def shown_at(row: dict) -> str:
-    """Return the label of the figure, table or section with a ledger row's data; "" if none."""
-    labels = _SHOWN_AT.get(row["experiment"], {})
-    return next((labels[name] for name in row["statistics"] if name in labels), labels.get("", ""))
+def shown_at(entry: Entry) -> str:
+    """Return the label of the figure, table or section with an entry's data; "" if none."""
+    labels = _SHOWN_AT.get(entry.experiment, {})
+    return next((labels[name] for name in entry.statistics if name in labels), labels.get("", ""))
 
 
-def details(row: dict) -> dict:
+def details(entry: Entry) -> dict:
     """Return what a claim opens to: {"facts": [heading, text] pairs, "verdicts": …}.
 
     Each verdict has its heading, its lines of text, and the paths of the raw logs.
     """
-    facts = [["Claim", row["says"]], ["Said in", f"{row['place']} ({row['role']})"]]
-    facts += [["Rule", row["rule"]]]
-    if row["published"] is not None:
-        facts.append(["The source's own", short(row["published"])])
-    verdicts = [_verdict(row, when) for when in verdict_words.whens(row["same"])]
+    facts = [["Claim", entry.says], ["Said in", f"{entry.place} ({entry.role})"]]
+    facts += [["Rule", entry.rule]]
+    if entry.published is not None:
+        facts.append(["The source's own", verdict_words.short(entry.published)])
+    verdicts = [_verdict(when, verdict) for when, verdict in entry.verdicts.items()]
     return {"facts": facts, "verdicts": verdicts}
 
 
-def _verdict(row: dict, when: str) -> dict:
-    names = ("sides", "needs", "unit", "direction", "why")
-    evidence = {name: row[f"{when}_{name}"] for name in names}
-    lines = [verdict_words.effect_phrase(row, when)]
-    for side in evidence["sides"]:
-        value = verdict_words.effect_text(side | {"effect": side["median"]})
-        unit = f" {evidence['unit']}" if evidence["unit"] and value else ""
-        number, comma, n = value.partition(", n")
-        lines.append(f"{side['what'] or 'all servers'}: {number or 'no value'}{unit}{comma}{n}")
-    if evidence["direction"]:
-        lines.append(f"The direction alone: {evidence['direction']}.")
+def _verdict(when: str, verdict: Verdict) -> dict:
+    lines = [verdict_words.effect_phrase(verdict)]
+    for side in verdict.sides:
+        effect = verdict_words.effect_text(side.interval)
+        value = verdict_words.with_unit(effect, verdict.unit) if effect else "no value"
+        lines.append(f"{side.what or 'all servers'}: {value}")
+    if verdict.direction:
+        lines.append(f"The direction alone: {verdict.direction}.")
     lines += [
-        f"Needed: {need['needed']}; there: {need['there']} ({'met' if need['met'] else 'not met'})."
-        for need in evidence["needs"]
+        f"Needed: {need.needed}; there: {need.there} ({'met' if need.met else 'not met'})."
+        for need in verdict.needs
     ]
-    if row[when] == judging.NOT_RUN:
-        lines.append(f"Not run: {evidence['why']}.")
-    title = "Then and now" if row["same"] else when.capitalize()
-    raw = list(dict.fromkeys(side["raw"] for side in evidence["sides"]))
-    return {"heading": f"{title}: {row[when]}", "lines": list(filter(None, lines)), "raw": raw}
-
-
-def short(value: float) -> str:
-    """Return a number to three significant digits, whole from a thousand on."""
-    return phrases.number(value) if abs(value) >= 1000 else f"{value:.3g}"
+    if verdict.verdict == judging.NOT_RUN:
+        lines.append(f"Not run: {verdict.why}.")
+    return {
+        "heading": f"{when.capitalize()}: {verdict.verdict}",
+        "lines": list(filter(None, lines)),
+        "raw": list(dict.fromkeys(side.raw for side in verdict.sides)),
+    }

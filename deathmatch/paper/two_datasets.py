@@ -13,6 +13,7 @@ from IPython.display import Markdown
 from IPython.display import display as show_markdown
 
 from deathmatch.analysis import agreement, by_trial, claims, phrases, stats, verdict_words, views
+from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, RATE, REPLY, TOP
 from deathmatch.data import laws, tables
 from deathmatch.errors import UserError
@@ -231,15 +232,10 @@ def _tagged(frame: pl.DataFrame, dataset: str) -> pl.DataFrame:
 def interval_text() -> pl.Expr:
     """Return an interval's columns as "12 345 [12 001, 12 800], n = 3"."""
 
-    def one(row: dict) -> str:
-        between = (
-            "" if row["low"] is None else f" [{phrases.number(row['low'])}, "
-            f"{phrases.number(row['high'])}]"
-        )  # fmt: skip
-        return f"{phrases.number(row['median'])}{between}, n = {row['trials']}"
+    def text(row: dict) -> str:
+        return f"{phrases.brackets(Interval.from_row(row))}, n = {row['trials']}"
 
-    columns = pl.struct("median", "low", "high", "trials")
-    return columns.map_elements(one, return_dtype=pl.String)
+    return pl.struct(*stats.INTERVAL).map_elements(text, return_dtype=pl.String)
 
 
 def _machine(experiment: views.Experiment) -> str:
@@ -260,13 +256,13 @@ def compare_claims(dataset: str, compare: str) -> None:
     shown = agreement.verdicts(*ledgers).unique("claim", keep="first", maintain_order=True)
     shown = shown.select("claim", "says", "kind")
     for ledger in ledgers:
-        told = pl.Series(map(verdict_words.verdicts_phrase, ledger.to_dicts()))
-        side = ledger.select("claim", told=told)
+        rows = [(entry.claim, verdict_words.verdicts_phrase(entry)) for entry in ledger]
+        side = pl.DataFrame(rows, ["claim", "verdicts"], orient="row")
         shown = shown.join(side, on="claim", suffix="_other", maintain_order="left")
     display.table(
         shown.drop("claim"),
         label="tbl-machines-claims",
         caption="The verdicts of both datasets, with the effect that each found; opposed first.",
         source=[f"data/{each}" for each in (dataset, compare)],
-        names={"says": "Claim", "kind": "Verdicts", "told": dataset, "told_other": compare},
+        names={"says": "Claim", "kind": "Verdicts", "verdicts": dataset, "verdicts_other": compare},
     )

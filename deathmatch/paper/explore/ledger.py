@@ -4,7 +4,8 @@ In: the ledger of a dataset (`deathmatch.analysis.claims`). Out: dicts of text a
 facts and the evidence of each verdict (`deathmatch.paper.claim_rows`).
 """
 
-from deathmatch.analysis import claims, published, releases, selecting
+from deathmatch.analysis import claims, published, releases, selecting, verdict_words
+from deathmatch.analysis.ledger import Entry
 from deathmatch.paper import claim_rows
 from deathmatch.paper.explore.servers import post
 from deathmatch.paper.explore.variants import Roles
@@ -15,9 +16,8 @@ Evidence = dict[str, list[dict]]
 
 def rows(dataset: str, known: list[dict], evidence: Evidence) -> list[dict]:
     """Return a row for each of the claims `known` (`published.claims`), in their order."""
-    found = [claims.row_of(dataset, claim) for claim in known]
     return [
-        _row(dataset, row | {"name": post(row["source"])}, evidence[row["claim"]]) for row in found
+        _row(dataset, claims.entry(dataset, claim), evidence[claim["id"]]) for claim in known
     ]
 
 
@@ -59,19 +59,17 @@ def _compared(dataset: str, claim: dict) -> list[tuple[str, str, str]]:
     return list(dict.fromkeys(found))
 
 
-def _row(dataset: str, row: dict, compared: list[dict]) -> dict:
-    opened = claim_rows.details(row)
+def _row(dataset: str, entry: Entry, compared: list[dict]) -> dict:
     return {
         "dataset": dataset,
-        "claim": row["claim"],
-        "source": row["name"],
-        "experiment": row["experiment"],
-        "says": row["says"],
-        "then": row["then"],
-        "now": row["now"],
-        "published": row["published"] and claim_rows.short(row["published"]),
-        "shown_at": claim_rows.shown_at(row),
-        "facts": opened["facts"],
-        "verdicts": opened["verdicts"],
+        "claim": entry.claim,
+        "source": post(entry.source),
+        "experiment": entry.experiment,
+        "says": entry.says,
+        "then": entry.then.verdict,
+        "now": entry.now.verdict,
+        "published": entry.published and verdict_words.short(entry.published),
+        "shown_at": claim_rows.shown_at(entry),
+        **claim_rows.details(entry),
         "compared": compared,
     }

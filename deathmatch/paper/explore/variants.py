@@ -111,11 +111,11 @@ def measured(
 ) -> list[float | int] | None:
     """Return one value a trial as a measured quantity; `at_least`: it may be more."""
     known = [scale * value for value in values if value is not None and isfinite(value)]
-    found = stats.interval(known)
-    if not found["trials"]:
+    over_trials = stats.interval(known)
+    if not over_trials.trials:
         return None
-    ends = [_short(found[end]) for end in ("median", "low", "high")]
-    return [*ends, found["trials"], *([1] if at_least else [])]
+    ends = [_short(end) for end in (over_trials.median, over_trials.low, over_trials.high)]
+    return [*ends, over_trials.trials, *([1] if at_least else [])]
 
 
 def _of_sweep(points: pl.DataFrame, times: dict, shown: Shown) -> list | None:

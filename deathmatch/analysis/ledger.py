@@ -1,0 +1,143 @@
+"""The ledger's types: an entry for each claim, with its verdicts, and the same as a frame."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import polars as pl
+
+from deathmatch.analysis.interval import NO_TRIAL, Interval
+from deathmatch.analysis.needs import Need
+from deathmatch.analysis.required_trials import NOTHING_REQUIRED, Required
+
+WHEN = ("then", "now")
+BOTH = "then and now"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of what a rule compares: the variant in words, and its value over trials.
+
+    `raw` is the folder of the trials' raw logs, or their archive and the folder in it.
+    """
+
+    what: str
+    interval: Interval
+    raw: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict on a claim, with its evidence.
+
+    `interval` is that of a / b, or of a alone, of the part that decides. `direction` is the verdict
+    on the direction alone, None where the rule has no size. `why` says why it was not run, or which
+    condition was not reached; `quantity` and `unit` what was measured. `sides` are a, then b.
+    """
+
+    verdict: str
+    interval: Interval = NO_TRIAL
+    direction: str | None = None
+    why: str = ""
+    quantity: str = ""
+    unit: str = ""
+    sides: tuple[Side, ...] = ()
+    needs: tuple[Need, ...] = ()
+    required: Required = NOTHING_REQUIRED
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One claim with both verdicts.
+
+    `published` is the source's own ratio, `same` whether one variant stands for then and now;
+    `differences` names those that could explain a result other than the source's.
+    """
+
+    claim: str
+    source: str
+    place: str
+    role: str
+    experiment: str
+    says: str
+    rule: str
+    statistics: tuple[str, ...]
+    published: float | None
+    same: bool
+    differences: tuple[str, ...]
+    then: Verdict
+    now: Verdict
+
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """The verdicts by WHEN; one by BOTH where it is the same."""
+        return {BOTH: self.now} if self.same else {"then": self.then, "now": self.now}
+
+
+_SIDE = {
+    "what": pl.String,
+    "median": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "trials": pl.Int64,
+    "raw": pl.String,
+}
+_NEED = {"needed": pl.String, "there": pl.String, "met": pl.Boolean, "always": pl.Boolean}
+_VERDICT = {
+    "": pl.String,
+    "effect": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "trials": pl.Int64,
+    "direction": pl.String,
+    "why": pl.String,
+    "quantity": pl.String,
+    "unit": pl.String,
+    "sides": pl.List(pl.Struct(_SIDE)),
+    "needs": pl.List(pl.Struct(_NEED)),
+    "detectable": pl.Float64,
+    "needed_trials": pl.Int64,
+    "needed_s": pl.Float64,
+    "variants": pl.List(pl.String),
+}
+COLUMNS = {
+    "claim": pl.String,
+    "source": pl.String,
+    "place": pl.String,
+    "role": pl.String,
+    "experiment": pl.String,
+    "says": pl.String,
+    "rule": pl.String,
+    "statistics": pl.List(pl.String),
+    "published": pl.Float64,
+    "same": pl.Boolean,
+    "differences": pl.List(pl.String),
+} | {f"{when}_{name}" if name else when: kind for when in WHEN for name, kind in _VERDICT.items()}
+
+
+def frame(entries: Sequence[Entry]) -> pl.DataFrame:
+    """Return a row for each entry, with COLUMNS: `then_…` and `now_…` hold a verdict's fields."""
+    rows = []
+    for entry in entries:
+        row = {name: getattr(entry, name) for name in COLUMNS if name in entry.__dict__}
+        for when, verdict in zip(WHEN, (entry.then, entry.now)):
+            columns = _columns(verdict)
+            row |= {f"{when}_{name}" if name else when: value for name, value in columns.items()}
+        rows.append(row)
+    return pl.DataFrame(rows, schema=COLUMNS)
+
+
+def _columns(verdict: Verdict) -> dict:
+    shown = ("direction", "why", "quantity", "unit")
+    return {
+        "": verdict.verdict,
+        "effect": verdict.interval.median,
+        "low": verdict.interval.low,
+        "high": verdict.interval.high,
+        "trials": verdict.interval.trials,
+        **{name: getattr(verdict, name) for name in shown},
+        "sides": [
+            {"what": side.what, "raw": side.raw} | asdict(side.interval) for side in verdict.sides
+        ],
+        "needs": list(map(asdict, verdict.needs)),
+        **asdict(verdict.required),
+    }
