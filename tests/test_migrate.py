@@ -1,15 +1,14 @@
-"""Datasets of earlier versions: tables renamed, raw logs read as they were written."""
+"""Datasets of earlier versions: tables with today's columns, raw logs read as they were written."""
 
 import json
 import shutil
-import tarfile
 from pathlib import Path
 
 import polars as pl
 import pytest
 from conftest import ROOT, Tree, copy_tree
 
-from deathmatch.data import laws, migrate, records, tables
+from deathmatch.data import archive, laws, migrate, records
 from deathmatch.load import wsload_summary
 
 # The oldest records that git holds.
@@ -18,65 +17,27 @@ FIRST = Path("data/first")
 
 @pytest.mark.parametrize("experiment", ["storage", "overhead"])
 def test_the_committed_tables_are_those_of_the_committed_raw_logs(tmp_path, network, experiment):
-    """The archives hold the factors' first names: unpacked, migrated and read, they give them."""
+    """The archives hold the factors' first names: unpacked and read, they give today's tables."""
     tree = Tree(copy_tree(tmp_path / "tree"), network)
     folder = tree.path / FIRST / experiment
     folder.mkdir(parents=True)
-    with tarfile.open(ROOT / FIRST / experiment / "raw.tar.xz") as archive:
-        archive.extractall(folder)
-    raw = {path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    tree.deathmatch("migrate", "first").succeeded()
+    archive.unpack(ROOT / FIRST / experiment / "raw.tar.xz", folder)
     assert not list(folder.glob("*/*setup=*"))
     tree.deathmatch("tidy", folder.relative_to(tree.path)).succeeded()
     for table in ("trials", "points", "times", "samples", "seconds"):
         made, committed = folder / f"{table}.parquet", ROOT / FIRST / experiment
         assert made.read_bytes() == (committed / made.name).read_bytes(), made.name
-        made.unlink()
-    assert {path.read_bytes() for path in folder.rglob("*") if path.is_file()} == raw
-
-
-@pytest.mark.parametrize("experiment", ["storage", "select-crash"])
-def test_tables_of_an_earlier_version_have_todays_columns(tmp_path, experiment):
-    old = tmp_path / experiment
-    shutil.copytree(ROOT / FIRST / experiment, old)
-    for file in old.glob("*.parquet"):
-        now = pl.read_parquet(file)
-        first = {new: name for name, new in records.COLUMNS.items() if new in now.columns}
-        variants = pl.col("variant").str.replace("configuration=", "setup=")
-        before = now.with_columns(variants).rename(first)
-        before.drop("clients", "late_us", "clock_bound_us", strict=False).write_parquet(file)
-    assert len(migrate.frames(tmp_path)) == len(list(old.glob("*.parquet")))
-    for file in old.glob("*.parquet"):
-        committed = ROOT / FIRST / experiment / file.name
-        assert file.read_bytes() == committed.read_bytes()
-        tables.check(pl.read_parquet(file), experiment, file.stem, str(file))
-    assert migrate.frames(tmp_path) == []
 
 
 def test_points_of_before_the_laws_are_held_against_them(tmp_path):
-    """Whether a run was steady is read in its raw logs, in the archive."""
     old = tmp_path / "c10k"
-    shutil.copytree(ROOT / FIRST / "c10k", old)
+    shutil.copytree(ROOT / FIRST / "c10k", old, ignore=shutil.ignore_patterns("*.xz"))
     file = old / "points.parquet"
     now = pl.read_parquet(file)
-    assert set(now["course"].drop_nulls()) > {"plateau"}
-    since = ["course", "course_change", "connections_starved", *laws.MARKS]
-    now.drop(since).write_parquet(file)
+    now.drop("connections_starved", *laws.MARKS).write_parquet(file)
     assert migrate.frames(tmp_path) == [file]
     assert file.read_bytes() == (ROOT / FIRST / "c10k" / file.name).read_bytes()
-    shutil.rmtree(old)
-    assert migrate.courses(tmp_path).is_empty(), "without archive nothing is known"
-
-
-def test_folders_are_renamed_once_and_never_onto_another(tmp_path):
-    for name in ("setup=ets,body_bytes=100", "backlog=128", "default"):
-        (tmp_path / "storage" / "otp-store" / name / "1").mkdir(parents=True)
-    (made,) = migrate.folders(tmp_path)
-    assert made.name == "configuration=ets,body_bytes=100"
-    assert migrate.folders(tmp_path) == []
-    made.with_name("setup=ets,body_bytes=100").mkdir()
-    with pytest.raises(Exception, match="both setup=ets,body_bytes=100 and configuration=ets"):
-        migrate.folders(tmp_path)
+    assert migrate.frames(tmp_path) == []
 
 
 def test_a_record_of_an_earlier_version_reads_as_todays():
@@ -110,7 +71,7 @@ def test_a_dataset_that_is_not_there_is_named(tmp_path, network):
 
 
 def test_factors_that_came_later_have_the_level_that_was_in_force(tmp_path):
-    """Of a table, and of a record; what nobody recorded is null."""
+    """What nobody recorded is null."""
     old = tmp_path / "c10k"
     shutil.copytree(ROOT / FIRST / "c10k", old, ignore=shutil.ignore_patterns("*.xz"))
     today = {file.stem: pl.read_parquet(file) for file in old.glob("*.parquet")}

@@ -184,7 +184,7 @@ GROUPS: dict[str, dict[str, Command]] = {
     },
     "Keep the project in order": {
         "migrate": Command(
-            "rename what an earlier version of this project named otherwise", "data.migrate",
+            "give the tables of an earlier version today's columns and laws", "data.migrate",
             arguments.migrate, "reference",
             "Its tables get today's columns, its trials' folders today's factors; what was "
             "measured stays as it was written.",

@@ -11,11 +11,10 @@ from deathmatch.plan import validation_errors
 from deathmatch.plan.record import LoadRecord, StorageRecord
 from deathmatch.plan.spec import Level
 
-# Factors, load settings and columns that had another name in the first datasets.
+# Factors, load settings and keys of points that had another name in the first datasets.
 FACTORS = {"setup": "configuration"}
 LOAD = {"calls_per_connection": "requests_per_connection"}
 POINT = {"server": "server_state", "client": "client_state"}
-COLUMNS = FACTORS | {"calls_per_reply": "syscalls_per_reply"}
 # Factors that an experiment did not have at first, each with the level that every trial had.
 ADDED: dict[str, dict[str, Level]] = {
     "c10k": {"opening": 128, "run": "planned"},
