@@ -254,6 +254,20 @@ def test_each_ended_trial_is_told_of_those_chosen(run, tmp_path):
     assert run.ended(0) is None
 
 
+def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run):
+    run, now = run
+    noted = []
+    run.note = noted.append
+    run.started(1, "build", ["build/servers/null/build.json"], [])
+    run.started(2, "tidy", ["data/full/backlog/points.parquet"], [])
+    now[0] += 61
+    run.ended(1)
+    run.broke(2)
+    (job,) = noted
+    assert (job.dataset, job.rule, job.output) == ("full", "build", "build/servers/null/build.json")
+    assert job.ended_s - job.began_s == pytest.approx(61)
+
+
 def shown(run, columns):
     console = Console(width=columns, force_terminal=False, color_system=None)
     with console.capture() as caught:

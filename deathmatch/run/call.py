@@ -27,6 +27,7 @@ from deathmatch.run import (
     disk_space,
     exit_summary,
     forks,
+    job_times,
     snakemake_internals,
     untracked,
 )
@@ -145,7 +146,7 @@ class Call:
         study.check_toolchain(here=not self.elsewhere)
         if not self.only_paper:
             study.check_clients()
-        self.run = Run(study)
+        self.run = Run(study, note=job_times.add)
         if self.workflow.dryrun and study.trials:
             print(study.listing())
         said = [study.summary(), disk_space.line(study.disk_space), *study.left_out()]

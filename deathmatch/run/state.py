@@ -8,6 +8,7 @@ from pathlib import Path
 from deathmatch.errors import UserError
 from deathmatch.plan.trial import Trial
 from deathmatch.run import progress
+from deathmatch.run.job_times import JobTime
 from deathmatch.run.study import Study
 
 
@@ -43,6 +44,8 @@ class Run:
 
     study: Study
     clock: Callable[[], float] = time.monotonic
+    note: Callable[[JobTime], None] = lambda job: None
+    """Called with the time of each job that has made its output."""
     running: dict[int, Job] = field(default_factory=dict)
     failed: list[Job] = field(default_factory=list)
     steps: tuple[int, int] = (0, 0)
@@ -75,7 +78,12 @@ class Run:
         Nothing where it is `brief`: a screen shows that.
         """
         job = self.running.pop(number, None)
-        if job is None or job.trial is None:
+        if job is None:
+            return None
+        ended_s, took_s = time.time(), self.clock() - job.began_s
+        output = job.output[0] if job.output else ""
+        self.note(JobTime(self.study.dataset, job.rule, output, ended_s - took_s, ended_s))
+        if job.trial is None:
             return None
         try:
             self.records |= progress.measured([job.trial], self.study.testbed)
