@@ -17,6 +17,7 @@ from importlib import import_module
 
 from deathmatch.cli import main as command_line
 from deathmatch.cli.commands import COMMANDS
+from deathmatch.errors import UserError
 from deathmatch.hosts import forked
 
 _MOST_REQUEST_BYTES = 1 << 20
@@ -102,14 +103,16 @@ def _answer(connection: socket.socket, others: list) -> int | None:
 
 
 def _load(name: str) -> None:
-    """Import what a command needs, with what its module names in `PRELOAD`."""
-    if name in COMMANDS:
-        module = import_module(f"deathmatch.{COMMANDS[name].module}")
-        for other in getattr(module, "PRELOAD", ()):
-            import_module(other)
-        # Its pages stay shared with the forks.
-        gc.collect()
-        gc.freeze()
+    """Import what a command needs; `preload` of its module does what its forks need not repeat."""
+    if name not in COMMANDS:
+        return
+    module = import_module(f"deathmatch.{COMMANDS[name].module}")
+    # What is wrong is the command's to report.
+    with contextlib.suppress(UserError):
+        getattr(module, "preload", lambda: None)()
+    # Its pages stay shared with the forks.
+    gc.collect()
+    gc.freeze()
 
 
 if __name__ == "__main__":
