@@ -72,6 +72,11 @@ def load(source: str, folder: Path = FOLDER) -> pl.DataFrame:
         raise UserError(
             f"there is no source {source!r}", remedy=f"{hint}known: {', '.join(FACTORS)}"
         )
+    return _loaded(source, folder, tuple(file.stat().st_mtime_ns for file in folder.glob("*.csv")))
+
+
+@cache
+def _loaded(source: str, folder: Path, mtimes_ns: tuple[int, ...]) -> pl.DataFrame:
     path = folder / f"{source}.csv"
     types = _SHARED | FACTORS[source]
     units = quantities(folder)

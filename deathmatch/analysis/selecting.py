@@ -3,10 +3,10 @@
 A selector names a server and levels of factors; those that it does not name are at their defaults.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import polars as pl
 
@@ -18,12 +18,14 @@ from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import PEAK, QUANTITIES, hardest
-from deathmatch.quantities.quantity import RATE, Quantity
+from deathmatch.quantities.quantity import RATE, Points, Quantity
 
 ROUNDED = {"response_time_mean_us"}
 OUTCOMES = {"client_died", "died"}
 # Keys of a selector that are no columns.
 OWN = ("statistic", "experiment", "relative_to", RATE)
+Named = frozenset[tuple[str, str | int]]
+"""The columns that a selector names, with their levels."""
 
 
 def values(dataset: str, experiment: str, rule: dict, selector: dict) -> Values:
@@ -39,15 +41,12 @@ def compared_values(
     Only where all have one statistic, which depends on the rates, and none names a rate.
     """
     sides = [divided_selectors(selector) for selector in selectors]
-    variants = [
-        _variant(dataset, experiment, rule, selector) for side in sides for selector in side
-    ]
-    known = [variant for variant in variants if variant is not None]
+    chosen = [_quantity_of(dataset, experiment, rule, plain) for side in sides for plain in side]
+    known = [pair for pair in chosen if pair is not None]
     if len(known) > 1 and _pooled_alike(known):
-        frames = at_shared_rates([variant.points for variant in known], paired)
-        shared = iter(frames)
-        variants = [variant and replace(variant, points=next(shared)) for variant in variants]
-    found = iter([Values() if variant is None else variant.values() for variant in variants])
+        frames = iter(at_shared_rates([variant.points for variant, _ in known], paired))
+        chosen = [pair and (replace(pair[0], points=next(frames)), pair[1]) for pair in chosen]
+    found = iter([Values() if pair is None else pair[0].values(pair[1]) for pair in chosen])
     return [next(found) if len(side) == 1 else next(found).over(next(found)) for side in sides]
 
 
@@ -59,62 +58,79 @@ def divided_selectors(selector: dict) -> list[dict]:
 
 @dataclass(frozen=True)
 class Variant:
-    """The points of one variant that count for a quantity.
+    """The points of one variant that count, at one rate or at all.
 
     `top`: its highest rate, None without rates; `at_rate`: whether one rate is chosen; `left_out`:
     whether some points do not count.
     """
 
     points: pl.DataFrame
-    quantity: Quantity
     top: int | None
     at_rate: bool
     left_out: bool
 
-    def values(self) -> Values:
+    @cached_property
+    def _trials(self) -> list[tuple[int, pl.DataFrame]]:
+        groups = self.points.group_by("n", maintain_order=True)
+        return [(n, trial) for (n,), trial in groups]
+
+    def values(self, quantity: Quantity) -> Values:
         """Return the quantity for each block."""
         by_block = {
             n: value
-            for (n,), trial in self.points.group_by("n", maintain_order=True)
+            for n, trial in self._trials
             # A sweep that the client cut short has not shown what it comes to.
-            if not self.quantity.whole_sweep or hardest(trial) == self.top
-            if (value := self.quantity.of_trial(trial)) is not None
+            if not quantity.whole_sweep or hardest(trial) == self.top
+            if (value := quantity.of_trial(trial)) is not None
         }
-        name, answered_all = self.quantity.name, ()
-        if name == PEAK and self.top:
+        answered_all = ()
+        if quantity.name == PEAK and self.top:
             answered_all = (n for n, rps in by_block.items() if rps >= ALL_ANSWERED * self.top)
         return Values(
             by_block,
             at_least=frozenset(answered_all),
-            rounded=name in ROUNDED,
-            outcome=name in OUTCOMES,
+            rounded=quantity.name in ROUNDED,
+            outcome=quantity.name in OUTCOMES,
             hidden=not by_block and self.left_out,
         )
 
 
-def variant_of(frame: pl.DataFrame, quantity: Quantity, rate_rps: int | None = None) -> Variant:
-    """Return the points of one variant that count for a quantity, at one rate or at all."""
+def variant_of(frame: pl.DataFrame, which: Points, rate_rps: int | None = None) -> Variant:
+    """Return the points of one variant that count, at one rate or at all."""
     top = hardest(frame) if RATE in frame.columns else None
     if rate_rps is not None:
         frame = frame.filter(pl.col(RATE) == rate_rps)
-    valid = counted(frame, quantity.points)
-    return Variant(valid, quantity, top, rate_rps is not None, len(valid) < len(frame))
+    valid = counted(frame, which)
+    return Variant(valid, top, rate_rps is not None, len(valid) < len(frame))
 
 
-def _variant(dataset: str, experiment: str, rule: dict, selector: dict) -> Variant | None:
-    frame = selected(dataset, selector.get("experiment", experiment), selector)
+def _quantity_of(
+    dataset: str, experiment: str, rule: dict, selector: dict
+) -> tuple[Variant, Quantity] | None:
+    """Return the variant that a selector names and its quantity; None if it was not measured."""
     quantity = QUANTITIES.get(selector.get("statistic", rule.get("statistic")))
-    if frame is None or quantity is None:
+    if quantity is None:
         return None
-    return variant_of(frame, quantity, selector.get(RATE))
+    experiment = selector.get("experiment", experiment)
+    rate_rps = selector.get(RATE)
+    variant = _variant(dataset, experiment, _named(selector), quantity.points, rate_rps)
+    return variant and (variant, quantity)
 
 
-def _pooled_alike(variants: list[Variant]) -> bool:
+@cache
+def _variant(
+    dataset: str, experiment: str, named: Named, which: Points, rate_rps: int | None
+) -> Variant | None:
+    frame = _selected(points, dataset, experiment, named, frozenset())
+    return None if frame is None else variant_of(frame, which, rate_rps)
+
+
+def _pooled_alike(known: list[tuple[Variant, Quantity]]) -> bool:
     """Return whether the variants have one quantity that depends on which rates were offered."""
-    quantity = variants[0].quantity
+    quantity = known[0][1]
     return quantity.over_rates and all(
-        variant.quantity == quantity and variant.top is not None and not variant.at_rate
-        for variant in variants
+        other == quantity and variant.top is not None and not variant.at_rate
+        for variant, other in known
     )
 
 
@@ -132,8 +148,8 @@ def trials(dataset: str, experiment: str) -> pl.DataFrame | None:
 
 def clear_caches() -> None:
     """Read tables anew from now on: what was measured has changed."""
-    points.cache_clear()
-    trials.cache_clear()
+    for cached in (points, trials, _selected, _at_defaults, _variant):
+        cached.cache_clear()
 
 
 @contextmanager
@@ -170,16 +186,31 @@ def selected(
 ) -> pl.DataFrame | None:
     """Return the points of one variant: unnamed factors at their defaults; None if it has none."""
     experiment = selector.get("experiment", experiment)
+    return _selected(table, dataset, experiment, _named(selector), frozenset(free))
+
+
+def _named(selector: dict) -> Named:
+    return frozenset((key, level) for key, level in selector.items() if key not in OWN)
+
+
+@cache
+def _selected(
+    table: Callable, dataset: str, experiment: str, named: Named, free: frozenset[str]
+) -> pl.DataFrame | None:
+    levels = dict(named)
     frame = table(dataset, experiment)
-    if frame is None:
+    if frame is None or not levels.keys() <= set(frame.columns):
         return None
-    named = {key: level for key, level in selector.items() if key not in OWN}
-    if not set(named) <= set(frame.columns):
-        return None
-    frame = views.default_variants(frame, experiment, frozenset(named) | free)
-    for name, level in named.items():
-        frame = frame.filter(pl.col(name) == level)
-    return frame if len(frame) else None
+    frame = _at_defaults(table, dataset, experiment, free.union(levels))
+    return chosen if len(chosen := frame.filter(**levels)) else None
+
+
+@cache
+def _at_defaults(
+    table: Callable, dataset: str, experiment: str, but: frozenset[str]
+) -> pl.DataFrame:
+    """Return the rows of a table with each factor `but` these at its default."""
+    return views.default_variants(table(dataset, experiment), experiment, but)
 
 
 def measured_levels(dataset: str, experiment: str, rule: dict) -> list:

@@ -24,6 +24,7 @@ from deathmatch.paper.explore import quantities
 from deathmatch.paper.explore.quantities import Shown
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import hardest
+from deathmatch.quantities.quantity import Points
 
 DIGITS = 5
 _VARIANT = ["server", "variant"]
@@ -68,8 +69,9 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
         first = trials.row(0, named=True)
         base = {"dataset": dataset, "experiment": name} | dict(zip(_VARIANT, key))
         own = times.get(key, {})
+        whole = _Measured(points)
         sweep = {
-            each.name: _of_sweep(points, own, each) for each in quantities.of_sweep(spec.client)
+            shown.name: _of_sweep(whole, own, shown) for shown in quantities.of_sweep(spec.client)
         }
         found.variants.append(
             base
@@ -118,9 +120,33 @@ def measured(
     return [*ends, over_trials.trials, *([1] if at_least else [])]
 
 
-def _of_sweep(points: pl.DataFrame, times: dict, shown: Shown) -> list | None:
+class _Measured:
+    """The points of one variant, at one rate or at all: those that count are found once."""
+
+    def __init__(self, points: pl.DataFrame, rate_rps: int | None = None):
+        self._points, self._rate_rps = points, rate_rps
+        self._variants: dict[tuple[Points, bool], selecting.Variant] = {}
+
+    def of(self, shown: Shown) -> list | None:
+        """Return what was measured of a quantity."""
+        # In a closed loop as much is offered as is answered: nothing is due.
+        open_loop = shown is quantities.ERRORS
+        if self._points.is_empty() or (open_loop and self._rate_rps == 0):
+            return None
+        kind = (shown.quantity.points, open_loop)
+        if kind not in self._variants:
+            points = self._points.filter(pl.col(RATE) > 0) if open_loop else self._points
+            if points.is_empty():
+                return None
+            which = shown.quantity.points
+            self._variants[kind] = selecting.variant_of(points, which, self._rate_rps)
+        values = self._variants[kind].values(shown.quantity)
+        return measured(values.all, shown.scale, bool(values.at_least))
+
+
+def _of_sweep(points: _Measured, times: dict, shown: Shown) -> list | None:
     if shown.quantity:
-        return _of_points(points, shown)
+        return points.of(shown)
     at = quantities.SHARES.index(shown.share)
     return measured([quantiles[at] for quantiles in times.values()], shown.scale)
 
@@ -129,22 +155,11 @@ def _of_rates(points: pl.DataFrame, client: str | None) -> list[dict]:
     columns = quantities.of_rate(client)
     if not columns:
         return []
-    return [
-        {"rate_rps": rate} | {shown.name: _of_points(points, shown, rate) for shown in columns}
-        for rate in points[RATE].unique().sort().to_list()
-    ]
-
-
-def _of_points(points: pl.DataFrame, shown: Shown, rate_rps: int | None = None) -> list | None:
-    if points.is_empty():
-        return None
-    # In a closed loop as much is offered as is answered: nothing is due.
-    if shown is quantities.ERRORS:
-        points = points.filter(pl.col(RATE) > 0)
-    if points.is_empty() or (rate_rps is not None and rate_rps not in points[RATE]):
-        return None
-    values = selecting.variant_of(points, shown.quantity, rate_rps).values()
-    return measured(values.all, shown.scale, bool(values.at_least))
+    rows = []
+    for rate_rps in points[RATE].unique().sort().to_list():
+        at_rate = _Measured(points, rate_rps)
+        rows.append({"rate_rps": rate_rps} | {shown.name: at_rate.of(shown) for shown in columns})
+    return rows
 
 
 def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[int | None]]]:
