@@ -37,6 +37,13 @@ def test_every_server_that_serves_an_experiment_is_measured_in_full():
         assert measured >= set(matrix.serving(experiment, slow=False)), experiment
 
 
+def test_the_servers_are_read_once_for_all_experiments(monkeypatch):
+    read = []
+    every = files.servers()
+    monkeypatch.setattr(files, "servers", lambda: read.append(1) or every)
+    assert matrix.trials("full") and len(read) == 1
+
+
 def test_order_is_random_but_the_same_each_time():
     first = [trial.path for trial in matrix.trials("quick")]
     assert first == [trial.path for trial in matrix.trials("quick")]

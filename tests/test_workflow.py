@@ -4,10 +4,13 @@ import ast
 import os
 import re
 import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
+from snakemake.scheduling import job_scheduler
+from snakemake.settings.enums import Quietness
 
 from deathmatch.run import code_inputs, snakemake_internals
 
@@ -89,7 +92,26 @@ def test_a_snakemake_without_its_internals_goes_on():
     snakemake_internals.make_due(LATER, ["data/a"])
     snakemake_internals.start_without_delay(LATER)
     snakemake_internals.builds_first(LATER)
+    snakemake_internals.go_through_no_hidden_job(LATER)
     assert not vars(LATER.dag) and not vars(LATER.scheduler)
+
+
+@pytest.mark.parametrize("kind, ends", [(Quietness.RULES, True), (Quietness.REASON, False)])
+def test_a_dry_run_goes_through_its_jobs_only_where_they_are_shown(monkeypatch, kind, ends):
+    usual = job_scheduler.JobScheduler.schedule
+    monkeypatch.setattr(job_scheduler.JobScheduler, "schedule", usual)
+    settings = SimpleNamespace(quiet={Quietness.HOST, kind})
+    snakemake_internals.go_through_no_hidden_job(SimpleNamespace(output_settings=settings))
+    assert (job_scheduler.JobScheduler.schedule is not usual) == ends
+
+
+def test_reading_the_snakefile_loads_no_module_that_only_measuring_needs():
+    """They take as long as everything else that it loads of this project."""
+    script = "import deathmatch.run.call, sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert not {"polars", "numpy", "h11", "rich", "papermill"} & {*done.stdout.split()}
 
 
 @pytest.mark.parametrize("word", ["sys.argv", "_snakemake_tmp_dir", "runtime_cache", "forcefiles"])

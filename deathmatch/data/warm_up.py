@@ -11,6 +11,8 @@ from deathmatch.load.generator import Fields
 
 # The rate that the rounds came to is the mean of so many rounds.
 WINDOW_ROUNDS = 5
+# Two windows are compared before rounds count as steady.
+LEAST_ROUNDS = 2 * WINDOW_ROUNDS
 
 
 def columns(record: Mapping[str, Any]) -> Fields:

@@ -15,18 +15,15 @@ from ipaddress import ip_network
 from pathlib import Path
 from statistics import fmean
 
-from deathmatch.data.warm_up import WINDOW_ROUNDS, last_cps
+from deathmatch.data.warm_up import LEAST_ROUNDS, WINDOW_ROUNDS, last_cps
 from deathmatch.errors import Truncated
 from deathmatch.measure import client
 from deathmatch.measure.context import Context
 from deathmatch.plan.record import loads
 
-LEAST_ROUNDS = 2 * WINDOW_ROUNDS
 BOUND = 0.05
 # What a round may wait for echoes after its end: an overloaded server does not hold it up for long.
 DRAIN_S = 2
-# What a round takes besides its messages: openings, closing handshakes, the start of a process.
-BETWEEN_S = 0.6
 SETTLE_S = 2
 PORT_RANGE = "net.ipv4.ip_local_port_range"
 

@@ -33,12 +33,14 @@ def trials(
     for kind, chosen in (("server", servers), ("experiment", experiments)):
         for name in chosen or []:
             files.load(kind, name)
+    # Read once: each look at all of them opens as many files.
+    every = files.servers()
     cells = [
         (experiment, own, server, variant)
         for name, plan in spec.experiments.items()
         if experiments is None or name in experiments
-        for experiment in [_experiment(spec, name, plan)]
-        for server, variant, own in _chosen(spec, experiment, plan, servers)
+        for experiment in [_experiment(spec, name, plan, every)]
+        for server, variant, own in _chosen(spec, experiment, plan, servers, every)
     ]
     counts = [spec.repetitions(plan) for _, plan, _, _ in cells]
     ordered = []
@@ -66,14 +68,17 @@ def possible(dataset: str, experiments: list[str] | None = None) -> list[Trial]:
     return trials(dataset, files.names("server"), experiments)
 
 
-def serving(experiment: str, slow: bool = True) -> list[Server]:
+def serving(
+    experiment: str, slow: bool = True, every: Iterable[Server] | None = None
+) -> list[Server]:
     """Return the servers that serve the experiment and can run, by name.
 
-    With `slow` false, without those whose build takes minutes.
+    With `slow` false, without those whose build takes minutes. `every` are those to choose from;
+    default: all that there are.
     """
     return [
         server
-        for server in files.servers()
+        for server in (files.servers() if every is None else every)
         if experiment in server.experiments and server.runs and (slow or not server.slow_build)
     ]
 
@@ -124,7 +129,9 @@ def find(path: str | Path) -> Trial:
     )  # fmt: skip
 
 
-def _experiment(dataset: Dataset, name: str, plan: ExperimentPlan) -> Experiment:
+def _experiment(
+    dataset: Dataset, name: str, plan: ExperimentPlan, every: list[Server]
+) -> Experiment:
     """Return an experiment of the dataset; UserError if the dataset does not say enough of it."""
     _check_known(dataset, ["experiments", name], "experiment", name)
     experiment = files.experiment(name)
@@ -143,18 +150,18 @@ def _experiment(dataset: Dataset, name: str, plan: ExperimentPlan) -> Experiment
         raise _mistake(dataset, ["experiments", name, "search"], what, remedy)
     if plan.search is not None and plan.search.servers:
         key = ["experiments", name, "search", "servers"]
-        _check_served(dataset, experiment, plan.search.servers, key)
+        _check_served(dataset, experiment, plan.search.servers, key, every)
     return experiment
 
 
 def _variants(
-    dataset: Dataset, experiment: Experiment, plan: ExperimentPlan
+    dataset: Dataset, experiment: Experiment, plan: ExperimentPlan, every: list[Server]
 ) -> list[tuple[Server, Variant, ExperimentPlan]]:
     """Return the union of the plan's grids, each variant with the plan of the first that has it."""
     found: dict[tuple[Server, Variant], ExperimentPlan] = {}
     for index, grid in enumerate(plan.grids):
         key = ["experiments", experiment.name, "grids", index]
-        chosen = _servers(dataset, experiment, grid, key)
+        chosen = _servers(dataset, experiment, grid, key, every)
         levels = _levels(dataset, experiment, grid, chosen, key)
         own = plan.of(grid)
         for server in chosen:
@@ -176,29 +183,35 @@ def _holds(grid: Grid, experiment: Experiment, server: Server, variant: Variant)
 
 
 def _chosen(
-    dataset: Dataset, experiment: Experiment, plan: ExperimentPlan, servers: list[str] | None
+    dataset: Dataset,
+    experiment: Experiment,
+    plan: ExperimentPlan,
+    servers: list[str] | None,
+    every: list[Server],
 ) -> list[tuple[Server, Variant, ExperimentPlan]]:
     """Return the variants of the servers that are named, None for all as they are."""
-    variants = _variants(dataset, experiment, plan)
+    variants = _variants(dataset, experiment, plan, every)
     if servers is None:
         return variants
     planned = {server.name for server, *_ in variants}
     return [(server, *rest) for server, *rest in variants if server.name in servers] + [
         (server, variant, plan)
-        for server in serving(experiment.name)
+        for server in serving(experiment.name, every=every)
         if server.name in servers and server.name not in planned
         for variant in product(experiment, {}, server)
     ]
 
 
-def _servers(dataset: Dataset, experiment: Experiment, grid: Grid, key: list) -> list[Server]:
+def _servers(
+    dataset: Dataset, experiment: Experiment, grid: Grid, key: list, every: list[Server]
+) -> list[Server]:
     """Return the servers of a grid."""
     for name in grid.omit:
         _check_known(dataset, [*key, "omit"], "server", name)
     if grid.servers is None:
-        quick = serving(experiment.name, slow=False)
+        quick = serving(experiment.name, slow=False, every=every)
         return [server for server in quick if server.name not in grid.omit]
-    able = _check_served(dataset, experiment, grid.servers, [*key, "servers"])
+    able = _check_served(dataset, experiment, grid.servers, [*key, "servers"], every)
     return [able[name] for name in grid.servers if name not in grid.omit]
 
 
@@ -272,10 +285,10 @@ def _check_known(dataset: Dataset, key: Key, kind: str, name: str) -> None:
 
 
 def _check_served(
-    dataset: Dataset, experiment: Experiment, names: Iterable[str], key: list
+    dataset: Dataset, experiment: Experiment, names: Iterable[str], key: list, every: list[Server]
 ) -> dict[str, Server]:
     """Return the experiment's servers by name; UserError if one of the names is not of them."""
-    able = {server.name: server for server in serving(experiment.name)}
+    able = {server.name: server for server in serving(experiment.name, every=every)}
     for name in names:
         if name not in able:
             _check_known(dataset, key, "server", name)

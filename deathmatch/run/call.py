@@ -147,6 +147,8 @@ class Call:
         if not self.only_paper:
             study.check_clients()
         self.run = Run(study, note=job_times.add)
+        if self.workflow.dryrun:
+            snakemake_internals.go_through_no_hidden_job(self.workflow)
         if self.workflow.dryrun and study.trials:
             print(study.listing())
         said = [study.summary(), disk_space.line(study.disk_space), *study.left_out()]

@@ -76,9 +76,10 @@ def _imported(source: str) -> set[str]:
     return names
 
 
-def _files(name: str, root: Path) -> list[Path]:
+@cache
+def _files(name: str, root: Path) -> tuple[Path, ...]:
     """Return the files of a name, which may be a module or something in it, and of its packages."""
     path = root.joinpath(*name.split("."))
     candidates = [path.with_suffix(".py"), path.parent.with_suffix(".py")]
     candidates += [folder / "__init__.py" for folder in (path, *path.parents) if folder != root]
-    return [file for file in candidates if file.is_file()]
+    return tuple(file for file in candidates if file.is_file())

@@ -8,13 +8,16 @@ from pathlib import Path
 
 from deathmatch.capacity_search import search
 from deathmatch.data import inventory, records
+from deathmatch.data.warm_up import LEAST_ROUNDS
 from deathmatch.errors import UserError
-from deathmatch.measure.churn import BETWEEN_S, LEAST_ROUNDS
 from deathmatch.plan.trial import Trial
 from deathmatch.run.failures import UNMEASURED
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
 START_STOP_S = 2  # start, checks and stop, beside the warm-up
+# What a round of `measure.churn` takes besides its messages: openings, closing handshakes, the
+# start of a process.
+BETWEEN_ROUNDS_S = 0.6
 BETWEEN_PROBES_S = 0.5  # the client's start, what is late, the check that the server answers
 # What the plan says counts as much as so many trials: a first one that is short, or slow, does not
 # yet decide how long hundreds of others take.
@@ -37,7 +40,7 @@ def _churn_s(trial: Trial) -> float:
     churn = trial.experiment.churn
     if churn is None:
         return 0
-    return min(churn.rounds, LEAST_ROUNDS) * (churn.messages * churn.interval_s + BETWEEN_S)
+    return min(churn.rounds, LEAST_ROUNDS) * (churn.messages * churn.interval_s + BETWEEN_ROUNDS_S)
 
 
 def measured(trials: Iterable[Trial], testbed: str, root: Path = Path()) -> dict[Trial, dict]:
