@@ -9,12 +9,13 @@ from conftest import AS_ROOT, Done, Tree, copy_tree
 from servers.broken import FLOOD_BYTES
 
 from deathmatch.plan import files
+from deathmatch.quantities.good_answers import WRONG, only_good
 from deathmatch.run import run_trial, trial_summary
 
 # Below broken.py's limit at the first and third rate, above it at the second.
 RATES = [100, 800, 110]
 MODES = ["exits", "silent", "taken", "wrong", "mislabels", "endless", "crashes", "dies", "hangs",
-         "deaf", "leaves", "loopback", "turns", "grows"]  # fmt: skip
+         "deaf", "leaves", "loopback", "turns", "grows", "sheds"]  # fmt: skip
 
 
 # Of memory, for a server and what it starts.
@@ -141,6 +142,21 @@ def test_sweep_goes_on_after_a_failure(measured, server, state, tail):
     assert (folder / "server.log").read_text().count("$ taskset") == (1 if cut else 2)
     for rate in RATES:
         assert "Errors: fd-unavail" in (folder / f"httperf-{rate}.txt").read_text()
+
+
+def test_wrong_answers_under_load_are_counted_and_are_no_replies(measured):
+    """A server that sheds load with 503 gains nothing; the check between two rates sees that."""
+    tree = measured[0]
+    found = record(measured, "sheds")
+    assert found["outcome"] == "measured, with failures"
+    assert found["points"][0]["wrong_answers"] == 0 < found["points"][1]["wrong_answers"]
+    assert record(measured, "null")["points"][1]["wrong_answers"] == 0
+    points = pl.read_parquet(tree.path / "data/broken/backlog/points.parquet")
+    (shed,) = only_good(points).filter(
+        pl.col("server") == "sheds", pl.col("offered_rate_rps") == RATES[1]
+    ).to_dicts()  # fmt: skip
+    assert shed[WRONG] == shed["replies_5xx"] == found["points"][1]["wrong_answers"]
+    assert shed["replies"] == shed["replies_2xx"]
 
 
 def test_a_limit_of_memory_is_recorded_and_its_breach(measured):

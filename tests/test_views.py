@@ -10,6 +10,7 @@ from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.paper import theme
 from deathmatch.plan import files
+from deathmatch.quantities.good_answers import WRONG
 
 
 def points(rows: list[tuple[str, int, int, float, bool]]) -> pl.DataFrame:
@@ -80,17 +81,24 @@ def test_a_trial_whose_server_died_says_where():
     made = views.Experiment("tiny", "backlog")
     key = {"server": "tornado-1", "variant": "v"}
     made.__dict__["trials"] = pl.DataFrame([
-        key | {"n": n, "label": "Tornado", "version": "1.2.1", "outcome": outcome, "reason": ""}
-        for n, outcome in ((1, "measured"), (2, "measured, with failures"))
+        key | {"n": n, "label": label, "version": "1.2.1", "outcome": outcome, "reason": ""}
+        for n, label, outcome in (
+            (1, "A", "measured"), (2, "A", "measured, with failures"), (3, "B", "measured")
+        )
     ])  # fmt: skip
     made.__dict__["points"] = pl.DataFrame([
-        key | {"n": 1, RATE: 7000, "server_state": "ran"},
-        key | {"n": 2, RATE: 9000, "server_state": "hung"},
-        key | {"n": 2, RATE: 7000, "server_state": "died: exit status 1"},
+        key | {"n": n, RATE: rate, "server_state": state, WRONG: wrong}
+        for n, rate, state, wrong in (
+            (1, 7000, "ran", 0), (2, 9000, "hung", None), (2, 7000, "died: exit status 1", 0),
+            (3, 9000, "ran", 5),
+        )
     ])  # fmt: skip
-    first = made.endings().row(0, named=True)
-    assert first["reason"] == "died: exit status 1 at 7000 req/s"
-    assert (first["trials"], first["clean"]) == (2, 1)
+    died, wrong = made.endings().head(2).rows(named=True)
+    assert died["reason"] == "died: exit status 1 at 7000 req/s"
+    assert (died["trials"], died["clean"]) == (2, 1)
+    # An older record takes wrong answers for good ones.
+    assert wrong["reason"] == "5 wrong answers at 9000 req/s"
+    assert (wrong["trials"], wrong["clean"]) == (1, 0)
 
 
 def test_a_curve_that_ends_early_has_no_line_to_its_label():

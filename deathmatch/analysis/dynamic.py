@@ -24,26 +24,32 @@ ERRORS = {
     "errors_connection_refused": "refused",
     "errors_connection_reset": "reset",
 }
+WRONG_STATUS = {f"replies_{digit}xx": f"status {digit}xx" for digit in (1, 3, 4, 5)}
 
 
 def failures(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the connections that failed, all trials together.
+    """Return the connections that failed and the requests answered wrongly, all trials together.
 
-    Columns: label, the rate, error (one of ERRORS) and failed_percent; without those of none.
+    Columns: label, the rate, error (one of ERRORS or WRONG_STATUS) and failed_percent, of the
+    connections or of the requests; without those of none.
     """
-    return (
-        points.group_by("label", RATE, maintain_order=True)
-        .agg(pl.col(*ERRORS, "connections").sum())
-        .unpivot(index=["label", RATE, "connections"], variable_name="error", value_name="count")
-        .filter(pl.col("count") > 0)
-        .select(
-            "label",
-            RATE,
-            error=pl.col("error").replace_strict(ERRORS),
-            failed_percent=100 * pl.col("count") / pl.col("connections"),
+    parts = []
+    for classes, over in ((ERRORS, "connections"), (WRONG_STATUS, "requests")):
+        index = ["label", RATE, over]
+        counts = points.group_by("label", RATE, maintain_order=True).agg(
+            pl.col(*classes, over).sum()
         )
-        .sort("label", RATE)
-    )
+        parts.append(
+            counts.unpivot(index=index, variable_name="error", value_name="count")
+            .filter(pl.col("count") > 0)
+            .select(
+                "label",
+                RATE,
+                error=pl.col("error").replace_strict(classes),
+                failed_percent=100 * pl.col("count") / pl.col(over),
+            )
+        )
+    return pl.concat(parts).sort("label", RATE, maintain_order=True)
 
 
 def connection_times(points: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:

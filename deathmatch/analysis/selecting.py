@@ -18,6 +18,7 @@ from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import PEAK, QUANTITIES, hardest
+from deathmatch.quantities.good_answers import only_good
 from deathmatch.quantities.quantity import RATE, Points, Quantity
 
 ROUNDED = {"response_time_mean_us"}
@@ -136,8 +137,9 @@ def _pooled_alike(known: list[tuple[Variant, Quantity]]) -> bool:
 
 @cache
 def points(dataset: str, experiment: str) -> pl.DataFrame | None:
-    """Return the points of an experiment; None if the dataset has none."""
-    return _table(dataset, experiment, "points")
+    """Return the points of an experiment, with `only_good`; None if the dataset has none."""
+    frame = _table(dataset, experiment, "points")
+    return None if frame is None else only_good(frame)
 
 
 @cache

@@ -13,6 +13,7 @@ from deathmatch.plan import files
 from deathmatch.plan.experiment import Experiment as Spec
 from deathmatch.plan.trial import CONFIGURATION
 from deathmatch.quantities.definitions import DIED
+from deathmatch.quantities.good_answers import WRONG, only_good
 
 _POINT = ["server", "variant", "n", RATE]
 # Factors that say how a server runs, as words after its title; the others are axes of figures.
@@ -46,8 +47,11 @@ class Experiment:
 
     @cached_property
     def points(self) -> pl.DataFrame:
-        """Every point, with `title` and `label`; of one that was offered a rate, with TOP."""
-        return reply_rates.with_top(self._labelled("points"))
+        """Every point, with `title` and `label`; of one that was offered a rate, with TOP.
+
+        Wrong answers are no replies: `quantities.good_answers`.
+        """
+        return reply_rates.with_top(only_good(self._labelled("points")))
 
     @cached_property
     def times(self) -> pl.DataFrame:
@@ -169,14 +173,19 @@ class Experiment:
     def endings(self) -> pl.DataFrame:
         """Return how trials ended: label, version, trials, clean, reason; systems not run too.
 
-        The reason is a trial's own, or what became of its server first and at which rate.
+        The reason is a trial's own, or what became of its server first and at which rate. A trial
+        with wrong answers is not clean.
         """
         ended = (
             self._explained()
             .group_by("label", "version", maintain_order=True)
             .agg(
                 pl.len().cast(pl.Int64).alias("trials"),
-                (pl.col("outcome") == "measured").sum().cast(pl.Int64).alias("clean"),
+                (pl.col("outcome") == "measured")
+                .and_(~pl.col("wrong"))
+                .sum()
+                .cast(pl.Int64)
+                .alias("clean"),
                 _first_line(pl.col("reason").filter(pl.col("reason") != "").first()),
             )
             .sort("label")
@@ -184,16 +193,28 @@ class Experiment:
         return pl.concat([ended, not_run(self.name)])
 
     def _explained(self) -> pl.DataFrame:
-        """Return the trials, those without a reason with what became of their servers."""
+        """Return the trials with `wrong`, whether there were wrong answers.
+
+        Those without a reason have what became of their servers first, or how many answers were
+        wrong.
+        """
         if "server_state" not in self.points.columns:
-            return self.trials
-        failed = self.points.filter(pl.col("server_state") != "ran").sort(RATE)
+            return self.trials.with_columns(wrong=pl.lit(False))
         key = ["server", "variant", "n"]
-        first = failed.group_by(key, maintain_order=True).agg(pl.first("server_state", RATE))
-        became = pl.format("{} at {} req/s", "server_state", RATE)
+        wrong = pl.col(WRONG).fill_null(0)
+        failed = self.points.filter((pl.col("server_state") != "ran") | (wrong > 0)).sort(RATE)
+        first = failed.group_by(key, maintain_order=True).agg(
+            pl.first("server_state", RATE, WRONG), (wrong > 0).any().alias("wrong")
+        )
+        became = (
+            pl.when(pl.col("server_state") == "ran")
+            .then(pl.format("{} wrong answers at {} req/s", WRONG, RATE))
+            .otherwise(pl.format("{} at {} req/s", "server_state", RATE))
+        )
         return self.trials.join(first, on=key, how="left", maintain_order="left").with_columns(
             reason=pl.when(pl.col("reason").fill_null("") == "").then(became).otherwise("reason")
-            .fill_null("")
+            .fill_null(""),
+            wrong=pl.col("wrong").fill_null(False),
         )  # fmt: skip
 
 

@@ -33,6 +33,11 @@ class Offered:
     actual_rate_rps: float | None
     client_limited: bool
 
+    @property
+    def good_replies(self) -> int | None:
+        """How many answers were as they should be; None if the report is truncated."""
+        return self.fields["replies"] - self.client.wrong(self.fields) if self.whole else None
+
     def columns(self, point: Mapping[str, Any], duration_s: float) -> dict[str, Any]:
         """Return the columns that points and probes have in common."""
         return {

@@ -70,7 +70,7 @@ def row(
         **rate.columns(probe, duration_s),
         **counts,
         "accept_queue_limit": during["accept_queue_limit"].max(),
-        "replies": rate.fields["replies"],
+        "replies": rate.good_replies,
         "server_cpu_ns": kernel_samples.growth(during["server_cpu_ns"]),
     }
     return columns | {"over": result(columns).over}

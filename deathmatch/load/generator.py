@@ -101,6 +101,9 @@ class LoadGenerator(ABC, Generic[Report]):
     has_seconds = False
     # The column that counts the connections it began: with none, no load was offered.
     attempts: str
+    # Columns that count wrong answers by class: of those in `replies`, and of those left out there.
+    wrong_replies: Sequence[str] = ()
+    wrong_besides: Sequence[str] = ()
     # Columns that are null for several clients, because they cannot be known of all: why not.
     unknown_of_several: Mapping[str, str] = MappingProxyType({})
     # By what two datasets are compared: "reply_rate", "closed_loop" or "latency".
@@ -192,6 +195,14 @@ class LoadGenerator(ABC, Generic[Report]):
         offered, which may be none: then every field is None.
         """
         return {}
+
+    def wrong(self, fields: Fields) -> int:
+        """Return how many of the `replies` were wrong; `fields` are those of a whole report."""
+        return sum(fields[name] or 0 for name in self.wrong_replies)
+
+    def wrong_answers(self, fields: Fields) -> int:
+        """Return how many answers were wrong, those that `replies` leaves out included."""
+        return self.wrong(fields) + sum(fields[name] or 0 for name in self.wrong_besides)
 
     @abstractmethod
     def actual_rate_rps(

@@ -20,6 +20,7 @@ from deathmatch.load.httperf_report import (
     COLUMNS,
     REPLY_INTERVAL_S,
     UNKNOWN_OF_SEVERAL,
+    WRONG_REPLIES,
     fields_of,
     lifetimes,
     merged,
@@ -49,6 +50,8 @@ class Httperf(PrintingGenerator):
 
     columns = COLUMNS
     attempts = "connections"
+    # Every experiment expects status 200 of what httperf asks.
+    wrong_replies = WRONG_REPLIES
     unknown_of_several = UNKNOWN_OF_SEVERAL
     headline = "reply_rate"
 
@@ -119,8 +122,7 @@ class Httperf(PrintingGenerator):
 
     def timed(self, report: Texts, fields: Fields) -> Timed:
         """Return the lifetimes of connections, of all that were begun; a 500 is a wrong answer."""
-        wrong = fields["replies"] - fields["replies_2xx"]
-        return Timed(self.histogram(report), fields["connections"], wrong)
+        return Timed(self.histogram(report), fields["connections"], self.wrong(fields))
 
     def progress(self, report: Texts, duration_s: float) -> list[float | None]:
         """Return the reply rates of the offered time, but for its first REPLY_INTERVAL_S.

@@ -19,6 +19,9 @@ UNKNOWN_OF_SEVERAL = {
     "client_cpu_system_percent": "shares of different CPUs",
 }
 
+# The classes of an answer that is not good.
+WRONG_REPLIES = ["replies_1xx", "replies_3xx", "replies_4xx", "replies_5xx"]
+
 # A number as httperf prints it: %f of a huge or undefined value gives inf or nan, and of one just
 # below zero -0.0.
 _N = r"(\d+(?:\.\d+)?|-0+(?:\.0+)?|-?inf|-?nan)"

@@ -89,6 +89,7 @@ class Roundtrip(PrintingGenerator):
     columns = COLUMNS
     attempts = "connects"
     headline = "closed_loop"
+    wrong_besides = ("errors_answer_different",)
 
     def command(
         self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float,

@@ -76,6 +76,7 @@ class Wsload(LoadGenerator[Report]):
     columns = COLUMNS
     has_seconds = True
     attempts = "connections_opened"
+    wrong_besides = ("messages_mismatched",)
     headline = "latency"
 
     def command(

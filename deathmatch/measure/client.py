@@ -18,6 +18,7 @@ from deathmatch.hosts import clocks, logs
 from deathmatch.hosts.clocks import Clocks
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.process import Process
+from deathmatch.load.generator import Fields
 from deathmatch.measure.context import PORT, Context
 from deathmatch.measure.sampler import Sampler
 from deathmatch.plan.record import LATE_US, loads
@@ -237,15 +238,22 @@ def _bring(load: Load, alone: bool) -> None:
 
 
 def replies(context: Context, offered: dict, duration_s: float) -> int | None:
-    """Return how many replies the reports of `offer` have; None if one is not whole."""
-    return _counted(context, offered, duration_s, "replies")
+    """Return how many good answers the reports of `offer` have; None if one is not whole."""
+    fields = _fields(context, offered, duration_s)
+    return None if fields is None else fields["replies"] - context.generator.wrong(fields)
 
 
-def _counted(context: Context, offered: dict, duration_s: float, column: str) -> int | None:
+def wrong_answers(context: Context, point: dict) -> int | None:
+    """Return how many answers of a point were wrong; None if a report is not whole."""
+    fields = _fields(context, point, context.spec["duration_s"])
+    return None if fields is None else context.generator.wrong_answers(fields)
+
+
+def _fields(context: Context, offered: dict, duration_s: float) -> Fields | None:
     generator = context.generator
     reports = [generator.read(context.out / load["log"]) for load in loads(offered)]
     try:
-        return generator.parse(generator.merge(reports), duration_s)[column]
+        return generator.parse(generator.merge(reports), duration_s)
     except Truncated:
         return None
 
@@ -258,7 +266,8 @@ def check_reports(context: Context, points: list[dict]) -> None:
     """
     ran = [point for point in points if point["server_state"] == "ran"]
     column, duration_s = context.generator.attempts, context.spec["duration_s"]
-    begun = [_counted(context, point, duration_s, column) for point in ran]
+    reports = [_fields(context, point, duration_s) for point in ran]
+    begun = [fields and fields[column] for fields in reports]
     if any(begun) or not ran:
         return
     last = loads(ran[-1])[-1]

@@ -140,7 +140,10 @@ def _measured(context: Context) -> dict:
         time.sleep(context.spec.get("cool_down_s", 0))
     with context.times.of("reports"):
         client.check_reports(context, points)
-    failures = any(point["server_state"] != "ran" for point in points)
+        points = [
+            point | {"wrong_answers": client.wrong_answers(context, point)} for point in points
+        ]
+    failures = any(point["server_state"] != "ran" or point["wrong_answers"] for point in points)
     known = context.trial.server.deviations
     failed = [check.name for check in checks if not check.ok]
     return {

@@ -187,6 +187,10 @@ class RecordedPoint(RecordPart):
     fresh_start: bool = Field(description="Whether the server was started for this rate.")
     server_state: str = Field(description='"ran", or how the server ended.')
     client_state: str | None = Field(None, description="How the load generator ended.")
+    wrong_answers: Count | None = Field(
+        None, description="How many answers had another status or content than expected; absent if "
+        "nobody counted.",
+    )  # fmt: skip
     warm_up: RecordedChurn | None = Field(
         None, description="How connections came and went before it, if they did."
     )

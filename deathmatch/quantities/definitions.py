@@ -7,6 +7,7 @@ import polars as pl
 
 from deathmatch.load import httperf
 from deathmatch.plan import files
+from deathmatch.quantities.good_answers import WRONG
 from deathmatch.quantities.quantity import RATE, REPLY, Mean, Points, Quantity, Quotient
 from deathmatch.quantities.samples import needed_samples
 
@@ -49,8 +50,17 @@ def _errors(points: pl.DataFrame, *columns: str) -> int:
     return sum(points[column].fill_null(0).sum() for column in columns)
 
 
+def _wrong(points: pl.DataFrame) -> int:
+    return _errors(points, WRONG) if WRONG in points.columns else 0
+
+
+def _wrong_ratio(points: pl.DataFrame) -> float | None:
+    due = _due(points)
+    return _wrong(points) / due if due and WRONG in points.columns else None
+
+
 def _timeout_share(points: pl.DataFrame) -> float | None:
-    total = _errors(points, "errors_total")
+    total = _errors(points, "errors_total") + _wrong(points)
     timeouts = _errors(points, "errors_client_timeout", "errors_socket_timeout")
     return timeouts / total if total else None
 
@@ -159,11 +169,16 @@ _ALL = (
     ),
     Quantity(
         "error_ratio", "error ratio", "",
-        "requests due that got no reply, whatever the cause, over requests due", _error_ratio,
+        "requests due that got no good answer, whatever the cause, over requests due",
+        _error_ratio, _TOGETHER,
+    ),
+    Quantity(
+        "wrong_ratio", "wrong answers", "",
+        "answers with another status or length than expected, over requests due", _wrong_ratio,
         _TOGETHER,
     ),
     Quantity(
-        "timeout_share", "timeout share", "", "timeouts over all errors",
+        "timeout_share", "timeout share", "", "timeouts over all errors and wrong answers",
         _timeout_share, _TOGETHER,
     ),
     Quantity(

@@ -25,6 +25,7 @@ from deathmatch.plan import files, paths
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
+from deathmatch.quantities.good_answers import only_good
 from deathmatch.run import ab_report, checkout, progress, trial_summary, untracked
 
 # The interval of two is 12.7 standard errors to either side (Student 1908), and says nothing.
@@ -84,7 +85,7 @@ class Comparison:
                 return
             for place, (side, trial) in enumerate(block, 1):
                 frames = tidy.frames(self.experiment, [trial.path / "trial.json"])
-                yield Measured(number, place, side, frames["points"])
+                yield Measured(number, place, side, only_good(frames["points"]))
 
 
 def main(given: argparse.Namespace) -> int:

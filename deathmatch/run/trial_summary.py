@@ -16,8 +16,8 @@ def measured(record: dict) -> bool:
 def line(record: dict, path: Path) -> str:
     """Return "<path>: did not start: ended before it listened (exit status 1); see <log>".
 
-    The reason is the first line of the record's, or what became of the server first and at which
-    rate; without either the line ends after the outcome. `path` is the trial's folder.
+    The reason is the first line of the record's, or what became of the server or its answers first
+    and at which rate; without either the line ends after the outcome. `path` is the trial's folder.
     """
     reason = next(iter(record["reason"].strip().splitlines()), "") or _became(record["points"])
     text = f"{path}: {record['outcome']}{': ' if reason else ''}{reason}"
@@ -30,6 +30,10 @@ def line(record: dict, path: Path) -> str:
 
 
 def _became(points: list[dict]) -> str:
-    failed = (point for point in points if point.get("server_state", "ran") != "ran")
-    first = next(failed, None)
-    return f"{first['server_state']} at {first['offered_rate_rps']} req/s" if first else ""
+    for point in points:
+        at = f"at {point.get('offered_rate_rps')} req/s"
+        if point.get("server_state", "ran") != "ran":
+            return f"{point['server_state']} {at}"
+        if wrong := point.get("wrong_answers"):
+            return f"{wrong} wrong answers {at}"
+    return ""

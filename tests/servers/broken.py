@@ -11,6 +11,7 @@ import sys
 import time
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: close\r\n\r\nHello, world"
+BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 # More than the warm-up and the first rate offer together (50 each), and a quarter of what the
 # second rate offers: a busy machine that delivers only some of it breaks the server too.
 REQUESTS_BEFORE_IT_BREAKS = 115
@@ -47,6 +48,9 @@ def reply(mode: str, connection: socket.socket, request: bytes, served: int) -> 
             hoard.append(bytearray(10_000_000))
     if mode == "turns" and broken:
         mode = "wrong"
+    if mode == "sheds" and broken:
+        connection.sendall(BUSY)
+        return
     if mode == "hangs" and broken:
         time.sleep(100_000)
     if mode == "crashes" and not request.startswith(b"GET "):

@@ -32,8 +32,6 @@ VALUES = "values"
 # What a server may gain by being asked the same again, and the fewest trials of each kind.
 CACHED = 0.05
 FEWEST = 3
-# Which counter of a report says how many echoes differed.
-DIFFERING = {"wsload": "messages_mismatched", "roundtrip": "errors_answer_different"}
 
 LOADS = Rules(AGAIN, loaded)
 
@@ -108,10 +106,11 @@ def connections_are_kept(trial: Measured) -> Iterator[str]:
 @LOADS.add("DM-COMPARED", "reject", LOAD, "measure with a load generator that compares them")
 def echoes_were_compared(trial: Measured) -> Iterator[str]:
     """Echoes were compared under load, byte by byte: the report counts those that differ."""
-    counter = DIFFERING.get(trial.spec["client"])
-    for row in trial.rows if counter else []:
-        if row["report"] == "whole" and row.get(counter) is None:
-            yield f"no {counter} at {row['offered_rate_rps']} req/s"
+    counters = registry.generator(trial.spec["client"]).wrong_besides
+    for row in trial.rows if counters else []:
+        for counter in counters:
+            if row["report"] == "whole" and row.get(counter) is None:
+                yield f"no {counter} at {row['offered_rate_rps']} req/s"
         sizes = row.get("reply_bytes"), row.get("request_bytes")
         if trial.factors.get("layer") == "echo" and sizes[0] != sizes[1]:
             yield f"an echo of {sizes[0]} bytes for {sizes[1]}"
@@ -123,11 +122,10 @@ def echoes_were_compared(trial: Measured) -> Iterator[str]:
 )  # fmt: skip
 def answers_were_right(trial: Measured) -> Iterator[str]:
     """No answer under load differed from what was due."""
+    generator = registry.generator(trial.spec["client"])
+    counters = (*generator.wrong_replies, *generator.wrong_besides)
     for row in trial.rows:
-        wrong = sum(row.get(counter) or 0 for counter in DIFFERING.values())
-        if row.get("replies_2xx") is not None:
-            wrong += (row.get("replies") or 0) - row["replies_2xx"]
-        if wrong:
+        if wrong := sum(row.get(counter) or 0 for counter in counters):
             yield f"{wrong} answers at {row['offered_rate_rps']} req/s"
 
 

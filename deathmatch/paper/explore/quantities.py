@@ -46,6 +46,10 @@ def _time(name: str, title: str, share: float) -> Shown:
 
 _RATIO = QUANTITIES["error_ratio"]
 ERRORS = Shown("error_percent", "errors", "%", _RATIO.definition, _RATIO, scale=100)
+_WRONG_RATIO = QUANTITIES["wrong_ratio"]
+WRONG = Shown(
+    "wrong_percent", "wrong answers", "%", _WRONG_RATIO.definition, _WRONG_RATIO, scale=100
+)
 _CPU = _shown(CPU_PER_REPLY.name)
 _COST = [_CPU, _shown(SWITCHES_PER_REPLY.name), _shown(LARGEST_RSS.name)]
 _RESPONSE = _shown("response_time_mean_us")
@@ -62,14 +66,14 @@ _MESSAGES = [
 ]  # fmt: skip
 
 _OF_SWEEPS = {
-    "httperf": [_shown(PEAK), _CPU, *_TIMES, ERRORS, *_COST[1:], _RESPONSE],
-    "roundtrip": [_shown(PEAK), _CPU, *_TIMES, ERRORS, *_COST[1:]],
+    "httperf": [_shown(PEAK), _CPU, *_TIMES, ERRORS, WRONG, *_COST[1:], _RESPONSE],
+    "roundtrip": [_shown(PEAK), _CPU, *_TIMES, ERRORS, WRONG, *_COST[1:]],
     "wsload": [*_MESSAGES, *_COST],
     None: [_shown("bytes_per_message")],
 }
 _OF_RATES = {
-    "httperf": [_shown("reply_rate_rps"), _CPU, ERRORS, _RESPONSE, *_COST[1:]],
-    "roundtrip": [_shown("reply_rate_rps"), _CPU, ERRORS, *_COST[1:]],
+    "httperf": [_shown("reply_rate_rps"), _CPU, ERRORS, WRONG, _RESPONSE, *_COST[1:]],
+    "roundtrip": [_shown("reply_rate_rps"), _CPU, ERRORS, WRONG, *_COST[1:]],
 }
 
 # The quantity of a point's histogram that a client's user waits for: of those that it has, the

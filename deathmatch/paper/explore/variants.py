@@ -130,7 +130,7 @@ class _Measured:
     def of(self, shown: Shown) -> list | None:
         """Return what was measured of a quantity."""
         # In a closed loop as much is offered as is answered: nothing is due.
-        open_loop = shown is quantities.ERRORS
+        open_loop = shown in (quantities.ERRORS, quantities.WRONG)
         if self._points.is_empty() or (open_loop and self._rate_rps == 0):
             return None
         kind = (shown.quantity.points, open_loop)

@@ -1,0 +1,67 @@
+"""Wrong answers are counted by class, and are no replies of any quantity."""
+
+import polars as pl
+import pytest
+
+from deathmatch.load import registry
+from deathmatch.quantities.definitions import QUANTITIES
+from deathmatch.quantities.good_answers import WRONG, only_good
+from deathmatch.quantities.quantity import RATE, REPLY
+
+DUE, SECONDS = 2000, 2
+
+
+def point(**columns) -> pl.DataFrame:
+    """A point of 1,000 requests a second, all of which were answered somehow."""
+    row = {
+        RATE: DUE // SECONDS, "duration_us": SECONDS * 1_000_000, "replies": DUE,
+        REPLY: DUE / SECONDS, "server_cpu_ns": DUE * 30_000, "errors_total": 0,
+        "errors_client_timeout": 0, "errors_socket_timeout": 0,
+    }  # fmt: skip
+    return pl.DataFrame([row | columns])
+
+
+def number(name: str, points: pl.DataFrame) -> float | None:
+    return QUANTITIES[name].of_trial(only_good(points))
+
+
+def test_a_server_that_sheds_half_of_its_load_gains_nothing():
+    shed = point(replies_1xx=0, replies_2xx=DUE // 2, replies_5xx=DUE // 2)
+    assert number("reply_rate_rps", shed) == number("peak_reply_rate_rps", shed) == 500
+    assert number("error_ratio", shed) == number("wrong_ratio", shed) == 0.5
+    assert number("reply_ratio", shed) == 0.5
+    assert number("first_error_rate_rps", shed) == DUE // SECONDS
+    assert number("cpu_us_per_reply", shed) == pytest.approx(60)
+
+
+def test_wrong_answers_are_errors_beside_timeouts():
+    shed = point(replies_5xx=30, errors_total=10, errors_client_timeout=10)
+    assert number("timeout_share", shed) == 0.25
+
+
+def test_good_answers_stay_what_they_were_to_the_last_digit():
+    sound = point(replies_5xx=0, replies_2xx=DUE, **{REPLY: 1000.1 / 3})
+    found = only_good(sound)
+    assert found[WRONG].to_list() == [0]
+    assert found.drop(WRONG).equals(sound)
+
+
+@pytest.mark.parametrize(
+    ("client", "column"),
+    [("roundtrip", "errors_answer_different"), ("wsload", "messages_mismatched")],
+)
+def test_what_a_client_leaves_out_of_its_replies_is_not_subtracted_again(client, column):
+    assert column in registry.generator(client).columns
+    found = only_good(point(**{column: 7}))
+    assert (found[WRONG].item(), found["replies"].item()) == (7, DUE)
+
+
+def test_a_report_that_is_not_whole_has_no_count():
+    found = only_good(point(replies=None, replies_5xx=None, **{REPLY: None}))
+    assert found[WRONG].to_list() == found["replies"].to_list() == [None]
+
+
+def test_every_class_is_a_column_of_its_load_generator():
+    for name in registry.names():
+        generator = registry.generator(name)
+        assert {*generator.wrong_replies, *generator.wrong_besides} <= set(generator.columns)
