@@ -226,7 +226,7 @@ def test_measuring_and_tables_end_well(measured):
     trials = pl.read_parquet(tree.path / "data/broken/backlog/trials.parquet")
     assert set(trials["server"]) == {"null", "departs", "unbuilt", "unversioned", *MODES}
     points = pl.read_parquet(tree.path / "data/broken/backlog/points.parquet")
-    lasting = {"null", "departs", "dies", "hangs", "deaf", "leaves", "turns", "grows"}
+    lasting = {"null", "departs", "dies", "hangs", "deaf", "leaves", "turns", "grows", "sheds"}
     assert set(points["server"]) == lasting
     assert set(points["report"]) == {"whole"}
 
