@@ -11,6 +11,7 @@ from deathmatch.data import laws, tables
 from deathmatch.data.laws.law import KEY, RATE, TRIAL
 from deathmatch.quantities.definitions import QUANTITIES
 from deathmatch.quantities.quantity import Points
+from deathmatch.quantities.samples import enough_samples, needed_samples
 
 TABLES = ("trials", "points", "times", "samples", "seconds")
 UNTIMED = {"LAW-BYTES", "LAW-FAIR"}
@@ -203,15 +204,15 @@ def test_a_statistic_of_the_course_keeps_runs_that_drift():
 
 def test_a_99th_percentile_wants_662_samples():
     """So that the second slowest bounds it: one beyond at most, with a chance of a hundredth."""
-    assert stats.needed_samples(0.99) == 662
-    assert stats.needed_samples(0.9) == 64
+    assert needed_samples(0.99) == 662
+    assert needed_samples(0.9) == 64
     assert binom.cdf(1, 662, 0.01) <= 0.01 < binom.cdf(1, 661, 0.01)
     by_hand = 0.99**662 + 662 * 0.01 * 0.99**661
     assert by_hand == pytest.approx(binom.cdf(1, 662, 0.01))
-    assert not stats.enough_samples(0.99, 0.99, 661) and stats.enough_samples(0.99, 0.99, 662)
-    assert not stats.enough_samples(0.99, 0.99, None)
+    assert not enough_samples(0.99, 661) and enough_samples(0.99, 662)
+    assert not enough_samples(0.99, None)
     # The first percentile is the 99th of what is turned round.
-    assert stats.needed_samples(0.01) == 662
+    assert needed_samples(0.01) == 662
 
 
 def test_a_quantile_that_too_few_samples_carry_is_not_told():

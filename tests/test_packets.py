@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree, traces
 
-from deathmatch.analysis import packet_cost
+from deathmatch.analysis import committed, packet_cost
 from deathmatch.analysis.committed import Record
 from deathmatch.errors import UserError
 from deathmatch.hosts import packets
@@ -78,7 +78,7 @@ def test_a_broken_record_is_named(text, monkeypatch, tmp_path):
     file.parent.mkdir(parents=True)
     file.write_text(text)
     with pytest.raises(UserError, match="deathmatch packets mine"):
-        packet_cost.load("mine")
+        committed.load("packets", "mine")
 
 
 def test_real_readings_of_every_way(tree: Tree):

@@ -11,7 +11,6 @@ import polars as pl
 
 from deathmatch.analysis import phrases, queue_model, stats
 from deathmatch.analysis.committed import Record
-from deathmatch.analysis.committed import load as _load
 from deathmatch.analysis.interval import Interval
 
 WAY = {
@@ -27,11 +26,6 @@ SCHEMA = {
 }  # fmt: skip
 COUNTED = ("voluntary_switches", "waits", "empty_accepts", "cpu_us")
 FULL = "places × service time"
-
-
-def load(dataset: str) -> Record:
-    """Return the dataset's own record, or the committed one; UserError as in `committed.load`."""
-    return _load("accepting", dataset, Record)
 
 
 def frame(record: Record) -> pl.DataFrame:

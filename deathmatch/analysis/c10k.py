@@ -10,6 +10,7 @@ from deathmatch.analysis import stats, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.load import histogram
 from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
+from deathmatch.quantities.samples import enough_samples, needed_samples
 
 # Our server and its schedulers -> the post's row that is the same software. What the post ran on
 # every core is "all" here.
@@ -142,7 +143,7 @@ def time_quantiles(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> 
         found = {
             name: us and us / 1e3
             for (name, q), us in zip(QUANTILES.items(), found_us)
-            if stats.enough_samples(q, stats.TAIL_CONFIDENCE, total)
+            if enough_samples(q, total)
         }
         rows.append(dict(zip(which, group)) | found)
     schema = dict.fromkeys(_KEY, pl.String) | {"limited": pl.Boolean}
@@ -294,7 +295,7 @@ def carried(points: pl.DataFrame) -> pl.DataFrame:
     totals = {"message_latency": "messages_due", "handshake_time": "connections_opened"}
     shares = {"p95": 0.95, "p99": 0.99, "p999": 0.999}
     return points.with_columns(
-        pl.when(pl.col(total) >= stats.needed_samples(share))
+        pl.when(pl.col(total) >= needed_samples(share))
         .then(pl.col(f"{begin}_{name}_us").cast(pl.Float64))
         .otherwise(float("nan"))
         .alias(f"{begin}_{name}_us")

@@ -26,7 +26,7 @@ class Record:
         return str(self.path.relative_to(ROOT))
 
 
-def load(kind: str, dataset: str, made: type[Made]) -> Made:
+def load(kind: str, dataset: str, made: type[Made] = Record) -> Made:
     """Return the dataset's own record of a kind, or the committed one where it has none.
 
     Raises UserError for a file that is no such record.

@@ -8,7 +8,6 @@ import polars as pl
 
 from deathmatch.analysis import stats
 from deathmatch.analysis.committed import Record
-from deathmatch.analysis.committed import load as _load
 from deathmatch.analysis.interval import Interval
 from deathmatch.instruments.waits import HOT, MECHANISMS, STATES
 
@@ -19,11 +18,6 @@ SCHEMA = {
 }  # fmt: skip
 # What fewer add is less than what one wait differs from another by.
 LEAST_IDLE = 64
-
-
-def load(dataset: str) -> Record:
-    """Return the dataset's own record, or the committed one; UserError as in `committed.load`."""
-    return _load("descriptors", dataset, Record)
 
 
 def waits(record: Record) -> pl.DataFrame:

@@ -5,15 +5,16 @@ In: a dataset's tables; `data/published/results/`. Out: frames for tables and a 
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import polars as pl
 
-from deathmatch.analysis import stats
 from deathmatch.data import laws, steadiness, tables
 from deathmatch.data.laws.law import KEY, RATE, Evidence
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
+from deathmatch.quantities.samples import needed_samples
 
 RESULTS = ROOT / "data" / "published" / "results"
 # How far rate × mean time may be off the number under way, in a table whose digits are fewer.
@@ -71,16 +72,21 @@ def counts(found: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def left_out(given: Mapping[str, Evidence]) -> dict[str, int]:
-    """Return how many points there are, and how many break a law: `points`, `left_out`, `columns`.
+@dataclass(frozen=True)
+class Kept:
+    """How many points there are; how many are left out; of how many some columns are not read."""
 
-    Of the last, only some columns are not read.
-    """
-    points = [each.points for each in given.values()]
+    points: int
+    left_out: int
+    without_columns: int
+
+
+def kept(given: Mapping[str, Evidence]) -> Kept:
+    """Return how many points break a law, and what of them is not read."""
+    points = [evidence.points for evidence in given.values()]
     broken = sum(len(frame) - len(laws.upheld(frame)) for frame in points)
     any_law = sum((frame["laws_broken"].list.len() > 0).sum() for frame in points)
-    whole = sum(map(len, points))
-    return {"points": whole, "left_out": broken, "columns": any_law - broken}
+    return Kept(sum(map(len, points)), broken, any_law - broken)
 
 
 def under_way(given: Mapping[str, Evidence]) -> pl.DataFrame:
@@ -177,5 +183,5 @@ def courses(given: Mapping[str, Evidence]) -> pl.DataFrame:
 def needed() -> pl.DataFrame:
     """Return how many samples quantiles want: quantile (%), samples."""
     shares = (0.5, 0.9, 0.95, 0.99, 0.999)
-    rows = [(f"{100 * share:g} %", stats.needed_samples(share)) for share in shares]
+    rows = [(f"{100 * share:g} %", needed_samples(share)) for share in shares]
     return pl.DataFrame(rows, schema={"quantile": pl.String, "samples": pl.Int64}, orient="row")

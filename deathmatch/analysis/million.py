@@ -210,18 +210,16 @@ def _simulated(
     return capacity_model.exchanged(load, server, client, clients, seconds).rate_per_s
 
 
-def loop_busy(messages: pl.DataFrame) -> dict[str, Interval]:
-    """Return how busy wsload's loop was with the null server: measured by itself, and by formula.
+def loop_busy(messages: pl.DataFrame) -> tuple[Interval, Interval]:
+    """Return how busy wsload's loop was with the null server: measured by itself, then by formula.
 
     A share of one CPU, as intervals; the formula is CPU time of a message times messages a second.
     """
     mine = messages.filter(server=NULL).with_columns(
         formula=pl.col("client_us") * pl.col("replies") / pl.col("duration_us")
     )
-    return {
-        "measured": stats.interval(mine["client_loop_busy_share"].to_list()),
-        "formula": stats.interval(mine["formula"].to_list()),
-    }
+    columns = ("client_loop_busy_share", "formula")
+    return tuple(stats.interval(mine[column].to_list()) for column in columns)
 
 
 def checked_saturation(saturated: pl.DataFrame, message_bytes: int) -> pl.DataFrame:

@@ -8,7 +8,6 @@ import polars as pl
 
 from deathmatch.analysis import stats
 from deathmatch.analysis.committed import Record
-from deathmatch.analysis.committed import load as _load
 from deathmatch.analysis.interval import Interval
 from deathmatch.hosts.packets import MODES, PLAIN, THREADED
 from deathmatch.quantities.definitions import CPU_PER_REPLY
@@ -21,11 +20,6 @@ SCHEMA = {
     f"{PROCESS}_cpu_ns": pl.Int64, f"{SERVER_THREAD}_cpu_ns": pl.Int64,
     f"{CLIENT_THREAD}_cpu_ns": pl.Int64,
 }  # fmt: skip
-
-
-def load(dataset: str) -> Record:
-    """Return the dataset's own record, or the committed one; UserError as in `committed.load`."""
-    return _load("packets", dataset, Record)
 
 
 def per_reply(record: Record) -> pl.DataFrame:

@@ -10,7 +10,6 @@ import polars as pl
 
 from deathmatch.analysis import stats
 from deathmatch.analysis.committed import Record
-from deathmatch.analysis.committed import load as _load
 from deathmatch.analysis.interval import Interval
 from deathmatch.instruments.call_chains import PHASES, WAIT
 from deathmatch.quantities.definitions import CPU_PER_REPLY
@@ -25,11 +24,6 @@ SCHEMA = _READ | {"phase": pl.Enum(PHASES), "samples": pl.Int64, "cpu_us": pl.Fl
 FLAME = {
     "function": pl.String, "depth": pl.Int64, "from_percent": pl.Float64, "to_percent": pl.Float64,
 }  # fmt: skip
-
-
-def load(dataset: str) -> Record:
-    """Return the dataset's own record, or the committed one; UserError as in `committed.load`."""
-    return _load("profile", dataset, Record)
 
 
 def phases(record: Record) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 import numpy as np
-from scipy.stats import beta, t
+from scipy.stats import binomtest, t, ttest_ind
 
 LOOKS = (3, 5, 7, 9, 12, 15)
 """After how many trials a claim is looked at, where trials are added until it is decided."""
@@ -49,8 +49,8 @@ def interval(values: Sequence[float], level: float) -> tuple[float, float]:
         return float(values[0]), float(values[0])
     logarithmic = min(values) > 0
     known = np.log(values) if logarithmic else np.asarray(values, dtype=float)
-    middle, error = float(known.mean()), _error(known)
-    half = _quantile(level, len(known) - 1) * error
+    middle = float(known.mean())
+    half = half_width(len(known), level) * float(np.std(known, ddof=1))
     ends = (middle - half, middle + half)
     return tuple(map(math.exp, ends)) if logarithmic else ends
 
@@ -65,16 +65,11 @@ def unpaired_interval(
     """
     if min(len(above), len(below)) < 2 or min(*above, *below) <= 0:
         raise ValueError("two positive values a side are needed")
-    sides = [np.log(side) for side in (above, below)]
-    middle = float(sides[0].mean() - sides[1].mean())
-    errors = [_error(side) ** 2 for side in sides]
-    total = sum(errors)
-    if total == 0:
-        return math.exp(middle), math.exp(middle)
-    parts = zip(errors, sides, strict=True)
-    freedom = total**2 / sum(error**2 / (len(side) - 1) for error, side in parts)
-    half = _quantile(level, freedom) * math.sqrt(total)
-    return math.exp(middle - half), math.exp(middle + half)
+    if len(set(above)) == len(set(below)) == 1:
+        return above[0] / below[0], above[0] / below[0]
+    test = ttest_ind(np.log(above), np.log(below), equal_var=False)
+    low, high = test.confidence_interval(1 - level)
+    return math.exp(low), math.exp(high)
 
 
 def share_interval(outcomes: Sequence[float], level: float) -> tuple[float, float]:
@@ -84,10 +79,8 @@ def share_interval(outcomes: Sequence[float], level: float) -> tuple[float, floa
     all alike would have no spread to go by, and be wrong one time in four after three trials.
     """
     count, happened = len(outcomes), int(sum(outcomes))
-    tail = level / 2
-    low = float(beta.ppf(tail, happened, count - happened + 1)) if happened else 0.0
-    high = float(beta.ppf(1 - tail, happened + 1, count - happened)) if happened < count else 1.0
-    return low, high
+    low, high = binomtest(happened, count).proportion_ci(1 - level, method="exact")
+    return float(low), float(high)
 
 
 def spread(values: Iterable[float]) -> float | None:
@@ -123,10 +116,6 @@ def needed(deviation: float, distance: float, beyond: int = 0) -> int | None:
     """
     ahead = (at for at in LOOKS if at > beyond)
     return next((at for at in ahead if detectable(deviation, at) <= abs(distance)), None)
-
-
-def _error(values: np.ndarray) -> float:
-    return float(np.std(values, ddof=1)) / math.sqrt(len(values))
 
 
 @cache

@@ -16,13 +16,11 @@ from scipy.stats import quantile
 
 from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.load import histogram
-from deathmatch.quantities.samples import TAIL_CONFIDENCE, enough_samples, needed_samples
+from deathmatch.quantities.samples import enough_samples
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 SEED = 2009
-
-__all__ = ["TAIL_CONFIDENCE", "enough_samples", "needed_samples"]
 
 INTERVAL = {"trials": pl.Int64, "median": pl.Float64, "low": pl.Float64, "high": pl.Float64}
 
@@ -116,9 +114,10 @@ def quantiles(
     for group, bins in histograms.group_by(by, maintain_order=True):
         total = totals[group] if totals else None
         counted = bins["count"].sum() if total is None else total
-        found = histogram.quantiles_us(bins, list(wanted.values()), total)
-        carried = (enough_samples(q, TAIL_CONFIDENCE, counted) for q in wanted.values())
-        rows.append((*group, *(us if enough else None for us, enough in zip(found, carried))))
+        quantiles_us = histogram.quantiles_us(bins, list(wanted.values()), total)
+        carried = (enough_samples(q, counted) for q in wanted.values())
+        known = (us if enough else None for us, enough in zip(quantiles_us, carried))
+        rows.append((*group, *known))
     kinds = {name: histograms.schema[name] for name in by} | dict.fromkeys(wanted, pl.Int64)
     return pl.DataFrame(rows, schema=kinds, orient="row")
 

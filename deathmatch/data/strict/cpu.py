@@ -1,5 +1,7 @@
 """Who used a machine's CPUs at each rate: what the hypervisor took, and what others did."""
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from deathmatch.hosts.kernel import MODES
@@ -9,11 +11,22 @@ TAKEN = [f"cpu_{mode}_us" for mode in MODES]
 OURS = ["server_cpu_ns", "client_cpu_ns"]
 
 
-def shares(samples: pl.DataFrame, cpus: int) -> list[tuple[int, float, float]]:
-    """Return (rate, stolen share, share that others used) of the CPU time at each offered rate.
+@dataclass(frozen=True)
+class Shares:
+    """Shares of the CPU time at an offered rate: what the hypervisor took, and what others used.
 
-    `samples` are those of one machine with so many `cpus`. What others used is what the machine did
-    beyond the server and the load generators. A counter that starts again counts from there.
+    Others are what the machine did beyond the server and the load generators.
+    """
+
+    rate_rps: int
+    stolen: float
+    others: float
+
+
+def shares(samples: pl.DataFrame, cpus: int) -> list[Shares]:
+    """Return the shares at each offered rate, of samples of one machine with so many CPUs.
+
+    A counter that starts again counts from there.
     """
     grown = [pl.col(*TAKEN, *OURS).drop_nulls().diff().clip(lower_bound=0).sum()]
     span_us = pl.col("time_us").max() - pl.col("time_us").min()
@@ -27,8 +40,9 @@ def shares(samples: pl.DataFrame, cpus: int) -> list[tuple[int, float, float]]:
     known = pl.sum_horizontal(
         *(pl.col(f"cpu_{mode}_us") for mode in (*IDLE, "steal")), *(pl.col(c) / 1000 for c in OURS)
     )
-    return used.select(
+    columns = used.select(
         "offered_rate_rps",
         pl.col("cpu_steal_us") / pl.col("total_us"),
         others=(pl.col("total_us") - known) / (pl.col("span_us") * cpus),
-    ).rows()
+    )
+    return [Shares(*row) for row in columns.rows()]

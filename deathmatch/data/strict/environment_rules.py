@@ -26,15 +26,15 @@ ENVIRONMENT = Rules(AGAIN, loaded)
 
 
 def _stolen(trial: Measured, above: float, up_to: float) -> Iterator[str]:
-    for rate_rps, stolen, _ in trial.shares:
-        if above < stolen <= up_to:
-            yield f"{stolen:.0%} of the CPU time was stolen at {rate_rps} req/s"
+    for at in trial.shares:
+        if above < at.stolen <= up_to:
+            yield f"{at.stolen:.0%} of the CPU time was stolen at {at.rate_rps} req/s"
 
 
 def _others(trial: Measured, above: float, up_to: float) -> Iterator[str]:
-    for rate_rps, _, others in trial.shares:
-        if above < others <= up_to:
-            yield f"{others:.0%} of the CPUs did other work at {rate_rps} req/s"
+    for at in trial.shares:
+        if above < at.others <= up_to:
+            yield f"{at.others:.0%} of the CPUs did other work at {at.rate_rps} req/s"
 
 
 @ENVIRONMENT.add(

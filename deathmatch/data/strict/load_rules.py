@@ -41,15 +41,16 @@ def _commands(trial: Measured) -> Iterator[tuple[dict, list[str], dict]]:
     load.
     """
     generator = registry.generator(trial.spec["client"])
-    for point, duration_s, asked in trial.offers:
-        loads = plan.loads(point)
-        for index, load in enumerate(loads):
-            match = ADDRESS.search(load["command"] or "")
+    for offered in trial.offers:
+        clients, rate_rps = offered.clients, offered.point["offered_rate_rps"]
+        for index, client in enumerate(clients):
+            match = ADDRESS.search(client["command"] or "")
             host, port = [group for group in match.groups() if group] if match else ("", "0")
-            part = Part(index, len(loads))
-            rate_rps = point["offered_rate_rps"]
-            words = generator.command(host, int(port), asked, rate_rps, duration_s, part)
-            yield load, words or [], asked
+            words = generator.command(
+                host, int(port), offered.load, rate_rps, offered.duration_s,
+                Part(index, len(clients)),
+            )  # fmt: skip
+            yield client, words or [], offered.load
 
 
 @LOADS.add("DM-COMMAND", "reject", LOAD)

@@ -14,6 +14,20 @@ from deathmatch.plan import record as plan
 
 
 @dataclass(frozen=True)
+class Offered:
+    """A rate that was offered: what the record says of it, for how long, and with which load."""
+
+    point: dict
+    duration_s: float
+    load: dict
+
+    @property
+    def clients(self) -> list[dict]:
+        """What each client did at it."""
+        return plan.loads(self.point)
+
+
+@dataclass(frozen=True)
 class Measured:
     """One trial as it was recorded; what cannot be read is empty, and `problem` says why."""
 
@@ -86,14 +100,14 @@ class Measured:
     @property
     def logs(self) -> list[str]:
         """The names of the raw logs of its points and probes."""
-        return [load["log"] for point, *_ in self.offers for load in plan.loads(point)]
+        return [client["log"] for offered in self.offers for client in offered.clients]
 
     @property
-    def offers(self) -> list[tuple[dict, float, dict]]:
-        """Each of `points` and `probes`, with its duration in seconds and its load."""
+    def offers(self) -> list[Offered]:
+        """What was offered at each of `points` and `probes`."""
         duration_s, load = self.spec.get("duration_s", 0), self.spec.get("load", {})
-        return [(point, duration_s, load) for point in self.points] + [
-            (probe, probe["duration_s"], search.patient(load)) for probe in self.probes
+        return [Offered(point, duration_s, load) for point in self.points] + [
+            Offered(probe, probe["duration_s"], search.patient(load)) for probe in self.probes
         ]
 
     @property
@@ -102,8 +116,8 @@ class Measured:
         return list(zip(self.points, self.rows)) if len(self.points) == len(self.rows) else []
 
     @cached_property
-    def shares(self) -> list[tuple[int, float, float]]:
-        """As `cpu.shares`; none where server and client are on machines of their own."""
+    def shares(self) -> list[cpu.Shares]:
+        """The shares of the CPU time at each rate; none of server and client on two machines."""
         if not len(self.samples) or self.record.get("separate"):
             return []
         return cpu.shares(self.samples, (self.record.get("machine") or {}).get("cpus") or 1)

@@ -13,8 +13,7 @@ from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.rule import AGAIN, DATA, DESIGN, every, loaded, readable
 from deathmatch.errors import Truncated
 from deathmatch.load import registry
-from deathmatch.plan import record as plan
-from deathmatch.plan.record import ENDED_WELL, MEASURED
+from deathmatch.plan.record import BEFORE_WALL, ENDED_WELL, MEASURED
 
 # What a trial under load leaves besides the logs that its points name.
 BESIDE = {"trial.json", "samples.csv", "server.log", "strace.txt", "traced.txt", SAMPLES_CSV}
@@ -121,18 +120,18 @@ def logs_are_there(trial: Measured) -> Iterator[str]:
 def reports_are_whole(trial: Measured) -> Iterator[str]:
     """The report of a load generator that ended well is whole."""
     generator = registry.generator(trial.spec["client"])
-    for point, duration_s, _ in trial.offers:
-        for load in plan.loads(point):
-            file = trial.folder / load["log"]
-            if load["client_state"] != ENDED_WELL or not file.is_file():
+    for offered in trial.offers:
+        for client in offered.clients:
+            file = trial.folder / client["log"]
+            if client["client_state"] != ENDED_WELL or not file.is_file():
                 continue
             try:
-                generator.parse(generator.read(file), duration_s)
+                generator.parse(generator.read(file), offered.duration_s)
             except Truncated as error:
-                yield f"{load['log']}: {error}"
+                yield f"{client['log']}: {error}"
             except Exception as error:
                 # A damaged file may make a parser raise anything.
-                yield f"{load['log']}: {type(error).__name__}: {error}"
+                yield f"{client['log']}: {type(error).__name__}: {error}"
 
 
 @RECORD.add(
@@ -178,6 +177,6 @@ def times_add_up(trial: Measured) -> Iterator[str]:
     if None not in (offering, wall) and not least_us <= offering <= wall:
         yield f"load was offered for {offering} us of {wall} us"
     if steps_us := trial.record.get("steps_us"):
-        inside_us = sum(steps_us.values()) - steps_us.get(plan.BEFORE_WALL, 0)
+        inside_us = sum(steps_us.values()) - steps_us.get(BEFORE_WALL, 0)
         if inside_us != wall:
             yield f"its steps took {inside_us} us, and all of it {wall} us"

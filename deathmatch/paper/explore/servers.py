@@ -11,7 +11,6 @@ from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 
-OURS = "ours"
 # What builds and package managers leave in a server's folder.
 _MADE = {"node_modules", "target", "__pycache__"}
 
