@@ -166,7 +166,7 @@ def test_a_law_that_lacks_its_counter_judges_nothing():
     assert not UNTIMED & judged["first"] and judged["reference"] >= UNTIMED
 
 
-def test_points_that_break_a_law_are_left_out_of_figures_and_verdicts(monkeypatch):
+def test_points_that_break_a_law_are_left_out_of_figures_and_verdicts():
     points = tables.read("reference", "dynamic", "points")
     first = points.row(0, named=True)
     here = pl.all_horizontal(pl.col(name) == first[name] for name in KEY)
@@ -186,12 +186,11 @@ def test_points_that_break_a_law_are_left_out_of_figures_and_verdicts(monkeypatc
     assert gone.is_empty()
     assert chapter.times.join(points.filter(here), on=KEY, how="semi").is_empty()
     assert chapter.valid_points.join(points.filter(here), on=KEY, how="semi").is_empty()
-    selector = {"server": first["server"], RATE: first[RATE]}
-    monkeypatch.setattr(selecting, "points", lambda *_: marked)
-    monkeypatch.setattr(selecting, "selected", lambda *_: marked.filter(server=first["server"],
-                        variant=first["variant"]))  # fmt: skip
-    found = selecting.values("reference", "dynamic", {"statistic": "reply_rate_rps"}, selector)
-    assert found.blocks == set(
+    levels = [name for name in tables.keys("dynamic") if name not in ("variant", "n")]
+    selector = {name: first[name] for name in (*levels, RATE) if first[name] is not None}
+    with selecting.instead({("reference", "dynamic", "points"): marked}):
+        known = selecting.values("reference", "dynamic", {"statistic": "reply_rate_rps"}, selector)
+    assert known.blocks == set(
         points.filter(variant=first["variant"], server=first["server"])["n"]
     ) - {first["n"]}
 
