@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import bootstrap
 
 from deathmatch.analysis import stats
 from deathmatch.analysis.interval import Interval
@@ -24,6 +25,17 @@ def test_interval_of_known_values():
     assert stats.interval([1, None, 9]) == Interval(2, 5.0, 1.0, 9.0)
     # With three, a resample's median is the smallest in 7 of 27: the interval is the range.
     assert stats.interval([7, 1, 4]) == Interval(3, 4.0, 1.0, 7.0)
+
+
+@given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=12, unique=True))
+@settings(max_examples=50, deadline=None)
+def test_interval_is_scipy_s(values):
+    ends = bootstrap(
+        (values,), np.median, n_resamples=stats.RESAMPLES, confidence_level=stats.CONFIDENCE,
+        method="percentile", rng=np.random.default_rng(stats.SEED),
+    ).confidence_interval  # fmt: skip
+    found = stats.interval(values)
+    assert (found.low, found.high) == (ends.low, ends.high)
 
 
 def test_interval_covers_the_true_median_about_as_often_as_it_says():

@@ -5,8 +5,9 @@
 
 The notebook has a cell tagged `parameters` that sets `dataset` and `compare`. It runs with this
 very Python, in the repository's root, under a kernel specification made for the run, so that
-nothing installed in the user's home has a say. `{eval}``expression` in prose is evaluated where
-it stands, in the order of the cells. The result holds no times and no machine's paths; it
+nothing installed in the user's home has a say. In a run of Snakemake the kernel is a fork
+(`forked_kernel`). `{eval}``expression` in prose is evaluated where it stands, in the order of the
+cells. The result holds no times and no machine's paths; it
 appears only when every cell has succeeded.
 """
 
@@ -14,6 +15,7 @@ import argparse
 import ast
 import json
 import os
+import pkgutil
 import re
 import sys
 import tempfile
@@ -23,24 +25,43 @@ import jupytext
 import nbformat
 import papermill
 import traitlets.config
+from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
+from deathmatch import analysis
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
+from deathmatch.paper import charts, forked_kernel
 from deathmatch.paper.captions import MIME
+from deathmatch.paper.forked_kernel import ForkedKernel
 from deathmatch.plan import paths
 from deathmatch.plan.root import ROOT
 
 EVAL = re.compile(r"\{eval\}`([^`]+)`")
+# What the cells of the notebooks import, for kernels that are forks.
+PRELOAD = (
+    "ipykernel.ipkernel",
+    "deathmatch.paper.two_datasets",
+    *(f"deathmatch.analysis.{module.name}" for module in pkgutil.iter_modules(analysis.__path__)),
+    *(f"deathmatch.paper.charts.{module.name}" for module in pkgutil.iter_modules(charts.__path__)),
+)
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def run(source: Path, out: Path, parameters: dict[str, str], figures: Path) -> None:
+def run(
+    source: Path,
+    out: Path,
+    parameters: dict[str, str],
+    figures: Path,
+    kernel: ForkedKernel | None = None,
+) -> None:
     """Execute `source` with `parameters` and write the result to `out` (.ipynb).
 
-    Raises UserError for a notebook that cannot be read, an unknown parameter, or a failing
-    cell or expression (naming its line in `source`).
+    The cells run in `kernel`, or in a new Python.
+
+    Raises UserError for a notebook that cannot be read, an unknown parameter, a failing cell or
+    expression (naming its line in `source`), or a kernel that ended.
     """
     notebook = read(source)
     _check_parameters(notebook, parameters, source)
@@ -49,7 +70,7 @@ def run(source: Path, out: Path, parameters: dict[str, str], figures: Path) -> N
     with tempfile.TemporaryDirectory(prefix="deathmatch-", ignore_cleanup_errors=True) as scratch:
         before, after = Path(scratch) / "before.ipynb", Path(scratch) / "after.ipynb"
         nbformat.write(notebook, before)
-        private = _private_jupyter(Path(scratch), figures)
+        private = _private_jupyter(Path(scratch), figures, kernel)
         saved = os.environ.copy()
         os.environ.update(private)
         try:
@@ -67,6 +88,11 @@ def run(source: Path, out: Path, parameters: dict[str, str], figures: Path) -> N
             )
         except PapermillExecutionError as error:
             raise _failure(error, source) from None
+        except DeadKernelError:
+            raise UserError(
+                "the process that runs the cells ended", _shown(source),
+                "the machine may have had too little memory for it: run it again alone",
+            ) from None  # fmt: skip
         finally:
             os.environ.clear()
             os.environ.update(saved)
@@ -124,14 +150,15 @@ def _with_evaluation(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]
     return [nbformat.v4.new_code_cell(code, metadata={"tags": ["prose"]}), cell]
 
 
-def _private_jupyter(scratch: Path, figures: Path) -> dict[str, str]:
-    kernel = scratch / "jupyter" / "kernels" / "python3" / "kernel.json"
-    kernel.parent.mkdir(parents=True)
+def _private_jupyter(scratch: Path, figures: Path, kernel: ForkedKernel | None) -> dict[str, str]:
+    file = scratch / "jupyter" / "kernels" / "python3" / "kernel.json"
+    file.parent.mkdir(parents=True)
     # The package first, which spares each kernel a second; see deathmatch/__init__.py.
     start = "import deathmatch; from ipykernel import kernelapp; kernelapp.launch_new_instance()"
     argv = [sys.executable, "-c", start, "-f", "{connection_file}"]
     argv.append("--log-level=CRITICAL")
-    kernel.write_text(json.dumps({"argv": argv} | KERNEL))
+    by = {"kernel_provisioner": {"provisioner_name": forked_kernel.NAME}} if kernel else {}
+    file.write_text(json.dumps({"argv": argv, "metadata": by} | KERNEL))
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     return {
         "JUPYTER_PATH": str(scratch / "jupyter"),
@@ -203,6 +230,8 @@ def _shown(path: Path) -> str:
 
 def main(given: argparse.Namespace) -> int:
     """Run the notebook that the command line names."""
+    # Before there is a thread.
+    kernel = forked_kernel.prepare()
     sandbox.die_with_owner()
     paths.check_dataset(given.dataset, "--dataset")
     parameters = {"dataset": given.dataset}
@@ -212,5 +241,5 @@ def main(given: argparse.Namespace) -> int:
     figures = given.figures or ROOT / "figures" / given.dataset
     # Notebooks start side by side: none may count on another for the folder.
     figures.mkdir(parents=True, exist_ok=True)
-    run(given.notebook, given.out, parameters, figures)
+    run(given.notebook, given.out, parameters, figures, kernel)
     return 0

@@ -24,5 +24,9 @@ def begin(folder: Path) -> None:
         listener.bind(str(path))
         listener.listen(64)
         words = [sys.executable, "-m", "deathmatch.cli.fork_server", str(listener.fileno())]
-        subprocess.Popen(words, pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL)
+        # Sets have one order in every run: a notebook's kernel is a fork of the server.
+        environment = os.environ | {"PYTHONHASHSEED": "0"}
+        subprocess.Popen(
+            words, pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL, env=environment
+        )
     os.environ[ADDRESS] = str(path)
