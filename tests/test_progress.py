@@ -9,8 +9,8 @@ from conftest import ROOT
 from rich.console import Console, Group
 
 from deathmatch.errors import UserError
-from deathmatch.plan import matrix
-from deathmatch.run import cli_config, exit_summary, progress, run_trial, screen
+from deathmatch.plan import files, matrix
+from deathmatch.run import build_times, cli_config, exit_summary, progress, run_trial, screen
 from deathmatch.run.state import Run, clock
 from deathmatch.run.study import Study
 
@@ -266,6 +266,19 @@ def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run):
     (job,) = noted
     assert (job.dataset, job.rule, job.output) == ("full", "build", "build/servers/null/build.json")
     assert job.ended_s - job.began_s == pytest.approx(61)
+
+
+def test_what_is_left_has_the_builds_before_the_next_trial(run):
+    run, _ = run
+    run.unbuilt = {"null": files.server("null"), "ws-null": files.server("ws-null")}
+    run.ended(0)
+    trials_s = sum(map(progress.seconds, run.study.trials))
+    before_s = [build_times.together_s(run.unbuilt.values())]
+    for number, name in enumerate(("ws-null", "null")):
+        run.started(number, "build", [f"build/servers/{name}/build.json"], [])
+        run.ended(number)
+        before_s.append(run.wait_s() - trials_s)
+    assert before_s[0] > before_s[1] > 0 == pytest.approx(before_s[2])
 
 
 def shown(run, columns):

@@ -7,7 +7,7 @@ rule build:
     log:
         "build/logs/build/{server}.log",
     # Before any trial, so that no compiler disturbs one.
-    priority: 1_000_000
+    priority: before_trials
     resources:
         # Nix evaluates and builds with more memory than two at a time may have.
         machine=100 if nix.chosen() else 50,

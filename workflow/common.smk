@@ -5,7 +5,7 @@ from pathlib import Path
 from deathmatch.builds import nix, toolchain
 from deathmatch.errors import UserError
 from deathmatch.plan import files, sources
-from deathmatch.run import call, code_inputs, config_file, study
+from deathmatch.run import build_times, call, code_inputs, config_file, study
 
 # A large matrix makes jobs that live to the end: looking for garbage is a tenth of a dry run.
 gc.set_threshold(100_000)
@@ -43,6 +43,11 @@ def trials_of(wildcards):
     """Return the records of an experiment."""
     trials = CALL.of_dataset(wildcards.dataset).trials
     return trial_records(t for t in trials if t.experiment.name == wildcards.experiment)
+
+
+def before_trials(wildcards):
+    """Return a build's priority: the longest first, so that others are built meanwhile."""
+    return 1_000_000 + round(build_times.seconds(files.server(wildcards.server)))
 
 
 def place_of(wildcards):

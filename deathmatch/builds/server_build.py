@@ -8,6 +8,7 @@ import json
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -28,12 +29,14 @@ TOOLCHAIN = "toolchain"
 
 
 def write_build(server: Server) -> dict:
-    """Build the server and return the record: {"ok", "version", "log", "server_sha256", "tools"}.
+    """Build the server and return its record.
+
+    {"ok", "version", "log", "server_sha256", "tools", "wall_us"}.
 
     `build.json` of its build folder records it, and trials refer to that. A build that fails
     leaves the former one where it is; if that is of the same sources and tools, so does the record.
     """
-    out = build_dir(server.name)
+    out, began_ns = build_dir(server.name), time.monotonic_ns()
     # The sources may change while it builds.
     made_of = {"server_sha256": sources.fingerprint(server)}
     keep = _of_this_toolchain(out)
@@ -42,6 +45,7 @@ def write_build(server: Server) -> dict:
             (new / file).unlink(missing_ok=True)
         (new / TOOLCHAIN).write_text(toolchain.name())
         result = {"tools": {}} | _attempt(server, new) | made_of
+        result["wall_us"] = (time.monotonic_ns() - began_ns) // 1000
         if result["ok"]:
             write(new / GOOD, result)
             write(new / RECORD, result)

@@ -151,7 +151,12 @@ class Call:
             snakemake_internals.go_through_no_hidden_job(self.workflow)
         if self.workflow.dryrun and study.trials:
             print(study.listing())
-        said = [study.summary(), disk_space.line(study.disk_space), *study.left_out()]
+        said = [
+            study.summary(),
+            *study.builds_line(),
+            disk_space.line(study.disk_space),
+            *study.left_out(),
+        ]
         print(*said, sep="\n", file=sys.stderr)
         if self.workflow.executor_plugin is None:
             # Nothing is run: for `snakemake --report`, whose captions can read no file.

@@ -96,7 +96,7 @@ class Standing:
     failed: int
     total: int
     wait_s: float
-    """Estimated, of the trials that are not done."""
+    """Estimated, of the trials that are not done and the builds before them."""
 
     @property
     def ended(self) -> bool:
@@ -104,11 +104,12 @@ class Standing:
         return self.done == self.total
 
 
-def standing(trials: list[Trial], done: dict[Trial, dict]) -> Standing:
+def standing(trials: list[Trial], done: dict[Trial, dict], builds_s: float = 0) -> Standing:
     """Return how many of the trials are done, how many of these failed, and what the rest takes.
 
     `done` holds the records of those that are `measured`. One that could not be measured is done,
-    and failed; it does not say how long the others take.
+    and failed; it does not say how long the others take. `builds_s` is how long the builds take
+    that come before the next trial.
     """
     ended = [trial for trial in trials if trial in done]
     failed = {trial for trial in ended if done[trial]["outcome"] in UNMEASURED}
@@ -116,6 +117,8 @@ def standing(trials: list[Trial], done: dict[Trial, dict]) -> Standing:
     scales = _scales({trial: done[trial]["wall_us"] / 1e6 + OVERHEAD_S for trial in timed})
     due = [trial for trial in trials if trial not in done]
     wait_s = sum(_scale(scales, trial) * seconds(trial) for trial in due)
+    if due:
+        wait_s += builds_s
     return Standing(len(ended), len(failed), len(trials), wait_s)
 
 
@@ -154,9 +157,10 @@ def line(now: Standing) -> str:
 
 def wait(left_s: float) -> str:
     """Return "about 9 min left", in whole minutes, upward; hours from two on."""
-    return f"about {_time(left_s)} left"
+    return f"about {duration(left_s)} left"
 
 
-def _time(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return "9 min", in whole minutes, upward; "2 h 5 min" from two hours on."""
     minutes = max(1, math.ceil(seconds / 60))
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

@@ -7,9 +7,12 @@ from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.plan.trial import Trial
-from deathmatch.run import progress
+from deathmatch.run import build_times, progress
 from deathmatch.run.job_times import JobTime
 from deathmatch.run.study import Study
+
+BUILD = "build"
+"""The rule of `workflow/build.smk`."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Job:
             return name_of(self.trial)
         path = Path(self.output[0]) if self.output else Path()
         # The folder of their output says more than the file.
-        own = path.parent.name if self.rule in ("build", "tidy", "tidy_searched") else path.stem
+        own = path.parent.name if self.rule in (BUILD, "tidy", "tidy_searched") else path.stem
         return f"{self.rule.replace('_', ' ')} {own}".strip()
 
 
@@ -56,6 +59,7 @@ class Run:
     def __post_init__(self) -> None:
         self.began_s = self.clock()
         self.records = dict(self.study.records)
+        self.unbuilt = {server.name: server for server in self.study.unbuilt}
         self.standing = self._standing()
 
     @property
@@ -83,6 +87,9 @@ class Run:
         ended_s, took_s = time.time(), self.clock() - job.began_s
         output = job.output[0] if job.output else ""
         self.note(JobTime(self.study.dataset, job.rule, output, ended_s - took_s, ended_s))
+        if job.rule == BUILD:
+            self.unbuilt.pop(Path(output).parent.name, None)
+            self.standing = self._standing()
         if job.trial is None:
             return None
         try:
@@ -111,7 +118,8 @@ class Run:
         return self.standing.wait_s
 
     def _standing(self, soon: dict[Trial, dict] | None = None) -> progress.Standing:
-        return progress.standing(self.study.trials, self.records | (soon or {}))
+        builds_s = build_times.together_s(self.unbuilt.values())
+        return progress.standing(self.study.trials, self.records | (soon or {}), builds_s)
 
 
 def clock(elapsed_s: float) -> str:

@@ -12,9 +12,10 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import node
 from deathmatch.plan import files, matrix, nothing
 from deathmatch.plan.selection import Choice
+from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
-from deathmatch.run import disk_space, progress
+from deathmatch.run import build_times, disk_space, progress
 
 PUBLISHED = sorted(
     str(p) for p in Path("data/published").glob("*") if p.suffix in {".csv", ".toml"}
@@ -141,18 +142,35 @@ class Study:
         if self.only_paper:
             of = len(self.choice.trials(self.dataset))
             return about + f"{trials} of {of} trials are there; only the paper is made"
-        return about + progress.line(progress.standing(self.trials, self.records))
+        builds_s = build_times.together_s(self.unbuilt)
+        return about + progress.line(progress.standing(self.trials, self.records, builds_s))
+
+    @cached_property
+    def unbuilt(self) -> list[Server]:
+        """The servers to build of which there is no build of any sources."""
+        return [
+            files.server(name)
+            for name in self.built
+            if not (server_commands.build_dir(name) / server_build.GOOD).exists()
+        ]
+
+    def builds_line(self) -> list[str]:
+        """Return a line on how long the builds take before the first trial; none if none is due."""
+        if not self.unbuilt:
+            return []
+        wait = progress.duration(build_times.together_s(self.unbuilt))
+        longest = max(self.unbuilt, key=build_times.seconds)
+        alone = progress.duration(build_times.seconds(longest))
+        return [
+            f"builds: {len(self.unbuilt)} before the first trial, about {wait};"
+            f" the longest is {longest.name}, {alone}"
+        ]
 
     @cached_property
     def disk_space(self) -> disk_space.Need:
         """What it may take of the disk until it has ended."""
-        built = [
-            name
-            for name in self.built
-            if not (server_commands.build_dir(name) / server_build.GOOD).exists()
-        ]
         left = [trial for trial in self.trials if trial not in self.records]
-        return disk_space.needed([] if self.only_paper else left, map(files.server, built))
+        return disk_space.needed([] if self.only_paper else left, self.unbuilt)
 
     def left_out(self) -> list[str]:
         """Return a sentence for each name chosen of which nothing is measured."""
