@@ -15,7 +15,8 @@ from deathmatch.run import run_trial, trial_summary
 # Below broken.py's limit at the first and third rate, above it at the second.
 RATES = [100, 800, 110]
 MODES = ["exits", "silent", "taken", "wrong", "mislabels", "endless", "crashes", "dies", "hangs",
-         "deaf", "leaves", "loopback", "turns", "grows", "sheds"]  # fmt: skip
+         "deaf", "leaves", "loopback", "turns", "grows", "sheds",
+         "continues"]  # fmt: skip
 
 
 # Of memory, for a server and what it starts.
@@ -83,6 +84,11 @@ def test_a_known_deviation_is_measured_and_told(measured):
             "127.0.0.1:8080, which only its own host can reach: let it take {host}",
         ),
         ("wrong", "answers wrongly", "body b'Adieu, world', expected 'Hello, world'"),
+        (
+            "continues",
+            "answers wrongly",
+            "httperf takes its answers: invalid answers: replies_1xx 10; good ones: 0",
+        ),
         ("mislabels", "answers wrongly", "no HTTP answer: bad Content-Length"),
         ("endless", "answers wrongly", "header Content-Length: None, expected '12'"),
         ("crashes", "answers wrongly", "it ended (exit status 1)\n"),

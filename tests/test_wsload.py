@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import few
 import numpy as np
 import polars as pl
 import pytest
@@ -574,3 +575,10 @@ def test_a_server_that_knows_no_binary_messages_is_sent_text(server, kind):
 
 def test_one_process_more_than_cpus_is_a_level():
     assert [context.workers(level, 4) for level in ("one", "all", "all-and-one")] == [1, 4, 5]
+
+
+@pytest.mark.parametrize("fault", ["upgrades", "refuses"])
+def test_upgrades_that_it_rejects_are_seen_before_the_trial(programs, tmp_path, fault):
+    with few.faulty(fault) as port:
+        seen = few.asked("wsload", "c10k", port, tmp_path, f"{programs}/")
+    assert seen == "invalid answers: outcome_handshake_rejected 10; good ones: 0"

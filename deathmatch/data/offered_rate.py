@@ -36,7 +36,7 @@ class Offered:
     @property
     def good_replies(self) -> int | None:
         """How many answers were as they should be; None if the report is truncated."""
-        return self.fields["replies"] - self.client.wrong(self.fields) if self.whole else None
+        return self.client.good(self.fields) if self.whole else None
 
     def columns(self, point: Mapping[str, Any], duration_s: float) -> dict[str, Any]:
         """Return the columns that points and probes have in common."""

@@ -104,6 +104,8 @@ class LoadGenerator(ABC, Generic[Report]):
     # Columns that count wrong answers by class: of those in `replies`, and of those left out there.
     wrong_replies: Sequence[str] = ()
     wrong_besides: Sequence[str] = ()
+    # Columns that count connections whose beginning the client did not take for valid.
+    rejected: Sequence[str] = ()
     # Columns that are null for several clients, because they cannot be known of all: why not.
     unknown_of_several: Mapping[str, str] = MappingProxyType({})
     # By what two datasets are compared: "reply_rate", "closed_loop" or "latency".
@@ -195,6 +197,19 @@ class LoadGenerator(ABC, Generic[Report]):
         offered, which may be none: then every field is None.
         """
         return {}
+
+    def few(self, load: Mapping) -> tuple[int, float]:
+        """Return a rate and a duration at which a load asks for about ten replies."""
+        return 20, 0.5
+
+    def invalid(self, fields: Fields) -> Fields:
+        """Return the counts of answers that the client took for invalid, by column; not zeros."""
+        names = (*self.wrong_replies, *self.wrong_besides, *self.rejected)
+        return {name: fields[name] for name in names if fields[name]}
+
+    def good(self, fields: Fields) -> int:
+        """Return how many of the `replies` were good answers."""
+        return fields["replies"] - self.wrong(fields)
 
     def wrong(self, fields: Fields) -> int:
         """Return how many of the `replies` were wrong; `fields` are those of a whole report."""

@@ -84,6 +84,10 @@ class Httperf(PrintingGenerator):
         close = ["--add-header=Connection: close\\n"] if calls == 1 else []
         return [*words, *close, *shared(own, sources)]
 
+    def few(self, load: Mapping) -> tuple[int, float]:
+        """Return a rate and a duration in which ten connections are opened."""
+        return 20 * load["requests_per_connection"], 0.5
+
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
         """Return when it has wedged: out of ports or descriptors, it never ends by itself."""
         return duration_s + (load["requests_per_connection"] + 1) * load["timeout_s"] + 5

@@ -80,6 +80,7 @@ class Wsload(LoadGenerator[Report]):
     has_seconds = True
     attempts = "connections_opened"
     wrong_besides = ("messages_mismatched",)
+    rejected = ("outcome_handshake_rejected", "outcome_protocol_error")
     headline = "latency"
 
     def command(
@@ -110,6 +111,10 @@ class Wsload(LoadGenerator[Report]):
             f"--output=wsload-{rate_rps}", *(["--text"] if load.get("text") else []),
             *shared(own, sources),
         ]  # fmt: skip
+
+    def few(self, load: Mapping) -> tuple[int, float]:
+        """Return a rate and a duration in which ten connections send a message each."""
+        return max(1, round(10 / load["interval_s"])), max(0.5, load["interval_s"])
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
         """Return when a run has wedged: it ends by itself after the drain."""

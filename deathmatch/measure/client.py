@@ -239,19 +239,19 @@ def _bring(load: Load, alone: bool) -> None:
 
 def replies(context: Context, offered: dict, duration_s: float) -> int | None:
     """Return how many good answers the reports of `offer` have; None if one is not whole."""
-    fields = _fields(context, offered, duration_s)
-    return None if fields is None else fields["replies"] - context.generator.wrong(fields)
+    known = fields(context, offered, duration_s)
+    return None if known is None else context.generator.good(known)
 
 
-def wrong_answers(context: Context, point: dict) -> int | None:
-    """Return how many answers of a point were wrong; None if a report is not whole."""
-    fields = _fields(context, point, context.spec["duration_s"])
-    return None if fields is None else context.generator.wrong_answers(fields)
+def fields(
+    context: Context, offered: dict, duration_s: float, folder: Path | None = None
+) -> Fields | None:
+    """Return the fields of the reports of `offer`, in `folder` or else in the trial's.
 
-
-def _fields(context: Context, offered: dict, duration_s: float) -> Fields | None:
+    None if one is not whole.
+    """
     generator = context.generator
-    reports = [generator.read(context.out / load["log"]) for load in loads(offered)]
+    reports = [generator.read((folder or context.out) / load["log"]) for load in loads(offered)]
     try:
         return generator.parse(generator.merge(reports), duration_s)
     except Truncated:
@@ -266,8 +266,8 @@ def check_reports(context: Context, points: list[dict]) -> None:
     """
     ran = [point for point in points if point["server_state"] == "ran"]
     column, duration_s = context.generator.attempts, context.spec["duration_s"]
-    reports = [_fields(context, point, duration_s) for point in ran]
-    begun = [fields and fields[column] for fields in reports]
+    reports = [fields(context, point, duration_s) for point in ran]
+    begun = [known and known[column] for known in reports]
     if any(begun) or not ran:
         return
     last = loads(ran[-1])[-1]

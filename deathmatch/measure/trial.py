@@ -22,6 +22,7 @@ from deathmatch.measure import (
     churn,
     client,
     conformance,
+    generator_check,
     host_checks,
     machine,
     search_run,
@@ -140,9 +141,7 @@ def _measured(context: Context) -> dict:
         time.sleep(context.spec.get("cool_down_s", 0))
     with context.times.of("reports"):
         client.check_reports(context, points)
-        points = [
-            point | {"wrong_answers": client.wrong_answers(context, point)} for point in points
-        ]
+        points = _with_wrong_answers(context, points, checks)
     failures = any(point["server_state"] != "ran" or point["wrong_answers"] for point in points)
     known = context.trial.server.deviations
     failed = [check.name for check in checks if not check.ok]
@@ -154,6 +153,26 @@ def _measured(context: Context) -> dict:
         **({"system_calls": counted} if counted else {}),
         **({"search": searched} if searched else {}),
     }
+
+
+def _with_wrong_answers(context: Context, points: list[dict], checks: list[Check]) -> list[dict]:
+    """Return the points with how many answers were wrong.
+
+    Raises NotMeasured if the load generator took some for invalid and none for valid, at whatever
+    rate. A server that only was too slow is measured.
+    """
+    generator, duration_s = context.generator, context.spec["duration_s"]
+    reports = [client.fields(context, point, duration_s) for point in points]
+    known = [fields for fields in reports if fields is not None]
+    invalid = [fields for fields in known if generator.invalid(fields)]
+    if invalid and not any(generator.good(fields) for fields in known):
+        seen = generator_check.problem(generator, invalid[-1])
+        reason = f"no good answer at any of {len(points)} rates: {seen}"
+        raise NotMeasured("answers wrongly", reason, checks)
+    return [
+        point | {"wrong_answers": generator.wrong_answers(fields) if fields else None}
+        for point, fields in zip(points, reports, strict=True)
+    ]
 
 
 @contextlib.contextmanager
@@ -181,6 +200,8 @@ def check(context: Context, running: Running) -> list[Check]:
             context.trial.variant.factors, context.server_pids, known,
             dial=context.bed.dial,
         )  # fmt: skip
+        if all(check.ok or check.name in known for check in checks):
+            checks.append(generator_check.check(context))
     failed = [check for check in checks if not check.ok and check.name not in known]
     if not failed:
         with context.times.of("check_for_rest"):
