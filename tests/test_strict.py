@@ -21,6 +21,7 @@ from deathmatch.data.strict import evidence, load_rules, rules, table_rules
 from deathmatch.data.strict.measured import Measured
 from deathmatch.errors import UserError
 from deathmatch.plan import files
+from deathmatch.plan.full_conformance import key_of
 
 HTTP = "static/nginx/configuration=tuned,backlog=1024,schedulers=one,readiness=epoll"
 # One trial of each is enough of what is large; a label can only be swapped between two variants.
@@ -112,6 +113,16 @@ def cut(sample: Sample, name: str) -> None:
 
 def check_of(start: str) -> Callable[[dict], dict]:
     return lambda r: next(c for c in r["conformance"] if c["name"].startswith(start))
+
+
+def short_form(sample: Sample) -> None:
+    """The first trial has a short form, and the one that it names for the full form has none."""
+
+    def shorten(record: dict) -> None:
+        without("the file")(record)
+        record["full_conformance"] = {"trial": record["n"] + 1, "key": key_of(record)}
+
+    sample.record(shorten)
 
 
 def without(start: str) -> Callable[[dict], object]:
@@ -283,6 +294,10 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
      lambda s: rewrite(s, REPORT, r"replies 2000 ", "replies 2001 "), {"DM-WHOLE"}),
     ("a check left out", STATIC, RAW, lambda s: s.record(without("the file")),
      {"DM-CONFORMANCE"}),
+    ("a short form without the full one", STATIC, RAW, short_form, {"DM-CONFORMANCE-FULL"}),
+    ("a full form of another kernel", STATIC, RAW, lambda s: s.record(
+        lambda r: r.update(full_conformance={"trial": r["n"], "key": 64 * "0"})),
+     {"DM-CONFORMANCE-FULL"}),
     ("a check that failed", STATIC, RAW,
      lambda s: s.record(lambda r: check_of("the file")(r).update(ok=False)), {"DM-CONFORMANCE"}),
     ("a wrong backlog in the kernel", STATIC, RAW,

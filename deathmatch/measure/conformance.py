@@ -63,6 +63,7 @@ def check(address: str, port: int, requests: list[dict], dial: Dial = here) -> l
 def check_variant(
     host: Host, address: str, port: int, requests: list[dict], factors: dict,
     pids: Callable[[], list[int]], known: Collection[str] = (), dial: Dial = here,
+    at_once: bool = True,
 ) -> list[Check]:  # fmt: skip
     """Check all that a running server must show before it is timed, as `check` returns it.
 
@@ -70,6 +71,7 @@ def check_variant(
     readiness mechanism; the server is busy with them until `check_rest`. A wrong backlog that is
     not among the `known` failures ends it at once: the kernel shows it in milliseconds, and a
     backlog that is too short makes every other check slow.
+    `at_once` is whether many connections at once are tried.
     `host` is the server's; `pids` returns the server's processes, of which there may be more after
     its first request.
     """
@@ -81,7 +83,7 @@ def check_variant(
             return checks
     checks += check(address, port, requests, dial)
     # A shorter queue drops what comes at once: that is the experiment, not a fault.
-    if queue >= CONCURRENT:
+    if at_once and queue >= CONCURRENT:
         checks.append(check_concurrent(address, port, probe(requests, known), CONCURRENT, dial))
     if "readiness" in factors:
         checks.append(check_readiness(host, pids(), factors["readiness"]))

@@ -18,6 +18,7 @@ from deathmatch.measure.conformance import Check
 from deathmatch.measure.idle_connections import Idle
 from deathmatch.measure.server_process import Stop
 from deathmatch.measure.step_times import StepTimes
+from deathmatch.plan.full_conformance import Full
 from deathmatch.plan.spec import Level
 from deathmatch.plan.trial import Trial
 
@@ -71,6 +72,8 @@ class Context:
     generator: LoadGenerator
     state: State = field(default_factory=State)
     times: StepTimes = field(default_factory=StepTimes)
+    # None: this trial, whatever others there are.
+    full_conformance: Full | None = None
 
     @property
     def server(self) -> Host:

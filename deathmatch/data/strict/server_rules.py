@@ -8,6 +8,7 @@ from deathmatch.data.strict.evidence import Evidence
 from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.origin_rules import differing
 from deathmatch.data.strict.rule import AGAIN, DESIGN, loaded
+from deathmatch.plan.full_conformance import key_of
 
 # Each listening socket has a queue of its own, and the sample is their sum.
 SEVERAL = {("accept", "reuseport"), ("schedulers", "all")}
@@ -23,15 +24,39 @@ SERVER = Rules(AGAIN, loaded)
 @SERVER.add("DM-CONFORMANCE", "reject", DESIGN)
 def was_checked(trial: Measured) -> Iterator[str]:
     """A server was measured only after it had passed every check of its experiment, but for what
-    its reason names as a known deviation.
+    its reason names as a known deviation. Where another trial has the checks in full, as
+    DM-CONFORMANCE-FULL asks, some may be missing.
     """
     done = {check["name"]: check["ok"] for check in trial.checks}
+    full = trial.record.get("full_conformance") or {"trial": trial.record["n"]}
+    in_full = full["trial"] == trial.record["n"]
     for check in trial.spec.get("conformance", []):
-        if check["name"] not in done:
+        if in_full and check["name"] not in done:
             yield f"{check['name']!r} was not checked"
     for name, ok in done.items():
         if not ok and f"{name}:" not in trial.record["reason"]:
             yield f"{name!r} failed, and is no known deviation"
+
+
+@SERVER.add("DM-CONFORMANCE-FULL", "reject", DESIGN, scope=whole)
+def full_checks_are_of_the_same_build(evidence: Evidence) -> Iterator[Finding]:
+    """A trial with a short form of the checks names a trial of its variant that has them in full,
+    of the same checks, sources, tools, testbed and kernel.
+    """
+    by_key = {trial.key: trial for trial in evidence.loaded}
+    for trial in evidence.loaded:
+        full = trial.record.get("full_conformance")
+        if not full:
+            continue
+        if full["key"] != key_of(trial.record):
+            yield Finding("its key is not that of what its record says", trial.where)
+        if full["trial"] == trial.record["n"]:
+            continue
+        other = by_key.get((*trial.key[:3], str(full["trial"])))
+        if other is None:
+            yield Finding(f"trial {full['trial']} had them in full, and is not there", trial.where)
+        elif other.record.get("full_conformance") != full:
+            yield Finding(f"trial {full['trial']} had others, or a short form", trial.where)
 
 
 @SERVER.add(
