@@ -12,6 +12,7 @@ from deathmatch.analysis import phrases, stats
 from deathmatch.analysis.by_trial import counted, values
 from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
+from deathmatch.data import limits
 from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED, HIGHEST_REPLY_RATE
 
 IDLE = "idle_connections"
@@ -150,7 +151,7 @@ def latencies(times: pl.DataFrame, steady: pl.DataFrame) -> pl.DataFrame:
 
     Of the trials in `steady` that are not client-limited.
     """
-    kept = steady.filter(~pl.col("client_limited"))
+    kept = steady.filter(~limits.by_harness())
     bins = times.filter(pl.col("quantity") == "latency").join(
         kept, on=["server", "variant", "n", RATE], how="semi"
     )

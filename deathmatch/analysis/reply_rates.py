@@ -4,6 +4,7 @@ import polars as pl
 
 from deathmatch.analysis import phrases, stats
 from deathmatch.analysis.by_trial import values
+from deathmatch.data import limits
 from deathmatch.quantities.definitions import HIGHEST_REPLY_RATE
 from deathmatch.quantities.quantity import RATE, REPLY, TOP
 
@@ -18,7 +19,8 @@ def with_top(points: pl.DataFrame) -> pl.DataFrame:
     """Return points with TOP; those of a store, which has no offered rate, as they are."""
     if RATE not in points.columns:
         return points
-    return points.with_columns(pl.col(RATE).max().over("server", "variant").alias(TOP))
+    within = pl.col(RATE).filter(~limits.by_testbed())
+    return points.with_columns(within.max().over("server", "variant").alias(TOP))
 
 
 def at_rate(rate_rps: int | None) -> pl.Expr:

@@ -12,6 +12,7 @@ import polars as pl
 
 from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.reply_rates import RATE
+from deathmatch.data import limits
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.server import Server
@@ -147,7 +148,7 @@ def figure(experiment: views.Experiment, server: str) -> str:
         return _best(points, lambda p: p[LATENCY].min(), min, "µs")
     if (points[RATE] == 0).any():
         points = points.filter(pl.col(RATE) == 0)
-    valid = points.filter(~pl.col("client_limited"))
+    valid = points.filter(~limits.by_harness())
     if not len(valid):
         return "client-limited at every rate"
     cut = valid[RATE].max() != points[RATE].max()

@@ -8,7 +8,7 @@ import polars as pl
 from deathmatch.analysis import phrases, reply_rates, stats
 from deathmatch.analysis.by_trial import counted
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP
-from deathmatch.data import laws, tables
+from deathmatch.data import laws, limits, tables
 from deathmatch.plan import files
 from deathmatch.plan.experiment import Experiment as Spec
 from deathmatch.plan.trial import CONFIGURATION
@@ -87,7 +87,7 @@ class Experiment:
 
     @cached_property
     def valid_points(self) -> pl.DataFrame:
-        """The points that show the server: lawful, reported whole, and not client-limited.
+        """The points that show the server: lawful, reported whole, not limited by the harness.
 
         A store's points have no client that could fail.
         """
@@ -97,6 +97,11 @@ class Experiment:
     def lawful_points(self) -> pl.DataFrame:
         """The points that break no law (`deathmatch.data.laws`): what figures may be made of."""
         return laws.upheld(self.points)
+
+    @cached_property
+    def limited_points(self) -> pl.DataFrame:
+        """The lawful points that show the testbed's limit: for figures, which draw them hollow."""
+        return self.lawful_points.filter(limits.by_testbed())
 
     @property
     def top(self) -> int | None:
@@ -153,8 +158,10 @@ class Experiment:
         if self.points.is_empty():
             return ""
         at = self.points.filter(AT_TOP)
-        hidden = at.group_by("label", maintain_order=True).agg(pl.col("client_limited").all())
-        labels = hidden.filter("client_limited")["label"].sort().to_list()
+        hidden = at.group_by("label", maintain_order=True).agg(
+            limits.by_harness().all().alias("hidden")
+        )
+        labels = hidden.filter("hidden")["label"].sort().to_list()
         if not labels:
             return "Every variant has a trial that the client did not limit at the highest rate."
         names = "; ".join(labels)
@@ -259,10 +266,12 @@ def _why_not_measured(trial: dict, points: pl.DataFrame) -> str:
         quoted = first.replace("`", "'").replace("{", "(").replace("}", ")")
         return f"{trial['outcome']}, `{quoted}`" if quoted else trial["outcome"]
     limited = points["client_limited"].sum()
+    testbed = points.select(limits.by_testbed().sum()).item()
     broken = (points["report"] == "truncated").sum()
     unlawful = len(points) - len(laws.upheld(points))
     found = {
         f"client-limited at {limited}": limited,
+        f"at the testbed's own limit at {testbed}": testbed,
         f"with a report of the load generator that breaks off at {broken}": broken,
         f"against a law at {unlawful}": unlawful,
     }
@@ -376,12 +385,13 @@ def floors(points: pl.DataFrame) -> pl.DataFrame:
 
     Columns: `who`, those of `stats.INTERVAL`, and `all_answered`: whether that is all that was
     offered, so that neither server nor harness has shown a limit. Client-limited points and
-    closed loops do not count.
+    closed loops do not count, nor another server's points at the testbed's limit.
     """
     valid = points.filter(~pl.col("client_limited"), pl.col(RATE) > 0)
+    # What the null server shows is the testbed's limit.
+    null, own = valid.filter(server="null"), valid.filter(~limits.by_testbed())
     rows = []
-    null = valid.filter(server="null")
-    for who, mine in (("the null server", null), ("the fastest server", subjects(valid))):
+    for who, mine in (("the null server", null), ("the fastest server", subjects(own))):
         best = mine.group_by("n", maintain_order=True).agg(pl.col(REPLY).max())
         if len(best):
             rows.append({"who": who} | asdict(stats.interval(best[REPLY].to_list())))

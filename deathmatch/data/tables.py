@@ -17,6 +17,9 @@ it, `laws_broken` of those that it breaks; both are null where none could. `cour
 `course_change` by which share of its median; null where the run was too short to tell, or the load
 generator does not.
 
+A point shows the `limit` that `deathmatch.data.limits` finds: the server's, the testbed's, the
+client's, or none.
+
 Several clients make one point: counts and histograms are their sums, the client's lag and CPU those
 of the client that is worst off, `client_limited` is true if any was. What cannot be known of all is
 null, for the reason in `unknown_of_several` of the load generator. `trials` has how many clients
@@ -35,7 +38,7 @@ import pandera.polars as pa
 import polars as pl
 
 from deathmatch.capacity_search import search
-from deathmatch.data import laws, probes, steadiness
+from deathmatch.data import laws, limits, probes, steadiness
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, registry
@@ -135,7 +138,7 @@ def columns(experiment: str, table: str) -> dict[str, type[pl.DataType]]:
     """Return a table's columns in order, with their types."""
     client = files.experiment(experiment).client
     load = registry.generator(client).columns | _COUNTED | _COURSE if client else {}
-    points = (_POINTS | load if client else _STORAGE) | laws.MARKS
+    points = (_POINTS | load | limits.COLUMNS if client else _STORAGE) | laws.MARKS
     own = {"trials": _TRIALS, "points": points, "times": _TIMES, "samples": SAMPLES,
            "seconds": _SECONDS, PROBES: probes.COLUMNS}  # fmt: skip
     return keys(experiment) | own[table]
@@ -151,6 +154,7 @@ def schema(experiment: str, table: str) -> pa.DataFrameSchema:
         "step": [pa.Check.isin(search.STEPS)],
         "report": [pa.Check.isin(["whole", "truncated"])],
         "connections": [pa.Check.ge(0)],
+        "limit": [pa.Check.isin(limits.LIMITS)],
         "course": [pa.Check.isin([steadiness.PLATEAU, steadiness.DRIFTING, steadiness.STAIRCASE])],
         "time_us": [pa.Check.ge(0)],
     }

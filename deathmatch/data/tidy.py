@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 
 from deathmatch.data import (
+    judged,
     kernel_samples,
-    laws,
     offered_rate,
     probes,
     records,
@@ -65,8 +65,7 @@ def framed(experiment: str, made: Sequence[dict[str, list[dict]]]) -> dict[str, 
         )
         for table in EVERY_TABLE
     }
-    judged = laws.judgements(laws.evidence(experiment, frames_by_table))
-    return frames_by_table | {"points": laws.marked(frames_by_table["points"], judged)}
+    return frames_by_table | {"points": judged.points(experiment, frames_by_table)}
 
 
 def _measured(dataset: str, experiment: str) -> list[Path]:

@@ -13,7 +13,7 @@ import polars as pl
 RATE = "offered_rate_rps"
 REPLY = "reply_rate_offered_window_rps"
 TOP = "top_rate_rps"
-"""The highest rate that the variant of a point was offered."""
+"""The highest rate that the variant of a point was offered within the testbed's own limit."""
 
 OVER_TRIALS = "median over trials"
 """The estimator over trials of every quantity."""
@@ -22,7 +22,7 @@ OVER_TRIALS = "median over trials"
 class Points(Enum):
     """Which points of a trial count."""
 
-    VALID = "lawful, reported whole, and not limited by the client"
+    VALID = "lawful, reported whole, and not limited by client or testbed"
     COURSE = "the same, steady or not"
     ENDING = "the same, steady or not, reported whole or not"
     ALL = "all"

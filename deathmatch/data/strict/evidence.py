@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch.data import archive, inventory, laws, records, tables, tidy
+from deathmatch.data import archive, inventory, judged, records, tables, tidy
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.table_equality import Difference, Held, differences
@@ -167,12 +167,11 @@ def _kept(table: str, frame: Table) -> Table:
 
 
 def _marked(experiment: str, held: Mapping[str, Table]) -> Mapping[str, Table]:
-    """Return tables whose points have the marks of the laws that they break, whatever they had."""
+    """Return tables whose points have the marks of `data.judged`, whatever they had."""
     whole = all(isinstance(held.get(table), pl.DataFrame) for table in TABLES)
     if not whole or "offered_rate_rps" not in held["points"].columns:
         return held
-    judged = laws.judgements(laws.evidence(experiment, held))
-    return {**held, "points": laws.marked(held["points"], judged)}
+    return {**held, "points": judged.points(experiment, held)}
 
 
 def _where(file: Path, raw: Path, dataset: Dataset) -> str:

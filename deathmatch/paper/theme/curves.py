@@ -19,6 +19,7 @@ def lines(
     high: str | None = None,
     published: pl.DataFrame | None = None,
     published_label: str = "published",
+    limited: pl.DataFrame | None = None,
     x_title: str | None = None,
     y_title: str | None = None,
     log_x: bool = False,
@@ -30,6 +31,7 @@ def lines(
     """Return curves by series with their intervals, labelled at the right edge.
 
     `published` has the columns x, y and series, and is drawn beside what was measured, not alone.
+    So has `limited`: points that show the testbed's limit, drawn hollow and joined by no line.
     `order` fixes which series gets which colour, so that a server looks the same in every figure.
     Use at most seven series: colours repeat.
     """
@@ -39,10 +41,11 @@ def lines(
     theirs = (frame.clear() if alone else published).with_columns(
         (named + f", {published_label}").alias("_label"), _theirs=pl.lit(True)
     )
-    domain = axes.domain([ours, theirs], [y, low, high], log_y)
+    hollow = ours.clear() if limited is None else axes.measured(limited, y)
+    domain = axes.domain([ours, theirs, hollow], [y, low, high], log_y)
     x_scale = alt.Scale(
         type="log" if log_x else "linear",
-        domain=axes.domain([ours, theirs], [x], log_x, zero=False, room=1.0),
+        domain=axes.domain([ours, theirs, hollow], [x], log_x, zero=False, room=1.0),
         nice=False,
     )
     y_scale = alt.Scale(type="log" if log_y else "linear", domain=domain, nice=False)
@@ -66,6 +69,8 @@ def lines(
     if low and high and ours[low].count():
         pale = alt.when(chosen).then(alt.value(0.18)).otherwise(alt.value(0.03))
         layers.insert(0, parts.interval(ours, x, low, high, series).encode(opacity=pale))
+    if len(hollow):
+        layers.append(base.mark_point(filled=False, strokeWidth=1.5).properties(data=hollow))
     if len(theirs):
         layers.append(parts.published(theirs, x, y, "_label", published_label))
     shared = [pl.col(x, y).cast(pl.Float64), named, "_label", "_theirs"]
