@@ -14,12 +14,12 @@ from deathmatch.quantities.quantity import RATE, TOP, Points, Quantity
 
 def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
     """Return the points that count for a quantity with `points=which`; all of a store's."""
-    if which == Points.ALL or "limit" not in points.columns:
+    if which == Points.ALL or "client_limited" not in points.columns:
         return points
     excused = () if which == Points.VALID else (laws.STEADY,)
     # Without a whole report only the server's end is known.
     reported = which == Points.ENDING or pl.col("report").ne_missing("truncated")
-    return laws.upheld(points, excused).filter(~limits.by_harness(), reported)
+    return laws.upheld(points, excused).filter(~limits.by_harness(points), reported)
 
 
 def values(points: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFrame:

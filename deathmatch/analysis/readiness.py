@@ -151,7 +151,7 @@ def latencies(times: pl.DataFrame, steady: pl.DataFrame) -> pl.DataFrame:
 
     Of the trials in `steady` that are not client-limited.
     """
-    kept = steady.filter(~limits.by_harness())
+    kept = steady.filter(~limits.by_harness(steady))
     bins = times.filter(pl.col("quantity") == "latency").join(
         kept, on=["server", "variant", "n", RATE], how="semi"
     )

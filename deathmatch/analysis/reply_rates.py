@@ -19,7 +19,7 @@ def with_top(points: pl.DataFrame) -> pl.DataFrame:
     """Return points with TOP; those of a store, which has no offered rate, as they are."""
     if RATE not in points.columns:
         return points
-    within = pl.col(RATE).filter(~limits.by_testbed())
+    within = pl.col(RATE).filter(~limits.by_testbed(points))
     return points.with_columns(within.max().over("server", "variant").alias(TOP))
 
 

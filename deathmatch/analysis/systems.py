@@ -148,7 +148,7 @@ def figure(experiment: views.Experiment, server: str) -> str:
         return _best(points, lambda p: p[LATENCY].min(), min, "µs")
     if (points[RATE] == 0).any():
         points = points.filter(pl.col(RATE) == 0)
-    valid = points.filter(~limits.by_harness())
+    valid = points.filter(~limits.by_harness(points))
     if not len(valid):
         return "client-limited at every rate"
     cut = valid[RATE].max() != points[RATE].max()

@@ -101,7 +101,7 @@ class Experiment:
     @cached_property
     def limited_points(self) -> pl.DataFrame:
         """The lawful points that show the testbed's limit: for figures, which draw them hollow."""
-        return self.lawful_points.filter(limits.by_testbed())
+        return self.lawful_points.filter(limits.by_testbed(self.points))
 
     @property
     def top(self) -> int | None:
@@ -159,7 +159,7 @@ class Experiment:
             return ""
         at = self.points.filter(AT_TOP)
         hidden = at.group_by("label", maintain_order=True).agg(
-            limits.by_harness().all().alias("hidden")
+            limits.by_harness(at).all().alias("hidden")
         )
         labels = hidden.filter("hidden")["label"].sort().to_list()
         if not labels:
@@ -266,7 +266,7 @@ def _why_not_measured(trial: dict, points: pl.DataFrame) -> str:
         quoted = first.replace("`", "'").replace("{", "(").replace("}", ")")
         return f"{trial['outcome']}, `{quoted}`" if quoted else trial["outcome"]
     limited = points["client_limited"].sum()
-    testbed = points.select(limits.by_testbed().sum()).item()
+    testbed = points.select(limits.by_testbed(points).sum()).item()
     broken = (points["report"] == "truncated").sum()
     unlawful = len(points) - len(laws.upheld(points))
     found = {
@@ -389,7 +389,7 @@ def floors(points: pl.DataFrame) -> pl.DataFrame:
     """
     valid = points.filter(~pl.col("client_limited"), pl.col(RATE) > 0)
     # What the null server shows is the testbed's limit.
-    null, own = valid.filter(server="null"), valid.filter(~limits.by_testbed())
+    null, own = valid.filter(server="null"), valid.filter(~limits.by_testbed(points))
     rows = []
     for who, mine in (("the null server", null), ("the fastest server", subjects(own))):
         best = mine.group_by("n", maintain_order=True).agg(pl.col(REPLY).max())

@@ -82,7 +82,7 @@ def _on_time(given: Evidence) -> pl.DataFrame:
     time, due = _ANSWERED[given.client]
     answered = given.times.filter(
         pl.col("quantity") == time, pl.col("time_us") <= ON_TIME_US
-    ).group_by(KEY).agg(pl.col("count").sum())  # fmt: skip
+    ).group_by(KEY, maintain_order=True).agg(pl.col("count").sum())  # fmt: skip
     whole = given.points.filter(pl.col("report") == "whole", pl.col(due) > 0)
     return whole.join(answered, on=KEY, how="left", maintain_order="left").select(
         *KEY, on_time_ratio=pl.col("count").fill_null(0) / pl.col(due)
@@ -97,7 +97,9 @@ def _carried_rps(points: pl.DataFrame) -> int | None:
     of_null = points.filter(pl.col("server").is_in(CEILINGS), pl.col("on_time_ratio").is_not_null())
     if of_null.is_empty():
         return None
-    ratios = of_null.group_by("variant", RATE).agg(pl.col("on_time_ratio").median())
+    ratios = of_null.group_by("variant", RATE, maintain_order=True).agg(
+        pl.col("on_time_ratio").median()
+    )
     return ratios.filter(pl.col("on_time_ratio") >= ON_TIME_RATIO)[RATE].max() or 0
 
 
@@ -136,14 +138,14 @@ def _overflowed(points: pl.DataFrame, variant: list[str]) -> pl.Expr:
     return overflowed & (late_us.median().over(variant) <= LATE_OPENING_US)
 
 
-def by_harness() -> pl.Expr:
-    """Return whether a point shows the limit of the load generator or of the testbed."""
-    return pl.col("limit").is_in([CLIENT, TESTBED]).fill_null(False)
+def by_testbed(points: pl.DataFrame) -> pl.Expr:
+    """Return which points show the testbed's limit; none of tables that were not judged."""
+    return pl.col("limit").eq_missing(TESTBED) if "limit" in points.columns else pl.lit(False)
 
 
-def by_testbed() -> pl.Expr:
-    """Return whether a point shows the limit of the testbed."""
-    return pl.col("limit").eq_missing(TESTBED)
+def by_harness(points: pl.DataFrame) -> pl.Expr:
+    """Return which points show the limit of the load generator or of the testbed."""
+    return pl.col("client_limited") | by_testbed(points)
 
 
 HOLLOW = "Hollow: the testbed's limit, not the server's."
