@@ -219,7 +219,7 @@ def test_a_step_that_fails_shows_its_log_and_ends(tmp_path):
     (folder / "toolchains/python/run.txt").write_text("no such line\n")
     done = shell("--debian", "echo", "reached", folder=folder).failed()
     lines = done.text.splitlines()
-    assert lines[0].startswith("set-up: the first time this takes about a minute")
+    assert lines[0].startswith("set-up: the first time this takes one to five minutes")
     assert lines[1] == "set-up: Python packages: run"
     assert "Invalid requirement" in done.text and "reached" not in done.text
     assert lines[-1] == (
