@@ -27,7 +27,7 @@ def test_the_reason_counts_the_points(points, said):
     frame = pl.DataFrame(points, schema=kinds, orient="row")
     made = views.Experiment("tiny", "backlog")
     made.__dict__["points"] = frame
-    assert absence.of(made) == said
+    assert absence._of_experiment(made) == said
 
 
 def test_the_reason_is_that_of_each_experiment_drawn():

@@ -121,8 +121,12 @@ def test_the_committed_record_is_of_every_state_and_of_200000_connections():
         assert all(one["held"][name] >= n * one["connections"] for name, n in wanted.items())
     # Its own path, whatever the clone is called.
     assert record.source == "data/connections/reference.json"
-    used = connection_memory.of(record.objects, connection_memory.ESTABLISHED, record.each)
-    large = connection_memory.of(record.objects, connection_memory.ESTABLISHED, record.most)
+    used = connection_memory.state_bytes(
+        record.objects, connection_memory.ESTABLISHED, record.connections
+    )
+    large = connection_memory.state_bytes(
+        record.objects, connection_memory.ESTABLISHED, record.most
+    )
     # A TCP socket for each end, at least, and as much with many connections as with few.
     assert used.median > 2 * 2000
     assert large.median == pytest.approx(used.median, rel=0.05)

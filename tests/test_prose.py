@@ -122,7 +122,7 @@ PICKED = re.compile(
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
 def test_a_number_of_a_source_is_picked_by_name(path):
-    assert PICKED.findall(path.read_text()) == [], "published.one refuses two numbers"
+    assert PICKED.findall(path.read_text()) == [], "published.single_value refuses two numbers"
 
 
 def test_a_number_picked_by_chance_would_be_found():

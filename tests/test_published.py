@@ -218,11 +218,11 @@ def test_one_number_of_a_source_is_one():
     """Day gave his wrapper two rates: the post's, and that of a run two days later."""
     day = published.load("day2011")
     wrapper = {"system": "Erlang openstack", "quantity": "reply_rate"}
-    assert published.one(day, place="post: Erlang table", **wrapper) == 24154
+    assert published.single_value(day, place="post: Erlang table", **wrapper) == 24154
     with pytest.raises(UserError, match="2 different values"):
-        published.one(day, **wrapper)
+        published.single_value(day, **wrapper)
     with pytest.raises(UserError, match="0 different values"):
-        published.one(day, system="nobody")
+        published.single_value(day, system="nobody")
 
 
 def test_day_rerun_rates_are_requests_over_time():

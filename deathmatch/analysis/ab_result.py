@@ -64,9 +64,9 @@ def rows(trials: Sequence[Measured], seed: int, first: str) -> pl.DataFrame:
     wanted = [(name, rate) for name in AT_RATE for rate in rates]
     wanted += [(name, None) for name in OF_TRIAL]
     wanted.sort(key=lambda pair: pair[0] != first)
-    found = [_row(trials, name, rate, seed) for name, rate in wanted]
-    known = [row for row in found if row["a_median"] is not None or row["b_median"] is not None]
-    return pl.DataFrame(known or found[:1], schema=ROWS)
+    all_rows = [_row(trials, name, rate, seed) for name, rate in wanted]
+    known = [row for row in all_rows if row["a_median"] is not None or row["b_median"] is not None]
+    return pl.DataFrame(known or all_rows[:1], schema=ROWS)
 
 
 def _row(trials: Sequence[Measured], statistic: str, rate: int | None, seed: int) -> dict:
@@ -112,8 +112,8 @@ def left_out(trials: Sequence[Measured]) -> str:
     """Return how many points do not count, in a sentence."""
     points = pl.concat([trial.points for trial in trials])
     out = len(points) - len(counted(points))
-    told = phrases.part(out, len(points))
-    return f"{told} points do not count: the client was the limit, or a law is broken."
+    share = phrases.part(out, len(points))
+    return f"{share} points do not count: the client was the limit, or a law is broken."
 
 
 def nulls(row: dict) -> str:
@@ -140,8 +140,8 @@ def verdict(row: dict) -> str:
     if effect.shown:
         more = "more" if effect.ratio > 1 else "less"
         size = abs(effect.ratio - 1)
-        told = f"B has {size:.1%} {more} {title} than A{at}"
-        return f"{told} (B / A {effect.ratio:.3f}, {interval})."
+        difference = f"B has {size:.1%} {more} {title} than A{at}"
+        return f"{difference} (B / A {effect.ratio:.3f}, {interval})."
     return (
         f"No difference of {title} shows{at} (B / A {effect.ratio:.3f}, {interval}). One of "
         f"{effect.detectable - 1:.1%} or more would have shown in {POWER:.0%} of such comparisons."

@@ -15,23 +15,23 @@ def reason(source: Iterable[str]) -> str:
     """
     parts = [Path(path).parts for path in source if "*" not in str(path)]
     named = {(part[1], part[2]): None for part in parts if len(part) == 4 and part[0] == "data"}
-    return "; ".join(of(views.Experiment(*each)) for each in named)
+    return "; ".join(_of_experiment(views.Experiment(*key)) for key in named)
 
 
-def of(experiment: views.Experiment) -> str:
+def _of_experiment(experiment: views.Experiment) -> str:
     """Return why an experiment has nothing to show, by the number of its points."""
     points, valid = experiment.points, len(experiment.valid_points)
-    total, of = len(points), f"points of *{experiment.name}*"
+    total, named = len(points), f"points of *{experiment.name}*"
     if not total:
         return f"no point of *{experiment.name}* was measured"
     if valid == total:
-        return f"none of the {total} {of} is of a variant that it shows"
+        return f"none of the {total} {named} is of a variant that it shows"
     limited, broken = points["client_limited"].sum(), (points["report"] == "truncated").sum()
     unlawful = total - len(laws.upheld(points))
-    found = {
-        f"{limited} of {total} {of} were limited by the client": limited,
-        f"at {broken} of {total} {of} the report of the load generator breaks off": broken,
-        f"{unlawful} of {total} {of} break a law": unlawful,
+    counts = {
+        f"{limited} of {total} {named} were limited by the client": limited,
+        f"at {broken} of {total} {named} the report of the load generator breaks off": broken,
+        f"{unlawful} of {total} {named} break a law": unlawful,
     }
-    told = " and ".join(text for text, count in found.items() if count)
-    return f"{told}, and the others are of variants that it does not show" if valid else told
+    text = " and ".join(text for text, count in counts.items() if count)
+    return f"{text}, and the others are of variants that it does not show" if valid else text

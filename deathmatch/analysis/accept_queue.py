@@ -76,8 +76,8 @@ def waiting(samples: pl.DataFrame, rate_rps: int) -> pl.DataFrame:
     Columns: accept, time_s since the first sample, place, connections.
     """
     accepted = pl.col("server_established") - pl.col("accept_queue_connections")
-    found = at_levels(samples, rate_rps, accept=None).filter(n=1)
-    found = found.with_columns(
+    first_trials = at_levels(samples, rate_rps, accept=None).filter(n=1)
+    first_trials = first_trials.with_columns(
         time_s=(pl.col("time_us") - pl.col("time_us").min().over("variant")) / 1e6,
         **{
             "accept queue": pl.col("accept_queue_connections"),
@@ -85,7 +85,7 @@ def waiting(samples: pl.DataFrame, rate_rps: int) -> pl.DataFrame:
             "SYN queue": pl.col("syn_queue_connections"),
         },
     )
-    return found.unpivot(
+    return first_trials.unpivot(
         PLACES, index=["accept", "time_s"], variable_name="place", value_name="connections"
     ).drop_nulls()
 
@@ -97,8 +97,8 @@ def time_shares(points: pl.DataFrame, times: pl.DataFrame, bin_ms: int) -> pl.Da
     """
     offered = points["connections"].sum()
     start_s = (pl.col("time_us") // (1000 * bin_ms)) * bin_ms / 1000
-    found = of_trials(times, points).group_by(time_s=start_s, maintain_order=True)
-    return found.agg(share_percent=100 * pl.col("count").sum() / offered)
+    bins = of_trials(times, points).group_by(time_s=start_s, maintain_order=True)
+    return bins.agg(share_percent=100 * pl.col("count").sum() / offered)
 
 
 def share_between(shares: pl.DataFrame, from_s: float, to_s: float) -> float:
@@ -122,12 +122,12 @@ def account(points: pl.DataFrame, times: pl.DataFrame, rate_rps: int) -> pl.Data
 
     Columns: those of `connection_outcomes.outcomes`, and variant.
     """
-    found = []
+    parts = []
     for name, levels in VARIANTS.items():
         mine = at_levels(points, rate_rps, **levels)
         outcomes = connection_outcomes.outcomes(mine, of_trials(times, mine), ["server"])
-        found.append(outcomes.with_columns(variant=pl.lit(name)))
-    return pl.concat(found)
+        parts.append(outcomes.with_columns(variant=pl.lit(name)))
+    return pl.concat(parts)
 
 
 def losses(points: pl.DataFrame, times: pl.DataFrame, rate_rps: int) -> pl.DataFrame:
@@ -229,14 +229,17 @@ def outcomes_by_backlog(
     named = connection_outcomes.OUTCOMES[:-1]
     whole = at_levels(points, rate_rps, backlog=None)
     for (backlog,), mine in whole.group_by("backlog", maintain_order=True):
-        found = {"model": _predicted_outcomes(mine, rate_rps, backlog, patience_s)}
+        by_origin = {"model": _predicted_outcomes(mine, rate_rps, backlog, patience_s)}
         for name, cookies in (("measured", 1), ("measured, cookies off", 0)):
-            one = at_levels(points, rate_rps, backlog=backlog, syncookies=cookies)
-            if len(one):
-                found[name] = connection_outcomes.outcomes(one, of_trials(times, one), ["server"])
-        for name, outcomes in found.items():
+            measured = at_levels(points, rate_rps, backlog=backlog, syncookies=cookies)
+            if len(measured):
+                own = of_trials(times, measured)
+                by_origin[name] = connection_outcomes.outcomes(measured, own, ["server"])
+        for name, outcomes in by_origin.items():
             share = dict(outcomes.select("outcome", "share_percent").rows())
-            rows.append({"backlog": backlog, "by": name} | {each: share[each] for each in named})
+            rows.append(
+                {"backlog": backlog, "by": name} | {outcome: share[outcome] for outcome in named}
+            )
     kinds = {"backlog": pl.Int64, "by": pl.String} | dict.fromkeys(named, pl.Float64)
     return pl.DataFrame(rows, schema=kinds).sort("backlog", "by")
 
@@ -301,8 +304,8 @@ def ways_of_accepting(
 def way_medians(trials: pl.DataFrame) -> pl.DataFrame:
     """Return way, schedulers, trials and the medians of WAY_MEASURES, of `ways_of_accepting`."""
     groups = trials.group_by("way", "schedulers", maintain_order=True)
-    found = groups.agg(pl.len().alias("trials"), pl.col(WAY_MEASURES).median())
-    return found.sort("way", "schedulers")
+    medians = groups.agg(pl.len().alias("trials"), pl.col(WAY_MEASURES).median())
+    return medians.sort("way", "schedulers")
 
 
 def way_ratio(trials: pl.DataFrame, above: str, below: str, measure: str) -> Interval:

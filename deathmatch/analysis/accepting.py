@@ -53,13 +53,13 @@ def herd(every: pl.DataFrame) -> pl.DataFrame:
     Columns: `way`, `threads`, INTERVAL of the voluntary switches a connection, and medians of the
     other COUNTED a connection.
     """
-    each = every.filter(work_us=0).with_columns(
+    readings = every.filter(work_us=0).with_columns(
         *(pl.col(name) / pl.col("accepted") for name in COUNTED),
         way=pl.col("accept").replace_strict(WAY),
     )
     key = ["way", "threads"]
-    switches = stats.summarise(each, key, COUNTED[0])
-    others = each.group_by(key, maintain_order=True).agg(pl.col(COUNTED[1:]).median())
+    switches = stats.summarise(readings, key, COUNTED[0])
+    others = readings.group_by(key, maintain_order=True).agg(pl.col(COUNTED[1:]).median())
     order = pl.col("way").replace_strict({name: at for at, name in enumerate(WAY.values())})
     return switches.join(others, on=key).sort("threads", order)
 
@@ -71,29 +71,29 @@ def waits(every: pl.DataFrame) -> pl.DataFrame:
     time for a connection; `median_us` and `p99_us` of the wait; `full_us`, what a full queue takes
     to serve (`queue_model.linux_places`).
     """
-    each = every.filter(pl.col("work_us") > 0)
-    had = each["had_us"].to_list()
-    return each.select(
+    readings = every.filter(pl.col("work_us") > 0)
+    had = readings["had_us"].to_list()
+    return readings.select(
         "backlog", "rate_rps", "repetition",
         service_us=pl.col("cpu_us") / pl.col("accepted"),
-        median_us=pl.Series([quantile_us(one, 0.5) for one in had], dtype=pl.Int64),
-        p99_us=pl.Series([quantile_us(one, 0.99) for one in had], dtype=pl.Int64),
+        median_us=pl.Series([quantile_us(waits, 0.5) for waits in had], dtype=pl.Int64),
+        p99_us=pl.Series([quantile_us(waits, 0.99) for waits in had], dtype=pl.Int64),
     ).with_columns(
         full_us=queue_model.linux_places(pl.col("backlog")) * pl.col("service_us")
     )  # fmt: skip
 
 
-def curves(each: pl.DataFrame) -> pl.DataFrame:
+def curves(readings: pl.DataFrame) -> pl.DataFrame:
     """Return the median wait by rate and backlog: `load`, `backlog`, INTERVAL; and a full queue's.
 
     The last `load` is what the length of the queue says.
     """
-    top = each["rate_rps"].max()
-    measured = stats.summarise(each, ["rate_rps", "backlog"], "median_us").with_columns(
+    top = readings["rate_rps"].max()
+    measured = stats.summarise(readings, ["rate_rps", "backlog"], "median_us").with_columns(
         load=pl.col("rate_rps").map_elements(_offered, return_dtype=pl.String)
     )
-    said = stats.summarise(each.filter(rate_rps=top), ["rate_rps", "backlog"], "full_us")
-    both = pl.concat([measured, said.with_columns(load=pl.lit(FULL))])
+    predicted = stats.summarise(readings.filter(rate_rps=top), ["rate_rps", "backlog"], "full_us")
+    both = pl.concat([measured, predicted.with_columns(load=pl.lit(FULL))])
     return both.sort("rate_rps", "backlog").drop("rate_rps")
 
 
@@ -101,7 +101,7 @@ def _offered(rate_rps: int) -> str:
     return f"{phrases.number(rate_rps)} req/s offered"
 
 
-def full(each: pl.DataFrame, backlog: int) -> Interval:
+def full(readings: pl.DataFrame, backlog: int) -> Interval:
     """Return the interval of the median wait at the highest rate over what a full queue takes."""
-    top = each.filter(rate_rps=each["rate_rps"].max(), backlog=backlog)
+    top = readings.filter(rate_rps=readings["rate_rps"].max(), backlog=backlog)
     return stats.interval((top["median_us"] / top["full_us"]).to_list())

@@ -89,7 +89,7 @@ def with_published_system(frame: pl.DataFrame) -> pl.DataFrame:
         [(*ours, post) for ours, post in PUBLISHED_SYSTEM.items()],
         schema=["server", "schedulers", "post"], orient="row",
     )  # fmt: skip
-    # One that cannot choose has one.
+    # A server without the factor runs on one CPU.
     return frame.join(
         pairs, how="left", left_on=["server", pl.col("schedulers").fill_null("one")],
         right_on=["server", "schedulers"],
@@ -107,12 +107,12 @@ def latency_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.Dat
         .filter(pl.col("post").is_not_null())
         .with_columns(p95_ms=pl.col("message_latency_p95_us") / 1e3)
     )
-    found = stats.summarise(named, ["label", "post"], "p95_ms").rename({"median": "p95_ms"})
+    summary = stats.summarise(named, ["label", "post"], "p95_ms").rename({"median": "p95_ms"})
     local = theirs.filter(pl.col("environment") == PUBLISHED_ENVIRONMENT["unthrottled"]).select(
         "system", published_ms=pl.col("message_latency_p95_us") / 1e3
     )
     return (
-        found.drop_nulls("p95_ms")
+        summary.drop_nulls("p95_ms")
         .join(local, left_on="post", right_on="system")
         .sort("published_ms", descending=True)
     )
@@ -140,16 +140,16 @@ def time_quantiles(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> 
     for group, part in chosen.group_by(which, maintain_order=True):
         total = sum(filter(None, totals[group]))
         found_us = histogram.quantiles_us(part, list(QUANTILES.values()), total)
-        found = {
+        quantiles = {
             name: us and us / 1e3
             for (name, q), us in zip(QUANTILES.items(), found_us)
             if enough_samples(q, total)
         }
-        rows.append(dict(zip(which, group)) | found)
+        rows.append(dict(zip(which, group)) | quantiles)
     schema = dict.fromkeys(_KEY, pl.String) | {"limited": pl.Boolean}
     schema |= dict.fromkeys(QUANTILES, pl.Float64)
-    found = with_published_system(pl.DataFrame(rows, schema=schema))
-    return found.sort("p50", "p99", nulls_last=True)
+    quantiles = with_published_system(pl.DataFrame(rows, schema=schema))
+    return quantiles.sort("p50", "p99", nulls_last=True)
 
 
 def time_course(seconds: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
@@ -177,10 +177,10 @@ def time_course(seconds: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts).drop_nulls("time_ms")
 
 
-def in_parts(found: pl.DataFrame, most: int = 15) -> list[pl.DataFrame]:
+def in_parts(course: pl.DataFrame, most: int = 15) -> list[pl.DataFrame]:
     """Return `time_course` in parts of at most `most` servers, fastest first, for a figure each."""
     order = (
-        found.group_by("label", maintain_order=True)
+        course.group_by("label", maintain_order=True)
         .agg(pl.col("time_ms").median())
         .sort("time_ms", "label")["label"]
         .to_list()
@@ -188,7 +188,7 @@ def in_parts(found: pl.DataFrame, most: int = 15) -> list[pl.DataFrame]:
     number = -(-len(order) // most)
     size = -(-len(order) // max(1, number))
     parts = [order[at : at + size] for at in range(0, len(order), max(1, size))]
-    return [found.filter(pl.col("label").is_in(part)) for part in parts]
+    return [course.filter(pl.col("label").is_in(part)) for part in parts]
 
 
 def connection_costs(points: pl.DataFrame) -> pl.DataFrame:
@@ -211,7 +211,7 @@ def connection_costs(points: pl.DataFrame) -> pl.DataFrame:
     return sides[0].join(sides[1], on="label").sort("memory_kib", nulls_last=True)
 
 
-# Of a point whose report is whole and tells of connections: of others nothing was held.
+# Points whose report is whole and counts connections: nothing was held at the others.
 ASKED = pl.col("connections").fill_null(0) > 0
 # Connections that the server's pace left unopened, or half open, when the run ended.
 LATE = ["outcome_unfinished", "outcome_not_opened"]

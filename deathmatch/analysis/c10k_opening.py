@@ -9,7 +9,7 @@ import polars as pl
 from deathmatch.analysis.c10k import ASKED, ENVIRONMENT_TITLES, LATE
 from deathmatch.analysis.reply_rates import RATE
 
-# Of a run: its first and last fifth are compared, as the growth of the latency is.
+# The first and the last fifth of a run are compared, as for the growth of the latency.
 _FIFTH = 0.2
 # A server whose opening falls below this share is kept from it by what it has open already.
 _STARVED = 0.25
@@ -54,27 +54,27 @@ def ceilings(points: pl.DataFrame, seconds: pl.DataFrame, samples: pl.DataFrame)
             / (pl.col("time_us").last() - pl.col("time_us").first()) / 1e3
         )
     )  # fmt: skip
-    each = (
+    trials = (
         late.join(rates, on=key)
         .join(used, on=key)
         .with_columns(message_rate_cpu_rps=pl.col("message_rate_rps") / pl.col("cpus"))
     )
     names = ["held", "cpus", "message_rate_rps", "message_rate_cpu_rps", "opening_first_cps",
              "opening_last_cps"]  # fmt: skip
-    found = each.group_by("label", "environment", maintain_order=True).agg(
+    medians = trials.group_by("label", "environment", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("trials"), pl.col(names).median()
     )
     starved = pl.col("opening_last_cps") < _STARVED * pl.col("opening_first_cps")
-    return found.with_columns(starved=starved).sort(
+    return medians.with_columns(starved=starved).sort(
         "environment", "label", descending=[True, False]
     )
 
 
-def ceilings_table(found: pl.DataFrame) -> pl.DataFrame:
+def ceilings_table(limits: pl.DataFrame) -> pl.DataFrame:
     """Return `ceilings` as a table shows it."""
     whole = ["held", "message_rate_rps", "message_rate_cpu_rps", "opening_first_cps",
              "opening_last_cps"]  # fmt: skip
-    return found.with_columns(
+    return limits.with_columns(
         pl.col("environment").replace(ENVIRONMENT_TITLES),
         pl.col(whole).round().cast(pl.Int64),
     ).drop("starved")

@@ -100,7 +100,7 @@ def needs(target: Target, cost: Cost) -> dict[str, float]:
         MEMORY: target.connections * cost.memory_bytes,
         PORTS: target.connections,
         DESCRIPTORS: target.connections,
-        **{way: target.rate_per_s * each for way, each in bits(target).items()},
+        **{way: target.rate_per_s * bit_count for way, bit_count in bits(target).items()},
     }
 
 
@@ -120,8 +120,8 @@ def machines(target: Target, cost: Cost, machine: Machine, server: bool = False)
     """Return how many machines of that kind each resource asks for."""
     wanted = needs(target, cost)
     return {
-        name: math.ceil(round(wanted[name] / each, 9))
-        for name, each in has(machine, server).items()
+        name: math.ceil(round(wanted[name] / available, 9))
+        for name, available in has(machine, server).items()
     }
 
 
@@ -135,7 +135,9 @@ def used(
 ) -> dict[str, float]:
     """Return which share of each resource of `count` machines is needed; above 1, it gives out."""
     wanted = needs(target, cost)
-    return {name: wanted[name] / (each * count) for name, each in has(machine, server).items()}
+    return {
+        name: wanted[name] / (available * count) for name, available in has(machine, server).items()
+    }
 
 
 def rate_per_s(target: Target, sides: list[tuple[Cost, Machine, bool, int]]) -> float:

@@ -55,7 +55,7 @@ def exchanged(
     to read what has come would only echo less. What is back by `duration_s` counts; the rate is
     that of the second half, by when queues that grow have grown.
     """
-    (server_cost, one), (client_cost, each) = server, client
+    (server_cost, server_machine), (client_cost, client_machine) = server, client
     sizes = bits(target)
 
     def station(places: int, service_s: float) -> _Station:
@@ -65,9 +65,10 @@ def exchanged(
         # A link carries one bit after the other.
         return {way: station(1, size / link_bits_per_s) for way, size in sizes.items()}
 
-    cores = [station(each.cpus, client_cost.cpu_us / 1e6) for _ in range(clients)]
-    links = [both_ways(each.link_bits_per_s) for _ in range(clients)]
-    serving, link = station(one.cpus, server_cost.cpu_us / 1e6), both_ways(one.link_bits_per_s)
+    cores = [station(client_machine.cpus, client_cost.cpu_us / 1e6) for _ in range(clients)]
+    links = [both_ways(client_machine.link_bits_per_s) for _ in range(clients)]
+    serving = station(server_machine.cpus, server_cost.cpu_us / 1e6)
+    link = both_ways(server_machine.link_bits_per_s)
     rng = np.random.default_rng(seed)
     sent = np.sort(rng.uniform(0, duration_s, round(target.rate_per_s * duration_s)))
     whose = rng.integers(0, clients, len(sent))
@@ -111,5 +112,5 @@ def _run(sent: np.ndarray, paths: list[list[_Station]], duration_s: float) -> np
 
 
 def _share(stations: list[_Station], duration_s: float) -> float:
-    places = sum(one.places for one in stations)
-    return sum(one.busy_s for one in stations) / (duration_s * places)
+    places = sum(station.places for station in stations)
+    return sum(station.busy_s for station in stations) / (duration_s * places)

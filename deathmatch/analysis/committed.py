@@ -29,7 +29,7 @@ class Record:
 def load(kind: str, dataset: str, made: type[Made] = Record) -> Made:
     """Return the dataset's own record of a kind, or the committed one where it has none.
 
-    Raises UserError for a file that is no such record.
+    Raises UserError for a file that does not hold such a record.
     """
     folder = ROOT / "data" / kind
     own = folder / f"{dataset}.json"

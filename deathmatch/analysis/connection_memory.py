@@ -48,28 +48,33 @@ class Record(committed.Record):
     def objects(self) -> pl.DataFrame:
         """A row for each cache of each reading, with the columns of SCHEMA."""
         rows = [
-            {**{name: one[name] for name in (*KEY, "repetition")}, "cache": cache, **grown}
-            for one in self.readings
-            for cache, grown in (one["objects"] or {}).items()
+            {**{name: reading[name] for name in (*KEY, "repetition")}, "cache": cache, **grown}
+            for reading in self.readings
+            for cache, grown in (reading["objects"] or {}).items()
         ]
         return pl.DataFrame(rows, schema=SCHEMA)
 
     @property
-    def each(self) -> int:
+    def connections(self) -> int:
         """How many connections were held in each state."""
-        return min((one["connections"] for one in self.readings), default=0)
+        return min((reading["connections"] for reading in self.readings), default=0)
 
     @property
     def most(self) -> int:
         """How many connections were held at once, established at both ends, at most."""
         return max(
-            (one["connections"] for one in self.readings if one["state"] == ESTABLISHED), default=0
+            (
+                reading["connections"]
+                for reading in self.readings
+                if reading["state"] == ESTABLISHED
+            ),
+            default=0,
         )
 
     @property
     def processes(self) -> int:
         """How many processes held the most connections, at each end."""
-        return max((one["processes"] for one in self.readings), default=0)
+        return max((reading["processes"] for reading in self.readings), default=0)
 
 
 def load(dataset: str) -> Record:
@@ -125,13 +130,13 @@ def by_state(objects: pl.DataFrame, column: str = "share_bytes") -> pl.DataFrame
 def by_part(objects: pl.DataFrame) -> pl.DataFrame:
     """Return the mean bytes per connection of each part of each state: KEY, part, bytes."""
     grown = pl.col("per_connection") * pl.col("share_bytes")
-    each = counted(objects).group_by(*KEY, "part", "repetition", maintain_order=True).agg(
+    repetitions = counted(objects).group_by(*KEY, "part", "repetition", maintain_order=True).agg(
         grown.sum().alias("bytes")
     )  # fmt: skip
-    return each.group_by(*KEY, "part", maintain_order=True).agg(pl.col("bytes").mean())
+    return repetitions.group_by(*KEY, "part", maintain_order=True).agg(pl.col("bytes").mean())
 
 
-def of(objects: pl.DataFrame, state: str, connections: int) -> Interval:
+def state_bytes(objects: pl.DataFrame, state: str, connections: int) -> Interval:
     """Return the interval of a state's bytes per connection, of both ends, from that many."""
     mine = totals(objects).filter(state=state, connections=connections)
     return stats.interval(mine["share_bytes"].to_list())
@@ -143,9 +148,9 @@ def slab_bytes(record: Record, state: str, connections: int) -> Interval:
     It is of the whole machine: what else ran there took and gave slabs too.
     """
     grown = [
-        one["memory"]["Slab"] / connections
-        for one in record.readings
-        if (one["state"], one["connections"]) == (state, connections)
+        reading["memory"]["Slab"] / connections
+        for reading in record.readings
+        if (reading["state"], reading["connections"]) == (state, connections)
     ]
     return stats.interval(grown)
 
@@ -153,9 +158,9 @@ def slab_bytes(record: Record, state: str, connections: int) -> Interval:
 def tcp_pages(record: Record, state: str) -> Interval:
     """Return the interval of pages per connection that the kernel counts for TCP in a state."""
     counted_pages = [
-        one["tcp_pages"] / one["connections"]
-        for one in record.readings
-        if one["state"] == state and one["connections"] == record.each
+        reading["tcp_pages"] / reading["connections"]
+        for reading in record.readings
+        if reading["state"] == state and reading["connections"] == record.connections
     ]
     return stats.interval(counted_pages)
 

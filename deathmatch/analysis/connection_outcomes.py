@@ -13,8 +13,8 @@ import polars as pl
 from deathmatch.analysis import queue_model
 
 SYN_S = (0.0, *queue_model.RETRIES_S)
-# Of a request after its connect: a tail loss probe (RFC 8985), then timeouts that double from
-# Linux's least one of 0.2 s. As observed, since the last is an estimate from the round trip.
+# A request is sent again after its connect: a tail loss probe (RFC 8985), then timeouts that double
+# from Linux's least one of 0.2 s. As observed, since the last is an estimate from the round trip.
 REQUEST_RETRIES_S = (0.2, 0.4, 0.8, 1.6, 3.3)
 
 OUTCOMES = ["at once", "after 1 retry", "after 2 retries", "after 3 retries", "timed out", "reset"]
@@ -47,20 +47,20 @@ def outcomes(points: pl.DataFrame, times: pl.DataFrame, by: list[str]) -> pl.Dat
     total = points.group_by(by, maintain_order=True).agg(
         pl.col("connections").sum().alias("_total")
     )
-    found = (
+    by_outcome = (
         total.join(pl.DataFrame({"outcome": OUTCOMES}), how="cross")
         .join(counted, [*by, "outcome"], "left")
         .with_columns(connections=pl.col("count").fill_null(0))
         .with_columns(share_percent=100 * pl.col("connections") / pl.col("_total"))
     )
     order = pl.col("outcome").replace_strict({name: i for i, name in enumerate(OUTCOMES)})
-    return found.sort(*by, order).select(*by, "outcome", "connections", "share_percent")
+    return by_outcome.sort(*by, order).select(*by, "outcome", "connections", "share_percent")
 
 
-def implied_retries(found: pl.DataFrame) -> int:
+def implied_retries(by_outcome: pl.DataFrame) -> int:
     """Return how many SYN retries the answered connections of `outcomes` made, by their times."""
     return sum(
-        number * found.filter(pl.col("outcome") == name)["connections"].sum()
+        number * by_outcome.filter(pl.col("outcome") == name)["connections"].sum()
         for number, name in enumerate(OUTCOMES[:4])
     )
 

@@ -36,45 +36,47 @@ def waits(record: Record) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def curves(each: pl.DataFrame, mechanism: str) -> pl.DataFrame:
+def curves(readings: pl.DataFrame, mechanism: str) -> pl.DataFrame:
     """Return KEY and INTERVAL of `each_ns`, of one mechanism and LEAST_IDLE descriptors or more."""
-    mine = each.filter(pl.col("idle") >= LEAST_IDLE, mechanism=mechanism)
+    mine = readings.filter(pl.col("idle") >= LEAST_IDLE, mechanism=mechanism)
     return stats.summarise(mine, KEY, "each_ns").sort(KEY)
 
 
-def table(each: pl.DataFrame, levels: int = 4) -> pl.DataFrame:
+def table(readings: pl.DataFrame, levels: int = 4) -> pl.DataFrame:
     """Return a row for each mechanism and state, and a column for each of a few numbers of idle.
 
     Cells are the median of `wait_us`; the numbers are none, the most, and what halves the way
     between in steps of the record.
     """
-    known = each["idle"].unique().sort().to_list()
+    known = readings["idle"].unique().sort().to_list()
     steps = [round(place * (len(known) - 1) / (levels - 1)) for place in range(levels)]
     chosen = [known[step] for step in dict.fromkeys(steps)]
-    few = each.filter(pl.col("idle").is_in(chosen))
+    few = readings.filter(pl.col("idle").is_in(chosen))
     medians = few.group_by(KEY, maintain_order=True).agg(pl.col("wait_us").median())
     wide = medians.sort("idle").pivot("idle", index=["mechanism", "state"], values="wait_us")
     return wide.sort("mechanism", "state")
 
 
-def growth(each: pl.DataFrame, mechanism: str, few: int, many: int, state: str = HOT) -> Interval:
+def growth(
+    readings: pl.DataFrame, mechanism: str, few: int, many: int, state: str = HOT
+) -> Interval:
     """Return the interval of what a descriptor costs among many over what it costs among few."""
-    mine = each.filter(mechanism=mechanism, state=state)
+    mine = readings.filter(mechanism=mechanism, state=state)
     return stats.ratio(
         mine, pl.col("idle") == many, pl.col("idle") == few, "each_ns", "repetition"
     )  # fmt: skip
 
 
-def between(each: pl.DataFrame, state: str, idle: int) -> Interval:
+def between(readings: pl.DataFrame, state: str, idle: int) -> Interval:
     """Return the interval of what a wait of select costs over what one of poll does."""
-    mine = each.filter(state=state, idle=idle)
+    mine = readings.filter(state=state, idle=idle)
     return stats.ratio(
         mine, pl.col("mechanism") == "select", pl.col("mechanism") == "poll", "wait_us",
         "repetition",
     )  # fmt: skip
 
 
-def at(each: pl.DataFrame, mechanism: str, state: str, idle: int) -> Interval:
+def at(readings: pl.DataFrame, mechanism: str, state: str, idle: int) -> Interval:
     """Return the interval of `each_ns` of one curve at one number of idle descriptors."""
-    found = each.filter(mechanism=mechanism, state=state, idle=idle)["each_ns"]
-    return stats.interval(found.to_list())
+    per_descriptor_ns = readings.filter(mechanism=mechanism, state=state, idle=idle)["each_ns"]
+    return stats.interval(per_descriptor_ns.to_list())

@@ -58,14 +58,14 @@ def connection_times(points: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:
     Columns: label, trials, rss_mb, median_ms, mean_ms and response_ms, medians over trials, and
     p99_ms, all trials together, null where more than 1 % of connections were never answered.
     """
-    found = medians(points, (LARGEST_RSS, CONNECTION_TIME, RESPONSE_TIME), ["label"]).join(
+    table = medians(points, (LARGEST_RSS, CONNECTION_TIME, RESPONSE_TIME), ["label"]).join(
         points.group_by("label", maintain_order=True).agg(
             mean_ms=pl.col("connection_time_avg_us").median() / 1000
         ),
         on="label",
         maintain_order="left",
     )
-    found = found.select(
+    table = table.select(
         "label",
         "trials",
         "mean_ms",
@@ -77,7 +77,7 @@ def connection_times(points: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:
     totals = {(label,): connections for label, connections in attempted.rows()}
     p99 = stats.quantiles(times, ["label"], {"p99_us": 0.99}, totals)
     p99 = p99.select("label", p99_ms=pl.col("p99_us") / 1000)
-    return found.sort("median_ms").join(p99, on="label", how="left", maintain_order="left")
+    return table.sort("median_ms").join(p99, on="label", how="left", maintain_order="left")
 
 
 def variant_ratios(points: pl.DataFrame) -> pl.DataFrame:

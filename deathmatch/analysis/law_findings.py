@@ -32,32 +32,32 @@ def statements() -> pl.DataFrame:
 
 def evidences(dataset: str) -> dict[str, Evidence]:
     """Return what there is of each experiment under load, by its name."""
-    found = {}
+    by_experiment = {}
     for name in files.names("experiment"):
         if files.experiment(name).client is not None:
             try:
                 frames = {table: tables.read(dataset, name, table) for table in _TABLES}
             except UserError:
                 continue
-            found[name] = laws.evidence(name, frames)
-    return found
+            by_experiment[name] = laws.evidence(name, frames)
+    return by_experiment
 
 
 def judgements(given: Mapping[str, Evidence]) -> pl.DataFrame:
     """Return every judgement: experiment, laws.KEY, laws.FINDINGS, `broken`."""
     parts = [
-        laws.judgements(each).select(pl.lit(name).alias("experiment"), pl.all())
-        for name, each in given.items()
+        laws.judgements(evidence).select(pl.lit(name).alias("experiment"), pl.all())
+        for name, evidence in given.items()
     ]
     empty = {"experiment": pl.String, "server": pl.String, "variant": pl.String, "n": pl.Int64}
     schema = empty | {RATE: pl.Int64} | laws.FINDINGS | {"broken": pl.Boolean}
     return pl.concat([pl.DataFrame(schema=schema), *parts])
 
 
-def counts(found: pl.DataFrame) -> pl.DataFrame:
+def counts(judged: pl.DataFrame) -> pl.DataFrame:
     """Return for each law: law, judged, broken (points), and in which experiments how many."""
     key = ["experiment", *KEY]
-    by_point = found.group_by("law", *key, maintain_order=True).agg(pl.col("broken").any())
+    by_point = judged.group_by("law", *key, maintain_order=True).agg(pl.col("broken").any())
     by_experiment = by_point.group_by("law", "experiment", maintain_order=True).agg(
         judged=pl.len().cast(pl.Int64), broken=pl.col("broken").sum().cast(pl.Int64)
     )
@@ -98,9 +98,9 @@ def under_way(given: Mapping[str, Evidence]) -> pl.DataFrame:
     FEWEST or more were under way.
     """
     parts = [
-        _under_way(each).select(pl.lit(name).alias("experiment"), pl.all())
-        for name, each in given.items()
-        if each.client in ("httperf", "roundtrip")
+        _under_way(evidence).select(pl.lit(name).alias("experiment"), pl.all())
+        for name, evidence in given.items()
+        if evidence.client in ("httperf", "roundtrip")
     ]
     schema = {"experiment": pl.String, "how": pl.String, "product": pl.Float64,
               "counted": pl.Float64}  # fmt: skip
@@ -126,21 +126,21 @@ def _under_way(given: Evidence) -> pl.DataFrame:
     )
     points = given.with_counted("connection_time").filter(whole).join(sampled, on=KEY)
     product = pl.col("counted") * pl.col("connection_time_avg_us") / pl.col("test_duration_us")
-    found = points.select(
+    compared = points.select(
         how=pl.lit("sampled"), product=product, counted=pl.col("area") / pl.col("test_duration_us")
     )
-    return found.filter(pl.col("counted") >= FEWEST)
+    return compared.filter(pl.col("counted") >= FEWEST)
 
 
-def off(found: pl.DataFrame) -> pl.DataFrame:
+def off(products: pl.DataFrame) -> pl.DataFrame:
     """Return how well `under_way` or `results` fit: how or title, n, off, median, low, high.
 
     `off`: of how many the ratio is more than OFF from 1; low and high: the 5th and the 95th
     percentile of the ratio.
     """
-    by = "title" if "title" in found.columns else "how"
+    by = "title" if "title" in products.columns else "how"
     ratio = pl.col("ratio")
-    return found.group_by(by, maintain_order=True).agg(
+    return products.group_by(by, maintain_order=True).agg(
         n=pl.len().cast(pl.Int64),
         off=((ratio - 1).abs() > OFF).sum().cast(pl.Int64),
         median=ratio.median(), low=ratio.quantile(0.05), high=ratio.quantile(0.95),
@@ -171,8 +171,8 @@ def results() -> pl.DataFrame:
 def courses(given: Mapping[str, Evidence]) -> pl.DataFrame:
     """Return for each experiment: experiment, points, plateau, drifting, staircase, untold."""
     rows = []
-    for name, each in given.items():
-        words = each.points["course"].to_list()
+    for name, evidence in given.items():
+        words = evidence.points["course"].to_list()
         kinds = (steadiness.PLATEAU, steadiness.DRIFTING, steadiness.STAIRCASE)
         rows.append((name, len(words), *(words.count(kind) for kind in kinds), words.count(None)))
     columns = ["experiment", "points", "plateau", "drifting", "staircase", "untold"]

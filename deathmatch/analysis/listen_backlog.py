@@ -26,14 +26,14 @@ def curves(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 
     Columns: `by`, the offered rate, trials, reply_rate_rps, low_rps, high_rps; sorted.
     """
-    found = stats.summarise(points, [*by, RATE], REPLY)
-    return found.sort(by[-1], RATE).rename(_CURVE)
+    summary = stats.summarise(points, [*by, RATE], REPLY)
+    return summary.sort(by[-1], RATE).rename(_CURVE)
 
 
 def published_curve(walkin: pl.DataFrame) -> pl.DataFrame:
     """Return the one curve that the post has as numbers: offered rate, reply_rate_rps, series."""
-    found = walkin.filter(system="Misultin", quantity="reply_rate", statistic="mean")
-    return found.select(RATE, reply_rate_rps=pl.col("value"), series=pl.lit("Misultin, backlog 30"))
+    curve = walkin.filter(system="Misultin", quantity="reply_rate", statistic="mean")
+    return curve.select(RATE, reply_rate_rps=pl.col("value"), series=pl.lit("Misultin, backlog 30"))
 
 
 def plateaus(points: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:
@@ -97,13 +97,13 @@ def slower_shares(
 def losses(points: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     """Return what was lost by backlog: trials, medians of LOSSES, and the highest of QUEUE."""
     connections = pl.col("connections")
-    found = points.with_columns(
+    with_losses = points.with_columns(
         overflows_per_connection=pl.col("server_listen_overflows") / connections,
         retries_per_connection=pl.col("client_syn_retransmissions") / connections,
         failed_percent=FAILED_CONNECTIONS.of_trial.of_point(),
         median_ms=CONNECTION_TIME.of_trial.of_point(),
     )
-    medians = found.group_by("backlog", maintain_order=True).agg(
+    medians = with_losses.group_by("backlog", maintain_order=True).agg(
         pl.len().alias("trials"), pl.col(LOSSES).median()
     )
     longest = samples.group_by("backlog", maintain_order=True).agg(pl.col(QUEUE).max())

@@ -37,17 +37,17 @@ def costs(dataset: str, other: str) -> pl.DataFrame:
     queue costs least there. A closed loop, which offers no rate, is left out. Sorted by experiment
     and ratio.
     """
-    found = [pl.DataFrame(schema=COSTS)]
+    parts = [pl.DataFrame(schema=COSTS)]
     for name in sorted({*measured(dataset)} & {*measured(other)}):
         keys = ["server", *files.experiment(name).factors, "version", RATE]
-        sides = [_per_variant(each, name, keys) for each in (dataset, other)]
+        sides = [_per_variant(part, name, keys) for part in (dataset, other)]
         both = sides[0].join(sides[1].drop("label"), on=keys, suffix="_other", nulls_equal=True)
         lowest = both.filter(pl.col(RATE) == pl.col(RATE).min().over("label"))
         made = lowest.with_columns(
             experiment=pl.lit(name), ratio=pl.col(COST) / pl.col(f"{COST}_other")
         )
-        found.append(made.select(*COSTS))
-    return pl.concat(found).sort("experiment", "ratio", "label")
+        parts.append(made.select(*COSTS))
+    return pl.concat(parts).sort("experiment", "ratio", "label")
 
 
 def _per_variant(dataset: str, experiment: str, keys: list[str]) -> pl.DataFrame:
@@ -68,10 +68,10 @@ def _per_variant(dataset: str, experiment: str, keys: list[str]) -> pl.DataFrame
     )
 
 
-def by_experiment(found: pl.DataFrame) -> pl.DataFrame:
+def by_experiment(costs: pl.DataFrame) -> pl.DataFrame:
     """Return the ratios of `costs` by experiment: experiment, variants, least, median, most."""
     ratio = pl.col("ratio")
-    return found.group_by("experiment", maintain_order=True).agg(
+    return costs.group_by("experiment", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("variants"), least=ratio.min(), median=ratio.median(),
         most=ratio.max(),
     )  # fmt: skip

@@ -71,7 +71,9 @@ def costs(messages: pl.DataFrame, record: Record, server: str = NULL) -> tuple[C
 
     An end has half of the kernel's memory of both.
     """
-    kernel = connection_memory.of(record.objects, connection_memory.ESTABLISHED, record.each)
+    kernel = connection_memory.state_bytes(
+        record.objects, connection_memory.ESTABLISHED, record.connections
+    )
     values = [
         median(messages, name, server)
         for name in ("server_us", "server_bytes", "client_us", "client_bytes")
@@ -120,11 +122,11 @@ def asked(
     for kind, machine in kinds.items():
         for name, (server, client) in made.items():
             for side, cost, serves in (("server", server, True), ("clients", client, False)):
-                found = capacity.machines(wanted, cost, machine, serves)
+                machines = capacity.machines(wanted, cost, machine, serves)
                 rows.append({
                     "machine": kind, "cost": name, "side": side,
-                    **{each: found.get(each) for each in RESOURCES},
-                    "first": capacity.first(found),
+                    **{resource: machines.get(resource) for resource in RESOURCES},
+                    "first": capacity.first(machines),
                 })  # fmt: skip
     return pl.DataFrame(rows, schema=_ASKED)
 
@@ -156,7 +158,9 @@ def by_server(messages: pl.DataFrame, record: Record, wanted: Target) -> pl.Data
 
     Columns: label, trials, server_us, cpus, memory_gb; medians of trials, cheapest first.
     """
-    kernel = connection_memory.of(record.objects, connection_memory.ESTABLISHED, record.each)
+    kernel = connection_memory.state_bytes(
+        record.objects, connection_memory.ESTABLISHED, record.connections
+    )
     half = (kernel.median or 0) / 2
     marked = pl.col("server").is_in(files.instruments())
     made = messages.group_by("label", "server", maintain_order=True).agg(
@@ -230,14 +234,15 @@ def checked_saturation(saturated: pl.DataFrame, message_bytes: int) -> pl.DataFr
     """
     rows = []
     for (label,), mine in saturated.group_by("label", maintain_order=True):
-        each = Machine(1, 1e9, 1e12, 1 << 20)
+        machine = Machine(1, 1e9, 1e12, 1 << 20)
         server, client = (Cost(mine[name].median(), 0, 0) for name in ("server_us", "client_us"))
         bears = capacity.rate_per_s(
-            Target(1000, 1.0, message_bytes), [(server, each, True, 1), (client, each, False, 1)]
+            Target(1000, 1.0, message_bytes),
+            [(server, machine, True, 1), (client, machine, False, 1)],
         )
         load = Target(1000, OVERLOAD * bears, message_bytes)
         model = capacity_model.exchanged(
-            load, (server, each), (client, each), 1, MESSAGES / load.rate_per_s
+            load, (server, machine), (client, machine), 1, MESSAGES / load.rate_per_s
         )
         measured = stats.interval(mine["rate_per_s"].to_list())
         rows.append({

@@ -36,13 +36,13 @@ def per_reply(record: Record) -> pl.DataFrame:
     return frame.select(*KEY, "repetition", *costs).with_columns(whole_us=whole)
 
 
-def table(each: pl.DataFrame) -> pl.DataFrame:
+def table(readings: pl.DataFrame) -> pl.DataFrame:
     """Return KEY, INTERVAL of the processes' microseconds, medians of the other columns.
 
     Servers in the order of what they cost, ways in that of MODES.
     """
-    costs = stats.summarise(each, KEY, f"{PROCESS}_us")
-    threads = each.group_by(KEY, maintain_order=True).agg(
+    costs = stats.summarise(readings, KEY, f"{PROCESS}_us")
+    threads = readings.group_by(KEY, maintain_order=True).agg(
         pl.col(f"{SERVER_THREAD}_us", f"{CLIENT_THREAD}_us", "whole_us").median()
     )
     order = {mode: place for place, mode in enumerate(MODES)}
@@ -52,13 +52,13 @@ def table(each: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def bias(each: pl.DataFrame, server: str) -> Interval:
+def bias(readings: pl.DataFrame, server: str) -> Interval:
     """Return the interval of a server's CPU time as datasets count it over all that its side does.
 
     That is the processes' time by PLAIN over processes and thread by THREADED, paired by
     repetition. More than 1: charged with another's work. Less: some of its own is another's.
     """
-    mine = each.filter(server=server)
+    mine = readings.filter(server=server)
     cost = pl.when(mode=PLAIN).then(f"{PROCESS}_us").otherwise("whole_us")
     return stats.ratio(
         mine.with_columns(cost=cost), pl.col("mode") == PLAIN, pl.col("mode") == THREADED,

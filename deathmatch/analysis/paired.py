@@ -82,8 +82,8 @@ def effect(logarithms: Sequence[float]) -> Effect:
 def contrasts(values: pl.DataFrame) -> list[float]:
     """Return each whole block's log of B / A: half of ln B + ln B - ln A - ln A.
 
-    `values` has the columns of VALUES. A block that lacks a trial, or has a value that is no
-    positive number, is left out.
+    `values` has the columns of VALUES. A block that lacks a trial, or has a value that is not
+    positive, is left out.
     """
     return [
         sum(math.log(v) for v in sides["B"]) / 2 - sum(math.log(v) for v in sides["A"]) / 2
@@ -107,9 +107,9 @@ def null_contrasts(values: pl.DataFrame, side: str, seed: int) -> list[float]:
 def _blocks(values: pl.DataFrame) -> list[dict[str, list[float]]]:
     """Return the values of each side in each whole block, in their order in time."""
     usable = values.filter(pl.col("value").is_finite() & (pl.col("value") > 0))
-    found = []
+    blocks = []
     for block in usable.sort("block", "place").partition_by("block", maintain_order=True):
         sides = {side: block.filter(side=side)["value"].to_list() for side in SIDES}
-        if all(len(each) == 2 for each in sides.values()):
-            found.append(sides)
-    return found
+        if all(len(values_of_side) == 2 for values_of_side in sides.values()):
+            blocks.append(sides)
+    return blocks

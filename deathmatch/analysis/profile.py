@@ -20,7 +20,7 @@ _READ = {
     "replies": pl.Int64, "cpu_ns": pl.Int64,
 }  # fmt: skip
 SCHEMA = _READ | {"phase": pl.Enum(PHASES), "samples": pl.Int64, "cpu_us": pl.Float64}
-# One function in one call chain: how deep, and from where to where of the reading's samples.
+# A function in a call chain: its depth, and its range among the reading's samples.
 FLAME = {
     "function": pl.String, "depth": pl.Int64, "from_percent": pl.Float64, "to_percent": pl.Float64,
 }  # fmt: skip
@@ -32,31 +32,31 @@ def phases(record: Record) -> pl.DataFrame:
     `cpu_us` is a reply's CPU time in that phase: the server's, by the share of the samples.
     """
     rows = []
-    for one in record.readings:
-        whole = sum(one["phases"].values())
-        for phase, samples in one["phases"].items():
-            spent = CPU_PER_REPLY.of_trial.value(one["cpu_ns"], one["replies"])
+    for reading in record.readings:
+        whole = sum(reading["phases"].values())
+        for phase, samples in reading["phases"].items():
+            spent = CPU_PER_REPLY.of_trial.value(reading["cpu_ns"], reading["replies"])
             cpu_us = spent * samples / whole if whole else None
-            own = {name: one[name] for name in _READ}
+            own = {name: reading[name] for name in _READ}
             rows.append(own | {"phase": phase, "samples": samples, "cpu_us": cpu_us})
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
-def bars(each: pl.DataFrame) -> pl.DataFrame:
+def bars(spent: pl.DataFrame) -> pl.DataFrame:
     """Return KEY, `phase` and INTERVAL of `cpu_us`, in the order of PHASES."""
-    return stats.summarise(each, [*KEY, "phase"], "cpu_us").sort(*KEY, "phase")
+    return stats.summarise(spent, [*KEY, "phase"], "cpu_us").sort(*KEY, "phase")
 
 
-def whole(each: pl.DataFrame, mechanism: str, idle: int, rate_rps: int) -> Interval:
+def whole(spent: pl.DataFrame, mechanism: str, idle: int, rate_rps: int) -> Interval:
     """Return the interval of a reply's CPU time in all phases, in microseconds."""
-    mine = each.filter(mechanism=mechanism, idle=idle, rate_rps=rate_rps)
+    mine = spent.filter(mechanism=mechanism, idle=idle, rate_rps=rate_rps)
     sums = mine.group_by("repetition", maintain_order=True).agg(pl.col("cpu_us").sum())
     return stats.interval(sums["cpu_us"].to_list())
 
 
-def looking(each: pl.DataFrame, mechanism: str, idle: int, rate_rps: int) -> Interval:
+def looking(spent: pl.DataFrame, mechanism: str, idle: int, rate_rps: int) -> Interval:
     """Return the interval of the share of the CPU time that looking at descriptors takes, in %."""
-    mine = each.filter(mechanism=mechanism, idle=idle, rate_rps=rate_rps)
+    mine = spent.filter(mechanism=mechanism, idle=idle, rate_rps=rate_rps)
     shares = mine.group_by("repetition", maintain_order=True).agg(
         percent=100 * pl.col("samples").filter(pl.col("phase") == WAIT).sum()
         / pl.col("samples").sum()
@@ -71,13 +71,14 @@ def flame(record: Record, mechanism: str, idle: int, rate_rps: int) -> pl.DataFr
     rectangle. What was not kept, less than a hundredth of a reading each, leaves a gap.
     """
     mine = [
-        one for one in record.readings
-        if (one["mechanism"], one["idle"], one["rate_rps"]) == (mechanism, idle, rate_rps)
-    ]  # fmt: skip
-    every = sum(sum(one["phases"].values()) for one in mine)
+        reading
+        for reading in record.readings
+        if [reading[name] for name in KEY] == [mechanism, idle, rate_rps]
+    ]
+    every = sum(sum(reading["phases"].values()) for reading in mine)
     counted: dict[tuple[str, ...], int] = {}
-    for one in mine:
-        for stack, count in one["stacks"]:
+    for reading in mine:
+        for stack, count in reading["stacks"]:
             counted[tuple(stack)] = counted.get(tuple(stack), 0) + count
     stacks = [(stack, 100 * count / every) for stack, count in sorted(counted.items())]
     return pl.DataFrame(list(_rectangles(stacks, 0, 0)), schema=FLAME, orient="row")
@@ -91,7 +92,7 @@ def _rectangles(
     # Those that end here are the first: a shorter tuple sorts before a longer one.
     start += sum(share for stack, share in stacks if len(stack) == depth)
     for name in names:
-        mine = [one for one in stacks if len(one[0]) > depth and one[0][depth] == name]
+        mine = [chain for chain in stacks if len(chain[0]) > depth and chain[0][depth] == name]
         end = start + sum(share for _, share in mine)
         yield name, depth, start, end
         yield from _rectangles(mine, depth + 1, start)

@@ -35,13 +35,13 @@ def sentence(sources: list[str], drawn: bool = True) -> str:
 
 def testbed(trials: pl.DataFrame) -> str:
     """Return "testbed netns: 2 CPUs (AMD EPYC), Linux 6.1" for a table of trials."""
-    found = (
+    kinds = (
         trials.drop_nulls("cpu").select("testbed", "cpus", "cpu", "kernel").unique().sort(pl.all())
     )
     return (
         "; ".join(
             f"testbed {bed}: {cpus} CPUs ({cpu}), Linux {kernel}"
-            for bed, cpus, cpu, kernel in found.iter_rows()
+            for bed, cpus, cpu, kernel in kinds.iter_rows()
         )
         or "testbed not recorded"
     )

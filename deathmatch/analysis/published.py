@@ -1,9 +1,9 @@
 """The sources' own numbers and claims: `data/published/` as checked polars frames.
 
-`load("walkin2009")` returns one source's numbers, `one(…)` a single one of them, `testbeds()` the
-machines they were taken on,
-`quantities()` what each quantity means, `claims()` what is to be decided and by which rule,
-`effect()` what the source itself found. data/published/README.md explains the columns.
+`load("walkin2009")` returns one source's numbers, `single_value(…)` one of them, `testbeds()` the
+machines they were taken on, `quantities()` what each quantity means, `claims()` what is to be
+decided and by which rule, `effect()` what the source itself found. data/published/README.md
+explains the columns.
 """
 
 import difflib
@@ -109,19 +109,19 @@ def _loaded(source: str, folder: Path, mtimes_ns: tuple[int, ...]) -> pl.DataFra
     return _read(path, types, schema)
 
 
-def one(frame: pl.DataFrame, **columns: object) -> float:
+def single_value(frame: pl.DataFrame, **columns: object) -> float:
     """Return the value of the rows of `load` with these levels, as `place="post: Erlang table"`.
 
     Raises UserError if they hold none, or several: a source may give the same system two numbers,
     of two runs, and prose must say which it means.
     """
-    found = frame.filter(**columns)["value"].unique().sort().to_list()
-    if len(found) != 1:
+    values = frame.filter(**columns)["value"].unique().sort().to_list()
+    if len(values) != 1:
         raise UserError(
-            f"{columns} selects {len(found)} different values {found}",
+            f"{columns} selects {len(values)} different values {values}",
             remedy="name the columns that pick one number of the source",
         )
-    return found[0]
+    return values[0]
 
 
 def testbeds(folder: Path = FOLDER) -> pl.DataFrame:
@@ -185,7 +185,7 @@ def _parsed(path: Path, mtime_ns: int) -> dict:
 
 
 def _toml(path: Path) -> tuple[str, dict]:
-    """Return a file's text and what it holds; UserError if it is no TOML."""
+    """Return a file's text and what it holds; UserError if it is not TOML."""
     text = validation_errors.decoded(path.read_bytes(), path.name)
     return text, validation_errors.parse(text, path.name)
 
@@ -213,7 +213,7 @@ def releases_of(server: str, path: Path = CLAIMS) -> set[str]:
     ledger = _parsed(path, path.stat().st_mtime_ns)
     tables = [*ledger["now"].values(), *ledger["then"].values()]
     for base, options in (pair for table in tables for pair in table.items()):
-        names = {base, *(one.get("server", base) for one in as_list(options))}
+        names = {base, *(option.get("server", base) for option in as_list(options))}
         if server in names:
             return names | {server}
     return {server}
@@ -247,7 +247,7 @@ def selectors(rule: dict) -> list[dict]:
     named = [level if isinstance(level, dict) else {rule["over"]: level} for level in levels]
     own = [rule[side] for side in ("a", "b") if side in rule]
     own += [where | level for level in named] or ([where] if where else [])
-    return own + [found for part in rule.get("rules", []) for found in selectors(part)]
+    return own + [selector for part in rule.get("rules", []) for selector in selectors(part)]
 
 
 def statistics_of(rule: dict) -> set[str]:
@@ -266,14 +266,14 @@ def effect(claim: dict, folder: Path = FOLDER) -> float | None:
     frame = load(claim["source"], folder)
     values = {}
     for side, columns in claim["published"].items():
-        found = frame.filter(*(pl.col(name) == level for name, level in columns.items()))
-        if len(found) != 1:
+        rows = frame.filter(*(pl.col(name) == level for name, level in columns.items()))
+        if len(rows) != 1:
             raise UserError(
-                f"{columns} selects {len(found)} rows of {claim['source']}.csv",
+                f"{columns} selects {len(rows)} rows of {claim['source']}.csv",
                 f"claims.toml, claim {claim['id']}, key published.{side}",
                 "name the columns that pick exactly one",
             )
-        values[side] = found["value"][0]
+        values[side] = rows["value"][0]
     return values["a"] / values.get("b", 1)
 
 

@@ -17,7 +17,7 @@ from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED, HIGHEST_REPLY
 
 IDLE = "idle_connections"
 MECHANISMS = ["select", "poll", "epoll", "io_uring"]
-# Of one CPU: from here on a wait finds several requests, and they share its price.
+# From this share of one CPU on, a wait finds several requests, which share its cost.
 SATURATED = 0.9
 # Fewer replies than this share of what was due, and the rate was not served.
 _SERVED = 0.95
@@ -193,10 +193,10 @@ def resident_memory(points: pl.DataFrame) -> pl.DataFrame:
     most = largest.filter(
         pl.col(IDLE) > 0, pl.col(IDLE) == pl.col(IDLE).max().over("title", "readiness")
     )
-    each = most.join(none, on=key, maintain_order="left").with_columns(
+    per_idle = most.join(none, on=key, maintain_order="left").with_columns(
         idle=IDLE, each=(pl.col("server_rss_bytes_max") - pl.col("none")) / pl.col(IDLE)
     )
-    return stats.summarise(each, ["title", "readiness", "idle"], "each").sort(
+    return stats.summarise(per_idle, ["title", "readiness", "idle"], "each").sort(
         "median", "title", "readiness"
     )
 

@@ -58,7 +58,9 @@ def _chosen(dataset: str, claim: dict, when: str) -> dict[str, dict]:
     others = {server for server, columns in chosen.items() if "server" in columns}
     for servers in published.together():
         if (named & servers) - others:
-            chosen = {name: one for name, one in chosen.items() if name not in servers & others}
+            chosen = {
+                name: columns for name, columns in chosen.items() if name not in servers & others
+            }
     return chosen
 
 
@@ -67,7 +69,7 @@ def _first_that_ran(dataset: str, claim: dict, server: str, options: list[dict])
         rule = replaced(claim["rule"], server, columns)
         pairs = zip(published.selectors(claim["rule"]), published.selectors(rule), strict=True)
         after = [new for old, new in pairs if old.get("server") == server]
-        # One side on the old release and the other on the new would compare releases.
+        # With one side on the old release and the other on the new, releases would be compared.
         if after and all(_ran(dataset, claim, selector) for selector in after):
             return columns
     return None

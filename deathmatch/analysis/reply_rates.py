@@ -24,7 +24,7 @@ def with_top(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def at_rate(rate_rps: int | None) -> pl.Expr:
-    """Return what holds of the rows at this rate; of none where there is no such rate."""
+    """Return an expression that is true of the rows at this rate; of no row for None."""
     return pl.col(RATE) == pl.lit(rate_rps, dtype=pl.Int64)
 
 
@@ -33,8 +33,8 @@ def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.D
 
     Columns: `by`, the offered rate, trials, value, low, high; sorted.
     """
-    found = stats.summarise(points, [by, RATE], column).sort(by, RATE)
-    return found.rename({"median": "value"})
+    summary = stats.summarise(points, [by, RATE], column).sort(by, RATE)
+    return summary.rename({"median": "value"})
 
 
 def plateaus(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
@@ -61,13 +61,13 @@ def cited_and_best(ranked: list[str], cited: list[str], most: int) -> list[str]:
     return [name for name in ranked if name in kept]
 
 
-def ranking(found: pl.DataFrame, column: str) -> str:
+def ranking(plateaus: pl.DataFrame, column: str) -> str:
     """Return the names in `column` of `plateaus`, highest first: "a > b".
 
     Those that answered all that was offered have no order among them: "a and b, without a limit
     here, > c".
     """
-    ordered = found.sort("median", descending=True)
+    ordered = plateaus.sort("median", descending=True)
     unlimited = sorted(ordered.filter("all_answered")[column])
     rest = ordered.filter(~pl.col("all_answered"))[column].to_list()
     if len(unlimited) < 2:

@@ -60,13 +60,13 @@ def capacities(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 
 
 def _capacity(group: pl.DataFrame) -> dict:
-    found = group.filter(outcome=search.FOUND)
+    with_capacity = group.filter(outcome=search.FOUND)
     limited = group.filter(outcome=search.CLIENT)
     refused = group.filter(outcome=search.REFUSED)
-    outcome, used = FOUND, found
-    if not len(found) and len(limited) >= LEAST_STARTS:
+    outcome, used = FOUND, with_capacity
+    if not len(with_capacity) and len(limited) >= LEAST_STARTS:
         outcome, used = AT_LEAST, limited
-    told = [
+    remarks = [
         f"{phrases.part(len(refused), len(group))} refused, the first: {refused['reason'][0]}"
         if len(refused) else "",
         f"{phrases.part(len(limited), len(group))} at the client's limit"
@@ -74,8 +74,8 @@ def _capacity(group: pl.DataFrame) -> dict:
     ]  # fmt: skip
     if len(used) < LEAST_STARTS:
         outcome = REFUSED
-        few = f"{len(found)} found one, where {LEAST_STARTS} must"
-        told.insert(0, few)
+        few = f"{len(with_capacity)} found one, where {LEAST_STARTS} must"
+        remarks.insert(0, few)
         used = used.clear()
     capacity = stats.interval(used["capacity_rps"].to_list())
     if len(used):
@@ -85,7 +85,7 @@ def _capacity(group: pl.DataFrame) -> dict:
             high=max(capacity.high, used["capacity_high_rps"].median()),
         )
     return {
-        "outcome": outcome, **asdict(capacity), "reason": "; ".join(filter(None, told)),
+        "outcome": outcome, **asdict(capacity), "reason": "; ".join(filter(None, remarks)),
         "search_s": group["search_s"].median(),
     }  # fmt: skip
 
@@ -97,10 +97,10 @@ def costs(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     that of the same start.
     """
     key = ["server", "variant", "n"]
-    found = ends(probes).filter(outcome=search.FOUND).select(*key, whole_rps="capacity_rps")
-    each = probes.filter(pl.col("replies") > 0, step=search.COST).join(found, on=key)
+    capacities = ends(probes).filter(outcome=search.FOUND).select(*key, whole_rps="capacity_rps")
+    cost_probes = probes.filter(pl.col("replies") > 0, step=search.COST).join(capacities, on=key)
     share = 100 * pl.col("offered_rate_rps") / pl.col("whole_rps")
-    known = each.with_columns(
+    known = cost_probes.with_columns(
         share_percent=share.round().cast(pl.Int64),
         **{CPU_PER_REPLY.name: CPU_PER_REPLY.of_trial.of_point()},
     )
@@ -109,7 +109,7 @@ def costs(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     )
 
 
-def table(found: pl.DataFrame, cost: pl.DataFrame) -> pl.DataFrame:
+def table(capacities: pl.DataFrame, cost: pl.DataFrame) -> pl.DataFrame:
     """Return the columns of a printed table of `capacities` and `costs`, both by server and label.
 
     What a reply costs at each share is a column: `cpu_us_10` at 10 %.
@@ -119,7 +119,7 @@ def table(found: pl.DataFrame, cost: pl.DataFrame) -> pl.DataFrame:
         "share_percent", index=["server", "label"], values="median"
     )
     wide = wide.rename({str(share): f"{COST_COLUMN}{share}" for share in shares})
-    known = found.join(wide, on=["server", "label"], how="left", maintain_order="left")
+    known = capacities.join(wide, on=["server", "label"], how="left", maintain_order="left")
     few = known.select("label", "outcome", "trials", "median", "low", "high")
     return few.with_columns(
         *(known[f"{COST_COLUMN}{share}"] for share in shares), reason=known["reason"]
@@ -139,14 +139,16 @@ def headings(printed: pl.DataFrame) -> dict[str, str]:
     return HEADINGS | of_costs
 
 
-def instead(plateaus: pl.DataFrame, found: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+def instead(plateaus: pl.DataFrame, capacities: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Return `reply_rates.plateaus` with the capacity of those that answered all that was offered.
 
     Where a search found it, it takes the place of the highest rate offered, and `all_answered` is
     false; the other rows stay as they are.
     """
     names = list(stats.INTERVAL)
-    known = found.filter(outcome=FOUND).select(*by, *(pl.col(n).alias(f"{n}_found") for n in names))
+    known = capacities.filter(outcome=FOUND).select(
+        *by, *(pl.col(n).alias(f"{n}_found") for n in names)
+    )
     both = plateaus.join(known, on=by, how="left", maintain_order="left")
     replaced = pl.col("all_answered") & pl.col("median_found").is_not_null()
     return both.with_columns(
@@ -155,9 +157,9 @@ def instead(plateaus: pl.DataFrame, found: pl.DataFrame, by: list[str]) -> pl.Da
     ).select(plateaus.columns)
 
 
-def arrowhead(found: pl.DataFrame) -> str:
+def arrowhead(capacities: pl.DataFrame) -> str:
     """Return a caption's words on what `all_answered` marks after `instead`."""
-    if not (found["outcome"] == FOUND).any():
+    if not (capacities["outcome"] == FOUND).any():
         return reply_rates.ARROWHEAD
     return (
         f"{reply_rates.ARROWHEAD} But where a search found its capacity, with a deep listen "

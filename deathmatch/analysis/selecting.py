@@ -47,8 +47,8 @@ def compared_values(
     if len(known) > 1 and _pooled_alike(known):
         frames = iter(at_shared_rates([variant.points for variant, _ in known], paired))
         chosen = [pair and (replace(pair[0], points=next(frames)), pair[1]) for pair in chosen]
-    found = iter([Values() if pair is None else pair[0].values(pair[1]) for pair in chosen])
-    return [next(found) if len(side) == 1 else next(found).over(next(found)) for side in sides]
+    values = iter([Values() if pair is None else pair[0].values(pair[1]) for pair in chosen])
+    return [next(values) if len(side) == 1 else next(values).over(next(values)) for side in sides]
 
 
 def divided_selectors(selector: dict) -> list[dict]:

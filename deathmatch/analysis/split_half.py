@@ -2,7 +2,8 @@
 
 In: a dataset. Out: frames of its verdicts, of its orders of servers and of its headline ratios,
 each with what it comes to in DRAWS random halves. A half has too few trials for an interval, so it
-is judged by its medians alone; this shows how far a result leans on single trials, and is no test.
+is judged by its medians alone; this shows how far a result leans on single trials, and does not
+test it.
 """
 
 import random
@@ -154,7 +155,7 @@ def orders(dataset: str, count: int = DRAWS) -> pl.DataFrame:
         known = _medians(dataset, experiment, statistic)
         if len(known) >= 3:
             ordered[experiment] = known
-    found = {experiment: [] for experiment in ordered}
+    correlations = {experiment: [] for experiment in ordered}
 
     def again() -> dict[str, dict[str, float]]:
         return {name: _medians(dataset, name, ORDERED_BY[name]) for name in ordered}
@@ -162,8 +163,8 @@ def orders(dataset: str, count: int = DRAWS) -> pl.DataFrame:
     for half in _each_half(dataset, count, again):
         for experiment, medians in half.items():
             both = sorted(medians.keys() & ordered[experiment].keys())
-            sides = [[of[server] for server in both] for of in (medians, ordered[experiment])]
-            found[experiment].append(float(spearmanr(*sides).statistic))
+            sides = [[order[server] for server in both] for order in (medians, ordered[experiment])]
+            correlations[experiment].append(float(spearmanr(*sides).statistic))
     rows = [
         {
             "experiment": experiment,
@@ -172,7 +173,7 @@ def orders(dataset: str, count: int = DRAWS) -> pl.DataFrame:
             "least": min(values),
             "median": pl.Series(values).median(),
         }
-        for experiment, values in found.items()
+        for experiment, values in correlations.items()
     ]
     return pl.DataFrame(rows, schema=ORDERS)
 
@@ -181,7 +182,7 @@ def headlines(dataset: str, count: int = DRAWS) -> pl.DataFrame:
     """Return the ratios of HEADLINES over all trials and the range of halves: columns HEADLINE."""
 
     def ratios() -> list[float | None]:
-        return [rules.compared(dataset, *of).median for of in HEADLINES.values()]
+        return [rules.compared(dataset, *headline).median for headline in HEADLINES.values()]
 
     whole = ratios()
     halves = list(_each_half(dataset, count, ratios))
@@ -223,17 +224,17 @@ def _each_half(dataset: str, count: int, compute: Callable) -> Iterator:
 
 @contextmanager
 def _only(whole: dict, half: frozenset[int]) -> Iterator[None]:
-    given = {of: frame.filter(pl.col("n").is_in(half)) for of, frame in whole.items()}
+    given = {key: frame.filter(pl.col("n").is_in(half)) for key, frame in whole.items()}
     with selecting.instead(given), rules.by_medians():
         yield
 
 
 def _tables(dataset: str) -> dict[tuple[str, str, str], pl.DataFrame]:
-    found = {}
+    frames = {}
     for experiment in files.names("experiment"):
         for table in ("points", "trials"):
             try:
-                found[dataset, experiment, table] = tables.read(dataset, experiment, table)
+                frames[dataset, experiment, table] = tables.read(dataset, experiment, table)
             except UserError:
                 continue
-    return found
+    return frames

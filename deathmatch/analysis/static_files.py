@@ -105,5 +105,5 @@ def machine_rates(points: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     key = ["server", "variant", "n", RATE]
     window = (pl.col("time_us").max() - pl.col("time_us").min()) / 1e6
     windows = samples.drop_nulls(RATE).group_by(key, maintain_order=True).agg(window_s=window)
-    found = points.join(windows, on=key).filter(pl.col("window_s") > 0)
-    return found.with_columns(pl.col("context_switches", "interrupts") / pl.col("window_s"))
+    rates = points.join(windows, on=key).filter(pl.col("window_s") > 0)
+    return rates.with_columns(pl.col("context_switches", "interrupts") / pl.col("window_s"))

@@ -40,14 +40,14 @@ def main(given: argparse.Namespace) -> int:
     """Print the table of the dataset named on the command line."""
     dataset = given.dataset
     files.dataset(dataset)
-    found = systems(dataset)
-    if not found["version"].count():
+    table = systems(dataset)
+    if not table["version"].count():
         raise UserError(
             "no server has been measured",
             f"data/{dataset}",
             f"snakemake --config dataset={dataset}",
         )
-    print(markdown(found))
+    print(markdown(table))
     return 0
 
 
@@ -63,10 +63,10 @@ def systems(dataset: str) -> pl.DataFrame:
     return frame.sort(pl.col("system").str.to_lowercase())
 
 
-def markdown(found: pl.DataFrame) -> str:
+def markdown(table: pl.DataFrame) -> str:
     """Return the frame of `systems` as a Markdown table."""
     lines = [list(_HEADINGS.values()), ["---"] * len(_HEADINGS)]
-    lines += found.select(*_HEADINGS).fill_null("").rows()
+    lines += table.select(*_HEADINGS).fill_null("").rows()
     return "\n".join(
         f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines
     )
@@ -74,17 +74,17 @@ def markdown(found: pl.DataFrame) -> str:
 
 def _row(server: Server, read) -> dict:
     known = [read(experiment) for experiment in server.experiments]
-    trials = [each.trials.filter(pl.col("server") == server.name) for each in known]
-    versions = [each["version"].drop_nulls() for each in trials]
-    version = next((found[0] for found in versions if len(found)), None)
+    trials = [seen.trials.filter(pl.col("server") == server.name) for seen in known]
+    versions = [frame["version"].drop_nulls() for frame in trials]
+    version = next((column[0] for column in versions if len(column)), None)
     if not any(map(len, trials)):
         figures = "not in this dataset" if server.runs else f"not run: {server.not_run}"
     else:
-        shown = [(each.name, figure(each, server.name)) for each in known]
+        shown = [(seen.name, figure(seen, server.name)) for seen in known]
         figures = "; ".join(f"{experiment} {text}" for experiment, text in shown if text)
     schema = {"outcome": pl.String, "reason": pl.String, "deviations": pl.List(pl.String)}
     ended = pl.concat(
-        [pl.DataFrame(schema=schema), *(each.select(list(schema)) for each in trials)]
+        [pl.DataFrame(schema=schema), *(frame.select(list(schema)) for frame in trials)]
     )
     return {
         "server": server.name,
@@ -109,7 +109,7 @@ def variants(server: Server) -> str:
             levels.append([" or ".join(words) + (" CPUs" if "all" in able else " CPU")])
         elif able:
             levels.append(list(map(str, able)))
-    return "; ".join(", ".join(each) for each in levels if each)
+    return "; ".join(", ".join(words) for words in levels if words)
 
 
 def conformance(trials: pl.DataFrame) -> str | None:
@@ -165,9 +165,9 @@ def _best(points: pl.DataFrame, statistic: Callable, choose: Callable, unit: str
             values.setdefault(variant, []).append(value)
     if not values:
         return ""
-    found = {variant: stats.interval(of) for variant, of in values.items()}
-    best = choose(found, key=lambda variant: found[variant].median)
+    by_variant = {variant: stats.interval(numbers) for variant, numbers in values.items()}
+    best = choose(by_variant, key=lambda variant: by_variant[variant].median)
     title, label = points.filter(variant=best).select("title", "label").row(0)
     way = label.removeprefix(title).removeprefix(", ")
-    n = f"n = {found[best].trials}"
-    return f"{phrases.number(found[best].median)} {unit} ({', '.join(filter(None, [way, n]))})"
+    n = f"n = {by_variant[best].trials}"
+    return f"{phrases.number(by_variant[best].median)} {unit} ({', '.join(filter(None, [way, n]))})"

@@ -269,14 +269,14 @@ def _why_not_measured(trial: dict, points: pl.DataFrame) -> str:
     testbed = points.select(limits.by_testbed(points).sum()).item()
     broken = (points["report"] == "truncated").sum()
     unlawful = len(points) - len(laws.upheld(points))
-    found = {
+    reasons = {
         f"client-limited at {limited}": limited,
         f"at the testbed's own limit at {testbed}": testbed,
         f"with a report of the load generator that breaks off at {broken}": broken,
         f"against a law at {unlawful}": unlawful,
     }
-    told = " and ".join(text for text, count in found.items() if count)
-    return f"{told} of {len(points)} points"
+    text = " and ".join(text for text, count in reasons.items() if count)
+    return f"{text} of {len(points)} points"
 
 
 def _first_line(text: pl.Expr) -> pl.Expr:

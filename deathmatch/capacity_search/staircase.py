@@ -46,7 +46,7 @@ def estimate(rates_rps: Sequence[float], over: Sequence[bool]) -> Estimate | Non
     of the American Statistical Association 48). Its standard error is that of as many trials of a
     normal variable of Dixon and Mood's deviation, of which one outcome has half.
     """
-    change = next((place for place, one in enumerate(over) if one != over[0]), None)
+    change = next((place for place, outcome in enumerate(over) if outcome != over[0]), None)
     if change is None:
         return None
     used = [*rates_rps[change - 1 :], after(rates_rps[-1], over[-1])]

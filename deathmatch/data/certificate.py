@@ -76,8 +76,8 @@ def write(dataset: str, report: Report) -> list[Path]:
 def _measured(folder: Path) -> pl.DataFrame:
     """Return what the trials' tables say of where and when, a row for each trial."""
     wanted = ["server", "outcome", "started_at", "wall_us", "cpu", "cpus", "kernel", "os", "commit"]
-    found = sorted(folder.glob(f"*/{TABLES[0]}.parquet"))
-    return pl.concat([pl.read_parquet(path, columns=wanted) for path in found])
+    paths = sorted(folder.glob(f"*/{TABLES[0]}.parquet"))
+    return pl.concat([pl.read_parquet(path, columns=wanted) for path in paths])
 
 
 def _about(dataset: str, project: dict, trials: pl.DataFrame, checked: str) -> crate.About:
@@ -88,13 +88,13 @@ def _about(dataset: str, project: dict, trials: pl.DataFrame, checked: str) -> c
     machines = (
         trials.drop_nulls("cpu").select("cpus", "cpu", "kernel", "os").unique().sort(pl.all())
     )
-    each = [f"{cpus} CPUs ({cpu}), Linux {kernel}, {os}" for cpus, cpu, kernel, os
+    described = [f"{cpus} CPUs ({cpu}), Linux {kernel}, {os}" for cpus, cpu, kernel, os
             in machines.iter_rows()]  # fmt: skip
     commits = trials["commit"].drop_nulls().unique().sort().to_list()
     count = int(trials["outcome"].is_in(MEASURED).sum())
     description = (
         f"{spec.title}. {len(trials)} trials of {trials['server'].n_unique()} servers, {count} of "
-        f"them measured, on {' and '.join(each)}, by commit {', '.join(commits)}."
+        f"them measured, on {' and '.join(described)}, by commit {', '.join(commits)}."
     )
     waived = [f"{name}: {reason}" for name, reason in spec.waives.items()]
     return crate.About(

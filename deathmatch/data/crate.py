@@ -64,7 +64,9 @@ def metadata(folder: Path, about: About) -> Node:
         "temporalCoverage": f"{about.began_at}/{about.ended_at}",
         "author": authors[0] if len(authors) == 1 else authors,
         "publisher": authors[0],
-        "hasPart": [_reference(one) for one in [*parts, *(_file(folder, f) for f in sorted(top))]],
+        "hasPart": [
+            _reference(part) for part in [*parts, *(_file(folder, f) for f in sorted(top))]
+        ],
         "mentions": [{"@id": "#measured"}, {"@id": "#checked"}],
     }
     graph = [

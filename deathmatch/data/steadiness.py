@@ -39,15 +39,15 @@ def course(values: Sequence[float | None]) -> tuple[str | None, float | None]:
     before, after = np.median(series[:place]), np.median(series[place:])
     stairs = np.where(np.arange(len(series)) < place, before, after)
     alarm = FALSE_ALARMS / 2
-    found = []
+    changes = []
     if mann_kendall(series) < alarm:
         change = slope * (len(series) - 1) / middle
-        found.append((_misfit(series - line), DRIFTING, change))
+        changes.append((_misfit(series - line), DRIFTING, change))
     if pettitt(series) < alarm:
-        found.append((_misfit(series - stairs), STAIRCASE, (after - before) / middle))
-    if not found:
+        changes.append((_misfit(series - stairs), STAIRCASE, (after - before) / middle))
+    if not changes:
         return PLATEAU, 0.0
-    _, word, change = min(found)
+    _, word, change = min(changes)
     return (word if abs(change) > LEAST_CHANGE else PLATEAU), float(change)
 
 

@@ -222,7 +222,7 @@ def _formatted(frame: pl.DataFrame, names: dict, decimals: dict) -> GT:
             raise UserError(
                 f"the table has no column {column!r}", remedy=f"it has {', '.join(frame.columns)}"
             )
-    made = GT(no_html.of(frame)).cols_label(
+    made = GT(no_html.escaped(frame)).cols_label(
         {c: names.get(c, theme.title(c)) for c in frame.columns}
     )
     for column, kind in frame.schema.items():
@@ -241,8 +241,8 @@ def _formatted(frame: pl.DataFrame, names: dict, decimals: dict) -> GT:
 
 def plain_table(raw: str) -> str:
     """Return the bare `<table>` of great_tables' HTML: structure and alignment, no styling."""
-    found = re.search(r"<table.*?</table>", raw, re.S)
-    if not found:
+    element = re.search(r"<table.*?</table>", raw, re.S)
+    if not element:
         raise UserError("the table has no rows to show")
 
     def clean(tag: re.Match) -> str:
@@ -253,7 +253,7 @@ def plain_table(raw: str) -> str:
             keep.append(f'style="text-align: {side[1]}"')
         return f"<{' '.join([name, *keep])}>"
 
-    return re.sub(r"<(\w+)([^>]*)>", clean, found[0])
+    return re.sub(r"<(\w+)([^>]*)>", clean, element[0])
 
 
 def values(**named: object) -> None:

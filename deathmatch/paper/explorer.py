@@ -52,7 +52,7 @@ def document(datasets: list[str]) -> dict:
     shown = [spec for spec in known if spec.name in measured]
     return {
         "dataset": datasets[0],
-        "datasets": [about.of(dataset) for dataset in datasets],
+        "datasets": [about.summary(dataset) for dataset in datasets],
         "citation": about.citation(datasets[0]),
         "experiments": about.experiments(measured),
         "quantities": {
@@ -64,7 +64,7 @@ def document(datasets: list[str]) -> dict:
         "servers": servers.rows(datasets, rows["trials"]),
         "claims": claims,
         "theme": theme.config()["config"],
-    } | {kind: table(found) for kind, found in rows.items()}
+    } | {kind: table(kind_rows) for kind, kind_rows in rows.items()}
 
 
 def table(rows: list[dict]) -> dict:

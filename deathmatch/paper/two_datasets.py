@@ -104,10 +104,10 @@ def compare_experiments(dataset: str, compare: str, *experiments: str) -> None:
     _check(dataset, compare)
     _show_text(f"## Compared with the dataset {compare} {{#sec-{experiments[0]}-compare}}")
     for experiment in experiments:
-        has = {each: tables.path_of(each, experiment, "points").is_file() for each in
+        has = {name: tables.path_of(name, experiment, "points").is_file() for name in
                (dataset, compare)}  # fmt: skip
         if not all(has.values()):
-            lacks = " and ".join(f"`{each}`" for each in has if not has[each])
+            lacks = " and ".join(f"`{name}`" for name in has if not has[name])
             _show_text(f"The experiment *{experiment}* is not in {lacks}.")
             continue
         _show_experiment(dataset, compare, experiment)
@@ -135,21 +135,21 @@ def _show_experiment(dataset: str, compare: str, experiment: str) -> None:
     measure, meaning = MEASURES[registry.generator(client).headline if client else None]
     trials = measure(points(dataset, compare, experiment))
     machines = "; ".join(
-        f"`{each}` on {_machine(views.Experiment(each, experiment))}" for each in (dataset, compare)
+        f"`{name}` on {_machine(views.Experiment(name, experiment))}" for name in (dataset, compare)
     )
     if trials.is_empty():
         _show_text(f"*{experiment}*: the two datasets have no valid point in common.")
         return
-    found = stats.summarise(trials.sort("label", "n"), ["dataset", "label"], "value")
+    summary = stats.summarise(trials.sort("label", "n"), ["dataset", "label"], "value")
     best = (
-        found.group_by("label", maintain_order=True)
+        summary.group_by("label", maintain_order=True)
         .agg(pl.col("median").max())
         .sort("median", descending=True)
     )
     alike = _all_answered(trials)
-    shared = found.filter(pl.col("dataset").n_unique().over("label") == 2)
-    drawn = (shared if len(shared) else found).filter(~pl.col("label").is_in(alike))
-    source = [f"data/{each}/{experiment}/points.parquet" for each in (dataset, compare)]
+    shared = summary.filter(pl.col("dataset").n_unique().over("label") == 2)
+    drawn = (shared if len(shared) else summary).filter(~pl.col("label").is_in(alike))
+    source = [f"data/{name}/{experiment}/points.parquet" for name in (dataset, compare)]
     if drawn.is_empty():
         _show_text(f"*{experiment}*: every server of both answered all that both offered.")
     else:
@@ -157,10 +157,10 @@ def _show_experiment(dataset: str, compare: str, experiment: str) -> None:
             drawn, experiment, meaning, best["label"].to_list(), len(alike), machines, source
         )
     sides = {
-        each: found.filter(dataset=each).select(
-            "label", **{each: interval_text(), f"_{each}": "median"}
+        name: summary.filter(dataset=name).select(
+            "label", **{name: interval_text(), f"_{name}": "median"}
         )
-        for each in (dataset, compare)
+        for name in (dataset, compare)
     }
     both = sides[dataset].join(sides[compare], on="label", how="full", coalesce=True)
     display.table(
@@ -213,17 +213,17 @@ def _show_dots(
 
 def points(dataset: str, compare: str, experiment: str) -> pl.DataFrame:
     """Return the points of both datasets with `dataset` and `label`, other factors at defaults."""
-    both = [views.Experiment(each, experiment) for each in (dataset, compare)]
+    both = [views.Experiment(name, experiment) for name in (dataset, compare)]
     # Labels anew: they say in what the variants of both differ.
-    trials = views.label(pl.concat([_tagged(each.trials, each.dataset) for each in both]), {})
-    found = pl.concat([_tagged(each.points, each.dataset) for each in both])
+    trials = views.label(pl.concat([_tagged(seen.trials, seen.dataset) for seen in both]), {})
+    both_points = pl.concat([_tagged(seen.points, seen.dataset) for seen in both])
     for factor, spec in files.experiment(experiment).factors.items():
         if factor not in views.LABEL_FACTORS:
             at_default = (pl.col(factor) == spec.default).fill_null(False)
             # A server that cannot have the default stays as it is.
-            found = found.filter(at_default | ~at_default.any().over("server"))
+            both_points = both_points.filter(at_default | ~at_default.any().over("server"))
     key = ["dataset", "server", "variant", "n"]
-    return found.join(trials.select(*key, "label"), on=key)
+    return both_points.join(trials.select(*key, "label"), on=key)
 
 
 def _tagged(frame: pl.DataFrame, dataset: str) -> pl.DataFrame:
@@ -253,7 +253,7 @@ def compare_claims(dataset: str, compare: str) -> None:
         return
     _check(dataset, compare)
     _show_text("## Every claim in both datasets {#sec-machines-claims}")
-    ledgers = [claims.ledger(each) for each in (dataset, compare)]
+    ledgers = [claims.ledger(name) for name in (dataset, compare)]
     shown = agreement.verdicts(*ledgers).unique("claim", keep="first", maintain_order=True)
     shown = shown.select("claim", "says", "kind")
     for ledger in ledgers:
@@ -264,6 +264,6 @@ def compare_claims(dataset: str, compare: str) -> None:
         shown.drop("claim"),
         label="tbl-machines-claims",
         caption="The verdicts of both datasets, with the effect that each found; opposed first.",
-        source=[f"data/{each}" for each in (dataset, compare)],
+        source=[f"data/{name}" for name in (dataset, compare)],
         names={"says": "Claim", "kind": "Verdicts", "verdicts": dataset, "verdicts_other": compare},
     )

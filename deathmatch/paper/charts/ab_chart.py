@@ -13,12 +13,12 @@ from deathmatch.paper import theme
 _KINDS = {"": "B / A", "aa_": "A / A", "bb_": "B / B"}
 
 
-def chart(found: pl.DataFrame, title: str) -> alt.LayerChart:
+def chart(rows: pl.DataFrame, title: str) -> alt.LayerChart:
     """Return a row for each quantity and rate: three ratios with their intervals, and a line at 1.
 
     The axis is logarithmic: half and double are equally far from 1.
     """
-    long = _long(found)
+    long = _long(rows)
     names = long["quantity"].unique(maintain_order=True).to_list()
     span = pl.concat([long["low"], long["high"], long["ratio"]]).drop_nulls()
     scale = alt.Scale(
@@ -39,14 +39,14 @@ def chart(found: pl.DataFrame, title: str) -> alt.LayerChart:
     )  # fmt: skip
     bars = base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q")
     dots = base.mark_point(size=55)
-    one = alt.Chart(pl.DataFrame({"one": [1.0]})).mark_rule(strokeDash=[4, 3]).encode(x="one:Q")
-    return alt.layer(one, bars, dots).properties(width=380, height=48 * max(1, len(names)))
+    equal = alt.Chart(pl.DataFrame({"one": [1.0]})).mark_rule(strokeDash=[4, 3]).encode(x="one:Q")
+    return alt.layer(equal, bars, dots).properties(width=380, height=48 * max(1, len(names)))
 
 
-def _long(found: pl.DataFrame) -> pl.DataFrame:
+def _long(rows: pl.DataFrame) -> pl.DataFrame:
     """Return a row for each ratio: quantity, kind, ratio, low, high."""
     rows = []
-    for row in found.iter_rows(named=True):
+    for row in rows.iter_rows(named=True):
         for prefix, kind in _KINDS.items():
             values = {name: row[f"{prefix}{name}"] for name in ("ratio", "low", "high")}
             rows.append({"quantity": ab_result.quantity(row), "kind": kind, **values})

@@ -15,7 +15,7 @@ from deathmatch.paper import no_html, theme
 from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
 
 
-def quantiles(found: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VConcatChart:
+def quantiles(ours: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VConcatChart:
     """Return a panel for each environment: boxes of `time_quantiles`, the post's as diamonds.
 
     `theirs` is as `published_rows` returns it, `begin` how its columns of the quantity begin.
@@ -24,10 +24,10 @@ def quantiles(found: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VCon
     published = theirs.select("system", "environment", *post).unpivot(
         index=["system", "environment"], value_name="value_ms"
     )
-    low, high = _domain(found, published)
+    low, high = _domain(ours, published)
     panels = []
     for environment, title in ENVIRONMENT_TITLES.items():
-        rows = found.filter(pl.col("environment") == environment)
+        rows = ours.filter(pl.col("environment") == environment)
         if len(rows):
             theirs_here = published.filter(
                 pl.col("environment") == PUBLISHED_ENVIRONMENT[environment]
@@ -37,12 +37,12 @@ def quantiles(found: pl.DataFrame, theirs: pl.DataFrame, begin: str) -> alt.VCon
     return alt.vconcat(*panels)
 
 
-def _domain(found: pl.DataFrame, published: pl.DataFrame) -> tuple[float, float]:
+def _domain(ours: pl.DataFrame, published: pl.DataFrame) -> tuple[float, float]:
     """Return the ends of the axis that all panels share, in ms."""
-    known = [column for name in QUANTILES if len(column := found[name].drop_nulls())]
-    environments = [PUBLISHED_ENVIRONMENT[name] for name in found["environment"].unique()]
+    known = [column for name in QUANTILES if len(column := ours[name].drop_nulls())]
+    environments = [PUBLISHED_ENVIRONMENT[name] for name in ours["environment"].unique()]
     drawn = published.filter(
-        pl.col("system").is_in(found["post"].drop_nulls().implode()),
+        pl.col("system").is_in(ours["post"].drop_nulls().implode()),
         pl.col("environment").is_in(environments),
     )["value_ms"]
     low = min(column.min() for column in known) * 0.8
@@ -88,10 +88,10 @@ def _boxes(
     return alt.layer(*layers)
 
 
-def time_course(found: pl.DataFrame) -> alt.FacetChart:
+def time_course(course: pl.DataFrame) -> alt.FacetChart:
     """Return a small chart for each server of `time_course`, three in a row."""
-    step = max(1, found["since_start_s"].n_unique() // 40)
-    thin = found.filter(pl.col("since_start_s") % step == 0)
+    step = max(1, course["since_start_s"].n_unique() // 40)
+    thin = course.filter(pl.col("since_start_s") % step == 0)
     order = (
         thin.group_by("label", maintain_order=True)
         .agg(pl.col("time_ms").median())
@@ -129,12 +129,12 @@ def time_course(found: pl.DataFrame) -> alt.FacetChart:
     )
 
 
-def connection_costs(found: pl.DataFrame) -> alt.HConcatChart:
+def connection_costs(costs: pl.DataFrame) -> alt.HConcatChart:
     """Return the two panels of `connection_costs`, in the same order of servers."""
-    order = found["label"].to_list()
+    order = costs["label"].to_list()
     panels = [
         theme.dots(
-            found, column, "label", low=f"low_{column}", high=f"high_{column}", x_title=title,
+            costs, column, "label", low=f"low_{column}", high=f"high_{column}", x_title=title,
             order=order, width=160,
         )
         for column, title in (
@@ -145,7 +145,7 @@ def connection_costs(found: pl.DataFrame) -> alt.HConcatChart:
     return alt.hconcat(*panels)
 
 
-def statistics_table(found: pl.DataFrame, begin: str) -> GT:
+def statistics_table(statistics: pl.DataFrame, begin: str) -> GT:
     """Return `statistics_with_published` of one quantity in ms, the post's rows in italics.
 
     `begin` is how the quantity's columns begin.
@@ -153,7 +153,7 @@ def statistics_table(found: pl.DataFrame, begin: str) -> GT:
     heads = {"mean": "Mean", "stddev": "σ", "p50": "Median", "p95": "95 %", "p99": "99 %",
              "p999": "99.9 %"}  # fmt: skip
     rows = []
-    for row in found.to_dicts():
+    for row in statistics.to_dicts():
         mark = "{}" if row["ours"] else "*{}*"
         cells = {"System": row["label"], "Where": row["where"] + (r"\*" if row["limited"] else "")}
         cells |= {head: _ms(row[f"{begin}_{name}_us"]) for name, head in heads.items()}
@@ -161,7 +161,7 @@ def statistics_table(found: pl.DataFrame, begin: str) -> GT:
         rows.append({head: mark.format(cell) for head, cell in cells.items()})
     columns = ["System", "Where", *heads.values(), "Timeouts"]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
-    return GT(no_html.of(frame)).fmt_markdown(columns).cols_align("right", columns[2:])
+    return GT(no_html.escaped(frame)).fmt_markdown(columns).cols_align("right", columns[2:])
 
 
 def _ms(value_us: float | None) -> str:

@@ -22,10 +22,10 @@ def backlog(points: pl.DataFrame) -> alt.LayerChart | None:
     mine = mine.filter(pl.col(RATE) == mine[RATE].max())
     if mine.is_empty():
         return None
-    found = stats.summarise(mine, ["backlog"], REPLY).sort("backlog")
+    summary = stats.summarise(mine, ["backlog"], REPLY).sort("backlog")
     y = alt.Scale(domain=[0, 1.05 * mine[RATE].max()], nice=False)
     axis = alt.Axis(labelAngle=0, labelOverlap=False)
-    base = alt.Chart(found, title="Replies by listen backlog").encode(
+    base = alt.Chart(summary, title="Replies by listen backlog").encode(
         x=alt.X("backlog:O", title="listen backlog", axis=axis)
     )
     interval = base.mark_rule(strokeWidth=2).encode(
@@ -49,8 +49,8 @@ def readiness(points: pl.DataFrame) -> alt.LayerChart | None:
     mine = mine.filter(pl.col(RATE) == mine[RATE].min())
     if mine.is_empty():
         return None
-    found = stats.summarise(mine, ["readiness", IDLE], "cpu_us").sort("readiness", IDLE)
-    base = alt.Chart(found, title="CPU by idle connections").encode(
+    summary = stats.summarise(mine, ["readiness", IDLE], "cpu_us").sort("readiness", IDLE)
+    base = alt.Chart(summary, title="CPU by idle connections").encode(
         x=alt.X(f"{IDLE}:Q", title="idle connections", axis=alt.Axis(tickCount=2)),
         color=alt.Color("readiness:N", legend=None, scale=alt.Scale(domain=_MECHANISMS)),
     )
@@ -59,13 +59,13 @@ def readiness(points: pl.DataFrame) -> alt.LayerChart | None:
     )
     line, dots = base.mark_line(), base.mark_point(size=35)
     curves = band + line.encode(y="median:Q") + dots.encode(y="median:Q")
-    return (curves + _names(found)).properties(width=135, height=140)
+    return (curves + _names(summary)).properties(width=135, height=140)
 
 
-def _names(found: pl.DataFrame) -> alt.LayerChart:
+def _names(curves: pl.DataFrame) -> alt.LayerChart:
     """Return the mechanisms' names at the ends of their curves."""
-    ends = found.group_by("readiness", maintain_order=True).last()
-    last = pl.col(IDLE) == found[IDLE].max()
+    ends = curves.group_by("readiness", maintain_order=True).last()
+    last = pl.col(IDLE) == curves[IDLE].max()
     return alt.layer(
         *(
             alt.Chart(ends.filter(which))

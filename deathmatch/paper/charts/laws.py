@@ -10,16 +10,16 @@ from deathmatch.analysis.law_findings import OFF
 from deathmatch.paper import theme
 
 
-def little(found: pl.DataFrame) -> alt.LayerChart:
+def little(products: pl.DataFrame) -> alt.LayerChart:
     """Return a dot for each row of `where`, `counted` and `ratio`, over a band of OFF about 1."""
-    order = found["where"].unique(maintain_order=True).to_list()
+    order = products["where"].unique(maintain_order=True).to_list()
     band = alt.Chart(pl.DataFrame({"low": [1 - OFF], "high": [1 + OFF]})).mark_rect(
         color=theme.GREY, opacity=0.2
     )
-    one = alt.Chart(pl.DataFrame({"one": [1.0]})).mark_rule(color=theme.GREY)
+    exact = alt.Chart(pl.DataFrame({"one": [1.0]})).mark_rule(color=theme.GREY)
     y = alt.Scale(type="log", nice=False)
     dots = (
-        alt.Chart(found)
+        alt.Chart(products)
         .mark_point(size=26, strokeWidth=1.2)
         .encode(
             x=alt.X(
@@ -36,5 +36,5 @@ def little(found: pl.DataFrame) -> alt.LayerChart:
                      alt.Tooltip("ratio:Q", format=".3f")],
         )
     )  # fmt: skip
-    layers = [band.encode(y="low:Q", y2="high:Q"), one.encode(y="one:Q"), dots]
+    layers = [band.encode(y="low:Q", y2="high:Q"), exact.encode(y="one:Q"), dots]
     return alt.layer(*layers).properties(width=430, height=260)

@@ -13,12 +13,12 @@ _SIZE = 330
 _COLOURS = dict(zip(KINDS, [theme.PALETTE[1], theme.PALETTE[4], theme.PALETTE[0], theme.GREY]))
 
 
-def effects(found: pl.DataFrame, dataset: str, other: str) -> alt.LayerChart:
+def effects(ratios: pl.DataFrame, dataset: str, other: str) -> alt.LayerChart:
     """Return each ratio of one dataset against that of another, with both intervals.
 
     Both axes are logarithmic. On the diagonal two machines tell the same.
     """
-    span = pl.concat([found[f"{of}{name}"] for of in ("", "other_") for name in ("low", "high")])
+    span = pl.concat([ratios[f"{side}{name}"] for side in ("", "other_") for name in ("low", "high")])
     domain = [span.min() or 1, span.max() or 1]
     axis = {
         "scale": alt.Scale(type="log", nice=False, domain=domain),
@@ -26,10 +26,10 @@ def effects(found: pl.DataFrame, dataset: str, other: str) -> alt.LayerChart:
     }
     x = alt.X("other_effect:Q", title=f"ratio in {other}", **axis)
     y = alt.Y("effect:Q", title=f"ratio in {dataset}", **axis)
-    shown = [kind for kind in KINDS if kind in found["kind"]]
+    shown = [kind for kind in KINDS if kind in ratios["kind"]]
     colours = alt.Scale(domain=shown, range=[_COLOURS[kind] for kind in shown])
     numbers = [alt.Tooltip(name, format=".3g") for name in ("effect", "other_effect")]
-    base = alt.Chart(found).encode(
+    base = alt.Chart(ratios).encode(
         x=x, y=y,
         color=alt.Color("kind:N", title="verdicts", sort=shown, scale=colours),
         tooltip=["says", "when", "kind", *numbers],

@@ -12,12 +12,12 @@ from deathmatch.plan.root import ROOT
 _MACHINE = ["testbed", "cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain"]
 
 
-def of(dataset: str) -> dict:
+def summary(dataset: str) -> dict:
     """Return what the page says about a dataset as a whole."""
     seen = [views.Experiment(dataset, name) for name in files.names("experiment")]
     columns = [*_MACHINE, "server", "outcome", "commit", "started_at", "server_cpus", "client_cpus",
                "machines", "late_us", "clock_bound_us"]  # fmt: skip
-    trials = pl.concat([each.trials.select(columns) for each in seen])
+    trials = pl.concat([experiment.trials.select(columns) for experiment in seen])
     spec = files.dataset(dataset) if dataset in files.names("dataset") else None
     known = trials.drop_nulls("cpu")
     return {
@@ -34,13 +34,13 @@ def of(dataset: str) -> dict:
         "commits": _counted(known, ["commit"]),
         "place": provenance.place(trials) if len(known) else "",
         "cannot": provenance.cannot(trials) if len(known) else "",
-        "raw": {each.name: _raw(dataset, each.name) for each in seen if len(each.trials)},
+        "raw": {experiment.name: _raw(dataset, experiment.name) for experiment in seen if len(experiment.trials)},
     }
 
 
 def experiments(measured: set[str]) -> list[dict]:
     """Return the experiments with their questions and the checks of an answer, by title."""
-    found = [files.experiment(name) for name in files.names("experiment")]
+    known = [files.experiment(name) for name in files.names("experiment")]
     rows = [
         {
             "experiment": spec.name,
@@ -51,7 +51,7 @@ def experiments(measured: set[str]) -> list[dict]:
             "factors": {name: factor.title for name, factor in spec.factors.items()},
             "checks": [check.name for check in spec.conformance or ()],
         }
-        for spec in found
+        for spec in known
         if spec.name in measured
     ]
     return sorted(rows, key=lambda row: row["title"])
@@ -64,7 +64,7 @@ def citation(dataset: str) -> dict:
     """
     own = ROOT / "data" / dataset / "CITATION.cff"
     known = yaml.safe_load((own if own.is_file() else ROOT / "CITATION.cff").read_text())
-    authors = [each.get("name", "") for each in known["authors"]]
+    authors = [author.get("name", "") for author in known["authors"]]
     title = known["title"] if own.is_file() else f"{known['title']}: dataset {dataset}"
     year = str(known.get("date-released", ""))[:4]
     lines = [f"  author = {{{' and '.join(f'{{{name}}}' for name in authors)}}},",

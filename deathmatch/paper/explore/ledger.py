@@ -23,40 +23,40 @@ def rows(dataset: str, known: list[dict], evidence: Evidence) -> list[dict]:
 
 def evidence(dataset: str, known: list[dict]) -> Evidence:
     """Return which variants the rule of each claim compares, then and now."""
-    found: Evidence = {}
+    by_claim: Evidence = {}
     for claim in known:
         by_when = {"then": releases.then(dataset, claim), "now": releases.now(dataset, claim)}
         then = _compared(dataset, by_when["then"])
         same = by_when["then"] == by_when["now"]
         compared = {"then": then, "now": then if same else _compared(dataset, by_when["now"])}
-        found[claim["id"]] = [
+        by_claim[claim["id"]] = [
             {"when": when, "experiment": experiment, "server": server, "variant": variant}
             for when, variants in compared.items()
             for experiment, server, variant in variants
         ]
-    return found
+    return by_claim
 
 
 def roles(evidence: Evidence) -> Roles:
     """Return for what each variant stands in some claim."""
-    found: Roles = {}
-    for each in (one for many in evidence.values() for one in many):
-        key = (each["experiment"], each["server"], each["variant"])
-        found.setdefault(key, set()).add(each["when"])
-    return found
+    by_variant: Roles = {}
+    for variant in (variant for many in evidence.values() for variant in many):
+        key = (variant["experiment"], variant["server"], variant["variant"])
+        by_variant.setdefault(key, set()).add(variant["when"])
+    return by_variant
 
 
 def _compared(dataset: str, claim: dict) -> list[tuple[str, str, str]]:
     rule = claim["rule"]
-    found = []
+    variants = []
     for selector in published.selectors(rule):
         experiment = selector.get("experiment", claim["experiment"])
         for plain in selecting.divided_selectors(selector):
             frame = selecting.selected(dataset, experiment, plain, published.free(rule))
             if frame is not None:
                 pairs = frame.select("server", "variant").unique(maintain_order=True).rows()
-                found += [(experiment, *pair) for pair in pairs]
-    return list(dict.fromkeys(found))
+                variants += [(experiment, *pair) for pair in pairs]
+    return list(dict.fromkeys(variants))
 
 
 def _row(dataset: str, entry: Entry, compared: list[dict]) -> dict:

@@ -22,10 +22,10 @@ def rows(datasets: list[str], trials: list[dict]) -> list[dict]:
     """
     known = files.servers()
     of_datasets = {dataset: systems.systems(dataset) for dataset in datasets}
-    found = [_row(server, of_datasets) for server in known]
+    shown = [_row(server, of_datasets) for server in known]
     gone = {trial["server"] for trial in trials} - {server.name for server in known}
-    found += [_gone(name) for name in sorted(gone)]
-    return sorted(found, key=lambda row: (row["title"].lower(), row["server"]))
+    shown += [_gone(name) for name in sorted(gone)]
+    return sorted(shown, key=lambda row: (row["title"].lower(), row["server"]))
 
 
 def post(source: str) -> str:
@@ -55,17 +55,17 @@ def _row(server: Server, of_datasets: dict[str, pl.DataFrame]) -> dict:
         "configurations": [
             {
                 "title": server.called(name),
-                "about": each.about,
-                "experiments": list(each.experiments or ()),
-                "settings": [f"{key} = {value}" for key, value in each.placeholders.items()],
+                "about": configuration.about,
+                "experiments": list(configuration.experiments or ()),
+                "settings": [f"{key} = {value}" for key, value in configuration.placeholders.items()],
             }
-            for name, each in server.configurations.items()
+            for name, configuration in server.configurations.items()
         ],
         "variants": systems.variants(server),
         "packages": _packages(server),
         "sources": [*_files(server.name), *server.sources],
         "measured": [
-            _measured(dataset, found, server.name) for dataset, found in of_datasets.items()
+            _measured(dataset, systems_of, server.name) for dataset, systems_of in of_datasets.items()
         ],
     }
 
@@ -92,10 +92,10 @@ def _gone(name: str) -> dict:
 
 def _packages(server: Server) -> list[str]:
     """Return what it needs installed: "Debian: erlang-base", "pypi: requirements.txt"."""
-    of = server.packages
-    listed = {"tools": of.tools, "Debian": of.debian, "Nix": of.nix or ()}
+    packages = server.packages
+    listed = {"tools": packages.tools, "Debian": packages.debian, "Nix": packages.nix or ()}
     lines = [f"{title}: {', '.join(names)}" for title, names in listed.items() if names]
-    return lines + [f"{kind}: {file}" for kind, file in of.lists.items()]
+    return lines + [f"{kind}: {file}" for kind, file in packages.lists.items()]
 
 
 def _files(name: str) -> list[str]:
@@ -105,7 +105,7 @@ def _files(name: str) -> list[str]:
     return sorted(str(path) for path in paths if not _MADE & set(path.parts))
 
 
-def _measured(dataset: str, found: pl.DataFrame, name: str) -> dict:
-    row = found.row(by_predicate=pl.col("server") == name, named=True)
+def _measured(dataset: str, systems_of: pl.DataFrame, name: str) -> dict:
+    row = systems_of.row(by_predicate=pl.col("server") == name, named=True)
     shown = ("version", "conformance", "figures")
     return {"dataset": dataset} | {key: row[key] or "" for key in shown}
