@@ -498,6 +498,7 @@ def test_failures_are_shares_of_all_trials_together():
         answered("a", 1, 10, 9.0, errors_client_timeout=30), answered("a", 2, 10, 9.0),
         answered("b", 1, 10, 9.0),
     ])  # fmt: skip
+    points = points.with_columns(requests=10, **dict.fromkeys(dynamic.WRONG_STATUS, 0))
     assert dynamic.failures(points).rows() == [("a", 10, "5 s timeout", 15.0)]
 
 
