@@ -1,7 +1,10 @@
 """Whose limit a point shows: planted truths, and what the committed reference comes to."""
 
+import importlib.util
+
 import polars as pl
 import pytest
+from conftest import ROOT, Tree
 
 from deathmatch.analysis import views
 from deathmatch.data import laws, limits
@@ -112,3 +115,29 @@ def test_points_at_the_testbed_s_limit_are_in_no_verdict_and_drawn_hollow():
     assert single.valid_points.join(limited, on=key, how="semi").is_empty()
     # What those servers answered below it still counts, and is no longer their highest rate.
     assert set(single.valid_points.filter(server="go")["top_rate_rps"]) == {16000}
+
+
+specification = importlib.util.spec_from_file_location("bench_limits", ROOT / "bench/limits.py")
+bench = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(bench)
+
+
+def test_a_limit_planted_in_real_load_is_called_by_its_name(tree: Tree):
+    """One of each; bench/limits.py runs more.
+
+    Other work on this machine limits the client, and then that is the right answer: the null
+    server, for which the client is never slow, shows it.
+    """
+    bench.plant(tree.path, runs=1)
+    for client in bench.CLIENTS:
+        bench.run(tree.path, client)
+    points = pl.concat([bench.measured(tree.path, client) for client in bench.CLIENTS])
+    slow = points.filter(client="slow", server="fast")
+    assert len(slow) == 1 and set(slow["limit"]) <= {"client", "testbed"}
+    disturbed = set(points.filter(client="free", server="null")["limit"]) != {"none"}
+    other = {"client", "testbed"} if disturbed else set()
+    free = points.filter(client="free")
+    assert set(free.filter(server="slow")["limit"]) <= {"server"} | other
+    assert set(free.filter(server="fast")["limit"]) <= {"none"} | other
+    # Neither is ever taken for the other.
+    assert "none" not in set(free.filter(server="slow")["limit"])
