@@ -6,11 +6,9 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from deathmatch.analysis import law_findings, selecting, stats, views
+from deathmatch.analysis import exclusion, law_findings, selecting, stats, views
 from deathmatch.data import laws, tables
 from deathmatch.data.laws.law import KEY, RATE, TRIAL
-from deathmatch.quantities.definitions import QUANTITIES
-from deathmatch.quantities.quantity import Points
 from deathmatch.quantities.samples import enough_samples, needed_samples
 
 TABLES = ("trials", "points", "times", "samples", "seconds")
@@ -174,7 +172,6 @@ def test_points_that_break_a_law_are_left_out_of_figures_and_verdicts():
     marked = points.with_columns(laws_broken=pl.when(here).then(ids).otherwise("laws_broken"))
     assert len(laws.upheld(points)) == len(points)
     assert len(laws.upheld(marked)) == len(points) - 1
-    assert len(laws.upheld(marked, ("LAW-CLOCK",))) == len(points)
     # Modes alone are not read where only they do not add up.
     assert len(laws.readable(points, "server_cpus_user_us")) < len(points)
     assert len(laws.readable(points, "replies")) == len(points)
@@ -195,10 +192,43 @@ def test_points_that_break_a_law_are_left_out_of_figures_and_verdicts():
     ) - {first["n"]}
 
 
-def test_a_statistic_of_the_course_keeps_runs_that_drift():
-    assert QUANTITIES["message_latency_growth"].points == Points.COURSE
-    frame = pl.DataFrame({"laws_broken": [["LAW-STEADY"], [], None]})
-    assert len(laws.upheld(frame)) == 2 and len(laws.upheld(frame, (laws.STEADY,))) == 3
+def test_a_run_that_drifts_loses_its_times_and_nothing_else():
+    of_times = {
+        "message_latency_mean_us", "message_latency_p50_us", "message_latency_p95_us",
+        "message_latency_spread", "message_latency_deviation_us",
+    }  # fmt: skip
+    of_counts = {
+        "connections_held", "connection_timeouts", "handshake_time_mean_us", "cpu_us_per_reply",
+        "memory_kib", "message_latency_growth",
+    }  # fmt: skip
+    points = tables.read("reference", "c10k", "points")
+    drifting = (pl.col("server") == "webbit") & (pl.col("n") == 2)
+    marked = points.with_columns(
+        laws_broken=pl.when(drifting)
+        .then(pl.lit([laws.STEADY.id]))
+        .otherwise(pl.lit([], pl.List(pl.String)))
+    )
+    selector = {"server": "webbit", "environment": "unthrottled"}
+    with selecting.instead({("reference", "c10k", "points"): marked}):
+        kept = {
+            name: selecting.values("reference", "c10k", {"statistic": name}, selector).blocks
+            for name in (*of_times, *of_counts)
+        }
+    assert {name for name, blocks in kept.items() if blocks == {1, 3}} == of_times
+    assert {name for name, blocks in kept.items() if blocks == {1, 2, 3}} == of_counts
+
+
+def test_a_run_that_drifts_keeps_the_histogram_of_its_handshakes():
+    chapter = views.Experiment("reference", "c10k")
+    unsteady = chapter.points.join(laws.steady(chapter.points), on=KEY, how="anti")
+    of_unsteady = chapter.times.join(unsteady, on=KEY, how="semi")
+    assert len(unsteady) and "handshake_time" in set(of_unsteady["quantity"])
+    assert "latency" not in set(of_unsteady["quantity"])
+
+
+def test_what_steadiness_leaves_out_of_claims_is_shown():
+    touched = exclusion.claims("reference")
+    assert len(touched) and (touched["trials"] < touched["trials_all"]).all()
 
 
 def test_a_99th_percentile_wants_662_samples():

@@ -231,7 +231,7 @@ def test_points_that_count_follow_the_definition():
         RATE: [1, 2, 3, 4],
     })  # fmt: skip
     left = {which: by_trial.counted(points, which)[RATE].to_list() for which in Points}
-    assert left == {Points.VALID: [1], Points.COURSE: [1, 4], Points.ENDING: [1, 3, 4],
+    assert left == {Points.VALID: [1, 4], Points.STEADY: [1], Points.ENDING: [1, 3, 4],
                     Points.ALL: [1, 2, 3, 4]}  # fmt: skip
 
 

@@ -16,10 +16,11 @@ def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
     """Return the points that count for a quantity with `points=which`; all of a store's."""
     if which == Points.ALL or "client_limited" not in points.columns:
         return points
-    excused = () if which == Points.VALID else (laws.STEADY,)
+    if which == Points.STEADY:
+        points = laws.steady(points)
     # Without a whole report only the server's end is known.
     reported = which == Points.ENDING or pl.col("report").ne_missing("truncated")
-    return laws.upheld(points, excused).filter(~limits.by_harness(points), reported)
+    return laws.upheld(points).filter(~limits.by_harness(points), reported)
 
 
 def values(points: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFrame:
@@ -29,6 +30,8 @@ def values(points: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFr
     highest rate of a variant, TOP, where the quantity describes a whole sweep.
     """
     key = [*by, "n"]
+    if quantity.points == Points.STEADY:
+        points = laws.steady(points)
     if quantity.whole_sweep:
         # A sweep that the client cut short has not shown what it comes to.
         reached = pl.col(RATE).max().over(key) == pl.col(TOP).max().over(key)

@@ -8,6 +8,7 @@ import polars as pl
 
 from deathmatch.analysis import stats, views
 from deathmatch.analysis.reply_rates import RATE
+from deathmatch.data import laws
 from deathmatch.load import histogram
 from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
 from deathmatch.quantities.samples import enough_samples, needed_samples
@@ -103,7 +104,7 @@ def latency_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.Dat
     published_ms; highest first.
     """
     named = (
-        with_published_system(as_planned(points))
+        with_published_system(as_planned(laws.steady(points)))
         .filter(pl.col("post").is_not_null())
         .with_columns(p95_ms=pl.col("message_latency_p95_us") / 1e3)
     )
@@ -125,6 +126,7 @@ def time_quantiles(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> 
     quantile lies among what never was, or too few samples carry it. Trials that show the client's
     limits are left out, unless all of a server's do: then `limited` is true.
     """
+    points = laws.readable(points, quantity)
     points = points.with_columns(limited=pl.col("client_limited").all().over(_KEY))
     points = points.filter(pl.col("limited") | ~pl.col("client_limited"))
     key = ["server", "variant", "n", RATE]
@@ -251,7 +253,7 @@ def statistics_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.
 
     Columns: label, near, where, ours, limited, those of `published_rows`, system, place. Ours are
     medians over trials; a quantile that lies among what never was in half of them is null, one that
-    too few samples carry is NaN.
+    too few samples carry, or that a law leaves out of every trial, is NaN.
     """
     points = carried(points)
     statistics = [c for c in theirs.columns if c.endswith("_us")] + ["connection_timeouts"]
@@ -260,7 +262,15 @@ def statistics_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.
         .group_by("label", "server", "post", "environment", maintain_order=True)
         .agg(
             pl.col("client_limited").any().alias("limited"),
-            *(pl.col(c).cast(pl.Float64).fill_null(float("inf")).median() for c in statistics),
+            *(
+                pl.col(c)
+                .cast(pl.Float64)
+                .fill_null(float("inf"))
+                .filter(laws.is_readable(c))
+                .median()
+                .fill_null(float("nan"))
+                for c in statistics
+            ),
         )
         .with_columns(pl.when(~pl.col(c).is_infinite()).then(c).alias(c) for c in statistics)
         .with_columns(ours=True, where=pl.col("environment").replace(ENVIRONMENT_TITLES))

@@ -12,7 +12,7 @@ import polars as pl
 
 from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.reply_rates import RATE
-from deathmatch.data import limits
+from deathmatch.data import laws, limits
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.server import Server
@@ -145,7 +145,7 @@ def figure(experiment: views.Experiment, server: str) -> str:
         points = views.default_variants(points, experiment.name, frozenset({CONFIGURATION}))
         return _best(points, BYTES_PER_MESSAGE.of_trial, min, "bytes/message")
     if LATENCY in points.columns:
-        return _best(points, lambda p: p[LATENCY].min(), min, "µs")
+        return _best(laws.steady(points), lambda p: p[LATENCY].min(), min, "µs")
     if (points[RATE] == 0).any():
         points = points.filter(pl.col(RATE) == 0)
     valid = points.filter(~limits.by_harness(points))

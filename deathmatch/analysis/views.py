@@ -55,10 +55,14 @@ class Experiment:
 
     @cached_property
     def times(self) -> pl.DataFrame:
-        """Every histogram bin of the points that break no law, with `title` and `label`."""
+        """Every bin of the histograms that no law leaves out, with `title` and `label`."""
         bins = self._labelled("times")
         broken = self.points.join(self.lawful_points, on=_POINT, how="anti")
-        return bins.join(broken, on=_POINT, how="anti", maintain_order="left")
+        bins = bins.join(broken, on=_POINT, how="anti", maintain_order="left")
+        steady = laws.steady(self.points).select(*_POINT, steady=pl.lit(True))
+        judged = pl.any_horizontal(map(pl.col("quantity").str.starts_with, laws.STEADY.columns))
+        marked = bins.join(steady, on=_POINT, how="left", maintain_order="left")
+        return marked.filter(pl.col("steady").fill_null(False) | ~judged).drop("steady")
 
     @cached_property
     def samples(self) -> pl.DataFrame:

@@ -70,7 +70,7 @@ def _closed_loop(points: pl.DataFrame) -> pl.DataFrame:
 
 def _message_latency(points: pl.DataFrame) -> pl.DataFrame:
     """Return each trial's 99th percentile of latency at the highest rate that both offered."""
-    common = _in_common(points)
+    common = laws.steady(_in_common(points))
     common = common.filter(pl.col("messages_due") >= needed_samples(0.99))
     top = common.filter(pl.col(RATE) == pl.col(TOP)).drop_nulls("message_latency_p99_us")
     return top.select("dataset", "label", "n", value="message_latency_p99_us")

@@ -143,12 +143,12 @@ FAILED_CONNECTIONS = Quantity(
 )  # fmt: skip
 RESPONSE_TIME = Quantity(
     "response_time_mean_us", "mean response time", "µs", "mean time from a request to its reply",
-    Mean("response_time_avg_us"), _MEAN,
+    Mean("response_time_avg_us"), _MEAN, points=Points.STEADY,
 )  # fmt: skip
 CONNECTION_TIME = Quantity(
     "connection_time_ms", "median connection time", "ms",
     "median time from the first SYN of a connection to its end",
-    Mean("connection_time_median_us", 1e-3), _MEAN,
+    Mean("connection_time_median_us", 1e-3), _MEAN, points=Points.STEADY,
 )  # fmt: skip
 MEMORY_PER_CONNECTION = Quantity(
     "memory_kib", "memory per connection", "KiB",
@@ -240,30 +240,32 @@ _ALL = (
     Quantity(
         "message_latency_mean_us", "mean message latency", "µs",
         "mean time from a message's intended send to its echo", Mean("message_latency_mean_us"),
-        _MEAN,
+        _MEAN, points=Points.STEADY,
     ),
     Quantity(
         "message_latency_p50_us", "median message latency", "µs",
         "median time from a message's intended send to its echo",
-        lambda points: _latency(points, "p50"), _MEAN,
+        lambda points: _latency(points, "p50"), _MEAN, points=Points.STEADY,
     ),
     Quantity(
         "message_latency_p95_us", "95th percentile of the message latency", "µs",
         "95th percentile of the time from a message's intended send to its echo",
-        lambda points: _latency(points, "p95"), _MEAN,
+        lambda points: _latency(points, "p95"), _MEAN, points=Points.STEADY,
     ),
     Quantity(
         "message_latency_spread", "message latency spread", "",
         "95th percentile over median of the message latency", _latency_spread, _MEAN,
+        points=Points.STEADY,
     ),
     Quantity(
         "message_latency_deviation_us", "message latency deviation", "µs",
         "95th percentile less median of the message latency", _latency_deviation, _MEAN,
+        points=Points.STEADY,
     ),
     Quantity(
         "message_latency_growth", "message latency growth", "",
         "median message latency of the run's last fifth (a minute of five) over that of its first",
-        Mean("message_latency_growth"), _MEAN, points=Points.COURSE,
+        Mean("message_latency_growth"), _MEAN,
     ),
     Quantity(
         "memory_overhead", "memory overhead", "",

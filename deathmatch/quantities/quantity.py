@@ -23,8 +23,8 @@ class Points(Enum):
     """Which points of a trial count."""
 
     VALID = "lawful, reported whole, and not limited by client or testbed"
-    COURSE = "the same, steady or not"
-    ENDING = "the same, steady or not, reported whole or not"
+    STEADY = "the same, of runs that neither drifted nor jumped"
+    ENDING = "lawful, reported whole or not, and not limited by client or testbed"
     ALL = "all"
 
 

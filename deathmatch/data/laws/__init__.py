@@ -3,7 +3,7 @@
 In: an experiment's tables, but for `probes`: a moment's load that is too much half of the time is
 no point, and the search itself judges it. Out: which laws could judge a point, and which it breaks.
 A point that breaks one stays in the tables, marked with the law's ID, and is left out of figures
-and verdicts.
+and verdicts, as a whole or with the columns that the law is about.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ LAWS: Mapping[str, Law] = {
 }
 """Every law by its ID, in the order of the paper's table."""
 
-STEADY = course.steady.id
+STEADY = course.steady
 # The columns of the points with what the laws found. Null where no law could judge a point.
 MARKS = {"laws_judged": pl.List(pl.String), "laws_broken": pl.List(pl.String)}
 FINDINGS = {"law": pl.String} | JUDGED
@@ -58,22 +58,30 @@ def marked(points: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
     return points.join(of_points, on=KEY, how="left", maintain_order="left")
 
 
-def upheld(points: pl.DataFrame, but: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Return the points that break no law which leaves a point out as a whole, but for those given.
+def upheld(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the points that break no law which leaves a point out as a whole.
 
     Points that were not held against the laws are all returned.
     """
-    return _without(points, [law.id for law in LAWS.values() if law.leaves_out], but)
+    ids = [law.id for law in LAWS.values() if law.leaves_out]
+    return points.filter(_obeyed(ids)) if "laws_broken" in points.columns else points
 
 
 def readable(points: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Return the points that break no law which says that this column is not to be read."""
-    return _without(points, [law.id for law in LAWS.values() if column.startswith(law.columns)])
+    """Return the points that break no law which leaves out this column, or histogram."""
+    return points.filter(is_readable(column)) if "laws_broken" in points.columns else points
 
 
-def _without(points: pl.DataFrame, ids: list[str], but: tuple[str, ...] = ()) -> pl.DataFrame:
-    if "laws_broken" not in points.columns:
-        return points
-    counted = pl.lit([name for name in ids if name not in but], pl.List(pl.String))
-    broken = pl.col("laws_broken").list.set_intersection(counted)
-    return points.filter((broken.list.len() == 0).fill_null(True))
+def is_readable(column: str) -> pl.Expr:
+    """Return whether a point breaks no law which leaves out this column, or histogram."""
+    return _obeyed([law.id for law in LAWS.values() if column.startswith(law.columns)])
+
+
+def steady(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the points of which times may be read: the run neither drifted nor jumped."""
+    return points.filter(_obeyed([STEADY.id])) if "laws_broken" in points.columns else points
+
+
+def _obeyed(ids: list[str]) -> pl.Expr:
+    broken = pl.col("laws_broken").list.set_intersection(pl.lit(ids, pl.List(pl.String)))
+    return (broken.list.len() == 0).fill_null(True)

@@ -84,8 +84,9 @@ class Law(Rule):
 
     `look` returns KEY and JUDGED, at least a row for each point that it can judge and none for the
     others. Severities: "reject", no sound measurement breaks it; "warn", a sound measurement of a
-    run that has no number to give may break it; both leave the point out of figures and verdicts;
-    "note", only the columns that begin with one of `columns` are not to be read.
+    run that has no number to give may break it; "note", not reported by itself. A point that breaks
+    a law is left out of figures and verdicts; if the law has `columns`, only columns and histograms
+    whose names begin with one of them are left out.
     """
 
     bound: str = ""
@@ -94,7 +95,7 @@ class Law(Rule):
     @property
     def leaves_out(self) -> bool:
         """Whether a point that breaks it is left out as a whole."""
-        return self.severity != "note"
+        return not self.columns
 
     def judge(self, evidence: Evidence) -> pl.DataFrame:
         """Return KEY, `law`, JUDGED and `broken` of each judgement."""
