@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Tree
 
+from deathmatch.builds import clients
 from deathmatch.errors import UserError
 from deathmatch.plan import files, matrix, validation_errors
 from deathmatch.plan.experiment import Experiment
@@ -126,6 +127,21 @@ def test_each_experiment_says_what_it_measures():
         assert loaded == (experiment.client is not None) == ("rates_rps" in spec)
         assert loaded == bool(spec["load"]) == bool(spec["conformance"])
         assert loaded != ("measures" in spec) and loaded != ("messages" in spec)
+
+
+def test_a_load_generator_is_named_only_where_it_is_not_the_experiments_own():
+    spec, yucan = files.experiment("backlog"), files.server("yucan")
+    own, other = matrix.product(spec, {"load_generator": ("httperf", "roundtrip")}, yucan)
+    assert matrix.product(spec, {}, yucan) == [own] and "load_generator" not in own.factors
+    assert other.factors == own.factors | {"load_generator": "roundtrip"}
+    name = f"data/smoke/backlog/yucan/{other.name}/1"
+    (trial,) = (each for each in matrix.trials("smoke") if str(each.path) == name)
+    assert matrix.find(name) == trial and trial.spec()["client"] == "roundtrip"
+    assert trial.spec()["load"] == spec.load_as_written
+    assert clients.needed("backlog", trial.load_generator) == ["roundtrip"]
+    with pytest.raises(UserError, match=r"(names|has) no trial"):
+        matrix.find(f"data/smoke/backlog/yucan/{own.name},load_generator=httperf/1")
+    assert files.experiment("c10k").load_generators == ()
 
 
 def test_placeholders_are_those_of_the_variant():

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import threading
 import time
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from statistics import median
 
@@ -16,7 +17,8 @@ import pytest
 from conftest import HUNG_S, ROOT
 
 from deathmatch.errors import Truncated
-from deathmatch.load import roundtrip
+from deathmatch.load import httperf, registry, roundtrip
+from deathmatch.load.generator import Part
 from deathmatch.load.roundtrip import GENERATOR
 
 pytestmark = pytest.mark.alone
@@ -198,7 +200,7 @@ def test_an_answer_too_long_is_different(client):
 
     with Server(answer) as peer:
         fields = parse(report(client, peer.port), 0.5)
-    assert fields["errors_answer_different"] + fields["idle_losses"] == 1
+    assert fields["errors_wrong_length"] + fields["idle_losses"] == 1
 
 
 def test_a_server_that_goes_away_refuses(client):
@@ -323,7 +325,7 @@ def test_report_cut_anywhere_is_truncated(client):
         with pytest.raises(Truncated):
             parse(text[:end], 0.1)
     lines = text.splitlines(keepends=True)
-    for number in range(26):
+    for number in range(33):
         with pytest.raises(Truncated):
             parse("".join(lines[:number] + lines[number + 1 :]), 0.1)
 
@@ -394,7 +396,7 @@ def test_more_connections_than_may_be_open_are_errors(client):
             connection.sendall(data) if number < 2 else None
         )
         counts, _ = opened(client, peer.port, 100, "--calls=1", "--connections=10", "--timeout=0.9")
-    assert counts["errors_other"] == 40 and counts["errors_client_timeout"] == 10
+    assert counts["errors_descriptors_unavailable"] == 40 and counts["errors_client_timeout"] == 10
 
 
 def test_it_counts_what_httperf_counts(client):
@@ -476,6 +478,138 @@ def test_help_lists_every_option(client):
     text = subprocess.run([client, "--help"], capture_output=True, text=True, check=True).stdout
     words = GENERATOR.command("h", 1, LOAD | {"reply_bytes": 3}, 5, 1)
     for option in {word.partition("=")[0] for word in words[1:]} | {
-        "--request-file", "--settle", "--idle", "--calls", "--gather",
+        "--request-file", "--settle", "--idle", "--calls", "--gather", "--targets",
     }:  # fmt: skip
         assert f"  {option} " in text
+
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nHello, world"
+WRONG_ANSWERS = {
+    "wrong_status": ANSWER.replace(b"200 OK", b"503 OK"),
+    "wrong_length": ANSWER.replace(b": 12", b": 11")[:-1],
+    "answer_cut": ANSWER[:-5],
+}
+
+
+@pytest.mark.parametrize("words", [{}, {"calls": 2}])
+@pytest.mark.parametrize("failure", WRONG_ANSWERS)
+def test_a_wrong_answer_of_http_is_an_error_of_its_class(client, failure, words):
+    def answer(number, connection, data):
+        connection.sendall(WRONG_ANSWERS[failure] if number == 20 else ANSWER)
+        if number == 20:
+            connection.close()
+
+    with Server(answer) as peer:
+        counts, _ = opened(
+            client, peer.port, 100, "--timeout=0.5", *(f"--{k}={v}" for k, v in words.items())
+        )
+    assert counts[f"errors_{failure}"] == counts["errors_total"] == 1
+    assert counts["replies"] >= 48
+
+
+@pytest.mark.parametrize("words", [("--calls=2",), ("--connections=3",)])
+def test_interim_answers_are_skipped_and_counted(client, words):
+    """100 and 103 come before the answer, in one segment with it or in one of their own."""
+    interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+
+    def answer(number, connection, data):
+        if number % 2:
+            connection.sendall(interim + ANSWER)
+        else:
+            connection.sendall(interim)
+            time.sleep(0.002)
+            connection.sendall(ANSWER)
+
+    with Server(answer) as peer:
+        counts, _ = opened(client, peer.port, 100, *words)
+    assert counts["errors_total"] == 0 and counts["reply_bytes"] == len(ANSWER)
+    assert counts["informational"] == 2 * counts["replies"] > 90
+
+
+def test_targets_replace_a_word_of_the_request_in_turn(client, tmp_path):
+    seen = []
+    targets = tmp_path / "targets"
+    targets.write_bytes(b"/aa\0/bb\0/cc\0")
+
+    def answer(_, connection, data):
+        seen.append(data)
+        connection.sendall(b"ok")
+
+    with Server(answer) as peer:
+        done = subprocess.run(
+            [client, f"--port={peer.port}", "--request=<{target}>\\r\\n\\n", "--calls=1",
+             "--rate=100", "--duration=0.1", f"--targets={targets}"],
+            capture_output=True, text=True, timeout=HUNG_S,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(set(seen)) == [b"</aa>\r\n\n", b"</bb>\r\n\n", b"</cc>\r\n\n"]
+    assert max(Counter(seen).values()) == 4
+
+
+# In httperf's place.
+HTTPERF_LOAD = {"uri": "/", "requests_per_connection": 1, "timeout_s": 5}
+
+
+def test_in_httperfs_place_it_fills_httperfs_columns(client):
+    """The same load on the same server by both: equal counts, times of the same size."""
+    theirs = registry.generator("httperf")
+    ours = registry.of_trial({"client": "roundtrip", "factors": {"load_generator": "roundtrip"}})
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as peer:
+        threading.Thread(target=peer.serve_forever, args=(0.05,), daemon=True).start()
+        texts = {}
+        for generator, program in ((theirs, "httperf"), (ours, client)):
+            words = generator.command("127.0.0.1", peer.server_port, HTTPERF_LOAD, 100, 1.1)
+            texts[generator] = subprocess.run(
+                [program, *words[1:]], capture_output=True, text=True, timeout=HUNG_S
+            ).stdout
+        peer.shutdown()
+    seen = {generator: generator.parse((text,), 1.1) for generator, text in texts.items()}
+    pl.DataFrame([seen[ours]], schema=ours.columns, strict=True)
+    assert ours.columns == theirs.columns
+    alike = ["connections", "requests", "replies", "replies_2xx", "errors_total",
+             "reply_content_bytes", "connection_length_replies"]  # fmt: skip
+    assert [seen[ours][name] for name in alike] == [seen[theirs][name] for name in alike]
+    # Whatever one reports, the other does, but for what only its own loop has.
+    assert {name for name in theirs.columns if seen[ours][name] is None} == {
+        "connect_burst_connections", "look_interval_max_us", "look_interval_mean_us",
+        "transfer_time_avg_us", "reply_footer_bytes",
+        "client_cpu_user_percent", "client_cpu_system_percent",
+    }  # fmt: skip
+    for generator, text in texts.items():
+        times = generator.histogram((text,)).filter(pl.col("quantity") == "connection_time")
+        fields = seen[generator]
+        assert times["count"].sum() == fields["replies"]
+        assert times["time_us"].min() <= fields["connection_time_median_us"] + 1000
+        assert generator.timed((text,), fields).due == 110
+        assert len(generator.progress((text,), 1.1)) == 1
+
+
+def test_every_client_of_several_has_its_part_of_the_connections(client):
+    load = HTTPERF_LOAD | {"requests_per_connection": 2}
+    ours = registry.generator("roundtrip", "httperf")
+    sources = ["127.0.0.2", "127.0.0.3"]
+    with ThreadingHTTPServer(("127.0.0.1", 0), KeptPage) as peer:
+        threading.Thread(target=peer.serve_forever, args=(0.05,), daemon=True).start()
+        texts = []
+        for index, source in enumerate(sources):
+            part = Part(index, 2)
+            words = ours.command("127.0.0.1", peer.server_port, load, 202, 0.5, part, [source])
+            texts.append(
+                subprocess.run(
+                    [client, *words[1:]], capture_output=True, text=True, timeout=HUNG_S
+                ).stdout
+            )
+        peer.shutdown()
+    fields = ours.parse(tuple(texts), 0.5)
+    assert (fields["connections"], fields["replies"], fields["errors_total"]) == (50, 100, 0)
+    assert fields["connection_length_replies"] == 2
+    assert fields["concurrent_connections"] is None
+
+
+def test_a_client_without_descriptors_says_so_in_httperfs_columns(client):
+    ours = registry.generator("roundtrip", "httperf")
+    calm = dict.fromkeys(ours.columns, 0) | {"send_lag_p95_us": 100}
+    assert not ours.limited(calm, 100, 100)
+    for error in httperf.OWN_ERRORS:
+        assert ours.limited(calm | {error: 1}, 100, 100)
+    assert ours.limited(calm | {"send_lag_p95_us": 5000}, 100, 100)

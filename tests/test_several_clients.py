@@ -297,7 +297,8 @@ def test_a_trial_of_two_clients_becomes_rows(planted):
 
 
 def test_each_client_is_judged_by_its_own_share():
-    spec = {"client": "httperf", "duration_s": 1, "load": {"requests_per_connection": 1}}
+    load = {"requests_per_connection": 1}
+    spec = {"client": "httperf", "factors": {}, "duration_s": 1, "load": load}
     text = (TRIAL / "httperf-500.txt").read_text()
 
     def with_cpu(percent: float) -> str:
@@ -343,7 +344,7 @@ def test_why_a_client_was_the_limit_is_told_by_its_name():
         "clients": [{"client": name, "log": name, "command": "", "client_state": state}
                     for name, state in (("left", "exit 0"), ("right", "exit 5"))],
     }  # fmt: skip
-    spec = {"client": "wsload", "duration_s": 1, "load": {}}
+    spec = {"client": "wsload", "factors": {}, "duration_s": 1, "load": {}}
     _, row = tidy.point_row(point, parts, offered_rate.NO_SAMPLES, spec)
     assert row["client_limited"] and row["client_limited_by"] == "right: it sent late"
     assert row["client_state"] == "right: exit 5"

@@ -1,8 +1,9 @@
 /* Measures round trips over TCP: N connections send a fixed request and wait
    for an answer of known length, in closed loop or at a given total rate; or
    connections are opened at a given rate, each with its own requests.
-   It knows nothing of HTTP, so that it measures a raw echo and a web server
-   alike.  One thread, epoll, no busy waiting. */
+   It measures a raw echo and a web server alike; of HTTP it knows interim
+   answers (1xx), the status and the length that an answer announces.
+   One thread, epoll, no busy waiting. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>
@@ -41,9 +42,10 @@ static const char help[] =
   "                       answer is whole (0)\n"
   "  --calls N            open loop of connections: R per second are opened, each\n"
   "                       carries N requests, one after the other, and is closed\n"
-  "  --gather SECONDS     with --calls: once something is due or has come, wait this\n"
-  "                       long and do all that is there together, for less CPU;\n"
-  "                       a send is late by so much, a reply seen so much later (0)\n"
+  "  --gather SECONDS     with --calls: open what is due in such a step together, for less\n"
+  "                       CPU; it is late by so much at most, replies are read at once (0)\n"
+  "  --targets FILE       replace {target} in the request by the file's next target;\n"
+  "                       targets have one length, each ends with a zero byte\n"
   "  --duration SECONDS   how long to offer requests (10)\n"
   "  --client I/N         this is client I, from 0, of N that offer this load together:\n"
   "                       connection k, with its requests, is that of client k modulo N\n"
@@ -64,12 +66,17 @@ static const char help[] =
   "request was due and its connection free, to its send.\n"
   "With --calls, connections, not requests, are due: latency counts from a\n"
   "connection's intended opening to its last reply, connect_time from its actual\n"
-  "opening until it is established, and send_lag is how late it was opened.\n"
+  "opening until it is established, connection_time from its actual opening to its\n"
+  "end, if it had a reply, and send_lag is how late it was opened. A bin of\n"
+  "replies_at counts the replies that came in that time after the start.\n"
+  "An answer of HTTP is an error if its status or its length is not the first\n"
+  "answer's, or if the connection ends before it is whole; informational counts the\n"
+  "interim answers (1xx) that were skipped.\n"
   "Exit status: 0 measured, 1 the server did not answer, 2 wrong options.\n";
 
 enum
 {
-  REPORT_VERSION = 1,
+  REPORT_VERSION = 2,
   LONGEST_REQUEST = 16384,
   BEGINNING = 12, /* of an answer, compared with the first one's: "HTTP/1.1 200" */
   MOST_CONNECTIONS = 60000,
@@ -78,14 +85,21 @@ enum
   AT_ONCE = 64, /* idle connections that are opened before the first answers; fewer than a
                    listen backlog holds */
   SUB_BITS = 7, /* 2^-7: bins of at most 0.8 % */
-  BINS = 64 << SUB_BITS
+  BINS = 64 << SUB_BITS,
+  INTERVALS = 4096 /* of INTERVAL, in which replies are counted */
 };
-static const int64_t SECOND = 1000000000, SCAN = 10000000 /* ns between looks for timeouts */;
+static const int64_t SECOND = 1000000000, SCAN = 10000000 /* ns between looks for timeouts */,
+  INTERVAL = 500000000;
 
-enum failure { TIMEOUT, REFUSED, RESET, CLOSED, DIFFERENT, OTHER, FAILURES };
+enum failure
+{
+  TIMEOUT, REFUSED, RESET, CLOSED, WRONG_STATUS, WRONG_LENGTH, CUT, DIFFERENT, NO_FILE,
+  NO_PORT, OTHER, FAILURES
+};
 static const char *const failure_names[]
   = { "client_timeout", "connection_refused", "connection_reset", "connection_closed",
-      "answer_different", "other" };
+      "wrong_status", "wrong_length", "answer_cut", "answer_different",
+      "descriptors_unavailable", "address_unavailable", "other" };
 
 enum state { NONE, CONNECTING, IDLE, WAITING };
 
@@ -99,6 +113,7 @@ struct connection
   int64_t sent;
   int64_t since;    /* when it became free to send; with --calls, when it was opened */
   size_t got;
+  size_t announced; /* length of the answer as its head has it; 0 is unknown */
   int64_t calls;    /* with --calls: requests still to be sent */
   struct connection *older, *newer; /* with --calls: by the time of the last step, or spare */
 };
@@ -110,7 +125,9 @@ struct histogram
 
 static const char *host = "127.0.0.1", *port;
 static char request[LONGEST_REQUEST], beginning[BEGINNING];
-static size_t request_size, reply_size;
+static size_t request_size, reply_size, reply_head_size;
+static char *targets, *target_place; /* what replaces TARGET, and where in the request */
+static size_t targets_count, target_size;
 static int64_t connections, idle;         /* of this client */
 static int64_t everyones, client, clients = 1; /* connections of all clients; which it is, of how many */
 static int64_t calls; /* requests of each connection; 0: connections stay open */
@@ -121,10 +138,11 @@ static int sources_count;
 static struct connection *all;
 static int epoll;
 static int64_t start, end, last /* of all clients' requests */, total, timeout_ns;
-static struct histogram service_time, latency, send_lag, connect_time;
+static struct histogram service_time, latency, send_lag, connect_time, connection_time;
 static uint64_t errors[FAILURES];
 static int64_t requests, requests_in_window, replies, replies_in_window, under_way, connects,
-  idle_losses, failed;
+  idle_losses, failed, informational, received_bytes, most_under_way;
+static uint64_t replies_at[INTERVALS];
 
 static _Noreturn __attribute__ ((format (printf, 2, 3))) void
 stop (int status, const char *format, ...)
@@ -230,7 +248,9 @@ reason (int error)
   return error == ECONNREFUSED ? REFUSED
          : error == ECONNRESET || error == EPIPE ? RESET
          : error == ETIMEDOUT ? TIMEOUT
-                              : OTHER;
+         : error == EMFILE || error == ENFILE ? NO_FILE
+         : error == EADDRNOTAVAIL || error == EADDRINUSE ? NO_PORT
+                                                         : OTHER;
 }
 
 /* Gives a socket the next source address; its port is chosen when it connects. */
@@ -255,10 +275,19 @@ begin (struct connection *c)
   setsockopt (c->sd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
   if (sources_count && bind_source (c->sd) < 0)
     return -1;
-  connects++;
-  if (connect (c->sd, address->ai_addr, address->ai_addrlen) < 0 && errno != EINPROGRESS)
-    return -1;
-  return 0;
+  int failed_to = connect (c->sd, address->ai_addr, address->ai_addrlen);
+  /* Without a port nothing was begun. */
+  connects += !failed_to || errno != EADDRNOTAVAIL;
+  return failed_to && errno != EINPROGRESS ? -1 : 0;
+}
+
+/* Puts the next target into the request. */
+static void
+next_target (void)
+{
+  static size_t turn;
+  if (target_place)
+    memcpy (target_place, targets + turn++ % targets_count * (target_size + 1), target_size);
 }
 
 static void
@@ -266,10 +295,11 @@ send_request (struct connection *c)
 {
   int64_t now = clock_ns ();
   c->sent = now;
-  c->got = 0;
+  c->got = c->announced = 0;
   c->state = WAITING;
   requests++;
   requests_in_window += now < end;
+  next_target ();
   errno = 0;
   if (send (c->sd, request, request_size, MSG_NOSIGNAL) != (ssize_t) request_size)
     lost (c, reason (errno));
@@ -314,15 +344,66 @@ connected (struct connection *c)
   send_request (c);
 }
 
-/* Whether N more BYTES go on with an answer that begins, and is as long, as the first one. */
-static bool
-continues (const struct connection *c, const char *bytes, size_t n)
+/* Returns the length of a head of HTTP, with its empty line; 0 if BYTES begin with none. */
+static size_t
+head_length (const char *bytes, size_t n)
 {
+  const char *end = n > BEGINNING && memcmp (bytes, "HTTP/1.", 7) == 0
+                      ? memmem (bytes, n, "\r\n\r\n", 4) : NULL;
+  return end ? end + 4 - bytes : 0;
+}
+
+/* Leaves out interim answers (1xx, but for 101) at the beginning of N BYTES. */
+static void
+skip_informational (const char **bytes, size_t *n)
+{
+  for (size_t head; (head = head_length (*bytes, *n)) > 0; *bytes += head, *n -= head)
+    {
+      if ((*bytes)[9] != '1' || memcmp (*bytes + 9, "101", 3) == 0)
+        return;
+      informational++;
+    }
+}
+
+/* Returns how long an answer is by its head, of which N BYTES are there; 0 if it does not say. */
+static size_t
+announced_length (const char *bytes, size_t n)
+{
+  static const char name[] = "\ncontent-length:";
+  size_t head = head_length (bytes, n);
+  for (size_t at = 0; at + sizeof (name) < head; at++)
+    if (bytes[at] == '\n' && strncasecmp (bytes + at, name, sizeof (name) - 1) == 0)
+      return head + strtoul (bytes + at + sizeof (name) - 1, NULL, 10);
+  return 0;
+}
+
+/* Takes N more BYTES of an answer.  Returns what is wrong with it, FAILURES if nothing is. */
+static enum failure
+take (struct connection *c, const char *bytes, size_t n)
+{
+  received_bytes += n;
+  if (c->got == 0 && n != reply_size)
+    {
+      skip_informational (&bytes, &n);
+      c->announced = announced_length (bytes, n);
+    }
   size_t known = reply_size < BEGINNING ? reply_size : BEGINNING;
   size_t compared = c->got < known ? known - c->got : 0;
   if (compared > n)
     compared = n;
-  return memcmp (beginning + c->got, bytes, compared) == 0 && c->got + n <= reply_size;
+  if (memcmp (beginning + c->got, bytes, compared) != 0)
+    return reply_head_size && c->got == 0 && head_length (bytes, n) ? WRONG_STATUS : DIFFERENT;
+  c->got += n;
+  if (c->got > reply_size || (c->announced && c->announced != reply_size))
+    return WRONG_LENGTH;
+  return FAILURES;
+}
+
+/* Returns why an answer ended after what RECV returned, which was no byte. */
+static enum failure
+ended (const struct connection *c, ssize_t n)
+{
+  return n < 0 ? reason (errno) : c->got ? CUT : CLOSED;
 }
 
 static void
@@ -341,15 +422,15 @@ readable (struct connection *c)
     }
   if (n <= 0)
     {
-      lost (c, n == 0 ? CLOSED : reason (errno));
+      lost (c, ended (c, n));
       return;
     }
-  if (!continues (c, buffer, n))
+  enum failure wrong = take (c, buffer, n);
+  if (wrong != FAILURES)
     {
-      lost (c, DIFFERENT);
+      lost (c, wrong);
       return;
     }
-  c->got += n;
   if (c->got < reply_size)
     return;
   int64_t now = clock_ns ();
@@ -458,10 +539,14 @@ release (struct connection *c)
 static void
 give_up (struct connection *c, enum failure why)
 {
+  if (c->calls < calls - 1)
+    add (&connection_time, clock_ns () - c->since);
   errors[why]++;
   failed++;
   release (c);
 }
+
+static bool call (struct connection *c);
 
 static void
 open_at (int64_t index, int64_t now)
@@ -470,7 +555,7 @@ open_at (int64_t index, int64_t now)
   add (&send_lag, now - due_at (index));
   if (!c)
     {
-      errors[OTHER]++;
+      errors[NO_FILE]++;
       failed++;
       return;
     }
@@ -481,35 +566,50 @@ open_at (int64_t index, int64_t now)
   c->got = 0;
   c->state = CONNECTING;
   under_way++;
+  if (under_way > most_under_way)
+    most_under_way = under_way;
   step (c, now);
   if (begin (c) < 0)
-    give_up (c, reason (errno));
-  else
-    watch (c, EPOLL_CTL_ADD, EPOLLIN | EPOLLOUT | EPOLLET);
+    {
+      give_up (c, reason (errno));
+      return;
+    }
+  watch (c, EPOLL_CTL_ADD, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+  call (c);
 }
 
-/* Returns whether it sent the next request. */
+/* Returns whether it sent the next request.  That of a connection that is still being made may be
+   tried: on a short link the handshake ends within connect(). */
 static bool
 call (struct connection *c)
 {
+  next_target ();
+  errno = 0;
   int64_t now = clock_ns ();
+  bool sent = send (c->sd, request, request_size, MSG_NOSIGNAL) == (ssize_t) request_size;
+  if (!sent && c->state == CONNECTING && errno == EAGAIN)
+    return false;
+  if (!sent)
+    {
+      give_up (c, reason (errno));
+      return false;
+    }
+  if (c->state == CONNECTING)
+    add (&connect_time, now - c->since);
   take_out (c);
   step (c, now);
-  c->got = 0;
+  c->got = c->announced = 0;
   c->calls--;
   c->state = WAITING;
   requests++;
   requests_in_window += now < end;
-  errno = 0;
-  if (send (c->sd, request, request_size, MSG_NOSIGNAL) == (ssize_t) request_size)
-    return true;
-  give_up (c, reason (errno));
-  return false;
+  return true;
 }
 
-/* Reads what is there; a short read leaves nothing (epoll(7), edge-triggered). */
+/* Reads what is there; a short read leaves nothing (epoll(7), edge-triggered) but the end of what
+   has been CLOSED. */
 static void
-take_reply (struct connection *c)
+take_reply (struct connection *c, bool closed)
 {
   static char buffer[65536];
   ssize_t n;
@@ -518,27 +618,29 @@ take_reply (struct connection *c)
       n = recv (c->sd, buffer, sizeof (buffer), 0);
       if (n < 0 && errno == EAGAIN)
         return;
-      if (n <= 0)
-        give_up (c, n == 0 ? CLOSED : reason (errno));
-      else if (!continues (c, buffer, n))
-        give_up (c, DIFFERENT);
-      if (c->state == NONE)
-        return;
-      c->got += n;
+      enum failure wrong = n <= 0 ? ended (c, n) : take (c, buffer, n);
+      if (wrong != FAILURES)
+        {
+          give_up (c, wrong);
+          return;
+        }
     }
-  while (n == sizeof (buffer));
+  while (n == sizeof (buffer) || (closed && c->got < reply_size));
   if (c->got < reply_size)
     return;
   int64_t now = clock_ns ();
   add (&service_time, now - c->sent);
   replies++;
   replies_in_window += now < end;
+  int64_t interval = (now - start) / INTERVAL;
+  replies_at[interval < INTERVALS ? interval : INTERVALS - 1]++;
   if (c->calls)
     {
       call (c);
       return;
     }
   add (&latency, now - c->intended);
+  add (&connection_time, now - c->since);
   release (c);
 }
 
@@ -558,33 +660,36 @@ go_on (struct connection *c, uint32_t events)
         }
       if (!(events & EPOLLOUT))
         return;
-      add (&connect_time, clock_ns () - c->since);
       if (!call (c))
         return;
     }
   if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
-    take_reply (c);
+    take_reply (c, events & EPOLLRDHUP);
+}
+
+/* When connection INDEX is opened: at the end of the step in which it is due. */
+static int64_t
+opened_at (int64_t index)
+{
+  int64_t step_ns = gather_s * SECOND, due_ns = due_at (index) - start;
+  return start + (step_ns ? (due_ns + step_ns - 1) / step_ns * step_ns : due_ns);
 }
 
 static void
 run_calls (void)
 {
   struct epoll_event ready[1024];
-  const struct timespec held = { 0, gather_s * SECOND };
   for (int64_t next = client;;)
     {
       int64_t now = clock_ns ();
-      for (; next < last && due_at (next) <= now; next += clients)
+      for (; next < last && opened_at (next) <= now; next += clients)
         open_at (next, clock_ns ());
       while (oldest && now - oldest->sent > timeout_ns)
         give_up (oldest, TIMEOUT);
       if (next >= last && !oldest)
         break;
       int64_t lost_at = oldest ? oldest->sent + timeout_ns : INT64_MAX;
-      int64_t until = next < last && due_at (next) < lost_at ? due_at (next) : lost_at;
-      /* What comes meanwhile is handled together; what comes later, at once. */
-      if (gather_s > 0)
-        nanosleep (&held, NULL);
+      int64_t until = next < last && opened_at (next) < lost_at ? opened_at (next) : lost_at;
       int n = wait_until (until, ready, 1024);
       for (int i = 0; i < n; i++)
         go_on (ready[i].data.ptr, ready[i].events);
@@ -613,6 +718,7 @@ open_connection (struct connection *c)
 static void
 ask (int sd)
 {
+  next_target ();
   if (send (sd, request, request_size, MSG_NOSIGNAL) != (ssize_t) request_size)
     stop (1, "cannot send the first request: %s", strerror (errno));
 }
@@ -640,10 +746,17 @@ answer (int sd)
       if (n <= 0)
         stop (1, "the server closed the connection after %zu bytes; it must keep it open%s",
               size, n < 0 ? " (reset)" : "");
+      const char *bytes = buffer;
+      size_t length = n;
+      if (size == 0)
+        {
+          skip_informational (&bytes, &length);
+          reply_head_size = head_length (bytes, length);
+        }
       if (size < BEGINNING)
-        memcpy (beginning + size, buffer,
-                (size_t) n < BEGINNING - size ? (size_t) n : BEGINNING - size);
-      size += n;
+        memcpy (beginning + size, bytes,
+                length < BEGINNING - size ? length : BEGINNING - size);
+      size += length;
       if (reply_size && size >= reply_size)
         return size;
     }
@@ -688,6 +801,7 @@ learn (void)
     stop (1, "the first answer has %zu bytes, the next %zu%s: the length must be fixed", length,
           again, reply_size ? ", not --reply-bytes" : "");
   reply_size = length;
+  informational = 0;
 }
 
 /* Connections that have carried a request and wait for the next, which never
@@ -770,9 +884,18 @@ report (int64_t stopped, const struct rusage *before, const struct rusage *after
     printf ("errors_%s: %lu\n", failure_names[i], errors[i]);
   printf ("client_cpu_user_us: %ld\nclient_cpu_system_us: %ld\n",
           micros (before->ru_utime, after->ru_utime), micros (before->ru_stime, after->ru_stime));
+  printf ("informational: %ld\nreply_head_bytes: %zu\n", informational, reply_head_size);
   if (calls)
-    printf ("calls: %ld\ngather_us: %.0f\n", calls, gather_s * 1e6);
+    {
+      printf ("calls: %ld\ngather_us: %.0f\nmost_under_way: %ld\nreceived_bytes: %ld\n", calls,
+              gather_s * 1e6, most_under_way, received_bytes);
+      for (int64_t i = 0; i < INTERVALS; i++)
+        if (replies_at[i])
+          printf ("replies_at %ld.000 %ld.000 %lu\n", i * INTERVAL / 1000,
+                  (i + 1) * INTERVAL / 1000, replies_at[i]);
+    }
   report_histogram ("connect_time", &connect_time);
+  report_histogram ("connection_time", &connection_time);
   report_histogram ("service_time", &service_time);
   report_histogram ("latency", &latency);
   report_histogram ("send_lag", &send_lag);
@@ -840,6 +963,42 @@ request_from_file (const char *name)
 }
 
 static void
+targets_from_file (const char *name)
+{
+  FILE *file = fopen (name, "rb");
+  if (!file)
+    stop (2, "--targets %s: %s", name, strerror (errno));
+  size_t room = 0, size = 0;
+  for (int byte; (byte = getc (file)) != EOF; targets[size++] = byte)
+    if (size == room && !(targets = realloc (targets, room += LONGEST_REQUEST)))
+      stop (2, "--targets %s: no memory for it", name);
+  fclose (file);
+  target_size = size ? strnlen (targets, size) : 0;
+  targets_count = size / (target_size + 1);
+  bool equal = targets_count > 0 && target_size > 0;
+  for (size_t i = 0; i < targets_count && equal; i++)
+    equal = strnlen (targets + i * (target_size + 1), size) == target_size;
+  if (!equal || targets_count * (target_size + 1) != size)
+    stop (2, "--targets %s: not targets of one length, each ended by a zero byte", name);
+}
+
+/* Makes room for a target in the request. */
+static void
+place_target (void)
+{
+  static const char word[] = "{target}";
+  const size_t length = sizeof (word) - 1;
+  char *place = memmem (request, request_size, word, length);
+  if (!place)
+    stop (2, "--targets: the request has no %s", word);
+  if (request_size - length + target_size > sizeof (request))
+    stop (2, "the request is longer than %d bytes", LONGEST_REQUEST);
+  memmove (place + target_size, place + length, request + request_size - (place + length));
+  request_size += target_size - length;
+  target_place = place;
+}
+
+static void
 client_from_text (const char *text)
 {
   int length = 0;
@@ -886,6 +1045,7 @@ read_options (int argc, char **argv)
         { "connections", 1, 0, 'c' },  { "rate", 1, 0, 'r' },        { "duration", 1, 0, 'd' },
         { "timeout", 1, 0, 't' },      { "idle", 1, 0, 'i' },        { "client", 1, 0, 'C' },
         { "source", 1, 0, 'S' },       { "calls", 1, 0, 'n' },       { "gather", 1, 0, 'g' },
+        { "targets", 1, 0, 'T' },
         { "help", 0, 0, 'H' },        { "version", 0, 0, 'V' },
         { 0 } };
   opterr = 0;
@@ -906,6 +1066,7 @@ read_options (int argc, char **argv)
       case 'C': client_from_text (optarg); break;
       case 'S': sources_from_text (optarg); break;
       case 'n': calls = whole ("calls", optarg, 1, 1e9); break;
+      case 'T': targets_from_file (optarg); break;
       case 'g': gather_s = number ("gather", optarg, 0, 0.1); break;
       case 'H': fputs (help, stdout); exit (0);
       case 'V': printf ("roundtrip %d\n", REPORT_VERSION); exit (0);
@@ -928,6 +1089,8 @@ read_options (int argc, char **argv)
     stop (2, "--connections %ld: %d at most for each client", connections, MOST_CONNECTIONS);
   if (!request_size)
     stop (2, "no --request or --request-file given, or it is empty; see --help");
+  if (targets)
+    place_target ();
 }
 
 int

@@ -178,7 +178,7 @@ def _table(dataset: str, experiment: str, table: str) -> pl.DataFrame | None:
     if experiment not in files.names("experiment"):
         return None
     try:
-        return tables.read(dataset, experiment, table)
+        return tables.of_own_client(tables.read(dataset, experiment, table))
     except UserError:
         return None
 

@@ -83,7 +83,7 @@ class Experiment:
         if not tables.path_of(self.dataset, self.name, table).is_file():
             # A chapter may be about several experiments, of which the dataset has some.
             return pl.DataFrame(schema=tables.columns(self.name, table))
-        return tables.read(self.dataset, self.name, table)
+        return tables.of_own_client(tables.read(self.dataset, self.name, table))
 
     def _labelled(self, table: str) -> pl.DataFrame:
         key = ["server", "variant", "n"]

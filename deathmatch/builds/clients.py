@@ -26,10 +26,13 @@ HELP_S = 10
 QUOTED_LINES = 8
 
 
-def needed(experiment: str) -> list[str]:
-    """Return the load generators that the experiment's trials run; none where all only store."""
+def needed(experiment: str, load_generator: str | None = None) -> list[str]:
+    """Return the load generators that the experiment's trials run; none where all only store.
+
+    `load_generator` is a trial's; default: the experiment's own.
+    """
     spec = files.experiment(experiment)
-    names = {spec.client} - {None}
+    names = {load_generator or spec.client} - {None}
     if registry.IDLE_FACTOR in spec.factors:
         names.add(registry.HOLDER)
     return sorted(names)

@@ -12,6 +12,8 @@ import polars as pl
 
 from deathmatch.data import judged, records, tables
 from deathmatch.errors import UserError
+from deathmatch.load import registry
+from deathmatch.plan import files
 from deathmatch.plan.dataset import TABLES
 from deathmatch.plan.root import ROOT
 
@@ -58,11 +60,12 @@ def frames(dataset: Path) -> list[Path]:
 def todays(table: pl.DataFrame, name: str, experiment: str) -> pl.DataFrame:
     """Return an experiment's table with today's columns, in their order.
 
-    A factor that came later has the level that was in force (`records.ADDED`). What was not
-    recorded at its time is null.
+    A factor that came later has the level that was in force (`records.ADDED`), and so has the
+    load generator. What was not recorded at its time is null.
     """
     wanted = tables.columns(experiment, name)
-    levels = records.ADDED.get(experiment, {})
+    own_client = files.experiment(experiment).client
+    levels = records.ADDED.get(experiment, {}) | {registry.FACTOR: own_client}
     absent = [
         pl.lit(levels.get(key), kind).alias(key) for key, kind in wanted.items() if key not in table
     ]

@@ -69,7 +69,7 @@ def offered(
     `during` are the kernel's samples while the rate was offered, `spec` is the trial's, with the
     point's `duration_s`.
     """
-    client = registry.generator(spec["client"])
+    client = registry.of_trial(spec)
     report = merged(client, reports)
     try:
         fields, whole = client.parse(report, spec["duration_s"]), True

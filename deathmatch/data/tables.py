@@ -22,7 +22,9 @@ client's, or none.
 
 Several clients make one point: counts and histograms are their sums, the client's lag and CPU those
 of the client that is worst off, `client_limited` is true if any was. What cannot be known of all is
-null, for the reason in `unknown_of_several` of the load generator. `trials` has how many clients
+null, for the reason in `unknown_of_several` of the load generator. `load_generator` in `trials` is
+the program that offered the load: the experiment's own, unless the factor of that name has another
+level. The columns of `points` are those of the experiment's own. `trials` has how many clients
 offered load, how late after the agreed time one of them began at most (`late_us`), and by how much
 the offset between two hosts' clocks may be wrong (`clock_bound_us`); both are null where one
 client was on the server's machine. `machines` are the hosts, described, where each is a machine of
@@ -66,6 +68,7 @@ _TRIALS = {
     "late_us": pl.Int64,
     "clock_bound_us": pl.Int64,
     "machines": pl.List(pl.String),
+    "load_generator": pl.String,
     "cpu": pl.String,
     "cpus": pl.Int64,
     "memory_bytes": pl.Int64,
@@ -184,6 +187,14 @@ def read(dataset: str, experiment: str, table: str) -> pl.DataFrame:
     if not path.is_file():
         raise UserError("no such table", where, f"run: snakemake --config dataset={dataset}")
     return check(pl.read_parquet(path), experiment, table, where)
+
+
+def of_own_client(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table's rows of the experiment's own load generator.
+
+    Trials of another one in its place answer another question: what the client contributes.
+    """
+    return frame.filter(~pl.col("variant").str.contains(f"{registry.FACTOR}=", literal=True))
 
 
 def check(frame: pl.DataFrame, experiment: str, table: str, where: str) -> pl.DataFrame:

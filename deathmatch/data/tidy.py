@@ -113,7 +113,7 @@ def _storage_rows(trial: dict) -> dict[str, list[dict]]:
 
 
 def _load_rows(trial: dict, path: Path) -> dict[str, list[dict]]:
-    client, spec = registry.generator(trial["spec"]["client"]), trial["spec"]
+    client, spec = registry.of_trial(trial["spec"]), trial["spec"]
     samples = kernel_samples.read(path.with_name("samples.csv"))
     rows, whole = [], {}
     for point in trial["points"]:
@@ -145,7 +145,7 @@ def _probes(trial: dict, path: Path) -> list[dict]:
     recorded, spec = trial.get("search"), trial["spec"]
     if not recorded:
         return []
-    client = registry.generator(spec["client"])
+    client = registry.of_trial(spec)
     samples = kernel_samples.read(path.with_name(probes.SAMPLES_CSV))
     rows = [
         probes.row(probe, offered_rate.read(client, probe, path.parent), samples, spec)
@@ -179,6 +179,7 @@ def trial_row(trial: dict) -> dict:
             ]
         ),
         "machines": _machines(trial) if trial.get("separate") else None,
+        "load_generator": trial["spec"].get("client"),
         "stopped_on_sigterm": all(stop["on_sigterm"] for stop in trial.get("stops", [])),
         **{
             name: trial.get(name)

@@ -32,6 +32,19 @@ _BIN = re.compile(r"^ +(\d+)\.(\d{3}) (\d+)$", re.ASCII)
 # More than the longest number of a histogram has: all bins together fit a column.
 _DIGITS = 12
 
+# How late a reply may have been read: httperf polls, and sees nothing between two looks. Reports of
+# an earlier patch have no such line.
+LOOKS = ["look_interval_max_us", "look_interval_mean_us"]
+# What only roundtrip in httperf's place knows (load.roundtrip_calls): in httperf's reports, such
+# errors are in other classes, and answers of another status or length are replies.
+LIGHT = (
+    "send_lag_p95_us", "send_lag_p99_us", "errors_connection_closed", "errors_wrong_status",
+    "errors_wrong_length", "errors_answer_cut", "errors_answer_different", "informational",
+)  # fmt: skip
+_LOOKS_LINE = re.compile(
+    rf"^Time between looks at sockets \[ms\]: longest {_N} mean {_N}$", re.MULTILINE | re.ASCII
+)
+
 # Each pattern must match once, in the report's order; the columns are named by their new unit.
 _LINES: list[tuple[str, list[str]]] = [
     (r"Maximum connect burst length: (\d+)", ["connect_burst_connections"]),
@@ -100,7 +113,7 @@ COLUMNS = {
     column: pl.Int64 if _is_whole(column) else pl.Float64
     for _, columns in _LINES
     for column in columns
-} | {"reply_rate_offered_window_rps": pl.Float64}
+} | {"reply_rate_offered_window_rps": pl.Float64, **dict.fromkeys((*LOOKS, *LIGHT), pl.Int64)}
 
 
 def _value(column: str, text: str) -> int | float | None:
@@ -150,6 +163,10 @@ def fields_of(text: str) -> Fields:
     # Without its end, a line's last number may lack digits.
     if not text[position:].startswith("\n"):
         raise Truncated("the last line has no end")
+    looks = _LOOKS_LINE.search(text)
+    for column, found in zip(LOOKS, looks.groups() if looks else (None, None)):
+        fields[column] = None if found is None else _value(column, found)
+    fields |= dict.fromkeys(LIGHT)
     sound.checked(fields, COLUMNS)
     _agree(fields, text)
     return fields
@@ -161,7 +178,10 @@ def _agree(fields: Fields, text: str) -> None:
     sound.equal("the samples", samples, "the summary's", fields["reply_rate_samples"])
     by_status = sum(fields[f"replies_{digit}xx"] for digit in range(1, 6))
     sound.equal("replies by status", by_status, "all replies", fields["replies"])
-    errors = [name for name in fields if name.startswith("errors_") and name != "errors_total"]
+    errors = [
+        name for name in fields
+        if name.startswith("errors_") and name != "errors_total" and name not in LIGHT
+    ]  # fmt: skip
     of_all = fields["errors_total"]
     sound.equal("errors by kind", sum(fields[name] for name in errors), "all errors", of_all)
     connections, most = (
@@ -193,7 +213,7 @@ def lifetimes(text: str) -> pl.DataFrame:
 # How the fields of several clients become one, where they do not add up.
 _COMBINED = {
     "connection_time_min_us": min, "client_cpu_total_percent": min,
-    "test_duration_us": max, "connection_time_max_us": max,
+    "test_duration_us": max, "connection_time_max_us": max, **dict.fromkeys(LOOKS, max),
 }  # fmt: skip
 # Mean -> what it is a mean over.
 _MEANS = {

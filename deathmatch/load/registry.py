@@ -6,10 +6,11 @@ polars loads slowly, and a plan needs none.
 """
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pydantic
 
@@ -19,6 +20,11 @@ from deathmatch.load.generator import LoadGenerator
 ROOT = Path(__file__).resolve().parent.parent.parent
 # The factor whose connections are held beside the load, and by which client.
 IDLE_FACTOR, HOLDER = "idle_connections", "roundtrip"
+# The factor that replaces an experiment's client by another one with the same load and columns. It
+# is named only where it has another level than the experiment's own client.
+FACTOR = "load_generator"
+# Experiment's client -> those that may replace it, with the module of this package for each.
+_REPLACEMENTS = {"httperf": {"roundtrip": "roundtrip_calls"}}
 
 
 class LoadKey(pydantic.BaseModel, frozen=True, extra="forbid"):
@@ -91,10 +97,26 @@ def _mistake(error: pydantic.ValidationError, where: str) -> UserError:
 
 
 @cache
-def generator(name: str) -> LoadGenerator:
-    """Return the load generator itself, for which its module is imported."""
-    module = client(name).name.replace("-", "_")
+def generator(name: str, replaced: str | None = None) -> LoadGenerator:
+    """Return the load generator itself, for which its module is imported.
+
+    `replaced` is the client in whose place it is, if any.
+    """
+    module = _REPLACEMENTS[replaced][name] if replaced else client(name).name.replace("-", "_")
     return import_module(f"deathmatch.load.{module}").GENERATOR
+
+
+def of_trial(spec: Mapping[str, Any]) -> LoadGenerator:
+    """Return the load generator of a trial, of which `spec` has `client` and `factors`."""
+    chosen = spec["client"]
+    if FACTOR not in spec["factors"]:
+        return generator(chosen)
+    return generator(chosen, next(own for own, by in _REPLACEMENTS.items() if chosen in by))
+
+
+def levels(own: str | None) -> tuple[str, ...]:
+    """Return the levels of FACTOR for an experiment's client: itself first; () if it has none."""
+    return (own, *_REPLACEMENTS[own]) if own in _REPLACEMENTS else ()
 
 
 CLIENTS = names()

@@ -29,11 +29,18 @@ CPU_LIMIT_PERCENT = 95
 # reports are its own too. Beyond, the lag's 99th percentile stands beside that of the latency.
 SEND_LAG_LIMIT_US = 1000
 
-_FAILURES = ("client_timeout", "connection_refused", "connection_reset", "connection_closed",
-             "answer_different", "other")  # fmt: skip
+# The classes of errors, by the report's version. In the first, what is not named is in other or in
+# answer_different.
+_FAILURES = {
+    1: ("client_timeout", "connection_refused", "connection_reset", "connection_closed",
+        "answer_different", "other"),
+    2: ("client_timeout", "connection_refused", "connection_reset", "connection_closed",
+        "wrong_status", "wrong_length", "answer_cut", "answer_different",
+        "descriptors_unavailable", "address_unavailable", "other"),
+}  # fmt: skip
 
-# Every line of the report's head, in its order.
-_HEAD = {
+# The lines of the report's head, in their order: first those of every version.
+_BEGIN = {
     "roundtrip": pl.Int64,
     "loop": pl.String,
     "connections": pl.Int64,
@@ -52,15 +59,22 @@ _HEAD = {
     "connects": pl.Int64,
     "idle_losses": pl.Int64,
     "errors_total": pl.Int64,
-    **{f"errors_{failure}": pl.Int64 for failure in _FAILURES},
-    "client_cpu_user_us": pl.Int64,
-    "client_cpu_system_us": pl.Int64,
 }
+_CPU = {"client_cpu_user_us": pl.Int64, "client_cpu_system_us": pl.Int64}
+_SECOND = {"informational": pl.Int64, "reply_head_bytes": pl.Int64}
+_CALLS = dict.fromkeys(("calls", "gather_us", "most_under_way", "received_bytes"), pl.Int64)
+
+
+def _head(version: int, calls: bool) -> dict[str, type[pl.DataType]]:
+    """Return every line of a report's head, in its order, with its type."""
+    errors = {f"errors_{failure}": pl.Int64 for failure in _FAILURES[version]}
+    return _BEGIN | errors | _CPU | (_SECOND if version > 1 else {}) | (_CALLS if calls else {})
+
 
 # What the experiment's plan says already, and the report's own version.
-_ELSEWHERE = ("roundtrip", "offered_rate_rps", "offered_duration_us")
+_ELSEWHERE = ("roundtrip", "offered_rate_rps", "offered_duration_us", "reply_head_bytes")
 
-COLUMNS = {name: kind for name, kind in _HEAD.items() if name not in _ELSEWHERE} | {
+COLUMNS = {name: kind for name, kind in _head(2, calls=False).items() if name not in _ELSEWHERE} | {
     "client_cpu_total_percent": pl.Float64,
     "send_lag_p95_us": pl.Int64,
     "send_lag_p99_us": pl.Int64,
@@ -69,6 +83,7 @@ COLUMNS = {name: kind for name, kind in _HEAD.items() if name not in _ELSEWHERE}
 # How the fields of several clients become one, where they do not add up; some are alike for all.
 _ALIKE = (
     "roundtrip", "loop", "offered_duration_us", "request_bytes", "reply_bytes", "reply_begins",
+    "reply_head_bytes", "calls", "gather_us",
 )  # fmt: skip
 _COMBINED = {**dict.fromkeys(_ALIKE, itemgetter(0)), "test_duration_us": max}
 
@@ -89,7 +104,10 @@ class Roundtrip(PrintingGenerator):
     columns = COLUMNS
     attempts = "connects"
     headline = "closed_loop"
-    wrong_besides = ("errors_answer_different",)
+    wrong_besides = (
+        "errors_answer_different", "errors_wrong_status", "errors_wrong_length",
+        "errors_answer_cut",
+    )  # fmt: skip
 
     def command(
         self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float,
@@ -103,7 +121,7 @@ class Roundtrip(PrintingGenerator):
         own = part.among(max(1, min(load["connections"], requests)))
         if own is None:
             return None
-        request = _escaped(load["request"])
+        request = escaped(load["request"])
         words = [
             "roundtrip", f"--host={host}", f"--port={port}", f"--request={request}",
             f"--connections={load['connections']}", f"--rate={rate_rps:g}",
@@ -138,10 +156,8 @@ class Roundtrip(PrintingGenerator):
         where it is most. `duration_s` is not used: the report knows it. Raises Truncated if any
         line is missing or not of its kind, or if the bins or the errors do not add up.
         """
-        parts = [_fields(text) for text in report]
-        own = [_own(part, text) for part, text in zip(parts, report)]
-        fields = combined(parts, _COMBINED) | combined(own, dict.fromkeys(own[0], max))
-        return {name: fields[name] for name in COLUMNS}
+        fields = fields_of(report)
+        return {name: fields.get(name) for name in COLUMNS}
 
     def histogram(self, report: Texts) -> pl.DataFrame:
         """Return the histograms of service_time, latency and send_lag.
@@ -151,7 +167,7 @@ class Roundtrip(PrintingGenerator):
         rows = [
             (quantity, round((lower + upper) / 2), count)
             for text in report
-            for quantity, lower, upper, count in _bins(text)
+            for quantity, lower, upper, count in bins(text)
         ]
         frame = pl.DataFrame(rows, schema=histogram.SCHEMA, orient="row")
         if len(report) > 1:
@@ -186,7 +202,8 @@ class Roundtrip(PrintingGenerator):
 GENERATOR = Roundtrip()
 
 
-def _escaped(request: str) -> str:
+def escaped(request: str) -> str:
+    """Return a request as a word of the command line has it."""
     named = {"\r": r"\r", "\n": r"\n", "\t": r"\t", "\\": r"\\"}
     return "".join(
         named.get(character)
@@ -195,44 +212,70 @@ def _escaped(request: str) -> str:
     )
 
 
+def fields_of(report: Texts) -> Fields:
+    """Return every field of the reports of all clients, and how late and how busy they were.
+
+    Raises Truncated as `Roundtrip.parse` does.
+    """
+    parts = [_fields(text) for text in report]
+    own = [_own(part, text) for part, text in zip(parts, report)]
+    return combined(parts, _COMBINED) | combined(own, dict.fromkeys(own[0], max))
+
+
 def _fields(text: str) -> Fields:
     lines = text.split("\n")
-    if not text.endswith("\nend\n") or len(lines) < len(_HEAD):
+    begun = re.match(r"roundtrip: (\d{1,3})\nloop: (\w+)\n", text)
+    version, loop = (int(begun[1]), begun[2]) if begun else (0, "")
+    if version not in _FAILURES:
+        raise Truncated("the report does not begin with a version that is known")
+    head = _head(version, loop == "calls")
+    if not text.endswith("\nend\n") or len(lines) < len(head):
         raise Truncated("the report has no last line")
     fields: Fields = {}
-    for number, (name, kind) in enumerate(_HEAD.items()):
+    for number, (name, kind) in enumerate(head.items()):
         found, separator, value = lines[number].partition(": ")
         if found != name or not separator or not _WRITTEN[kind].fullmatch(value):
             raise Truncated(f"line {number + 1} is {lines[number][:80]!r}, not {name}")
         fields[name] = value if kind == pl.String else (float if kind == pl.Float64 else int)(value)
-    sound.checked(fields, _HEAD)
-    _agree(fields, text)
+    sound.checked(fields, head)
+    _agree(fields, text, len(head))
     return fields
 
 
-def _agree(fields: Fields, text: str) -> None:
+def _agree(fields: Fields, text: str, head_lines: int) -> None:
     """Raise Truncated if what the report says twice is not the same."""
-    bins = _bins(text)
-    if len(bins) != text.count("\n") - len(_HEAD) - 1:
+    found = bins(text)
+    if len(found) != text.count("\n") - head_lines - 1:
         raise Truncated("a line after the head is not a bin")
-    # In closed loop nothing is due at a time.
-    quantities = ["service_time", *(["latency"] if fields["loop"] == "open" else [])]
-    for quantity in quantities:
-        times = sum(count for name, _, _, count in bins if name == quantity)
-        sound.equal(f"the bins' counts of {quantity}", times, "the replies", fields["replies"])
+    counts: dict[str, int] = {}
+    for quantity, _, _, count in found:
+        counts[quantity] = counts.get(quantity, 0) + count
+    # In closed loop nothing is due at a time; with calls, connections are.
+    of_replies = {
+        "open": ("service_time", "latency"),
+        "calls": ("service_time", "replies_at"),
+    }.get(fields["loop"], ("service_time",))
+    for quantity in of_replies:
+        counted = counts.get(quantity, 0)
+        sound.equal(f"the bins' counts of {quantity}", counted, "the replies", fields["replies"])
+    failed = fields["errors_total"]
     if fields["loop"] == "open":
         # What is begun is counted there once, answered or not.
-        lags = sum(count for name, _, _, count in bins if name == "send_lag")
+        lags = counts.get("send_lag", 0)
         sound.at_least("the bins' counts of send_lag", lags, "the replies", fields["replies"])
-    errors = sum(fields[f"errors_{failure}"] for failure in _FAILURES)
-    sound.equal("errors by kind", errors, "all errors", fields["errors_total"])
+    if fields["loop"] == "calls":
+        ended = counts.get("latency", 0) + failed
+        due = counts.get("send_lag", 0)
+        sound.equal("connections answered and failed", ended, "those due", due)
+    errors = sum(fields[name] for name in fields if name.startswith("errors_")) - failed
+    sound.equal("errors by kind", errors, "all errors", failed)
 
 
 def _own(fields: Fields, text: str) -> Fields:
     """Return what is judged by client: the share of its CPU, its lag by its bins' upper bounds."""
     cpu_us = fields["client_cpu_user_us"] + fields["client_cpu_system_us"]
     tested_us = fields["test_duration_us"]
-    rows = [(upper, count) for quantity, _, upper, count in _bins(text) if quantity == "send_lag"]
+    rows = [(upper, count) for quantity, _, upper, count in bins(text) if quantity == "send_lag"]
     lags = pl.DataFrame(rows, {"time_us": pl.Float64, "count": pl.Int64}, orient="row")
     found = zip((95, 99), histogram.quantiles_us(lags, [0.95, 0.99]))
     return {
@@ -241,6 +284,7 @@ def _own(fields: Fields, text: str) -> Fields:
     }
 
 
-def _bins(text: str) -> list[tuple[str, float, float, int]]:
+def bins(text: str) -> list[tuple[str, float, float, int]]:
+    """Return quantity, lower and upper bound in us, and count of each bin of a report."""
     found = _BIN.findall(text)
     return [(quantity, float(low), float(high), int(count)) for quantity, low, high, count in found]

@@ -1,7 +1,8 @@
 """wsload: the command line of clients/wsload, and what a run of it leaves (see its README.md).
 
 An experiment's `load` for it has `message_bytes`, `interval_s`, `opening`, `timeout_s` and
-`drain_s`, and may have `messages`, and `text` for a server that does not send binary messages back.
+`drain_s`. It may have `messages`, `step_s` and `hold_s`, and `text` for a server that does not send
+binary messages back.
 Its rate counts messages, so that it has as many connections as messages are due in one interval.
 
 Its summary is read by `wsload_summary`; of its records, which hold every message, a trial keeps the
@@ -67,7 +68,10 @@ class Report:
 
 # How several clients' summaries become one, in the columns that do not add up: a lag's quantile is
 # known of each client only, and that of all is no more than the largest.
-_COMBINED = dict.fromkeys(("client_lag_p99_us", "client_lag_max_us", "client_loop_busy_share"), max)
+_COMBINED = dict.fromkeys(
+    ("client_lag_p99_us", "client_lag_max_us", "client_loop_busy_share", "client_step_us",
+     "client_hold_us"), max,
+)  # fmt: skip
 
 
 class Wsload(LoadGenerator[Report]):
@@ -108,6 +112,11 @@ class Wsload(LoadGenerator[Report]):
             f"--interval={time(load['interval_s'])}", f"--duration={time(duration_s)}",
             f"--handshake-timeout={time(load['timeout_s'])}", f"--drain={time(load['drain_s'])}",
             *([f"--messages={load['messages']}"] if "messages" in load else []),
+            *(
+                f"--{key}={time(load[f'{key}_s'])}"
+                for key in ("step", "hold")
+                if f"{key}_s" in load
+            ),
             f"--output=wsload-{rate_rps}", *(["--text"] if load.get("text") else []),
             *shared(own, sources),
         ]  # fmt: skip

@@ -30,7 +30,12 @@ _SUMMARY = {
     "client_cpu_us": ("client", "cpu_us"),
     "client_rss_peak_bytes": ("client", "resident_peak_bytes"),
     "client_loop_busy_share": ("client", "loop_busy_share"),
+    "client_step_us": ("client", "step_us"),
+    "client_hold_us": ("client", "hold_us"),
 }
+# The pace at which messages were sent, which CPU per message depends on: 0 is at once. Summaries
+# of an earlier wsload do not say it.
+_PACE = ("client_step_us", "client_hold_us")
 RSS = {
     "server_rss_before_bytes": pl.Int64,
     "server_rss_held_bytes": pl.Int64,
@@ -71,7 +76,11 @@ def counts_of(text: str) -> Fields:
     """Return the counts of one client's summary; Truncated if it is not whole."""
     summary = _json(text)
     try:
-        fields = {name: _at(summary, path) for name, path in _SUMMARY.items()}
+        has_pace = summary["client"].keys() >= {"step_us", "hold_us"}
+        fields = {
+            name: _at(summary, path) if has_pace or name not in _PACE else None
+            for name, path in _SUMMARY.items()
+        }
         outcomes = summary["connections"]["outcomes_count"]
         fields |= {f"outcome_{name}": outcomes.get(name, 0) for name in OUTCOMES}
     except (KeyError, TypeError, AttributeError) as error:
@@ -79,7 +88,7 @@ def counts_of(text: str) -> Fields:
     sound.checked(fields, COLUMNS)
     # A quantile of nothing is null there; a count never is.
     for name in fields:
-        if fields[name] is None and not name.startswith("client_lag"):
+        if fields[name] is None and not name.startswith(("client_lag", *_PACE)):
             raise Truncated(f"the summary is not whole: {name} is null")
     if unknown := sorted(set(outcomes) - set(OUTCOMES)):
         raise Truncated(f"no outcome of a connection is called {unknown[0]!r}")

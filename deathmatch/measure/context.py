@@ -144,7 +144,7 @@ def prepare(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> Context:
         sample_interval_s=hosts.spec.sample_interval_s, cpus=cpus, throttle=throttled,
         memory=hosts.limit_memory(throttled),
         values=trial.placeholders | {"workers": workers(level, len(cpus["server"]))},
-        generator=registry.generator(spec["client"]),
+        generator=registry.of_trial(spec),
     )  # fmt: skip
 
 

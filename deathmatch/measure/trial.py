@@ -90,7 +90,7 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
         record["machine"] = machine.about(
             hosts.server.read,
             hosts.installations[hosts.clients[0].name],
-            clients.needed(trial.experiment.name),
+            clients.needed(trial.experiment.name, trial.load_generator),
             f"experiment {trial.experiment.name!r}",
         )
     steps_us = times.record()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deathmatch.errors import UserError
+from deathmatch.load import registry
 from deathmatch.plan import files, matrix, paths, validation_errors
 from deathmatch.plan.dataset import ExperimentPlan
 from deathmatch.plan.root import ROOT
@@ -79,6 +80,7 @@ def levels(chosen: Side, name: str) -> dict[str, Level]:
     server, spec = files.server(chosen.server), files.experiment(name)
     known = {factor: tuple(_levels(server, name, factor)) for factor in spec.factors}
     known |= {CONFIGURATION: tuple(server.configurations_in(name))}
+    known |= {registry.FACTOR: spec.load_generators}
     known = {factor: able for factor, able in known.items() if able}
     found: dict[str, Level] = {}
     for factor, text in chosen.named:

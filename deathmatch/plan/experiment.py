@@ -220,6 +220,19 @@ class Experiment(NamedSpec):
                 raise contradiction(("factors", name, "durations_s"), what, remedy)
         return self
 
+    @model_validator(mode="after")
+    def _load_generator_is_no_factor_of_its_own(self) -> "Experiment":
+        if registry.FACTOR in self.factors:
+            what = "every experiment that knows this factor has it"
+            remedy = "take it out; a dataset's grid may name its levels"
+            raise contradiction(("factors", registry.FACTOR), what, remedy)
+        return self
+
+    @property
+    def load_generators(self) -> tuple[str, ...]:
+        """The levels of the factor `load_generator`, the experiment's client first; () if none."""
+        return registry.levels(self.client)
+
     @cached_property
     def steps(self) -> tuple[str, ...]:
         """The keys of a dataset that say what one trial of the experiment goes through."""

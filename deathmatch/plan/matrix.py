@@ -7,6 +7,7 @@ from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.load import registry
+from deathmatch.load.registry import FACTOR
 from deathmatch.plan import files
 from deathmatch.plan.dataset import Dataset, ExperimentPlan, Grid
 from deathmatch.plan.experiment import Experiment, Factor
@@ -105,6 +106,7 @@ def find(path: str | Path) -> Trial:
         )
     known = {name: factor.levels for name, factor in experiment.factors.items()}
     known[CONFIGURATION] = tuple(server.configurations_in(experiment.name))
+    known[FACTOR] = experiment.load_generators[1:]
     factors: dict[str, Level] = {}
     for pair in [] if parts[4] == "default" else parts[4].split(","):
         name, _, text = pair.partition("=")
@@ -117,6 +119,7 @@ def find(path: str | Path) -> Trial:
         factors[name] = level
     variant = Variant(factors=factors)
     own = list(product(experiment, {}, server)[0].factors)
+    own += [FACTOR] if FACTOR in factors else []
     if list(factors) != own or variant.name != parts[4]:
         raise UserError(
             f"{path} names no trial", remedy=f"its factors, in this order: {', '.join(own)}"
@@ -225,7 +228,7 @@ def _levels(
         if not known:
             raise _mistake(
                 dataset, [*key, name], f"experiment {experiment.name!r} has no factor {name!r}",
-                f"its factors: {', '.join([*experiment.factors, CONFIGURATION])}",
+                f"its factors: {', '.join(_factors(experiment))}",
             )  # fmt: skip
         wanted[name] = known if levels == "all" else levels
         for level in wanted[name]:
@@ -242,8 +245,16 @@ def _known(experiment: Experiment, factor: str, servers: list[Server]) -> tuple[
     if factor == CONFIGURATION:
         own = {each for server in servers for each in server.configurations_in(experiment.name)}
         return tuple(sorted(own))
+    if factor == FACTOR:
+        return experiment.load_generators
     found = experiment.factors.get(factor)
     return found.levels if found else ()
+
+
+def _factors(experiment: Experiment) -> list[str]:
+    """Return the names of all factors that a grid of the experiment may name."""
+    chosen = [FACTOR] if experiment.load_generators else []
+    return [*experiment.factors, CONFIGURATION, *chosen]
 
 
 def product(
@@ -251,7 +262,8 @@ def product(
 ) -> list[Variant]:
     """Return the combinations of levels of one grid for one server.
 
-    A factor the server lacks is left out; a factor the grid does not name takes its default.
+    A factor the server lacks is left out; a factor the grid does not name takes its default. The
+    factor `load_generator` is left out at its default.
     """
     axes: dict[str, list[Level]] = {}
     if own := server.configurations_in(experiment.name):
@@ -263,9 +275,13 @@ def product(
             default = factor.default if factor.default in known else known[0]
             wanted = levels.get(name, (default,))
             axes[name] = [level for level in wanted if level in known]
+    combined = [
+        dict(zip(axes, combination)) for combination in itertools.product(*axes.values())
+    ]  # fmt: skip
     return [
-        Variant(factors=dict(zip(axes, combination)))
-        for combination in itertools.product(*axes.values())
+        Variant(factors=factors | ({} if program == experiment.client else {FACTOR: program}))
+        for program in levels.get(FACTOR, (experiment.client,))
+        for factors in combined
     ]
 
 

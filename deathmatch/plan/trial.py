@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from deathmatch.load import registry
 from deathmatch.plan import sources
 from deathmatch.plan.dataset import OPTIONS, ExperimentPlan
 from deathmatch.plan.experiment import Experiment
@@ -76,6 +77,11 @@ class Trial(BaseModel):
     def configuration(self) -> str | None:
         """The name of the server's configuration that runs; None where it has none."""
         return self.variant.factors.get(CONFIGURATION)
+
+    @property
+    def load_generator(self) -> str | None:
+        """The load generator that offers the load; None where there is none."""
+        return self.variant.factors.get(registry.FACTOR, self.experiment.client)
 
     @property
     def placeholders(self) -> dict[str, Level]:
@@ -169,7 +175,7 @@ class Trial(BaseModel):
         """
         experiment, factors = self.experiment, self.variant.factors
         if experiment.client is not None:
-            measured = {"client": experiment.client}
+            measured = {"client": self.load_generator}
         else:
             measured = {"measures": experiment.measures}
         if experiment.system_calls_rate_rps is not None:

@@ -57,7 +57,8 @@ def _in_namespaces(trial: Trial, bed: plan.Testbed, default: str) -> int:
     """
     # Here, as a build may download and the sandbox has no network.
     built = server_build.built(trial.server)
-    clone.Clone().clients(clients.needed(trial.experiment.name), _where(trial))
+    needed = clients.needed(trial.experiment.name, trial.load_generator)
+    clone.Clone().clients(needed, _where(trial))
     _check_tools(trial, bed, default, toolchain.harness(), built)
     _warn_of_one_cpu()
     return sandbox.call(partial(_on_new_testbed, trial, bed))
@@ -72,7 +73,7 @@ def _on_machines(trial: Trial, bed: plan.Testbed, default: str) -> int:
     """Measure it on the testbed's machines; return the exit status. `default` as above."""
     hosts = ssh_testbed.connect(bed, trial.spec()["sysctl"], clone.on)
     try:
-        needed = clients.needed(trial.experiment.name)
+        needed = clients.needed(trial.experiment.name, trial.load_generator)
         # As they build side by side, each waits for the slowest only.
         testbed.together(
             partial(hosts.installations[one.name].clients, needed, _where(trial))

@@ -292,11 +292,11 @@ def null_servers(tools: Tools, count: int):
         yield [address, *others]
 
 
-def items(tools: Tools, size: Size, gathers: list[str]) -> dict:
+def items(tools: Tools, size: Size, paces: list[str]) -> dict:
     """What to measure, by name: functions of the scratch directory."""
     found = {}
     variants = {"wsload": (tools.wsload, ())}
-    variants |= {f"wsload --gather {time}": (tools.wsload, ("--gather", time)) for time in gathers}
+    variants |= {f"wsload {words}": (tools.wsload, tuple(words.split())) for words in paces}
     if tools.earlier:
         variants["earlier wsload"] = (tools.earlier, ())
     for rate_rps in RATES_RPS:
@@ -374,7 +374,10 @@ def main() -> None:
     parser.add_argument("--programs", type=Path, default=REPOSITORY / "build/servers/ws-null/bin")
     parser.add_argument("--earlier", type=Path, help="another build of wsload, to compare with")
     parser.add_argument(
-        "--gather", action="append", default=[], help="also with this --gather of wsload"
+        "--pace",
+        action="append",
+        default=[],
+        help="also wsload with these words, such as '--step 1ms --hold 2ms'",
     )
     parser.add_argument(
         "--bind", action="store_true", help="server on CPU 0, client on CPU 1; not what is held"
@@ -406,7 +409,7 @@ def main() -> None:
     rounds = []
     for number in range(size.rounds):
         found = {}
-        for item, measure in items(tools, size, arguments.gather).items():
+        for item, measure in items(tools, size, arguments.pace).items():
             if arguments.only not in item:
                 continue
             print(f"round {number + 1} of {size.rounds}: {item}", file=sys.stderr)

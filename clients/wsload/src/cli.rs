@@ -10,6 +10,7 @@ use crate::client::Plan;
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::machine;
+use crate::pace::Wanted;
 use crate::payload::Payload;
 use crate::recorder::Destination;
 use crate::schedule::{Opening, Phase, Schedule};
@@ -88,12 +89,19 @@ pub struct Arguments {
     #[arg(long, value_name = "PHASE", default_value = "spread")]
     pub phase: Phase,
 
-    /// Where much is due: how long a message may wait to be sent with its connection's next ones, and
-    /// how late an echo may be read, a fifth of it. Latencies include it; 0s: never wait
+    /// Send what is due in steps of this, together, and read what has come then and 300us later.
+    /// Latencies include it; 0s: send and read at once [default: 100us from 40,000 messages a
+    /// second on, below at once]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[serde(rename = "step_us", serialize_with = "as_us_if_any")]
+    pub step: Option<Duration>,
+
+    /// In steps: how long a message may wait, its step included, to be sent with its connection's
+    /// next ones. Latencies include it
     #[arg(long, value_name = "TIME", default_value = "500us",
           value_parser = humantime::parse_duration)]
-    #[serde(rename = "gather_us", serialize_with = "as_us")]
-    pub gather: Duration,
+    #[serde(rename = "hold_us", serialize_with = "as_us")]
+    pub hold: Duration,
 
     /// Messages of a connection: after their echoes it is closed, and the run ends with the last one
     /// [default: as many as there is time for]
@@ -181,6 +189,10 @@ fn as_us<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error
     to.serialize_u64(us(*time))
 }
 
+fn as_us_if_any<S: serde::Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    time.map(us).serialize(to)
+}
+
 fn us(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
@@ -203,7 +215,7 @@ impl Arguments {
             sources,
             numbers,
             schedule: self.schedule(),
-            gather_us: us(self.gather),
+            pace: Wanted { step_us: self.step.map(us), hold_us: us(self.hold) },
             payload: Payload::new(self.size as usize, self.text),
             size_bytes: self.size as usize,
             handshake_timeout_us: us(self.handshake_timeout),

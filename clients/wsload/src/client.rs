@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::machine;
-use crate::pace::Pace;
+use crate::pace::{Pace, Wanted};
 use crate::payload::Payload;
 use crate::progress::{Progress, Seen};
 use crate::protocol;
@@ -52,8 +52,8 @@ pub struct Plan {
     pub sources: Vec<IpAddr>,
     pub numbers: Numbers,
     pub schedule: Schedule,
-    /// How long a message may wait for the next ones of its connection.
-    pub gather_us: u64,
+    /// How messages are gathered.
+    pub pace: Wanted,
     pub payload: Payload,
     pub size_bytes: usize,
     pub handshake_timeout_us: u64,
@@ -73,6 +73,8 @@ pub struct Conduct {
     pub resident_before_bytes: u64,
     pub resident_peak_bytes: u64,
     pub recorder_waits_count: u64,
+    /// The last pace at which messages were sent.
+    pub pace: Pace,
 }
 
 type Handshake = MidHandshake<ClientHandshake<Socket>>;
@@ -175,12 +177,19 @@ impl Client {
         self.conduct.resident_before_bytes = machine::resident_bytes();
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         let mut next_tick_us = 0;
+        let (mut turn_us, mut more_to_read) = (0, false);
         machine::sleep_to_the_microsecond();
         loop {
             let now_us = self.clock.now_us();
             self.pace = self.pace_now();
             self.open_due(now_us);
-            self.write_due(now_us);
+            let mut more_to_write = false;
+            if self.pace.sends(turn_us, now_us) {
+                more_to_write = self.write_due(now_us);
+            }
+            if !more_to_write {
+                turn_us = now_us;
+            }
             self.time_out(now_us);
             if interrupted.load(Ordering::Relaxed) && !self.conduct.interrupted {
                 self.conduct.interrupted = true;
@@ -205,8 +214,10 @@ impl Client {
                 self.conduct.sending_cpu_us = machine::thread_cpu_us() - loop_cpu_before_us;
             }
             let wake_us = self.next_duty_us().min(phase_ends_us).min(next_tick_us);
-            let wait = if let Some(step_us) = self.pace.step_us {
-                self.clock.sleep_until(now_us + step_us);
+            let wait = if more_to_write || more_to_read {
+                Some(Duration::ZERO)
+            } else if let Some(at_us) = self.pace.wake_us(self.clock.now_us()) {
+                self.clock.sleep_until(at_us);
                 Some(Duration::ZERO)
             } else if wake_us > self.clock.now_us() {
                 self.timer.wake_at(wake_us).map_err(Failure::system)?;
@@ -220,6 +231,7 @@ impl Client {
                 }
                 _ => {}
             }
+            more_to_read = events.iter().count() == EVENTS_PER_TURN;
             for event in &events {
                 if event.token() != TIMER {
                     self.serve(event.token().0, event.is_read_closed());
@@ -287,11 +299,15 @@ impl Client {
     }
 
     /// Connections in the making are served at once: when they were connected is recorded.
-    fn pace_now(&self) -> Pace {
+    fn pace_now(&mut self) -> Pace {
         if self.phase != Phase::Sending || self.in_progress_count > 0 {
             return Pace::AT_ONCE;
         }
-        Pace::of(self.open_count, self.plan.schedule.interval_us, self.plan.gather_us)
+        let pace = Pace::of(self.open_count, self.plan.schedule.interval_us, self.plan.pace);
+        if self.open_count > 0 {
+            self.conduct.pace = pace;
+        }
+        pace
     }
 
     fn next_duty_us(&self) -> u64 {
@@ -373,20 +389,22 @@ impl Client {
         }
     }
 
-    fn write_due(&mut self, now_us: u64) {
+    /// Sends what is due on the next connections. Whether there are more of them.
+    fn write_due(&mut self, now_us: u64) -> bool {
         for _ in 0..WRITTEN_PER_TURN {
             match self.due.peek() {
                 Some(&Reverse((at_us, index))) if at_us <= now_us => {
                     self.due.pop();
-                    self.write(index);
+                    self.write(index, at_us);
                 }
-                _ => break,
+                _ => return false,
             }
         }
+        true
     }
 
-    /// Sends what is due on one connection.
-    fn write(&mut self, index: usize) {
+    /// Sends what is due on one connection, which the pace has to be sent from `at_us` on.
+    fn write(&mut self, index: usize, at_us: u64) {
         let Stage::Open(connection) = &mut self.slots[index].stage else { return };
         if connection.closing {
             return;
@@ -398,9 +416,10 @@ impl Client {
             let Plan { schedule, payload, .. } = &self.plan;
             let Tally { lag, .. } = &mut self.tally;
             let (now_us, frames) = (self.clock.now_us(), &mut self.outgoing);
+            let pace = self.pace;
             frames.clear();
-            connection.write_due(now_us, schedule, payload, &mut self.random, frames, |late_us| {
-                lag.record(late_us);
+            connection.write_due(now_us, schedule, payload, &mut self.random, frames, |due_us| {
+                lag.record(now_us.saturating_sub(pace.turn_us(due_us.max(at_us))));
             });
             written = connection.socket.get_mut().send(frames).map_err(Into::into);
         }
@@ -584,7 +603,7 @@ impl Client {
                 connection.blocked = false;
                 connection.unblocked_us = self.clock.now_us();
                 self.blocked_count -= 1;
-                self.write(index);
+                self.write(index, 0);
             }
             Ok(()) => {}
             Err(error) if protocol::would_block(&error) => {}

@@ -78,7 +78,7 @@ impl Connection {
 
     /// Appends the frame of every message that is due, up to a batch, to be sent with one call.
     ///
-    /// Calls `late` with how late, in µs, each message is that only this client can have held up.
+    /// Calls `own` with the intended time of each message that only this client can have held up.
     pub fn write_due(
         &mut self,
         now_us: u64,
@@ -86,7 +86,7 @@ impl Connection {
         payload: &Payload,
         random: &mut impl Rng,
         to: &mut Vec<u8>,
-        mut late: impl FnMut(u64),
+        mut own: impl FnMut(u64),
     ) {
         while let Some(intended_us) = self.next_us(schedule) {
             if intended_us > now_us || to.len() > BATCH_BYTES {
@@ -97,7 +97,7 @@ impl Connection {
             self.next_slot += 1;
             self.awaited.push_back(Awaited { sequence, sent_us: now_us });
             if intended_us >= self.unblocked_us {
-                late(now_us - intended_us);
+                own(intended_us);
             }
         }
     }

@@ -68,6 +68,14 @@ pub fn sleep_to_the_microsecond() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
+/// Lets the calling thread run only while no other thread wants its CPU (sched(7), SCHED_IDLE).
+pub fn run_when_idle() {
+    let priority = libc::sched_param { sched_priority: 0 };
+    // Where it is refused, the thread runs as before.
+    // SAFETY: the call reads `priority`, which outlives it; 0 is the calling thread.
+    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &priority) };
+}
+
 /// CPU time of the whole process, in µs.
 pub fn process_cpu_us() -> u64 {
     cpu_us(ClockId::ProcessCPUTime)

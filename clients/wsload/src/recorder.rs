@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use parquet::errors::ParquetError;
 
 use crate::files::{MessageFiles, write_connections};
+use crate::machine;
 use crate::record::{ConnectionRow, MessageRow};
 use crate::share::Numbers;
 
@@ -77,7 +78,11 @@ impl Recorder {
         let (queue, batches) = sync_channel(QUEUE_BATCHES);
         let thread = std::thread::Builder::new()
             .name("recorder".into())
-            .spawn(move || write(&destination, &batches, connections))
+            .spawn(move || {
+                // The sender's times come first; the queue holds what waits meanwhile.
+                machine::run_when_idle();
+                write(&destination, &batches, connections)
+            })
             .expect("the system can start a thread");
         Self {
             queue,

@@ -98,7 +98,7 @@ pub struct Tally {
     pub recent_latency: Times,
     /// From a message's actual send until its echo.
     pub service: Times,
-    /// From a message's intended send until this client got round to it.
+    /// From a message's intended send, or the turn that the pace has for it, until it was sent.
     pub lag: Times,
     pub opened_count: u64,
     pub upgraded_count: u64,

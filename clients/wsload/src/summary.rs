@@ -59,6 +59,9 @@ pub struct Client {
     /// Why, one sentence each.
     pub limited_by: Vec<String>,
     pub lag: Times,
+    /// The pace at which messages were sent: 0 is at once. CPU per message depends on it.
+    pub step_us: u64,
+    pub hold_us: u64,
     /// CPU time of the event loop while sending, as a share of that time.
     pub loop_busy_share: f64,
     pub cpu_us: u64,
@@ -117,6 +120,8 @@ impl<'a> Summary<'a> {
                 limited: !limited_by.is_empty(),
                 limited_by,
                 lag: tally.lag.summary(tally.lag.count()),
+                step_us: conduct.pace.step_us.unwrap_or(0),
+                hold_us: conduct.pace.hold_us,
                 loop_busy_share: (1e4 * loop_busy_share).round() / 1e4,
                 cpu_us: conduct.process_cpu_us,
                 echoes_per_cpu_s: (conduct.process_cpu_us > 0).then(|| {

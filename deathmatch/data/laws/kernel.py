@@ -24,22 +24,23 @@ LAWS = Rules(kind=Law)
 
 @LAWS.add(
     "LAW-OPENS", "reject", "ActiveOpens, RFC 4022",
-    bound="none; roundtrip's clients begin one more each, to learn the answer; a machine of its "
-    "own has other connections too",
+    bound="none; roundtrip's clients begin one more each to learn the answer, or two in httperf's "
+    "place; a machine of its own has other connections too",
 )  # fmt: skip
 def opens(evidence: Evidence) -> pl.DataFrame:
     """The connections that the client says it began are those that its kernel counted.
 
     A kernel counts each connection that a client begins (ActiveOpens, RFC 4022). roundtrip begins
-    one more to learn the answer, in each client.
+    one more to learn the answer, in each client; where each request has a connection of its own,
+    two more.
     """
     opens, points = pl.col("client_active_opens"), evidence.reported
-    if evidence.client == "roundtrip":
-        begun = pl.col("connects")
-        most = begun + pl.max_horizontal("clients", pl.lit(1))
-        return judged(points, opens, begun, pl.when(ALONE).then(most))
-    begun = pl.col("connections_opened" if evidence.client == "wsload" else "connections")
-    return judged(points, opens, begun, pl.when(ALONE).then(begun))
+    of_client = {"roundtrip": "connects", "wsload": "connections_opened"}
+    begun = pl.col(of_client.get(evidence.client, "connections"))
+    to_learn = 1 if evidence.client == "roundtrip" else 2
+    by_roundtrip = (pl.col("load_generator") == "roundtrip").cast(pl.Int64)
+    more = to_learn * by_roundtrip * pl.max_horizontal("clients", pl.lit(1))
+    return judged(points, opens, begun, pl.when(ALONE).then(begun + more))
 
 
 @LAWS.add(

@@ -49,7 +49,7 @@ class Evidence:
     @cached_property
     def reported(self) -> pl.DataFrame:
         """The points whose load generator's report is whole, with what their trial ran on."""
-        own = ["cpus", "server_cpus", "client_cpus", "clients", "machines"]
+        own = ["cpus", "server_cpus", "client_cpus", "clients", "machines", "load_generator"]
         points = self.points.filter(pl.col("report") == "whole")
         return points.join(self.trials.select(*TRIAL, *own), on=TRIAL)
 

@@ -9,11 +9,15 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 
+from deathmatch.load import roundtrip_calls
+from deathmatch.load.httperf import VALUES as VALUES_FILE
+from deathmatch.plan.root import ROOT
+
 HTTPERF = ("uri", "rate", "num-conns", "num-calls", "timeout", "add-header")
 # Each of several clients has its own; what is offered does not depend on them.
 PLACES = ("--source=", "--start-at=")
 # A file of the project, wherever the host has it.
-VALUES = re.compile(r"(?<=,)\S*(?=clients/httperf/)")
+VALUES = re.compile(r"(?<=[,=])[^\s,=]*(?=clients/httperf/)")
 
 
 def options(words: list[str]) -> dict[str, str]:
@@ -69,11 +73,22 @@ def roundtrip_due(words: list[str], load: Mapping) -> dict[str, str]:
     """Return the same settings of its command."""
     given = options(words)
     return {
-        "loop": "closed" if float(given["rate"]) == 0 else "open",
+        "loop": "calls" if "calls" in given else "closed" if float(given["rate"]) == 0 else "open",
         "rate": given["rate"],
         "duration": given["duration"],
-        "request_bytes": str(len(load["request"].encode("latin-1"))),
+        "request_bytes": str(_request_bytes(given, load)),
     }
+
+
+def _request_bytes(given: Mapping[str, str], load: Mapping) -> int:
+    if "request" in load:
+        return len(load["request"].encode("latin-1"))
+    size = len(roundtrip_calls.request(load, given["host"]))
+    if "targets" not in given:
+        return size
+    # All are as long as the first one.
+    first = (ROOT / VALUES_FILE).read_bytes().index(0)
+    return size - len("{target}") + first
 
 
 WSLOAD = {

@@ -119,7 +119,7 @@ def logs_are_there(trial: Measured) -> Iterator[str]:
 @RECORD.add("DM-WHOLE", "reject", DATA)
 def reports_are_whole(trial: Measured) -> Iterator[str]:
     """The report of a load generator that ended well is whole."""
-    generator = registry.generator(trial.spec["client"])
+    generator = registry.of_trial(trial.spec)
     for offered in trial.offers:
         for client in offered.clients:
             file = trial.folder / client["log"]

@@ -10,6 +10,7 @@ from deathmatch.data.strict.evidence import Evidence
 from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.rule import AGAIN, DESIGN, STATISTICS, loaded
 from deathmatch.errors import UserError
+from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.record import MEASURED
 
@@ -90,6 +91,8 @@ def one_specification(evidence: Evidence) -> Iterator[Finding]:
         keys = [(fellow, key) for key in sorted({*fellow.spec, *trial.spec})]
         keys += [(other, key) for key in ("warm_up_rate_rps", "messages", "client")]
         for reference, key in keys:
+            if key == "client" and registry.FACTOR in {*reference.factors, *trial.factors}:
+                continue
             if reference.spec.get(key) != trial.spec.get(key):
                 yield Finding(f"{key} is not that of {reference.where}", trial.where)
         if _unfactored_load(other) != _unfactored_load(trial):

@@ -57,7 +57,7 @@ fn counts(run: &Run) -> [u64; 4] {
 #[test]
 fn messages_sent_together_keep_their_own_times() {
     let server = NullServer::start();
-    let run = run(&server.url(), "-n 8 -i 100us -d 300ms --gather 1ms");
+    let run = run(&server.url(), "-n 8 -i 100us -d 300ms --hold 1ms");
     let connections = by_connection(run.messages());
     assert_eq!(connections.len(), 8);
     for rows in &connections {

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Measure what the load generators cost and how late they are, side by side.
+
+    ./shell python bench/clients.py [--realtime] [--only http|websocket]
+
+New connections: httperf and roundtrip in its place offer the same rates to the null server, and as
+much as they can. WebSocket: wsload at its own pace and in steps, to ws-null. Server and client
+have a CPU each; every item runs once in each round, ratios are taken within a round, and medians
+over the rounds are shown. CPU times depend on the machine; the goals are ratios and times. With
+--realtime, as root, other processes of the machine disturb less: server and client go first
+(SCHED_RR). The exit status is 1 if a goal is missed.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import polars as pl
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from deathmatch.load import histogram, registry  # noqa: E402
+
+SERVER_CPU, CLIENT_CPU = "0", "1"
+LOAD = {"uri": "/", "requests_per_connection": 1, "timeout_s": 1}
+PACED_RPS = (3_000, 5_000, 10_000)
+# A saturated roundtrip is offered too much, and has so many connections open at once; httperf would
+# only be late, so that its CPU per connection is least at a rate that it can just offer.
+SATURATED_RPS = {"httperf": 20_000, "roundtrip": 60_000}
+SATURATED_CONNECTIONS = "--connections=1000"
+# The goals of the light client, from GOAL_FROM_RPS on.
+GOAL_FROM_RPS, MOST_CPU_RATIO, MOST_LAG_US = 5_000, 1.5, 1_000
+# wsload: messages a second on 64 connections and on 10,000, the pace of each, and the goals.
+BUSY_RPS, BUSY_PACE, BUSY_GAIN, BUSY_P99_US = 200_000, "--step 200us --hold 1480us", 2.0, 1_600
+MANY, MANY_PACE, MANY_GAIN = 10_000, "--step 2ms", 2.5
+Row = dict[str, float]
+
+
+def main() -> int:
+    """Measure, show, and return 1 if a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--realtime", action="store_true", help="go before other processes; root")
+    parser.add_argument("--only", choices=["http", "websocket"])
+    parser.add_argument("--busy-pace", default=BUSY_PACE, help=f"default: {BUSY_PACE}")
+    parser.add_argument("--many-pace", default=MANY_PACE, help=f"default: {MANY_PACE}")
+    given = parser.parse_args()
+    if (os.cpu_count() or 1) < 2:
+        sys.exit("bench/clients.py: server and client need a CPU each, this machine has one")
+    bench = Bench(["chrt", "--rr", "10"] if given.realtime else [], given.seconds)
+    missed = []
+    if given.only != "websocket":
+        missed += http(bench, given.rounds)
+    if given.only != "http":
+        missed += websocket(bench, given.rounds, given.busy_pace, given.many_pace)
+    for goal in missed:
+        print(f"missed: {goal}")
+    return 1 if missed else 0
+
+
+class Bench:
+    """How programs are run: what their commands begin with, and for how long they offer load."""
+
+    def __init__(self, before: list[str], duration_s: float):
+        """Keep both."""
+        self.before, self.duration_s = before, duration_s
+
+    def words(self, cpu: str, command: list[str]) -> list[str]:
+        """Return a command bound to a CPU."""
+        return [*self.before, "taskset", "--cpu-list", cpu, *command]
+
+    @contextmanager
+    def server(self, command: list[str]) -> Iterator[subprocess.Popen]:
+        """Run a server on its CPU, and end it."""
+        words = self.words(SERVER_CPU, command)
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def client(self, command: list[str], folder: Path) -> tuple[str, float]:
+        """Run a client on its CPU to its end; return what it printed, and its CPU time in s."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(
+            self.words(CLIENT_CPU, command), capture_output=True, text=True, cwd=folder
+        )
+        if done.returncode:
+            sys.exit(f"bench/clients.py: {command[0]} ended with {done.returncode}: {done.stderr}")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return done.stdout, sum(
+            getattr(after, mode) - getattr(before, mode) for mode in ("ru_utime", "ru_stime")
+        )
+
+
+def http(bench: Bench, rounds: int) -> list[str]:
+    """Measure both clients of new connections; return the goals that were missed."""
+    generators = {
+        "httperf": registry.generator("httperf"),
+        "roundtrip": registry.generator("roundtrip", "httperf"),
+    }
+    made: dict[tuple[str, int], list[Row]] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        null = folder / "null-server"
+        source = ROOT / "servers" / "null" / "null.c"
+        subprocess.run(["cc", "-O2", "-pthread", "-o", null, source], check=True)
+        with bench.server([str(null), "backlog", "127.0.0.1", "9731", "4096", "1"]):
+            for _ in range(rounds):
+                for name, generator in generators.items():
+                    for rate_rps in (*PACED_RPS, SATURATED_RPS[name]):
+                        row = connections(bench, generator, rate_rps, folder)
+                        made.setdefault((name, rate_rps), []).append(row)
+    print(f"\nnew connections, the null server, {rounds} rounds of {bench.duration_s:g} s")
+    print(f"{'client':10}{'offered':>9}{'answered':>9}{'CPU':>10}{'of saturated':>14}"
+          f"{'p50':>9}{'p90':>9}{'p99':>9}{'lag p99':>9}")  # fmt: skip
+    missed = []
+    for (name, rate_rps), rows in made.items():
+        full = made[name, SATURATED_RPS[name]]
+        ratio = median(a["cpu_us"] / b["cpu_us"] for a, b in zip(rows, full))
+        each = {key: median(row[key] for row in rows) for key in rows[0]}
+        lag_us = each["lag_us"]
+        times = "".join(f"{each[f'{name}_us']:9.0f}" for name in ("p50", "p90", "p99", "lag"))
+        print(f"{name:10}{rate_rps:9}{each['answered']:9.0f}{each['cpu_us']:7.1f} us{ratio:14.2f}"
+              f"{times}")  # fmt: skip
+        if name == "roundtrip" and rate_rps in PACED_RPS:
+            if lag_us > MOST_LAG_US:
+                missed.append(f"{rate_rps} connections/s: opened {lag_us:.0f} us late (p99)")
+            if rate_rps >= GOAL_FROM_RPS and ratio > MOST_CPU_RATIO:
+                missed.append(f"{rate_rps} connections/s: {ratio:.2f} times the saturated CPU")
+    print("CPU is of a connection; times in us, of a connection from its opening to its end; lag "
+          "is how late it\nwas opened: httperf does not say, its number is the longest time "
+          "between two looks at its sockets")  # fmt: skip
+    return missed
+
+
+def connections(bench: Bench, generator, rate_rps: int, folder: Path) -> Row:
+    """Return what one client's connections cost and how long they took at one rate."""
+    duration_s = bench.duration_s
+    words = generator.command("127.0.0.1", 9731, LOAD, rate_rps, duration_s)
+    if rate_rps == SATURATED_RPS["roundtrip"]:
+        words.append(SATURATED_CONNECTIONS)
+    text, cpu_s = bench.client(words, folder)
+    fields = generator.parse((text,), duration_s)
+    times = generator.histogram((text,)).filter(pl.col("quantity") == "connection_time")
+    p50_us, p90_us, p99_us = histogram.quantiles_us(times, [0.5, 0.9, 0.99])
+    lag_us = fields["send_lag_p99_us"]
+    return {
+        "answered": fields["replies"], "cpu_us": 1e6 * cpu_s / max(1, fields["replies"]),
+        "p50_us": p50_us, "p90_us": p90_us, "p99_us": p99_us,
+        "lag_us": fields["look_interval_max_us"] if lag_us is None else lag_us,
+    }  # fmt: skip
+
+
+def websocket(bench: Bench, rounds: int, busy_pace: str, many_pace: str) -> list[str]:
+    """Measure wsload at its own pace and at another one; return the goals that were missed."""
+    made: dict[str, list[Row]] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for _ in range(rounds):
+            for pace in ("", busy_pace):
+                row = messages(bench, Path(scratch), 64, BUSY_RPS, bench.duration_s, pace)
+                made.setdefault(f"64 connections {pace}", []).append(row)
+            for pace in ("", many_pace):
+                # A long run less a short one, so that the opening of connections is left out.
+                short, long = (
+                    messages(bench, Path(scratch), MANY, MANY, length * bench.duration_s, pace)
+                    for length in (2, 5)
+                )
+                cpu_s = long["echoes"] / long["per_cpu_s"] - short["echoes"] / short["per_cpu_s"]
+                steady = long | {"per_cpu_s": (long["echoes"] - short["echoes"]) / cpu_s}
+                made.setdefault(f"{MANY} connections {pace}", []).append(steady)
+    print(f"\nWebSocket messages, ws-null, {rounds} rounds")
+    print(f"{'':44}{'echoes/CPU-s':>13}{'gain':>7}{'p50':>7}{'p99':>7}{'lag p99':>9}"
+          f"{'step':>7}{'hold':>7}")  # fmt: skip
+    gains = {}
+    for name, rows in made.items():
+        own = made[f"{name.partition(' ')[0]} connections "]
+        each = {key: median(row[key] for row in rows) for key in rows[0]}
+        gains[name] = median(a["per_cpu_s"] / b["per_cpu_s"] for a, b in zip(rows, own))
+        print(f"{name:44}{each['per_cpu_s']:13.0f}{gains[name]:7.2f}{each['p50_us']:7.0f}"
+              f"{each['p99_us']:7.0f}{each['lag_us']:9.0f}{each['step_us']:7.0f}"
+              f"{each['hold_us']:7.0f}")  # fmt: skip
+    busy, many = f"64 connections {busy_pace}", f"{MANY} connections {many_pace}"
+    p99_us = median(row["p99_us"] for row in made[busy])
+    goals = [
+        (gains[busy] >= BUSY_GAIN, f"{busy}: {gains[busy]:.2f} of {BUSY_GAIN} times the echoes"),
+        (p99_us < BUSY_P99_US, f"{busy}: p99 is {p99_us:.0f}, not below {BUSY_P99_US} us"),
+        (gains[many] >= MANY_GAIN, f"{many}: {gains[many]:.2f} of {MANY_GAIN} times the echoes"),
+    ]
+    return [what for reached, what in goals if not reached]
+
+
+def messages(
+    bench: Bench, scratch: Path, connections: int, rate_rps: int, duration_s: float, pace: str
+) -> Row:
+    """Return what wsload's messages cost and how long they took, at one rate and pace."""
+    with bench.server(["ws-null", "127.0.0.1:0"]) as server:
+        address = server.stdout.readline().split()[-1]
+        words = [
+            "wsload", f"ws://{address}/", "--quiet", f"--connections={connections}",
+            f"--interval={1_000_000 * connections // rate_rps}us", "--size=16",
+            f"--duration={round(1000 * duration_s)}ms", "--output=run", *pace.split(),
+        ]  # fmt: skip
+        text, cpu_s = bench.client(words, scratch)
+    shutil.rmtree(scratch / "run")
+    summary = json.loads(text)
+    client = summary["client"]
+    # A quantile that lies among lost messages is null.
+    lost = float("inf")
+    return {
+        "echoes": summary["messages"]["echoed_count"],
+        "per_cpu_s": summary["messages"]["echoed_count"] / cpu_s,
+        "p50_us": summary["latency"]["p50_us"] or lost,
+        "p99_us": summary["latency"]["p99_us"] or lost,
+        "lag_us": client["lag"]["p99_us"], "step_us": client["step_us"],
+        "hold_us": client["hold_us"],
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
