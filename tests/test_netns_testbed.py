@@ -18,7 +18,7 @@ from deathmatch.plan import testbed as plan
 # Runs inside a sandbox and prints what it finds.
 INSIDE = """
 import json, socket
-from deathmatch.hosts import netns_testbed
+from deathmatch.hosts import netns_testbed, network_settings
 from deathmatch.plan import files
 bed = files.testbed("netns")
 hosts = netns_testbed.build(bed, {"net.core.somaxconn": 128, "net.ipv4.no_such_setting": 1})
@@ -48,6 +48,7 @@ server.set_sysctls({"net.core.somaxconn": 64, "net.ipv4.no_such_setting": 1})
 found["set"] = server.sysctls(before)
 server.set_sysctls(before)
 found["restored"] = server.sysctls(before)
+found["network"] = {host.name: network_settings.read(host) for host in hosts.hosts}
 print(json.dumps(found))
 hosts.end()
 """
@@ -67,6 +68,11 @@ def test_both_sides_have_their_own_settings(someones_tree: Tree):
     assert found["names"] == ["server", "client"]
     assert [len({*each}) for each in found["namespaces"].values()] == [2, 2]
     assert found["processes"] == [[found["sleeper"]], []], "each host sees what runs on it"
+    assert found["network"].keys() == {"server", "client"}
+    for settings in found["network"].values():
+        assert settings["net.ipv4.tcp_congestion_control"] in ("cubic", "reno")
+        assert settings["net.core.somaxconn"] and not any(key.endswith("_key") for key in settings)
+    assert found["network"]["server"]["net.core.somaxconn"] == "128"
     assert found["opens"] == {"server": 1, "client": 1}
     assert found["listeners"] == [["10.77.0.1:8080"], []]
     assert found["set"] == {"net.core.somaxconn": "64"}

@@ -20,6 +20,7 @@ from deathmatch.data import archive, checksums, inventory
 from deathmatch.data.strict import evidence, load_rules, rules, table_rules
 from deathmatch.data.strict.measured import Measured
 from deathmatch.errors import UserError
+from deathmatch.hosts import network_settings
 from deathmatch.plan import files
 from deathmatch.plan.full_conformance import key_of
 
@@ -113,6 +114,18 @@ def cut(sample: Sample, name: str) -> None:
 
 def check_of(start: str) -> Callable[[dict], dict]:
     return lambda r: next(c for c in r["conformance"] if c["name"].startswith(start))
+
+
+def one_other_algorithm(sample: Sample) -> None:
+    """All trials say what their settings were, and the first one's client had another algorithm."""
+    for file in sample.files:
+        first = file.parent == sample.trial
+        name = "net.ipv4.tcp_congestion_control"
+        settings = {
+            "server": {name: "cubic"}, "client": {name: "bbr" if first else "cubic"},
+        }  # fmt: skip
+        recorded = network_settings.record(settings)
+        sample.record(lambda r, recorded=recorded: r.update(network_settings=recorded), file.parent)
 
 
 def short_form(sample: Sample) -> None:
@@ -294,6 +307,7 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
      lambda s: rewrite(s, REPORT, r"replies 2000 ", "replies 2001 "), {"DM-WHOLE"}),
     ("a check left out", STATIC, RAW, lambda s: s.record(without("the file")),
      {"DM-CONFORMANCE"}),
+    ("bbr at one end of one trial", STATIC, RAW, one_other_algorithm, {"DM-NETWORK"}),
     ("a short form without the full one", STATIC, RAW, short_form, {"DM-CONFORMANCE-FULL"}),
     ("a full form of another kernel", STATIC, RAW, lambda s: s.record(
         lambda r: r.update(full_conformance={"trial": r["n"], "key": 64 * "0"})),

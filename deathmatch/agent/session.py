@@ -106,14 +106,15 @@ class Verbs:
 
     def sample(
         self, pids: Sequence[int] | None = None, port: int | None = None,
-        cpus: Sequence[int] | None = None,
+        cpus: Sequence[int] | None = None, group: str = "", settled: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
         """Return a sample: `Sampling.take`; without `pids`, of all that `processes` returns."""
         # A load generator that waits for the same CPU goes first. Each call runs in a thread of
         # its own, so that this concerns no other call.
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
-        return self._sampling.take(self.processes() if pids is None else pids, port, cpus)
+        chosen = self.processes() if pids is None else pids
+        return self._sampling.take(chosen, port, cpus, group, settled)
 
     def connect(self, number: int, address: str, port: int, patience_s: float) -> None:
         """Open a TCP connection from here, under a number that the controller chooses."""

@@ -50,6 +50,7 @@ SCHEMA = {
     **dict.fromkeys([*MACHINE, *SERVER_CPUS], pl.Int64),
     LOAD: pl.Float64,
     **{f"{side}_{what}": pl.Int64 for side in ("server", "client") for what in USED},
+    "server_pss_bytes": pl.Int64,
 }
 
 

@@ -93,8 +93,12 @@ GROWING = [
     "context_switches", "interrupts", "server_cpu_ns",
 ]  # fmt: skip
 HIGHEST = ["accept_queue_connections", "syn_queue_connections", "server_rss_bytes",
+           "server_pss_bytes",
            "server_descriptors", "client_descriptors", "server_threads",
            "load_average"]  # fmt: skip
+
+# Columns that committed tables may lack.
+LATER = ("server_pss_bytes", "server_pss_bytes_max")
 
 _POINTS = {
     "offered_rate_rps": pl.Int64,
@@ -198,11 +202,23 @@ def of_own_client(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def check(frame: pl.DataFrame, experiment: str, table: str, where: str) -> pl.DataFrame:
-    """Return the frame if it fits its schema, else raise a UserError that names the column."""
+    """Return the frame if it fits its schema, else raise a UserError that names the column.
+
+    Columns of LATER that an older table lacks are added, as null.
+    """
     try:
-        return schema(experiment, table).validate(frame)
+        return schema(experiment, table).validate(_with_later(frame, columns(experiment, table)))
     except pa.errors.SchemaError as error:
         raise UserError(str(error).splitlines()[0], where, "make it again: delete it") from None
+
+
+def _with_later(frame: pl.DataFrame, wanted: dict[str, type[pl.DataType]]) -> pl.DataFrame:
+    absent = [name for name in LATER if name in wanted and name not in frame.columns]
+    if not absent or set(wanted) - set(absent) != set(frame.columns):
+        return frame
+    return frame.with_columns(pl.lit(None, wanted[name]).alias(name) for name in absent).select(
+        *wanted
+    )
 
 
 def write(frame: pl.DataFrame, experiment: str, table: str, folder: Path) -> None:

@@ -114,7 +114,10 @@ def parents(mounts: str, own: str, controller: str) -> list[tuple[int, Path]]:
 
 
 def make(host: Host, controller: str, settings: Settings) -> Group:
-    """Return a new group with these settings; raises Refused if there can be none."""
+    """Return a new group with these settings; raises Refused if there can be none.
+
+    Without a controller, "", it is one of version 2.
+    """
     tried = []
     own, mounts = host.read("/proc/self/cgroup"), host.read("/proc/self/mounts")
     for number, parent in parents(mounts, own, controller):

@@ -141,13 +141,15 @@ class Host:
 
     def sample(
         self, pids: Sequence[int] | None = None, port: int | None = None,
-        cpus: Sequence[int] | None = None,
+        cpus: Sequence[int] | None = None, group: str = "", settled: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
         """Return what the kernel has counted, in one call: `agent.sampling.Sampling.take`.
 
         Of the processes `pids`, by default of all that `processes` returns.
         """
-        return self.agent.call("sample", pids=pids, port=port, cpus=cpus)
+        return self.agent.call(
+            "sample", pids=pids, port=port, cpus=cpus, group=group, settled=settled
+        )
 
     def listeners(self, port: int = 0) -> list[Listener]:
         """Return the listening TCP sockets, those of one port if it is given; one call."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import memory, throttle
+from deathmatch.hosts import memory, network_settings, throttle
 from deathmatch.hosts.host import Connected, Host, dial
 from deathmatch.hosts.installation import Install, Installation
 from deathmatch.hosts.memory import Memory
@@ -128,6 +128,8 @@ def prepared(
     sides = dict(zip(hosts, (spec.server, *spec.client_sides)))
     for host, side in sides.items():
         host.set_sysctls(side.sysctl | (server_sysctl if host.name == SERVER else {}))
+        if spec.congestion_control:
+            network_settings.set_congestion_control(host, spec.congestion_control)
         if side.governor:
             host.set_governor(side.governor)
     installed = together(partial(install, *item) for item in sides.items()) if install else []

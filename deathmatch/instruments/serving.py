@@ -56,5 +56,16 @@ def serving(
 
 
 def cpu_ns(context: Context) -> int:
-    """Return the CPU time that the server's processes have used so far."""
-    return sum(context.server.usage(pid)["cpu_ns"] for pid in context.server_pids())
+    """Return the CPU time that the server's processes have used, those that ended included.
+
+    UserError if nothing can count it.
+    """
+    cpus, group = context.cpus["server"], context.accounting.file
+    used_ns = context.server.sample(cpus=cpus, group=group)["usage"]["cpu_ns"]
+    if used_ns is None:
+        raise UserError(
+            f"server {context.trial.server.name!r} ignores the ends of its children, so that "
+            "their CPU time is counted nowhere",
+            remedy="run as root, so that a cgroup counts it",
+        )
+    return used_ns

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deathmatch.hosts import accounting
+from deathmatch.hosts.accounting import Accounting
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.kernel import ESTABLISHED, LIMIT_BYTES
 from deathmatch.hosts.memory import Memory
@@ -71,6 +73,7 @@ class Context:
     values: dict[str, Level]
     generator: LoadGenerator
     state: State = field(default_factory=State)
+    accounting: Accounting = field(default_factory=Accounting)
     times: StepTimes = field(default_factory=StepTimes)
     # None: this trial, whatever others there are.
     full_conformance: Full | None = None
@@ -111,6 +114,7 @@ class Context:
     def end(self) -> None:
         """End what is left of the server, and remove the groups that limited it."""
         self.server.kill(self.server_pids(), server_process.STOP_TIMEOUT_S)
+        self.accounting.end()
         self.memory.end()
         self.throttle.end()
 
@@ -139,10 +143,11 @@ def prepare(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> Context:
     cpus = hosts.cpus(level != "one")
     _keep_off(hosts, cpus)
     throttled = hosts.throttle(len(cpus["server"]))
+    limited = hosts.limit_memory(throttled)
     return Context(
         trial=trial, spec=spec, out=out, bed=hosts,
         sample_interval_s=hosts.spec.sample_interval_s, cpus=cpus, throttle=throttled,
-        memory=hosts.limit_memory(throttled),
+        memory=limited, accounting=accounting.apply(hosts.server, throttled.group, limited.group),
         values=trial.placeholders | {"workers": workers(level, len(cpus["server"]))},
         generator=registry.of_trial(spec),
     )  # fmt: skip

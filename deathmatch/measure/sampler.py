@@ -23,7 +23,8 @@ class Sampler:
 
     `offered_rate_rps` labels the samples taken from now on; None between rates.
     `load_pids(client)` returns the pids of a client's load generator at that moment; all that runs
-    on the server's host is the server, which may use the CPUs of those numbers.
+    on the server's host is the server, which may use the CPUs of those numbers. `server_group` is
+    the file of its cgroup's CPU time, if it has one (`hosts.accounting`).
     `rows` holds the samples, with the columns of SCHEMA, those of several clients added up;
     counters count from boot of their namespace, times are us since `began_ns` of the monotonic
     clock.
@@ -32,12 +33,14 @@ class Sampler:
     def __init__(
         self, interval_s: float, began_ns: int, port: int, server: Host, clients: Sequence[Host],
         load_pids: Callable[[Host], list[int]], server_cpus: Sequence[int] = (),
+        server_group: str = "",
     ):  # fmt: skip
         self.rows: list[dict] = []
         self.offered_rate_rps: int | None = None
         self._interval_s, self.began_ns, self._port = interval_s, began_ns, port
         self._server, self._clients = server, clients
         self._load_pids, self._server_cpus = load_pids, server_cpus
+        self._server_group = server_group
         self.opened: dict[str, int] = {}
         self._active_opens: dict[str, int] = {}
         self._ended, self._taking = threading.Event(), threading.Lock()
@@ -82,7 +85,7 @@ class Sampler:
         finally:
             offered.cancel()
             offered.join()
-            self.take()
+            self.take(settled=True)
             self.offered_rate_rps = None
 
     def _offered(self, began: dict[str, int]) -> None:
@@ -93,18 +96,22 @@ class Sampler:
                 name: opens - began[name] for name, opens in self._active_opens.items()
             }  # fmt: skip
 
-    def take(self) -> None:
-        """Take a sample now, from any thread."""
+    def take(self, settled: bool = False) -> None:
+        """Take a sample now, from any thread; with all that is costly if the load has `settled`."""
         with self._taking:
-            self.rows.append(self._sample())
+            self.rows.append(self._sample(settled))
 
-    def _sample(self) -> dict:
+    def _sample(self, settled: bool) -> dict:
         row = {
             "time_us": (time.monotonic_ns() - self.began_ns) // 1000,
             "offered_rate_rps": self.offered_rate_rps,
         }
         taken = {
-            "server": [self._server.sample(None, self._port, list(self._server_cpus))],
+            "server": [
+                self._server.sample(
+                    None, self._port, list(self._server_cpus), self._server_group, settled
+                )
+            ],
             "client": [client.sample(self._load_pids(client)) for client in self._clients],
         }
         self._active_opens = {
@@ -118,7 +125,8 @@ class Sampler:
         row |= {name: server["machine"][name] for name in (*MACHINE, *SERVER_CPUS, LOAD)}
         for side, samples in taken.items():
             for what in USED:
-                row[f"{side}_{what}"] = sum(sample["usage"][what] for sample in samples)
+                row[f"{side}_{what}"] = _sum(sample["usage"][what] for sample in samples)
+        row["server_pss_bytes"] = server["usage"]["pss_bytes"]
         return row
 
 

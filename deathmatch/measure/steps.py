@@ -24,7 +24,9 @@ def start(context: Context) -> tuple[Running, str | None]:
             context.server, context.bed.installations[beds.SERVER], context.trial.server,
             context.values, context.address, PORT, cpus=context.cpus["server"],
             log=context.out / "server.log",
-            prefix=[*context.throttle.prefix(), *context.memory.prefix()],
+            prefix=[
+            *context.throttle.prefix(), *context.memory.prefix(), *context.accounting.prefix(),
+        ],
         )  # fmt: skip
     context.state.started.append(running.process)
     if problem and (breach := context.breach()):
@@ -73,7 +75,7 @@ def sampler(context: Context, began_ns: int) -> Sampler:
     """Return a sampler of the trial's hosts, whose times are from `began_ns` on."""
     return Sampler(
         context.sample_interval_s, began_ns, PORT, context.server, context.clients,
-        partial(client.pids, context), context.cpus[beds.SERVER],
+        partial(client.pids, context), context.cpus[beds.SERVER], context.accounting.file,
     )  # fmt: skip
 
 

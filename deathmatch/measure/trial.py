@@ -17,6 +17,7 @@ import polars as pl
 from deathmatch.builds import clients
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import UserError
+from deathmatch.hosts import network_settings
 from deathmatch.hosts import testbed as beds
 from deathmatch.measure import (
     churn,
@@ -115,7 +116,10 @@ def measure_load(context: Context) -> dict:
     record["stops"] = [stop.record() for stop in context.state.stops]
     if context.throttle.record:
         record["throttle"] = context.throttle.record | context.throttle.stalls()
-    record |= {"memory": context.memory.record(), "server_log": context.server_log()}
+    record |= {
+        "memory": context.memory.record(), "server_cpu": context.accounting.record(),
+        "server_log": context.server_log(),
+    }  # fmt: skip
     with context.times.of("stop"):
         context.end()
     with context.times.of("audit"):
@@ -127,6 +131,9 @@ def measure_load(context: Context) -> dict:
             "server": context.server.sysctls(sorted({*bed.server.sysctl, *context.spec["sysctl"]})),
             **{host.name: host.sysctls(sorted(side.sysctl)) for host, side in sides},
         },
+        "network_settings": network_settings.record(
+            {host.name: network_settings.read(host) for host in context.bed.hosts}
+        ),
         "cpus": context.cpus,
         "cpus_note": "" if context.bed.separate else beds.shared_note(context.cpus),
         "separate": context.bed.separate,

@@ -75,6 +75,23 @@ class RecordedFull(RecordPart):
     )
 
 
+class RecordedNetwork(RecordPart):
+    """The kernel's network settings of a host."""
+
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="Of all, as JSON sorted by name.")
+    settings: dict[str, str] | None = Field(None, description="All of them, of the first host.")
+    differs: dict[str, str | None] | None = Field(
+        None, description="What another host has instead; null for what it lacks."
+    )
+
+    @model_validator(mode="after")
+    def _whole_or_different(self) -> Self:
+        if (self.settings is None) == (self.differs is None):
+            what = "a host has settings, or what differs from the first host's"
+            raise contradiction(("differs",), what, "measure it again")
+        return self
+
+
 class RecordedCalls(RecordPart):
     """The system calls of the server, or the reason why nobody counted them."""
 
@@ -312,6 +329,11 @@ class TrialRecord(RecordPart):
         None, description="What a reader must know of the machine to compare."
     )
     sysctl: Table | None = Field(None, description="What was in force on each side.")
+    network_settings: dict[str, RecordedNetwork] | None = Field(
+        None,
+        description="All of net.ipv4.tcp_* and net.core that can be read on each host; absent in "
+        "trials measured before this was recorded.",
+    )
     cpus: dict[str, list[Count]] | None = Field(None, description="The CPUs of each side.")
     hosts: dict[str, RecordedHost] | None = Field(
         None,
@@ -324,6 +346,11 @@ class TrialRecord(RecordPart):
     cpus_note: str | None = Field(None, description="What to know where both sides share a CPU.")
     memory: Table | None = Field(
         None, description="The limit of the server's memory, by what it holds, breaches, the peak."
+    )
+    server_cpu: Table | None = Field(
+        None,
+        description="By what the server's CPU time was counted; absent in trials that missed that "
+        "of processes that ended.",
     )
     server_log: Table | None = Field(
         None, description="How much of what the server printed is kept and was left out."

@@ -163,6 +163,13 @@ class Testbed(NamedSpec):
     sample_interval_s: Annotated[float, Field(ge=0.1, le=60), AS_WRITTEN] = Field(
         description="Time between samples of counters."
     )
+    congestion_control: Annotated[
+        Many[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]], *DISTINCT
+    ] = Field(
+        (),
+        description="Algorithms of TCP congestion control, best first: each host gets the first "
+        "that its kernel lets one set. The kernel's own if absent, or if it refuses all.",
+    )
     accepts: Annotated[Many[str], *DISTINCT] = Field(
         (), description="Rules of the audit that refuse a run elsewhere, and not here."
     )

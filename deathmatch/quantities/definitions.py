@@ -12,6 +12,7 @@ from deathmatch.quantities.quantity import RATE, REPLY, Mean, Points, Quantity, 
 from deathmatch.quantities.samples import needed_samples
 
 RAW_HEAD_BYTES = 32  # Day 2011: key 16, ttl 8, hide 8, beside the body
+SHARED_OUT = "server_pss_bytes_max"
 DIED = pl.col("server_state").str.starts_with("died")
 """Whether the server of a point ended without having been stopped."""
 
@@ -81,6 +82,12 @@ def _memory_overhead(points: pl.DataFrame) -> float | None:
     return None if grown is None else grown / (RAW_HEAD_BYTES + points["body_bytes"][0]) - 1
 
 
+def _largest_memory(points: pl.DataFrame) -> int | None:
+    names = (SHARED_OUT, "server_rss_bytes_max")
+    known = (points[name].max() for name in names if name in points.columns)
+    return next((largest for largest in known if largest is not None), None)
+
+
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -125,8 +132,8 @@ INTERRUPTS_PER_REPLY = Quantity(
 )  # fmt: skip
 LARGEST_RSS = Quantity(
     "server_rss_bytes", "largest resident set", "B",
-    "largest resident set of the server's processes",
-    lambda points: points["server_rss_bytes_max"].max(), _LARGEST,
+    "largest resident memory of the server's processes, pages that they share counted once; in "
+    "older data once for each process", _largest_memory, _LARGEST,
 )  # fmt: skip
 HIGHEST_REPLY_RATE = Quantity(
     PEAK, "highest reply rate", "req/s", "highest reply rate of the sweep",

@@ -11,6 +11,7 @@ from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.origin_rules import differing
 from deathmatch.data.strict.rule import AGAIN, THREATS, loaded
 from deathmatch.errors import UserError
+from deathmatch.hosts import network_settings
 from deathmatch.hosts.audit.machine_rules import REFUSED_BUSY
 from deathmatch.plan import files
 
@@ -114,6 +115,31 @@ def frequency_is_the_same(evidence: Evidence) -> Iterator[Finding]:
         for name, host in trial.record["hosts"].items():
             for saving in WASTEFUL & {*(host.get("processor", {}).get("governors") or [])}:
                 yield Finding(f"governor {saving} on {name}", trial.where)
+
+
+@ENVIRONMENT.add(
+    "DM-NETWORK", "reject", THREATS,
+    "set them alike, in the testbed's file or on the machine, and measure these trials again",
+    scope=whole,
+)  # fmt: skip
+def network_settings_are_the_same(evidence: Evidence) -> Iterator[Finding]:
+    """The kernel's network settings, the congestion control among them, were the same at each end
+    in all trials of a testbed, but for what the experiment or the testbed sets.
+    """
+    values: dict[tuple[str, str, str], dict[str | None, list[str]]] = {}
+    for trial in evidence.loaded:
+        recorded = trial.record.get("network_settings") or {}
+        for host, settings in network_settings.restored(recorded).items():
+            if network_settings.digest(settings) != recorded[host]["sha256"]:
+                yield Finding(f"{host}: the hash is not that of its settings", trial.where)
+            for name in settings.keys() - trial.sysctl.get(host, {}).keys():
+                key = (trial.record["testbed"], host, name)
+                values.setdefault(key, {}).setdefault(settings[name], []).append(trial.where)
+    for (_, host, name), wheres in values.items():
+        usual = max(wheres, key=lambda value: len(wheres[value]))
+        for value in wheres.keys() - {usual}:
+            for where in wheres[value]:
+                yield Finding(f"{host}: {name} was {value}, elsewhere {usual}", where)
 
 
 @ENVIRONMENT.add("DM-DESCRIPTORS", "reject", THREATS, scope=whole)
