@@ -575,6 +575,8 @@ def test_in_httperfs_place_it_fills_httperfs_columns(client):
         "transfer_time_avg_us", "reply_footer_bytes",
         "client_cpu_user_percent", "client_cpu_system_percent",
     }  # fmt: skip
+    looks = [seen[theirs][f"look_interval_{name}_us"] for name in ("mean", "max")]
+    assert looks == sorted(looks) and looks[1] > 0
     for generator, text in texts.items():
         times = generator.histogram((text,)).filter(pl.col("quantity") == "connection_time")
         fields = seen[generator]
