@@ -48,8 +48,9 @@ def values(points: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFr
 def medians(points: pl.DataFrame, quantities: Iterable[Quantity], by: list[str]) -> pl.DataFrame:
     """Return medians over trials: `by`, trials, and a column with the name of each quantity.
 
-    `points` are those that count.
+    `points` are those that count. The medians are of the rounds that all groups have.
     """
+    points = shared_rounds(points, by)
     table = points.group_by(by, maintain_order=True).agg(
         pl.col("n").n_unique().cast(pl.Int64).alias("trials")
     )
@@ -61,6 +62,17 @@ def medians(points: pl.DataFrame, quantities: Iterable[Quantity], by: list[str])
         )
         table = table.join(column, on=by, how="left", maintain_order="left")
     return table
+
+
+def shared_rounds(frame: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return the rows of the rounds `n` that all groups of `by` have; all rows if they share none.
+
+    A machine drifts between rounds, so that medians of other rounds have no order.
+    """
+    groups = frame.select(*by, "n").unique()
+    counts = groups.group_by("n", maintain_order=True).len()
+    whole = counts.filter(pl.col("len") == groups.select(by).n_unique())["n"]
+    return frame.filter(pl.col("n").is_in(whole.to_list())) if len(whole) else frame
 
 
 def at_shared_rates(frames: list[pl.DataFrame], paired: bool = True) -> list[pl.DataFrame]:

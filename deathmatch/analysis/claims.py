@@ -23,7 +23,7 @@ from deathmatch.analysis import (
 from deathmatch.analysis.interval import NO_TRIAL
 from deathmatch.analysis.judging import NOT_RUN, OPEN, UNREACHED, Compared
 from deathmatch.analysis.ledger import Entry, Side, Verdict
-from deathmatch.analysis.values import Values
+from deathmatch.analysis.values import Values, in_shared_blocks
 from deathmatch.data import archive
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -95,6 +95,7 @@ def _sides(dataset: str, compared: tuple[Compared, ...]) -> tuple[Side, ...]:
     selectors = [side.selector for side in compared]
     paired = len({selector.get("experiment", experiment) for selector in selectors}) == 1
     known = selecting.compared_values(dataset, experiment, rule, selectors, paired)
+    known = in_shared_blocks(known) if paired else known
     return tuple(
         _side(dataset, selector.get("experiment", experiment), selector, values)
         for selector, values in zip(selectors, known, strict=True)

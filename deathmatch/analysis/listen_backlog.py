@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
+from deathmatch.analysis.by_trial import shared_rounds
 from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.quantities.definitions import CONNECTION_TIME, FAILED_CONNECTIONS
@@ -24,9 +25,10 @@ TIMES_US = [round(100 * 10 ** (step / 12)) for step in range(12 * 5)]
 def curves(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Return reply rates against the offered rate for each group.
 
-    Columns: `by`, the offered rate, trials, reply_rate_rps, low_rps, high_rps; sorted.
+    Columns: `by`, the offered rate, trials, reply_rate_rps, low_rps, high_rps; sorted. Of the
+    rounds that all groups have.
     """
-    summary = stats.summarise(points, [*by, RATE], REPLY)
+    summary = stats.summarise(shared_rounds(points, by), [*by, RATE], REPLY)
     return summary.sort(by[-1], RATE).rename(_CURVE)
 
 

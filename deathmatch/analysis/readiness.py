@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from deathmatch.analysis import phrases, stats
-from deathmatch.analysis.by_trial import counted, values
+from deathmatch.analysis.by_trial import counted, shared_rounds, values
 from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.data import limits
@@ -69,13 +69,18 @@ class Level:
 
 
 def cost_levels(steady: pl.DataFrame) -> list[Level]:
-    """Return each level of each runtime and mechanism, of `steady_points`."""
+    """Return each level of each runtime and mechanism, of `steady_points`.
+
+    Costs are of the rounds that all levels have, and rises of those that both their levels have.
+    """
+    shared = shared_rounds(steady, ["title", "readiness", IDLE])
     used = 100 * (pl.col("server_cpu_ns") / (1000 * pl.col("duration_us"))).median()
     levels = []
     for (title, mechanism), mine in steady.group_by("title", "readiness", maintain_order=True):
         busy = dict(mine.group_by(IDLE, maintain_order=True).agg(used).rows())
         rises = {rise.level: rise for rise in stats.steps(mine, IDLE, "cpu_us")}
-        for row in stats.summarise(mine, [IDLE], "cpu_us").sort(IDLE).to_dicts():
+        compared = shared.filter(title=title, readiness=mechanism)
+        for row in stats.summarise(compared, [IDLE], "cpu_us").sort(IDLE).to_dicts():
             idle, cost = row[IDLE], Interval.from_row(row)
             rise = rises.get(idle, stats.Rise(idle))
             in_ns = rise.per_unit.scaled(1000), rise.step.scaled(1000)

@@ -3,7 +3,7 @@
 import polars as pl
 
 from deathmatch.analysis import phrases, stats
-from deathmatch.analysis.by_trial import values
+from deathmatch.analysis.by_trial import shared_rounds, values
 from deathmatch.data import limits
 from deathmatch.quantities.definitions import HIGHEST_REPLY_RATE
 from deathmatch.quantities.quantity import RATE, REPLY, TOP
@@ -31,21 +31,22 @@ def at_rate(rate_rps: int | None) -> pl.Expr:
 def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.DataFrame:
     """Return a curve with its interval over trials for each level of `by`.
 
-    Columns: `by`, the offered rate, trials, value, low, high; sorted.
+    Columns: `by`, the offered rate, trials, value, low, high; sorted. Of the rounds that all levels
+    have.
     """
-    summary = stats.summarise(points, [by, RATE], column).sort(by, RATE)
+    summary = stats.summarise(shared_rounds(points, [by]), [by, RATE], column).sort(by, RATE)
     return summary.rename({"median": "value"})
 
 
 def plateaus(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return for each group the interval of HIGHEST_REPLY_RATE over trials.
+    """Return for each group the interval of HIGHEST_REPLY_RATE, over the rounds that all have.
 
     `points` are those that count. Columns: `by`, those of `stats.INTERVAL`, and `all_answered`:
     whether the median is all that was offered, so that the server may do more.
     """
     peaks = values(points, HIGHEST_REPLY_RATE, by).sort(*by, "n")
     tops = points.group_by(by, maintain_order=True).agg(pl.col(TOP).max())
-    summary = stats.summarise(peaks, by, HIGHEST_REPLY_RATE.name)
+    summary = stats.summarise(shared_rounds(peaks, by), by, HIGHEST_REPLY_RATE.name)
     answered = pl.col("median") >= ALL_ANSWERED * pl.col(TOP)
     return (
         summary.join(tops, on=by, maintain_order="left")

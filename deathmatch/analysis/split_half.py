@@ -25,6 +25,7 @@ from deathmatch.analysis import (
 )
 from deathmatch.analysis.ledger import BOTH
 from deathmatch.analysis.reply_rates import RATE
+from deathmatch.analysis.values import in_shared_blocks
 from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
@@ -199,14 +200,13 @@ def headlines(dataset: str, count: int = DRAWS) -> pl.DataFrame:
 def _medians(dataset: str, experiment: str, statistic: str) -> dict[str, float]:
     """Return the median over trials by server, of the variant that stands for it.
 
-    At the rates that all of them have, where the statistic depends on the rates.
+    In the rounds that all of them have, and at the rates, where the statistic depends on them.
     """
     rule = {"over": "server", "statistic": statistic}
     servers = selecting.measured_levels(dataset, experiment, rule)
     selectors = [{"server": server} for server in servers]
-    by_server = zip(
-        servers, selecting.compared_values(dataset, experiment, rule, selectors), strict=True
-    )
+    sides = selecting.compared_values(dataset, experiment, rule, selectors)
+    by_server = zip(servers, in_shared_blocks(sides), strict=True)
     return {server: float(pl.Series(known.all).median()) for server, known in by_server if known}
 
 

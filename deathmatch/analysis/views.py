@@ -1,12 +1,12 @@
 """What notebooks look at: an experiment's tables with labels, variants and endings."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 
 import polars as pl
 
 from deathmatch.analysis import phrases, reply_rates, stats
-from deathmatch.analysis.by_trial import counted
+from deathmatch.analysis.by_trial import counted, shared_rounds
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP
 from deathmatch.data import laws, limits, tables
 from deathmatch.plan import files
@@ -394,11 +394,11 @@ def floors(points: pl.DataFrame) -> pl.DataFrame:
     valid = points.filter(~pl.col("client_limited"), pl.col(RATE) > 0)
     # What the null server shows is the testbed's limit.
     null, own = valid.filter(server="null"), valid.filter(~limits.by_testbed(points))
-    rows = []
-    for who, mine in (("the null server", null), ("the fastest server", subjects(own))):
-        best = mine.group_by("n", maintain_order=True).agg(pl.col(REPLY).max())
-        if len(best):
-            rows.append({"who": who} | asdict(stats.interval(best[REPLY].to_list())))
+    sides = {"the null server": null, "the fastest server": subjects(own)}
+    best = pl.concat(
+        mine.group_by("n", maintain_order=True).agg(pl.col(REPLY).max(), who=pl.lit(who))
+        for who, mine in sides.items()
+    )
     top = valid[RATE].max() or 0
-    frame = pl.DataFrame(rows, schema={"who": pl.String} | stats.INTERVAL)
+    frame = stats.summarise(shared_rounds(best, ["who"]), ["who"], REPLY)
     return frame.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * top)

@@ -18,6 +18,8 @@ from deathmatch.plan.record import MEASURED
 SOURCES = "server_sha256"
 # A start is recorded in whole seconds.
 SLACK_S = 1
+NEAR = dt.timedelta(minutes=30)
+"""As long as a round of the reference dataset takes: what began within it is as near as in one."""
 
 SCHEDULE = Rules(AGAIN, whole)
 
@@ -169,6 +171,39 @@ def order_is_the_drawn_one(evidence: Evidence) -> Iterator[Finding]:
         if early := sum(later < earlier for earlier, later in pairwise(order)):
             text = f"{early} of {len(order)} trials ran out of the drawn order"
             yield Finding(text, f"{evidence.named}/{experiment}")
+
+
+@SCHEDULE.add(
+    "DM-INTERLEAVED", "reject", STATISTICS,
+    "measure the experiment again in one run, or waive the rule with what they are not compared to",
+)  # fmt: skip
+def trials_are_interleaved(evidence: Evidence) -> Iterator[Finding]:
+    """Each trial ran in its round: neither its variant nor the other was measured again between it
+    and most of the round's other trials, or they began within half an hour.
+
+    Ratios are paired by round so that the machine's drift cancels; hours later it does not.
+    """
+    variants: dict[str, dict[tuple, dict[str, tuple[dt.datetime, str]]]] = {}
+    for trial in evidence.readable:
+        experiment, *variant, n = trial.key
+        began = dt.datetime.fromisoformat(trial.record["started_at"])
+        known = variants.setdefault(experiment, {}).setdefault(tuple(variant), {})
+        known[n] = (began, trial.where)
+    for of_experiment in variants.values():
+        for mine in of_experiment.values():
+            for n, (_, where) in mine.items():
+                others = [one for one in of_experiment.values() if one is not mine and n in one]
+                apart = sum(_apart(mine, other, n) for other in others)
+                if 2 * apart > len(others):
+                    text = f"it did not run in round {n} with {apart} of {len(others)} others"
+                    yield Finding(text, where)
+
+
+def _apart(mine: dict, other: dict, n: str) -> bool:
+    """Return whether another trial of either variant began between their trials of a round."""
+    first, last = sorted((mine[n][0], other[n][0]))
+    again = [began for one in (mine, other) for number, (began, _) in one.items() if number != n]
+    return last - first > NEAR and any(first < began < last for began in again)
 
 
 @SCHEDULE.add(

@@ -7,7 +7,7 @@ where there is nothing to show.
 import altair as alt
 import polars as pl
 
-from deathmatch.analysis import stats
+from deathmatch.analysis import by_trial, stats
 from deathmatch.analysis.readiness import IDLE
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.paper import theme
@@ -22,6 +22,7 @@ def backlog(points: pl.DataFrame) -> alt.LayerChart | None:
     mine = mine.filter(pl.col(RATE) == mine[RATE].max())
     if mine.is_empty():
         return None
+    mine = by_trial.shared_rounds(mine, ["backlog"])
     summary = stats.summarise(mine, ["backlog"], REPLY).sort("backlog")
     y = alt.Scale(domain=[0, 1.05 * mine[RATE].max()], nice=False)
     axis = alt.Axis(labelAngle=0, labelOverlap=False)
@@ -49,6 +50,7 @@ def readiness(points: pl.DataFrame) -> alt.LayerChart | None:
     mine = mine.filter(pl.col(RATE) == mine[RATE].min())
     if mine.is_empty():
         return None
+    mine = by_trial.shared_rounds(mine, ["readiness", IDLE])
     summary = stats.summarise(mine, ["readiness", IDLE], "cpu_us").sort("readiness", IDLE)
     base = alt.Chart(summary, title="CPU by idle connections").encode(
         x=alt.X(f"{IDLE}:Q", title="idle connections", axis=alt.Axis(tickCount=2)),

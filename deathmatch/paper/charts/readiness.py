@@ -6,7 +6,7 @@ In: points, and frames of `deathmatch.analysis.readiness`. Out: charts.
 import altair as alt
 import polars as pl
 
-from deathmatch.analysis import readiness, stats
+from deathmatch.analysis import by_trial, readiness, stats
 from deathmatch.analysis.readiness import IDLE, MECHANISMS
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.paper import theme
@@ -19,7 +19,8 @@ HEIGHT = 150
 def by_idle(frame: pl.DataFrame, column: str, y_title: str, log_y: bool = False) -> alt.Chart:
     """Return one panel a runtime, with one curve a mechanism, against the idle connections."""
     known = frame.filter(pl.col(column).is_not_null())
-    curves = stats.summarise(known, ["title", "readiness", IDLE], column)
+    group = ["title", "readiness", IDLE]
+    curves = stats.summarise(by_trial.shared_rounds(known, group), group, column)
     return theme.multiples(
         curves.sort("title", "readiness", IDLE), IDLE, "median", "readiness", "title",
         low="low", high="high", order=MECHANISMS,
@@ -50,7 +51,8 @@ def crash(
 
 def _crash(points: pl.DataFrame, deaths: pl.DataFrame, width: int) -> alt.LayerChart:
     x, y = "offered rate (req/s)", "reply rate (req/s)"
-    curve = stats.summarise(points, ["readiness", RATE], REPLY).sort("readiness", RATE)
+    shared = by_trial.shared_rounds(points, ["readiness"])
+    curve = stats.summarise(shared, ["readiness", RATE], REPLY).sort("readiness", RATE)
     panel = theme.lines(
         curve, RATE, "median", "readiness", low="low", high="high", order=MECHANISMS,
         x_title=x, y_title=y, width=width, height=HEIGHT,

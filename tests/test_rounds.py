@@ -1,0 +1,87 @@
+"""A machine that drifts between rounds makes no difference between variants that are alike."""
+
+import datetime as dt
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from deathmatch.analysis import by_trial, judging, reply_rates, rounds
+from deathmatch.analysis.values import Values, in_shared_blocks
+from deathmatch.data.strict import schedule_rules
+from deathmatch.quantities.definitions import CPU_PER_REPLY
+from deathmatch.quantities.quantity import RATE, REPLY, TOP
+
+DRIFT = 1 / 6
+SIDES = {"short": 3, "long": 5}
+
+
+def slowed(n: int) -> float:
+    """Return how much slower the machine is in round n: a sixth from the first to the third."""
+    return 1 + DRIFT * (n - 1) / 2
+
+
+@pytest.fixture(scope="module")
+def points() -> pl.DataFrame:
+    """Two variants of one cost, of three and of five rounds, on a machine that slows down."""
+    return pl.DataFrame(
+        [
+            {
+                "server": name, "variant": "", "n": n, RATE: 1000, TOP: 1000,
+                REPLY: 900 / slowed(n), "replies": 1000, "server_cpu_ns": int(1e8 * slowed(n)),
+            }
+            for name, last in SIDES.items()
+            for n in range(1, last + 1)
+        ]
+    )  # fmt: skip
+
+
+def test_a_ranking_has_no_false_difference(points):
+    curve = reply_rates.curves(points, by="server")
+    plateaus = reply_rates.plateaus(points, ["server"])
+    costs = by_trial.medians(points, [CPU_PER_REPLY], ["server"])
+    for frame, column in ((curve, "value"), (plateaus, "median"), (costs, CPU_PER_REPLY.name)):
+        assert frame["trials"].to_list() == [3, 3]
+        assert frame[column].n_unique() == 1
+    alone = reply_rates.plateaus(points.filter(server="long"), ["server"])
+    assert alone["trials"].to_list() == [5] and alone["median"][0] < plateaus["median"][0]
+
+
+def test_groups_without_a_common_round_keep_all():
+    apart = pl.DataFrame({"server": ["a", "a", "b"], "n": [1, 2, 3]})
+    assert len(by_trial.shared_rounds(apart, ["server"])) == 3
+
+
+def test_a_claim_has_no_false_difference(points):
+    sides = [
+        Values(dict(by_trial.values(points.filter(server=name), CPU_PER_REPLY, []).rows()))
+        for name in SIDES
+    ]
+    ratio = judging.quotient(*sides, level=0.95)
+    assert ratio.trials == 3 and ratio.low <= 1 <= ratio.high
+    assert ratio.high - ratio.low < DRIFT / 10
+    assert [side.blocks for side in in_shared_blocks(sides)] == [{1, 2, 3}, {1, 2, 3}]
+
+
+def test_the_drift_is_shown(points):
+    (row,) = rounds.drifts({"planted": points}).to_dicts()
+    assert row["variants"] == row["higher"] == 2 and row["lower"] == 0
+    assert row["ratio"] == row["all_ratio"] == pytest.approx(1 + DRIFT)
+
+
+def trial(server: str, n: int, minute: int) -> SimpleNamespace:
+    began = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(minutes=minute)
+    key = ("dynamic", server, "", str(n))
+    return SimpleNamespace(key=key, where="/".join(key), record={"started_at": began.isoformat()})
+
+
+def test_a_batch_hours_after_its_rounds_is_rejected():
+    of_rounds = [
+        trial(name, n, 40 * n + place) for n in (1, 2, 3) for place, name in enumerate("abc")
+    ]
+    late = [trial("late", n, 300 + n) for n in (1, 2, 3)]
+    look = schedule_rules.trials_are_interleaved.look
+    assert list(look(SimpleNamespace(readable=of_rounds))) == []
+    found = list(look(SimpleNamespace(readable=of_rounds + late)))
+    assert [one.where for one in found] == [one.where for one in late]
+    assert schedule_rules.trials_are_interleaved.severity == "reject"
