@@ -523,7 +523,7 @@ def test_path_that_names_no_trial(shared_tree: Tree):
 @pytest.mark.parametrize("kind", files.MODELS)
 def test_every_file_of_the_project_fits_its_schema(kind):
     """The models say of each file what the schemas say that are made from them."""
-    schema = jsonschema.Draft202012Validator(schemas.of(files.MODELS[kind]))
+    schema = jsonschema.Draft202012Validator(schemas.json_schema(files.MODELS[kind]))
     assert files.names(kind)
     for name in files.names(kind):
         assert files.load(kind, name).name == name
@@ -536,7 +536,7 @@ def test_schemas_and_reference_are_those_of_the_models():
 
 
 def test_a_schema_refuses_what_the_model_refuses():
-    schema = jsonschema.Draft202012Validator(schemas.of(files.MODELS["testbed"]))
+    schema = jsonschema.Draft202012Validator(schemas.json_schema(files.MODELS["testbed"]))
     whole = tomllib.loads(GOOD[TESTBED])
     part = {"extends": "netns", "title": "mine", "server": {"jitter": "delay 1ms"}}
     assert schema.is_valid(whole) and schema.is_valid(part)

@@ -17,9 +17,9 @@ def main(given: argparse.Namespace) -> int:
             print(f"{kind}s: {', '.join(names(kind))}")
         return 0
     kind = given.kind.removesuffix("s")
-    found = {name: title(path_of(kind, name)) for name in names(kind)}
-    width = max(map(len, found), default=0)
-    for name, text in found.items():
+    titles = {name: title(path_of(kind, name)) for name in names(kind)}
+    width = max(map(len, titles), default=0)
+    for name, text in titles.items():
         print(f"{name:{width}}  {text}".rstrip())
     return 0
 

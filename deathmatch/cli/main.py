@@ -89,7 +89,7 @@ def parser(name: str, command: Command) -> argparse.ArgumentParser:
     paragraphs = [f"{command.about[0].upper()}{command.about[1:]}.", *command.detail.splitlines()]
     made = _Parser(
         prog=f"{PROGRAM} {name}",
-        description="\n".join(_wrapped(each) for each in paragraphs),
+        description="\n".join(_wrapped(paragraph) for paragraph in paragraphs),
         epilog=f"example:\n  {example(name, command)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -107,9 +107,9 @@ def near(word: str, known: Sequence[str]) -> str:
     """Return "did you mean …? " with the nearest of the known words, empty if none is near."""
     # `new_server` and `check_dataset` are what Snakemake calls them.
     word = word.replace("_", "-")
-    found = difflib.get_close_matches(word, known, n=1)
-    found += [each for each in known if word.startswith(f"{each}-")]
-    return f"did you mean {found[0]}? " if found else ""
+    likely = difflib.get_close_matches(word, known, n=1)
+    likely += [name for name in known if word.startswith(f"{name}-")]
+    return f"did you mean {likely[0]}? " if likely else ""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -122,11 +122,11 @@ class _Parser(argparse.ArgumentParser):
             whole = message.removeprefix("unrecognized arguments: ")
             strange = next(iter(whole.split()), whole)
             message, hint = f"it takes no {strange!r}", near(strange.partition("=")[0], options)
-        elif found := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
-            known = re.findall(r"[^', ]+", found[2])
+        elif match := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
+            known = re.findall(r"[^', ]+", match[2])
             message, hint = (
-                f"there is no {found[1]!r}; known: {', '.join(known)}",
-                near(found[1], known),
+                f"there is no {match[1]!r}; known: {', '.join(known)}",
+                near(match[1], known),
             )
         name = self.prog.removeprefix(f"{PROGRAM} ")
         raise UserError(message, name, f"{hint}{self.prog} --help shows an example")

@@ -57,10 +57,10 @@ def phase(stack: Stack) -> str:
         if name in _RING:
             return _RING[name]
     called = next((_called(name) for name in stack if name.startswith(_SYSTEM_CALL)), None)
-    found = next((one for one, names in _ENTRIES.items() if called in names), OTHER)
-    if found == WAIT and any(name in ("schedule", "__schedule") for name in stack):
+    entered = next((name for name, calls in _ENTRIES.items() if called in calls), OTHER)
+    if entered == WAIT and any(name in ("schedule", "__schedule") for name in stack):
         return SLEEP
-    return found
+    return entered
 
 
 def _called(name: str) -> str:

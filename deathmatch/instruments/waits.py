@@ -62,20 +62,20 @@ def life(idle: Sequence[int], repetition: int, cpus: dict[str, list[int]]) -> li
     run("ip", "link", "set", "lo", "up")
     most_idle()
     drawn = random.Random(repetition)
-    found = []
+    readings = []
     with _peer(cpus) as (listener, peer):
         os.sched_setaffinity(0, cpus["server"])
         for count in drawn.sample(list(idle), len(idle)):
             with _connections(listener, peer, count) as connections:
                 cases = [(way, state) for way in MECHANISMS for state in STATES]
                 for way, state in drawn.sample(cases, len(cases)):
-                    with _wait(way, [one.fileno() for one in connections]) as wait:
+                    with _wait(way, [connection.fileno() for connection in connections]) as wait:
                         wait_ns = _median_ns(wait, state, peer, connections[-1])
-                    found.append({
+                    readings.append({
                         "mechanism": way, "state": state, "idle": count, "repetition": repetition,
                         "waits": WAITS[state], "wait_ns": wait_ns,
                     })  # fmt: skip
-    return found
+    return readings
 
 
 def _median_ns(wait: Wait, state: str, peer: socket.socket, active: socket.socket) -> int:
@@ -190,6 +190,6 @@ def _connections(
 
 def _reset(held: list[socket.socket]) -> None:
     # No TIME_WAIT: the next number needs the ports.
-    for one in held:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        one.close()
+    for connection in held:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()

@@ -53,7 +53,7 @@ def experiment(sides: Sequence[Side], wanted: str | None) -> str:
     """Return the experiment in which both sides are measured: the one that is `wanted`, or the
     first under load that both servers serve. UserError if there is none.
     """
-    first, second = (files.server(each.server) for each in sides)
+    first, second = (files.server(side.server) for side in sides)
     both = [
         name for name in first.experiments
         if name in second.experiments and files.experiment(name).client
@@ -82,7 +82,7 @@ def levels(chosen: Side, name: str) -> dict[str, Level]:
     known |= {CONFIGURATION: tuple(server.configurations_in(name))}
     known |= {registry.FACTOR: spec.load_generators}
     known = {factor: able for factor, able in known.items() if able}
-    found: dict[str, Level] = {}
+    chosen_levels: dict[str, Level] = {}
     for factor, text in chosen.named:
         if factor not in known:
             raise UserError(
@@ -90,14 +90,14 @@ def levels(chosen: Side, name: str) -> dict[str, Level]:
                 remedy=validation_errors.near(factor, list(known))
                 + f"its factors: {', '.join(known)}",
             )
-        level = next((each for each in known[factor] if str(each) == text), None)
+        level = next((level for level in known[factor] if str(level) == text), None)
         if level is None:
             raise UserError(
                 f"the factor {factor!r} of {chosen.server!r} has no level {text!r} in {name!r}",
                 remedy=f"its levels: {', '.join(map(str, known[factor]))}",
             )
-        found[factor] = level
-    return found
+        chosen_levels[factor] = level
+    return chosen_levels
 
 
 def _levels(server: Server, name: str, factor: str) -> Sequence[Level]:
@@ -156,9 +156,9 @@ def text(
         if key not in ("trials", "rates_rps", "duration_s", "search")
     )
     grids = "".join(
-        f'\n[[experiments.{name}.grids]]\nservers = ["{each.server}"]\n'
-        + "".join(f"{factor} = [{_toml(level)}]\n" for factor, level in levels(each, name).items())
-        for each in sides
+        f'\n[[experiments.{name}.grids]]\nservers = ["{side.server}"]\n'
+        + "".join(f"{factor} = [{_toml(level)}]\n" for factor, level in levels(side, name).items())
+        for side in sides
     )
     rates = ", ".join(map(str, rates_rps))
     return (

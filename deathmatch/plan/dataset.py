@@ -157,7 +157,7 @@ class ExperimentPlan(Spec):
         """The keys that the file gives it, without its grids."""
         return self.model_dump(exclude_unset=True, exclude={"grids"})
 
-    def of(self, grid: Grid) -> Self:
+    def with_grid(self, grid: Grid) -> Self:
         """Return the plan of a grid's variants, with what the grid says of its own."""
         if not grid.own:
             return self

@@ -33,7 +33,7 @@ MODELS = {**files.MODELS, "config": Settings, "trial": TrialRecord}
 
 def reference() -> str:
     """Return the keys of a server.toml as a Markdown table."""
-    schema = schemas.of(Server)
+    schema = schemas.json_schema(Server)
     return "| key | type | meaning |\n|---|---|---|\n" + "".join(_rows(schema, schema, ""))
 
 
@@ -51,7 +51,7 @@ def _rows(part: dict[str, Any], schema: dict[str, Any], prefix: str) -> list[str
 
 def _kind(part: dict[str, Any]) -> str:
     if "anyOf" in part:
-        return " or ".join(_kind(each) for each in part["anyOf"])
+        return " or ".join(_kind(alternative) for alternative in part["anyOf"])
     kind = part.get("type", "text")
     if kind == "array":
         return f"list of {_kind(part.get('items', {}))}"
@@ -62,8 +62,8 @@ def _kind(part: dict[str, Any]) -> str:
 def placeholders() -> str:
     """Return the placeholders of a server's commands as a Markdown table: meaning and need."""
     rows = [
-        *(_placeholder(each, "all commands", *PLACES[each]) for each in PLACES),
-        *(_placeholder(each, "`run`", *PLACEHOLDERS[each]) for each in PLACEHOLDERS),
+        *(_placeholder(name, "all commands", *PLACES[name]) for name in PLACES),
+        *(_placeholder(name, "`run`", *PLACEHOLDERS[name]) for name in PLACEHOLDERS),
         _placeholder("FACTOR", "`run`", "the factor's level in this trial", "see below"),
         _placeholder(
             "KEY", "`run`", "what the configuration that runs sets KEY to",
@@ -82,12 +82,12 @@ def factors() -> str:
 
     A factor's meaning and levels are those of the first experiment that has it, with others' after.
     """
-    found: dict[str, list[tuple[str, Factor]]] = {}
+    uses: dict[str, list[tuple[str, Factor]]] = {}
     for experiment in map(files.experiment, files.names("experiment")):
         for name, factor in experiment.factors.items():
-            found.setdefault(name, []).append((experiment.name, factor))
+            uses.setdefault(name, []).append((experiment.name, factor))
     head = "| placeholder | is | in experiments | levels | takes |\n|---|---|---|---|---|\n"
-    return head + "".join(_factor(name, found[name]) for name in sorted(found))
+    return head + "".join(_factor(name, uses[name]) for name in sorted(uses))
 
 
 def _factor(name: str, places: list[tuple[str, Factor]]) -> str:

@@ -48,13 +48,13 @@ def server(name: str, root: Path = ROOT) -> Server:
 
 def servers(root: Path = ROOT) -> list[Server]:
     """Return every server, by name; UserError if a file is wrong or two have the same title."""
-    found = [server(name, root) for name in names("server", root)]
-    if twins := server_checks.of_one_title(found):
-        first, second = (each.name for each in twins)
+    every = [server(name, root) for name in names("server", root)]
+    if twins := server_checks.with_one_title(every):
+        first, second = (twin.name for twin in twins)
         what = f"servers/{first} has the title {twins[0].title!r} too"
         remedy = "give each its own: tables and figures tell servers apart by their titles"
         raise mistake("server", second, ["title"], what, remedy, root)
-    return found
+    return every
 
 
 def dataset(name: str, root: Path = ROOT) -> Dataset:
@@ -90,15 +90,13 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
             f"a new one is {path_of(kind, '<name>', root).relative_to(root)}",
         )
     # A testbed may extend another.
-    read = (
-        [path_of(kind, each, root) for each in names(kind, root)] if kind == "testbed" else [path]
-    )
+    read = [path_of(kind, bed, root) for bed in names(kind, root)] if kind == "testbed" else [path]
     return _checked(kind, name, root, tuple(file.stat().st_mtime_ns for file in read))
 
 
 def instruments(root: Path = ROOT) -> list[str]:
     """Return the servers that measure the harness: no order, count or "every server" has them."""
-    return [each.name for each in servers(root) if each.instrument]
+    return [server.name for server in servers(root) if server.instrument]
 
 
 def mistake(kind: str, name: str, key: Key, what: str, remedy: str, root: Path = ROOT) -> UserError:
@@ -125,7 +123,7 @@ def _chain(kind: str, name: str, root: Path) -> list[_File]:
     """Return the file and those that it extends, the last of them first."""
     chain, extended = [_read(path_of(kind, name, root), root)], [name]
     while kind == "testbed" and (base := chain[0].value.get("extends")) is not None:
-        known = [each for each in names(kind, root) if each not in extended]
+        known = [other for other in names(kind, root) if other not in extended]
         if base not in known:
             what = "it extends itself" if base in extended else f"there is no {kind} {base!r}"
             mistake = Mistake(["extends"], what, f"known: {', '.join(known)}")

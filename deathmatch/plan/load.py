@@ -13,19 +13,19 @@ TYPES = {"text": str, "integer": int, "number": float, "boolean": bool}
 
 def keys() -> dict[str, dict[str, LoadKey]]:
     """Return {key: {load generator: what it declares}}, in the order in which they stand."""
-    found: dict[str, dict[str, LoadKey]] = {}
+    declarations: dict[str, dict[str, LoadKey]] = {}
     for name in registry.names():
         for key, declared in registry.client(name).load.items():
-            found.setdefault(key, {})[name] = declared
-    return found
+            declarations.setdefault(key, {})[name] = declared
+    return declarations
 
 
 def _field(declared: dict[str, LoadKey]) -> Any:
     """Return type and default of a key; its bounds are those of the generator that comes first."""
     first = next(iter(declared.values()))
     meanings: dict[str, list[str]] = {}
-    for name, each in declared.items():
-        meanings.setdefault(each.description, []).append(name)
+    for name, load_key in declared.items():
+        meanings.setdefault(load_key.description, []).append(name)
     described = " ".join(f"{text} ({', '.join(names)})." for text, names in meanings.items())
     bounds = {"ge": first.at_least, "gt": first.above, "le": first.at_most}
     bounded = Annotated[
@@ -34,7 +34,8 @@ def _field(declared: dict[str, LoadKey]) -> Any:
     ]
     kind = Annotated[bounded, AS_WRITTEN] if first.type == "number" else bounded
     # A key that every load generator needs; of the others, each knows which it misses.
-    if len(declared) == len(registry.names()) and all(each.required for each in declared.values()):
+    by_all = len(declared) == len(registry.names())
+    if by_all and all(load_key.required for load_key in declared.values()):
         return kind, Field(description=described)
     return kind | None, Field(None, description=described)
 

@@ -128,7 +128,7 @@ def find(path: str | Path) -> Trial:
     grids = (grid for grid in plan.grids if _holds(grid, experiment, server, variant))
     return Trial(
         dataset=dataset.name, experiment=experiment, server=server, variant=variant,
-        plan=next((plan.of(grid) for grid in grids), plan), n=int(parts[5]),
+        plan=next((plan.with_grid(grid) for grid in grids), plan), n=int(parts[5]),
     )  # fmt: skip
 
 
@@ -161,16 +161,16 @@ def _variants(
     dataset: Dataset, experiment: Experiment, plan: ExperimentPlan, every: list[Server]
 ) -> list[tuple[Server, Variant, ExperimentPlan]]:
     """Return the union of the plan's grids, each variant with the plan of the first that has it."""
-    found: dict[tuple[Server, Variant], ExperimentPlan] = {}
+    plans: dict[tuple[Server, Variant], ExperimentPlan] = {}
     for index, grid in enumerate(plan.grids):
         key = ["experiments", experiment.name, "grids", index]
         chosen = _servers(dataset, experiment, grid, key, every)
         levels = _levels(dataset, experiment, grid, chosen, key)
-        own = plan.of(grid)
+        own = plan.with_grid(grid)
         for server in chosen:
             for variant in product(experiment, levels, server):
-                found.setdefault((server, variant), own)
-    return [(server, variant, own) for (server, variant), own in found.items()]
+                plans.setdefault((server, variant), own)
+    return [(server, variant, own) for (server, variant), own in plans.items()]
 
 
 def _holds(grid: Grid, experiment: Experiment, server: Server, variant: Variant) -> bool:
@@ -243,12 +243,12 @@ def _levels(
 def _known(experiment: Experiment, factor: str, servers: list[Server]) -> tuple[Level, ...]:
     """Return the levels that a factor has for any of these servers; none if there is no such."""
     if factor == CONFIGURATION:
-        own = {each for server in servers for each in server.configurations_in(experiment.name)}
-        return tuple(sorted(own))
+        own = (server.configurations_in(experiment.name) for server in servers)
+        return tuple(sorted(set(itertools.chain.from_iterable(own))))
     if factor == FACTOR:
         return experiment.load_generators
-    found = experiment.factors.get(factor)
-    return found.levels if found else ()
+    spec = experiment.factors.get(factor)
+    return spec.levels if spec else ()
 
 
 def _factors(experiment: Experiment) -> list[str]:

@@ -47,8 +47,8 @@ def names(kind: str, root: Path = ROOT) -> list[str]:
     """
     pattern = path_of(kind, "[!_.]*", root).relative_to(root)
     in_folder = pattern.name == "server.toml"
-    found = sorted(p.parent.name if in_folder else p.stem for p in root.glob(str(pattern)))
-    for name in found:
+    known = sorted(p.parent.name if in_folder else p.stem for p in root.glob(str(pattern)))
+    for name in known:
         if not usable(kind, name):
             path = path_of(kind, name, root).relative_to(root)
             where = path.parent if in_folder else path
@@ -56,4 +56,4 @@ def names(kind: str, root: Path = ROOT) -> list[str]:
             raise UserError(
                 what, str(where), f"rename it: {ALLOWED[kind]}, a letter or digit first"
             )
-    return found
+    return known

@@ -238,10 +238,10 @@ class RecordedPoint(RecordPart):
         if self.clients is not None and (ones or "command" in (self.model_extra or {})):
             what = f"a point of several clients has no {ones[0] if ones else 'command'} of its own"
             raise contradiction(("clients",), what, "measure it again")
-        names = [each.client for each in self.clients or []]
-        logs = [each.log for each in self.clients or []]
-        for what, found in (("client", names), ("log", logs)):
-            if len(set(found)) < len(found):
+        names = [client.client for client in self.clients or []]
+        logs = [client.log for client in self.clients or []]
+        for what, values in (("client", names), ("log", logs)):
+            if len(set(values)) < len(values):
                 raise contradiction(("clients",), f"two of them have the same {what}", "rename one")
         return self
 
@@ -434,15 +434,15 @@ def loads(point: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     several = point.get("clients")
     if several is None:
-        one = {key: point.get(key) for key in OWN}
-        return [{"client": "", **one, **dict.fromkeys(MEASURED_OF_SEVERAL)}]
-    return [dict.fromkeys(MEASURED_OF_SEVERAL) | each for each in several]
+        own = {key: point.get(key) for key in OWN}
+        return [{"client": "", **own, **dict.fromkeys(MEASURED_OF_SEVERAL)}]
+    return [dict.fromkeys(MEASURED_OF_SEVERAL) | client for client in several]
 
 
 def client_state(point: Mapping[str, Any]) -> str:
     """Return how the load generator ended; of several, those that did not end well, by name."""
-    each = loads(point)
-    if len({load["client_state"] for load in each}) == 1:
-        return each[0]["client_state"]
-    badly = [load for load in each if load["client_state"] != ENDED_WELL]
+    offered = loads(point)
+    if len({load["client_state"] for load in offered}) == 1:
+        return offered[0]["client_state"]
+    badly = [load for load in offered if load["client_state"] != ENDED_WELL]
     return "; ".join(f"{load['client']}: {load['client_state']}" for load in badly)

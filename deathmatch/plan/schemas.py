@@ -30,7 +30,7 @@ class _Plain(GenerateJsonSchema):
 
 
 @cache
-def of(model: type[BaseModel]) -> dict[str, Any]:
+def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON Schema of a model; it is shared, so only to read."""
     made = model.model_json_schema(schema_generator=_Plain)
     for part in (made, *made.get("$defs", {}).values()):
@@ -40,7 +40,7 @@ def of(model: type[BaseModel]) -> dict[str, Any]:
 
 def text(model: type[BaseModel]) -> str:
     """Return the schema as the text of its file in `config/schemas/`."""
-    return json.dumps(of(model), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(json_schema(model), indent=2, ensure_ascii=False) + "\n"
 
 
 def resolved(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:

@@ -26,10 +26,10 @@ class Choice:
 
     def trials(self, dataset: str) -> list[Trial]:
         """Return the dataset's trials of this choice; UserError if there is none."""
-        found = matrix.trials(dataset, _list(self.servers), _list(self.experiments))
-        if not found:
+        chosen = matrix.trials(dataset, _list(self.servers), _list(self.experiments))
+        if not chosen:
             raise nothing.reason(dataset, self.servers, self.experiments)
-        return found
+        return chosen
 
     @property
     def settings(self) -> list[str]:
@@ -43,14 +43,14 @@ class Choice:
         return [f"--{setting}" for setting in self.settings]
 
 
-def of(servers: Chosen, experiments: Chosen) -> Choice:
+def parse(servers: Chosen, experiments: Chosen) -> Choice:
     """Return the choice that two settings make: "all", a list, or names joined by commas."""
     return Choice(_names(servers), _names(experiments))
 
 
 def given(values: argparse.Namespace) -> Choice:
     """Return the choice that the command line made."""
-    return of(values.servers, values.experiments)
+    return parse(values.servers, values.experiments)
 
 
 def _names(chosen: Chosen) -> tuple[str, ...] | None:

@@ -54,20 +54,23 @@ def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None
         for factor, spec in experiment.factors.items():
             levels.setdefault(factor, []).extend(spec.levels)
     _check_factors(server, levels)
-    checks = [check.name for each in experiments for check in each.conformance or ()]
+    checks = [check.name for experiment in experiments for check in experiment.conformance or ()]
     for name in server.deviations:
         if name not in checks:
             what = "no experiment that it serves has this check"
             raise _unknown(["deviations", name], what, checks)
     of_harness = [
-        name for each in experiments for name, spec in each.factors.items() if spec.of_harness
+        name
+        for experiment in experiments
+        for name, spec in experiment.factors.items()
+        if spec.of_harness
     ]
     _check_commands(server, of_harness)
-    loaded = not experiments or any(each.client for each in experiments)
+    loaded = not experiments or any(experiment.client for experiment in experiments)
     _check_use(server, levels, loaded)
 
 
-def of_one_title(servers: Iterable[Server]) -> tuple[Server, Server] | None:
+def with_one_title(servers: Iterable[Server]) -> tuple[Server, Server] | None:
     """Return the first two servers whose titles a reader cannot tell apart; None if all can be."""
     seen: dict[str, Server] = {}
     for server in servers:
@@ -97,19 +100,19 @@ def _check_files(server: Server, root: Path) -> None:
             what = f"{file[:LONGEST]!r} is not the name of a file"
             raise Mistake(["packages", key], what, "the list stands in the server's own folder")
         if not _is_inside(root / "servers" / server.name / file, root):
-            of = "" if key == "pypi" else f" --of {key}"
-            remedy = f"write it: {typed(f'deathmatch lock {server.name} PACKAGE...{of}')}"
+            option = "" if key == "pypi" else f" --of {key}"
+            remedy = f"write it: {typed(f'deathmatch lock {server.name} PACKAGE...{option}')}"
             raise Mistake(["packages", key], f"there is no {file} beside it", remedy)
 
 
 def _is_inside(path: Path, root: Path) -> bool:
     """Return whether it is there, and in the project wherever its symbolic links lead."""
     try:
-        found = path.resolve(strict=True)
+        resolved = path.resolve(strict=True)
     except (OSError, ValueError, RuntimeError):
         # Nothing of that name, or no name at all: too long, a NUL, links in a circle.
         return False
-    return found.is_relative_to(root.resolve()) and ".." not in path.parts
+    return resolved.is_relative_to(root.resolve()) and ".." not in path.parts
 
 
 @cache
@@ -176,11 +179,11 @@ def _check_use(server: Server, levels: dict[str, list[Level]], loaded: bool) -> 
 
 def _placeholders(command: str) -> list[str]:
     """Return the names in braces; ValueError for a brace that stands alone."""
-    found = [each for each in string.Formatter().parse(command) if each[1] is not None]
-    for _, name, form, conversion in found:
+    fields = [field for field in string.Formatter().parse(command) if field[1] is not None]
+    for _, name, form, conversion in fields:
         if form or conversion:
             raise ValueError(f"the placeholder {name!r} is more than a name")
-    return [name for _, name, *_ in found]
+    return [name for _, name, *_ in fields]
 
 
 def _unknown(key: Key, what: str, known: Iterable[Level]) -> Mistake:

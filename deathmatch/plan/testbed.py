@@ -222,8 +222,8 @@ class Testbed(NamedSpec):
         """The clients, each with what all have in common."""
         common = self.client.model_dump(exclude_unset=True)
         return tuple(
-            ClientSide.model_validate(_over(common, one.model_dump(exclude_unset=True)))
-            for one in self.clients
+            ClientSide.model_validate(_over(common, client.model_dump(exclude_unset=True)))
+            for client in self.clients
         ) or (self.client,)
 
     @cached_property

@@ -80,16 +80,16 @@ def decoded(content: bytes, file: str) -> str:
 def parse(text: str, file: str) -> dict[str, Any]:
     """Return the contents of a TOML text; UserError if it is none."""
     try:
-        found = tomllib.loads(text)
-        if _depth(found) > DEEPEST:
+        contents = tomllib.loads(text)
+        if _depth(contents) > DEEPEST:
             raise RecursionError
-        return found
+        return contents
     except tomllib.TOMLDecodeError as error:
         what, _, place = str(error).partition(" (at ")
-        found = re.match(r"line (\d+)", place)
+        match = re.match(r"line (\d+)", place)
         lines = text.rstrip().splitlines() or [""]
         # Without a place, what was opened is not closed before the end.
-        line = int(found[1]) if found else len(lines)
+        line = int(match[1]) if match else len(lines)
         shown = lines[line - 1].strip()[:SHOWN] if line <= len(lines) else ""
         raise UserError(
             f"not TOML: {what[:1].lower()}{what[1:SHOWN]}: `{shown}`",
@@ -103,9 +103,9 @@ def parse(text: str, file: str) -> dict[str, Any]:
         raise UserError(f"not TOML: {what}", file, SYNTAX) from None
 
 
-def _depth(found: Any) -> int:
+def _depth(contents: Any) -> int:
     """Return how many tables and lists stand within each other."""
-    depth, level = 0, [found]
+    depth, level = 0, [contents]
     while level:
         inner = [part for part in level if isinstance(part, dict | list)]
         level = [
@@ -133,8 +133,8 @@ def check(model: type[BaseModel], value: Any, file: str) -> None:
 
 def near(name: str, known: Sequence[str]) -> str:
     """Return "did you mean …? " with the nearest of the known names, empty if none is near."""
-    found = nearest(name, known)
-    return f"did you mean {found!r}? " if found else ""
+    likely = nearest(name, known)
+    return f"did you mean {likely!r}? " if likely else ""
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
@@ -169,10 +169,10 @@ def line_of(text: str, key: Key) -> int:
 
 def _first(error: ValidationError, model: type[BaseModel], value: Any) -> Mistake:
     """Return the first mistake; unknown keys first, as one explains a key that is missing."""
-    found = error.errors(include_url=False)
-    problem = min(found, key=lambda each: each["type"] != "extra_forbidden")
+    problems = error.errors(include_url=False)
+    problem = min(problems, key=lambda other: other["type"] != "extra_forbidden")
     key = _key(problem["loc"], value)
-    schema = schemas.of(model)
+    schema = schemas.json_schema(model)
     kind, context = problem["type"], problem.get("ctx", {})
     if kind == "extra_forbidden":
         allowed = sorted(_part(schema, key[:-1])["properties"])
@@ -187,7 +187,7 @@ def _first(error: ValidationError, model: type[BaseModel], value: Any) -> Mistak
         return Mistake(key, "this key is missing", f"add it: {meaning}")
     if kind == "contradiction":
         return Mistake([*key, *context["key"]], problem["msg"], context["remedy"])
-    alike = [each for each in found if _key(each["loc"], value) == key]
+    alike = [other for other in problems if _key(other["loc"], value) == key]
     return Mistake(key, _problem(problem, alike), meaning)
 
 
@@ -199,9 +199,9 @@ def _problem(problem: dict[str, Any], alike: list[dict[str, Any]]) -> str:
     given, kind, context = problem["input"], problem["type"], problem.get("ctx", {})
     if kind in TYPES:
         wanted = [
-            each["ctx"]["expected"] if each["type"] == "literal_error" else TYPES[each["type"]]
-            for each in alike
-            if each["type"] in TYPES
+            other["ctx"]["expected"] if other["type"] == "literal_error" else TYPES[other["type"]]
+            for other in alike
+            if other["type"] in TYPES
         ]
         return f"{_shown(given)} is not {' or '.join(dict.fromkeys(wanted))}"
     bounds = {

@@ -49,12 +49,12 @@ def main(given: argparse.Namespace) -> int:
         # The sandbox has said why.
         return UNCHECKED
     audit = replace(audit, demand=asked)
-    found = rules.ask(audit, accepted)
+    findings = rules.ask(audit, accepted)
     if given.json:
-        say(json.dumps(report.as_json(audit, found, accepted), indent=2))
+        say(json.dumps(report.as_json(audit, findings, accepted), indent=2))
     else:
-        say(report.text(audit, found, shutil.get_terminal_size((100, 24)).columns))
-    return found.status
+        say(report.text(audit, findings, shutil.get_terminal_size((100, 24)).columns))
+    return findings.status
 
 
 def _write_inside(bed: plan.Testbed, file: Path) -> None:

@@ -41,7 +41,7 @@ def settings(given: dict) -> Settings:
 
 def choice(asked: Settings) -> Choice:
     """Return the servers and experiments that are asked for."""
-    return selection.of(asked.servers, asked.experiments)
+    return selection.parse(asked.servers, asked.experiments)
 
 
 def study(asked: Settings, only_paper: bool = False) -> Study:

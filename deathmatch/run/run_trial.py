@@ -76,8 +76,8 @@ def _on_machines(trial: Trial, bed: plan.Testbed, default: str) -> int:
         needed = clients.needed(trial.experiment.name, trial.load_generator)
         # As they build side by side, each waits for the slowest only.
         testbed.together(
-            partial(hosts.installations[one.name].clients, needed, _where(trial))
-            for one in hosts.clients
+            partial(hosts.installations[client.name].clients, needed, _where(trial))
+            for client in hosts.clients
         )
         built = hosts.installations[testbed.SERVER].built(trial.server)
         _check_tools(trial, bed, default, hosts.harness(), built)
@@ -146,8 +146,8 @@ def comparable(trial: Trial, possible: Iterable[Trial], default: str) -> dict[Tr
     own = [other for other in others if other.server.name == trial.server.name]
     same = progress.measured(own, default)
     for other in sorted(others, key=lambda other: other.experiment.name != trial.experiment.name):
-        if other.server.name != trial.server.name and (one := _readable(other, default)):
-            return same | one
+        if other.server.name != trial.server.name and (record := _readable(other, default)):
+            return same | record
     return same
 
 

@@ -140,8 +140,8 @@ class Study:
         servers, trials = len(self.served), len(self.trials)
         about = f"dataset {self.dataset}, {servers} servers: "
         if self.only_paper:
-            of = len(self.choice.trials(self.dataset))
-            return about + f"{trials} of {of} trials are there; only the paper is made"
+            all_trials = len(self.choice.trials(self.dataset))
+            return about + f"{trials} of {all_trials} trials are there; only the paper is made"
         builds_s = build_times.together_s(self.unbuilt)
         return about + progress.line(progress.standing(self.trials, self.records, builds_s))
 

@@ -89,24 +89,24 @@ class End:
 
     def watch(self) -> int:
         """Watch each connection, as a client with an event loop does."""
-        for one in self._held:
-            self._poll.register(one, select.EPOLLIN)
+        for connection in self._held:
+            self._poll.register(connection, select.EPOLLIN)
         return len(self._held)
 
     def send(self, size: int) -> int:
         """Send that many bytes on each connection."""
         message = _REQUEST * size
-        for one in self._held:
-            one.send(message)
+        for connection in self._held:
+            connection.send(message)
         return len(self._held)
 
     def receive(self, size: int) -> int:
         """Receive that many bytes on each connection."""
-        left = {one.fileno(): size for one in self._held}
+        left = {connection.fileno(): size for connection in self._held}
 
-        def read(one: socket.socket) -> bool:
-            left[one.fileno()] -= len(one.recv(left[one.fileno()]))
-            return left[one.fileno()] == 0
+        def read(connection: socket.socket) -> bool:
+            left[connection.fileno()] -= len(connection.recv(left[connection.fileno()]))
+            return left[connection.fileno()] == 0
 
         self._each(self._held, select.EPOLLIN, read)
         return len(self._held)
@@ -135,13 +135,13 @@ class End:
     def close(self) -> int:
         """Close all connections; return how many."""
         count = len(self._held)
-        for one in self._held:
-            one.close()
+        for connection in self._held:
+            connection.close()
         self._held.clear()
         return count
 
-    def _connected(self, one: socket.socket) -> bool:
-        if problem := one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+    def _connected(self, connection: socket.socket) -> bool:
+        if problem := connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(problem, os.strerror(problem))
         return True
 
@@ -149,7 +149,7 @@ class End:
         self, sockets: list[socket.socket], event: int, done: Callable[[socket.socket], bool]
     ) -> None:
         """Call `done` on each socket when it has the event, until it returns True for each."""
-        waiting = {one.fileno(): one for one in sockets}
+        waiting = {opened.fileno(): opened for opened in sockets}
         with select.epoll() as poll:
             for descriptor in waiting:
                 poll.register(descriptor, event)
@@ -203,27 +203,27 @@ def hired(end: End, count: int) -> list[tuple[int, TextIO, TextIO]]:
     """
     workers = []
     for _ in range(count):
-        tasks, tell = os.pipe()
-        heard, say = os.pipe()
+        tasks, orders = os.pipe()
+        replies, answers = os.pipe()
         if (pid := os.fork()) == 0:
-            for descriptor in (tell, heard, *(one.fileno() for worker in workers
-                                              for one in worker[1:])):  # fmt: skip
+            for descriptor in (orders, replies, *(pipe.fileno() for worker in workers
+                                              for pipe in worker[1:])):  # fmt: skip
                 os.close(descriptor)
             end.renew()
-            serve(end, os.fdopen(tasks), os.fdopen(say, "w"))
+            serve(end, os.fdopen(tasks), os.fdopen(answers, "w"))
             os._exit(0)
         os.close(tasks)
-        os.close(say)
-        workers.append((pid, os.fdopen(tell, "w"), os.fdopen(heard)))
+        os.close(answers)
+        workers.append((pid, os.fdopen(orders, "w"), os.fdopen(replies)))
     return workers
 
 
-def together(workers: list[tuple[int, TextIO, TextIO]], verb: str, each: list[dict]) -> dict:
+def together(workers: list[tuple[int, TextIO, TextIO]], verb: str, arguments: list[dict]) -> dict:
     """Return the sum of what all workers answer, or the first failure."""
-    for (_, tell, _), arguments in zip(workers, each, strict=True):
-        print(json.dumps([verb, [arguments]]), file=tell, flush=True)
-    answers = [json.loads(heard.readline() or '{"failed": "a worker ended"}')
-               for _, _, heard in workers]  # fmt: skip
+    for (_, orders, _), own in zip(workers, arguments, strict=True):
+        print(json.dumps([verb, [own]]), file=orders, flush=True)
+    answers = [json.loads(replies.readline() or '{"failed": "a worker ended"}')
+               for _, _, replies in workers]  # fmt: skip
     failed = [answer for answer in answers if "failed" in answer]
     return failed[0] if failed else {"done": sum(answer["done"] for answer in answers)}
 
@@ -232,12 +232,12 @@ def main() -> None:
     """Do what standard input says until it ends."""
     end, workers = End(), []
     for line in sys.stdin:
-        verb, each = json.loads(line)
+        verb, arguments = json.loads(line)
         if verb == "hire":
-            workers = hired(end, each[0]["workers"])
+            workers = hired(end, arguments[0]["workers"])
             answer = {"done": [pid for pid, _, _ in workers]}
         elif workers:
-            answer = together(workers, verb, each)
+            answer = together(workers, verb, arguments)
         else:
             answer = answered(end, line)
         print(json.dumps(answer), flush=True)

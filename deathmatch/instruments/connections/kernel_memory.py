@@ -32,12 +32,12 @@ def caches(slabinfo: str) -> dict[str, Cache]:
     first, _, *lines = slabinfo.splitlines()
     if first != "slabinfo - version: 2.1":
         raise ValueError(f"{first!r}, not version 2.1")
-    found = {}
+    by_name = {}
     for line in lines:
         name, active, _, size, per_slab, pages, *_ = line.split()
         share = int(pages) * PAGE_BYTES / int(per_slab)
-        found[name] = Cache(int(active), int(size), share)
-    return found
+        by_name[name] = Cache(int(active), int(size), share)
+    return by_name
 
 
 def meminfo(text: str) -> dict[str, int]:
@@ -49,5 +49,5 @@ def meminfo(text: str) -> dict[str, int]:
 def gained(before: dict[str, Cache], after: dict[str, Cache]) -> dict[str, int]:
     """Return by how many objects each cache has grown; those that did not change are left out."""
     none = Cache(0, 0, 0)
-    grown = {name: one.objects - before.get(name, none).objects for name, one in after.items()}
+    grown = {name: cache.objects - before.get(name, none).objects for name, cache in after.items()}
     return {name: objects for name, objects in grown.items() if objects}

@@ -59,17 +59,17 @@ def life(name: str, connections: int, spec: plan.Testbed) -> list[dict]:
             "request": REQUEST_BYTES, "unread": UNREAD_BYTES,
         }  # fmt: skip
         ends = {name: End(host) for name, host in hosts.items()}
-        got = min(one.ask("descriptors", wanted=DESCRIPTORS) for one in ends.values())
+        got = min(process.ask("descriptors", wanted=DESCRIPTORS) for process in ends.values())
         held = shares(connections, got - SPARE_DESCRIPTORS)
         addresses = _addresses(bed, spec, connections)
-        each = [
+        tasks = [
             task | {"connections": share, "sources": addresses, "strangers": strangers}
             for share, strangers in zip(held, _strangers(held), strict=True)
         ]
         ends["server"].ask("listen", address=bed.address, port=PORT, backlog=connections)
-        for one in ends.values():
-            one.hire(len(held))
-        return [*_states(LIVES[name], ends, hosts, each, connections)]
+        for process in ends.values():
+            process.hire(len(held))
+        return [*_states(LIVES[name], ends, hosts, tasks, connections)]
     finally:
         bed.end()
 
@@ -96,15 +96,15 @@ class End:
         """Tell its one process to do something; return its answer. UserError if it fails."""
         return self.ask_each(verb, [arguments])
 
-    def ask_each(self, verb: str, each: list[dict]) -> int:
+    def ask_each(self, verb: str, arguments: list[dict]) -> int:
         """Tell each worker to do something; return the sum of their answers.
 
         UserError if one fails.
         """
-        return self._said(verb, each)
+        return self._said(verb, arguments)
 
-    def _said(self, verb: str, each: list[dict]):
-        self._process.send(json.dumps([verb, each]) + "\n")
+    def _said(self, verb: str, arguments: list[dict]):
+        self._process.send(json.dumps([verb, arguments]) + "\n")
         line = self._process.receive(PATIENCE_S)
         try:
             answer = json.loads(line or "")
@@ -136,9 +136,9 @@ def _addresses(bed: Testbed, spec: plan.Testbed, connections: int) -> list[str]:
 
 def _strangers(held: list[int]) -> list[list[str]]:
     """Return addresses that nobody has for each worker's SYNs, none of them twice."""
-    each = -(-max(held) // end.PORTS)
-    names = [STRANGERS.format(n + 1) for n in range(each * len(held))]
-    return [names[n * each : (n + 1) * each] for n in range(len(held))]
+    share = -(-max(held) // end.PORTS)
+    names = [STRANGERS.format(n + 1) for n in range(share * len(held))]
+    return [names[n * share : (n + 1) * share] for n in range(len(held))]
 
 
 def _server_sysctls(connections: int) -> dict[str, int]:
@@ -167,16 +167,16 @@ _NAMES = {"strangers": "sources", "nobody": "address", "request": "size", "unrea
 
 
 def _states(
-    lived: tuple[State, ...], ends: dict[str, End], hosts: dict[str, Host], each: list[dict],
+    lived: tuple[State, ...], ends: dict[str, End], hosts: dict[str, Host], tasks: list[dict],
     connections: int,
 ) -> Iterator[dict]:  # fmt: skip
     before = settle(hosts, ends, connections)
     for state in lived:
-        take(state, ends, each)
-        held = wait_for(hosts, state, connections, functools.partial(take, state, ends, each))
+        take(state, ends, tasks)
+        held = wait_for(hosts, state, connections, functools.partial(take, state, ends, tasks))
         after = settle(hosts, ends, connections)
         yield {
-            "state": state.name, "connections": connections, "processes": len(each), "held": held,
+            "state": state.name, "connections": connections, "processes": len(tasks), "held": held,
             **difference(before, after, connections),
         }  # fmt: skip
 
@@ -190,13 +190,13 @@ def take(state: State, ends: dict[str, End], tasks: list[dict]) -> None:
 
 def counts(hosts: dict[str, Host]) -> dict[str, int]:
     """Return how many TCP sockets the kernel counts in which state, by end."""
-    found = {}
+    sockets = {}
     for side, host in hosts.items():
         read = host.counters()
-        found[f"{side}_established"] = read["snmp"]["Tcp CurrEstab"]
-        found[f"{side}_waiting"] = read["sockstat"]["TCP tw"]
-        found[f"{side}_sockets"] = read["sockstat"]["TCP inuse"]
-    return found
+        sockets[f"{side}_established"] = read["snmp"]["Tcp CurrEstab"]
+        sockets[f"{side}_waiting"] = read["sockstat"]["TCP tw"]
+        sockets[f"{side}_sockets"] = read["sockstat"]["TCP inuse"]
+    return sockets
 
 
 def wait_for(
@@ -206,17 +206,17 @@ def wait_for(
 
     `again` takes the steps of a state whose steps may be repeated.
     """
-    found: dict[str, int] = {}
+    counted: dict[str, int] = {}
     for _ in range(SETTLE_TRIES):
-        found = counts(hosts)
+        counted = counts(hosts)
         if "server_syn_received" in state.held:
-            found["server_syn_received"] = hosts["server"].count(SYN_RECEIVED, PORT)
-        if all(found[name] >= each * connections for name, each in state.held.items()):
-            return found
+            counted["server_syn_received"] = hosts["server"].count(SYN_RECEIVED, PORT)
+        if all(counted[name] >= share * connections for name, share in state.held.items()):
+            return counted
         time.sleep(SETTLE_S)
         if state.again:
             again()
-    said = ", ".join(f"{name} {found[name]}" for name in state.held)
+    said = ", ".join(f"{name} {counted[name]}" for name in state.held)
     raise UserError(
         f"of {connections} connections the kernel counts {said}", f"state {state.name}",
         FEWER,
@@ -229,7 +229,7 @@ def reading(hosts: dict[str, Host], ends: dict[str, End]) -> dict:
     return {
         "caches": read_caches(server),
         "memory": kernel_memory.meminfo(server.read("/proc/meminfo")),
-        "rss_bytes": sum(one.rss_bytes() for one in ends.values()),
+        "rss_bytes": sum(process.rss_bytes() for process in ends.values()),
         "tcp_pages": server.counters()["sockstat"]["TCP mem"],
     }
 
