@@ -171,7 +171,7 @@ WRITTEN = [
     (SERVER, "[factors]", "[deviations]\n\"it replies\" = \"No.\"\n\n[factors]",
      "key deviations.it replies", "no experiment that it serves has this check",
      "known: it answers"),
-    (SERVER, "[packages]", "[packages", "line 10: ", "not TOML", "`[packages`\n  mend the syntax"),
+    (SERVER, "[packages]", "[packages", "line 10: ", "not TOML", "`[packages`\n  fix the syntax"),
     # With the others of SERVER: every mistake that server.toml can hold.
     *((SERVER, f'{key} = "', f'un{key} = "', f"key un{key}", "unknown key", "allowed here: about")
       for key in ("title", "language", "about", "version")),

@@ -1,4 +1,4 @@
-"""Whose CPU time the kernel's work on packets is: what is set, read and made of it."""
+"""Who is charged for packet processing: what is set, read and made of it."""
 
 import json
 

@@ -22,5 +22,5 @@ where no answer is wanted. `session` has the verbs. How the steps of a trial are
 - system calls: `start` of strace, `threads`, `read` of /proc
 - sysctls, frequency governors, IRQ affinities: `settings` and `set`, which records for the keeper
 - a load generator: `start` with `at_ns`, the local instant agreed on by way of `clock`; the event
-  `began` tells how late that was; its report by `fetch`, or `files` and `fetch` if there are many
+  `began` reports how late that was; its report by `fetch`, or `files` and `fetch` if there are many
 """

@@ -1,6 +1,6 @@
 """What a program prints, kept within bounds without the program noticing.
 
-The program writes into a file: no pipe that could fill up, no reader whose end is a signal. From
+The program writes into a file: a pipe could fill up, and the end of its reader is a signal. From
 time to time the file is cut in its middle, which leaves its writer, who appends, where it was.
 """
 

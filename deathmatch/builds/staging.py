@@ -31,7 +31,7 @@ NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EXDEV, errno.ENOTSUP)
 def folder(out: Path, keep: bool) -> Iterator[Path]:
     """Give a new folder beside `out`, a copy of it if `keep`; what is left of it goes at the end.
 
-    One build of a server at a time: another waits. Raises UserError if the disk has no room.
+    A server is built once at a time: another build waits. Raises UserError if the disk is full.
     """
     for place in (PLACE, out):
         place.mkdir(parents=True, exist_ok=True)

@@ -94,7 +94,7 @@ def killed(name: str, what: str) -> UserError:
     return UserError(
         f"the build {what}",
         where=f"servers/{name}",
-        remedy="run again, and it is built anew; if it is killed each time, `dmesg` tells whether "
+        remedy="run again, and it is built anew; if it is killed each time, `dmesg` says whether "
         "memory ran out",
     )
 

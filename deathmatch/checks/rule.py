@@ -45,7 +45,7 @@ def whole(evidence: object) -> list[tuple]:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule.
+    """A rule.
 
     `statement` says what holds of sound evidence, or what a fault means, and `clause` where that
     can be read up. `look` is pure. It is called for each member of `scope`: (where, *what it

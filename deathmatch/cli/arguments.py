@@ -228,7 +228,7 @@ def answer(parser: argparse.ArgumentParser) -> None:
 
 
 def _choice(parser: argparse.ArgumentParser) -> None:
-    """Add what chooses some of a dataset's trials, as of Snakemake; `plan.selection` reads it."""
+    """Add the options that choose some of a dataset's trials; `plan.selection` reads them."""
     for kind in ("server", "experiment"):
         named(
             parser, f"--{kind}s", kind=kind, default="all", metavar="NAMES",

@@ -11,7 +11,7 @@ STEPS = "The same, step by step (after ./shell snakemake --config dataset=smoke)
 
 @dataclass(frozen=True)
 class Command:
-    """One command.
+    """A command of the command line.
 
     `module` has its `main(given)`; it is imported only when called, as polars alone takes half a
     second to load. `arguments` declares what the command takes; `example` are words for it, which
@@ -30,7 +30,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "list": Command(
             "list what has a name: servers, experiments, datasets, testbeds, notebooks",
             "cli.listing", arguments.listing, "datasets",
-            "Each name with its title; alone, the names of every kind.",
+            "Prints each name with its title; without a kind, the names of every kind.",
         ),
         "systems": Command(
             "print a Markdown row for every system", "analysis.systems",
@@ -39,10 +39,10 @@ GROUPS: dict[str, dict[str, Command]] = {
             "one figure for each experiment, or why it did not run.",
         ),
         "audit": Command(
-            "say what on a testbed would spoil a measurement, and how to mend it",
+            "report what on a testbed would spoil a measurement, and how to fix it",
             "run.audit", arguments.audit, "netns",
             "Reads the settings and counters of each host, and measures the link under test for "
-            "a moment. Exits 3 if it found what refuses a run.",
+            "a moment. Exits 3 if a finding refuses a run.",
         ),
         "accepting": Command(
             "measure how long a connection waits to be accepted, and who is woken",
@@ -50,32 +50,33 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Offers connections to a server in C that counts its own waits and switches, and that "
             "reads from the kernel's time stamps how long each request was there before it was "
             "read; by backlog and load, and by the way in which threads share the socket. Writes "
-            "data/accepting/<name>.json. It says first how long it takes, and leaves nothing.",
+            "data/accepting/<name>.json. It first prints how long it takes. Nothing remains "
+            "running.",
         ),
         "connections": Command(
             "measure what a TCP connection costs the kernel in each state",
             "instruments.connections.command", arguments.connections,
             "mine --connections 2000 --held 0 --repetitions 2",
-            "Holds connections between two namespaces, and writes what the kernel's caches grew "
-            "by to data/connections/<name>.json. Root alone may read these caches; without, "
-            "only differences of the whole machine's memory are written. It says first how much "
-            "it will hold and how long it takes, sets nothing outside its namespaces, and leaves "
-            "nothing.",
+            "Holds connections between two namespaces, and writes the growth of the kernel's "
+            "caches to data/connections/<name>.json. Only root may read these caches; for other "
+            "users, it writes differences of the whole machine's memory. It first prints how much "
+            "it will hold and how long it takes. It changes no setting outside its namespaces, "
+            "and nothing remains running.",
         ),
         "descriptors": Command(
             "measure what a wait costs by the number of idle descriptors",
             "instruments.descriptors", arguments.descriptors, "mine --most 1000 --repetitions 2",
             "Times select, poll and epoll_wait over more and more idle connections, with the "
             "caches as the last wait left them, after others used them, and woken from sleep, and "
-            "writes the CPU time of a wait to data/descriptors/<name>.json. It says first how long "
-            "it takes, and leaves nothing.",
+            "writes the CPU time of a wait to data/descriptors/<name>.json. It first prints how "
+            "long it takes. Nothing remains running.",
         ),
         "packets": Command(
-            "measure whose CPU time the kernel's work on packets is",
+            "measure who is charged for packet processing",
             "instruments.packets", arguments.packets, "mine --server nginx",
             "Offers servers the same rate of connections over a plain veth pair, with packets "
             "steered to each side's CPUs, and with kernel threads that handle each side's, and "
-            "writes the CPU time of each to data/packets/<name>.json. It says first how long it "
+            "writes the CPU time of each to data/packets/<name>.json. It first prints how long it "
             "takes.",
         ),
         "profile": Command(
@@ -83,8 +84,8 @@ GROUPS: dict[str, dict[str, Command]] = {
             "instruments.profile", arguments.profile, "mine --idle 900 --repetitions 1",
             "Samples the call chains of a server in C with perf, for each readiness mechanism, by "
             "idle connections and rate, and writes how many samples were taken where to "
-            "data/profile/<name>.json. Needs perf, and root where the kernel lets no one else see "
-            "its functions. It says first how long it takes, and leaves nothing.",
+            "data/profile/<name>.json. Needs perf, and root where the kernel hides its functions "
+            "from other users. It first prints how long it takes. Nothing remains running.",
         ),
     },
     "Add a server": {
@@ -97,7 +98,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "lock": Command(
             "lock the packages that a server takes from a registry, with hashes", "builds.lock",
             arguments.lock, "mine h11",
-            "Writes the list of each package that these need, its release and its hashes: "
+            "Writes a list of all packages that are needed, with releases and hashes: "
             "requirements.txt for packages.pypi of server.toml, or package-lock.json, Cargo.lock, "
             "go.sum, jars.sha256. It needs the network.",
         ),
@@ -117,8 +118,8 @@ GROUPS: dict[str, dict[str, Command]] = {
             arguments.compare,
             "null mine --minutes 3",
             "Measures A and B in blocks of four trials, ABBA or BAAB by chance, until the time is "
-            "over: the ratio with its interval, the difference that would have shown, and A "
-            "against A. To compare two versions of your server, copy its folder. The trials are "
+            "over. Reports the ratio with its interval, the detectable difference, and A against "
+            "A. To compare two versions of your server, copy its folder. The trials are "
             "a dataset of their own.",
         ),
     },
@@ -131,20 +132,20 @@ GROUPS: dict[str, dict[str, Command]] = {
             "report to another machine's controller what this copy of the project has",
             "builds.remote_query",
             arguments.answer, "'{\"what\": \"harness\"}'",
-            "A run on several machines asks it of each; question and answer are JSON.",
+            "A run on several machines asks each of them; question and answer are JSON.",
         ),
         "notebook": Command(
             "run one notebook on one dataset", "paper.notebook", arguments.notebook,
             "notebooks/01-backlog.md --dataset smoke --out paper/smoke/notebooks/01-backlog.ipynb",
-            "The numbers of its prose are filled in; its figures are written beside.",
+            "The numbers of its prose are filled in; its figures are written to --figures.",
         ),
         "paper": Command(
             "make the HTML and the PDF paper of a dataset", "paper.build", arguments.paper,
             "--dataset smoke --notebooks paper/smoke/notebooks/*.ipynb --out paper/smoke",
-            "Of executed notebooks; `./shell snakemake paper` runs all of them first.",
+            "It needs executed notebooks; `./shell snakemake paper` runs all of them first.",
         ),
         "explore": Command(
-            "make the page on which to look at every variant of a dataset", "paper.explorer",
+            "make a web page to explore every variant of a dataset", "paper.explorer",
             arguments.explore, "--dataset smoke --out paper/smoke/explore.html",
             "One HTML file that fetches nothing: a table to sort and filter, a page for each "
             "server, comparisons, the claims. `./shell snakemake paper` makes it beside the paper.",
@@ -153,7 +154,7 @@ GROUPS: dict[str, dict[str, Command]] = {
             "list the servers that could not be measured", "run.failures",
             arguments.failures,
             "smoke",
-            "With the reason of each; exits 1 if there is one.",
+            "Prints the reason for each; exits 1 if there is any.",
         ),
     },
     "Hand in a dataset (.github/CONTRIBUTING.md)": {
@@ -161,8 +162,9 @@ GROUPS: dict[str, dict[str, Command]] = {
             "check that a dataset is fit to be compared with others", "data.check",
             arguments.check,
             "smoke",
-            "Complete, of one machine, each experiment of one toolchain, plausible, and free of "
-            "names and places of yours. With --strict, all rules are applied, to the raw logs too. "
+            "The dataset must be complete, measured on one machine, each experiment with one "
+            "toolchain, plausible, and free of your personal names and paths. With --strict, all "
+            "rules are applied, to the raw logs too. "
             "Exits 3 if a rule rejects the dataset and 1 if it could not be checked.",
         ),
         "archive": Command(
@@ -179,7 +181,8 @@ GROUPS: dict[str, dict[str, Command]] = {
         "certify": Command(
             "give a dataset checksums, a citation, a codecheck.yml and an RO-Crate",
             "data.certificate", arguments.certify, "smoke",
-            "Only if it passes `check --strict`; else it writes nothing and exits as that does.",
+            "The dataset must pass `check --strict`; otherwise nothing is written, and the exit "
+            "status is that of `check --strict`.",
         ),
     },
     "Keep the project in order": {
@@ -195,7 +198,7 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Both are made from the models in deathmatch/plan/.",
         ),
         "completion": Command(
-            "print what makes a shell complete names with the Tab key", "cli.complete",
+            "print a script that makes a shell complete names with the Tab key", "cli.complete",
             arguments.completion, "bash",
             "For this session, from the project's folder:\n"
             '  bash, zsh   eval "$(bin/deathmatch completion bash)"    or zsh\n'

@@ -25,7 +25,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def title(path: Path) -> str:
-    """Return the title that a TOML file or a notebook gives itself; UserError if it is no TOML.
+    """Return the title that a TOML file or a notebook gives itself; UserError if it is not TOML.
 
     Nothing else of the file is checked: one that is not finished has its place in a list too.
     """
@@ -38,4 +38,4 @@ def title(path: Path) -> str:
     try:
         return str(tomllib.loads(text).get("title", ""))
     except tomllib.TOMLDecodeError as error:
-        raise UserError(str(error), str(path.relative_to(ROOT)), "mend it and run again") from None
+        raise UserError(str(error), str(path.relative_to(ROOT)), "fix it and run again") from None

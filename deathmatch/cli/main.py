@@ -22,7 +22,7 @@ usage: {program} COMMAND [ARGUMENT...]
 
 {groups}Examples, to be pasted in the project's folder:
 {examples}
-In the shell of `./shell bash` or `nix develop`, leave out ./shell. README.md tells the rest.
+In the shell of `./shell bash` or `nix develop`, leave out ./shell. README.md has the rest.
 """
 # Snakemake does the greater part of the work, by commands of its own.
 MEASURE = {

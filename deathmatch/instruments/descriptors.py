@@ -20,7 +20,7 @@ LIFE_S, CONNECTION_S = 1.5, 4e-4
 
 @dataclass(frozen=True)
 class Reading:
-    """One life of a process and its connections."""
+    """A life of a process and its connections."""
 
     repetition: int = 1
 

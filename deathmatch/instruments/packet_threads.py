@@ -1,4 +1,4 @@
-"""The kernel's threads for packets, as seen from outside of the sandbox whose packets they handle.
+"""The kernel's threads that handle a sandbox's packets, as seen from outside of the sandbox.
 
 Only there are they visible: each is pinned to the CPUs of its side, and what it has run is read.
 """

@@ -120,11 +120,11 @@ def readings(servers: Sequence[str], repetitions: int) -> list[Reading]:
 
 
 def served_trial(server: str) -> Trial:
-    """Return the trial whose settings a server is run with; UserError if it has none."""
+    """Return the trial that gives a server its settings; UserError if it has none."""
     named = files.server(server)
     experiment = next((name for name in EXPERIMENTS if name in named.experiments), None)
     if experiment is None:
-        what = f"server {server!r} is in no experiment whose connections may carry one request"
+        what = f"server {server!r} is in no experiment that can send one request per connection"
         raise UserError(what, "--server", "take one that is in " + " or ".join(EXPERIMENTS))
     trials = [
         trial for trial in matrix.possible(serving.DATASET, [experiment])

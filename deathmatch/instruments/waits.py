@@ -1,7 +1,7 @@
 """What one wait costs by the number of idle descriptors: select(2), poll(2) and epoll_wait(2).
 
 `instruments.descriptors` calls it in a sandbox. The C library's functions are called through
-ctypes on memory that is allocated once, whose cost is the same for every number of descriptors.
+ctypes on memory that is allocated once; its cost is the same for every number of descriptors.
 """
 
 import contextlib

@@ -19,7 +19,7 @@ from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 from deathmatch.plan.trial import CONFIGURATION, Variant
 
-# Whose rates and duration a comparison takes where it names none.
+# The dataset that gives a comparison its default rates and duration.
 MODEL = "tour"
 
 

@@ -15,9 +15,9 @@ from deathmatch.plan.spec import (
     contradiction,
 )
 
-# Of each experiment of a dataset; deathmatch/data/tables.py has their schemas.
+# The tables of each experiment of a dataset; deathmatch/data/tables.py has their schemas.
 TABLES = ("trials", "points", "times", "samples", "seconds")
-# Of those whose trials search for a capacity.
+# An experiment whose trials search for a capacity has this table too.
 PROBES = "probes"
 EVERY_TABLE = (*TABLES, PROBES)
 
@@ -45,8 +45,8 @@ class Grid(Spec):
 
     servers: Many[str] | None = Field(
         None, min_length=1,
-        description="Only these servers; absent: every one that serves the experiment, but those "
-        "whose build takes minutes.",
+        description="Only these servers; default: all that serve the experiment, except those "
+        "with a build of minutes.",
     )  # fmt: skip
     omit: Many[str] = Field(
         (), min_length=1, description="Every server but these, so that a new one is in."
@@ -80,7 +80,7 @@ class Search(Spec):
     """A search for each server's capacity, which a trial runs after its sweep."""
 
     servers: Many[str] | None = Field(
-        None, min_length=1, description="Only of these servers; absent: of all."
+        None, min_length=1, description="Only of these servers; default: all."
     )
     probe_s: Annotated[float, Field(ge=0.5, le=60), AS_WRITTEN] = Field(
         2, description="How long a rate is offered in each of the trials that decide; half as "
@@ -126,13 +126,13 @@ class ExperimentPlan(Spec):
     duration_s: Duration = Field(None, description="How long each rate is offered.")
     warm_up_rate_rps: int | None = Field(
         None, ge=1,
-        description="Offered before the first rate, in requests per second; 500 if absent.",
+        description="Offered before the first rate, in requests per second; default: 500.",
     )  # fmt: skip
     warm_up_s: Annotated[float, Field(gt=0, le=3600), AS_WRITTEN] | None = Field(
-        None, description="How long; 1 if absent."
+        None, description="How long; default: 1."
     )
     cool_down_s: Annotated[float, Field(ge=0, le=3600), AS_WRITTEN] | None = Field(
-        None, description="How long the machine rests after a trial; 0 if absent."
+        None, description="How long the machine rests after a trial; default: 0."
     )
     keep_events: bool | None = Field(
         None,

@@ -87,9 +87,9 @@ class Frame(Spec):
         description="Its payload, as UTF-8; {a*4000} stands for 4000 times a, {i} for its number.",
     )
     code: int | None = Field(None, description="The code of a close.")
-    fin: bool | None = Field(None, description="Whether it ends its message; true if absent.")
+    fin: bool | None = Field(None, description="Whether it ends its message; default: true.")
     masked: bool | None = Field(
-        None, description="Whether it is masked, as a client's must be; true if absent."
+        None, description="Whether it is masked, as a client's must be; default: true."
     )
     repeat: int | None = Field(None, ge=2, description="How many times.")
 
@@ -137,7 +137,7 @@ class ConformanceCheck(Spec):
     )  # fmt: skip
     answers: int | None = Field(
         None, ge=1,
-        description="How many such answers must come, for pipelining; 1 if absent.",
+        description="How many such answers must come, for pipelining; default: 1.",
     )  # fmt: skip
 
     @model_validator(mode="after")
@@ -154,7 +154,7 @@ class ConformanceCheck(Spec):
 
 
 class Experiment(NamedSpec):
-    """One question, asked of every server that serves it."""
+    """A question, asked of every server that serves the experiment."""
 
     title: str = Field(description="The experiment's name in tables and figures.")
     source: str = Field(

@@ -52,7 +52,7 @@ def servers(root: Path = ROOT) -> list[Server]:
     if twins := server_checks.with_one_title(every):
         first, second = (twin.name for twin in twins)
         what = f"servers/{first} has the title {twins[0].title!r} too"
-        remedy = "give each its own: tables and figures tell servers apart by their titles"
+        remedy = "give each its own: tables and figures distinguish servers by their titles"
         raise mistake("server", second, ["title"], what, remedy, root)
     return every
 
@@ -81,7 +81,7 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
     if kind == "server" and usable and path.parent.is_dir() and not path.is_file():
         what = f"servers/{name} holds no server.toml"
         raise UserError(what, remedy="write it: servers/README.md has every key")
-    # Another name would lead elsewhere; servers/_template/ is no server.
+    # Another name would lead elsewhere; servers/_template/ holds no server.
     if not usable or not path.is_file():
         known = names(kind, root)
         raise UserError(

@@ -26,7 +26,7 @@ def main(given: argparse.Namespace) -> int:
     where = "snakemake new_server --config name=NAME kind=KIND"
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise UserError(
-            f"{name!r} is no name for a server" if name else "the server has no name yet",
+            f"{name!r} cannot be the name of a server" if name else "the server has no name yet",
             where,
             "use lower-case letters, digits, hyphens and points",
         )

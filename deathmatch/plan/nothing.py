@@ -9,7 +9,7 @@ from deathmatch.plan import files
 def reason(
     dataset: str, servers: Collection[str] | None, experiments: Collection[str] | None
 ) -> UserError:
-    """Return the error of a choice of which `matrix.trials` has none; None chooses all."""
+    """Return the error for a choice that leaves no trial; None chooses all."""
     held = sorted(files.dataset(dataset).experiments)
     where, remedy = f"dataset {dataset!r}", f"its experiments: {', '.join(held)}"
     for key, names in (("servers", servers), ("experiments", experiments)):
@@ -44,9 +44,9 @@ def left_out(
     dataset: str, servers: Collection[str] | None, experiments: Collection[str] | None,
     measured: Collection[str],
 ) -> list[str]:  # fmt: skip
-    """Return a sentence for each name chosen of which nothing is measured.
+    """Return a sentence for each chosen name that is not measured.
 
-    `measured` are the servers of which something is.
+    `measured` are the servers that are.
     """
     held = sorted(files.dataset(dataset).experiments)
     absent = [name for name in experiments or () if name not in held]

@@ -159,7 +159,7 @@ class Machine(RecordPart):
 
 
 class RecordedClient(RecordPart):
-    """What one of several clients did at one rate."""
+    """What a client did at a rate that several clients offered together."""
 
     client: str = Field(description="The client's name in the testbed.")
     log: str = Field(
@@ -202,7 +202,7 @@ class RecordedChurn(RecordPart):
 
 
 class RecordedPoint(RecordPart):
-    """One rate as it was offered, by one client (`log`) or by several (`clients`)."""
+    """A rate as it was offered, by a single client (`log`) or by several (`clients`)."""
 
     offered_rate_rps: Count = Field(description="The rate.")
     log: str | None = Field(
@@ -247,7 +247,7 @@ class RecordedPoint(RecordPart):
 
 
 class RecordedProbe(RecordedPoint):
-    """One rate that a search offered."""
+    """A rate that a search offered."""
 
     duration_s: float = Field(gt=0, le=1e9, allow_inf_nan=False, description="For how long.")
     step: str = Field(description="In which step of the search.")
@@ -418,10 +418,10 @@ class LoadRecord(TrialRecord):
         return self
 
 
-# What a point has itself if one client offered it.
+# The keys of a point itself, if a single client offered its load.
 OWN = ("log", "command", "client_state")
-# Of several clients, the first must not have offered its part alone for longer: a hundredth of the
-# shortest second. On a busy machine one begins tens of milliseconds late.
+# The longest time for which the first of several clients may have offered its part alone: a
+# hundredth of the shortest second. On a busy machine a client begins tens of milliseconds late.
 LATE_US = 10_000
 MEASURED_OF_SEVERAL = ("opened", "late_us", "clock_offset_us", "clock_bound_us")
 
@@ -429,8 +429,8 @@ MEASURED_OF_SEVERAL = ("opened", "late_us", "clock_offset_us", "clock_bound_us")
 def loads(point: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what each client did at a point: its `client`, and the keys of RecordedClient.
 
-    One without a name, and None for what is measured of several, if one client offered it. A point
-    of a trial whose record was checked; paths are from the record's folder.
+    A single client has no name, and None for what is measured of several. `point` is of a trial
+    whose record was checked; paths are relative to the record's folder.
     """
     several = point.get("clients")
     if several is None:

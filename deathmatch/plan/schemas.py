@@ -20,7 +20,7 @@ class _Plain(GenerateJsonSchema):
         if schema.get("default", ...) is None and inner["type"] == "nullable":
             return self.generate_inner(inner["schema"])
         made = super().default_schema(schema)
-        # Of a default, the description tells, but for a number.
+        # The description states a default; the schema does so for whole numbers only.
         if type(made.get("default")) is not int:
             made.pop("default", None)
         return made

@@ -73,7 +73,7 @@ class Release(Spec):
         ge=1990,
         le=2100,
         description="When it was released, by the registry or the archive itself; left out where "
-        "neither tells, which `remark` then says.",
+        "neither reports it; `remark` then says so.",
     )
     origin: Text = Field(
         description="Where it is from: Debian 12, a newer suite of Debian, or another registry."
@@ -86,14 +86,14 @@ class Release(Spec):
 
 
 class Configuration(Spec):
-    """One of a server's own ways to run; each key beyond these is a placeholder of its command."""
+    """A configuration of a server; each further key is a placeholder of its command."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Level]
 
     about: str = Field(description="What is different, and why it is measured.")
     title: Text | None = Field(
-        None, description="What figures call it; its name if absent, hyphens as spaces."
+        None, description="What figures call it; default: its name, hyphens as spaces."
     )
     experiments: Many[str] | None = Field(
         None, description="Only in these experiments; absent: in all that the server serves."
@@ -110,7 +110,7 @@ class Configuration(Spec):
 
 
 class Server(NamedSpec):
-    """One system under test."""
+    """A system under test."""
 
     title: Text = Field(description="The name that tables and figures show.")
     language: Text = Field(description="What the server is written in.")
@@ -168,12 +168,12 @@ class Server(NamedSpec):
         "and its factors are filled in. It stays in the foreground and ends on SIGTERM."
     )
     ready_timeout_s: int = Field(
-        20, ge=1, description="How long it may take to listen; 20 if absent."
+        20, ge=1, description="How long it may take to listen; default: 20."
     )
     warm_up_s: int = Field(
         1, ge=1,
         description="How long it is asked before the first rate and after each restart, at 500 "
-        "requests a second; 1 if absent. Say why in limits.",
+        "requests a second; default: 1. Say why in limits.",
     )  # fmt: skip
     text_messages: bool = Field(
         False,

@@ -71,7 +71,7 @@ def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None
 
 
 def with_one_title(servers: Iterable[Server]) -> tuple[Server, Server] | None:
-    """Return the first two servers whose titles a reader cannot tell apart; None if all can be."""
+    """Return the first two servers with the same title, for a reader; None if all differ."""
     seen: dict[str, Server] = {}
     for server in servers:
         title = " ".join(server.title.casefold().split())

@@ -49,7 +49,7 @@ def _distinct(items: tuple) -> tuple:
     return items
 
 
-# Of a TOML array that names nothing twice: `Annotated[Many[str], *DISTINCT]`.
+# For a TOML array that names nothing twice: `Annotated[Many[str], *DISTINCT]`.
 DISTINCT = (AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True}))
 
 

@@ -40,8 +40,8 @@ class Side(Spec):
 
     ssh: str | None = Field(
         None, pattern=r"^[^-\s][^\s]*$",
-        description="How `ssh` reaches it: a name of ~/.ssh/config, or user@host; this machine if "
-        "absent. Only for kind ssh.",
+        description="How `ssh` reaches it: a name of ~/.ssh/config, or user@host; default: this "
+        "machine. Only for kind ssh.",
     )  # fmt: skip
     folder: str = Field(
         FOLDER, min_length=1, pattern=r"^[^-\x00-\x1f][^\x00-\x1f]*$",
@@ -88,7 +88,7 @@ class ServerSide(Side):
     cpu_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = Field(
         None,
         description="The share of each of its CPUs that the server may use, by a cgroup's quota; "
-        "all of it if absent.",
+        "default: all of it.",
     )
     cpu_period_us: int | None = Field(
         None, ge=1000, le=1_000_000,
@@ -103,8 +103,8 @@ class ServerSide(Side):
     memory_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = Field(
         None,
         description="The share of the machine's memory that the server may use, by a cgroup's "
-        "limit where one can be made; beyond it the server is killed, which is a result. "
-        "All of it if absent.",
+        "limit where one can be made; beyond it the server is killed, which is a result; "
+        "default: all of it.",
     )
 
     @model_validator(mode="after")
@@ -120,8 +120,7 @@ class ClientSide(Side):
 
     name: str | None = Field(
         None, pattern=r"^[a-z][a-z0-9-]*$",
-        description='What it is called in records: "client", or "client1", "client2" and so on, if '
-        "absent.",
+        description='Its name in records; default: "client", or "client1", "client2" and so on.',
     )  # fmt: skip
     address: str | None = Field(
         None, pattern=ADDRESS,
@@ -134,7 +133,7 @@ class ClientSide(Side):
     sources: Many[Annotated[str, Field(pattern=r"^[0-9.]+(/[0-9]+)?$")]] = Field(
         (),
         description="Addresses or networks that it connects from in turn, beyond what one "
-        "address has ports for; its own if absent. For kind ssh, those that it has.",
+        "address has ports for; default: its own. For kind ssh, those that it has.",
     )
     sysctl: dict[Setting, Level] = Field(
         default_factory=dict,
@@ -168,7 +167,7 @@ class Testbed(NamedSpec):
     ] = Field(
         (),
         description="Algorithms of TCP congestion control, best first: each host gets the first "
-        "that its kernel lets one set. The kernel's own if absent, or if it refuses all.",
+        "that its kernel lets one set. Default, also if it refuses all: the kernel's own.",
     )
     accepts: Annotated[Many[str], *DISTINCT] = Field(
         (), description="Rules of the audit that refuse a run elsewhere, and not here."

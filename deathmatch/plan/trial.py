@@ -16,7 +16,7 @@ from deathmatch.plan.spec import Level
 
 # The factor that every experiment has: which of a server's own configurations runs.
 CONFIGURATION = "configuration"
-# The one whose deepest level a search for a capacity takes.
+# A search for a capacity takes the deepest level of this factor.
 BACKLOG = "backlog"
 
 
@@ -46,7 +46,7 @@ class Variant(BaseModel):
 
 
 class Trial(BaseModel):
-    """One cell of the matrix. Its path is its name: trials with the same path are equal."""
+    """A cell of the matrix. Its path is its name: trials with the same path are equal."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -118,7 +118,7 @@ class Trial(BaseModel):
 
     @property
     def search(self) -> dict[str, Any] | None:
-        """What a search for the server's capacity is told; None if there is to be none.
+        """The settings of the search for the server's capacity; None if there is no search.
 
         The dataset's keys but `servers`, and `backlog`: the deepest that the server and the
         experiment know, if that is a factor. There is none for a variant with another backlog or

@@ -23,7 +23,7 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 SYNTAX = (
-    "mend the syntax (toml.io): text stands in quotes, true and false in lower case, a key once; "
+    "fix the syntax (toml.io): text stands in quotes, true and false in lower case, a key once; "
     "in double quotes a backslash is written twice"
 )
 
@@ -240,7 +240,7 @@ def _key(place: tuple[int | str, ...], value: Any) -> list[int | str]:
     key: list[int | str] = []
     for part in place:
         if isinstance(value, dict) and isinstance(part, str):
-            # Of a table, pydantic marks what is wrong with a key itself.
+            # pydantic marks what is wrong with the key of a table itself.
             if part != "[key]":
                 key.append(part)
             value = value.get(part)

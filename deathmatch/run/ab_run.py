@@ -37,7 +37,7 @@ class Comparison:
     """What is compared, and how."""
 
     name: str
-    """Of its dataset."""
+    """The name of its dataset."""
     sides: tuple[plan.Side, plan.Side]
     experiment: str
     rates_rps: tuple[int, ...]

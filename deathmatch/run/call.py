@@ -39,7 +39,7 @@ ONLY_PAPER = "DEATHMATCH_ONLY_PAPER"
 
 
 class Call:
-    """One call of Snakemake; `latest` is the one of this process, for its logger."""
+    """A call of Snakemake; `latest` is the call of this process, for its logger."""
 
     latest: "Call | None" = None
 

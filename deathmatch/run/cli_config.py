@@ -14,7 +14,7 @@ COMMITTED = "reference"  # the dataset that git holds, with its figures and its 
 
 
 def committed() -> bool:
-    """Return whether git's own dataset is here, the one whose paper `snakemake paper` makes."""
+    """Return whether the dataset of the committed paper is here, as `snakemake paper` needs it."""
     return any(Path("data", COMMITTED).glob("*/points.parquet"))
 
 

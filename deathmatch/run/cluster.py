@@ -23,7 +23,7 @@ ALIVE = Path(".snakemake", "deathmatch.alive")
 BEAT_S = 10.0
 # File systems that many machines share stand still for a minute now and then.
 SILENCE_S = 120.0
-# Of its jobs, as profiles/slurm/config.yaml has it.
+# The prefix of its jobs' names, as in profiles/slurm/config.yaml.
 PREFIX = "deathmatch_"
 
 

@@ -13,7 +13,7 @@ BACK = "or take the committed one again: git checkout config/config.yaml"
 
 
 def check(file: Path) -> None:
-    """Raise UserError if the file is not there, is no YAML, or holds no keys."""
+    """Raise UserError if the file is missing, is not YAML, or holds no keys."""
     try:
         content = file.read_bytes()
     except OSError as error:

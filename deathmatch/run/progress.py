@@ -63,7 +63,7 @@ def on_testbed(measured: dict[Trial, dict], testbed: str) -> dict[Trial, dict]:
 def specified(trials: Iterable[Trial], root: Path = Path()) -> dict[Trial, dict]:
     """Return the records of those trials that ended as specified now, on whichever testbed.
 
-    One whose server, experiment or dataset has changed since is not here. Raises UserError that
+    A trial whose server, experiment or dataset has changed since is left out. Raises UserError that
     names every record that is not whole.
     """
     fitting, broken = {}, []

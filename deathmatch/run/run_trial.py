@@ -136,11 +136,11 @@ def _check_tools(
 
 
 def comparable(trial: Trial, possible: Iterable[Trial], default: str) -> dict[Trial, dict]:
-    """Return the records of its dataset that tell whether a trial's tools are the same.
+    """Return the records of its dataset to compare a trial's tools with.
 
-    Those of its own server, and one of another, of its own experiment if there is one: the run has
-    compared all of them before, and each trial since was compared so. `default` is as in
-    `progress.measured`. Reading every record would take longer with each trial.
+    They are the records of its own server and one of another server, preferably of the same
+    experiment: the run has compared all records before, and each trial since was compared so.
+    `default` is as in `progress.measured`. Reading every record would take longer with each trial.
     """
     others = [other for other in possible if other != trial]
     own = [other for other in others if other.server.name == trial.server.name]

@@ -17,7 +17,7 @@ BUILD = "build"
 
 @dataclass(frozen=True)
 class Job:
-    """One of Snakemake's jobs that runs or has failed."""
+    """A job of Snakemake that runs or has failed."""
 
     rule: str
     output: tuple[str, ...]

@@ -8,7 +8,7 @@ FOLDERS = ("data", "figures", "paper")
 def make_folders(dataset: str, root: Path = Path()) -> None:
     """Make the dataset's folders in `root`; each new one ignores itself, by a .gitignore of `*`.
 
-    One that exists is left as it is: that file is taken away to commit a dataset.
+    An existing folder stays as it is: its .gitignore is removed to commit the dataset.
     """
     for name in FOLDERS:
         folder = root / name / dataset

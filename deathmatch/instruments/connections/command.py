@@ -33,7 +33,7 @@ TCP_SHARE = 0.8
 
 @dataclass(frozen=True)
 class Reading:
-    """One life to run."""
+    """A life to run."""
 
     life: str
     connections: int

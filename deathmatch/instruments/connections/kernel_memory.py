@@ -13,7 +13,7 @@ MEMINFO = ("MemFree", "MemAvailable", "Slab", "VmallocUsed", "Percpu", "PageTabl
 
 @dataclass(frozen=True)
 class Cache:
-    """One cache of equal objects: those in use, the size of one, and its share of a slab, in bytes.
+    """A cache of equal objects: the number in use, an object's size and share of a slab, in bytes.
 
     The kernel lets caches of like objects be one: it is then named after the first of them.
     """

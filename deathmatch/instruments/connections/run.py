@@ -1,6 +1,6 @@
 """One life of many connections between two namespaces: what the kernel holds in each state.
 
-Called in a sandbox, whose end takes with it the namespaces, their settings and both ends: nothing
+Called in a sandbox; its end removes the namespaces, their settings and both ends: nothing
 outside of them is set. What the machine's limits allow is asked for, and less is held if they do.
 """
 
@@ -24,8 +24,8 @@ from deathmatch.plan.root import ROOT
 
 PORT = 8080
 PATIENCE_S = 600
-# One address has 64,512 ports to one port of the server, but connect(2) tries all those of one
-# parity before the others: beyond a half, each costs milliseconds (__inet_hash_connect).
+# An address has 64,512 ports to a port of the server, but connect(2) tries all ports of one parity
+# before the others: beyond a half, each costs milliseconds (__inet_hash_connect).
 PORTS_EACH = 20_000
 # As many as a process may have where the limit can be raised; some it needs itself.
 DESCRIPTORS, SPARE_DESCRIPTORS = 1 << 20, 128
