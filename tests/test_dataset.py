@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from conftest import Tree, copy_tree
 
-from deathmatch.builds import toolchain
+from deathmatch.builds import tool_differences, toolchain
 
 FOLDER = "data/tiny/backlog/null/backlog=128,schedulers=one,somaxconn=4096"
 RECORD = f"{FOLDER}/1/trial.json"
@@ -72,7 +72,8 @@ def test_what_counts_as_a_difference():
 
     def different(*trials: dict) -> list[str]:
         return [
-            tool for tool, _ in toolchain.differences((str(i), t) for i, t in enumerate(trials))
+            tool
+            for tool, _ in tool_differences.differences((str(i), t) for i, t in enumerate(trials))
         ]
 
     assert different(trial(cc="1"), trial(cc="1", python="2"), {"server": "a"}) == []

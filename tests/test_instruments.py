@@ -24,7 +24,7 @@ MISTAKES = [(kind, *mistake) for kind in KINDS for mistake in OF_ALL] + [
     ("descriptors", ["a", "--most", "3"], "--most: it must be 16 or more"),
     ("profile", ["a", "--idle", "901"], "--idle: the experiment has no 901 idle connections"),
     ("packets", ["a", "--rate", "0"], "--rate: it must be 1 or more"),
-    ("packets", ["a", "--server", "otp-store"], "is in no experiment whose connections"),
+    ("packets", ["a", "--server", "otp-store"], "is in no experiment that can send"),
     ("packets", ["a", "--server", "ngnix"], "'ngnix'"),
 ]  # fmt: skip
 

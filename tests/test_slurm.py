@@ -9,7 +9,7 @@ import pytest
 import slurm
 from conftest import AS_ROOT, HUNG_S, ROOT, Tree, copy_tree, kill, wait_for
 
-from deathmatch.builds import toolchain
+from deathmatch.builds import tool_differences
 from deathmatch.errors import UserError
 from deathmatch.hosts import node
 from deathmatch.run import cluster
@@ -92,10 +92,10 @@ def test_nodes_of_one_kind_need_not_have_the_same_bytes_of_memory():
 
 def test_two_kinds_of_node_are_not_mixed(monkeypatch):
     records = [("one", machine()), ("two", machine(cpu="B"))]
-    toolchain.check("tiny", records)
+    tool_differences.check("tiny", records)
     monkeypatch.setenv(node.RUN, "mine")
     with pytest.raises(UserError, match="two kinds of machine would be mixed: cpu") as refused:
-        toolchain.check("tiny", records)
+        tool_differences.check("tiny", records)
     assert "A   (one)" in str(refused.value) and "B   (two)" in str(refused.value)
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from deathmatch.builds import debian, nix, not_built, staging, toolchain
+from deathmatch.builds import debian, nix, not_built, staging, tool_differences, toolchain
 from deathmatch.builds.server_commands import build_dir, tools
 from deathmatch.builds.steps import ATTEMPT, LOG, failed, inside, killed, write
 from deathmatch.errors import UserError
@@ -203,7 +203,7 @@ def _fitting(server: Server, file: str) -> dict | None:
 
 
 def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dict]]:
-    """Return what a trial of each would record now, as `toolchain.check` takes it.
+    """Return what a trial of each would record now, as `tool_differences.check` takes it.
 
     `trials` has the experiment's name and the server. The tools of a server that is not built yet
     are left out.
@@ -215,8 +215,8 @@ def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dic
         for name, server in {server.name: server for _, server in trials}.items()
     }
     entries = (
-        toolchain.entry("this machine now", experiment, server.name, toolchain.harness(),
-                        own_tools[server.name])
+        tool_differences.entry("this machine now", experiment, server.name, toolchain.harness(),
+                               own_tools[server.name])
         for experiment, server in trials
     )  # fmt: skip
     return [(where, record | machine) for where, record in entries]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.instruments import serving
-from deathmatch.instruments.instrument import Instrument, Plan, Row, drawn
+from deathmatch.instruments.instrument import Instrument, Plan, Row, drawn, load_plan
 from deathmatch.measure import client
 from deathmatch.plan import matrix
 from deathmatch.plan.trial import Trial
@@ -65,10 +65,7 @@ class Accepting(Instrument):
             options.threads or THREADS, options.backlog or BACKLOGS, options.repetitions
         )
         version = serving.built(self.kind, SERVER, EXPERIMENT)
-        return Plan(
-            planned, f"{len(planned)} readings", len(planned) * (options.duration_s + AROUND_S),
-            {"duration_s": options.duration_s, "version": version},
-        )  # fmt: skip
+        return load_plan(planned, options.duration_s, AROUND_S, {"version": version})
 
     def take(self, reading: Reading, options: argparse.Namespace, out: Path) -> list[Row]:
         """Return what the server counted, as servers/acceptors/acceptors.c has it, and `replies`.

@@ -116,6 +116,20 @@ class Instrument(ABC):
         return json.loads((out / _ROWS).read_text())
 
 
+def load_plan(
+    readings: Sequence[Any], duration_s: float, around_s: float, about: Mapping[str, Any],
+    rate: str = "",
+) -> Plan:  # fmt: skip
+    """Return the plan of readings that offer load for `duration_s` and take `around_s` besides.
+
+    `rate` is added to what is printed of them.
+    """
+    return Plan(
+        readings, f"{len(readings)} readings{rate}", len(readings) * (duration_s + around_s),
+        {"duration_s": duration_s} | about,
+    )  # fmt: skip
+
+
 def drawn(readings: Sequence[Any], repetitions: int) -> list[Any]:
     """Return the readings of every repetition, each repetition's in an order drawn for it."""
     return [

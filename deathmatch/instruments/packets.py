@@ -15,7 +15,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import packets
 from deathmatch.hosts import testbed as beds
 from deathmatch.instruments import serving
-from deathmatch.instruments.instrument import Instrument, Plan, Row, drawn
+from deathmatch.instruments.instrument import Instrument, Plan, Row, drawn, load_plan
 from deathmatch.instruments.packet_threads import Threads
 from deathmatch.measure import client
 from deathmatch.plan import files, matrix
@@ -59,11 +59,9 @@ class Packets(Instrument):
             served_trial(name)
         planned = readings(names, options.repetitions)
         versions = {name: serving.built(self.kind, name, EXPERIMENTS[0]) for name in names}
-        return Plan(
-            planned, f"{len(planned)} readings of {options.rate:,} connections a second",
-            len(planned) * (options.duration_s + AROUND_S),
-            {"rate_rps": options.rate, "duration_s": options.duration_s, "versions": versions},
-        )  # fmt: skip
+        about = {"rate_rps": options.rate, "versions": versions}
+        rate = f" of {options.rate:,} connections a second"
+        return load_plan(planned, options.duration_s, AROUND_S, about, rate)
 
     def observe(self, reading: Reading, take: Callable[[], list[Row]]) -> list[Row]:
         """Return the row with what the kernel's threads ran, after TRIES failures at most."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.instruments import call_chains, serving
-from deathmatch.instruments.instrument import Instrument, Plan, Row, drawn
+from deathmatch.instruments.instrument import Instrument, Plan, Row, drawn, load_plan
 from deathmatch.measure import client
 from deathmatch.measure.context import Context
 from deathmatch.plan import files, matrix
@@ -70,10 +70,7 @@ class Profile(Instrument):
             options.mechanism or MECHANISMS, options.idle or IDLE, options.repetitions
         )
         version = serving.built(self.kind, SERVER, EXPERIMENT)
-        return Plan(
-            planned, f"{len(planned)} readings", len(planned) * (options.duration_s + AROUND_S),
-            {"duration_s": options.duration_s, "version": version},
-        )  # fmt: skip
+        return load_plan(planned, options.duration_s, AROUND_S, {"version": version})
 
     def take(self, reading: Reading, options: argparse.Namespace, out: Path) -> list[Row]:
         """Return where the server's CPU time went at a rate.

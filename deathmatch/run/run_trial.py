@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from deathmatch.builds import clients, clone, server_build, toolchain
+from deathmatch.builds import clients, clone, server_build, tool_differences, toolchain
 from deathmatch.data import records
 from deathmatch.errors import UserError
 from deathmatch.hosts import netns_testbed, sandbox, ssh_testbed, testbed
@@ -131,8 +131,8 @@ def _check_tools(
     if records:
         where = "this testbed now" if bed.kind == "ssh" else "this machine now"
         names = trial.experiment.name, trial.server.name
-        now = toolchain.entry(where, *names, harness, built["tools"])
-        toolchain.check(trial.dataset, [*records, now])
+        now = tool_differences.entry(where, *names, harness, built["tools"])
+        tool_differences.check(trial.dataset, [*records, now])
 
 
 def comparable(trial: Trial, possible: Iterable[Trial], default: str) -> dict[Trial, dict]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from deathmatch.builds import clients, not_built, server_build, server_commands, toolchain
+from deathmatch.builds import clients, not_built, server_build, server_commands, tool_differences
 from deathmatch.errors import UserError
 from deathmatch.hosts import node
 from deathmatch.plan import files, matrix, nothing
@@ -206,7 +206,7 @@ class Study:
         asked = records and here and not self.elsewhere
         due = [(experiment, left[experiment, name]) for experiment, name in sorted(left)]
         now = server_build.on_this_machine(due if asked else [])
-        toolchain.check(self.dataset, [*records, *now])
+        tool_differences.check(self.dataset, [*records, *now])
 
     def check_clients(self) -> None:
         """Raise UserError if a load generator that is needed for what is left cannot run."""

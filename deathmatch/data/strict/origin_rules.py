@@ -7,7 +7,7 @@ configuration that a reader could have.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from deathmatch.builds import toolchain
+from deathmatch.builds import tool_differences
 from deathmatch.checks.rule import Finding, Rules, whole
 from deathmatch.data.strict.evidence import Evidence
 from deathmatch.data.strict.measured import Measured
@@ -59,7 +59,7 @@ def one_toolchain(evidence: Evidence) -> Iterator[Finding]:
     generator, all of a server with one package or store path of each of its tools.
     """
     records = [(trial.where, trial.record) for trial in evidence.readable]
-    return _several(toolchain.differences(records))
+    return _several(tool_differences.differences(records))
 
 
 @ORIGIN.add("DM-TOOLS-NAMED", "reject", DATA, AGAIN)

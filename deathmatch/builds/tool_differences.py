@@ -1,0 +1,87 @@
+"""Whether trials were measured with the same tools.
+
+Each experiment of a dataset is measured with one toolchain, so that experiments may be measured on
+different days. Every `trial.json` records its own (`toolchain`), and `check` refuses to mix two.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from deathmatch.errors import UserError
+from deathmatch.hosts import node
+
+# Tools of the harness that may differ within a dataset: they neither serve nor offer load.
+FREE = {"python", "snakemake"}
+# Where tools come from is the same in all experiments of a dataset. The kernel and the load
+# generators are compared within an experiment, as its numbers are.
+WHOLE = {"toolchain", "flake.lock"}
+
+
+def entry(
+    where: str, experiment: str, server: str, harness: dict, tools: dict
+) -> tuple[str, dict]:  # fmt: skip
+    """Return what a trial of a server would record now, as `differences` takes it.
+
+    `where` names what measures it, `harness` and `tools` are as in `trial.json`.
+    """
+    both = {"harness": harness, "server": tools}
+    return where, {"experiment": experiment, "server": server, "tools": both}
+
+
+def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Return each tool that not all records agree on, with {identity: where it was first seen}.
+
+    A record is (where, trial), the latter as in `trial.json`, of which `experiment`, `server` and
+    `tools` are read. Tools of the harness but WHOLE are compared among the trials of an experiment
+    only, those of a server among its own.
+    """
+    identities: dict[tuple[str, str], dict[str, str]] = {}
+    for where, trial in records:
+        tools, experiment = trial.get("tools", {}), trial.get("experiment", "")
+        own = {
+            (tool, "" if tool in WHOLE else experiment): identity
+            for tool, identity in tools.get("harness", {}).items()
+            if tool not in FREE
+        }
+        for tool, identity in tools.get("server", {}).items():
+            own[f"{tool} of servers/{trial['server']}", ""] = identity
+        for key, identity in own.items():
+            identities.setdefault(key, {}).setdefault(identity, where)
+    return ((tool, places) for (tool, _), places in identities.items() if len(places) > 1)
+
+
+def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
+    """Raise UserError if the records, as `differences` takes them, are of two toolchains.
+
+    Or, in a job of a cluster, of two kinds of machine.
+    """
+    records = list(records)
+    for key, places in node.differences(records) if node.on_cluster() else []:
+        raise _mixed(
+            dataset, "kinds of machine", key, places,
+            "A dataset holds one kind. Name one for the rule `trial`, by slurm_partition\n"
+            "  or constraint in profiles/slurm/config.yaml, and measure again what another kind\n"
+            "  measured: rm -r the folders of those trials",
+        )  # fmt: skip
+    for tool, places in differences(records):
+        server = tool.partition(" of servers/")[2]
+        stale = f"data/{dataset}/*/{server}" if server else f"data/{dataset}"
+        if not server and tool not in WHOLE:
+            measured = [place for place in places.values() if place.startswith("data/")]
+            stale = "/".join(measured[0].split("/")[:3]) if measured else stale
+        raise _mixed(
+            dataset, "toolchains", tool, places,
+            "An experiment holds one toolchain. Either go on with the first one;\n"
+            f"  or measure those trials again: rm -r {stale}\n"
+            f"  or keep both: cp config/datasets/{dataset}.toml config/datasets/{dataset}-2.toml, "
+            f"and run snakemake --config dataset={dataset}-2",
+        )  # fmt: skip
+
+
+def _mixed(dataset: str, kinds: str, name: str, places: dict[str, str], remedy: str) -> UserError:
+    (first, where), (second, elsewhere), *_ = places.items()
+    return UserError(
+        f"two {kinds} would be mixed: {name} is\n"
+        f"    {first}   ({where})\n    {second}   ({elsewhere})",
+        where=f"data/{dataset}",
+        remedy=remedy,
+    )
