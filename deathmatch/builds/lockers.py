@@ -63,7 +63,7 @@ def run(
 
 
 def uv() -> Path:
-    """Return the program that locks, of its own environment in build/; UserError if it fails."""
+    """Return the program that locks, from its environment in build/; UserError if it fails."""
     if not (HOME / UV).exists():
         run([sys.executable, "-m", "venv", "--clear", HOME], "no place for the locking tool")
         run([HOME / "bin" / "pip", "install", "--quiet", UV], "the locking tool is not to be had")

@@ -98,7 +98,7 @@ def readings(mechanisms: Sequence[str], idle: Sequence[int], repetitions: int) -
 
 
 def idle_trial(mechanism: str, idle: int) -> Trial:
-    """Return the trial of the server with this mechanism and so many idle connections."""
+    """Return the trial of the server with this mechanism and number of idle connections."""
     trial = next(
         trial for trial in matrix.possible(serving.DATASET, [EXPERIMENT])
         if trial.server.name == SERVER

@@ -133,7 +133,7 @@ def _selecting(library: ctypes.CDLL, descriptors: list[int]) -> Wait:
     return wait
 
 
-# What a peer is asked: to open so many connections, to send a byte at once or later, to close all.
+# Requests to a peer: open a number of connections, send a byte at once or later, close all.
 _OPEN, _BYTE, _BYTE_LATER, _CLOSE = range(4)
 _WORDS = struct.Struct("ii")
 

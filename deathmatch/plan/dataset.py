@@ -144,7 +144,7 @@ class ExperimentPlan(Spec):
         description="Search for each server's capacity after the sweep of every trial, from a "
         "fresh start with the deepest listen backlog that experiment and server know; `{}` for "
         "the usual search, some 80 seconds of load. Only for variants with the default backlog and "
-        "kernel settings, since the others would search for the same; absent: do not.",
+        "kernel settings, since the others would search for the same; default: do not.",
     )  # fmt: skip
     grids: Many[Grid] = Field(
         min_length=1,
@@ -158,7 +158,7 @@ class ExperimentPlan(Spec):
         return self.model_dump(exclude_unset=True, exclude={"grids"})
 
     def with_grid(self, grid: Grid) -> Self:
-        """Return the plan of a grid's variants, with what the grid says of its own."""
+        """Return the plan of a grid's variants, with the keys that the grid sets."""
         if not grid.own:
             return self
         written = self.model_fields_set | grid.own.keys()

@@ -175,12 +175,12 @@ class Experiment(NamedSpec):
     churn: Churn | None = Field(
         None,
         description="Connections that come and go before the first rate, after the warm-up, until "
-        "the rate at which they open is steady; absent: none.",
+        "the rate at which they open is steady; default: none.",
     )
     system_calls_rate_rps: int | None = Field(
         None, ge=1,
         description="After the sweep of the first trial of each variant, count the server's "
-        "system calls while this rate is offered; absent: do not.",
+        "system calls while this rate is offered; default: do not.",
     )  # fmt: skip
     factors: dict[FactorName, Factor] = Field(description="What is varied.")
     conformance: Many[ConformanceCheck] | None = Field(

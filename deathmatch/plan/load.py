@@ -12,7 +12,7 @@ TYPES = {"text": str, "integer": int, "number": float, "boolean": bool}
 
 
 def keys() -> dict[str, dict[str, LoadKey]]:
-    """Return {key: {load generator: what it declares}}, in the order in which they stand."""
+    """Return {key: {load generator: what it declares}}, in the order of the load generators."""
     declarations: dict[str, dict[str, LoadKey]] = {}
     for name in registry.names():
         for key, declared in registry.client(name).load.items():
@@ -33,7 +33,7 @@ def _field(declared: dict[str, LoadKey]) -> Any:
         Field(**{name: value for name, value in bounds.items() if value is not None}),
     ]
     kind = Annotated[bounded, AS_WRITTEN] if first.type == "number" else bounded
-    # A key that every load generator needs; of the others, each knows which it misses.
+    # Only a key that every load generator needs is needed here; each checks its other keys itself.
     by_all = len(declared) == len(registry.names())
     if by_all and all(load_key.required for load_key in declared.values()):
         return kind, Field(description=described)

@@ -1,4 +1,4 @@
-"""Where each thing that has a name lies; what exists, without reading any of it."""
+"""Paths of everything that has a name, and the names that exist; no file is read."""
 
 import re
 from pathlib import Path

@@ -123,13 +123,13 @@ class RecordedHost(RecordPart):
     """What the audit saw of a host."""
 
     machine: RecordedMachine | None = Field(
-        None, description="Its machine, if it is one of its own."
+        None, description="Its machine, if it has a machine of its own."
     )
     interface: RecordedInterface | None = Field(None, description="Its network interface.")
 
 
 class StoragePoint(RecordPart):
-    """The memory of a program that holds so many messages."""
+    """The memory of a program that holds this number of messages."""
 
     messages: Count = Field(description="How many it held.")
     runtime_bytes: Count = Field(description="What its runtime says that it uses.")
@@ -223,7 +223,7 @@ class RecordedPoint(RecordPart):
         None, description="How connections came and went before it, if they did."
     )
     idle_held: Count | None = Field(
-        None, description="How many connections were held beside the load."
+        None, description="How many connections were held in addition to the load."
     )
     clocks: dict[str, RecordedClock] | None = Field(
         None, description="How the hosts' clocks compared, by host."
@@ -274,7 +274,9 @@ class RecordedSteps(Spec):
     readiness: Count = Field(0, description="From then until it answered.")
     conformance: Count = Field(0, description="Its answers checked.")
     check_for_rest: Count = Field(0, description="Until it left its CPU alone after the checks.")
-    idle_connections: Count = Field(0, description="Idle connections opened beside the load.")
+    idle_connections: Count = Field(
+        0, description="Idle connections opened in addition to the load."
+    )
     warm_up: Count = Field(0, description="Load whose report nobody keeps.")
     churn: Count = Field(0, description="Connections that came and went until that was steady.")
     offering: Count = Field(
@@ -341,7 +343,7 @@ class TrialRecord(RecordPart):
         "trials measured before there was one.",
     )
     separate: bool = Field(
-        False, description="Whether each host is a machine of its own; else all are on one."
+        False, description="Whether each host is a separate machine; otherwise all share a machine."
     )
     cpus_note: str | None = Field(None, description="What to know where both sides share a CPU.")
     memory: Table | None = Field(
@@ -349,8 +351,8 @@ class TrialRecord(RecordPart):
     )
     server_cpu: Table | None = Field(
         None,
-        description="By what the server's CPU time was counted; absent in trials that missed that "
-        "of processes that ended.",
+        description="The means by which the server's CPU time was counted; absent in trials that "
+        "missed the CPU time of processes that ended.",
     )
     server_log: Table | None = Field(
         None, description="How much of what the server printed is kept and was left out."
@@ -404,7 +406,7 @@ class LoadRecord(TrialRecord):
     )
 
     @model_validator(mode="after")
-    def _searched_as_told(self) -> Self:
+    def _searched_as_planned(self) -> Self:
         if self.search is not None and not (self.spec.model_extra or {}).get("search"):
             what = "a search that the specification does not have"
             raise contradiction(("search",), what, "measure it again")

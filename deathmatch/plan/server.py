@@ -96,7 +96,7 @@ class Configuration(Spec):
         None, description="What figures call it; default: its name, hyphens as spaces."
     )
     experiments: Many[str] | None = Field(
-        None, description="Only in these experiments; absent: in all that the server serves."
+        None, description="Only in these experiments; default: in all that the server serves."
     )
     first_in: Annotated[Many[str], *DISTINCT] = Field(
         (),

@@ -25,4 +25,4 @@ class Settings(Spec):
         description="For new_server: what the server is like; one-request, keep-alive or "
         "websocket.",
     )
-    compare: str = Field(description="A second dataset, drawn beside the first; empty for none.")
+    compare: str = Field(description="A second dataset to compare with the first; empty for none.")

@@ -92,7 +92,7 @@ class ServerSide(Side):
     )
     cpu_period_us: int | None = Field(
         None, ge=1000, le=1_000_000,
-        description="How long the slices are in which that is counted.",
+        description="The length of the periods in which the share is counted.",
     )  # fmt: skip
     jitter: str | None = Field(
         None,
@@ -178,7 +178,7 @@ class Testbed(NamedSpec):
         description="The client's host, or what all clients have in common.",
     )
     clients: Many[ClientSide] = Field(
-        (), description="Several clients, which share the load: what each has of its own."
+        (), description="Several clients that share the load, each with the keys that differ."
     )
 
     @model_validator(mode="after")

@@ -78,7 +78,7 @@ def decoded(content: bytes, file: str) -> str:
 
 
 def parse(text: str, file: str) -> dict[str, Any]:
-    """Return the contents of a TOML text; UserError if it is none."""
+    """Return the contents of a TOML text; UserError if it is not TOML."""
     try:
         contents = tomllib.loads(text)
         if _depth(contents) > DEEPEST:

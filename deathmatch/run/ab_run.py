@@ -45,7 +45,7 @@ class Comparison:
     seed: int
 
     def write(self, blocks: int) -> None:
-        """Write the dataset's file, for so many blocks."""
+        """Write the dataset's file, for a number of blocks."""
         model = plan.model(self.experiment)
         text = plan.text(
             self.sides, self.experiment, self.rates_rps, model, self.duration_s,

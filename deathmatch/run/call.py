@@ -73,7 +73,7 @@ class Call:
 
     @property
     def machine(self) -> str:
-        """The resource of which a trial takes all: this machine's, or that of its testbed."""
+        """The resource that a trial takes whole: this machine's, or that of its testbed."""
         bed = files.testbed(self.settings.testbed)
         sides = (bed.server, *bed.client_sides)
         here = bed.kind != "ssh" or any(side.ssh is None for side in sides)
@@ -172,7 +172,7 @@ class Call:
         return place, trial
 
     def misspelt(self) -> UserError | None:
-        """Return what to say of a target that is none; None for Snakemake's own words."""
+        """Return the message for an unknown target; None for Snakemake's own message."""
         rules = [rule.name for rule in self.workflow.rules]
         targets = sorted(snakemake_internals.targets(self.workflow))
         return command_line.mistake(targets, rules)

@@ -77,7 +77,7 @@ def keep_temporary(state: Path = STATE) -> Path:
 
 
 def check_writable(root: Path = Path(), dataset: str = "") -> None:
-    """Raise UserError that names a folder in which a run, or a dry run, could not write.
+    """Raise UserError that names a folder where a run, or a dry run, cannot write.
 
     Of a `dataset`, that of its data, its figures and its paper.
     """

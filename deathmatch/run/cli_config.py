@@ -45,7 +45,7 @@ def choice(asked: Settings) -> Choice:
 
 
 def study(asked: Settings, only_paper: bool = False) -> Study:
-    """Return the study that is asked for; with `only_paper`, of what is measured by now.
+    """Return the requested study; with `only_paper`, the part of it that is measured by now.
 
     Raises UserError for a comparison that does not exist, and for a paper of nothing.
     """

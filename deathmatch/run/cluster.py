@@ -121,7 +121,7 @@ def _queue() -> str:
 
 
 def left(queue: str, root: Path) -> list[str]:
-    """Return the ids of this checkout's jobs in a queue, of which a line is "id|name|folder"."""
+    """Return the ids of this checkout's jobs in a queue, whose lines are "id|name|folder"."""
     rows = [line.split("|", 2) for line in queue.splitlines() if line.count("|") >= 2]
     return [
         number for number, name, folder in rows

@@ -17,7 +17,7 @@ POINT_BYTES = {"httperf": 300_000, "roundtrip": 50_000, "wsload": 300_000}
 """The logs and samples of a client at one rate: 19 of 20 points of data/reference have less."""
 
 STORED_BYTES = 10_000
-"""A trial without a client, likewise."""
+"""The same for a trial without a client."""
 
 EVENT_BYTES = 64
 """A message in wsload's records, which go once a trial has ended."""

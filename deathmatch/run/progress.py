@@ -14,7 +14,7 @@ from deathmatch.plan.trial import Trial
 from deathmatch.run.failures import UNMEASURED
 
 OVERHEAD_S = 2  # Snakemake and Python around a trial
-START_STOP_S = 2  # start, checks and stop, beside the warm-up
+START_STOP_S = 2  # start, checks and stop, without the warm-up
 # What a round of `measure.churn` takes besides its messages: openings, closing handshakes, the
 # start of a process.
 BETWEEN_ROUNDS_S = 0.6

@@ -30,7 +30,7 @@ UNMEASURED = 3
 
 
 def preload() -> None:
-    """Read the servers, all of which a trial needs; a file that changes is read again."""
+    """Read all servers, as a trial needs them; a file that changes is read again."""
     files.servers()
 
 

@@ -31,7 +31,7 @@ PAPER = sorted(
     for p in Path("paper/source").glob("*")
     if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
 )
-# What the explorer is made from, beside tables and the paper's style: it names each server's file.
+# The explorer's inputs besides tables and the paper's style: it names each server's file.
 EXPLORER = sorted(
     str(p)
     for p in [*Path("paper/source/explore").rglob("*"), *Path("servers").glob("*/server.toml")]
@@ -130,7 +130,7 @@ class Study:
 
     @cached_property
     def tidied(self) -> list[str]:
-        """The experiments of which there are trials, or will be, to make tables of."""
+        """The experiments with trials, present or planned, that get tables."""
         return sorted({trial.experiment.name for trial in self.trials})
 
     def summary(self) -> str:
@@ -147,7 +147,7 @@ class Study:
 
     @cached_property
     def unbuilt(self) -> list[Server]:
-        """The servers to build of which there is no build of any sources."""
+        """The servers to build that were never built, from whichever sources."""
         return [
             files.server(name)
             for name in self.built
@@ -173,7 +173,7 @@ class Study:
         return disk_space.needed([] if self.only_paper else left, self.unbuilt)
 
     def left_out(self) -> list[str]:
-        """Return a sentence for each name chosen of which nothing is measured."""
+        """Return a sentence for each chosen name that is not measured."""
         if self.frozen:
             return []
         chosen = self.choice
@@ -237,7 +237,7 @@ class Study:
 
     @property
     def explorer(self) -> str:
-        """The page beside the paper, to look at every variant."""
+        """The web page beside the paper that shows every variant."""
         return f"paper/{self.dataset}/explore.html"
 
     @cached_property

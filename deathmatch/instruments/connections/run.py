@@ -89,7 +89,7 @@ class End:
         self._pids = [self._process.pid]
 
     def hire(self, workers: int) -> None:
-        """Share what follows among so many processes."""
+        """Share the following work among this number of processes."""
         self._pids += self._said("hire", [{"workers": workers}])
 
     def ask(self, verb: str, **arguments) -> int:
@@ -189,7 +189,7 @@ def take(state: State, ends: dict[str, End], tasks: list[dict]) -> None:
 
 
 def counts(hosts: dict[str, Host]) -> dict[str, int]:
-    """Return how many TCP sockets the kernel counts in which state, by end."""
+    """Return the kernel's number of TCP sockets in each state, by end."""
     sockets = {}
     for side, host in hosts.items():
         read = host.counters()
@@ -272,7 +272,7 @@ def difference(before: dict, after: dict, connections: int) -> dict:
                 "share_bytes": round(after["caches"][name].share, 1),
             }
             for name, count in grown.items()
-            # What others on this machine take and give is a small part of so many connections.
+            # The use by other programs of this machine is small compared with these connections.
             if abs(count) >= LEAST_SHARE * connections
         }
     return {
