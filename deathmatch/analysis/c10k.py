@@ -119,7 +119,7 @@ def latency_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.Dat
     )
 
 
-def time_quantiles(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> pl.DataFrame:
+def time_quantiles(times: pl.LazyFrame, points: pl.DataFrame, quantity: str) -> pl.DataFrame:
     """Return the quantiles of a quantity for each server and environment, its trials together.
 
     Columns: label, server, schedulers, environment, limited, post, p01 to p999 in ms; null where a
@@ -130,7 +130,6 @@ def time_quantiles(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> 
     points = points.with_columns(limited=pl.col("client_limited").all().over(_KEY))
     points = points.filter(pl.col("limited") | ~pl.col("client_limited"))
     key = ["server", "variant", "n", RATE]
-    times = times.join(points.select(*key, "limited"), on=key)
     wanted = "messages_due" if quantity == "latency" else "connections_opened"
     which = [*_KEY, "limited"]
     totals = {
@@ -138,7 +137,8 @@ def time_quantiles(times: pl.DataFrame, points: pl.DataFrame, quantity: str) -> 
         for row in points.group_by(which, maintain_order=True).agg(wanted).rows()
     }
     rows = []
-    chosen = times.filter(pl.col("quantity") == quantity)
+    bins = times.filter(pl.col("quantity") == quantity).collect()
+    chosen = bins.join(points.select(*key, "limited"), on=key, maintain_order="left")
     for group, part in chosen.group_by(which, maintain_order=True):
         total = sum(filter(None, totals[group]))
         found_us = histogram.quantiles_us(part, list(QUANTILES.values()), total)

@@ -21,7 +21,7 @@ RESULTS = ROOT / "data" / "published" / "results"
 OFF = 0.1
 # A mean of fewer connections than this is no more than its sampling.
 FEWEST = 100
-_TABLES = ("trials", "points", "times", "samples", "seconds")
+_TABLES = ("trials", "points", "samples", "seconds")
 
 
 def statements() -> pl.DataFrame:
@@ -37,6 +37,7 @@ def evidences(dataset: str) -> dict[str, Evidence]:
         if files.experiment(name).client is not None:
             try:
                 frames = {table: tables.read(dataset, name, table) for table in _TABLES}
+                frames["times"] = tables.scan(dataset, name, "times")
             except UserError:
                 continue
             by_experiment[name] = laws.evidence(name, frames)

@@ -151,15 +151,15 @@ def below_by_chance(changes: list[Level]) -> float:
     return sum((1 - stats.range_coverage(count)) / 2 for count in trials)
 
 
-def latencies(times: pl.DataFrame, steady: pl.DataFrame) -> pl.DataFrame:
+def latencies(times: pl.LazyFrame, steady: pl.DataFrame) -> pl.DataFrame:
     """Return each trial's latency at `steady_rate`: title, readiness, IDLE, n, p50_us, p95_us.
 
     Of the trials in `steady` that are not client-limited.
     """
     kept = steady.filter(~limits.by_harness(steady))
-    bins = times.filter(pl.col("quantity") == "latency").join(
-        kept, on=["server", "variant", "n", RATE], how="semi"
-    )
+    at = ["server", "variant", "n", RATE]
+    latency = times.filter(pl.col("quantity") == "latency")
+    bins = latency.join(kept.lazy(), on=at, how="semi", maintain_order="left").collect()
     return stats.quantiles(bins, ["title", "readiness", IDLE, "n"], {"p50_us": 0.5, "p95_us": 0.95})
 
 

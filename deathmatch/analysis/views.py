@@ -15,7 +15,8 @@ from deathmatch.plan.trial import CONFIGURATION
 from deathmatch.quantities.definitions import DIED
 from deathmatch.quantities.good_answers import WRONG, only_good
 
-_POINT = ["server", "variant", "n", RATE]
+_TRIAL = ["server", "variant", "n"]
+_POINT = [*_TRIAL, RATE]
 # Factors that say how a server runs, as words after its title; the others are axes of figures.
 LABEL_FACTORS = (CONFIGURATION, "readiness", "schedulers", "max_connections", "opening", "run",
                  "values")  # fmt: skip
@@ -54,15 +55,23 @@ class Experiment:
         return reply_rates.with_top(only_good(self._labelled("points")))
 
     @cached_property
-    def times(self) -> pl.DataFrame:
-        """Every bin of the histograms that no law leaves out, with `title` and `label`."""
-        bins = self._labelled("times")
-        broken = self.points.join(self.lawful_points, on=_POINT, how="anti")
-        bins = bins.join(broken, on=_POINT, how="anti", maintain_order="left")
-        steady = laws.steady(self.points).select(*_POINT, steady=pl.lit(True))
+    def times(self) -> pl.LazyFrame:
+        """Every bin of the histograms that no law leaves out, with `title` and `label`.
+
+        There are millions, so filter them before they are collected.
+        """
+        labels = self.trials.lazy().select(*_TRIAL, "title", "label")
+        broken = self.points.join(self.lawful_points, on=_POINT, how="anti").lazy()
+        steady = laws.steady(self.points).lazy().select(*_POINT, steady=pl.lit(True))
         judged = pl.any_horizontal(map(pl.col("quantity").str.starts_with, laws.STEADY.columns))
-        marked = bins.join(steady, on=_POINT, how="left", maintain_order="left")
-        return marked.filter(pl.col("steady").fill_null(False) | ~judged).drop("steady")
+        return (
+            self._scan("times")
+            .join(labels, on=_TRIAL, maintain_order="left")
+            .join(broken, on=_POINT, how="anti", maintain_order="left")
+            .join(steady, on=_POINT, how="left", maintain_order="left")
+            .filter(pl.col("steady").fill_null(False) | ~judged)
+            .drop("steady")
+        )
 
     @cached_property
     def samples(self) -> pl.DataFrame:
@@ -85,9 +94,13 @@ class Experiment:
             return pl.DataFrame(schema=tables.columns(self.name, table))
         return tables.of_own_client(tables.read(self.dataset, self.name, table))
 
+    def _scan(self, table: str) -> pl.LazyFrame:
+        if not tables.path_of(self.dataset, self.name, table).is_file():
+            return self._read(table).lazy()
+        return tables.of_own_client(tables.scan(self.dataset, self.name, table))
+
     def _labelled(self, table: str) -> pl.DataFrame:
-        key = ["server", "variant", "n"]
-        return self._read(table).join(self.trials.select(*key, "title", "label"), on=key)
+        return self._read(table).join(self.trials.select(*_TRIAL, "title", "label"), on=_TRIAL)
 
     @cached_property
     def valid_points(self) -> pl.DataFrame:

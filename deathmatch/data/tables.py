@@ -35,6 +35,7 @@ trial's number `n`. A factor that the server does not have is null.
 """
 
 from pathlib import Path
+from typing import TypeVar
 
 import pandera.polars as pa
 import polars as pl
@@ -49,6 +50,8 @@ from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.record import OUTCOMES
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import CONFIGURATION
+
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 _TRIALS = {
     "title": pl.String,
@@ -186,14 +189,30 @@ def path_of(dataset: str, experiment: str, table: str) -> Path:
 
 def read(dataset: str, experiment: str, table: str) -> pl.DataFrame:
     """Return one checked table of a dataset; UserError if it is absent or breaks its schema."""
+    path = _existing(dataset, experiment, table)
+    return check(pl.read_parquet(path), experiment, table, str(path.relative_to(ROOT)))
+
+
+def scan(dataset: str, experiment: str, table: str) -> pl.LazyFrame:
+    """Return one table of a dataset, of which only what is collected is read.
+
+    Columns and types are checked, values are not. Raises UserError as `read` does.
+    """
+    path = _existing(dataset, experiment, table)
+    # Else polars 1.40 filters as it decodes, and fails at a column of differences that has nulls.
+    frame = pl.scan_parquet(path, parallel="row_groups")
+    return check(frame, experiment, table, str(path.relative_to(ROOT)))
+
+
+def _existing(dataset: str, experiment: str, table: str) -> Path:
     path = path_of(dataset, experiment, table)
-    where = str(path.relative_to(ROOT))
     if not path.is_file():
+        where = str(path.relative_to(ROOT))
         raise UserError("no such table", where, f"run: snakemake --config dataset={dataset}")
-    return check(pl.read_parquet(path), experiment, table, where)
+    return path
 
 
-def of_own_client(frame: pl.DataFrame) -> pl.DataFrame:
+def of_own_client(frame: Frame) -> Frame:
     """Return a table's rows of the experiment's own load generator.
 
     Trials of another one in its place answer another question: what the client contributes.
@@ -201,7 +220,7 @@ def of_own_client(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(~pl.col("variant").str.contains(f"{registry.FACTOR}=", literal=True))
 
 
-def check(frame: pl.DataFrame, experiment: str, table: str, where: str) -> pl.DataFrame:
+def check(frame: Frame, experiment: str, table: str, where: str) -> Frame:
     """Return the frame if it fits its schema, else raise a UserError that names the column.
 
     Columns of LATER that an older table lacks are added, as null.
@@ -212,9 +231,10 @@ def check(frame: pl.DataFrame, experiment: str, table: str, where: str) -> pl.Da
         raise UserError(str(error).splitlines()[0], where, "make it again: delete it") from None
 
 
-def _with_later(frame: pl.DataFrame, wanted: dict[str, type[pl.DataType]]) -> pl.DataFrame:
-    absent = [name for name in LATER if name in wanted and name not in frame.columns]
-    if not absent or set(wanted) - set(absent) != set(frame.columns):
+def _with_later(frame: Frame, wanted: dict[str, type[pl.DataType]]) -> Frame:
+    known = frame.collect_schema().names()
+    absent = [name for name in LATER if name in wanted and name not in known]
+    if not absent or set(wanted) - set(absent) != set(known):
         return frame
     return frame.with_columns(pl.lit(None, wanted[name]).alias(name) for name in absent).select(
         *wanted

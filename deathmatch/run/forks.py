@@ -10,6 +10,13 @@ from pathlib import Path
 ADDRESS = "DEATHMATCH_FORK_SERVER"
 # unix(7): longer paths cannot be bound.
 _MOST_PATH_BYTES = 107
+_ENVIRONMENT = {
+    # Sets have one order in every run: a notebook's kernel is a fork of the server.
+    "PYTHONHASHSEED": "0",
+    # polars' allocator returns what it freed after 0.5 s, not 10 s: notebooks and the explorer
+    # share the memory.
+    "_RJEM_MALLOC_CONF": "dirty_decay_ms:500,muzzy_decay_ms:0",
+}
 
 
 def begin(folder: Path) -> None:
@@ -24,9 +31,10 @@ def begin(folder: Path) -> None:
         listener.bind(str(path))
         listener.listen(64)
         words = [sys.executable, "-m", "deathmatch.cli.fork_server", str(listener.fileno())]
-        # Sets have one order in every run: a notebook's kernel is a fork of the server.
-        environment = os.environ | {"PYTHONHASHSEED": "0"}
         subprocess.Popen(
-            words, pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL, env=environment
+            words,
+            pass_fds=[listener.fileno()],
+            stdin=subprocess.DEVNULL,
+            env=os.environ | _ENVIRONMENT,
         )
     os.environ[ADDRESS] = str(path)

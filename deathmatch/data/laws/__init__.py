@@ -27,7 +27,7 @@ MARKS = {"laws_judged": pl.List(pl.String), "laws_broken": pl.List(pl.String)}
 FINDINGS = {"law": pl.String} | JUDGED
 
 
-def evidence(experiment: str, frames: Mapping[str, pl.DataFrame]) -> Evidence:
+def evidence(experiment: str, frames: Mapping[str, pl.DataFrame | pl.LazyFrame]) -> Evidence:
     """Return an experiment's tables, by their names, as the laws take them."""
     names = ("trials", "points", "times", "samples", "seconds")
     return Evidence(files.experiment(experiment), *(frames[name] for name in names))

@@ -132,9 +132,11 @@ def retry_times(evidence: Evidence) -> pl.DataFrame:
         return nothing(evidence)
     quantity = "handshake_time" if evidence.client == "wsload" else "connection_time"
     slow = (
-        evidence.times.filter(pl.col("quantity") == quantity, pl.col("time_us") >= RETRY_US)
+        evidence.times.lazy()
+        .filter(pl.col("quantity") == quantity, pl.col("time_us") >= RETRY_US)
         .group_by(KEY, maintain_order=True)
         .agg(slow=pl.col("count").sum())
+        .collect()
     )
     points = evidence.reported.join(slow, on=KEY, how="left", maintain_order="left")
     failed = pl.col("errors_total") if evidence.client == "httperf" else (

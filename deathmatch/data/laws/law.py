@@ -32,7 +32,7 @@ class Evidence:
     spec: Experiment
     trials: pl.DataFrame
     points: pl.DataFrame
-    times: pl.DataFrame
+    times: pl.DataFrame | pl.LazyFrame
     samples: pl.DataFrame
     seconds: pl.DataFrame
 
@@ -61,13 +61,15 @@ class Evidence:
     def counted(self, quantity: str) -> pl.DataFrame:
         """Return KEY, `counted`, `total_us` and `longest_us` of a quantity's histogram."""
         return (
-            self.times.filter(pl.col("quantity") == quantity)
+            self.times.lazy()
+            .filter(pl.col("quantity") == quantity)
             .group_by(KEY, maintain_order=True)
             .agg(
                 counted=pl.col("count").sum(),
                 total_us=(pl.col("time_us") * pl.col("count")).sum(),
                 longest_us=pl.col("time_us").max(),
             )
+            .collect()
         )
 
     def with_counted(self, quantity: str) -> pl.DataFrame:

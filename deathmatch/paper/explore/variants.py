@@ -173,7 +173,13 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
     closed = hardest(seen.points) == 0
     shown = seen.valid_points.filter(reply_rates.at_rate(0) if closed else reply_rates.AT_TOP)
     key = [*_VARIANT, "n", RATE]
-    bins = seen.times.join(shown.select(key), on=key, how="semi", maintain_order="left")
+    bins = (
+        seen.times.filter(pl.col("quantity").is_in(known))
+        .select(*key, "quantity", "time_us", "count")
+        .join(shown.lazy().select(key), on=key, how="semi", maintain_order="left")
+        # It does not hold the whole table in memory.
+        .collect(engine="streaming")
+    )
     quantity = next((name for name in known if name in bins["quantity"]), known[0])
     bins = bins.filter(pl.col("quantity") == quantity)
     wanted = {str(share): share for share in quantities.SHARES}
