@@ -24,6 +24,7 @@ import os
 import re
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pypandoc
@@ -97,9 +98,12 @@ def build(
         (work / "own.json").write_text(json.dumps(own))
         (work / "head.html").write_text(f"<style>\n{(PAPER / 'style.css').read_text()}</style>\n")
         (work / "tail.html").write_text(_scripts())
-        for target in ("html", "typst"):
-            _pandoc(target, work, figures, dataset, references, texts)
-        _typeset(work, figures)
+        asked = (work, figures, dataset, references, texts)
+        with ThreadPoolExecutor(1) as beside:
+            html = beside.submit(_pandoc, "html", *asked)
+            _pandoc("typst", *asked)
+            _typeset(work, figures)
+            html.result()
         return tuple(_moved(work / f"deathmatch.{kind}", out) for kind in ("html", "pdf"))
 
 
