@@ -80,9 +80,13 @@ def _cpu(given: Evidence) -> pl.DataFrame:
 def _on_time(given: Evidence) -> pl.DataFrame:
     """Return KEY and `on_time_ratio`."""
     time, due = _ANSWERED[given.client]
-    answered = given.times.filter(
-        pl.col("quantity") == time, pl.col("time_us") <= ON_TIME_US
-    ).group_by(KEY, maintain_order=True).agg(pl.col("count").sum())  # fmt: skip
+    answered = (
+        given.times.lazy()
+        .filter(pl.col("quantity") == time, pl.col("time_us") <= ON_TIME_US)
+        .group_by(KEY, maintain_order=True)
+        .agg(pl.col("count").sum())
+        .collect()
+    )
     whole = given.points.filter(pl.col("report") == "whole", pl.col(due) > 0)
     return whole.join(answered, on=KEY, how="left", maintain_order="left").select(
         *KEY, on_time_ratio=pl.col("count").fill_null(0) / pl.col(due)
