@@ -52,6 +52,7 @@ _STATISTICS = {"mean": "mean", "stddev": "stddev", "median": "p50", "p95": "p95"
                "p99.9": "p999"}  # fmt: skip
 QUANTILES = {"p01": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "p999": 0.999}
 _KEY = ["label", "server", "schedulers", "environment"]
+MOST_IN_A_FIGURE = 15
 
 
 def as_planned(frame: pl.DataFrame) -> pl.DataFrame:
@@ -179,15 +180,15 @@ def time_course(seconds: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts).drop_nulls("time_ms")
 
 
-def in_parts(course: pl.DataFrame, most: int = 15) -> list[pl.DataFrame]:
-    """Return `time_course` in parts of at most `most` servers, fastest first, for a figure each."""
+def in_parts(course: pl.DataFrame) -> list[pl.DataFrame]:
+    """Return `time_course` in parts of at most MOST_IN_A_FIGURE servers, fastest first."""
     order = (
         course.group_by("label", maintain_order=True)
         .agg(pl.col("time_ms").median())
         .sort("time_ms", "label")["label"]
         .to_list()
     )
-    number = -(-len(order) // most)
+    number = -(-len(order) // MOST_IN_A_FIGURE)
     size = -(-len(order) // max(1, number))
     parts = [order[at : at + size] for at in range(0, len(order), max(1, size))]
     return [course.filter(pl.col("label").is_in(part)) for part in parts]

@@ -66,8 +66,8 @@ def median(frame: pl.DataFrame, column: str, server: str) -> float | None:
     return frame.filter(server=server)[column].median()
 
 
-def costs(messages: pl.DataFrame, record: Record, server: str = NULL) -> tuple[Cost, Cost] | None:
-    """Return what server and client need, as c10k has it; None where it was not measured.
+def costs(messages: pl.DataFrame, record: Record) -> tuple[Cost, Cost] | None:
+    """Return what the null server and its client need, by c10k; None where it was not measured.
 
     An end has half of the kernel's memory of both.
     """
@@ -75,7 +75,7 @@ def costs(messages: pl.DataFrame, record: Record, server: str = NULL) -> tuple[C
         record.objects, connection_memory.ESTABLISHED, record.connections
     )
     values = [
-        median(messages, name, server)
+        median(messages, name, NULL)
         for name in ("server_us", "server_bytes", "client_us", "client_bytes")
     ]
     if None in values or kernel.median is None:

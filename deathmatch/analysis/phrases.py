@@ -20,9 +20,9 @@ def number(value: float | None, digits: int = 0) -> str:
     return NOT_MEASURED if value is None else f"{value:z,.{digits}f}".replace(",", "\u202f")
 
 
-def percent(share: float, digits: int = 0) -> str:
+def percent(share: float) -> str:
     """Return "95" for 0.95: the text says %."""
-    return f"{100 * share:.{digits}f}"
+    return f"{100 * share:.0f}"
 
 
 def code(text: str) -> str:

@@ -110,13 +110,13 @@ def kept(last: int, draw: random.Random) -> frozenset[int]:
     return frozenset(chosen)
 
 
-def draws(last: int, count: int = DRAWS) -> list[frozenset[int]]:
-    """Return `count` random halves of the trial numbers up to `last`; the same every time."""
+def draws(last: int) -> list[frozenset[int]]:
+    """Return DRAWS random halves of the trial numbers up to `last`; the same every time."""
     draw = random.Random(SEED)
-    return [kept(last, draw) for _ in range(count)]
+    return [kept(last, draw) for _ in range(DRAWS)]
 
 
-def verdicts(dataset: str, count: int = DRAWS) -> pl.DataFrame:
+def verdicts(dataset: str) -> pl.DataFrame:
     """Return each verdict, replicated or not, with what random halves say: columns VERDICTS."""
     decided = []
     for claim in published.claims():
@@ -139,14 +139,14 @@ def verdicts(dataset: str, count: int = DRAWS) -> pl.DataFrame:
             for claim, _, _ in decided
         ]
 
-    for judged_half in _each_half(dataset, count, judged):
+    for judged_half in _each_half(dataset, judged):
         for row, verdict in zip(rows, judged_half, strict=True):
             counter = {row["verdict"]: "same", opposite[row["verdict"]]: "other"}
             row[counter.get(verdict, "open")] += 1
     return pl.DataFrame(rows, schema=VERDICTS)
 
 
-def orders(dataset: str, count: int = DRAWS) -> pl.DataFrame:
+def orders(dataset: str) -> pl.DataFrame:
     """Return how each experiment's order of servers correlates with that of random halves.
 
     Columns ORDERS; an experiment with fewer than three servers has no row.
@@ -161,7 +161,7 @@ def orders(dataset: str, count: int = DRAWS) -> pl.DataFrame:
     def again() -> dict[str, dict[str, float]]:
         return {name: _medians(dataset, name, ORDERED_BY[name]) for name in ordered}
 
-    for half in _each_half(dataset, count, again):
+    for half in _each_half(dataset, again):
         for experiment, medians in half.items():
             both = sorted(medians.keys() & ordered[experiment].keys())
             sides = [[order[server] for server in both] for order in (medians, ordered[experiment])]
@@ -179,14 +179,14 @@ def orders(dataset: str, count: int = DRAWS) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=ORDERS)
 
 
-def headlines(dataset: str, count: int = DRAWS) -> pl.DataFrame:
+def headlines(dataset: str) -> pl.DataFrame:
     """Return the ratios of HEADLINES over all trials and the range of halves: columns HEADLINE."""
 
     def ratios() -> list[float | None]:
         return [rules.compared(dataset, *headline).median for headline in HEADLINES.values()]
 
     whole = ratios()
-    halves = list(_each_half(dataset, count, ratios))
+    halves = list(_each_half(dataset, ratios))
     rows = []
     for place, says in enumerate(HEADLINES):
         known = [half[place] for half in halves if half[place] is not None]
@@ -210,12 +210,12 @@ def _medians(dataset: str, experiment: str, statistic: str) -> dict[str, float]:
     return {server: float(pl.Series(known.all).median()) for server, known in by_server if known}
 
 
-def _each_half(dataset: str, count: int, compute: Callable) -> Iterator:
+def _each_half(dataset: str, compute: Callable) -> Iterator:
     """Compute something on each random half, by medians; halves that are the same once."""
     whole = _tables(dataset)
     last = max((frame["n"].max() for frame in whole.values() if len(frame)), default=0)
     known = {}
-    for half in draws(last, count):
+    for half in draws(last):
         if half not in known:
             with _only(whole, half):
                 known[half] = compute()

@@ -135,19 +135,17 @@ class Rise:
     step: Interval = NO_TRIAL
 
 
-def steps(frame: pl.DataFrame, level: str, column: str, block: str = "n") -> list[Rise]:
-    """Return the rise of each level above the lowest, paired by `block`; none of fewer than two.
+def steps(frame: pl.DataFrame, level: str, column: str) -> list[Rise]:
+    """Return the rise of each level above the lowest, paired by block; none of fewer than two.
 
-    No shape of the curve between levels is assumed. A block that lacks a side is left out; each
-    block must hold at most one row a level (ValueError).
+    A block is a trial's number. No shape of the curve between levels is assumed. A block that lacks
+    a side is left out; each block must hold at most one row a level (ValueError).
     """
-    if frame.select(pl.struct(level, block).is_duplicated().any()).item():
+    if frame.select(pl.struct(level, "n").is_duplicated().any()).item():
         raise ValueError("a level holds several rows of one block")
     known = frame.drop_nulls(column)
     levels = known[level].unique().sort().to_list()
-    cost = {
-        at: dict(known.filter(pl.col(level) == at).select(block, column).rows()) for at in levels
-    }
+    cost = {at: dict(known.filter(pl.col(level) == at).select("n", column).rows()) for at in levels}
 
     def rise(at: float, below: float) -> Interval:
         both = [n for n in cost[at] if n in cost[below]]

@@ -118,14 +118,11 @@ def multiples(
     x_title: str,
     y_title: str,
     log_y: bool = False,
-    columns: int = 3,
-    width: int = 145,
-    height: int = 115,
 ) -> alt.ConcatChart:
     """Return one small chart for each level of `panel`, with one legend and scales of their own.
 
-    Curves by `series` with their intervals, in the colours of `order`. Three columns of the default
-    width fit a printed page with type of 7 pt.
+    Curves by `series` with their intervals, in the colours of `order`. Three columns of this width
+    fit a printed page with type of 7 pt.
     """
     present = [name for name in order if name in frame[series].unique().to_list()]
     legend = alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1)
@@ -146,5 +143,5 @@ def multiples(
         layers = [base.mark_line(), base.mark_point(size=30)]
         if len(values[1]):
             layers.insert(0, base.mark_area(opacity=0.18).encode(y=f"{low}:Q", y2=high))
-        charts.append(alt.layer(*layers).properties(width=width, height=height))
-    return alt.concat(*charts, columns=columns)
+        charts.append(alt.layer(*layers).properties(width=145, height=115))
+    return alt.concat(*charts, columns=3)
