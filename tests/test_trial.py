@@ -291,6 +291,12 @@ def test_a_trial_is_the_same_for_root_and_for_a_user(someones_tree: Tree):
     assert found["stops"] == [{"on_sigterm": True, "killed": [], "left": []}]
     assert found["memory"]["limit_bytes"] < psutil.virtual_memory().total
     assert found["memory"]["breaches"] == 0 and "cgroup" in found["memory"]["by"]
+    assert "cgroup" in found["server_cpu"]["by"]
+    samples = pl.read_csv(someones_tree.path / path / "samples.csv")
+    assert samples["server_cpu_ns"].null_count() == 0 < samples["server_pss_bytes"].max()
+    network = found["network_settings"]
+    assert network["server"]["settings"]["net.ipv4.tcp_congestion_control"] in ("cubic", "reno")
+    assert network["client"]["differs"]["net.ipv4.tcp_tw_reuse"] == "1"
     bed = files.testbed("netns").as_written
     for side in ("server", "client"):
         for key, value in bed[side]["sysctl"].items():
