@@ -63,7 +63,7 @@ def _cpu(given: Evidence) -> pl.DataFrame:
         KEY, maintain_order=True
     ).agg(
         used_ns=pl.col("server_cpu_ns").max() - pl.col("server_cpu_ns").min(),
-        took_us=pl.col("time_us").max() - pl.col("time_us").min(),
+        took_ns=1000 * (pl.col("time_us").max() - pl.col("time_us").min()),
     )  # fmt: skip
     # "cpu_quota_us 40000; cpu_period_us 100000; …"
     quota, period = (
@@ -72,8 +72,9 @@ def _cpu(given: Evidence) -> pl.DataFrame:
     )
     cpus = pl.min_horizontal(pl.col("server_cpus").list.len().cast(pl.Float64), quota / period)
     given_cpus = given.trials.select(*TRIAL, cpus=cpus)
-    ratio = pl.col("used_ns") / 1000 / (pl.col("took_us") * pl.col("cpus"))
-    known = used.filter(pl.col("took_us") > 0).join(given_cpus, on=TRIAL, maintain_order="left")
+    # In one division of columns: by a constant, one row and many differ in the last bit.
+    ratio = pl.col("used_ns") / (pl.col("took_ns") * pl.col("cpus"))
+    known = used.filter(pl.col("took_ns") > 0).join(given_cpus, on=TRIAL, maintain_order="left")
     return known.select(*KEY, server_cpu_ratio=ratio)
 
 

@@ -16,7 +16,13 @@ import polars as pl
 from deathmatch.data import archive, inventory, judged, records, tables, tidy
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.data.strict.measured import Measured
-from deathmatch.data.strict.table_equality import Difference, Held, differences
+from deathmatch.data.strict.table_equality import (
+    Difference,
+    Held,
+    Table,
+    differences,
+    wrong_limits,
+)
 from deathmatch.errors import UserError
 from deathmatch.plan.dataset import PROBES, TABLES, Dataset
 from deathmatch.plan.trial import Trial
@@ -26,8 +32,6 @@ DAMAGED = (UserError, OSError, ValueError, KeyError, IndexError, TypeError, Attr
            EOFError, pl.exceptions.PolarsError)  # fmt: skip
 
 Progress = Callable[[int, int], object]
-# A table, or what is wrong with it.
-Table = pl.DataFrame | str
 
 
 @dataclass(frozen=True)
@@ -92,15 +96,20 @@ def gather(
             if raw is None:
                 unpacked.add(name)
             held = Held({table: _table(folder, name, table) for table in dataset.tables(name)})
-            kept = held.tables if recompute else _marked(name, held.tables)
+            marked = _marked(name, held.tables)
+            kept = held.tables if recompute else marked
             read_tables |= {(name, table): _kept(table, frame) for table, frame in kept.items()}
             read = _measured if recompute else _recorded
+            own: list[Difference] = []
             for file in inventory.recorded(raw, name) if raw else []:
                 trial, others = read(file, raw, dataset, held)
                 trials.append(trial)
-                differing += others
+                own += others
             if raw:
-                differing += held.left(f"data/{dataset.name}/{name}")
+                own += held.left(f"data/{dataset.name}/{name}")
+            if recompute and not own:
+                own += wrong_limits(f"data/{dataset.name}/{name}", kept["points"], marked["points"])
+            differing += own
         progress(len(names), len(names))
         yield Evidence(
             folder, dataset, tuple(trials), {str(trial.path): trial for trial in possible},

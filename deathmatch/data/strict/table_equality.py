@@ -12,6 +12,12 @@ from deathmatch.data import tidy
 KEY = ("server", "variant", "n")
 # They come from servers/<name>/server.toml, which may have been reworded since.
 NOT_MEASURED = {"title", "language"}
+# Whose limit a point shows depends on all trials of the experiment.
+OF_ALL_TRIALS = "limit"
+
+
+Table = pl.DataFrame | str
+"""A table, or what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +89,23 @@ def differences(
             Difference(where, "values", f"{table}.{column}: {what}")
             for column in made.columns
             if not (frozen and column in NOT_MEASURED)
+            and column != OF_ALL_TRIALS
             and (what := _differing(made[column], kept[column]))
         ]
     return differing
+
+
+def wrong_limits(folder: str, points: Table, judged: Table) -> Iterator[Difference]:
+    """Return where points of an experiment have another limit than the whole of its tables gives.
+
+    For tables that are otherwise what the raw logs give.
+    """
+    if isinstance(points, str) or OF_ALL_TRIALS not in points.columns:
+        return
+    other = points[OF_ALL_TRIALS].ne_missing(judged[OF_ALL_TRIALS])
+    for row in points.filter(other).iter_rows(named=True):
+        where = f"{folder}/{row['server']}/{row['variant']}/{row['n']}"
+        yield Difference(where, "values", f"points.{OF_ALL_TRIALS}: {row[OF_ALL_TRIALS]}")
 
 
 def _differing(made: pl.Series, kept: pl.Series) -> str:
