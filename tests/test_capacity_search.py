@@ -366,11 +366,15 @@ def test_a_capacity_is_that_of_three_starts(rates, outcome, found, capacity, rea
 
 def test_a_capacity_takes_the_place_of_at_least():
     found = analysis.capacities(ended([990, 1000, 1030]), ["label"])
-    rows = [("One", 3, 500.0, 499.0, 501.0, True), ("Other", 3, 400.0, 399.0, 401.0, True)]
-    schema = {"label": pl.String} | stats.INTERVAL | {"all_answered": pl.Boolean}
+    both = {"all_answered": pl.Boolean, "at_least": pl.Boolean}
+    rows = [
+        ("One", 3, 500.0, 499.0, 501.0, True, True),
+        ("Other", 3, 400.0, 399.0, 401.0, True, True),
+    ]
+    schema = {"label": pl.String} | stats.INTERVAL | both
     plateaus = pl.DataFrame(rows, schema=schema, orient="row")
     first, second = analysis.instead(plateaus, found, ["label"]).rows()
-    assert first[:2] == ("One", 3) and first[2:] == (1000, 990, 1030, False)
+    assert first[:2] == ("One", 3) and first[2:] == (1000, 990, 1030, False, False)
     assert second == rows[1]
     nothing = analysis.capacities(ended([1000]).clear(), ["label"])
     assert analysis.instead(plateaus, nothing, ["label"]).equals(plateaus)

@@ -350,7 +350,10 @@ def test_a_peak_that_nobody_reached_is_no_verdict_and_is_not_missing(plant):
         one("tornado", 5, 2000), one("tornado", 128, 3000),
     ])  # fmt: skip
     row = found["walkin-backlog-helps-python-most"]
-    assert row.now.verdict == judging.UNREACHED and "not all that was offered" in row.now.why
+    assert (
+        row.now.verdict == judging.UNREACHED
+        and "not a rate that it answered in full" in row.now.why
+    )
 
 
 def test_what_the_client_hides_is_not_called_missing(plant):

@@ -84,10 +84,10 @@ def variant_ratios(points: pl.DataFrame) -> pl.DataFrame:
     """Return the highest reply rate of each variant over that of the first of the same server.
 
     Columns: variant, against and those of `stats.INTERVAL`, paired by round; without an interval
-    where either answered all that was offered. `points` are those that count.
+    where either answered its highest rate in full. `points` are those that count.
     """
     best = reply_rates.plateaus(points, ["server", "label"])
-    unlimited = set(best.filter("all_answered")["label"])
+    unlimited = set(best.filter("at_least")["label"])
     rows = []
     for server in sorted(set(points["server"])):
         mine = points.filter(pl.col("server") == server)

@@ -81,15 +81,24 @@ def _margin(interval: Interval, low: float, high: float) -> float:
     return min(known, default=INFINITE)
 
 
-def opened(known: Interval, above: Values, below: Values) -> Interval:
-    """Return an interval without the ends that rates known only "at least" leave open."""
+def opened(known: Interval, above: Values, below: Values, again: Callable) -> Interval:
+    """Return an interval without the ends that rates known only "at least" leave open.
+
+    Where it is known what a rate is below, the end is that of `again(above, below)`, the interval
+    of other values.
+    """
     if known.low is None:
         return known
-    if above.at_least or below.at_most:
-        known = replace(known, high=INFINITE)
-    if above.at_most or below.at_least:
-        known = replace(known, low=-INFINITE)
-    return known
+    low, high = known.low, known.high
+    if above.unbounded or below.at_most:
+        high = INFINITE
+    elif above.at_least:
+        high = again(above.highest, below).high
+    if above.at_most or below.unbounded:
+        low = -INFINITE
+    elif below.at_least:
+        low = again(above, below.highest).low
+    return replace(known, low=low, high=high)
 
 
 def _blurred(known: Interval, pairs: list[tuple[float, float]], interval: Callable) -> Interval:
@@ -110,6 +119,12 @@ def quotient(
 
     With `level`, Student's t at it; else the bootstrap's.
     """
+    again = partial(_quotient, paired=paired, level=level)
+    return opened(again(above, below), above, below, again)
+
+
+def _quotient(above: Values, below: Values, paired: bool, level: float | None) -> Interval:
+    """Return the interval of above / below as if all values were known."""
     if not above or not below:
         return NO_TRIAL
     interval = partial(_interval, level=level)
@@ -128,7 +143,7 @@ def quotient(
             ratio = replace(ratio, low=low, high=high)
     if above.rounded:
         ratio = _blurred(ratio, pairs, interval)
-    return opened(ratio, above, below)
+    return ratio
 
 
 def _interval(values: list[float], level: float | None, exact: bool = False) -> Interval:
@@ -158,37 +173,46 @@ def tested(sides: list[Values], low: float, high: float, paired: bool = True) ->
 
 def by_medians(sides: list[Values], low: float, high: float, paired: bool = True) -> Judgement:
     """Return the part that the medians alone give, of however few trials: no error is known."""
-    above, below = (*sides, Values())[:2]
-    alone = len(sides) == 1
-    known = stats.interval(above.all) if alone else quotient(above, below, paired)
-    point = replace(known, low=known.median, high=known.median)
-    return explained(_judged(opened(point, above, below), low, high, minimum=1), *sides)
+    return explained(_judged(_without_spread(sides, paired), low, high, minimum=1), *sides)
 
 
 def _looked_at(
     sides: list[Values], low: float, high: float, paired: bool, level: float | None = None
 ) -> Judgement:
     """Return the part at a level; without one, by the bootstrap."""
-    if len(sides) == 2:
-        known = quotient(*sides, paired, level)
-    else:
-        [side] = sides
-        known = opened(_interval(side.all, level, side.outcome), side, Values())
+    known = quotient(*sides, paired, level) if len(sides) == 2 else value(*sides, level)
     part = _judged(known, low, high)
     # The load is the limit only where more trials could not decide.
-    if level is None or _judged(_without_spread(known), low, high).verdict == OPEN:
+    endless = replace(_without_spread(sides, paired), trials=known.trials)
+    if level is None or _judged(endless, low, high).verdict == OPEN:
         part = explained(part, *sides)
     return replace(
         part, spread=_spread_of(sides, paired), distance=_distance(known.median, low, high)
     )
 
 
-def _without_spread(known: Interval) -> Interval:
-    """Return the interval that so many trials would have that all had the median."""
-    low, high = (
-        end if end in (INFINITE, -INFINITE) else known.median for end in (known.low, known.high)
-    )
-    return replace(known, low=low, high=high)
+def value(side: Values, level: float | None = None) -> Interval:
+    """Return the interval of one side alone.
+
+    With `level`, Student's t at it, or the exact interval of outcomes; else the bootstrap's.
+    """
+
+    def again(above: Values, _below: Values) -> Interval:
+        return _interval(above.all, level, above.outcome)
+
+    return opened(again(side, side), side, Values(), again)
+
+
+def _without_spread(sides: list[Values], paired: bool) -> Interval:
+    """Return the interval that trials would have of which all had the median."""
+    above, below = (*sides, Values())[:2]
+
+    def middle(above: Values, below: Values) -> Interval:
+        alone = len(sides) == 1
+        known = stats.interval(above.all) if alone else _quotient(above, below, paired, None)
+        return replace(known, low=known.median, high=known.median)
+
+    return opened(middle(above, below), above, below, middle)
 
 
 def _spread_of(sides: list[Values], paired: bool) -> float | None:

@@ -64,8 +64,8 @@ def unmet_phrase(needs: Sequence[Need]) -> str:
 
 _LACKS = {
     judging.SATURATION: Need(
-        "a highest reply rate that is the server's limit, not all that was offered",
-        "a server that answered all that was offered",
+        "a highest reply rate that is the server's limit, not a rate that it answered in full",
+        "a server that answered its highest rate in full",
         met=False,
     ),
     judging.CLIENT: Need(

@@ -1,5 +1,7 @@
 """What servers answered at which offered rate: curves, plateaus and their order."""
 
+import math
+
 import polars as pl
 
 from deathmatch.analysis import phrases, stats
@@ -11,8 +13,8 @@ from deathmatch.quantities.quantity import RATE, REPLY, TOP
 AT_TOP = pl.col(RATE) == pl.col(TOP)
 # Replies a request offered: fewer are lost at the edges of the offered window.
 ALL_ANSWERED = 0.97
-# For the captions of figures that mark `all_answered`.
-ARROWHEAD = "Arrowhead: answered all that was offered, and may do more."
+# For the captions of figures that mark `at_least`.
+ARROWHEAD = "Arrowhead: answered in full the rate at which it replied most, and may do more."
 
 
 def with_top(points: pl.DataFrame) -> pl.DataFrame:
@@ -41,18 +43,44 @@ def curves(points: pl.DataFrame, column: str = REPLY, by: str = "label") -> pl.D
 def plateaus(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Return for each group the interval of HIGHEST_REPLY_RATE, over the rounds that all have.
 
-    `points` are those that count. Columns: `by`, those of `stats.INTERVAL`, and `all_answered`:
-    whether the median is all that was offered, so that the server may do more.
+    `points` are those that count. Columns: `by`, those of `stats.INTERVAL`; `all_answered`: whether
+    the median is all that was offered; `at_least`: whether half of the trials or more answered
+    in full the rate of their highest reply rate, so that the server may do more.
     """
     peaks = values(points, HIGHEST_REPLY_RATE, by).sort(*by, "n")
     tops = points.group_by(by, maintain_order=True).agg(pl.col(TOP).max())
-    summary = stats.summarise(shared_rounds(peaks, by), by, HIGHEST_REPLY_RATE.name)
+    peaks = shared_rounds(peaks, by)
+    summary = stats.summarise(peaks, by, HIGHEST_REPLY_RATE.name)
+    counted = points.join(peaks, on=[*by, "n"], how="semi", maintain_order="left")
+    in_full = pl.DataFrame(
+        [
+            (*key, below(trial) is not None)
+            for key, trial in counted.group_by([*by, "n"], maintain_order=True)
+        ],
+        schema={name: points.schema[name] for name in [*by, "n"]} | {"at_least": pl.Boolean},
+        orient="row",
+    )
+    shares = in_full.group_by(by, maintain_order=True).agg(pl.col("at_least").mean() >= 0.5)
     answered = pl.col("median") >= ALL_ANSWERED * pl.col(TOP)
     return (
         summary.join(tops, on=by, maintain_order="left")
         .with_columns(all_answered=answered)
+        .join(shares, on=by, maintain_order="left")
         .drop(TOP)
     )
+
+
+def below(trial: pl.DataFrame) -> float | None:
+    """Return what the highest reply rate that a trial can come to is below; None if it is shown.
+
+    A rate that was answered in full is no limit of a server, also where it answered less of all
+    higher ones: its limit is below the next of those, which is infinite without one. `trial` has
+    the points that count.
+    """
+    best = trial.drop_nulls(REPLY).sort(REPLY, RATE)
+    if best.is_empty() or best[RATE][-1] == 0 or best[REPLY][-1] < ALL_ANSWERED * best[RATE][-1]:
+        return None
+    return min((float(rate) for rate in trial[RATE] if rate > best[RATE][-1]), default=math.inf)
 
 
 def cited_and_best(ranked: list[str], cited: list[str], most: int) -> list[str]:
@@ -66,9 +94,11 @@ def ranking(plateaus: pl.DataFrame, column: str) -> str:
     """Return the names in `column` of `plateaus`, highest first: "a > b".
 
     Those that answered all that was offered have no order among them: "a and b, without a limit
-    here, > c".
+    here, > c". One that answered its highest reply rate in full may do more: "a > b (at least)".
     """
-    ordered = plateaus.sort("median", descending=True)
+    open_ended = pl.col("at_least") & ~pl.col("all_answered")
+    name = pl.when(open_ended).then(pl.format("{} (at least)", column)).otherwise(column)
+    ordered = plateaus.sort("median", descending=True).with_columns(name.alias(column))
     unlimited = sorted(ordered.filter("all_answered")[column])
     rest = ordered.filter(~pl.col("all_answered"))[column].to_list()
     if len(unlimited) < 2:

@@ -29,8 +29,8 @@ from deathmatch.analysis.judging import (
     Judgement,
     claimed_range,
     explained,
-    opened,
     quotient,
+    value,
 )
 from deathmatch.analysis.selecting import (
     compared_servers,
@@ -86,7 +86,7 @@ def compared(dataset: str, experiment: str, rule: dict) -> Interval:
     """Return the interval of a / b, or of a alone."""
     sides, same = _sides(dataset, experiment, rule)
     if len(sides) == 1:
-        return opened(stats.interval(sides[0].all), sides[0], Values())
+        return value(*sides)
     return quotient(*sides, paired=same)
 
 
@@ -206,10 +206,13 @@ def _extreme(choose: Callable, sides: list[Values]) -> Values:
         n: choose(sides, key=lambda side: side.by_block[n])
         for n in sorted(set.intersection(*(side.blocks for side in sides)))
     }
+    largest = {n: sides if choose is max else [side] for n, side in chosen.items()}
+    smallest = {n: sides if choose is min else [side] for n, side in chosen.items()}
     return Values(
         {n: side.by_block[n] for n, side in chosen.items()},
-        at_least=frozenset(n for n, side in chosen.items() if n in side.at_least),
-        at_most=frozenset(n for n, side in chosen.items() if n in side.at_most),
+        # Another side may be more than what is largest, or less than what is smallest.
+        at_least=frozenset(n for n in chosen if any(n in side.at_least for side in largest[n])),
+        at_most=frozenset(n for n in chosen if any(n in side.at_most for side in smallest[n])),
         rounded=any(side.rounded for side in sides),
     )
 

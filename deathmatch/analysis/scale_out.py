@@ -16,11 +16,11 @@ def gains(single: pl.DataFrame, scale: pl.DataFrame) -> pl.DataFrame:
     """Return the ratio of the highest reply rate with every CPU to that with one, by server.
 
     Columns: title and those of `stats.INTERVAL`, paired by round. Only of servers that are in both
-    and answered all that was offered in neither.
+    and answered its highest rate in full in neither.
     """
     both = pl.concat([reply_rates.plateaus(part, ["server", "title"]) for part in (single, scale)])
     limited = both.filter(
-        pl.len().over("server") > 1, ~pl.col("all_answered").any().over("server")
+        pl.len().over("server") > 1, ~pl.col("at_least").any().over("server")
     ).unique("server", maintain_order=True)
     points = pl.concat([single, scale], how="diagonal")
     peaks = values(points, HIGHEST_REPLY_RATE, ["server", "schedulers"])

@@ -143,25 +143,26 @@ def headings(printed: pl.DataFrame) -> dict[str, str]:
 
 
 def instead(plateaus: pl.DataFrame, capacities: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return `reply_rates.plateaus` with the capacity of those that answered all that was offered.
+    """Return `reply_rates.plateaus` with the capacity of those that may do more than they show.
 
-    Where a search found it, it takes the place of the highest rate offered, and `all_answered` is
-    false; the other rows stay as they are.
+    Where a search found it, it takes the place of a rate that was answered in full, and
+    `all_answered` and `at_least` are false; the other rows stay as they are.
     """
     names = list(stats.INTERVAL)
     known = capacities.filter(outcome=FOUND).select(
         *by, *(pl.col(n).alias(f"{n}_found") for n in names)
     )
     both = plateaus.join(known, on=by, how="left", maintain_order="left")
-    replaced = pl.col("all_answered") & pl.col("median_found").is_not_null()
+    replaced = pl.col("at_least") & pl.col("median_found").is_not_null()
     return both.with_columns(
         *(pl.when(replaced).then(f"{n}_found").otherwise(n).alias(n) for n in names),
         all_answered=pl.col("all_answered") & ~replaced,
+        at_least=pl.col("at_least") & ~replaced,
     ).select(plateaus.columns)
 
 
 def arrowhead(capacities: pl.DataFrame) -> str:
-    """Return a caption's words on what `all_answered` marks after `instead`."""
+    """Return a caption's words on what `at_least` marks after `instead`."""
     if not (capacities["outcome"] == FOUND).any():
         return reply_rates.ARROWHEAD
     return (

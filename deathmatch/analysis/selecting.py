@@ -3,6 +3,7 @@
 A selector names a server and levels of factors; those that it does not name are at their defaults.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import polars as pl
 
 from deathmatch.analysis import phrases, views
 from deathmatch.analysis.by_trial import at_shared_rates, counted
-from deathmatch.analysis.reply_rates import ALL_ANSWERED
+from deathmatch.analysis.reply_rates import below
 from deathmatch.analysis.values import Values
 from deathmatch.data import tables
 from deathmatch.errors import UserError
@@ -84,12 +85,14 @@ class Variant:
             if not quantity.whole_sweep or hardest(trial) == self.top
             if (value := quantity.of_trial(trial)) is not None
         }
-        answered_all = ()
+        bounds = {}
         if quantity.name == PEAK and self.top:
-            answered_all = (n for n, rps in by_block.items() if rps >= ALL_ANSWERED * self.top)
+            known = ((n, below(trial)) for n, trial in self._trials if n in by_block)
+            bounds = {n: bound for n, bound in known if bound is not None}
         return Values(
             by_block,
-            at_least=frozenset(answered_all),
+            at_least=frozenset(bounds),
+            below={n: bound for n, bound in bounds.items() if bound < math.inf},
             rounded=quantity.name in ROUNDED,
             outcome=quantity.name in OUTCOMES,
             hidden=not by_block and self.left_out,

@@ -9,7 +9,8 @@ class Values:
     """A statistic by block, the number of a trial.
 
     `at_least`: blocks whose value may be more, as the highest reply rate of a trial that answered
-    all that was offered; `at_most`: blocks whose value may be less, as a quotient by such a rate.
+    it in full; `below`: what it is below for those of them of which that is known, as the next rate
+    that was offered; `at_most`: blocks whose value may be less, as a quotient by such a rate.
     `rounded`: times in us that httperf prints in tenths of a millisecond, half of one either way.
     `outcome`: 1 where something happened in a trial, else 0. `hidden`: there are trials, and the
     client was the limit in all of them.
@@ -17,6 +18,7 @@ class Values:
 
     by_block: Mapping[int, float] = field(default_factory=dict)
     at_least: frozenset[int] = frozenset()
+    below: Mapping[int, float] = field(default_factory=dict)
     at_most: frozenset[int] = frozenset()
     rounded: bool = False
     outcome: bool = False
@@ -36,22 +38,35 @@ class Values:
         """The blocks that have a value."""
         return set(self.by_block)
 
+    @property
+    def unbounded(self) -> bool:
+        """Whether some value may be more by any amount."""
+        return bool(self.at_least - self.below.keys())
+
+    @property
+    def highest(self) -> "Values":
+        """The highest values that these may be, where bounds are known."""
+        return replace(self, by_block={**self.by_block, **self.below}, below={})
+
     def within(self, blocks: set[int]) -> "Values":
         """Return what is known of these blocks."""
         return replace(
             self,
             by_block={n: value for n, value in self.by_block.items() if n in blocks},
             at_least=self.at_least & blocks,
+            below={n: bound for n, bound in self.below.items() if n in blocks},
             at_most=self.at_most & blocks,
         )
 
     def over(self, below: "Values") -> "Values":
         """Return the quotients by another statistic, of blocks that both have; not by 0."""
         shared = sorted(n for n in self.blocks & below.blocks if below.by_block[n])
+        bounded = [n for n in shared if n in self.below and n not in below.at_most]
         return Values(
             {n: self.by_block[n] / below.by_block[n] for n in shared},
-            (self.at_least | below.at_most).intersection(shared),
-            (self.at_most | below.at_least).intersection(shared),
+            at_least=(self.at_least | below.at_most).intersection(shared),
+            below={n: self.below[n] / below.by_block[n] for n in bounded},
+            at_most=(self.at_most | below.at_least).intersection(shared),
             hidden=self.hidden or below.hidden,
         )
 
