@@ -242,7 +242,7 @@ WRITTEN = [
      "known: ec2-like, netns"),
     (TESTBED, 'title = "mine"', 'extends = "mine"', "key extends", "it extends itself", "known: "),
     (TESTBED, 'cpus = "first"', 'cpus = "first"\ncpu_share = 0.5', "key server.cpu_period_us",
-     "this key is missing", "add it: How long the slices"),
+     "this key is missing", "add it: The length of the periods"),
     (EXPERIMENT, 'client = "httperf"\n', "", "key client", "this key is missing",
      'httperf, roundtrip, wsload; or `measures = "storage"`'),
     (EXPERIMENT, 'client = "httperf"', 'client = "memory"', "key client",

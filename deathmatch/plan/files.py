@@ -114,8 +114,8 @@ def _checked(kind: str, name: str, root: Path, mtimes_ns: tuple[int, ...]) -> Na
             spec = validation_errors.validated(MODELS[kind], value, name)
             if isinstance(spec, Server):
                 _check_server(spec, root)
-        except Mistake as found:
-            raise found.located(file.shown, file.text) from None
+        except Mistake as error:
+            raise error.located(file.shown, file.text) from None
     return spec
 
 

@@ -127,8 +127,8 @@ def check(model: type[BaseModel], value: Any, file: str) -> None:
     """Raise UserError with the file and the key if the value does not fit the model."""
     try:
         validated(model, value)
-    except Mistake as found:
-        raise found.located(file) from None
+    except Mistake as error:
+        raise error.located(file) from None
 
 
 def near(name: str, known: Sequence[str]) -> str:
