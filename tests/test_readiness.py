@@ -50,9 +50,9 @@ def test_each_mechanism_is_seen_and_waits_once_for_several_requests_at_most(meas
     trial = measured[1][mechanism, IDLE]
     assert (trial["outcome"], trial["reason"]) == ("measured", "")
     names = [check["name"] for check in trial["conformance"]]
-    assert names[-3:] == [
+    assert {
         f"waits with {mechanism}", "at rest after the checks", f"holds {IDLE} idle connections"
-    ]  # fmt: skip
+    } <= {*names}  # fmt: skip
     counted = trial["system_calls"]
     replies, times = counted["replies"], counted["calls"]
     # The longer window has one second more, at 50 requests a second.

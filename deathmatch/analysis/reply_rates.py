@@ -21,11 +21,8 @@ def with_top(points: pl.DataFrame) -> pl.DataFrame:
     """Return points with TOP; those of a store, which has no offered rate, as they are."""
     if RATE not in points.columns:
         return points
-    variant = ["server", "variant"]
-    # Of a rate at the testbed's limit, another trial's point may be the client's limit.
-    beyond = limits.by_testbed(points).any().over(*variant, RATE)
-    within = pl.when(~beyond).then(RATE)
-    return points.with_columns(within.max().over(variant).alias(TOP))
+    within = pl.when(~limits.beyond_testbed(points)).then(RATE)
+    return points.with_columns(within.max().over("server", "variant").alias(TOP))
 
 
 def at_rate(rate_rps: int | None) -> pl.Expr:

@@ -15,7 +15,7 @@ from deathmatch.analysis import phrases, views
 from deathmatch.analysis.by_trial import at_shared_rates, counted
 from deathmatch.analysis.reply_rates import below
 from deathmatch.analysis.values import Values
-from deathmatch.data import tables
+from deathmatch.data import limits, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import PEAK, QUANTITIES, hardest
@@ -101,7 +101,10 @@ class Variant:
 
 def variant_of(frame: pl.DataFrame, which: Points, rate_rps: int | None = None) -> Variant:
     """Return the points of one variant that count, at one rate or at all."""
-    top = hardest(frame) if RATE in frame.columns else None
+    top = None
+    if RATE in frame.columns:
+        within = frame.filter(~limits.beyond_testbed(frame))
+        top = hardest(within) if len(within) else hardest(frame)
     if rate_rps is not None:
         frame = frame.filter(pl.col(RATE) == rate_rps)
     valid = counted(frame, which)

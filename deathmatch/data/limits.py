@@ -148,6 +148,16 @@ def by_testbed(points: pl.DataFrame) -> pl.Expr:
     return pl.col("limit").eq_missing(TESTBED) if "limit" in points.columns else pl.lit(False)
 
 
+def beyond_testbed(points: pl.DataFrame) -> pl.Expr:
+    """Return which points are at a rate at which their variant shows the testbed's limit.
+
+    One of its trials may show the client's there.
+    """
+    if "limit" not in points.columns:
+        return pl.lit(False)
+    return by_testbed(points).any().over("server", "variant", RATE)
+
+
 def by_harness(points: pl.DataFrame) -> pl.Expr:
     """Return which points show the limit of the load generator or of the testbed."""
     return pl.col("client_limited") | by_testbed(points)
