@@ -180,6 +180,8 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
      lambda s: frame(s, "times", first("count", lambda v: v + 1)), {"DM-VALUES"}),
     ("a verdict on the client edited", C10K, TABLES,
      lambda s: frame(s, "points", first("client_limited", lambda v: not v)), {"DM-VALUES"}),
+    ("the limit of a point edited", STATIC, TABLES,
+     lambda s: frame(s, "points", first("limit", lambda v: "testbed")), {"DM-VALUES"}),
     ("a row doubled", STATIC, TABLES,
      lambda s: frame(s, "points", lambda t: pl.concat([t, t.head(1)])), {"DM-ROWS"}),
     ("a row lost", READINESS, TABLES, lambda s: frame(s, "times", lambda t: t.slice(1)),
@@ -388,7 +390,7 @@ def test_a_planted_corruption_is_seen_by_its_rules(
 def test_each_rule_that_rejects_or_warns_has_a_corruption_or_a_test_of_its_own():
     planted = set().union(*(each[4] for each in PLANTED))
     others = {
-        "DM-CACHED", "DM-CHECKSUMS", "DM-LAW", "DM-SEARCH", "DM-SOME-NEIGHBOUR", "DM-SOME-STEAL",
+        "DM-CACHED", "DM-CHECKSUMS", "DM-INTERLEAVED", "DM-LAW", "DM-SEARCH", "DM-SOME-NEIGHBOUR", "DM-SOME-STEAL",
     }  # fmt: skip
     asked = {rule.id for rule in rules.RULES if rule.severity != "note"}
     assert asked == planted | others and not planted & others
