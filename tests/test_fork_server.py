@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import Tree, descendants, ended, wait_for
+from conftest import HUNG_S, Tree, descendants, ended, wait_for
 
 # A run of Snakemake that does nothing but hold its fork server.
 RUN = (
@@ -100,6 +100,17 @@ def test_the_run_is_killed(asked, run):
     run.kill()
     wait_for(lambda: ended([server, *processes]), "the server and its fork ended")
     assert asking.wait() == 1
+
+
+def test_the_run_is_killed_before_its_server_has_begun(tree: Tree, tmp_path):
+    """Whoever is the server's parent then is not the run."""
+    at_once = RUN.replace("time.sleep(3600)", "os.kill(os.getpid(), 9)")
+    for number in range(5):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        process = tree.start("python", "-c", at_once, folder)
+        # The server, too, holds the output open until it ends.
+        process.communicate(timeout=HUNG_S)
 
 
 def test_an_interrupt_is_the_command_s(asked, run):

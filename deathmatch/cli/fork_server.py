@@ -26,11 +26,12 @@ _FIRST = ("trial", "build")
 
 
 def main() -> None:
-    """Serve the socket whose descriptor is the first argument, until the parent process ends."""
+    """Serve a socket until the parent ends: the arguments are its descriptor and a pidfd."""
     # An interrupt of the terminal is for the commands.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    forked.die_with(os.pidfd_open(os.getppid()))
-    listener = socket.socket(fileno=int(sys.argv[1]))
+    listener_fd, parent = map(int, sys.argv[1:])
+    forked.die_with(parent)
+    listener = socket.socket(fileno=listener_fd)
     for name in _FIRST:
         _load(name)
     with contextlib.suppress(_Forked):

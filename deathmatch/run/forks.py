@@ -30,11 +30,14 @@ def begin(folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(path))
         listener.listen(64)
-        words = [sys.executable, "-m", "deathmatch.cli.fork_server", str(listener.fileno())]
+        # Opened here: once this process is dead, the server's parent is another one.
+        own = os.pidfd_open(os.getpid())
+        given = [listener.fileno(), own]
         subprocess.Popen(
-            words,
-            pass_fds=[listener.fileno()],
+            [sys.executable, "-m", "deathmatch.cli.fork_server", *map(str, given)],
+            pass_fds=given,
             stdin=subprocess.DEVNULL,
             env=os.environ | _ENVIRONMENT,
         )
+        os.close(own)
     os.environ[ADDRESS] = str(path)
