@@ -113,6 +113,22 @@ def test_the_run_is_killed_before_its_server_has_begun(tree: Tree, tmp_path):
         process.communicate(timeout=HUNG_S)
 
 
+def test_an_interrupt_while_the_server_begins_is_not_the_server_s(tree: Tree, tmp_path):
+    """A terminal sends it to every process of the run's group."""
+    for number in range(5):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        process = tree.start("python", "-c", RUN, folder, start_new_session=True)
+        assert process.stdout.readline()
+        (server,) = psutil.Process(process.pid).children()
+        server.send_signal(signal.SIGINT)
+        tree.environment["DEATHMATCH_FORK_SERVER"] = str(folder / "forks")
+        assert "deathmatch" in tree.run("bin/forked", "nonsense").failed().text
+        assert server.is_running()
+        process.kill()
+        assert "Traceback" not in process.communicate(timeout=HUNG_S)[0]
+
+
 def test_an_interrupt_is_the_command_s(asked, run):
     asking, processes = asked
     command = next(process for process in processes if process.ppid() == server_of(run).pid)

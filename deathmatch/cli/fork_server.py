@@ -27,8 +27,9 @@ _FIRST = ("trial", "build")
 
 def main() -> None:
     """Serve a socket until the parent ends: the arguments are its descriptor and a pidfd."""
-    # An interrupt of the terminal is for the commands.
+    # An interrupt of the terminal is for the commands; it was blocked until here.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     listener_fd, parent = map(int, sys.argv[1:])
     forked.die_with(parent)
     listener = socket.socket(fileno=listener_fd)

@@ -7,7 +7,9 @@ from deathmatch.builds import nix, server_build, server_commands
 from deathmatch.plan.server import Server
 
 REGISTRY_S = {"cargo": 90, "go": 30, "npm": 10, "maven": 15, "pypi": 10}
-"""A build alone on two cores, by the registry of its packages, as measured with a fast mirror."""
+"""Rough guesses for a build on two idle cores, by the registry of its packages.
+
+They serve until a build has been recorded here, which then counts instead."""
 
 UNPACKED_S = 15
 """A build that unpacks a release of another Debian."""

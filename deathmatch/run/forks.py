@@ -1,6 +1,7 @@
 """The fork server of a run, which spares its jobs the start of Python: see `cli.fork_server`."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -33,11 +34,14 @@ def begin(folder: Path) -> None:
         # Opened here: once this process is dead, the server's parent is another one.
         own = os.pidfd_open(os.getpid())
         given = [listener.fileno(), own]
+        # An interrupt while it starts is for the run; the server has it blocked from the beginning.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         subprocess.Popen(
             [sys.executable, "-m", "deathmatch.cli.fork_server", *map(str, given)],
             pass_fds=given,
             stdin=subprocess.DEVNULL,
             env=os.environ | _ENVIRONMENT,
         )
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(own)
     os.environ[ADDRESS] = str(path)

@@ -20,7 +20,8 @@ def begin() -> None:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
     def end(*_: object) -> None:
-        shutil.rmtree(folder, ignore_errors=True)
+        # What Snakemake made of temporary folders, here and in its cache, goes too.
+        atexit._run_exitfuncs()
         os.write(2, b"interrupted before anything was begun\n")
         os._exit(128 + signal.SIGINT)
 
