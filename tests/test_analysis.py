@@ -366,7 +366,7 @@ def test_latencies_leave_out_what_the_client_spoilt():
         key | {"n": 2, "time_us": 9999, "count": 1},
         key | {"n": 1, RATE: 0, "time_us": 1, "count": 9},
     ])  # fmt: skip
-    found = readiness.latencies(times, steady)
+    found = readiness.latencies(times.lazy(), steady)
     assert found.rows() == [("C", "poll", 0, 1, 10, 90)]
 
 
@@ -473,10 +473,10 @@ def test_quantiles_count_what_was_due_and_never_came():
         key | {"n": n, "quantity": "latency", "time_us": at_us, "count": count}
         for n, at_us, count in rows
     ])  # fmt: skip
-    (row,) = c10k.time_quantiles(times, points, "latency").to_dicts()
+    (row,) = c10k.time_quantiles(times.lazy(), points, "latency").to_dicts()
     assert (row["limited"], row["p50"], row["p75"], row["p99"]) == (False, 1.0, 3.0, None)
     limited = points.with_columns(client_limited=True)
-    (row,) = c10k.time_quantiles(times, limited, "latency").to_dicts()
+    (row,) = c10k.time_quantiles(times.lazy(), limited, "latency").to_dicts()
     assert (row["limited"], row["p50"], row["p75"]) == (True, 7.0, 7.0), "all trials then"
 
 
