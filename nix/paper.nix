@@ -18,6 +18,7 @@ pkgs.stdenvNoCC.mkDerivation {
     fileset = fileset.unions [
       ../CITATION.cff
       ../Snakefile
+      ../bin
       ../clients
       ../config
       ../data/accepting

@@ -11,7 +11,7 @@ rule retry:
     message:
         "Forget what could not be built or measured"
     shell:
-        "bin/forked failures {params.dataset:q} {params.options:q} --retry > {log:q} 2>&1"
+        "python -IS bin/forked failures {params.dataset:q} {params.options:q} --retry > {log:q} 2>&1"
 
 
 rule new_server:
@@ -23,7 +23,7 @@ rule new_server:
     message:
         "Make a folder for a new server"
     shell:
-        "bin/forked new-server {params.name:q} --kind={params.kind:q} > {log:q} 2>&1"
+        "python -IS bin/forked new-server {params.name:q} --kind={params.kind:q} > {log:q} 2>&1"
 
 
 rule check_dataset:
@@ -35,7 +35,7 @@ rule check_dataset:
     message:
         "Check the dataset {params.dataset}"
     shell:
-        "bin/forked check {params.dataset:q} {params.options:q} > {log:q} 2>&1"
+        "python -IS bin/forked check {params.dataset:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule archive:
@@ -47,7 +47,7 @@ rule archive:
     message:
         "Archive the raw logs of {params.dataset}"
     shell:
-        "bin/forked archive {params.dataset:q} {params.options:q} > {log:q} 2>&1"
+        "python -IS bin/forked archive {params.dataset:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule certify:
@@ -58,4 +58,4 @@ rule certify:
     message:
         "Certify the dataset {params.dataset}"
     shell:
-        "bin/forked certify {params.dataset:q} > {log:q} 2>&1"
+        "python -IS bin/forked certify {params.dataset:q} > {log:q} 2>&1"

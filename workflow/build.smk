@@ -16,4 +16,4 @@ rule build:
     message:
         "Build the server {wildcards.server}"
     shell:
-        "bin/forked build --record {wildcards.server:q} > {log:q} 2>&1"
+        "python -IS bin/forked build --record {wildcards.server:q} > {log:q} 2>&1"

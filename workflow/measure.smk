@@ -20,7 +20,7 @@ rule trial:
         "Measure {wildcards.server} in {wildcards.experiment}, {wildcards.variant},"
         " for the {wildcards.n}. time"
     shell:
-        "bin/forked trial --any-outcome --testbed {params.testbed:q}"
+        "python -IS bin/forked trial --any-outcome --testbed {params.testbed:q}"
         ' "$(dirname {output:q})" > {log:q} 2>&1'
 
 
@@ -41,4 +41,4 @@ rule complete:
     message:
         "List the servers that could not be measured"
     shell:
-        "bin/forked failures {wildcards.dataset:q} {params.options:q} > {log:q} 2>&1"
+        "python -IS bin/forked failures {wildcards.dataset:q} {params.options:q} > {log:q} 2>&1"

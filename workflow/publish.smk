@@ -14,7 +14,7 @@ rule notebook:
     message:
         "Run the notebook {wildcards.notebook}"
     shell:
-        "bin/forked notebook notebooks/{wildcards.notebook:q}.md"
+        "python -IS bin/forked notebook notebooks/{wildcards.notebook:q}.md"
         " --dataset {wildcards.dataset:q} --compare={params.compare:q} --out {output:q}"
         " > {log:q} 2>&1"
 
@@ -42,7 +42,7 @@ rule write_paper:
     message:
         "Write the paper of {wildcards.dataset}"
     shell:
-        "bin/forked paper --dataset {wildcards.dataset:q}"
+        "python -IS bin/forked paper --dataset {wildcards.dataset:q}"
         " --notebooks {input.notebooks:q} --out paper/{wildcards.dataset:q} > {log:q} 2>&1"
 
 
@@ -62,7 +62,7 @@ rule explore:
     message:
         "Make the explorer of {wildcards.dataset}"
     shell:
-        "bin/forked explore --dataset {wildcards.dataset:q}"
+        "python -IS bin/forked explore --dataset {wildcards.dataset:q}"
         " --compare={params.compare:q} --out {output:q} > {log:q} 2>&1"
 
 

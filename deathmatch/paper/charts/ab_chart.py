@@ -45,12 +45,12 @@ def chart(rows: pl.DataFrame, title: str) -> alt.LayerChart:
 
 def _long(rows: pl.DataFrame) -> pl.DataFrame:
     """Return a row for each ratio: quantity, kind, ratio, low, high."""
-    rows = []
+    ratios = []
     for row in rows.iter_rows(named=True):
         for prefix, kind in _KINDS.items():
             values = {name: row[f"{prefix}{name}"] for name in ("ratio", "low", "high")}
-            rows.append({"quantity": ab_result.quantity(row), "kind": kind, **values})
+            ratios.append({"quantity": ab_result.quantity(row), "kind": kind, **values})
     kinds = {"quantity": pl.String, "kind": pl.String} | dict.fromkeys(
         ("ratio", "low", "high"), pl.Float64
     )
-    return pl.DataFrame(rows, schema=kinds)
+    return pl.DataFrame(ratios, schema=kinds)
