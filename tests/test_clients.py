@@ -73,7 +73,8 @@ def test_a_client_that_cannot_say_its_options_stops_the_plan(tree: Tree):
     assert "ended with exit status 127; it said:\n    libssl.so.1 is not there" in said
 
 
-UNDER_LOAD = '[ "$1" = --help ] && exec $real --help\n'
+# Before the load it is asked for ten connections, to see whether it takes the answers.
+UNDER_LOAD = 'case "$* " in --help*|*"--num-conns=10 "*) exec $real "$@";; esac\n'
 
 
 @pytest.mark.parametrize(
@@ -102,6 +103,15 @@ def test_a_client_that_fails_under_load_fails_the_trial(tree: Tree, script: str,
     told = f"{path}: not measured, its logs are in {logs}: the load generator httperf {what}"
     assert f"deathmatch: {told}" in said and (tree.path / logs / "server.log").exists()
     assert recorded(tree, path) is None
+
+
+def test_a_client_that_fails_before_the_load_is_not_the_server_s_fault(tree: Tree):
+    tree.dataset("tiny", ["null"], [100])
+    instead(tree, "httperf", '[ "$1" = --help ] && exec $real --help\necho no luck; exit 1\n')
+    path = trial(tree, "tiny", "null")
+    said = tree.deathmatch("trial", path).failed().text
+    assert "the load generator httperf left no whole report of its first requests: exit 1" in said
+    assert "no luck" in said and recorded(tree, path) is None
 
 
 def test_a_holder_of_idle_connections_that_fails_is_not_the_servers_fault(tree: Tree):

@@ -110,6 +110,8 @@ class LoadGenerator(ABC, Generic[Report]):
     unknown_of_several: Mapping[str, str] = MappingProxyType({})
     # By what two datasets are compared: "reply_rate", "closed_loop" or "latency".
     headline: str
+    # Whether it ends without a report, in words of its own, at an answer that it takes for invalid.
+    refuses = False
 
     @abstractmethod
     def command(

@@ -104,6 +104,7 @@ class Roundtrip(PrintingGenerator):
     columns = COLUMNS
     attempts = "connects"
     headline = "closed_loop"
+    refuses = True
     wrong_besides = (
         "errors_answer_different", "errors_wrong_status", "errors_wrong_length",
         "errors_answer_cut",

@@ -21,6 +21,7 @@ def check(context: Context) -> Check:
     """Offer some requests by the trial's load generator; return what it found wrong.
 
     Lost or late answers alone are no fault: the load is what provokes them. Takes about a second.
+    Raises UserError if the load generator itself failed while the server ran.
     """
     name = f"{context.spec['client']} takes its answers"
     rate_rps, duration_s = context.generator.few(context.spec["load"])
@@ -30,7 +31,14 @@ def check(context: Context) -> Check:
         for load in loads(offered):
             context.generator.compact(log.with_name(load["log"]), False)
         fields = client.fields(context, offered, duration_s, log.parent)
-        said = logs.tail(log.with_name(loads(offered)[0]["log"]))
+        first = log.with_name(loads(offered)[0]["log"])
+        whole = fields is not None or context.generator.refuses
+        begun = fields is None or fields[context.generator.attempts]
+        if not (whole and begun) and context.server_pids():
+            what = "began no connection" if whole else "left no whole report"
+            state = offered["client_state"]
+            raise client.failure(context, f"{what} of its first requests: {state}", first)
+        said = logs.tail(first)
     return Check(name, problem(context.generator, fields, said))
 
 
