@@ -122,22 +122,20 @@ bench = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(bench)
 
 
+@pytest.mark.alone
 def test_a_limit_planted_in_real_load_is_called_by_its_name(tree: Tree):
     """One of each; bench/limits.py runs more.
 
-    Other work on this machine limits the client, and then that is the right answer: the null
-    server, for which the client is never slow, shows it.
+    Other work on this machine limits the free client too, and then that is the right answer.
     """
     bench.plant(tree.path, runs=1)
     for client in bench.CLIENTS:
         bench.run(tree.path, client)
     points = pl.concat([bench.measured(tree.path, client) for client in bench.CLIENTS])
-    slow = points.filter(client="slow", server="fast")
-    assert len(slow) == 1 and set(slow["limit"]) <= {"client", "testbed"}
-    disturbed = set(points.filter(client="free", server="null")["limit"]) != {"none"}
-    other = {"client", "testbed"} if disturbed else set()
-    free = points.filter(client="free")
-    assert set(free.filter(server="slow")["limit"]) <= {"server"} | other
-    assert set(free.filter(server="fast")["limit"]) <= {"none"} | other
-    # Neither is ever taken for the other.
-    assert "none" not in set(free.filter(server="slow")["limit"])
+    called = {(row["server"], row["client"]): row["limit"] for row in points.to_dicts()}
+    assert called["fast", "slow"] in ("client", "testbed")
+    assert called["slow", "free"] in ("server", "client", "testbed")
+    assert called["fast", "free"] in ("none", "client", "testbed")
+    free = {called[server, "free"] for server in ("null", "fast", "slow")}
+    if not free & {"client", "testbed"}:
+        assert called["slow", "free"] == "server" and called["fast", "free"] == "none"
