@@ -202,7 +202,7 @@ class LoadGenerator(ABC, Generic[Report]):
 
     def few(self, load: Mapping) -> tuple[int, float]:
         """Return a rate and a duration at which a load asks for about ten replies."""
-        return 20, 0.5
+        return 100, 0.1
 
     def invalid(self, fields: Fields) -> Fields:
         """Return the counts of answers that the client took for invalid, by column; not zeros."""

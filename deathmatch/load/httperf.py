@@ -86,7 +86,7 @@ class Httperf(PrintingGenerator):
 
     def few(self, load: Mapping) -> tuple[int, float]:
         """Return a rate and a duration in which ten connections are opened."""
-        return 20 * load["requests_per_connection"], 0.5
+        return 100 * load["requests_per_connection"], 0.1
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
         """Return when it has wedged: out of ports or descriptors, it never ends by itself."""
