@@ -27,8 +27,10 @@ _FIRST = ("trial", "build")
 
 def main() -> None:
     """Serve a socket until the parent ends: the arguments are its descriptor and a pidfd."""
-    # An interrupt of the terminal is for the commands; it was blocked until here.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # An interrupt of the terminal is for the commands that run; it was blocked until here. It ends
+    # the run, so that commands that were asked for and have not begun must not begin.
+    interrupts: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     listener_fd, parent = map(int, sys.argv[1:])
     forked.die_with(parent)
@@ -36,7 +38,7 @@ def main() -> None:
     for name in _FIRST:
         _load(name)
     with contextlib.suppress(_Forked):
-        _serve(listener)
+        _serve(listener, interrupts)
     # Only forks come here, and end as any Python does.
     command_line.run()
 
@@ -45,7 +47,7 @@ class _Forked(Exception):
     """Raised in a fork to leave the server's loop."""
 
 
-def _serve(listener: socket.socket) -> None:
+def _serve(listener: socket.socket, interrupts: list[int]) -> None:
     waiting: dict[int, tuple[socket.socket, int]] = {}
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
@@ -53,7 +55,8 @@ def _serve(listener: socket.socket) -> None:
         for key, _ in selector.select():
             if key.fileobj is listener:
                 connection, _ = listener.accept()
-                pid = _answer(connection, [selector, listener, *(c for c, _ in waiting.values())])
+                others = [selector, listener, *(c for c, _ in waiting.values())]
+                pid = _answer(connection, others, interrupts)
                 if pid is None:
                     connection.close()
                     continue
@@ -78,18 +81,24 @@ def _serve(listener: socket.socket) -> None:
                 connection.close()
 
 
-def _answer(connection: socket.socket, others: list) -> int | None:
-    """Fork for a request; return the pid, None if nothing was asked. Raises _Forked in the fork."""
+def _answer(connection: socket.socket, others: list, interrupts: list[int]) -> int | None:
+    """Fork for a request; return the pid, None for none. Raises _Forked in the fork."""
     request, descriptors, _, _ = socket.recv_fds(connection, _MOST_REQUEST_BYTES, 3)
     if len(descriptors) != 3:
         return None
     asked = json.loads(request)
     _load(asked["words"][0])
     parent = os.pidfd_open(os.getpid())
-    if pid := os.fork():
+    # One that comes meanwhile is for the fork, once it can end by it.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    pid = None if interrupts else os.fork()
+    if pid != 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         for descriptor in (parent, *descriptors):
             os.close(descriptor)
         return pid
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     forked.die_with(parent)
     for other in (connection, *others):
         other.close()
@@ -100,7 +109,6 @@ def _answer(connection: socket.socket, others: list) -> int | None:
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
     sys.argv[1:] = asked["words"]
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise _Forked
 
 
