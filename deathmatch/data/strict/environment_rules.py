@@ -126,20 +126,23 @@ def network_settings_are_the_same(evidence: Evidence) -> Iterator[Finding]:
     """The kernel's network settings, the congestion control among them, were the same at each end
     in all trials of a testbed, but for what the experiment or the testbed sets.
     """
-    values: dict[tuple[str, str, str], dict[str | None, list[str]]] = {}
+    known: dict[tuple[str, str], dict[str, str]] = {}
+    having: dict[tuple[str, str], list[Measured]] = {}
     for trial in evidence.loaded:
         recorded = trial.record.get("network_settings") or {}
         for host, settings in network_settings.restored(recorded).items():
+            known[trial.where, host] = settings
             if network_settings.digest(settings) != recorded[host]["sha256"]:
                 yield Finding(f"{host}: the hash is not that of its settings", trial.where)
             for name in settings.keys() - trial.sysctl.get(host, {}).keys():
-                key = (trial.record["testbed"], host, name)
-                values.setdefault(key, {}).setdefault(settings[name], []).append(trial.where)
-    for (_, host, name), wheres in values.items():
-        usual = max(wheres, key=lambda value: len(wheres[value]))
-        for value in wheres.keys() - {usual}:
-            for where in wheres[value]:
-                yield Finding(f"{host}: {name} was {value}, elsewhere {usual}", where)
+                having.setdefault((host, name), []).append(trial)
+    for (host, name), trials in having.items():
+        text = f"{host}: {name} was {{}}, elsewhere {{}}"
+
+        def value(trial: Measured, host: str = host, name: str = name) -> str:
+            return known[trial.where, host][name]
+
+        yield from differing(trials, lambda trial: trial.record["testbed"], value, text)
 
 
 @ENVIRONMENT.add("DM-DESCRIPTORS", "reject", THREATS, scope=whole)

@@ -20,11 +20,12 @@ from deathmatch.data.strict.table_equality import (
     Difference,
     Held,
     Table,
+    are_whole,
     differences,
     wrong_limits,
 )
 from deathmatch.errors import UserError
-from deathmatch.plan.dataset import PROBES, TABLES, Dataset
+from deathmatch.plan.dataset import PROBES, Dataset
 from deathmatch.plan.trial import Trial
 
 # What reading a damaged log may raise.
@@ -96,8 +97,7 @@ def gather(
             if raw is None:
                 unpacked.add(name)
             held = Held({table: _table(folder, name, table) for table in dataset.tables(name)})
-            marked = _marked(name, held.tables)
-            kept = held.tables if recompute else marked
+            kept = held.tables if recompute else _marked(name, held.tables)
             read_tables |= {(name, table): _kept(table, frame) for table, frame in kept.items()}
             read = _measured if recompute else _recorded
             own: list[Difference] = []
@@ -108,7 +108,7 @@ def gather(
             if raw:
                 own += held.left(f"data/{dataset.name}/{name}")
             if recompute and not own:
-                own += wrong_limits(f"data/{dataset.name}/{name}", kept["points"], marked["points"])
+                own += wrong_limits(f"data/{dataset.name}/{name}", name, held.tables)
             differing += own
         progress(len(names), len(names))
         yield Evidence(
@@ -177,8 +177,7 @@ def _kept(table: str, frame: Table) -> Table:
 
 def _marked(experiment: str, held: Mapping[str, Table]) -> Mapping[str, Table]:
     """Return tables whose points have the marks of `data.judged`, whatever they had."""
-    whole = all(isinstance(held.get(table), pl.DataFrame) for table in TABLES)
-    if not whole or "offered_rate_rps" not in held["points"].columns:
+    if not are_whole(held) or "offered_rate_rps" not in held["points"].columns:
         return held
     return {**held, "points": judged.points(experiment, held)}
 

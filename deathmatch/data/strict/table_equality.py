@@ -7,7 +7,8 @@ from typing import Literal
 
 import polars as pl
 
-from deathmatch.data import tidy
+from deathmatch.data import laws, limits, tidy
+from deathmatch.plan.dataset import TABLES
 
 KEY = ("server", "variant", "n")
 # They come from servers/<name>/server.toml, which may have been reworded since.
@@ -95,14 +96,23 @@ def differences(
     return differing
 
 
-def wrong_limits(folder: str, points: Table, judged: Table) -> Iterator[Difference]:
+def are_whole(tables: Mapping[str, Table]) -> bool:
+    """Return whether every table of an experiment could be read."""
+    return all(isinstance(tables.get(table), pl.DataFrame) for table in TABLES)
+
+
+def wrong_limits(
+    folder: str, experiment: str, tables: Mapping[str, Table]
+) -> Iterator[Difference]:  # fmt: skip
     """Return where points of an experiment have another limit than the whole of its tables gives.
 
     For tables that are otherwise what the raw logs give.
     """
-    if isinstance(points, str) or OF_ALL_TRIALS not in points.columns:
+    if not are_whole(tables) or OF_ALL_TRIALS not in tables["points"].columns:
         return
-    other = points[OF_ALL_TRIALS].ne_missing(judged[OF_ALL_TRIALS])
+    points = tables["points"]
+    due = limits.marked(laws.evidence(experiment, tables))
+    other = points[OF_ALL_TRIALS].ne_missing(due[OF_ALL_TRIALS])
     for row in points.filter(other).iter_rows(named=True):
         where = f"{folder}/{row['server']}/{row['variant']}/{row['n']}"
         yield Difference(where, "values", f"points.{OF_ALL_TRIALS}: {row[OF_ALL_TRIALS]}")
