@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from deathmatch.builds import nix, server_build, server_commands
 from deathmatch.plan.server import Server
+from deathmatch.run import build_kinds
 
 REGISTRY_S = {"cargo": 90, "go": 30, "npm": 10, "maven": 15, "pypi": 10}
 """Rough guesses for a build on two idle cores, by the registry of its packages.
@@ -28,13 +29,7 @@ def seconds(server: Server) -> float:
         return measured_s
     if server.slow_build:
         return SLOW_S
-    named = [time_s for key, time_s in REGISTRY_S.items() if getattr(server.packages, key, None)]
-    build = server.build or ""
-    if "cargo " in build:
-        named.append(REGISTRY_S["cargo"])
-    if "toolchains/debian" in build:
-        named.append(UNPACKED_S)
-    return max(named, default=OWN_S)
+    return build_kinds.largest(server, REGISTRY_S, UNPACKED_S, OWN_S)
 
 
 def _measured_s(server: Server) -> float | None:

@@ -12,6 +12,7 @@ from deathmatch.capacity_search import search
 from deathmatch.errors import UserError
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
+from deathmatch.run import build_kinds
 
 POINT_BYTES = {"httperf": 300_000, "roundtrip": 50_000, "wsload": 300_000}
 """The logs and samples of a client at one rate: 19 of 20 points of data/reference have less."""
@@ -64,13 +65,7 @@ def needed(trials: Iterable[Trial], unbuilt: Iterable[Server]) -> Need:
 
 def build_bytes(server: Server) -> int:
     """Return what the build of a server may take."""
-    named = [size for key, size in BUILD_BYTES.items() if getattr(server.packages, key, None)]
-    build = server.build or ""
-    if "cargo build" in build:
-        named.append(BUILD_BYTES["cargo"])
-    if "toolchains/debian" in build:
-        named.append(UNPACKED_BYTES)
-    return max(named, default=OWN_BYTES)
+    return build_kinds.largest(server, BUILD_BYTES, UNPACKED_BYTES, OWN_BYTES)
 
 
 def _lasting(trial: Trial) -> int:
