@@ -6,14 +6,17 @@ measurement that is going on.
 """
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 import psutil
 import pytest
@@ -41,6 +44,18 @@ def here(tmp_path_factory):
     settings = Settings(str(tmp_path_factory.mktemp("agent")), HUNG_S, lock=False)
     with opening.through("here", [], settings) as host:
         yield host
+
+
+def bench(name: str) -> ModuleType:
+    """Return a script of bench/ as a module."""
+    specification = importlib.util.spec_from_file_location(
+        f"bench_{name}", ROOT / "bench" / f"{name}.py"
+    )
+    script = importlib.util.module_from_spec(specification)
+    # Dataclasses look their module up there.
+    sys.modules[specification.name] = script
+    specification.loader.exec_module(script)
+    return script
 
 
 def project_files() -> list[Path]:

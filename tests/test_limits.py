@@ -1,10 +1,8 @@
 """Whose limit a point shows: planted truths, and what the committed reference comes to."""
 
-import importlib.util
-
 import polars as pl
 import pytest
-from conftest import ROOT, Tree
+from conftest import Tree, bench
 
 from deathmatch.analysis import views
 from deathmatch.data import laws, limits
@@ -117,9 +115,7 @@ def test_points_at_the_testbed_s_limit_are_in_no_verdict_and_drawn_hollow():
     assert set(single.valid_points.filter(server="go")["top_rate_rps"]) == {16000}
 
 
-specification = importlib.util.spec_from_file_location("bench_limits", ROOT / "bench/limits.py")
-bench = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(bench)
+planted = bench("limits")
 
 
 @pytest.mark.alone
@@ -128,10 +124,10 @@ def test_a_limit_planted_in_real_load_is_called_by_its_name(tree: Tree):
 
     Other work on this machine limits the free client too, and then that is the right answer.
     """
-    bench.plant(tree.path, runs=1)
-    for client in bench.CLIENTS:
-        bench.run(tree.path, client)
-    points = pl.concat([bench.measured(tree.path, client) for client in bench.CLIENTS])
+    planted.plant(tree.path, runs=1)
+    for client in planted.CLIENTS:
+        planted.run(tree.path, client)
+    points = pl.concat([planted.measured(tree.path, client) for client in planted.CLIENTS])
     called = {(row["server"], row["client"]): row["limit"] for row in points.to_dicts()}
     assert called["fast", "slow"] in ("client", "testbed")
     assert called["slow", "free"] in ("server", "client", "testbed")

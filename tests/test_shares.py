@@ -1,18 +1,12 @@
 """`bench/shares.py`: what a run's time went into, from planted records and the committed ones."""
 
-import importlib.util
-import sys
-
 import pytest
-from conftest import ROOT
+from conftest import ROOT, bench
 
 from deathmatch.run import job_times
 from deathmatch.run.job_times import JobTime
 
-specification = importlib.util.spec_from_file_location("shares", ROOT / "bench/shares.py")
-shares = importlib.util.module_from_spec(specification)
-sys.modules["shares"] = shares
-specification.loader.exec_module(shares)
+shares = bench("shares")
 
 STEPS_US = {
     "testbed": 400_000, "server_start": 300_000, "conformance": 200_000, "check_for_rest": 250_000,
