@@ -25,8 +25,8 @@ def start(context: Context) -> tuple[Running, str | None]:
             context.values, context.address, PORT, cpus=context.cpus["server"],
             log=context.out / "server.log",
             prefix=[
-            *context.throttle.prefix(), *context.memory.prefix(), *context.accounting.prefix(),
-        ],
+                *context.throttle.prefix(), *context.memory.prefix(), *context.accounting.prefix(),
+            ],
         )  # fmt: skip
     context.state.started.append(running.process)
     if problem and (breach := context.breach()):
