@@ -369,25 +369,36 @@ def test_what_the_client_hides_is_not_called_missing(plant):
     assert row.now.verdict == judging.UNREACHED and "client-limited" in row.now.why
 
 
-@pytest.mark.parametrize(("step_us", "verdict"), [(100, judging.UNREACHED), (900, judging.NOT)])
-def test_a_clock_of_tenths_of_milliseconds_orders_no_times_of_one(plant, step_us, verdict):
-    servers = (("nginx", "tuned", "epoll"), ("yaws", "cached", "epoll"))
-    found = plant("static", [
-        {"server": server, "configuration": configuration, "readiness": readiness, RATE: 2000,
-         "response_time_avg_us": step_us * (1 + 2 * (server == "yaws"))}
-        for server, configuration, readiness in servers
+@pytest.mark.parametrize(
+    ("rates", "verdict"), [((3000, 5000, 9000), judging.NOT), ((1000, 9000), judging.NOT_RUN)]
+)
+def test_a_share_of_the_capacity_is_the_rate_nearest_to_it(plant, rates, verdict):
+    # The server answers 7000 at most, of which 5000 is three quarters.
+    found = plant("backlog", [
+        {"server": "tornado", "backlog": 128, "somaxconn": 4096, RATE: rate,
+         REPLY: min(rate, 7000.0), "concurrent_connections": 10 if rate < 4000 else 90}
+        for rate in rates
     ])  # fmt: skip
-    assert found["williams-kernel-polling-yaws-matches-nginx"].now.verdict == verdict
+    assert found["walkin-few-connections-at-once"].now.verdict == verdict
 
 
-@pytest.mark.parametrize(("rps", "verdict"), [(1985, judging.UNREACHED), (1500, judging.NOT)])
-def test_what_all_answer_in_full_has_no_order(plant, rps, verdict):
-    servers = (("mochiweb", "tuned"), ("nginx", "tuned"), ("yaws", "cached"))
-    found = plant("static", [
-        {"server": server, "configuration": configuration, RATE: 2000, REPLY: (rps - 10 * n) / 1.01}
-        for n, (server, configuration) in enumerate(servers)
+def test_a_rate_of_which_no_limit_is_known_has_no_share(plant):
+    found = plant("backlog", [
+        {"server": "tornado", "backlog": 128, "somaxconn": 4096, RATE: rate, REPLY: float(rate),
+         "concurrent_connections": 10}
+        for rate in (3000, 4000)
     ])  # fmt: skip
-    assert found["williams-kernel-polling-yaws-leads"].now.verdict == verdict
+    assert found["walkin-few-connections-at-once"].now.verdict == judging.NOT_RUN
+
+
+def test_processes_of_which_one_may_have_served_all_decide_nothing(plant):
+    found = plant("overhead", [
+        {"server": "eventlet-echo", "layer": "echo", "schedulers": schedulers, RATE: 0,
+         REPLY: 7000.0}
+        for schedulers in ("one", "all")
+    ])  # fmt: skip
+    row = found["day-second-process-more-than-doubles-echo"]
+    assert row.now.verdict == judging.UNREACHED and "least busy process" in row.now.why
 
 
 @pytest.mark.parametrize(("levels", "verdict"), [(4, judging.UNREACHED), (7, judging.NOT)])
@@ -440,8 +451,8 @@ def test_what_was_said_of_a_laptop_that_is_gone_stays_open(plant):
 def test_every_need_is_met_by_some_data_or_gone():
     kinds = {kind for claim in published.claims() for kind in claim.get("needs", {})}
     assert kinds == {
-        "server_cpus", "offered_s", "handshakes_at_once", "queue_s", "errors", "resolution",
-        "rates", "levels", "descriptors", "unanswered", "network_card", "reference", "gone",
+        "server_cpus", "offered_s", "handshakes_at_once", "queue_s", "errors", "rates", "levels",
+        "descriptors", "spread", "network_card", "reference", "gone",
     }  # fmt: skip
 
 
@@ -449,7 +460,7 @@ def test_every_need_is_met_by_some_data_or_gone():
 
 
 @pytest.mark.parametrize(
-    ("node_rps", "verdict", "direction"),
+    ("cowboy_rps", "verdict", "direction"),
     [
         (7490, judging.NOT, judging.REPLICATED),
         (2000, judging.REPLICATED, judging.REPLICATED),
@@ -457,13 +468,13 @@ def test_every_need_is_met_by_some_data_or_gone():
         (500, judging.NOT, judging.NOT),
     ],
 )
-def test_twice_is_neither_seven_times_nor_a_fifth_more(plant, node_rps, verdict, direction):
+def test_twice_is_neither_seven_times_nor_a_fifth_more(plant, cowboy_rps, verdict, direction):
     rate = {RATE: 40_000, "backlog": 128}
     found = plant("dynamic", [
-        {"server": "tornado", REPLY: 1000.0, **rate},
-        {"server": "node", "configuration": "parsing", REPLY: float(node_rps), **rate},
+        {"server": "mochiweb", "configuration": "defaults", REPLY: 1000.0, **rate},
+        {"server": "cowboy", "configuration": "raised", REPLY: float(cowboy_rps), **rate},
     ])  # fmt: skip
-    row = found["ostinelli-node-leads-tornado"]
+    row = found["ostinelli-cowboy-leads-mochiweb"]
     assert (row.now.verdict, row.now.direction) == (verdict, direction)
 
 

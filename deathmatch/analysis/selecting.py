@@ -8,24 +8,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from statistics import median
 
 import polars as pl
 
-from deathmatch.analysis import phrases, views
+from deathmatch.analysis import histogram_times, phrases, views
 from deathmatch.analysis.by_trial import at_shared_rates, counted
 from deathmatch.analysis.reply_rates import below
 from deathmatch.analysis.values import Values
 from deathmatch.data import limits, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.quantities.definitions import PEAK, QUANTITIES, hardest
+from deathmatch.quantities.definitions import HIGHEST_REPLY_RATE, PEAK, QUANTITIES, hardest
 from deathmatch.quantities.good_answers import only_good
 from deathmatch.quantities.quantity import RATE, Points, Quantity
 
 ROUNDED = {"response_time_mean_us"}
 OUTCOMES = {"client_died", "died"}
+SHARE = "capacity_share"
+# The offered rate nearest to a share of a variant's capacity may be this factor from it.
+NEAR_SHARE = 1.2
 # Keys of a selector that are no columns.
-OWN = ("statistic", "experiment", "relative_to", RATE)
+OWN = ("statistic", "experiment", "relative_to", RATE, SHARE)
 Named = frozenset[tuple[str, str | int]]
 """The columns that a selector names, with their levels."""
 
@@ -120,8 +124,30 @@ def _quantity_of(
         return None
     experiment = selector.get("experiment", experiment)
     rate_rps = selector.get(RATE)
+    if SHARE in selector:
+        rate_rps = rate_at_share(dataset, experiment, selector)
+        if rate_rps is None:
+            return None
     variant = _variant(dataset, experiment, _named(selector), quantity.points, rate_rps)
+    if variant and quantity.of_histogram:
+        timed = histogram_times.joined(dataset, experiment, variant.points, quantity.of_histogram)
+        variant = replace(variant, points=timed)
     return variant and (variant, quantity)
+
+
+def rate_at_share(dataset: str, experiment: str, selector: dict) -> int | None:
+    """Return the offered rate nearest to a selector's share of its variant's highest reply rate.
+
+    None if no rate is within NEAR_SHARE of that, or if nothing limited the variant at any rate.
+    """
+    variant = _variant(dataset, experiment, _named(selector), Points.VALID, None)
+    peaks = Values() if variant is None else variant.values(HIGHEST_REPLY_RATE)
+    if not peaks or peaks.unbounded:
+        return None
+    wanted_rps = selector[SHARE] * median(peaks.all)
+    rates = [rate for rate in variant.points[RATE].unique().sort() if rate]
+    nearest = min(rates, key=lambda rate: abs(math.log(rate / wanted_rps)))
+    return nearest if 1 / NEAR_SHARE <= nearest / wanted_rps <= NEAR_SHARE else None
 
 
 @cache
@@ -158,6 +184,7 @@ def clear_caches() -> None:
     """Read tables anew from now on: what was measured has changed."""
     for cached in (points, trials, _selected, _at_defaults, _variant):
         cached.cache_clear()
+    histogram_times.clear_cache()
 
 
 @contextmanager
@@ -255,6 +282,8 @@ def _level_phrase(name: str, level) -> str:
     """Return "backlog 128", "epoll", "all CPUs", "900 idle connections"."""
     if name == RATE:
         return f"at {phrases.number(level)} req/s"
+    if name == SHARE:
+        return f"at {level:g} of its highest reply rate"
     if name == "schedulers":
         return phrases.CPUS[level]
     if name == "idle_connections":

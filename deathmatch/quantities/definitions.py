@@ -71,10 +71,16 @@ def _client_error_ratio(points: pl.DataFrame) -> float | None:
     return _errors(points, *httperf.OWN_ERRORS) / due if due else None
 
 
-def _bytes_per_message(points: pl.DataFrame) -> float | None:
+def _bytes_per_message(points: pl.DataFrame, account: str = "rss_bytes") -> float | None:
     ordered = points.sort("messages")
-    grown = ordered["rss_bytes"][-1] - ordered["rss_bytes"][0]
+    grown = ordered[account][-1] - ordered[account][0]
     return grown / ordered["messages"][-1] if ordered["messages"][-1] else None
+
+
+def _reply_rate_variation(points: pl.DataFrame) -> float | None:
+    """Return the mean over points of the deviation over the mean; None without any."""
+    known = points.filter(pl.col("reply_rate_avg_rps") > 0)
+    return (known["reply_rate_stddev_rps"] / known["reply_rate_avg_rps"]).mean()
 
 
 def _memory_overhead(points: pl.DataFrame) -> float | None:
@@ -116,6 +122,7 @@ def _latency_deviation(points: pl.DataFrame) -> float | None:
 
 
 PEAK = "peak_reply_rate_rps"
+_OF_HISTOGRAM = {"mean": "mean", "p50": "median", "p99": "99th percentile of the"}
 
 CPU_PER_REPLY = Quantity(
     "cpu_us_per_reply", "CPU per reply", "µs",
@@ -205,6 +212,15 @@ _ALL = (
         lambda points: float((~points["client_state"].str.starts_with("exit 0")).any()),
         over_rates=False, points=Points.ALL,
     ),
+    *(
+        Quantity(
+            f"connection_time_{name}_us", f"{words} connection time", "µs",
+            f"{words} time from the first SYN of a connection to its end, with all its calls, of "
+            "the client's histogram in steps of 10 µs", Mean(f"connection_time_{name}_us"), _MEAN,
+            of_histogram="connection_time",
+        )
+        for name, words in _OF_HISTOGRAM.items()
+    ),
     Quantity(
         "died", "share of trials in which it died", "",
         "1 if the server died during the sweep, else 0",
@@ -224,6 +240,11 @@ _ALL = (
         "reply_rate_stddev_rps", "reply rate stddev", "req/s",
         "standard deviation of the reply rate between the intervals of one point",
         Mean("reply_rate_stddev_rps"), _MEAN,
+    ),
+    Quantity(
+        "reply_rate_variation", "reply rate variation", "",
+        "standard deviation of the reply rate between the intervals of one point, over its mean",
+        _reply_rate_variation, _MEAN,
     ),
     Quantity(
         "concurrent_connections", "concurrent connections", "",
@@ -273,6 +294,12 @@ _ALL = (
         "message_latency_growth", "message latency growth", "",
         "median message latency of the run's last fifth (a minute of five) over that of its first",
         Mean("message_latency_growth"), _MEAN,
+    ),
+    Quantity(
+        "own_bytes_per_message", "memory per message by the runtime's account", "B",
+        "growth of what the runtime itself says that it holds over queued messages, divided by "
+        "their number", lambda points: _bytes_per_message(points, "runtime_bytes"),
+        over_rates=False,
     ),
     Quantity(
         "memory_overhead", "memory overhead", "",

@@ -83,8 +83,10 @@ class Quantity:
     """One quantity. `name` is its key in claims.toml and in frames; `unit` is "" for pure numbers.
 
     `meaning` defines it in words, with its unit. `estimator` says how a trial's points give one
-    number. `over_rates`: the number depends on which rates were offered, so that two variants are
-    compared at the rates that both have; the others describe a sweep or its course as a whole.
+    number. `of_histogram`: the quantity of the table `times` from which its column comes, where
+    points do not have it; empty for all others. `over_rates`: the number depends on which rates
+    were offered, so that two variants are compared at the rates that both have; the others describe
+    a sweep or its course as a whole.
     `whole_sweep`: a trial counts only if the point at its highest rate does. `points` says which
     points count.
     """
@@ -98,6 +100,7 @@ class Quantity:
     over_rates: bool = True
     whole_sweep: bool = False
     points: Points = Points.VALID
+    of_histogram: str = ""
 
     @property
     def heading(self) -> str:
