@@ -29,6 +29,7 @@ import polars as pl
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from deathmatch.builds import clients  # noqa: E402
 from deathmatch.load import histogram, registry  # noqa: E402
 
 SERVER_CPU, CLIENT_CPU = "0", "1"
@@ -63,10 +64,21 @@ def main() -> int:
     if given.only != "websocket":
         missed += http(bench, given.rounds)
     if given.only != "http":
+        build_wsload()
         missed += websocket(bench, given.rounds, given.busy_pace, given.many_pace)
     for goal in missed:
         print(f"missed: {goal}")
     return 1 if missed else 0
+
+
+def build_wsload() -> None:
+    """Build wsload and its server where they are missing, and put them on PATH."""
+    program = clients.find("wsload")
+    if program is None:
+        words = [sys.executable, "-m", "deathmatch", "build", "ws-null"]
+        subprocess.run(words, cwd=ROOT, check=True)
+        program = clients.find("wsload")
+    os.environ["PATH"] = f"{Path(program).parent}:{os.environ['PATH']}"
 
 
 class Bench:
