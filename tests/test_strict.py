@@ -128,6 +128,15 @@ def one_other_algorithm(sample: Sample) -> None:
         sample.record(lambda r, recorded=recorded: r.update(network_settings=recorded), file.parent)
 
 
+def one_other_pacing(sample: Sample) -> None:
+    """All summaries say how messages were paced, and the first trial's were paced otherwise."""
+    for file in sample.files:
+        step_us = 2000 if file.parent == sample.trial else 0
+        for log in file.parent.glob("wsload-*.txt"):
+            pacing = f'"client": {{"step_us": {step_us}, "hold_us": 0, '
+            log.write_text(log.read_text().replace('"client": {', pacing))
+
+
 def short_form(sample: Sample) -> None:
     """The first trial has a short form, and the one that it names for the full form has none."""
 
@@ -298,6 +307,7 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
     ("an echo cut short", OVERHEAD, RAW,
      lambda s: rewrite(s, "roundtrip-1000.txt", r"^reply_bytes: \d+", "reply_bytes: 3"),
      {"DM-COMPARED", "DM-COUNTERS"}),
+    ("messages at another pacing", C10K, RAW, one_other_pacing, {"DM-PACING"}),
     ("wrong echoes", C10K, RAW,
      lambda s: rewrite(s, "wsload-10000.txt", '"mismatched_count": 0', '"mismatched_count": 5'),
      {"DM-ANSWERS"}),

@@ -1,5 +1,7 @@
 """Computed statistics as phrases for prose, so that every number there has its n and interval."""
 
+import polars as pl
+
 from deathmatch.analysis.interval import Interval
 
 # In brackets, as it stands for a number.
@@ -70,6 +72,21 @@ def ratio_with_direction(known: Interval) -> str:
     if not known.trials:
         return NOT_MEASURED
     return f"{ratio(known)}, {direction(known, 'more', 'fewer', SAME)}"
+
+
+def pacing(points: pl.DataFrame) -> str:
+    """Return a caption's sentence on how wsload paced its messages: its step and hold in µs."""
+    names = ["client_step_us", "client_hold_us"]
+    steps = points.select(names).drop_nulls().unique().sort(names).rows()
+    known = [
+        f"steps of {number(step_us)} µs with a hold of {number(hold_us)} µs"
+        if step_us
+        else "none, each message is sent when it is due"
+        for step_us, hold_us in steps
+    ]
+    if not steps or points[names[0]].null_count():
+        known.append("not recorded")
+    return f"Pacing of the client: {'; or '.join(known)}."
 
 
 def enumeration(names: list[str]) -> str:

@@ -302,6 +302,16 @@ _ALL = (
         over_rates=False,
     ),
     Quantity(
+        "client_step_us", "step of the client's pacing", "µs",
+        "time between two turns at which the client sends the messages that are due; 0: each is "
+        "sent when it is due", Mean("client_step_us"), _MEAN,
+    ),
+    Quantity(
+        "client_hold_us", "hold of the client's pacing", "µs",
+        "time that a message may wait for the next ones of its connection, to be sent with them",
+        Mean("client_hold_us"), _MEAN,
+    ),
+    Quantity(
         "memory_overhead", "memory overhead", "",
         "bytes_per_message beyond the raw message, over the raw message", _memory_overhead,
         over_rates=False,

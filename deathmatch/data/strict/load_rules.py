@@ -158,6 +158,37 @@ def _body_bytes(trial: Measured) -> set[int]:
     return sizes
 
 
+@LOADS.add(
+    "DM-PACING", "reject", LOAD,
+    "set the experiment's step_s and hold_s, and measure all of its trials with one wsload",
+    scope=whole,
+)  # fmt: skip
+def pacing_is_the_same(evidence: Evidence) -> Iterator[Finding]:
+    """WebSocket messages of all trials that are compared were sent at the same pacing, on which CPU
+    per message depends: the same step and hold at each rate of an experiment.
+    """
+    first: dict[tuple[str, int], tuple[str, str]] = {}
+    for trial in evidence.loaded:
+        if trial.spec["client"] != "wsload":
+            continue
+        for row in trial.rows:
+            rate_rps = row["offered_rate_rps"]
+            if row["report"] != "whole":
+                continue
+            pacing = _pacing(row)
+            where, expected = first.setdefault((trial.experiment, rate_rps), (trial.where, pacing))
+            if pacing != expected:
+                text = f"{pacing} at {rate_rps} messages/s; {where} has {expected}"
+                yield Finding(text, trial.where)
+
+
+def _pacing(row: dict) -> str:
+    step_us, hold_us = row.get("client_step_us"), row.get("client_hold_us")
+    if step_us is None:
+        return "a pacing that was not recorded"
+    return f"step {step_us} µs, hold {hold_us} µs"
+
+
 @LOADS.add("DM-CLIENT", "reject", LOAD)
 def clients_ended_well(trial: Measured) -> Iterator[str]:
     """Each load generator ended well, or its report says what it did until it was ended.

@@ -65,10 +65,13 @@ _MESSAGES = [
     )
 ]  # fmt: skip
 
+# CPU per reply depends on how many messages the client sends together.
+_PACING = [_shown("client_step_us"), _shown("client_hold_us")]
+
 _OF_SWEEPS = {
     "httperf": [_shown(PEAK), _CPU, *_TIMES, ERRORS, WRONG, *_COST[1:], _RESPONSE],
     "roundtrip": [_shown(PEAK), _CPU, *_TIMES, ERRORS, WRONG, *_COST[1:]],
-    "wsload": [*_MESSAGES, *_COST],
+    "wsload": [*_MESSAGES, _CPU, *_PACING, *_COST[1:]],
     None: [_shown("bytes_per_message")],
 }
 _OF_RATES = {
