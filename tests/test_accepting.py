@@ -60,7 +60,7 @@ def test_a_wait_is_compared_with_what_a_full_queue_takes():
     assert each["service_us"].to_list() == [250, 200, 250]
     assert each["full_us"].to_list()[0] == 250 * queue_model.linux_places(32)
     assert each["p99_us"].to_list() == [8250, 8250, 40]
-    assert accepting.full(each, 32).median == pytest.approx((1 + 1.25) / 2)
+    assert accepting.full(each, 32).estimate == pytest.approx((1 + 1.25) / 2)
     curves = accepting.curves(each)
     assert curves["median"].to_list() == [40, 8250, pytest.approx(225 * 33)]
     assert curves["load"].to_list()[-1] == accepting.FULL and curves["load"].n_unique() == 3

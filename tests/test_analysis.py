@@ -201,7 +201,7 @@ def test_ways_of_accepting():
         # More than half had no answer: there is no median time.
         ("Node.js, all that wait (20.2)", 900.0, 40.0, 60.0, None, 11, 129),
     ]
-    assert accept_queue.held_by(found, "C, one").median == 71
+    assert accept_queue.held_by(found, "C, one").estimate == 71
     assert accept_queue.held_by(found, "C, many") == Interval()
     assert accept_queue.way_ratio(found, "C, one", "C, many", "replies_rps").trials == 0
 
@@ -266,7 +266,7 @@ def test_a_cap_is_compared_with_no_cap_and_with_a_backlog_of_its_length():
     ]
     points = pl.DataFrame(rows, schema=["backlog", "somaxconn", "n", REPLY], orient="row")
     clipped, equal = listen_backlog.cap_ratios(points)
-    assert (clipped.median, equal.median) == (0.5, 0.75)
+    assert (clipped.estimate, equal.estimate) == (0.5, 0.75)
 
 
 def test_plateaus_stand_with_those_of_the_graphs():
@@ -320,10 +320,10 @@ def levels() -> list[readiness.Level]:
 
 def test_what_an_idle_connection_costs():
     found = readiness.at_level(levels(), "C", "poll", 1000)
-    assert found.cost_us.median == 922 and found.busy_percent == pytest.approx(92.2)
+    assert found.cost_us.estimate == 922 and found.busy_percent == pytest.approx(92.2)
     # 900 us over 1,000 connections, and 850 us over the last 500; in ns.
     assert found.per_idle_ns == Interval(3, 900, 900, 900)
-    assert found.step_ns.median == 1700
+    assert found.step_ns.estimate == 1700
     none = readiness.at_level(levels(), "C", "poll", 0)
     few, many = (Interval(3, low, low, high) for low, high in ((2, 4), (5, 6)))
     words = ("more", "less", "same")
@@ -375,8 +375,8 @@ def test_epoll_over_another_mechanism():
         served(0, 1, 1, "epoll", **{REPLY: 300.0}), served(0, 1, 1, "select", **{REPLY: 100.0}),
         served(900, 1, 1, "epoll", **{REPLY: 300.0}), served(900, 1, 1, "poll", **{REPLY: 10.0}),
     ])  # fmt: skip
-    assert readiness.epoll_ratio(closed, "C", 0, "select").median == 3
-    assert readiness.epoll_ratio(closed, "C", 900, "poll").median == 30
+    assert readiness.epoll_ratio(closed, "C", 0, "select").estimate == 3
+    assert readiness.epoll_ratio(closed, "C", 900, "poll").estimate == 30
     assert readiness.epoll_ratio(closed, "C", 900, "select").trials == 0
 
 
@@ -402,7 +402,7 @@ def test_deaths_and_the_rates_of_them():
     assert found.rows() == [("epoll", 1, 0, None, 3000, 0), ("select", 2, 1, 6000, 1024, 30)]
     (row,) = readiness.deaths_by_rate(crashes()).to_dicts()
     assert (row["readiness"], row[RATE], row["died"], row["trials"]) == ("select", 6000, 1, 2)
-    assert readiness.peak_ratio(crashes(), "Tornado").median == pytest.approx(5 / 3)
+    assert readiness.peak_ratio(crashes(), "Tornado").estimate == pytest.approx(5 / 3)
 
 
 def test_system_calls_with_the_fewest_and_the_most_idle():
@@ -433,7 +433,7 @@ def test_costs_of_a_reply():
                            replied("b", 2, 0)])  # fmt: skip
     of_both = [("b", 1, 10.0, 0.4, 0.2, 5.0), ("a", 1, 100.0, 4.0, 2.0, 5.0)]
     assert static_files.costs(points).rows() == of_both, "of the one round of both"
-    assert static_files.cpu_ratio(points, "a", "b").median == 10
+    assert static_files.cpu_ratio(points, "a", "b").estimate == 10
 
 
 def test_shares_of_modes():

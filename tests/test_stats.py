@@ -52,7 +52,7 @@ def test_median_lies_within_its_interval(values):
     found = stats.interval(values)
     assert found.trials == len(values)
     if len(values) > 1:
-        ends = [min(values), found.low, found.median, found.high, max(values)]
+        ends = [min(values), found.low, found.estimate, found.high, max(values)]
         # Up to the rounding of an interpolated percentile.
         for below, above in pairwise(ends):
             assert below <= above or below == pytest.approx(above, rel=1e-12)
@@ -81,7 +81,7 @@ def test_ratio_is_paired_by_block():
     # The machine is ten times slower in the second block; the ratio does not see it.
     assert ratio(blocks([200, 20], [100, 10])) == Interval(2, 2, 2, 2)
     assert ratio(blocks([1, 2, 3], [1, None, 0])).trials == 1
-    assert ratio(blocks([], [])).median is None
+    assert ratio(blocks([], [])).estimate is None
     with pytest.raises(ValueError, match="several rows"):
         ratio(pl.concat([blocks([1], [2])] * 2))
 
@@ -93,10 +93,10 @@ def test_ratio_does_not_depend_on_the_unit(pairs, scale):
     above, below = zip(*pairs)
     plain = ratio(blocks(list(above), list(below)))
     scaled = ratio(blocks([x * scale for x in above], [x * scale for x in below]))
-    assert scaled.median == pytest.approx(plain.median)
+    assert scaled.estimate == pytest.approx(plain.estimate)
     swapped = ratio(blocks(list(below), list(above)))
     if len(pairs) % 2:
-        assert swapped.median == pytest.approx(1 / plain.median)
+        assert swapped.estimate == pytest.approx(1 / plain.estimate)
 
 
 def test_summarise_gives_one_row_a_group():
@@ -122,9 +122,9 @@ def test_steps_find_a_cost_that_bends():
     bent = {(0, 500): 0.47, (500, 900): 0.81, (900, 4000): 0.99}
     found = stats.steps(planted(bent), "idle", "cpu_us")
     assert [rise.level for rise in found] == [level for _, level in bent]
-    assert [rise.step.median for rise in found] == pytest.approx(list(bent.values()))
+    assert [rise.step.estimate for rise in found] == pytest.approx(list(bent.values()))
     means = [0.47, (500 * 0.47 + 400 * 0.81) / 900, (235 + 324 + 3100 * 0.99) / 4000]
-    assert [rise.per_unit.median for rise in found] == pytest.approx(means)
+    assert [rise.per_unit.estimate for rise in found] == pytest.approx(means)
     assert {rise.per_unit.trials for rise in found} == {3}
 
 

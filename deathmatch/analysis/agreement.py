@@ -90,9 +90,9 @@ def effects(ledger: Sequence[Entry], other: Sequence[Entry]) -> pl.DataFrame:
             continue
         rows.append((
             *(entry.claim, entry.says, when, _kind(ours, theirs)),
-            *(a.median, a.low, a.high, a.trials),
-            *(b.median, b.low, b.high, b.trials),
-            max(a.median, b.median) / min(a.median, b.median),
+            *(a.estimate, a.low, a.high, a.trials),
+            *(b.estimate, b.low, b.high, b.trials),
+            max(a.estimate, b.estimate) / min(a.estimate, b.estimate),
             a.low > b.high or a.high < b.low,
         ))  # fmt: skip
     frame = _by_kind(pl.DataFrame(rows, EFFECTS, orient="row"))
@@ -101,5 +101,5 @@ def effects(ledger: Sequence[Entry], other: Sequence[Entry]) -> pl.DataFrame:
 
 def _bounded(interval: Interval) -> bool:
     """Return whether a logarithmic axis has a place for an interval."""
-    ends = (interval.median, interval.low, interval.high)
+    ends = (interval.estimate, interval.low, interval.high)
     return all(end is not None and math.isfinite(end) and end > 0 for end in ends)

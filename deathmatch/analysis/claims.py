@@ -6,7 +6,6 @@ says whether the data could speak to it, `releases` which variants stand for the
 header of `data/published/claims.toml` explains all of it.
 """
 
-from dataclasses import asdict
 from pathlib import Path
 
 import polars as pl
@@ -168,6 +167,6 @@ def differences(dataset: str) -> pl.DataFrame:
         worth = rules.compared(dataset, tells["experiment"], tells) if tells else NO_TRIAL
         row = {"difference": difference["id"], "tells": tells["text"] if tells else ""}
         row |= {key: difference[key] for key in ("name", "then", "now")}
-        rows.append(row | asdict(worth))
+        rows.append(row | worth.row)
     text = dict.fromkeys(("difference", "name", "then", "now", "tells"), pl.String)
     return pl.DataFrame(rows, schema=text | stats.INTERVAL)

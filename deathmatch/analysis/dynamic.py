@@ -3,8 +3,6 @@
 In: points and times of the experiment. Out: frames for its tables.
 """
 
-from dataclasses import asdict
-
 import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
@@ -99,6 +97,6 @@ def variant_ratios(points: pl.DataFrame) -> pl.DataFrame:
             )
             limitless = {label, first} & unlimited
             known = NO_TRIAL if limitless else ratio
-            rows.append({"variant": label, "against": first} | asdict(known))
+            rows.append({"variant": label, "against": first} | known.row)
     names = {"variant": pl.String, "against": pl.String}
     return pl.DataFrame(rows, schema=names | stats.INTERVAL)

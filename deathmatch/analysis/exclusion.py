@@ -56,4 +56,4 @@ def _decided(dataset: str, claim: dict) -> Judgement:
 
 
 def _side(part: Judgement) -> tuple[int, float | None, str]:
-    return part.interval.trials, part.interval.median, part.verdict
+    return part.interval.trials, part.interval.estimate, part.verdict

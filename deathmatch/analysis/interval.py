@@ -7,14 +7,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Interval:
-    """The median of so many trials, with the interval from `low` to `high` that it lies in.
+    """An estimate from so many trials, with the interval from `low` to `high` that it lies in.
 
-    `median` is None without a trial; `low` and `high` are None where trials are too few. The fields
-    are the columns that `stats.INTERVAL` has in a frame.
+    Estimate and interval are of one kind: the median with its bootstrap interval
+    (`stats.interval`), or the mean with Student's (`trial_tests`). `estimate` is None without a
+    trial; `low` and `high` are None where trials are too few.
     """
 
     trials: int = 0
-    median: float | None = None
+    estimate: float | None = None
     low: float | None = None
     high: float | None = None
 
@@ -23,9 +24,15 @@ class Interval:
         """Return the interval in a row of a frame that has the columns of `stats.INTERVAL`."""
         return cls(row["trials"], row["median"], row["low"], row["high"])
 
+    @property
+    def row(self) -> dict[str, float | None]:
+        """Return the columns that `stats.INTERVAL` has in a frame, of a median."""
+        ends = {"low": self.low, "high": self.high}
+        return {"trials": self.trials, "median": self.estimate} | ends
+
     def scaled(self, factor: float) -> "Interval":
         """Return the interval in another unit."""
-        numbers = (self.median, self.low, self.high)
+        numbers = (self.estimate, self.low, self.high)
         return Interval(self.trials, *(None if n is None else factor * n for n in numbers))
 
     @property

@@ -187,7 +187,7 @@ def _looked_at(
     if level is None or _judged(endless, low, high).verdict == OPEN:
         part = explained(part, *sides)
     return replace(
-        part, spread=_spread_of(sides, paired), distance=_distance(known.median, low, high)
+        part, spread=_spread_of(sides, paired), distance=_distance(known.estimate, low, high)
     )
 
 
@@ -210,7 +210,7 @@ def _without_spread(sides: list[Values], paired: bool) -> Interval:
     def middle(above: Values, below: Values) -> Interval:
         alone = len(sides) == 1
         known = stats.interval(above.all) if alone else _quotient(above, below, paired, None)
-        return replace(known, low=known.median, high=known.median)
+        return replace(known, low=known.estimate, high=known.estimate)
 
     return opened(middle(above, below), above, below, middle)
 

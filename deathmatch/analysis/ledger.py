@@ -130,13 +130,13 @@ def _columns(verdict: Verdict) -> dict:
     shown = ("direction", "why", "quantity", "unit")
     return {
         "": verdict.verdict,
-        "effect": verdict.interval.median,
+        "effect": verdict.interval.estimate,
         "low": verdict.interval.low,
         "high": verdict.interval.high,
         "trials": verdict.interval.trials,
         **{name: getattr(verdict, name) for name in shown},
         "sides": [
-            {"what": side.what, "raw": side.raw} | asdict(side.interval) for side in verdict.sides
+            {"what": side.what, "raw": side.raw} | side.interval.row for side in verdict.sides
         ],
         "needs": list(map(asdict, verdict.needs)),
         **asdict(verdict.required),

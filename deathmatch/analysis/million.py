@@ -78,10 +78,10 @@ def costs(messages: pl.DataFrame, record: Record) -> tuple[Cost, Cost] | None:
         median(messages, name, NULL)
         for name in ("server_us", "server_bytes", "client_us", "client_bytes")
     ]
-    if None in values or kernel.median is None:
+    if None in values or kernel.estimate is None:
         return None
     server_us, server_bytes, client_us, client_bytes = values
-    half = kernel.median / 2
+    half = kernel.estimate / 2
     return Cost(server_us, half, server_bytes), Cost(client_us, half, client_bytes)
 
 
@@ -161,7 +161,7 @@ def by_server(messages: pl.DataFrame, record: Record, wanted: Target) -> pl.Data
     kernel = connection_memory.state_bytes(
         record.objects, connection_memory.ESTABLISHED, record.connections
     )
-    half = (kernel.median or 0) / 2
+    half = (kernel.estimate or 0) / 2
     marked = pl.col("server").is_in(files.instruments())
     made = messages.group_by("label", "server", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("trials"), pl.col("server_us", "server_bytes").median()
@@ -246,9 +246,9 @@ def checked_saturation(saturated: pl.DataFrame, message_bytes: int) -> pl.DataFr
         )
         measured = stats.interval(mine["rate_per_s"].to_list())
         rows.append({
-            "label": label, "trials": measured.trials, "measured": measured.median,
+            "label": label, "trials": measured.trials, "measured": measured.estimate,
             "formula": bears, "simulated": model.rate_per_s,
-            "ratio": measured.median / bears,
+            "ratio": measured.estimate / bears,
         })  # fmt: skip
     return pl.DataFrame(rows, schema=_CHECKED).sort("measured", descending=True)
 

@@ -133,7 +133,7 @@ def _errors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     shares = stats.interval(selecting.values(dataset, claim["experiment"], rule, need["of"]).all)
     who = selecting.selector_phrase(need["of"])
     text = f"errors: {100 * need['at_least']:g} % of the requests or more, by {who}"
-    share = shares.median if shares.trials >= judging.MINIMUM_TRIALS else None
+    share = shares.estimate if shares.trials >= judging.MINIMUM_TRIALS else None
     there = NOT_RECORDED if share is None else f"{100 * share:.2g} %"
     return text, there, share is not None and share >= need["at_least"]
 

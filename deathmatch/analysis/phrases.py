@@ -47,7 +47,7 @@ def interval(known: Interval, unit: str = "", digits: int = 0) -> str:
     if not known.trials:
         return NOT_MEASURED
     space = "\u202f" if unit == "%" else " "
-    middle = f"{number(known.median, digits)}{space if unit else ''}{unit}"
+    middle = f"{number(known.estimate, digits)}{space if unit else ''}{unit}"
     if known.low is None:
         return f"{middle} (n = {known.trials})"
     low, high = number(known.low, digits), number(known.high, digits)
@@ -56,7 +56,7 @@ def interval(known: Interval, unit: str = "", digits: int = 0) -> str:
 
 def brackets(known: Interval, digits: int = 0) -> str:
     """Return "7 440 [7 200, 7 600]" for a cell of a table; without an interval, the number."""
-    middle = number(known.median, digits)
+    middle = number(known.estimate, digits)
     if known.low is None:
         return middle
     return f"{middle} [{number(known.low, digits)}, {number(known.high, digits)}]"

@@ -3,8 +3,6 @@
 In: the points of both that count. Out: ratios of their highest reply rates.
 """
 
-from dataclasses import asdict
-
 import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
@@ -27,7 +25,7 @@ def gains(single: pl.DataFrame, scale: pl.DataFrame) -> pl.DataFrame:
     name = HIGHEST_REPLY_RATE.name
     levels = [pl.col("schedulers") == level for level in ("all", "one")]
     rows = [
-        {"title": title} | asdict(stats.ratio(peaks.filter(server=server), *levels, name))
+        {"title": title} | stats.ratio(peaks.filter(server=server), *levels, name).row
         for server, title in limited.select("server", "title").rows()
     ]
     return pl.DataFrame(rows, schema={"title": pl.String} | stats.INTERVAL)

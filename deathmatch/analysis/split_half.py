@@ -183,7 +183,7 @@ def headlines(dataset: str) -> pl.DataFrame:
     """Return the ratios of HEADLINES over all trials and the range of halves: columns HEADLINE."""
 
     def ratios() -> list[float | None]:
-        return [rules.compared(dataset, *headline).median for headline in HEADLINES.values()]
+        return [rules.compared(dataset, *headline).estimate for headline in HEADLINES.values()]
 
     whole = ratios()
     halves = list(_each_half(dataset, ratios))

@@ -7,7 +7,7 @@ number first.
 """
 
 import itertools
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
@@ -76,8 +76,7 @@ def summarise(frame: pl.DataFrame, by: list[str], column: str) -> pl.DataFrame:
     """Return for each group of `by` the interval of `column`: columns `by` and INTERVAL's."""
     groups = frame.group_by(by, maintain_order=True).agg(pl.col(column))
     rows = [
-        {name: row[name] for name in by} | asdict(interval(row[column]))
-        for row in groups.to_dicts()
+        {name: row[name] for name in by} | interval(row[column]).row for row in groups.to_dicts()
     ]
     return pl.DataFrame(rows, schema={name: frame.schema[name] for name in by} | INTERVAL)
 

@@ -166,8 +166,10 @@ def _best(points: pl.DataFrame, statistic: Callable, choose: Callable, unit: str
     if not values:
         return ""
     by_variant = {variant: stats.interval(numbers) for variant, numbers in values.items()}
-    best = choose(by_variant, key=lambda variant: by_variant[variant].median)
+    best = choose(by_variant, key=lambda variant: by_variant[variant].estimate)
     title, label = points.filter(variant=best).select("title", "label").row(0)
     way = label.removeprefix(title).removeprefix(", ")
     n = f"n = {by_variant[best].trials}"
-    return f"{phrases.number(by_variant[best].median)} {unit} ({', '.join(filter(None, [way, n]))})"
+    return (
+        f"{phrases.number(by_variant[best].estimate)} {unit} ({', '.join(filter(None, [way, n]))})"
+    )

@@ -31,10 +31,10 @@ def effect_text(effect: Interval) -> str:
     An end of the interval that the load left open is given as "at least" or "at most".
     """
     low, high = effect.low, effect.high
-    if effect.median is None:
+    if effect.estimate is None:
         return ""
     if low is None:
-        text = short(effect.median)
+        text = short(effect.estimate)
     elif (low, high) == (-INFINITE, INFINITE):
         text = "no limit reached"
     elif high == INFINITE:
@@ -42,7 +42,7 @@ def effect_text(effect: Interval) -> str:
     elif low == -INFINITE:
         text = f"at most {short(high)}"
     else:
-        text = f"{short(effect.median)} [{short(low)}, {short(high)}]"
+        text = f"{short(effect.estimate)} [{short(low)}, {short(high)}]"
     return f"{text}, n = {effect.trials}"
 
 

@@ -116,7 +116,7 @@ def measured(
     over_trials = stats.interval(known)
     if not over_trials.trials:
         return None
-    ends = [_short(end) for end in (over_trials.median, over_trials.low, over_trials.high)]
+    ends = [_short(end) for end in (over_trials.estimate, over_trials.low, over_trials.high)]
     return [*ends, over_trials.trials, *([1] if at_least else [])]
 
 
