@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from conftest import AS_ROOT, HUNG_S
@@ -126,6 +127,88 @@ def test_jitter_that_is_not_in_force_is_recorded(here):
     assert made.record["jitter"].startswith("not in force: ") and made.group is None
     assert made.prefix() == [] and made.stalls() == {}
     made.end()
+
+
+# Who shares CPUs, and emulated ones
+
+
+BOTH, EMULATED = files.testbed("both"), files.testbed("four-emulated").server
+
+
+def applied(*given, **named) -> throttle.Throttle:
+    """Return what is in force; skip the test where no group can be made."""
+    try:
+        return throttle.apply(*given, **named)
+    except UserError as error:
+        pytest.skip(f"no cgroup for CPU time can be made here: {error}")
+
+
+def test_server_and_client_are_in_groups_of_their_weights(here):
+    home = here.read("/proc/self/cgroup")
+    made = applied(here, BOTH.server, "none", 2, clients={here: BOTH.client_sides[0]})
+    assert made.record == {"server_weight": 800, "client_weight": 200}
+    file, unit = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}[made.group.version]
+    weights = [int(group.read(file)) for group in (made.group, made.clients)]
+    assert weights == [8 * unit, 2 * unit]
+    # The load generators are its children.
+    assert here.run("cat", "/proc/self/cgroup") != home
+    folders = made.group.folder, made.clients.folder
+    assert made.stalls() == {}
+    made.end()
+    assert here.read("/proc/self/cgroup") == home and not any(map(Path.exists, folders))
+
+
+@pytest.mark.parametrize(("n", "period_us"), [(1, 20_000), (2, 40_000), (3, 20_000)])
+def test_each_second_trial_has_longer_periods(here, n, period_us):
+    made = applied(here, EMULATED, "none", 4, n)
+    ticks_us = throttle.TICKS_A_PERIOD * round(time.clock_getres(throttle._COARSE) * 1e6)
+    period_us = max(period_us, ticks_us * (1 if n % 2 else 2))
+    record = {
+        "cpu_quota_us": round(1.4 * period_us), "cpu_period_us": period_us, "emulated_cpus": 4,
+        "server_weight": 100,
+    }  # fmt: skip
+    assert made.record == record
+    made.end()
+
+
+def test_each_thread_is_capped_and_the_group_has_them_all(here):
+    made = applied(here, EMULATED.model_copy(update={"cpu_share": 0.05}), "none", 4)
+    process = here.start([*made.prefix(), "sleep", "infinity"], talk=True)
+    folder = made.group.folder
+    (thread,) = here.threads(process.pid)
+    made.cap_threads([thread, 4_000_000])
+    members = {1: "tasks", 2: "cgroup.threads"}[made.group.version]
+    inner = folder / f"thread-{thread}"
+    assert here.read(inner / members).split() == [str(thread)]
+    settings = made.thread_cap[made.group.version]
+    assert {name: inner.joinpath(name).read_text().strip() for name in settings} == {
+        name: str(value) for name, value in settings.items()
+    }
+    assert made.record["capped_threads"] == 2
+    here.kill([process.pid], HUNG_S)
+    made.end()
+    assert not folder.exists()
+
+
+def test_threads_of_version_2_are_moved_one_by_one(here):
+    """Where the cpu controller is of version 1, a group of version 2 still takes threads."""
+    try:
+        group = cgroup.make(here, "", {1: {}, 2: {}})
+    except cgroup.Refused as error:
+        pytest.skip(f"no cgroup of version 2 can be made here: {error}")
+    words = ["sh", "-c", f'{group.joining()} && exec "$@"', "sh", "sleep", "infinity"]
+    process = here.start(words, talk=True)
+    deadline = time.monotonic() + HUNG_S
+    while str(process.pid) not in group.read("cgroup.procs").split():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    group.thread_groups([process.pid], {2: {}}, controller="")
+    inner = group.folder / f"thread-{process.pid}"
+    assert inner.joinpath("cgroup.type").read_text() == "threaded\n"
+    assert here.read(inner / "cgroup.threads").split() == [str(process.pid)]
+    here.kill([process.pid], HUNG_S)
+    group.remove()
+    assert not group.folder.exists()
 
 
 @pytest.fixture

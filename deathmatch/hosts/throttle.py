@@ -1,24 +1,40 @@
-"""Making one machine like a shared one: less CPU in slices for the server, jitter on its link.
+"""Who gets how much of a machine's CPUs, and jitter on a link.
 
-CPU by the bandwidth controller of cgroups, jitter by tc-netem(8). A cgroup stays until
-`Throttle.end`, the jitter as long as its link, which of namespaces ends with the trial.
+CPU by cgroups: a quota for the server in slices, weights where server and clients share CPUs, a cap
+for each of the server's threads where CPUs are emulated. Jitter by tc-netem(8). The cgroups stay
+until `Throttle.end`, the jitter as long as its link, which of namespaces ends with the trial.
 """
 
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import cgroup
-from deathmatch.hosts.cgroup import Group
+from deathmatch.hosts.cgroup import Group, Settings
 from deathmatch.hosts.host import Host
-from deathmatch.plan.testbed import Side
+from deathmatch.plan.testbed import ServerSide, Side
+
+# CLOCK_MONOTONIC_COARSE of clock_gettime(2), whose resolution is the kernel's tick.
+_COARSE = 6
+# A shorter period loses some of its quota: at 250 Hz 13 to 22 % in 5 ms, 1 % at most in 20 ms.
+TICKS_A_PERIOD = 5
+# cpu.shares of cgroup v1 and cpu.weight of v2 of a group that nobody has changed.
+_SHARES, _WEIGHT = 1024, 100
 
 
 @dataclass
 class Throttle:
-    """What is in force: the cgroup (None without a quota), and a record for trial.json."""
+    """What is in force: the cgroups (none without a quota or weight), a record for trial.json.
+
+    `thread_cap` are the settings of a group for each thread of the server, where CPUs are emulated.
+    """
 
     group: Group | None
     record: dict
+    clients: Group | None = None
+    thread_cap: Settings | None = None
+    _capped: set[int] = field(default_factory=set)
 
     def prefix(self) -> list[str]:
         """Return the words before a command that make it and its children members."""
@@ -28,7 +44,7 @@ class Throttle:
 
     def stalls(self) -> dict:
         """Return the controller's own counts so far: periods, throttled periods and time in us."""
-        if not self.group:
+        if "cpu_quota_us" not in self.record:
             return {}
         counts = self.group.counts("cpu.stat")
         stalled_us = counts.get("throttled_usec", counts.get("throttled_time", 0) // 1000)
@@ -38,49 +54,103 @@ class Throttle:
             "throttled_us": stalled_us,
         }
 
+    def cap_threads(self, threads: Sequence[int]) -> None:
+        """Cap each of these threads, where CPUs are emulated; nothing for those that ended.
+
+        What a thread starts from now on shares its cap. UserError if the kernel refuses.
+        """
+        if self.thread_cap is None:
+            return
+        self.group.thread_groups(threads, self.thread_cap)
+        self._capped |= set(threads)
+        self.record["capped_threads"] = len(self._capped)
+
     def end(self) -> None:
-        """Remove the cgroup; its members must have ended."""
+        """Remove the cgroups; the server's members must have ended."""
         if self.group:
             self.group.remove()
-        self.group = None
+        if self.clients:
+            self.clients.release()
+        self.group = self.clients = None
 
 
-def apply(host: Host, side: Side, device: str, cpus: int) -> Throttle:
+def apply(
+    host: Host, side: ServerSide, device: str, cpus: int, n: int = 1,
+    clients: Mapping[Host, Side] | None = None,
+) -> Throttle:  # fmt: skip
     """Throttle the server on its host as its side of the testbed says; return what is in force.
 
     `cpu_share` is the share of each of `cpus` CPUs that it may use, `cpu_period_us` how long the
-    slices are in which it is counted; `jitter` are the words after `netem`. A kernel without netem
-    goes without, and the record says so. UserError where a share cannot be enforced: the trial
-    would be one of another environment.
+    slices are in which it is counted; where CPUs are emulated, `cpus` is how many, and of each
+    second trial `n` the slices are twice as long. The hosts `clients` share its CPUs by weights.
+    `jitter` are the words after `netem`. A kernel without netem goes without, and the record says
+    so. UserError where a share or a weight cannot be enforced: the trial would be one of another
+    environment.
     """
-    record: dict = {}
-    group = None
+    made = Throttle(None, {})
+    settings: dict[int, dict] = {1: {}, 2: {}}
     if side.cpu_share is not None:
-        quota_us = round(side.cpu_share * cpus * side.cpu_period_us)
-        group = _group(host, quota_us, side.cpu_period_us)
-        record["cpu_quota_us"], record["cpu_period_us"] = quota_us, side.cpu_period_us
+        period_us = side.cpu_period_us if side.emulated_cpus is None else _period_us(side, n)
+        quota_us = round(side.cpu_share * cpus * period_us)
+        settings = _merged(settings, _quota(quota_us, period_us))
+        made.record |= {"cpu_quota_us": quota_us, "cpu_period_us": period_us}
+        if side.emulated_cpus is not None:
+            made.thread_cap = _quota(round(side.cpu_share * period_us), period_us)
+            made.record |= {"emulated_cpus": cpus}
+    if side.cpu_weight is not None:
+        settings = _merged(settings, _weight(side.cpu_weight))
+        made.record |= {"server_weight": side.cpu_weight}
+    if settings[1]:
+        made.group = _group(host, settings, "cpu_share" if side.cpu_share else "cpu_weight")
+    for client, own in (clients or {}).items():
+        if own.cpu_weight is not None and made.clients is None:
+            made.clients = _group(host, _weight(own.cpu_weight), "cpu_weight")
+            made.record |= {"client_weight": own.cpu_weight}
+        if own.cpu_weight is not None:
+            # The agent starts the load generators, which are members as it is. Its own namespace
+            # does not have the groups' folders.
+            agent = client.run("sh", "-c", "echo $PPID").strip()
+            made.clients.add(agent)
     if side.jitter is not None:
         words = ["tc", "qdisc", "add", "dev", device, "root", "netem", *side.jitter.split()]
         try:
             host.run(*words)
-            record["jitter"] = side.jitter
+            made.record["jitter"] = side.jitter
         except UserError as error:
             problem = error.what.rpartition("failed: ")[2].splitlines()[0]
-            record["jitter"] = f"not in force: {problem}"
-    return Throttle(group, record)
+            made.record["jitter"] = f"not in force: {problem}"
+    return made
 
 
-def _group(host: Host, quota_us: int, period_us: int) -> Group:
-    settings = {
+def _period_us(side: ServerSide, n: int) -> int:
+    """Return the length of a period where CPUs are emulated, in trial `n`."""
+    tick_us = round(time.clock_getres(_COARSE) * 1e6)
+    return max(side.cpu_period_us, TICKS_A_PERIOD * tick_us) * (1 if n % 2 else 2)
+
+
+def _quota(quota_us: int, period_us: int) -> Settings:
+    return {
         1: {"cpu.cfs_period_us": period_us, "cpu.cfs_quota_us": quota_us},
         2: {"cpu.max": f"{quota_us} {period_us}"},
     }
+
+
+def _weight(weight: int) -> Settings:
+    return {1: {"cpu.shares": weight * _SHARES // _WEIGHT}, 2: {"cpu.weight": weight}}
+
+
+def _merged(one: Settings, other: Settings) -> dict[int, dict]:
+    return {version: {**one[version], **other[version]} for version in one}
+
+
+def _group(host: Host, settings: Settings, key: str) -> Group:
     try:
         return cgroup.make(host, "cpu", settings)
     except cgroup.Refused as error:
+        what = "CPU quota" if key == "cpu_share" else "CPU weight"
         raise UserError(
-            f"no CPU quota can be set ({error})",
-            where="testbed, key cpu_share",
+            f"no {what} can be set ({error})",
+            where=f"testbed, key {key}",
             remedy="run as root on a kernel with CONFIG_CFS_BANDWIDTH, or measure without this "
             "testbed",
         ) from None

@@ -142,13 +142,15 @@ def prepare(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> Context:
     level = trial.variant.factors.get("schedulers", "one")
     cpus = hosts.cpus(level != "one")
     _keep_off(hosts, cpus)
-    throttled = hosts.throttle(len(cpus["server"]))
+    emulated = hosts.spec.server.emulated_cpus
+    available = emulated or len(cpus["server"])
+    throttled = hosts.throttle(1 if emulated and level == "one" else available, trial.n)
     limited = hosts.limit_memory(throttled)
     return Context(
         trial=trial, spec=spec, out=out, bed=hosts,
         sample_interval_s=hosts.spec.sample_interval_s, cpus=cpus, throttle=throttled,
         memory=limited, accounting=accounting.apply(hosts.server, throttled.group, limited.group),
-        values=trial.placeholders | {"workers": workers(level, len(cpus["server"]))},
+        values=trial.placeholders | {"workers": workers(level, available)},
         generator=registry.of_trial(spec),
     )  # fmt: skip
 

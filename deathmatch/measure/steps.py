@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from deathmatch.hosts import testbed as beds
-from deathmatch.measure import client, conformance, idle_connections, server_process
+from deathmatch.measure import (
+    client,
+    conformance,
+    idle_connections,
+    server_process,
+    worker_times,
+)
 from deathmatch.measure.context import PORT, Context
 from deathmatch.measure.sampler import Sampler
 from deathmatch.measure.server_process import Running
@@ -38,6 +44,8 @@ def start(context: Context) -> tuple[Running, str | None]:
             if _answer(context).ok:
                 break
             time.sleep(0.05)
+    if not problem:
+        context.throttle.cap_threads(list(worker_times.threads(context.server)))
     return running, problem
 
 
@@ -87,12 +95,16 @@ def offer(
 
     The samples at either end make its counters exact. `load` replaces that of the trial.
     """
+    worked_before = worker_times.cpu_ns(context.server)
     started_ns = time.monotonic_ns()
     with context.times.of("offering"):
         offered = client.offer(context, rate_rps, duration_s, log, sampling, load)
     context.state.offering_us += (time.monotonic_ns() - started_ns) // 1000
     began_us = (started_ns - sampling.began_ns) // 1000
-    return {"offered_rate_rps": rate_rps, "began_us": began_us, **offered}
+    workers_us = worker_times.used_us(worked_before, worker_times.cpu_ns(context.server))
+    return {
+        "offered_rate_rps": rate_rps, "began_us": began_us, "workers_us": workers_us, **offered,
+    }  # fmt: skip
 
 
 def settle(context: Context, running: Running, point: dict) -> dict:

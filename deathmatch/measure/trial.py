@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.builds import clients
+from deathmatch.data import cpu_shares, emulation
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import UserError
 from deathmatch.hosts import network_settings
@@ -116,6 +117,7 @@ def measure_load(context: Context) -> dict:
     record["stops"] = [stop.record() for stop in context.state.stops]
     if context.throttle.record:
         record["throttle"] = context.throttle.record | context.throttle.stalls()
+        record |= _guarded(record)
     record |= {
         "memory": context.memory.record(), "server_cpu": context.accounting.record(),
         "server_log": context.server_log(),
@@ -139,6 +141,16 @@ def measure_load(context: Context) -> dict:
         "separate": context.bed.separate,
         "hosts": seen,
     }
+
+
+def _guarded(record: dict) -> dict:
+    """Return what the record says of emulated CPUs, if there were any."""
+    throttled = record["throttle"]
+    if "emulated_cpus" not in throttled:
+        return {}
+    guards = emulation.of_trial(record["points"], throttled)
+    word = guards.word if guards else "not judged"
+    return {"emulation": guards and guards.record(), "throttle": throttled | {"guards": word}}
 
 
 def _measured(context: Context) -> dict:
@@ -276,7 +288,11 @@ def sweep(context: Context, running: Running) -> tuple[list[dict], dict | None]:
     with context.times.of("system_calls"):
         counted = count_system_calls(context) if not running.died() else None
     steps.stop(context, running)
-    pl.DataFrame(sampler.rows, schema=SAMPLES).write_csv(context.out / "samples.csv")
+    samples = pl.DataFrame(sampler.rows, schema=SAMPLES)
+    samples.write_csv(context.out / "samples.csv")
+    duration_us = 1e6 * context.spec["duration_s"]
+    for point in points:
+        point["cpu"] = cpu_shares.shares(samples, point["offered_rate_rps"], duration_us)
     return points, counted
 
 

@@ -13,7 +13,7 @@ from deathmatch.plan.dataset import Dataset, ExperimentPlan, Grid
 from deathmatch.plan.experiment import Experiment, Factor
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
-from deathmatch.plan.trial import CONFIGURATION, Trial, Variant
+from deathmatch.plan.trial import CONFIGURATION, OWN_TESTBED, Trial, Variant
 from deathmatch.plan.validation_errors import Key
 
 
@@ -106,7 +106,7 @@ def find(path: str | Path) -> Trial:
         )
     known = {name: factor.levels for name, factor in experiment.factors.items()}
     known[CONFIGURATION] = tuple(server.configurations_in(experiment.name))
-    known[FACTOR] = experiment.load_generators[1:]
+    known |= {name: levels[1:] for name, levels in _implied(experiment).items()}
     factors: dict[str, Level] = {}
     for pair in [] if parts[4] == "default" else parts[4].split(","):
         name, _, text = pair.partition("=")
@@ -119,7 +119,7 @@ def find(path: str | Path) -> Trial:
         factors[name] = level
     variant = Variant(factors=factors)
     own = list(product(experiment, {}, server)[0].factors)
-    own += [FACTOR] if FACTOR in factors else []
+    own += [name for name in _implied(experiment) if name in factors]
     if list(factors) != own or variant.name != parts[4]:
         raise UserError(
             f"{path} names no trial", remedy=f"its factors, in this order: {', '.join(own)}"
@@ -247,6 +247,8 @@ def _known(experiment: Experiment, factor: str, servers: list[Server]) -> tuple[
         return tuple(sorted(set(itertools.chain.from_iterable(own))))
     if factor == FACTOR:
         return experiment.load_generators
+    if factor == OWN_TESTBED:
+        return tuple(files.names("testbed"))
     spec = experiment.factors.get(factor)
     return spec.levels if spec else ()
 
@@ -254,7 +256,15 @@ def _known(experiment: Experiment, factor: str, servers: list[Server]) -> tuple[
 def _factors(experiment: Experiment) -> list[str]:
     """Return the names of all factors that a grid of the experiment may name."""
     chosen = [FACTOR] if experiment.load_generators else []
-    return [*experiment.factors, CONFIGURATION, *chosen]
+    return [*experiment.factors, CONFIGURATION, *chosen, OWN_TESTBED]
+
+
+def _implied(experiment: Experiment) -> dict[str, tuple[Level | None, ...]]:
+    """Return the factors that are left out of a variant at their first level, with all levels."""
+    return {
+        FACTOR: experiment.load_generators or (experiment.client,),
+        OWN_TESTBED: (None, *files.names("testbed")),
+    }
 
 
 def product(
@@ -263,7 +273,7 @@ def product(
     """Return the combinations of levels of one grid for one server.
 
     A factor the server lacks is left out; a factor the grid does not name takes its default. The
-    factor `load_generator` is left out at its default.
+    factors `load_generator` and `own_testbed` are left out at their defaults.
     """
     axes: dict[str, list[Level]] = {}
     if own := server.configurations_in(experiment.name):
@@ -278,11 +288,13 @@ def product(
     combined = [
         dict(zip(axes, combination)) for combination in itertools.product(*axes.values())
     ]  # fmt: skip
-    return [
-        Variant(factors=factors | ({} if program == experiment.client else {FACTOR: program}))
-        for program in levels.get(FACTOR, (experiment.client,))
-        for factors in combined
+    implied = _implied(experiment)
+    chosen = itertools.product(*(levels.get(name, implied[name][:1]) for name in implied))
+    named = [
+        {name: level for name, level in zip(implied, own) if level != implied[name][0]}
+        for own in chosen
     ]
+    return [Variant(factors=factors | own) for own in named for factors in combined]
 
 
 def known_levels(factor: Factor, able: tuple[Level, ...] | None) -> tuple[Level, ...] | None:

@@ -71,6 +71,12 @@ class Side(Spec):
         description="The frequency governor that its CPUs have meanwhile, such as performance; it "
         "is restored. Only for kind ssh, and where the kernel has one.",
     )  # fmt: skip
+    cpu_weight: int | None = Field(
+        None, ge=1, le=10_000,
+        description="The weight of its cgroup on the CPUs that it shares with other hosts: its "
+        "weight over the sum of all weights is the share that it is sure of. Default: no cgroup, "
+        "and an equal share for each thread. Only for kind netns.",
+    )  # fmt: skip
 
     @property
     def host_address(self) -> str:
@@ -94,6 +100,13 @@ class ServerSide(Side):
         None, ge=1000, le=1_000_000,
         description="The length of the periods in which the share is counted.",
     )  # fmt: skip
+    emulated_cpus: int | None = Field(
+        None, ge=2, le=64,
+        description="How many CPUs a variant with schedulers=all has by emulation: each of the "
+        "server's threads may use `cpu_share` of a CPU, all together that many times as much. "
+        "Periods last five ticks of the kernel's clock at least, and twice as long in each second "
+        "trial. Default: no emulation. Only for kind netns.",
+    )  # fmt: skip
     jitter: str | None = Field(
         None,
         description="Words after `netem` for what the server sends (tc-netem(8)); not in force "
@@ -112,6 +125,9 @@ class ServerSide(Side):
         if self.cpu_share is not None and self.cpu_period_us is None:
             meaning = type(self).model_fields["cpu_period_us"].description
             raise contradiction(("cpu_period_us",), "this key is missing", f"add it: {meaning}")
+        if self.emulated_cpus is not None and self.cpu_share is None:
+            what = "this key is missing: an emulated CPU is a share of a real one"
+            raise contradiction(("cpu_share",), what, "add it")
         return self
 
 
@@ -209,6 +225,11 @@ class Testbed(NamedSpec):
             if self.server.jitter is not None:
                 what = "only a link that ends with its trial may jitter: a machine's own would stay"
                 raise contradiction(("server", "jitter"), what, "leave it out of kind ssh")
+            for at, side in sides:
+                for key in ("cpu_weight", "emulated_cpus"):
+                    if getattr(side, key, None) is not None:
+                        what = "machines of their own share no CPU"
+                        raise contradiction((*at, key), what, "leave it out of kind ssh")
             return
         for at, side in sides:
             for key in ("ssh", "folder", "python", "governor"):

@@ -16,6 +16,8 @@ from deathmatch.plan.spec import Level
 
 # The factor that every experiment has: which of a server's own configurations runs.
 CONFIGURATION = "configuration"
+# The factor that every experiment has: a testbed of its own, where it is not the dataset's.
+OWN_TESTBED = "own_testbed"
 # A search for a capacity takes the deepest level of this factor.
 BACKLOG = "backlog"
 
@@ -143,6 +145,8 @@ class Trial(BaseModel):
 
     def testbed(self, default: str) -> str:
         """Return the testbed on which it runs: that of one of its levels, else the default one."""
+        if own := self.variant.factors.get(OWN_TESTBED):
+            return own
         for name, level in self.variant.factors.items():
             factor = self.experiment.factors.get(name)
             if factor and (own := (factor.testbeds or {}).get(level)):

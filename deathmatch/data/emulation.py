@@ -1,0 +1,108 @@
+"""Whether a trial on emulated CPUs, or several of them, may be believed.
+
+Each of a server's threads has a share of a real CPU, all together as many such shares as CPUs are
+emulated (`hosts.throttle`). That is a machine of so many slower CPUs only if the quota was what
+held the server back. Guards of one trial, at the rate at which its server was busiest:
+
+- `cap`: the server used up its share. On several CPUs it may leave some, if the machine had time
+  for it: then its workers waited for each other, as they would on real CPUs;
+- `shared`: but not more than `SHARING`, where the planted server shows an error beyond 10 %;
+- `client`: the load generator was not the limit;
+- `served`: as many threads as there are CPUs did work.
+
+Guards of several: `periods_agree`, and a speed-up that is no larger than `most_speed_up`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+USED_UP = 0.95
+"""The share of its quota from which on a server is held back by it."""
+SHARING = 0.7
+"""The least of its quota that a server on several CPUs may use.
+
+With a lock held for 0.3 of the work four workers use 0.72 of four CPUs; the planted server found
+3.13 where 2.90 is true. At 0.5 it found 2.46 for 1.97, and used 0.62.
+"""
+CLIENT = 0.7
+"""The share of one CPU below which a load generator is not the limit."""
+IDLE = 0.1
+"""The share of the machine's CPU time that it must have left, where a server uses less."""
+SERVED = 0.1
+"""The least work of a worker, over an even share of it."""
+PERIODS = 0.1
+"""By how much speeds in two lengths of periods may differ."""
+BOUND = 1.05
+"""How far beyond its bound a speed-up may lie by noise."""
+
+
+@dataclass(frozen=True)
+class Guards:
+    """What the guards saw at the busiest rate, as shares, and which of them are broken."""
+
+    offered_rate_rps: int
+    workers: int
+    used: float
+    client: float
+    idle: float
+    served: float
+    broken: tuple[str, ...]
+
+    def record(self) -> dict[str, Any]:
+        """Return it as `emulation` of trial.json has it."""
+        return asdict(self) | {"broken": list(self.broken)}
+
+    @property
+    def word(self) -> str:
+        """The word for it in a table: "met", or the names of the broken guards."""
+        return ", ".join(self.broken) or "met"
+
+
+def of_trial(points: Sequence[Mapping], throttle: Mapping) -> Guards | None:
+    """Return the guards of one trial's recorded points; None if none of them can be judged.
+
+    `throttle` is what was in force, with `emulated_cpus`.
+    """
+    judged = [_of_point(point, throttle) for point in points]
+    known = [guards for guards in judged if guards is not None]
+    return max(known, key=lambda guards: guards.used, default=None)
+
+
+def _of_point(point: Mapping, throttle: Mapping) -> Guards | None:
+    got, workers_us = point.get("cpu") or {}, point.get("workers_us") or []
+    if not got or None in got.values() or not got["span_us"] or not got["total_us"]:
+        return None
+    count = throttle["emulated_cpus"]
+    quota = throttle["cpu_quota_us"] / throttle["cpu_period_us"]
+    used = got["server_us"] / (got["span_us"] * quota)
+    client = got["client_us"] / got["span_us"]
+    idle = got["idle_us"] / got["total_us"]
+    least_us = workers_us[count - 1] if len(workers_us) >= count else 0
+    served = least_us * count / sum(workers_us) if workers_us else 0.0
+    held_back = used >= USED_UP or (count > 1 and idle >= IDLE)
+    broken = {
+        "cap": not held_back,
+        "shared": count > 1 and used < SHARING,
+        "client": client >= CLIENT,
+        "served": served < SERVED,
+    }
+    names = tuple(name for name, bad in broken.items() if bad)
+    shown = (round(value, 4) for value in (used, client, idle, served))
+    return Guards(point["offered_rate_rps"], count, *shown, names)
+
+
+def periods_agree(speeds: Mapping[int, Sequence[float]]) -> bool:
+    """Return whether the median speeds are alike whatever the period, `speeds` by its length."""
+    middles = [median(values) for values in speeds.values() if values]
+    return not middles or max(middles) <= (1 + PERIODS) * min(middles)
+
+
+def most_speed_up(cpus: int, cost_of_one: float, cost_of_all: float) -> float:
+    """Return the largest speed-up that so many CPUs can give.
+
+    The costs are CPU time per reply, of one worker and of all: all CPUs together have so many times
+    the time of one, and each reply takes the cost of all.
+    """
+    return cpus * cost_of_one / cost_of_all

@@ -1,0 +1,109 @@
+"""Emulated CPUs: each guard accuses its own fault, and no sound trial."""
+
+import polars as pl
+import pytest
+
+from deathmatch.analysis import speed_up
+from deathmatch.data import cpu_shares, emulation
+from deathmatch.data.kernel_samples import SCHEMA
+
+ALL = {"emulated_cpus": 4, "cpu_quota_us": 28_000, "cpu_period_us": 20_000}
+ONE = {"emulated_cpus": 1, "cpu_quota_us": 7_000, "cpu_period_us": 20_000}
+SPAN_US = 2_000_000
+
+
+def point(used: float, throttle: dict, workers=None, **shares: float) -> dict:
+    """Return a recorded point at which a server used that much of its quota."""
+    quota = throttle["cpu_quota_us"] / throttle["cpu_period_us"]
+    server_us = round(used * quota * SPAN_US)
+    shares = {"client": 0.4, "idle": 0.05} | shares
+    count = throttle["emulated_cpus"]
+    return {
+        "offered_rate_rps": 0,
+        "workers_us": workers or [server_us // count] * count,
+        "cpu": {
+            "span_us": SPAN_US, "server_us": server_us, "total_us": 2 * SPAN_US,
+            "client_us": round(shares["client"] * SPAN_US),
+            "idle_us": round(shares["idle"] * 2 * SPAN_US),
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("planted", "throttle", "broken"),
+    [
+        (point(0.98, ONE), ONE, ()),
+        (point(0.97, ALL), ALL, ()),
+        # Its workers waited for each other, as on real CPUs.
+        (point(0.80, ALL, idle=0.2), ALL, ()),
+        (point(0.90, ONE), ONE, ("cap",)),
+        # One worker that leaves CPU time is no saturated worker, whatever the machine has left.
+        (point(0.90, ONE, idle=0.5), ONE, ("cap",)),
+        (point(0.80, ALL), ALL, ("cap",)),
+        (point(0.60, ALL, idle=0.3), ALL, ("shared",)),
+        (point(0.98, ONE, client=0.8), ONE, ("client",)),
+        (point(0.97, ALL, client=0.7), ALL, ("client",)),
+        (point(0.97, ALL, [900_000, 900_000, 900_000]), ALL, ("served",)),
+        (point(0.97, ALL, [900_000, 900_000, 900_000, 30_000]), ALL, ("served",)),
+    ],
+)  # fmt: skip
+def test_each_guard_accuses_its_own_fault(planted, throttle, broken):
+    guards = emulation.of_trial([planted], throttle)
+    assert guards.broken == broken
+    assert guards.word == (", ".join(broken) or "met")
+    assert guards.record()["broken"] == list(broken)
+
+
+def test_guards_look_where_the_server_was_busiest():
+    points = [point(0.2, ALL) | {"offered_rate_rps": 1000}, point(0.97, ALL), point(0.5, ALL)]
+    assert emulation.of_trial(points, ALL).broken == ()
+    uncounted = point(0.97, ALL)
+    uncounted["cpu"]["server_us"] = None
+    assert emulation.of_trial([uncounted, {"offered_rate_rps": 1, "cpu": {}}], ALL) is None
+
+
+@pytest.mark.parametrize(
+    ("speeds", "agree"),
+    [
+        ({20_000: [100, 104, 300], 40_000: [98, 99]}, True),
+        ({20_000: [100, 101], 40_000: [112, 115]}, False),
+        ({20_000: [100]}, True),
+        ({}, True),
+    ],
+)
+def test_two_periods_give_one_speed(speeds, agree):
+    assert emulation.periods_agree(speeds) is agree
+
+
+def test_a_speed_up_is_bounded_by_what_replies_cost():
+    assert emulation.most_speed_up(4, 100, 100) == 4
+    assert emulation.most_speed_up(4, 100, 187) == pytest.approx(2.14, abs=0.01)
+
+
+def test_the_lock_has_the_speed_up_of_mean_value_analysis():
+    exact = {
+        (2, 0.0): 2.0, (2, 0.1): 2 / 1.01, (2, 0.3): 2 / 1.09, (2, 0.5): 1.6,
+        (4, 0.0): 4.0, (4, 0.1): 3.86, (4, 0.3): 2.90, (4, 0.5): 1.97,
+    }  # fmt: skip
+    found = {known: speed_up.of_lock(*known) for known in exact}
+    assert found == pytest.approx(exact, abs=0.005)
+    assert speed_up.of_lock(1, 0.3) == 1
+
+
+def test_what_each_side_got_is_counted_while_load_was_offered():
+    rows = [
+        {"time_us": 0, "server_cpu_ns": 5_000, "client_cpu_ns": 0, "cpu_idle_us": 100},
+        {"time_us": 1_000_000, "server_cpu_ns": 905_000, "client_cpu_ns": 300_000,
+         "cpu_idle_us": 400_100, "cpu_user_us": 1_500_000},
+        # The load generator has ended.
+        {"time_us": 1_030_000, "server_cpu_ns": 925_000, "client_cpu_ns": 0,
+         "cpu_idle_us": 420_100, "cpu_user_us": 1_600_000},
+        {"time_us": 3_000_000, "server_cpu_ns": 999_000_000, "client_cpu_ns": 0},
+    ]  # fmt: skip
+    empty = dict.fromkeys(SCHEMA) | {"offered_rate_rps": 0, "cpu_user_us": 0}
+    samples = pl.DataFrame([empty | row for row in rows], schema=SCHEMA)
+    assert cpu_shares.shares(samples, 0, 1_000_000) == {
+        "span_us": 1_030_000, "server_us": 920, "client_us": 300, "idle_us": 420_000,
+        "total_us": 2_020_000,
+    }  # fmt: skip
+    assert cpu_shares.shares(samples, 7, 1_000_000) == {}
