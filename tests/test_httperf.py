@@ -1,9 +1,11 @@
 """httperf, the patched one: what it can hold, and that its report is read whole or not at all."""
 
+import itertools
 import json
 import os
 import re
 import socket
+import socketserver
 import subprocess
 import threading
 import time
@@ -17,12 +19,17 @@ from hypothesis import strategies as st
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, httperf, httperf_report
 from deathmatch.load.httperf import GENERATOR
+from deathmatch.quantities.good_answers import WRONG, only_good
+from deathmatch.quantities.quantity import RATE
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 REPORT = (TRIAL / "httperf-2000.txt").read_text()
 LOAD = {"uri": "/", "requests_per_connection": 1, "timeout_s": 5}
 LOOKS_AFTER = re.search(r"Maximum connect burst length: \d+\n", REPORT)[0]
 LOOKS_LINE = "Time between looks at sockets [ms]: longest 12.345 mean 0.017\n"
+
+STATUS_LINE = re.search(r"Reply status: .*\n", REPORT)[0]
+LENGTH_LINE = "Reply length [B]: first 12 others 3\n"
 
 
 def parse(text: str, duration_s: float) -> dict:
@@ -35,8 +42,9 @@ def bins(text: str) -> pl.DataFrame:
 
 def test_every_field_of_a_real_report():
     """Each number read off the report by hand."""
-    # It is of a patch that did not count looks at sockets.
-    unknown = dict.fromkeys((*httperf_report.LOOKS, *httperf_report.LIGHT))
+    # It is of a patch that counted neither looks at sockets nor lengths of replies.
+    later = (*httperf_report.LOOKS, *httperf_report.LIGHT, httperf_report.WRONG_LENGTH)
+    unknown = dict.fromkeys(later)
     assert parse(REPORT, 1) == unknown | {
         "connect_burst_connections": int(re.search(r"burst length: (\d+)", REPORT)[1]),
         "connections": 2000, "requests": 2000, "replies": 1995, "test_duration_us": 6_841_000,
@@ -67,11 +75,13 @@ def test_every_field_of_a_real_report():
 
 def test_fields_have_the_types_of_the_schema():
     text = REPORT.replace(LOOKS_AFTER, f"{LOOKS_AFTER}{LOOKS_LINE}", 1)
+    text = text.replace(STATUS_LINE, f"{STATUS_LINE}{LENGTH_LINE}", 1)
     frame = pl.DataFrame([parse(text, 1)], schema=httperf.COLUMNS)
     assert frame.drop(httperf_report.LIGHT).null_count().sum_horizontal()[0] == 0
     assert set(frame.columns) == set(parse(text, 1))
     assert frame["look_interval_max_us"].to_list() == [12_345]
     assert frame["look_interval_mean_us"].to_list() == [17]
+    assert frame[httperf_report.WRONG_LENGTH].to_list() == [3]
 
 
 def test_report_cut_anywhere_is_truncated():
@@ -161,6 +171,36 @@ def test_help_says_it_is_the_patched_one():
     """No page of the patch's own: what it does is what counts, in the tests below."""
     done = subprocess.run(["httperf", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("httperf: httperf-0.9.0 ")
+
+
+CUT_EVERY = 4
+
+
+class CutsBodies(socketserver.StreamRequestHandler):
+    """Answers with 12 bytes; of every CUT_EVERY connections, one ends after 5 of them."""
+
+    counts = itertools.count(1)
+
+    def handle(self) -> None:
+        while self.rfile.readline().strip():
+            pass
+        body = b"Hello, world"
+        sent = body[:5] if next(self.counts) % CUT_EVERY == 0 else body
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n" + sent)
+
+
+def test_bodies_that_are_cut_are_wrong_answers():
+    with socketserver.TCPServer(("127.0.0.1", 0), CutsBodies) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        words = GENERATOR.command("127.0.0.1", server.server_address[1], LOAD, 100, 1)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=HUNG_S, check=True)
+        server.shutdown()
+    fields = parse(done.stdout, 1)
+    cut = 100 // CUT_EVERY
+    assert (fields["replies"], fields["replies_2xx"], fields["errors_total"]) == (100, 100, 0)
+    assert GENERATOR.invalid(fields) == {httperf_report.WRONG_LENGTH: cut}
+    counted = only_good(pl.DataFrame([fields | {RATE: 100}], schema_overrides=GENERATOR.columns))
+    assert (counted["replies"].item(), counted[WRONG].item()) == (100 - cut, cut)
 
 
 @pytest.mark.alone

@@ -101,7 +101,7 @@ HIGHEST = ["accept_queue_connections", "syn_queue_connections", "server_rss_byte
            "load_average"]  # fmt: skip
 
 # Columns that committed tables may lack.
-LATER = ("server_pss_bytes", "server_pss_bytes_max")
+LATER = ("server_pss_bytes", "server_pss_bytes_max", "replies_wrong_length")
 
 _POINTS = {
     "offered_rate_rps": pl.Int64,

@@ -50,7 +50,7 @@ class Httperf(PrintingGenerator):
 
     columns = COLUMNS
     attempts = "connections"
-    # Every experiment expects status 200 of what httperf asks.
+    # Every experiment expects status 200 of what httperf asks, and one length.
     wrong_replies = WRONG_REPLIES
     unknown_of_several = UNKNOWN_OF_SEVERAL
     headline = "reply_rate"

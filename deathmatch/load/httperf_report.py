@@ -19,8 +19,11 @@ UNKNOWN_OF_SEVERAL = {
     "client_cpu_system_percent": "shares of different CPUs",
 }
 
+# The replies of status 2xx whose content is not as long as that of the client's first one, which the
+# conformance check has just seen. Reports of an earlier patch do not count them.
+WRONG_LENGTH = "replies_wrong_length"
 # The classes of an answer that is not good.
-WRONG_REPLIES = ["replies_1xx", "replies_3xx", "replies_4xx", "replies_5xx"]
+WRONG_REPLIES = ["replies_1xx", "replies_3xx", "replies_4xx", "replies_5xx", WRONG_LENGTH]
 
 # A number as httperf prints it: %f of a huge or undefined value gives inf or nan, and of one just
 # below zero -0.0.
@@ -43,6 +46,10 @@ LIGHT = (
 )  # fmt: skip
 _LOOKS_LINE = re.compile(
     rf"^Time between looks at sockets \[ms\]: longest {_N} mean {_N}$", re.MULTILINE | re.ASCII
+)
+
+_LENGTH_LINE = re.compile(
+    r"^Reply length \[B\]: first \d+ others (\d+)$", re.MULTILINE | re.ASCII
 )
 
 # Each pattern must match once, in the report's order; the columns are named by their new unit.
@@ -113,7 +120,7 @@ COLUMNS = {
     column: pl.Int64 if _is_whole(column) else pl.Float64
     for _, columns in _LINES
     for column in columns
-} | {"reply_rate_offered_window_rps": pl.Float64, **dict.fromkeys((*LOOKS, *LIGHT), pl.Int64)}
+} | {"reply_rate_offered_window_rps": pl.Float64, **dict.fromkeys((*LOOKS, *LIGHT, WRONG_LENGTH), pl.Int64)}
 
 
 def _value(column: str, text: str) -> int | float | None:
@@ -167,6 +174,8 @@ def fields_of(text: str) -> Fields:
     for column, found in zip(LOOKS, looks.groups() if looks else (None, None)):
         fields[column] = None if found is None else _value(column, found)
     fields |= dict.fromkeys(LIGHT)
+    lengths = _LENGTH_LINE.search(text)
+    fields[WRONG_LENGTH] = None if lengths is None else _value(WRONG_LENGTH, lengths[1])
     sound.checked(fields, COLUMNS)
     _agree(fields, text)
     return fields
@@ -184,6 +193,8 @@ def _agree(fields: Fields, text: str) -> None:
     ]  # fmt: skip
     of_all = fields["errors_total"]
     sound.equal("errors by kind", sum(fields[name] for name in errors), "all errors", of_all)
+    good, other = fields["replies_2xx"], fields[WRONG_LENGTH] or 0
+    sound.at_least("the replies with 2xx", good, "those of another length", other)
     connections, most = (
         lifetimes(text)["count"].sum(),
         min(fields["connections"], fields["replies"]),
