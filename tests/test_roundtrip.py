@@ -17,7 +17,7 @@ import pytest
 from conftest import HUNG_S, ROOT
 
 from deathmatch.errors import Truncated
-from deathmatch.load import httperf, registry, roundtrip
+from deathmatch.load import histogram, httperf, registry, roundtrip
 from deathmatch.load.generator import Part
 from deathmatch.load.roundtrip import GENERATOR
 
@@ -399,26 +399,6 @@ def test_more_connections_than_may_be_open_are_errors(client):
     assert counts["errors_descriptors_unavailable"] == 40 and counts["errors_client_timeout"] == 10
 
 
-def test_it_counts_what_httperf_counts(client):
-    """The same load on the same server, one after the other: every connection answered by both."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as peer:
-        threading.Thread(target=peer.serve_forever, args=(0.05,), daemon=True).start()
-        theirs = subprocess.run(
-            ["httperf", f"--port={peer.server_port}", "--rate=100", "--num-conns=50",
-             "--timeout=5", "--hog"],
-            capture_output=True, text=True, timeout=HUNG_S,
-        ).stdout  # fmt: skip
-        ours = subprocess.run(
-            [client, f"--port={peer.server_port}", "--rate=100", "--duration=0.5", "--calls=1",
-             r"--request=GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"],
-            capture_output=True, text=True, timeout=HUNG_S,
-        ).stdout  # fmt: skip
-        peer.shutdown()
-    counted = re.search(r"connections (\d+) requests (\d+) replies (\d+)", theirs).groups()
-    for name, count in zip(("connects", "requests", "replies"), counted):
-        assert (count, re.search(rf"^{name}: (\d+)$", ours, re.MULTILINE)[1]) == ("50", "50")
-
-
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
@@ -572,7 +552,7 @@ def test_in_httperfs_place_it_fills_httperfs_columns(client):
     # Whatever one reports, the other does, but for what only its own loop has.
     assert {name for name in theirs.columns if seen[ours][name] is None} == {
         "connect_burst_connections", "look_interval_max_us", "look_interval_mean_us",
-        "transfer_time_avg_us", "reply_footer_bytes",
+        "transfer_time_avg_us", "reply_footer_bytes", "replies_wrong_length",
         "client_cpu_user_percent", "client_cpu_system_percent",
     }  # fmt: skip
     looks = [seen[theirs][f"look_interval_{name}_us"] for name in ("mean", "max")]
@@ -584,6 +564,48 @@ def test_in_httperfs_place_it_fills_httperfs_columns(client):
         assert times["time_us"].min() <= fields["connection_time_median_us"] + 1000
         assert generator.timed((text,), fields).due == 110
         assert len(generator.progress((text,), 1.1)) == 1
+
+
+SHORT_S, LONG_S = 0.02, 1
+"""Delays of every other connection, planted."""
+MARGIN_S = 0.4
+"""How much longer a quantile may be: less than half of the way from one delay to the other, and
+more than a busy machine makes a tenth of all connections wait."""
+BIN = 0.008
+"""The width of roundtrip's bins, as a share; those of httperf are 10 us wide."""
+
+
+class DelayedPage(Page):
+    numbers = itertools.count()
+
+    def do_GET(self):
+        time.sleep(SHORT_S if next(self.numbers) % 2 == 0 else LONG_S)
+        super().do_GET()
+
+
+def test_counts_and_quantiles_agree_with_httperf_and_with_the_truth(client):
+    """The same load on the same server, one client after the other."""
+    generators = {
+        "httperf": registry.generator("httperf"),
+        client: registry.generator("roundtrip", "httperf"),
+    }
+    with ThreadingHTTPServer(("127.0.0.1", 0), DelayedPage) as peer:
+        threading.Thread(target=peer.serve_forever, args=(0.05,), daemon=True).start()
+        for program, generator in generators.items():
+            words = generator.command("127.0.0.1", peer.server_port, HTTPERF_LOAD, 50, 1)
+            text = subprocess.run(
+                [program, *words[1:]], capture_output=True, text=True, timeout=HUNG_S
+            ).stdout
+            fields = generator.parse((text,), 1)
+            counts = [fields[name] for name in ("connections", "replies", "errors_total")]
+            assert counts == [50, 50, 0]
+            times = generator.histogram((text,)).filter(pl.col("quantity") == "connection_time")
+            assert times["count"].sum() == 50
+            for q in (0.1, 0.25, 0.4, 0.6, 0.75, 0.9):
+                delay_s = SHORT_S if q < 0.5 else LONG_S
+                time_s = histogram.quantile_us(times, q) / 1e6
+                assert (1 - BIN) * delay_s <= time_s <= delay_s + MARGIN_S, (program, q)
+        peer.shutdown()
 
 
 def test_every_client_of_several_has_its_part_of_the_connections(client):

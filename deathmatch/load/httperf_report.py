@@ -19,8 +19,8 @@ UNKNOWN_OF_SEVERAL = {
     "client_cpu_system_percent": "shares of different CPUs",
 }
 
-# The replies of status 2xx whose content is not as long as that of the client's first one, which the
-# conformance check has just seen. Reports of an earlier patch do not count them.
+# Replies of status 2xx whose content is not as long as that of the client's first one: the server
+# has just passed the conformance check. Reports of an earlier patch do not count them.
 WRONG_LENGTH = "replies_wrong_length"
 # The classes of an answer that is not good.
 WRONG_REPLIES = ["replies_1xx", "replies_3xx", "replies_4xx", "replies_5xx", WRONG_LENGTH]
@@ -48,9 +48,7 @@ _LOOKS_LINE = re.compile(
     rf"^Time between looks at sockets \[ms\]: longest {_N} mean {_N}$", re.MULTILINE | re.ASCII
 )
 
-_LENGTH_LINE = re.compile(
-    r"^Reply length \[B\]: first \d+ others (\d+)$", re.MULTILINE | re.ASCII
-)
+_LENGTH_LINE = re.compile(r"^Reply length \[B\]: first \d+ others (\d+)$", re.MULTILINE | re.ASCII)
 
 # Each pattern must match once, in the report's order; the columns are named by their new unit.
 _LINES: list[tuple[str, list[str]]] = [
@@ -120,7 +118,10 @@ COLUMNS = {
     column: pl.Int64 if _is_whole(column) else pl.Float64
     for _, columns in _LINES
     for column in columns
-} | {"reply_rate_offered_window_rps": pl.Float64, **dict.fromkeys((*LOOKS, *LIGHT, WRONG_LENGTH), pl.Int64)}
+} | {
+    "reply_rate_offered_window_rps": pl.Float64,
+    **dict.fromkeys((*LOOKS, *LIGHT, WRONG_LENGTH), pl.Int64),
+}
 
 
 def _value(column: str, text: str) -> int | float | None:
