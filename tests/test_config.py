@@ -163,6 +163,17 @@ WRITTEN = [
      "it belongs above the first line of the kind [table]; allowed here: cargo, debian"),
     (SERVER, 'title = "mine"', 'title = "  "', "key title", "'  ' is empty", "The name that"),
     (SERVER, "mine {host}", "mine '{host}", "key run", "No closing quotation", "{host}"),
+    *((SERVER, "mine {host} {port} {backlog}", run, "key run", f"{word!r} is the shell's",
+       'run = "sh {folder}/start.sh {host} {port}"')
+      for word, run in [
+          ("|", "mine {host} {port} {backlog} | cat"),
+          ("&&", "cd x && mine {host} {port} {backlog}"),
+          (">", "mine {host} {port} {backlog} >log"),
+          ("$HOME/mine", "$HOME/mine {host} {port} {backlog}"),
+          ("NAME=1", "NAME=1 mine {host} {port} {backlog}"),
+      ]),
+    (MINE, "[[experiments.mine.grids]]\nservers", "[[experiments.mine.blocks]]\nservers",
+     "key experiments.mine.blocks", "unknown key", "rename it: its name is grids now"),
     (SERVER, 'experiments = ["mine"]', 'experiments = ["mien"]', "key experiments",
      "there is no experiment 'mien'", "known: "),
     (SERVER, "backlog = []", "bakclog = []", "key factors.bakclog",

@@ -16,7 +16,7 @@ from deathmatch.run import run_trial, trial_summary
 RATES = [100, 800, 110]
 MODES = ["exits", "silent", "taken", "wrong", "mislabels", "endless", "crashes", "dies", "hangs",
          "deaf", "leaves", "loopback", "turns", "grows", "sheds",
-         "continues"]  # fmt: skip
+         "continues", "fragile", "forks"]  # fmt: skip
 
 
 # Of memory, for a server and what it starts.
@@ -92,6 +92,8 @@ def test_a_known_deviation_is_measured_and_told(measured):
         ("mislabels", "answers wrongly", "no HTTP answer: bad Content-Length"),
         ("endless", "answers wrongly", "header Content-Length: None, expected '12'"),
         ("crashes", "answers wrongly", "it ended (exit status 1)\n"),
+        ("fragile", "did not start", "before it was checked, after empty connections"),
+        ("forks", "did not start", "its command must stay in the foreground"),
     ],
 )
 def test_server_that_could_not_be_measured(measured, server, outcome, reason):

@@ -93,6 +93,8 @@ def main(given: argparse.Namespace) -> int:
     if given.inside:
         inside(server)
         return 0
+    # Two servers of one title would end every run.
+    files.servers()
     sandbox.die_with_owner()
     result = _build_and_report(server)
     if given.record:

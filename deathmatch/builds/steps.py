@@ -6,7 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from deathmatch.builds import nix, package_installs, toolchain, unknown_tools
+from deathmatch.builds import nix, package_installs, start_command, toolchain, unknown_tools
 from deathmatch.builds.server_commands import build_dir, environment, fill, package, tools
 from deathmatch.errors import UserError
 from deathmatch.hosts.logs import tail
@@ -49,7 +49,7 @@ def _build(server: Server) -> dict:
             return failed(written)
         result = _version(server)
         log.write(result["log"] or f"version: {result['version']}\n")
-    return result
+    return failed(wrong) if result["ok"] and (wrong := start_command.wrong(server)) else result
 
 
 def _written(before: set[str], server: Server) -> str:
@@ -86,7 +86,8 @@ def _version(server: Server) -> dict:
         return {"ok": True, "version": lines[0], "log": ""}
     shown = "\n".join(lines) or "it printed nothing"
     ended = f" and ended with exit status {version.returncode}" if version.returncode else ""
-    return failed(f"$ {server.version}\n{shown}\nthe version command failed{ended}")
+    lock = start_command.lock_remedy(server, shown)
+    return failed(f"$ {server.version}\n{shown}\nthe version command failed{ended}{lock}")
 
 
 def killed(name: str, what: str) -> UserError:

@@ -84,12 +84,19 @@ def start(
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         if ended := running.died():
-            return running, f"ended before it listened ({ended})"
+            return running, f"ended before it listened ({ended}){_background(ended, host)}"
         if listens(host, address, port):
             return running, None
         time.sleep(0.02)
     where = whereabouts(sorted(listeners(host) - others), address, port)
     return running, f"did not listen on port {port} within {patience_s} s: {where}"
+
+
+def _background(ended: str, host: Host) -> str:
+    """Return a remedy where a server ended well and left processes, as one that forks away does."""
+    if ended != "exit status 0" or not host.processes():
+        return ""
+    return ": it went to the background; its command must stay in the foreground"
 
 
 def listeners(host: Host) -> set[str]:
@@ -100,7 +107,7 @@ def listeners(host: Host) -> set[str]:
 def whereabouts(listening: Sequence[str], address: str, port: int) -> str:
     """Return where a server listens instead of `address` and `port`, and what to do about it."""
     if not listening:
-        return "it listens on no TCP port"
+        return "it listens on no TCP port; if it needs longer, raise its ready_timeout_s"
     place = f"it listens on {', '.join(listening)}"
     at_port = [listener for listener in listening if listener.endswith(f":{port}")]
     if not at_port:

@@ -218,6 +218,10 @@ def check(context: Context, running: Running) -> list[Check]:
     The checks have a short form where an earlier trial of the variant passed all of them.
     The idle connections are open from now on.
     """
+    if ended := running.died():
+        # Until now it got connections that carried nothing, and requests to see whether it answers.
+        reason = f"ended before it was checked, after empty connections and requests ({ended})"
+        raise NotMeasured("did not start", f"{reason}\n{running.tail()}")
     known = context.trial.server.deviations
     full, requests = context.full_conformance, context.spec["conformance"]
     in_full = full is None or full.trial == context.trial.n

@@ -50,10 +50,13 @@ def servers(root: Path = ROOT) -> list[Server]:
     """Return every server, by name; UserError if a file is wrong or two have the same title."""
     every = [server(name, root) for name in names("server", root)]
     if twins := server_checks.with_one_title(every):
-        first, second = (twin.name for twin in twins)
-        what = f"servers/{first} has the title {twins[0].title!r} too"
+        # The file that was written last is the new one.
+        older, newer = sorted(
+            twins, key=lambda twin: path_of("server", twin.name, root).stat().st_mtime_ns
+        )
+        what = f"servers/{older.name} has the title {older.title!r} too"
         remedy = "give each its own: tables and figures distinguish servers by their titles"
-        raise mistake("server", second, ["title"], what, remedy, root)
+        raise mistake("server", newer.name, ["title"], what, remedy, root)
     return every
 
 

@@ -54,6 +54,8 @@ def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None
         for factor, spec in experiment.factors.items():
             levels.setdefault(factor, []).extend(spec.levels)
     _check_factors(server, levels)
+    for experiment in experiments if server.runs else ():
+        _check_conditions(server, experiment)
     checks = [check.name for experiment in experiments for check in experiment.conformance or ()]
     for name in server.deviations:
         if name not in checks:
@@ -134,6 +136,21 @@ def _check_factors(server: Server, levels: dict[str, list[Level]]) -> None:
                 raise _unknown(["factors", factor], what, levels[factor])
 
 
+def _check_conditions(server: Server, experiment: Experiment) -> None:
+    """Check that one conformance check at least applies to what the server can set."""
+    checks = experiment.conformance or ()
+    missing = [sorted((check.when or {}).keys() - server.factors.keys()) for check in checks]
+    if checks and all(missing):
+        factor = missing[0][0]
+        levels = list(experiment.factors[factor].levels)
+        raise Mistake(
+            ["factors", factor],
+            f"experiment {experiment.name!r} checks its answers by the factor {factor!r}, which "
+            "the server lacks",
+            f"add it under [factors] with the levels that the server knows, of {levels}",
+        )
+
+
 def _check_commands(server: Server, of_harness: Iterable[str]) -> None:
     """Check that each command can be filled: its braces, quotes and placeholders."""
     own = [
@@ -157,6 +174,28 @@ def _check_commands(server: Server, of_harness: Iterable[str]) -> None:
         for place in used:
             if f"{{{place}}}" not in known:
                 raise _unknown([key], f"unknown placeholder {{{place}}}", known)
+    if syntax := _shell_syntax(server.run):
+        raise Mistake(
+            ["run"],
+            f"it is started without a shell, and {syntax!r} is the shell's",
+            "write the commands into a script of the server's folder that ends with `exec` and the "
+            'server, and start that: run = "sh {folder}/start.sh {host} {port}"; a variable is set '
+            "by `env NAME=value` before the command",
+        )
+
+
+def _shell_syntax(command: str) -> str:
+    """Return the first word that only a shell understands, outside quotes; empty if none is."""
+    operators = set("();<>|&")
+    for word in shlex.shlex(re.sub(r"\\.", "_", command), posix=False, punctuation_chars=True):
+        if set(word) <= operators:
+            return word
+    for number, word in enumerate(re.findall(r"""(?:"[^"]*"|'[^']*'|\S)+""", command)):
+        if re.match(r"[A-Za-z_]\w*=", word) and number == 0:
+            return word
+        if not word.startswith("'") and re.search(r"\$[A-Za-z_({]|^~/", word):
+            return word
+    return ""
 
 
 def _check_use(server: Server, levels: dict[str, list[Level]], loaded: bool) -> None:

@@ -27,6 +27,9 @@ SYNTAX = (
     "in double quotes a backslash is written twice"
 )
 
+# Former names of keys, which a fork's files may still have.
+RENAMED = {"blocks": "grids", "calls_per_connection": "requests_per_connection"}
+
 # The pattern of a text that says something.
 NOT_BLANK = r"\S"
 
@@ -155,6 +158,8 @@ def line_of(text: str, key: Key) -> int:
             name = tuple(match[1].split("."))
             tables[name] = tables.get(name, -1) + 1
             here = table = [*name, tables[name]]
+            if list(name) == wanted and not tables[name]:
+                return number
         elif match := re.match(r"\s*\[\s*([^\]]+?)\s*\]", line):
             here = table = [part.strip('"') for part in match[1].split(".")]
         elif match := re.match(r'\s*([\w."-]+)\s*=', line):
@@ -177,6 +182,8 @@ def _first(error: ValidationError, model: type[BaseModel], value: Any) -> Mistak
     if kind == "extra_forbidden":
         allowed = sorted(_part(schema, key[:-1])["properties"])
         remedy = f"{near(str(key[-1]), allowed)}allowed here: {', '.join(allowed)}"
+        if RENAMED.get(str(key[-1])) in allowed:
+            return Mistake(key, "unknown key", f"rename it: its name is {RENAMED[key[-1]]} now")
         if key[:-1] and key[-1] in schema["properties"]:
             remedy = f"it belongs above the first line of the kind [table]; {remedy}"
         return Mistake(key, "unknown key", remedy)

@@ -29,6 +29,8 @@ def serve(mode: str, listener: socket.socket) -> None:
         connection.settimeout(2)
         try:
             request = connection.recv(4096)
+            if not request and mode == "fragile":
+                sys.exit("nothing was asked")
             if request:
                 served += b"httperf" in request
                 reply(mode, connection, request, served)
@@ -74,6 +76,9 @@ def reply(mode: str, connection: socket.socket, request: bytes, served: int) -> 
 def main(mode: str, address: str, port: str) -> None:
     if mode == "exits":
         sys.exit("no such luck")
+    if mode == "forks":
+        subprocess.Popen([sys.executable, __file__, "silent", address, port])
+        sys.exit()
     if mode == "silent":
         time.sleep(100_000)
     if mode == "deaf":
