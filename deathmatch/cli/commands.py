@@ -32,6 +32,12 @@ GROUPS: dict[str, dict[str, Command]] = {
             "cli.listing", arguments.listing, "datasets",
             "Prints each name with its title; without a kind, the names of every kind.",
         ),
+        "designs": Command(
+            "print what claims need that a dataset measures", "run.design_lines",
+            arguments.nothing, "",
+            "Which variants, loads and trials decide each claim, by experiment, and how long all "
+            "of an experiment take. A dry run reports which of them a dataset does not meet.",
+        ),
         "systems": Command(
             "print a Markdown row for every system", "analysis.systems",
             arguments.systems, "reference",

@@ -179,6 +179,11 @@ class Dataset(NamedSpec):
         False,
         description="Measured before and kept in git: its tables are read, never made again.",
     )
+    decides_claims: bool = Field(
+        False,
+        description="It is to decide the sources' claims: a dry run lists each claim whose design "
+        "its grids do not meet; for other datasets one line counts them.",
+    )
     compare: str = Field(
         "",
         description="A second dataset in data/, drawn beside this one where the command line names "

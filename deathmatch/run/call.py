@@ -24,6 +24,7 @@ from deathmatch.run import (
     cli_config,
     cluster,
     command_line,
+    design_lines,
     disk_space,
     exit_summary,
     forks,
@@ -151,11 +152,13 @@ class Call:
             snakemake_internals.go_through_no_hidden_job(self.workflow)
         if self.workflow.dryrun and study.trials:
             print(study.listing())
+        whole = self.workflow.dryrun and study.choice.whole
         said = [
             study.summary(),
             *study.builds_line(),
             disk_space.line(study.disk_space),
             *study.left_out(),
+            *(design_lines.of_dataset(study.dataset) if whole else []),
         ]
         print(*said, sep="\n", file=sys.stderr)
         if self.workflow.executor_plugin is None:

@@ -1,0 +1,193 @@
+"""Designs: what a dataset must measure so that its claims can be decided.
+
+In: the field `design` of claims.toml, and the trials that a dataset plans. Out: which designs the
+dataset does not meet, and why; the same designs as variants with their load, by experiment.
+"""
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from deathmatch.load.registry import FACTOR
+from deathmatch.plan import files, matrix
+from deathmatch.plan.dataset import ExperimentPlan, Grid
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.trial import CONFIGURATION, Trial, Variant
+
+CLAIMS = ROOT / "data" / "published" / "claims.toml"
+
+
+@dataclass(frozen=True)
+class Design:
+    """A grid of an experiment: what it says is the least that a dataset must have.
+
+    `capacity_shares` are rates as multiples of each server's own capacity; `search`: whether a
+    trial searches for that capacity.
+    """
+
+    claim: str
+    experiment: str
+    grid: Grid
+    capacity_shares: tuple[float, ...] = ()
+    search: bool = False
+
+    @property
+    def unknown_levels(self) -> list[str]:
+        """The levels that its experiment does not have, as "lookup=proplists"."""
+        factors = files.experiment(self.experiment).factors
+        configurations = {
+            name
+            for server in self.grid.servers
+            for name in files.server(server).configurations_in(self.experiment)
+        }
+        known = {name: factor.levels for name, factor in factors.items()}
+        known[CONFIGURATION] = tuple(configurations)
+        return [
+            f"{name}={level}"
+            for name, levels in self.grid.levels.items()
+            for level in levels
+            if level not in known.get(name, ())
+        ]
+
+    @property
+    def variants(self) -> list[tuple[str, Variant]]:
+        """Each server with each of its variants; none while a level is unknown."""
+        if self.unknown_levels:
+            return []
+        experiment = files.experiment(self.experiment)
+        return [
+            (name, variant)
+            for name in self.grid.servers
+            for variant in matrix.product(experiment, self.grid.levels, files.server(name))
+        ]
+
+    @property
+    def load(self) -> str:
+        """Trials and load in words: "12 trials of 2000, 10000 req/s, 10 s each"."""
+        offered = [str(rate) for rate in self.grid.rates_rps or () if rate]
+        rates = [f"{', '.join(offered)} req/s"] if offered else []
+        rates += ["a closed loop"] if 0 in (self.grid.rates_rps or ()) else []
+        rates += [f"{share:g} times the capacity" for share in self.capacity_shares]
+        rates += ["a search for the capacity"] if self.search else []
+        lasts = f", {self.grid.duration_s:g} s each" if self.grid.duration_s else ""
+        return f"{self.grid.trials} trials of {', '.join(rates)}{lasts}"
+
+
+def designs() -> list[Design]:
+    """Return the designs of all claims, in the order of claims.toml."""
+    claims = tomllib.loads(CLAIMS.read_text())["claim"]
+    return [_design(claim, keys) for claim in claims for keys in claim.get("design", [])]
+
+
+def _design(claim: dict, keys: dict) -> Design:
+    own = {"experiment": claim["experiment"]} | {
+        key: keys[key] for key in ("experiment", "capacity_shares", "search") if key in keys
+    }
+    own["capacity_shares"] = tuple(own.get("capacity_shares", ()))
+    grid = {key: value for key, value in keys.items() if key not in own}
+    return Design(claim["id"], grid=Grid.model_validate(grid), **own)
+
+
+def unmet(planned: Iterable[Trial]) -> dict[str, str]:
+    """Return the claims with a design that these trials do not meet, each with what is lacking."""
+    by_variant: dict[tuple[str, str, Variant], dict[str, list[Trial]]] = {}
+    for trial in planned:
+        key = (trial.experiment.name, trial.server.name, _of_server(trial.variant))
+        ways = by_variant.setdefault(key, {})
+        ways.setdefault(trial.variant.name, []).append(trial)
+    lacking: dict[str, str] = {}
+    for design in designs():
+        if why := _lacking(design, by_variant):
+            lacking.setdefault(design.claim, why)
+    return lacking
+
+
+def _of_server(variant: Variant) -> Variant:
+    """Return a variant without the load generator, which is the client's."""
+    return Variant(factors={k: v for k, v in variant.factors.items() if k != FACTOR})
+
+
+def _lacking(
+    design: Design, by_variant: dict[tuple[str, str, Variant], dict[str, list[Trial]]]
+) -> str:
+    """Return what trials lack of a design; empty if nothing."""
+    if unknown := design.unknown_levels:
+        return f"{design.experiment} has no {unknown[0]}"
+    for server, variant in design.variants:
+        where = f"{design.experiment} {server} {variant}"
+        ways = by_variant.get((design.experiment, server, variant), {})
+        if not ways:
+            return f"no {where}"
+        loads = [_load_lacking(design.grid, trials) for trials in ways.values()]
+        if all(loads):
+            return f"{where}: {loads[0]}"
+        searches = [trial.search for trials in ways.values() for trial in trials if trial.search]
+        if design.search and not searches:
+            return f"{where}: no search for its capacity"
+        if shares := sorted({*design.capacity_shares} - _shares(searches)):
+            return f"{where}: not {shares[0]:g} times its capacity"
+    return ""
+
+
+def _load_lacking(grid: Grid, trials: list[Trial]) -> str:
+    """Return what the trials of a variant lack of a grid's trials, rates and duration."""
+    first = trials[0]
+    if len(trials) < grid.trials:
+        return f"{len(trials)} of {grid.trials} trials"
+    if rates := sorted({*(grid.rates_rps or ())} - {*(first.plan.rates_rps or ())}):
+        return f"not {rates[0]} req/s"
+    if grid.duration_s and (first.duration_s or 0) < grid.duration_s:
+        return f"{first.duration_s or 0:g} of {grid.duration_s:g} s"
+    return ""
+
+
+def _shares(searches: list[dict]) -> set[float]:
+    """Return the multiples of a server's capacity that its searches offer."""
+    keys = ("cost_shares", "overload_shares")
+    return {share for search in searches for key in keys for share in search.get(key, ())}
+
+
+@dataclass
+class _Load:
+    """The load of a variant in all designs that name it."""
+
+    trials: int = 0
+    rates_rps: set[int] = field(default_factory=set)
+    shares: set[float] = field(default_factory=set)
+    duration_s: float | None = None
+    search: bool = False
+
+
+def planned(chosen: Iterable[Design]) -> list[Trial]:
+    """Return the trials that meet all of these designs, each variant with the load of all.
+
+    A multiple of a capacity is offered as a rate of its own, whichever it is.
+    """
+    loads: dict[tuple[str, str, Variant], _Load] = {}
+    for design in chosen:
+        for server, variant in design.variants:
+            load = loads.setdefault((design.experiment, server, variant), _Load())
+            load.trials = max(load.trials, design.grid.trials)
+            load.rates_rps |= set(design.grid.rates_rps or ())
+            load.shares |= set(design.capacity_shares)
+            lasts = [load.duration_s or 0, design.grid.duration_s or 0]
+            load.duration_s = max(lasts) or None
+            load.search |= design.search or bool(design.capacity_shares)
+    return [
+        Trial(
+            dataset="designs", experiment=files.experiment(experiment),
+            server=files.server(server), variant=variant, plan=_plan(load), n=n,
+        )
+        for (experiment, server, variant), load in loads.items()
+        for n in range(1, load.trials + 1)
+    ]  # fmt: skip
+
+
+def _plan(load: _Load) -> ExperimentPlan:
+    unnamed = range(1, len(load.shares) + 1)
+    said = {
+        "rates_rps": (*sorted(load.rates_rps), *unnamed) or None, "duration_s": load.duration_s,
+        "search": {} if load.search else None, "grids": ({},),
+    }  # fmt: skip
+    known = {key: value for key, value in said.items() if value is not None}
+    return ExperimentPlan.model_validate(known)

@@ -1,0 +1,77 @@
+"""What claims need that a dataset measures, and what a dataset lacks of it."""
+
+import pytest
+
+from deathmatch.plan import designs, files, matrix
+from deathmatch.plan.dataset import ExperimentPlan, Grid
+from deathmatch.plan.trial import Trial
+from deathmatch.run import design_lines
+
+DESIGN = designs.Design(
+    "day-ets-bytes", "single-thread",
+    Grid(servers=("null",), rates_rps=(2000, 5000), duration_s=10, trials=3),
+    capacity_shares=(0.9,),
+)  # fmt: skip
+
+
+def planned(trials: int = 3, **plan) -> list[Trial]:
+    experiment, server = files.experiment("single-thread"), files.server("null")
+    (variant,) = matrix.product(experiment, {}, server)
+    said = {"rates_rps": (2000, 5000), "duration_s": 10.0, "search": {}, "grids": ({},)} | plan
+    return [
+        Trial(
+            dataset="planted", experiment=experiment, server=server, variant=variant, n=n,
+            plan=ExperimentPlan.model_validate({k: v for k, v in said.items() if v is not None}),
+        )
+        for n in range(1, trials + 1)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("trials", "lacks"),
+    [
+        (planned(), ""),
+        ([], "no single-thread null"),
+        (planned(2), "2 of 3 trials"),
+        (planned(rates_rps=(2000,)), "not 5000 req/s"),
+        (planned(duration_s=1.5), "1.5 of 10 s"),
+        (planned(search=None), "not 0.9 times its capacity"),
+    ],
+)
+def test_a_dataset_that_does_not_meet_a_design_is_told_what_it_lacks(monkeypatch, trials, lacks):
+    monkeypatch.setattr(designs, "designs", lambda: [DESIGN])
+    unmet = designs.unmet(trials)
+    assert list(unmet) == (["day-ets-bytes"] if lacks else [])
+    assert lacks in unmet.get("day-ets-bytes", "")
+
+
+def test_trials_that_are_planned_from_designs_meet_them(monkeypatch):
+    plain = [
+        design for design in designs.designs()
+        if not design.unknown_levels and not design.capacity_shares
+    ]  # fmt: skip
+    monkeypatch.setattr(designs, "designs", lambda: plain)
+    assert designs.unmet(designs.planned(plain)) == {}
+
+
+def test_servers_of_a_design_serve_its_experiment_with_each_factor_that_it_names():
+    for design in designs.designs():
+        for name in design.grid.servers:
+            server = files.server(name)
+            assert server.runs and design.experiment in server.experiments, design.claim
+        served = {server for server, _ in design.variants}
+        assert design.unknown_levels or served == {*design.grid.servers}, design.claim
+
+
+def test_a_dataset_that_decides_claims_lists_what_it_lacks_and_others_count_it():
+    every, (one,) = design_lines.of_dataset("reference"), design_lines.of_dataset("smoke")
+    assert files.dataset("reference").decides_claims and len(every) > 10
+    assert "12 trials" in next(line for line in every if "walkin-some-backlog-helps" in line)
+    assert "deathmatch designs" in one and "smoke" in one
+
+
+def test_designs_are_printed_with_their_load_by_experiment():
+    lines = design_lines.by_experiment()
+    assert any(line.startswith("backlog: ") and "trials" in line for line in lines)
+    (own,) = [line for line in lines if "walkin-epoll-faster-with-many" in line]
+    assert "tornado with readiness=epoll,select idle_connections=0,900: 25 trials" in own
