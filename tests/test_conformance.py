@@ -71,7 +71,8 @@ def flags_of_emulators(one: dict) -> list[list[str]]:
     """Return the flags that emulators of Erlang should have that CHECK tells of, one or none."""
     text = (ROOT / "toolchains" / "erlang" / "vm.args").read_text()
     lines = [line.partition("#")[0].split() for line in text.splitlines()]
-    flags = [word.replace("+", "-") for line in lines for word in line]
+    words = [word for line in lines if "-eval" not in line for word in line]
+    flags = [word.replace("+", "-") for word in words]
     if one["factors"].get("configuration") == "busy-waiting":
         flags += SPINNING
     is_erlang = "erl" in files.server(one["server"]).packages.tools
