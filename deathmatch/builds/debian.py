@@ -5,24 +5,54 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from deathmatch.plan.root import ROOT
+
+_STATUS = Path("/var/lib/dpkg/status")
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
     """Return {package: "package version"} of those Debian packages that are installed."""
     wanted = sorted(set(packages))
-    if not wanted or not shutil.which("dpkg-query"):
-        return {}
     shown = "${db:Status-Status} ${binary:Package} ${Package} ${Version}\n"
-    words = ["dpkg-query", "--show", "--showformat", shown, *wanted]
-    lines = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
     known = {}
-    for status, full, package, version in map(str.split, lines):
+    for line in _asked("--show", "--showformat", shown, *wanted) if wanted else ():
+        status, full, package, version = line.split()
         if status == "installed":
             known[full] = known[package] = f"{package} {version}"
     return {package: known[package] for package in wanted if package in known}
+
+
+def owners(paths: Iterable[Path]) -> dict[Path, str]:
+    """Return "package version" of the Debian package of those of the files that have one."""
+    # Debian 12 still lists what /bin and /lib held before they became links into /usr.
+    wanted = {str(path): path for path in sorted(paths)}
+    wanted |= {text.removeprefix("/usr"): path for text, path in wanted.items()}
+    # A line is "package: path"; with several packages or a diversion, not.
+    lines = [line.rpartition(": ") for line in _asked("--search", *wanted)] if wanted else []
+    owned = {wanted[path]: owner for owner, _, path in lines if path in wanted and "," not in owner}
+    known = versions(owned.values())
+    return {path: known[owner] for path, owner in owned.items() if owner in known}
+
+
+def _asked(*words: str) -> tuple[str, ...]:
+    """Return the lines that dpkg-query prints; none where there is no dpkg-query.
+
+    A search takes some 50 ms, and each trial asks for the same: an answer is kept until dpkg
+    replaces the list of what is installed.
+    """
+    program = shutil.which("dpkg-query")
+    if not program or not _STATUS.exists():
+        return ()
+    return _answer(program, words, _STATUS.stat().st_mtime_ns)
+
+
+@cache
+def _answer(program: str, words: tuple[str, ...], _changed_ns: int) -> tuple[str, ...]:
+    done = subprocess.run([program, *words], capture_output=True, text=True)
+    return tuple(done.stdout.splitlines())
 
 
 def install(packages: list[str], log: Path) -> bool:

@@ -216,9 +216,11 @@ def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dic
         name: tools(server) if (build_dir(name) / RECORD).exists() else {}
         for name, server in {server.name: server for _, server in trials}.items()
     }
+    harness = toolchain.harness()
     entries = (
-        tool_differences.entry("this machine now", experiment, server.name, toolchain.harness(),
-                               own_tools[server.name])
+        tool_differences.entry(
+            "this machine now", experiment, server.name, harness, own_tools[server.name]
+        )
         for experiment, server in trials
-    )  # fmt: skip
+    )
     return [(where, record | machine) for where, record in entries]

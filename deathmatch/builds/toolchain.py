@@ -7,11 +7,8 @@ import hashlib
 import json
 import os
 import platform
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 
 from deathmatch.builds import clients, debian, nix
@@ -43,7 +40,6 @@ def recipes(server: str) -> list[str]:
     return FLAKE + sorted(str(path.relative_to(ROOT)) for path in paths if path.is_file())
 
 
-@cache
 def harness() -> dict[str, str]:
     """Return {tool: identity} of what every trial runs on: kernel, load generators, Python."""
     programs = {client: program for client in registry.CLIENTS if (program := clients.find(client))}
@@ -69,7 +65,7 @@ def identify(programs: dict[str, str | Path]) -> dict[str, str]:
     A program that was built here is named by what it was built from, any other by its SHA-256.
     """
     files = {tool: Path(path).resolve() for tool, path in programs.items()}
-    owners = _owners({path for path in files.values() if not path.is_relative_to(STORE)})
+    owners = debian.owners({path for path in files.values() if not path.is_relative_to(STORE)})
     return {tool: _identity(path, owners) for tool, path in files.items()}
 
 
@@ -104,18 +100,3 @@ def _digest(files: Iterable[Path]) -> str:
     for file in files:
         digest.update(file.read_bytes())
     return f"sha256 {digest.hexdigest()[:DIGITS]}"
-
-
-def _owners(paths: set[Path]) -> dict[Path, str]:
-    """Return the Debian package with its version of those of the files that have one."""
-    if not shutil.which("dpkg-query"):
-        return {}
-    # Debian 12 still lists what /bin and /lib held before they became links into /usr.
-    wanted = {str(path): path for path in paths}
-    wanted |= {text.removeprefix("/usr"): path for text, path in wanted.items()}
-    done = subprocess.run(["dpkg-query", "--search", *wanted], capture_output=True, text=True)
-    # A line is "package: path"; with several packages or a diversion, not.
-    lines = [line.rpartition(": ") for line in done.stdout.splitlines()]
-    owned = {wanted[path]: owner for owner, _, path in lines if path in wanted and "," not in owner}
-    known = debian.versions(owned.values())
-    return {path: known[owner] for path, owner in owned.items() if owner in known}

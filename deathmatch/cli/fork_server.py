@@ -13,6 +13,7 @@ import selectors
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 
 from deathmatch.cli import main as command_line
@@ -36,7 +37,7 @@ def main() -> None:
     forked.die_with(parent)
     listener = socket.socket(fileno=listener_fd)
     for name in _FIRST:
-        _load(name)
+        _load([name])
     with contextlib.suppress(_Forked):
         _serve(listener, interrupts)
     # Only forks come here, and end as any Python does.
@@ -87,7 +88,7 @@ def _answer(connection: socket.socket, others: list, interrupts: list[int]) -> i
     if len(descriptors) != 3:
         return None
     asked = json.loads(request)
-    _load(asked["words"][0])
+    _load(asked["words"])
     parent = os.pidfd_open(os.getpid())
     # One that comes meanwhile is for the fork, once it can end by it.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -112,14 +113,15 @@ def _answer(connection: socket.socket, others: list, interrupts: list[int]) -> i
     raise _Forked
 
 
-def _load(name: str) -> None:
+def _load(words: Sequence[str]) -> None:
     """Import what a command needs; `preload` of its module does what its forks need not repeat."""
+    name, *rest = words
     if name not in COMMANDS:
         return
     module = import_module(f"deathmatch.{COMMANDS[name].module}")
     # What is wrong is the command's to report.
     with contextlib.suppress(UserError):
-        getattr(module, "preload", lambda: None)()
+        getattr(module, "preload", lambda _: None)(rest)
     # Its pages stay shared with the forks.
     gc.collect()
     gc.freeze()

@@ -9,14 +9,22 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from deathmatch.builds import clients, clone, server_build, tool_differences, toolchain
+from deathmatch.builds import (
+    clients,
+    clone,
+    server_build,
+    server_commands,
+    tool_differences,
+    toolchain,
+)
 from deathmatch.data import records
 from deathmatch.errors import UserError
 from deathmatch.hosts import netns_testbed, sandbox, ssh_testbed, testbed
+from deathmatch.load import registry
 from deathmatch.measure import trial as measurement
 from deathmatch.plan import files, matrix
 from deathmatch.plan import testbed as plan
@@ -29,9 +37,14 @@ LEAST_FREE_BYTES = 200_000_000
 UNMEASURED = 3
 
 
-def preload() -> None:
-    """Read all servers, as a trial needs them; a file that changes is read again."""
+def preload(words: Sequence[str]) -> None:
+    """Do what a trial with these words needs and later ones too; whatever changes is done again."""
     files.servers()
+    toolchain.harness()
+    for client in registry.CLIENTS:
+        registry.generator(client)
+    for server in words and Path(words[-1]).parts[3:4]:
+        server_commands.tools(files.server(server))
 
 
 def main(given: argparse.Namespace) -> int:
