@@ -26,7 +26,8 @@ def tree(tmp_path_factory, network) -> Tree:
     tree = Tree(copy_tree(tmp_path_factory.mktemp("lab") / "tree"), network)
     tree.write("config/datasets/tiny.toml", TINY)
     tree.snakemake("data/tiny/storage/points.parquet", dataset="tiny").succeeded()
-    shutil.copytree(tree.path / "data" / "tiny", tree.path / "data" / "other")
+    for name in ("other", "reference"):
+        shutil.copytree(tree.path / "data" / "tiny", tree.path / "data" / name)
     return tree
 
 
@@ -39,7 +40,7 @@ def lab(tree) -> str:
     # Nothing in the user's home has a say.
     for kind in ("CONFIG", "DATA", "RUNTIME"):
         tree.environment[f"JUPYTER_{kind}_DIR"] = str(tree.path / "build" / "jupyter" / kind)
-    words = ["--no-browser", "--port=0", "--IdentityProvider.token=test", "--allow-root"]
+    words = ["--no-browser", "--port=0", "--IdentityProvider.token=test"]
     process = tree.start("jupyter", "lab", *words)
     STARTED.remove(process)
     for line in process.stdout:
@@ -68,23 +69,37 @@ def run_all(page: Page) -> None:
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
 
 
+def choose(page: Page, cell: list[str]) -> None:
+    """Write the lines into the first cell and run all."""
+    page.locator(".jp-CodeCell .cm-content").first.click()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("\n".join(cell))
+    expect(page.locator(".jp-CodeCell").first.locator(".cm-line")).to_have_text(cell)
+    run_all(page)
+
+
+def test_the_reference_is_shown_until_the_default_is_measured(tree: Tree):
+    script = "from deathmatch.paper import display; print(display.setup('quick'))"
+    said = tree.run("python", "-c", script).succeeded().text
+    assert said == "data/quick was not measured here; this shows data/reference.\nreference\n"
+
+
+def test_lab_opens_in_the_folder_of_notebooks(page: Page):
+    page.locator(".jp-FileBrowser .jp-DirListing-item", has_text="06-storage.md").wait_for()
+
+
 def test_a_dataset_that_is_not_there_is_named_with_those_that_are(page: Page):
     # It opens as a notebook, not as Markdown, and with a kernel: else this waits for ever.
-    run_all(page)
-    said = page.locator(".jp-OutputArea-output", has_text="the dataset 'quick' has no tables")
+    choose(page, ['dataset = "absent"', 'compare = ""'])
+    said = page.locator(".jp-OutputArea-output", has_text="the dataset 'absent' has no tables")
     said.wait_for()
-    assert "measured here: other, tiny; put one of these there" in said.inner_text()
+    assert "measured here: other, reference, tiny; put one of these there" in said.inner_text()
     assert "Traceback" not in page.locator(".jp-Notebook").inner_text()
     assert page.locator(".jp-RenderedSVG").count() == 0
 
 
 def test_another_dataset_is_a_word_in_the_first_cell(page: Page):
-    page.locator(".jp-CodeCell .cm-content").first.click()
-    page.keyboard.press("Control+A")
-    page.keyboard.type('dataset = "tiny"\ncompare = "other"')
-    lines = page.locator(".jp-CodeCell").first.locator(".cm-line")
-    expect(lines).to_have_text(['dataset = "tiny"', 'compare = "other"'])
-    run_all(page)
+    choose(page, ['dataset = "tiny"', 'compare = "other"'])
     page.locator(".jp-RenderedSVG svg, .jp-RenderedSVG img").first.wait_for()
     page.locator(".jp-OutputArea-output table", has_text="tiny / other").wait_for()
     assert page.locator(".jp-OutputArea-output[data-mime-type*='stderr']").count() == 0

@@ -141,7 +141,22 @@ def test_no_network_no_terminal_and_no_rights_for_others_are_needed_once_it_is_s
     alone = ["unshare", *([] if AS_ROOT else ["--user", "--map-root-user"]), "--net", "--"]
     before = [*alone, "sh", "-c", 'umask 077; exec "$@"', "sh"]
     done = shell("--debian", "deathmatch", "list", "testbeds", before=before).succeeded()
-    assert done.text.startswith("ec2-like  ")
+    assert "ec2-like  " in done.text
+
+
+@on_debian
+def test_a_user_without_name_home_and_locale():
+    before = ["unshare", "--user", "--map-user=54321", "--"]
+    script = (
+        "python -c 'import getpass, sys; "
+        'print(sys.flags.utf8_mode, ascii("é"), getpass.getuser())\'; '
+        "snakemake -n --config dataset=smoke servers=null"
+    )
+    done = shell(
+        "--debian", "sh", "-ec", script, before=before,
+        HOME="/nonexistent", LC_ALL="de_DE.ISO-8859-1", USER="", LOGNAME="",
+    ).succeeded()  # fmt: skip
+    assert done.text.startswith("1 '\\xe9' user\n")
 
 
 @on_debian

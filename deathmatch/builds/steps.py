@@ -77,7 +77,8 @@ def _version(server: Server) -> dict:
         return failed(foreign)
     version = subprocess.run(
         ["sh", "-c", fill(server.version, server, {})], cwd=ROOT / "servers" / server.name,
-        env=environment(server.name), capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        env=environment(server.name), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        errors="replace",
     )  # fmt: skip
     if version.returncode in KILLED:
         raise killed(server.name, f"was killed (SIGKILL) at: {server.version}")

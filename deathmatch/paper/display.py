@@ -1,7 +1,7 @@
 """Show figures, tables and numbers in a notebook so that the paper can pick them up.
 
     from deathmatch.paper import display, theme
-    display.setup(dataset)
+    dataset = display.setup(dataset)
     display.figure(chart, label="fig-backlog", caption="Reply rate by *backlog*.",
                    alt="Curves …", source="data/quick/backlog/points.parquet")
     display.table(frame, label="tbl-loss", caption="Where SYNs go.", source=…,
@@ -38,15 +38,18 @@ from deathmatch.plan.root import ROOT
 
 VEGALITE = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 THIN = "\u202f"  # narrow no-break space between thousands
+# What the notebooks name in their first cell, and what JupyterLab shows until that is measured.
+DEFAULT, FALLBACK = "quick", "reference"
 _LABEL = re.compile(r"(fig|tbl)-[a-z0-9]+(-[a-z0-9]+)*")
 _folder: Path | None = None
 
 
-def setup(dataset: str, figures: Path | None = None) -> None:
+def setup(dataset: str, figures: Path | None = None) -> str:
     """Choose the theme and the folder for figures: `figures/<dataset>/` unless one is given.
 
-    In JupyterLab, where none is, raises UserError if the dataset has no tables, shows any UserError
-    as its sentence alone, and shows a number or text as the paper's prose does.
+    Returns the dataset. In JupyterLab, where no folder is given, it is the reference dataset if the
+    notebooks' default was not measured; raises UserError if another dataset has no tables, shows
+    any UserError as its sentence alone, and shows a number or text as the paper's prose does.
     """
     global _folder
     paths.check_dataset(dataset, "parameter dataset, in the first cell")
@@ -59,7 +62,8 @@ def setup(dataset: str, figures: Path | None = None) -> None:
             # jupyterlab-myst shows an {eval} role by the plain text of its value.
             for kind in (str, int, float):
                 shell.display_formatter.formatters["text/plain"].for_type(kind, _print_as_prose)
-        _check_measured(dataset)
+        dataset = _measured(dataset)
+    return dataset
 
 
 def _say(shell: Any, _kind: type, error: Exception, _trace: Any, tb_offset: Any = None) -> None:
@@ -71,8 +75,11 @@ def _print_as_prose(thing: object, printer: Any, _cycle: bool) -> None:
     printer.text(text_of(thing) if len(printer.stack) == 1 else repr(thing))
 
 
-def _check_measured(dataset: str) -> None:
+def _measured(dataset: str) -> str:
     measured = sorted({path.parts[-3] for path in ROOT.glob("data/*/*/points.parquet")})
+    if dataset == DEFAULT and dataset not in measured and FALLBACK in measured:
+        print(f"data/{DEFAULT} was not measured here; this shows data/{FALLBACK}.")
+        return FALLBACK
     if dataset not in measured:
         raise UserError(
             f"the dataset {dataset!r} has no tables",
@@ -80,6 +87,7 @@ def _check_measured(dataset: str) -> None:
             remedy=f"measured here: {', '.join(measured) or 'none'}; put one of these there, "
             f"or measure it: snakemake --config dataset={dataset}",
         )
+    return dataset
 
 
 def figure(

@@ -45,6 +45,8 @@ PRELOAD = (
     *(f"deathmatch.analysis.{module.name}" for module in pkgutil.iter_modules(analysis.__path__)),
     *(f"deathmatch.paper.charts.{module.name}" for module in pkgutil.iter_modules(charts.__path__)),
 )
+# Of a UNIX socket's 107 bytes; the number of the socket comes after it.
+LONGEST_SOCKET = 100
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -81,10 +83,7 @@ def run(
                 kernel_name="python3",
                 cwd=ROOT,
                 progress_bar=False,
-                # Sockets of its own: their default name is shared by all that start meanwhile.
-                config=traitlets.config.Config(
-                    {"KernelManager": {"transport": "ipc", "ip": f"{scratch}/kernel"}}
-                ),
+                config=_sockets(scratch),
             )
         except PapermillExecutionError as error:
             raise _failure(error, source) from None
@@ -148,6 +147,17 @@ def _with_evaluation(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]
         return [cell]
     code = f"__import__('deathmatch.paper.display').paper.display.evaluate({found!r}, globals())"
     return [nbformat.v4.new_code_cell(code, metadata={"tags": ["prose"]}), cell]
+
+
+def _sockets(scratch: str) -> traitlets.config.Config:
+    """Return where a kernel's sockets are: in `scratch`, of TCP where its path is too long.
+
+    The default name of a socket's file is shared by all that start meanwhile.
+    """
+    path = f"{scratch}/kernel"
+    if len(path) > LONGEST_SOCKET:
+        return traitlets.config.Config()
+    return traitlets.config.Config({"KernelManager": {"transport": "ipc", "ip": path}})
 
 
 def _private_jupyter(scratch: Path, figures: Path, kernel: ForkedKernel | None) -> dict[str, str]:
