@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from deathmatch.analysis import speed_up
+from deathmatch.analysis import cpu_left, speed_up
 from deathmatch.data import cpu_shares, emulation
 from deathmatch.data.kernel_samples import SCHEMA
 
@@ -107,3 +107,44 @@ def test_what_each_side_got_is_counted_while_load_was_offered():
         "total_us": 2_020_000,
     }  # fmt: skip
     assert cpu_shares.shares(samples, 7, 1_000_000) == {}
+
+
+def left(server: list[int], client: list[int], used: float | None, throttle: str = "") -> float:
+    """Return what is left to a server of the CPUs, where the client used so many."""
+    key = {"server": "x", "variant": "y", "n": 1}
+    trials = pl.DataFrame([
+        key | {"server_cpus": server, "client_cpus": client, "throttle": throttle}
+    ])  # fmt: skip
+    rows = [
+        key | {"offered_rate_rps": 0, "time_us": time_us, "client_cpu_ns": ns}
+        for time_us, ns in (
+            (0, 0), (10_000, 1_000_000), (1_010_000, 1_000_000 + round(1e9 * (used or 0))),
+            (1_100_000, 0),
+        )
+    ]  # fmt: skip
+    known = cpu_left.by_trial(trials, None if used is None else pl.DataFrame(rows))
+    return known["left"].item()
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "used", "cpus"),
+    [
+        ([0], [1], 0.9, 1),
+        ([0, 1], [1], 0.9, 1.1),
+        # httperf takes a CPU.
+        ([0, 1], [0, 1], 1.0, 1.0),
+        ([0, 1], [0, 1], 0.25, 1.75),
+        # It cannot take more of the server's CPUs than both have.
+        ([0, 1, 2], [2, 3], 1.8, 2.0),
+        ([0, 1], [1], None, 1),
+        ([0, 1, 2, 3], [4], None, 4),
+    ],
+)
+def test_what_is_left_to_a_server_is_what_the_client_did_not_use(server, client, used, cpus):
+    assert left(server, client, used) == pytest.approx(cpus)
+
+
+def test_a_quota_leaves_its_share():
+    throttle = "cpu_quota_us 80000; cpu_period_us 100000"
+    assert left([0, 1], [0, 1], 0.25, throttle) == 0.8
+    assert left([0, 1], [0, 1], 0.5, f"{throttle}; emulated_cpus 4; guards met") == 4

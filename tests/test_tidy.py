@@ -56,6 +56,21 @@ def test_trials(frames):
     assert {key: row[key] for key in wanted} == wanted
 
 
+@pytest.mark.parametrize(
+    ("point", "share"),
+    [
+        ({"workers": 2, "workers_us": [60, 40]}, 0.4),
+        ({"workers": 2, "workers_us": [60]}, 0.0),
+        ({"workers": 2, "workers_us": [60, 30, 10]}, 0.3),
+        ({"workers": 1, "workers_us": [60]}, None),
+        ({"workers": 2, "workers_us": []}, None),
+        ({}, None),
+    ],
+)
+def test_the_least_busy_worker_has_its_share(point, share):
+    assert tidy._least_busy(point) == share
+
+
 def test_points(frames):
     """Growth from the first to the last sample of a rate, and the highest of them."""
     slow, fast = frames["points"].sort("offered_rate_rps").to_dicts()
@@ -128,7 +143,10 @@ def test_tables_are_written_whole_and_read_back(frames, tmp_path, monkeypatch):
     )
     monkeypatch.setattr(tables, "ROOT", tmp_path)
     for table, frame in frames.items():
-        assert pl.read_parquet(folder / f"{table}.parquet").equals(frame)
+        # What no trial has recorded is not in the file.
+        kept = pl.read_parquet(folder / f"{table}.parquet")
+        assert kept.equals(frame.drop(tables.SELDOM, strict=False))
+        assert tables.read("mine", "backlog", table).equals(frame)
     with pytest.raises(UserError, match="no such table\n  run: snakemake --config dataset=your"):
         tables.read("your", "backlog", "points")
 

@@ -110,7 +110,7 @@ def test_without_a_report_nothing_is_counted_and_nothing_decided(plant):
 
 def test_the_instruments_are_those_that_measure_the_harness():
     assert files.instruments() == [
-        "acceptors", "c-readiness", "eventmachine", "null", "perl-ev", "ws-null",
+        "acceptors", "c-readiness", "eventmachine", "null", "perl-ev", "planted-lock", "ws-null",
     ]  # fmt: skip
 
 
@@ -294,6 +294,50 @@ def test_all_cores_are_more_than_the_one_beside_the_client(plant, server_cpus, v
     assert found["ostinelli-node-gains-from-processes"].now.verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("throttle", "testbed", "verdict"),
+    [
+        ("emulated_cpus 4; guards met", "four-emulated", "replicated, emulated"),
+        ("emulated_cpus 4; guards cap, served", "four-emulated", judging.UNREACHED),
+        # Its CPUs are not the ones that the claim asks for.
+        ("", "netns", judging.UNREACHED),
+    ],
+)
+def test_a_verdict_on_emulated_cpus_says_so(plant, throttle, testbed, verdict):
+    found = plant(
+        "backlog",
+        [
+            {"server": "yucan", "schedulers": schedulers, "backlog": 128, "somaxconn": 4096,
+             "variant": f"schedulers={schedulers},own_testbed={testbed}",
+             REPLY: replies, RATE: 40_000}
+            for schedulers, replies in (("one", 3000.0), ("all", 7000.0))
+        ],
+        {"server_cpus": [0, 1], "client_cpus": [0, 1], "testbed": testbed,
+         "throttle": f"cpu_quota_us 28000; cpu_period_us 20000; {throttle}"},
+    )  # fmt: skip
+    row = found["walkin-yucan-scales-over-cores"].now
+    if testbed == "netns":
+        verdict = judging.NOT_RUN
+    assert row.verdict == verdict
+    if "cap" in throttle:
+        assert "guards broken: cap, served" in row.why
+
+
+def test_emulated_cpus_count_for_no_claim_about_a_queue(plant):
+    rate = {RATE: 40_000, "somaxconn": 4096, "schedulers": "all"}
+    rows = [
+        {"server": "yucan", "backlog": backlog, REPLY: replies, **rate}
+        for backlog, replies in ((5, 3000.0), (128, 7000.0))
+    ]
+    throttle = "cpu_quota_us 28000; cpu_period_us 20000; emulated_cpus 4; guards met"
+    cpus = {"server_cpus": [0, 1], "client_cpus": [0, 1]}
+    row = plant("backlog", rows, cpus | {"testbed": "four-emulated", "throttle": throttle})[
+        "walkin-backlog-5-to-128-all-cores"
+    ].now
+    assert row.verdict == judging.UNREACHED
+    assert "emulated CPUs: not what an emulation can show" in row.why
+
+
 def test_a_cure_is_shown_only_where_there_is_an_illness(plant):
     def cowboy(backlog: int, limit: int, replies: int) -> dict:
         return {"server": "cowboy", "configuration": "raised", "backlog": backlog,
@@ -451,7 +495,7 @@ def test_what_was_said_of_a_laptop_that_is_gone_stays_open(plant):
 def test_every_need_is_met_by_some_data_or_gone():
     kinds = {kind for claim in published.claims() for kind in claim.get("needs", {})}
     assert kinds == {
-        "server_cpus", "offered_s", "handshakes_at_once", "queue_s", "errors", "rates", "levels",
+        "cpu_left", "offered_s", "handshakes_at_once", "queue_s", "errors", "rates", "levels",
         "descriptors", "spread", "network_card", "reference", "gone",
     }  # fmt: skip
 

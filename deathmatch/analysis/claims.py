@@ -20,7 +20,7 @@ from deathmatch.analysis import (
     stats,
 )
 from deathmatch.analysis.interval import NO_TRIAL
-from deathmatch.analysis.judging import NOT_RUN, OPEN, UNREACHED, Compared
+from deathmatch.analysis.judging import EMULATED, NOT_RUN, OPEN, UNREACHED, Compared
 from deathmatch.analysis.ledger import Entry, Side, Verdict
 from deathmatch.analysis.values import Values, in_shared_blocks
 from deathmatch.data import archive
@@ -67,8 +67,9 @@ def verdict(dataset: str, claim: dict) -> Verdict:
     elif word == UNREACHED:
         why = needs.unmet_phrase(conditions)
     quantity = QUANTITIES.get(_statistic(decided.compared))
+    emulated = needs.emulated(dataset, claim)
     return Verdict(
-        word,
+        EMULATED.get(word, word) if emulated else word,
         decided.interval,
         decided.direction,
         why,

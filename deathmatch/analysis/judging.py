@@ -17,6 +17,8 @@ from deathmatch.analysis.values import Values
 REPLICATED, NOT, OPEN = "replicated", "not replicated", "inconclusive"
 UNREACHED, NOT_RUN = "condition not reached", "not run"
 VERDICTS = (REPLICATED, NOT, OPEN, UNREACHED, NOT_RUN)
+EMULATED = {word: f"{word}, emulated" for word in (REPLICATED, NOT, OPEN)}
+"""The words for verdicts on trials whose CPUs were emulated, which are counted apart."""
 MINIMUM_TRIALS = published.minimum_trials()
 INFINITE = float("inf")
 CLOCK_STEP_US = 100  # of httperf's mean response time

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from deathmatch.analysis import judging, phrases, published, rules, selecting, stats
+from deathmatch.analysis import cpu_left, judging, phrases, published, rules, selecting, stats
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import QUANTITIES
@@ -55,6 +55,12 @@ def verdict(dataset: str, claim: dict, decided: str, needs: Sequence[Need]) -> s
     if decided != judging.REPLICATED or any(need.always for need in unmet):
         return judging.UNREACHED
     return decided
+
+
+def emulated(dataset: str, claim: dict) -> bool:
+    """Return whether some of what the rule compares ran on emulated CPUs."""
+    frames = _frames(dataset, claim, selecting.trials)
+    return any(cpu_left.by_trial(frame, None)["emulated"].any() for frame in frames)
 
 
 def unmet_phrase(needs: Sequence[Need]) -> str:
@@ -104,14 +110,25 @@ def _frames(dataset: str, claim: dict, table=selecting.points) -> list[pl.DataFr
     ]
 
 
-def _server_cpus(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
-    alone = [
-        len(set(server or []) - set(client or []))
-        for frame in _frames(dataset, claim, selecting.trials)
-        for server, client in frame.select("server_cpus", "client_cpus").rows()
-    ]
-    text = f"{need['at_least']} CPUs of the server beyond the client's"
-    return _at_least(text, max(alone, default=None), need, "")
+def _cpu_left(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    text = f"the CPU time of {need['at_least']} CPUs, left to the server by the client"
+    trials, samples = (
+        _frames(dataset, claim, table) for table in (selecting.trials, selecting.samples)
+    )
+    left = cpu_left.by_trial(
+        *(pl.concat(frames) if frames else None for frames in (trials, samples))
+    )
+    if left.is_empty():
+        return text, NOT_RECORDED, False
+    if left["emulated"].any():
+        on = need.get("on")
+        allowed = on is not None and files.testbed(on).server.emulated_cpus is not None
+        broken = cpu_left.broken(left)
+        if not allowed or broken:
+            why = f"guards broken: {broken}" if allowed else "not what an emulation can show"
+            return text, f"emulated CPUs: {why}", False
+    by_variant = left.group_by("server", "variant", maintain_order=True)
+    return _at_least(text, by_variant.agg(pl.col("left").median())["left"].max(), need, "")
 
 
 def _offered(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
@@ -226,7 +243,7 @@ def _at_least(text: str, there: float | None, need: dict, unit: str) -> tuple[st
 
 
 _CHECKS: dict[str, Callable] = {
-    "server_cpus": _server_cpus,
+    "cpu_left": _cpu_left,
     "offered_s": _offered,
     "handshakes_at_once": _opening,
     "errors": _errors,
@@ -241,5 +258,5 @@ _CHECKS: dict[str, Callable] = {
 }
 # Without these a replication would say as little as a refutation.
 _ALWAYS = {
-    "server_cpus", "errors", "rates", "levels", "spread", "reference", "network_card", "gone",
+    "cpu_left", "errors", "rates", "levels", "spread", "reference", "network_card", "gone",
 }  # fmt: skip

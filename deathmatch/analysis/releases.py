@@ -4,10 +4,12 @@ A rule names servers, each with its first configuration. `[then.<source>]` and `
 claims.toml, or a claim's own `then` and `now`, say what of theirs is nearest to the source's and
 what is today's; it stands in wherever all that the rule compares of that server ran so. The header
 of claims.toml explains it. `as_source` of a claim says how the source ran all of them: both
-verdicts are on that, wherever all that the rule compares ran so.
+verdicts are on that, wherever all that the rule compares ran so. Likewise the testbed that its need
+`cpu_left` names.
 """
 
 from deathmatch.analysis import published, selecting
+from deathmatch.plan.trial import OWN_TESTBED
 
 
 def then(dataset: str, claim: dict) -> dict:
@@ -24,7 +26,8 @@ def now(dataset: str, claim: dict) -> dict:
 
 def as_source(dataset: str, claim: dict) -> dict:
     """Return the claim on the levels of its `as_source`, if all that it compares ran so."""
-    levels = claim.get("as_source", {})
+    testbed = claim.get("needs", {}).get("cpu_left", {}).get("on")
+    levels = claim.get("as_source", {}) | ({OWN_TESTBED: testbed} if testbed else {})
     rule = at_levels(claim["rule"], levels)
     chosen = published.selectors(rule)
     if levels and chosen and all(_ran(dataset, claim, selector) for selector in chosen):

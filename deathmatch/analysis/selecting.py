@@ -19,6 +19,7 @@ from deathmatch.analysis.values import Values
 from deathmatch.data import limits, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
+from deathmatch.plan.trial import OWN_TESTBED
 from deathmatch.quantities.definitions import HIGHEST_REPLY_RATE, PEAK, QUANTITIES, hardest
 from deathmatch.quantities.good_answers import only_good
 from deathmatch.quantities.quantity import RATE, Points, Quantity
@@ -180,9 +181,15 @@ def trials(dataset: str, experiment: str) -> pl.DataFrame | None:
     return _table(dataset, experiment, "trials")
 
 
+@cache
+def samples(dataset: str, experiment: str) -> pl.DataFrame | None:
+    """Return the samples of an experiment; None if the dataset has none."""
+    return _table(dataset, experiment, "samples")
+
+
 def clear_caches() -> None:
     """Read tables anew from now on: what was measured has changed."""
-    for cached in (points, trials, _selected, _at_defaults, _variant):
+    for cached in (points, trials, samples, _selected, _at_defaults, _variant):
         cached.cache_clear()
     histogram_times.clear_cache()
 
@@ -207,11 +214,12 @@ _GIVEN: dict[tuple[str, str, str], pl.DataFrame] = {}
 
 def _table(dataset: str, experiment: str, table: str) -> pl.DataFrame | None:
     if any(dataset == known for known, _, _ in _GIVEN):
-        return _GIVEN.get((dataset, experiment, table))
+        given = _GIVEN.get((dataset, experiment, table))
+        return None if given is None else tables.on_own_testbed(given)
     if experiment not in files.names("experiment"):
         return None
     try:
-        return tables.of_own_client(tables.read(dataset, experiment, table))
+        return tables.on_own_testbed(tables.read(dataset, experiment, table))
     except UserError:
         return None
 
@@ -245,7 +253,10 @@ def _at_defaults(
     table: Callable, dataset: str, experiment: str, but: frozenset[str]
 ) -> pl.DataFrame:
     """Return the rows of a table with each factor `but` these at its default."""
-    return views.default_variants(table(dataset, experiment), experiment, but)
+    frame = table(dataset, experiment)
+    if OWN_TESTBED not in but:
+        frame = frame.filter(pl.col(OWN_TESTBED).is_null())
+    return views.default_variants(frame, experiment, but)
 
 
 def measured_levels(dataset: str, experiment: str, rule: dict) -> list:
@@ -288,6 +299,8 @@ def _level_phrase(name: str, level) -> str:
         return phrases.CPUS[level]
     if name == "idle_connections":
         return f"{phrases.number(level)} idle connections"
+    if name == OWN_TESTBED:
+        return f"testbed {level}"
     if name in ("readiness", "configuration", "layer", "environment"):
         return str(level)
     return f"{name.replace('_', ' ')} {level}"

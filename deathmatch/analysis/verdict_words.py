@@ -2,7 +2,7 @@
 
 from deathmatch.analysis import phrases
 from deathmatch.analysis.interval import Interval
-from deathmatch.analysis.judging import INFINITE, NOT, OPEN, REPLICATED
+from deathmatch.analysis.judging import EMULATED, INFINITE, NOT, OPEN, REPLICATED
 from deathmatch.analysis.ledger import BOTH, Entry, Verdict
 
 
@@ -18,9 +18,9 @@ def verdicts_phrase(entry: Entry) -> str:
 
 def verdict_text(verdict: Verdict) -> str:
     """Return one verdict for a cell, in Markdown; with what it compared only where decided."""
-    decided = verdict.verdict in (REPLICATED, NOT, OPEN)
+    decided = verdict.verdict in (REPLICATED, NOT, OPEN, *EMULATED.values())
     effect = f": {effect_phrase(verdict)}" if decided else ""
-    sized = verdict.verdict == NOT and verdict.direction == REPLICATED
+    sized = verdict.verdict in (NOT, EMULATED[NOT]) and verdict.direction == REPLICATED
     text = f"**{verdict.verdict}**{effect}{'; its direction is replicated' if sized else ''}"
     return text.replace("n = ", "n\u00a0=\u00a0")
 

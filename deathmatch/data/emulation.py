@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+MET = "met"
 USED_UP = 0.95
 """The share of its quota from which on a server is held back by it."""
 SHARING = 0.7
@@ -56,8 +57,8 @@ class Guards:
 
     @property
     def word(self) -> str:
-        """The word for it in a table: "met", or the names of the broken guards."""
-        return ", ".join(self.broken) or "met"
+        """The word for it in a table: MET, or the names of the broken guards."""
+        return ", ".join(self.broken) or MET
 
 
 def of_trial(points: Sequence[Mapping], throttle: Mapping) -> Guards | None:

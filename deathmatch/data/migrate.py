@@ -63,7 +63,10 @@ def todays(table: pl.DataFrame, name: str, experiment: str) -> pl.DataFrame:
     A factor that came later has the level that was in force (`records.ADDED`), and so has the
     load generator. What was not recorded at its time is null.
     """
-    wanted = tables.columns(experiment, name)
+    wanted = {
+        key: kind for key, kind in tables.columns(experiment, name).items()
+        if key in table or key not in tables.SELDOM
+    }  # fmt: skip
     own_client = files.experiment(experiment).client
     levels = records.ADDED.get(experiment, {}) | {registry.FACTOR: own_client}
     absent = [

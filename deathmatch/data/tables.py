@@ -17,6 +17,9 @@ it, `laws_broken` of those that it breaks; both are null where none could. `cour
 `course_change` by which share of its median; null where the run was too short to tell, or the load
 generator does not.
 
+`least_busy_process_share` is the CPU time of the least busy of a server's workers, processes or
+scheduler threads, over that of all; null for one worker, and where nobody counted.
+
 A point shows the `limit` that `deathmatch.data.limits` finds: the server's, the testbed's, the
 client's, or none.
 
@@ -49,7 +52,7 @@ from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.record import OUTCOMES
 from deathmatch.plan.root import ROOT
-from deathmatch.plan.trial import CONFIGURATION
+from deathmatch.plan.trial import CONFIGURATION, OWN_TESTBED
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
@@ -100,8 +103,10 @@ HIGHEST = ["accept_queue_connections", "syn_queue_connections", "server_rss_byte
            "server_descriptors", "client_descriptors", "server_threads",
            "load_average"]  # fmt: skip
 
+# Columns that a file lacks where no trial has them.
+SELDOM = ("least_busy_process_share",)
 # Columns that committed tables may lack.
-LATER = ("server_pss_bytes", "server_pss_bytes_max", "replies_wrong_length")
+LATER = ("server_pss_bytes", "server_pss_bytes_max", "replies_wrong_length", *SELDOM)
 
 _POINTS = {
     "offered_rate_rps": pl.Int64,
@@ -113,6 +118,7 @@ _POINTS = {
     "report": pl.String,
     "actual_rate_rps": pl.Float64,
     "client_limited": pl.Boolean,
+    "least_busy_process_share": pl.Float64,
 }
 _COURSE = {"course": pl.String, "course_change": pl.Float64}
 _COUNTED = dict.fromkeys(GROWING, pl.Int64) | {f"{name}_max": SAMPLES[name] for name in HIGHEST}
@@ -213,11 +219,23 @@ def _existing(dataset: str, experiment: str, table: str) -> Path:
 
 
 def of_own_client(frame: Frame) -> Frame:
-    """Return a table's rows of the experiment's own load generator.
+    """Return a table's rows of the experiment's own load generator, on the dataset's own testbed.
 
-    Trials of another one in its place answer another question: what the client contributes.
+    Trials of another one in its place answer another question: what the client contributes, or what
+    more CPUs do.
     """
-    return frame.filter(~pl.col("variant").str.contains(f"{registry.FACTOR}=", literal=True))
+    return frame.filter(~pl.col("variant").str.contains(rf"\b({registry.FACTOR}|{OWN_TESTBED})="))
+
+
+def on_own_testbed(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table's rows of `of_own_client`, and those of other testbeds that a grid names.
+
+    Column `own_testbed` has which, null for the dataset's own.
+    """
+    named = pl.col("variant").str.extract(rf"\b{OWN_TESTBED}=([^,]+)").alias(OWN_TESTBED)
+    placed = frame.with_columns(named)
+    elsewhere = placed.filter(pl.col(OWN_TESTBED).is_not_null())
+    return pl.concat([of_own_client(placed), elsewhere])
 
 
 def check(frame: Frame, experiment: str, table: str, where: str) -> Frame:
@@ -245,16 +263,19 @@ def write(frame: pl.DataFrame, experiment: str, table: str, folder: Path) -> Non
     """Check the frame and write it into the folder, whole or not at all."""
     path = folder / f"{table}.parquet"
     partial = path.with_suffix(".partial")
+    checked = check(frame, experiment, table, str(path))
+    checked = checked.drop(
+        name for name in SELDOM if name in checked.columns and checked[name].is_null().all()
+    )
     # Times stand in order: their differences take half the room, and polars' own writer has none.
-    integers = [name for name, kind in frame.schema.items() if kind.is_integer()]
+    integers = [name for name, kind in checked.schema.items() if kind.is_integer()]
     encoding = {
-        "use_dictionary": [name for name in frame.columns if name not in integers],
+        "use_dictionary": [name for name in checked.columns if name not in integers],
         "column_encoding": dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
     }
-    checked = check(frame, experiment, table, str(path))
     # A missing list that still spans values, as polars' when() leaves one, is more than pyarrow 23
     # can write: taking its values apart and together again leaves none.
-    lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
+    lists = [name for name, kind in checked.schema.items() if isinstance(kind, pl.List)]
     apart = (pl.Series(name, checked[name].to_list(), frame.schema[name]) for name in lists)
     checked.with_columns(*apart).write_parquet(
         partial,

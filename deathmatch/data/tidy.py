@@ -241,12 +241,21 @@ def point_row(
         "idle_held": point.get("idle_held"),
         **rate.columns(point, duration_s),
         **rate.fields,
+        "least_busy_process_share": _least_busy(point),
         **client.sampled(samples, during),
         **{name: value for name, value in warmed.items() if name in client.columns},
         **{name: kernel_samples.growth(during[name]) for name in tables.GROWING},
         **{f"{name}_max": during[name].max() for name in tables.HIGHEST},
         **course(client, rate.report, duration_s),
     }
+
+
+def _least_busy(point: dict) -> float | None:
+    """Return the share of the least busy worker in the CPU time of all; None of one worker."""
+    spent_us, workers = point.get("workers_us"), point.get("workers", 1)
+    if not spent_us or workers < 2:
+        return None
+    return spent_us[workers - 1] / sum(spent_us) if len(spent_us) >= workers else 0.0
 
 
 def course(client: LoadGenerator, report, duration_s: float) -> Fields:

@@ -103,7 +103,8 @@ def offer(
     began_us = (started_ns - sampling.began_ns) // 1000
     workers_us = worker_times.used_us(worked_before, worker_times.cpu_ns(context.server))
     return {
-        "offered_rate_rps": rate_rps, "began_us": began_us, "workers_us": workers_us, **offered,
+        "offered_rate_rps": rate_rps, "began_us": began_us,
+        "workers": context.values["workers"], "workers_us": workers_us, **offered,
     }  # fmt: skip
 
 

@@ -228,6 +228,11 @@ class RecordedPoint(RecordPart):
     clocks: dict[str, RecordedClock] | None = Field(
         None, description="How the hosts' clocks compared, by host."
     )
+    workers: int | None = Field(
+        None, ge=1, le=65_536,
+        description="How many processes or scheduler threads the server was to have; absent in "
+        "trials measured before this was recorded.",
+    )  # fmt: skip
     workers_us: list[Count] | None = Field(
         None,
         description="The CPU time of each of the server's threads while the rate was offered and "
