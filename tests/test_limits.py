@@ -127,7 +127,9 @@ def test_a_limit_planted_in_real_load_is_called_by_its_name(tree: Tree):
     planted.plant(tree.path, runs=1)
     for client in planted.CLIENTS:
         planted.run(tree.path, client)
-    points = pl.concat([planted.measured(tree.path, client) for client in planted.CLIENTS])
+    points = planted.at_limit(
+        pl.concat([planted.judged(tree.path, client) for client in planted.CLIENTS])
+    )
     called = {(row["server"], row["client"]): row["limit"] for row in points.to_dicts()}
     assert called["fast", "slow"] in ("client", "testbed")
     assert called["slow", "free"] in ("server", "client", "testbed")
