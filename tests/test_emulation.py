@@ -1,11 +1,17 @@
 """Emulated CPUs: each guard accuses its own fault, and no sound trial."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import polars as pl
 import pytest
 
 from deathmatch.analysis import cpu_left, speed_up
 from deathmatch.data import cpu_shares, emulation
 from deathmatch.data.kernel_samples import SCHEMA
+from deathmatch.data.strict.emulation_rules import EMULATION
+from deathmatch.data.strict.measured import Measured
+from deathmatch.quantities.quantity import REPLY
 
 ALL = {"emulated_cpus": 4, "cpu_quota_us": 28_000, "cpu_period_us": 20_000}
 ONE = {"emulated_cpus": 1, "cpu_quota_us": 7_000, "cpu_period_us": 20_000}
@@ -148,3 +154,93 @@ def test_a_quota_leaves_its_share():
     throttle = "cpu_quota_us 80000; cpu_period_us 100000"
     assert left([0, 1], [0, 1], 0.25, throttle) == 0.8
     assert left([0, 1], [0, 1], 0.5, f"{throttle}; emulated_cpus 4; guards met") == 4
+
+
+# Of several trials, and of a whole record
+
+
+def speeds(one: list[float], every: list[float], costs=(100.0, 100.0)) -> list[emulation.Speed]:
+    """Return the speeds of trials of which each second has longer periods."""
+    return [
+        emulation.Speed(("x", "y", "z"), level, cpus, 20_000 if n % 2 else 40_000, speed, cost)
+        for level, cpus, own, cost in (("one", 1, one, costs[0]), ("all", 4, every, costs[1]))
+        for n, speed in enumerate(own, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("made", "names"),
+    [
+        (speeds([100, 101, 102], [385, 390, 388]), []),
+        (speeds([100, 101, 102], [300, 340, 302]), ["periods"]),
+        (speeds([100, 101, 102], [350, 348, 352], (100.0, 187.0)), ["bound"]),
+        (speeds([100, 120, 100], []), ["periods"]),
+        ([], []),
+    ],
+)
+def test_guards_of_several_trials_accuse_their_own_fault(made, names):
+    assert [name for _, name, _ in emulation.of_several(made)] == names
+
+
+def measured(schedulers: str, n: int, rate_rps: float, change=lambda record: None) -> Measured:
+    """Return a trial as the strict check sees it, sound but for `change`."""
+    throttle = dict(ALL if schedulers == "all" else ONE)
+    planted = point(0.97, throttle)
+    got = planted["cpu"]
+    empty = dict.fromkeys(SCHEMA) | {"offered_rate_rps": 0, "cpu_user_us": 0}
+    ends = [
+        empty | {"time_us": 0, "server_cpu_ns": 0, "client_cpu_ns": 0, "cpu_idle_us": 0},
+        empty | {"time_us": SPAN_US, "server_cpu_ns": 1000 * got["server_us"],
+                 "client_cpu_ns": 1000 * got["client_us"], "cpu_idle_us": got["idle_us"],
+                 "cpu_user_us": got["total_us"] - got["idle_us"]},
+    ]  # fmt: skip
+    guards = emulation.of_trial([planted], throttle)
+    factors = {"schedulers": schedulers, "own_testbed": "four-emulated"}
+    record = {
+        "spec": {"client": "roundtrip", "factors": factors, "duration_s": 2.0},
+        "points": [planted], "throttle": throttle | {"guards": guards.word},
+        "emulation": guards.record(),
+    }  # fmt: skip
+    change(record)
+    row = {REPLY: rate_rps, "replies": 1000, "server_cpu_ns": 10**9}
+    folder = f"data/mine/overhead/x/schedulers={schedulers},own_testbed=four-emulated/{n}"
+    return Measured(folder, Path(), record, rows=[row], samples=pl.DataFrame(ends, schema=SCHEMA))
+
+
+def seen(*trials: Measured) -> dict[str, list[str]]:
+    """Return what each rule says of trials, by its identifier."""
+    looked = SimpleNamespace(loaded=trials, named="data/mine")
+    by_rule = {rule.id: list(rule.seen(looked)) for rule in EMULATION.rules}
+    return {name: [one.what for one in found] for name, found in by_rule.items() if found}
+
+
+SOUND = [
+    measured(level, n, rate) for level, rate in (("one", 100), ("all", 390)) for n in (1, 2, 3)
+]
+
+
+def test_sound_trials_are_not_accused():
+    assert seen(*SOUND) == {}
+
+
+def test_a_broken_guard_is_reported_with_what_was_seen():
+    def limited(record: dict) -> None:
+        record["emulation"] |= {"broken": ["client"], "client": 0.8}
+
+    found = seen(*SOUND, measured("all", 4, 390, limited))
+    assert found.keys() == {"DM-EMULATED", "DM-EMULATED-RECORD"}
+    (text,) = found["DM-EMULATED"]
+    assert text.startswith("guard client: ") and "'client': 0.8" in text
+
+
+def test_guards_that_the_samples_do_not_give_are_rejected():
+    found = seen(measured("one", 1, 100, lambda r: r["emulation"].update(used=0.99)))
+    assert found.keys() == {"DM-EMULATED-RECORD"} and "0.99" in found["DM-EMULATED-RECORD"][0]
+    found = seen(measured("one", 1, 100, lambda r: r["throttle"].update(guards="cap")))
+    assert found.keys() == {"DM-EMULATED-RECORD"} and "'cap'" in found["DM-EMULATED-RECORD"][0]
+
+
+def test_a_speed_up_beyond_its_bound_is_reported():
+    found = seen(*SOUND[:3], *(measured("all", n, 430) for n in (1, 2, 3)))
+    assert found.keys() == {"DM-EMULATED-SPEEDS"}
+    assert "4.30 times as fast, where replies allow 4.00" in found["DM-EMULATED-SPEEDS"][0]

@@ -5,6 +5,7 @@ In: an experiment's trials and samples. Out: a row for each trial.
 
 import polars as pl
 
+from deathmatch.analysis.reply_rates import REPLY
 from deathmatch.data import emulation
 
 _TRIAL = ["server", "variant", "n"]
@@ -42,11 +43,32 @@ def by_trial(trials: pl.DataFrame | None, samples: pl.DataFrame | None) -> pl.Da
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
-def broken(left: pl.DataFrame) -> str:
+def broken(left: pl.DataFrame, points: pl.DataFrame | None, trials: pl.DataFrame) -> str:
     """Return the broken guards of trials with emulated CPUs, each once; empty if none is."""
     words = left.filter("emulated")["guards"].to_list()
     names = {name for word in words if word != emulation.MET for name in word.split(", ")}
+    if points is not None:
+        names |= {name for _, name, _ in emulation.of_several(_speeds(trials, points))}
     return ", ".join(sorted(names))
+
+
+def _speeds(trials: pl.DataFrame, points: pl.DataFrame) -> list[emulation.Speed]:
+    """Return what each trial with emulated CPUs came to."""
+    cpus, period = (
+        pl.col("throttle").str.extract(rf"{name} (\d+)").cast(pl.Int64).alias(name)
+        for name in ("emulated_cpus", "cpu_period_us")
+    )
+    given = trials.select(*_TRIAL, cpus, period).drop_nulls()
+    known = points.drop_nulls([REPLY, "server_cpu_ns", "replies"]).filter(pl.col("replies") > 0)
+    fastest = known.sort(REPLY, descending=True, maintain_order=True).unique(
+        _TRIAL, keep="first", maintain_order=True
+    )
+    rest = pl.col("variant").str.replace(r"\bschedulers=[^,]+,?", "")
+    joined = fastest.join(given, on=_TRIAL, maintain_order="left").select(
+        "server", rest, "schedulers", "emulated_cpus", "cpu_period_us", REPLY,
+        pl.col("server_cpu_ns") / pl.col("replies"),
+    )  # fmt: skip
+    return [emulation.Speed((server, name), *more) for server, name, *more in joined.rows()]
 
 
 def _client(samples: pl.DataFrame | None) -> dict[tuple, float]:

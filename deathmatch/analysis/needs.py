@@ -123,7 +123,8 @@ def _cpu_left(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     if left["emulated"].any():
         on = need.get("on")
         allowed = on is not None and files.testbed(on).server.emulated_cpus is not None
-        broken = cpu_left.broken(left)
+        points = _frames(dataset, claim)
+        broken = cpu_left.broken(left, pl.concat(points) if points else None, pl.concat(trials))
         if not allowed or broken:
             why = f"guards broken: {broken}" if allowed else "not what an emulation can show"
             return text, f"emulated CPUs: {why}", False

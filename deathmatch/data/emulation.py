@@ -10,10 +10,13 @@ held the server back. Guards of one trial, at the rate at which its server was b
 - `client`: the load generator was not the limit;
 - `served`: as many threads as there are CPUs did work.
 
-Guards of several: `periods_agree`, and a speed-up that is no larger than `most_speed_up`.
+Guards of several trials (`of_several`):
+
+- `periods`: two lengths of periods give the same speed;
+- `bound`: a speed-up is no larger than `most_speed_up`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -92,6 +95,49 @@ def _of_point(point: Mapping, throttle: Mapping) -> Guards | None:
     names = tuple(name for name, bad in broken.items() if bad)
     shown = (round(value, 4) for value in (used, client, idle, served))
     return Guards(point["offered_rate_rps"], count, *shown, names)
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What one trial came to at its highest reply rate.
+
+    `variant` names all but the level of `schedulers`; `cost_ns` is CPU time per reply.
+    """
+
+    variant: tuple[str, ...]
+    schedulers: str
+    cpus: int
+    period_us: int
+    replies_rps: float
+    cost_ns: float
+
+
+def of_several(speeds: Sequence[Speed]) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Yield each broken guard of trials: the variant, its name, and what was seen."""
+    for variant in sorted({speed.variant for speed in speeds}):
+        by_level = {
+            level: [s for s in speeds if (s.variant, s.schedulers) == (variant, level)]
+            for level in ("one", "all")
+        }
+        for level, own in by_level.items():
+            by_period: dict[int, list[float]] = {}
+            for speed in own:
+                by_period.setdefault(speed.period_us, []).append(speed.replies_rps)
+            if not periods_agree(by_period):
+                middles = ", ".join(
+                    f"{median(values):.0f} replies/s in periods of {period / 1000:g} ms"
+                    for period, values in sorted(by_period.items())
+                )
+                yield variant, "periods", f"schedulers={level}: {middles}"
+        one, every = by_level["one"], by_level["all"]
+        if not one or not every:
+            continue
+        rate = median(s.replies_rps for s in every) / median(s.replies_rps for s in one)
+        most = most_speed_up(
+            every[0].cpus, median(s.cost_ns for s in one), median(s.cost_ns for s in every)
+        )
+        if rate > BOUND * most:
+            yield variant, "bound", f"{rate:.2f} times as fast, where replies allow {most:.2f}"
 
 
 def periods_agree(speeds: Mapping[int, Sequence[float]]) -> bool:
