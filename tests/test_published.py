@@ -337,6 +337,9 @@ def test_the_sources_own_orders_pass_the_rule():
         "williams-response-time-order": {
             "place": "post: Update, kernel polling off", "quantity": "response_time_rank",
         },
+        "williams-mochiweb-slowest-by-default": {
+            "place": "post: The Results", "quantity": "response_time_rank",
+        },
         "williams-kernel-polling-yaws-leads": {
             "place": "post: Update, kernel polling on", "quantity": "reply_rate_rank",
         },
@@ -354,8 +357,11 @@ def test_the_sources_own_orders_pass_the_rule():
             # Where the chart has Tornado twice, its last row is the single process.
             found = dict(rows(claim["source"], **where).select("system", "value").iter_rows())
             chosen = published.selectors(rule)
-            names = [where.get("configuration", where["server"]) for where in chosen]
-            values = [found[spelt[name]] for name in names]
+            names = [
+                spelt.get(where.get("configuration"), spelt.get(where["server"]))
+                for where in chosen
+            ]
+            values = [found[name] for name in names]
             assert all(low < high for low, high in itertools.pairwise(values)), claim["id"]
 
 

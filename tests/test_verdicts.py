@@ -62,9 +62,12 @@ def plant(tmp_path, monkeypatch):
             for row in rows
             for n in range(1, trials + 1)
         ]
-        for table, more in (("points", {}), ("trials", {"outcome": "measured"} | (trial or {}))):
+        for table, more in (("points", {}), ("trials", trial or {})):
             names = tables.columns(experiment, table)
-            known = [{k: v for k, v in (row | more).items() if k in names} for row in full]
+            known = [
+                {k: v for k, v in ({"outcome": "measured"} | row | more).items() if k in names}
+                for row in full
+            ]
             frame = pl.DataFrame(known, schema=names)
             shaped = frame if table == "points" else frame.unique(maintain_order=True)
             tables.write(shaped, experiment, table, folder)
@@ -413,6 +416,21 @@ def test_what_the_client_hides_is_not_called_missing(plant):
     assert row.now.verdict == judging.UNREACHED and "client-limited" in row.now.why
 
 
+@pytest.mark.parametrize(("dies_at", "verdict"), [(1100, judging.REPLICATED), (900, judging.NOT)])
+def test_a_server_that_ends_while_it_is_checked_has_died_of_what_the_checks_open(
+    plant, dies_at, verdict
+):
+    refused = {"outcome": "answers wrongly", "reason": "closed; it ended (exit status 1)"}
+    levels = [("select", 1100), ("select", 900), ("epoll", 1100)]
+    found = plant("readiness", [
+        {"server": "tornado", "readiness": readiness, "idle_connections": idle, RATE: 200,
+         "schedulers": "one", "backlog": 128, **(refused if readiness == "select" and
+                                                 idle >= dies_at else {})}
+        for readiness, idle in levels
+    ], trials=DEATHS)  # fmt: skip
+    assert found["walkin-select-dies-of-its-descriptors"].now.verdict == verdict
+
+
 @pytest.mark.parametrize(
     ("rates", "verdict"), [((3000, 5000, 9000), judging.NOT), ((1000, 9000), judging.NOT_RUN)]
 )
@@ -533,6 +551,15 @@ def test_a_claim_is_decided_on_what_opened_all_at_once_wherever_that_ran(plant):
     all_at_once = plant("c10k", [cowboy, lost])["moritz-cowboy-no-timeouts"]
     assert all_at_once.now.verdict == all_at_once.then.verdict == judging.NOT
     assert [need.there for need in all_at_once.now.needs] == ["10\u202f000"]
+
+
+def test_the_levels_of_a_source_are_taken_in_their_order_of_preference(plant):
+    cowboy = websocket("erlang-cowboy", "ec2-like", schedulers="all") | {"opening": 10_000}
+    lost = cowboy | {"connection_timeouts": 700}
+    deep = plant("c10k", [lost])["moritz-cowboy-no-timeouts"]
+    short = plant("c10k", [lost, cowboy | {"backlog": 128}], trials=DEATHS)
+    assert deep.now.verdict == judging.NOT
+    assert short["moritz-cowboy-no-timeouts"].now.verdict != judging.NOT
 
 
 def test_a_claim_is_decided_on_five_minutes_only_if_both_sides_ran_so(plant):

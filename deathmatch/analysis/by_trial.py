@@ -14,7 +14,7 @@ from deathmatch.quantities.quantity import RATE, TOP, Points, Quantity
 
 def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
     """Return the points that count for a quantity with `points=which`; all of a store's."""
-    if which == Points.ALL or "client_limited" not in points.columns:
+    if which in (Points.ALL, Points.TRIALS) or "client_limited" not in points.columns:
         return points
     if which == Points.STEADY:
         points = laws.steady(points)

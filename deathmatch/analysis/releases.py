@@ -25,13 +25,15 @@ def now(dataset: str, claim: dict) -> dict:
 
 
 def as_source(dataset: str, claim: dict) -> dict:
-    """Return the claim on the levels of its `as_source`, if all that it compares ran so."""
+    """Return the claim on the first levels of its `as_source` at which all that it compares ran."""
     testbed = claim.get("needs", {}).get("cpu_left", {}).get("on")
-    levels = claim.get("as_source", {}) | ({OWN_TESTBED: testbed} if testbed else {})
-    rule = at_levels(claim["rule"], levels)
-    chosen = published.selectors(rule)
-    if levels and chosen and all(_ran(dataset, claim, selector) for selector in chosen):
-        return claim | {"rule": rule}
+    own = {OWN_TESTBED: testbed} if testbed else {}
+    for options in published.as_list(claim.get("as_source", {})):
+        levels = options | own
+        rule = at_levels(claim["rule"], levels)
+        chosen = published.selectors(rule)
+        if levels and chosen and all(_ran(dataset, claim, selector) for selector in chosen):
+            return claim | {"rule": rule}
     return claim
 
 
@@ -79,8 +81,9 @@ def _first_that_ran(dataset: str, claim: dict, server: str, options: list[dict])
 
 
 def _ran(dataset: str, claim: dict, selector: dict) -> bool:
+    table = selecting.table_of(claim["rule"])
     return all(
-        selecting.selected(dataset, claim["experiment"], plain) is not None
+        selecting.selected(dataset, claim["experiment"], plain, table=table) is not None
         for plain in selecting.divided_selectors(selector)
     )
 

@@ -12,7 +12,7 @@ from statistics import median
 
 import polars as pl
 
-from deathmatch.analysis import histogram_times, phrases, views
+from deathmatch.analysis import histogram_times, phrases, published, views
 from deathmatch.analysis.by_trial import at_shared_rates, counted
 from deathmatch.analysis.reply_rates import below
 from deathmatch.analysis.values import Values
@@ -25,7 +25,7 @@ from deathmatch.quantities.good_answers import only_good
 from deathmatch.quantities.quantity import RATE, Points, Quantity
 
 ROUNDED = {"response_time_mean_us"}
-OUTCOMES = {"client_died", "died"}
+OUTCOMES = {"client_died", "died", "ended_in_checks"}
 SHARE = "capacity_share"
 # The offered rate nearest to a share of a variant's capacity may be this factor from it.
 NEAR_SHARE = 1.2
@@ -136,6 +136,13 @@ def _quantity_of(
     return variant and (variant, quantity)
 
 
+def table_of(rule: dict) -> Callable:
+    """Return the table that a rule is decided on: `points`, or `trials` for what needs no point."""
+    known = [QUANTITIES.get(name) for name in published.statistics_of(rule)]
+    of_trials = known and all(quantity and quantity.points == Points.TRIALS for quantity in known)
+    return trials if of_trials else points
+
+
 def rate_at_share(dataset: str, experiment: str, selector: dict) -> int | None:
     """Return the offered rate nearest to a selector's share of its variant's highest reply rate.
 
@@ -155,7 +162,8 @@ def rate_at_share(dataset: str, experiment: str, selector: dict) -> int | None:
 def _variant(
     dataset: str, experiment: str, named: Named, which: Points, rate_rps: int | None
 ) -> Variant | None:
-    frame = _selected(points, dataset, experiment, named, frozenset())
+    table = trials if which == Points.TRIALS else points
+    frame = _selected(table, dataset, experiment, named, frozenset())
     return None if frame is None else variant_of(frame, which, rate_rps)
 
 

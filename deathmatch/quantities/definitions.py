@@ -16,6 +16,11 @@ SHARED_OUT = "server_pss_bytes_max"
 DIED = pl.col("server_state").str.starts_with("died")
 """Whether the server of a point ended without having been stopped."""
 
+ENDED_IN_CHECKS = (pl.col("outcome") == "answers wrongly") & pl.col("reason").str.contains(
+    "it ended (", literal=True
+)
+"""Whether the server of a trial ended while it was checked, as `conformance` words it."""
+
 _TOGETHER = "all points of a trial together"
 _MEAN = "mean over the points of a trial"
 _LARGEST = "largest over the points of a trial"
@@ -226,6 +231,12 @@ _ALL = (
         "1 if the server died during the sweep, else 0",
         lambda points: float(points.select(DIED.any()).item()), over_rates=False,
         points=Points.ENDING,
+    ),
+    Quantity(
+        "ended_in_checks", "share of trials in which it ended before its load", "",
+        "1 if the server ended by itself while its answers were checked, else 0",
+        lambda trials: float(trials.select(ENDED_IN_CHECKS.any()).item()), over_rates=False,
+        points=Points.TRIALS,
     ),
     Quantity(
         "load_average", "load average", "", "highest one-minute load average",

@@ -26,6 +26,7 @@ class Points(Enum):
     STEADY = "the same, of runs that neither drifted nor jumped"
     ENDING = "lawful, reported whole or not, and not limited by client or testbed"
     ALL = "all"
+    TRIALS = "no points: the trials themselves, also those without a point"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 # A WebSocket echo on libev, by IO::Stream and Protocol::WebSocket.
-# echo.pl ADDRESS PORT BACKLOG MECHANISM, where MECHANISM is epoll, poll or select.
+# echo.pl ADDRESS PORT BACKLOG MECHANISM ACCEPT, where MECHANISM is epoll, poll or select, and ACCEPT
+# is how many connections are accepted at each wake-up: one, or all that wait.
 use strict;
 use warnings;
 
@@ -12,7 +13,7 @@ use IO::Stream;
 use Protocol::WebSocket::Frame;
 use Protocol::WebSocket::Handshake::Server;
 
-my ( $address, $port, $backlog ) = @ARGV;
+my ( $address, $port, $backlog, undef, $accept ) = @ARGV;
 # Zero is no limit.
 my %unlimited = ( max_payload_size => 0, max_fragments_amount => 1e9 );
 
@@ -83,6 +84,7 @@ my $accepting = EV::io $listener, EV::READ, sub {
     while ( my $socket = $listener->accept ) {
         $socket->blocking(0);
         IO::Stream->new( { fh => $socket, cb => \&event, wait_for => IN | SENT | EOF } );
+        last if $accept eq 'one';
     }
 };
 $SIG{PIPE} = 'IGNORE';
