@@ -29,7 +29,8 @@ GIVEN = [
     ("servers=null,yuccan", "key servers", "there is no server 'yuccan'", "did you mean 'yucan'?"),
     ("experiments=../x", "key experiments", "there is no experiment", "known: accept-queue"),
     ("datset=full", "key datset", "unknown key", "did you mean 'dataset'?"),
-    ("dataset=2009", "key dataset", "2009 is not text", "A file in config/datasets/."),
+    ("dataset=2009", "key dataset", "there is no dataset '2009'", "known: "),
+    ("dataset=2009.5", "key dataset", "2009.5 is not text", "A file in config/datasets/."),
     ("compare=never", "key compare", "data/never holds no tables", "measure it first"),
 ]
 
@@ -126,6 +127,8 @@ RATES = "rates_rps = [500, 2000]"
 WRITTEN = [
     (MINE, RATES, RATES + "\nrate = 1", "key experiments.mine.rate", "unknown key",
      "did you mean 'rates_rps'?"),
+    (MINE, RATES, "rates_rps = [0, 500]", "key experiments.mine.rates_rps",
+     "the client httperf has no closed loop", "1 request a second or more"),
     (MINE, RATES, "rates_rps = [500, 500]", "key experiments.mine.rates_rps",
      "500 stands here twice", "Offered rates"),
     (MINE, RATES, "", "key experiments.mine.rates_rps", "this key is missing",

@@ -111,10 +111,28 @@ def test_numbers_that_are_none():
 
 def test_offered_window_has_its_own_samples_only():
     assert httperf.reply_rates((REPORT,))[:3] == [1929.5, 1830.1, 64.0]
-    for duration_s, samples in ((0.3, 1), (0.5, 1), (1, 2), (1.4, 2), (1.5, 3)):
+    for duration_s, samples in ((0.5, 1), (1, 2), (1.4, 2), (1.5, 3)):
         rates = httperf.reply_rates((REPORT,))[:samples]
         found = parse(REPORT, duration_s)["reply_rate_offered_window_rps"]
         assert found == pytest.approx(sum(rates) / samples)
+    # A sample is longer than such a run.
+    short = parse(REPORT, 0.3)
+    assert short["reply_rate_offered_window_rps"] == pytest.approx(short["replies"] / 0.3)
+
+
+def test_a_report_without_replies_leaves_their_times_unknown():
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
+        load = LOAD | {"timeout_s": 0.2}
+        words = GENERATOR.command("127.0.0.1", silent.getsockname()[1], load, 20, 1)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=HUNG_S, check=True)
+    fields = parse(done.stdout, 1)
+    assert (fields["replies"], fields["errors_total"]) == (0, 20)
+    assert all(fields[column] is None for column in httperf_report.OF_REPLIES)
+
+
+def test_two_reports_in_one_file_are_refused():
+    with pytest.raises(Truncated, match="more than one report"):
+        parse(REPORT + REPORT, 1)
 
 
 def test_progress_is_of_the_offered_time_without_its_first_interval():

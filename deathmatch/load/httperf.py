@@ -108,8 +108,8 @@ class Httperf(PrintingGenerator):
         """
         parts = [fields_of(text) for text in report]
         fields = parts[0] if len(parts) == 1 else merged(parts, report)
-        rates = reply_rates(report)[: max(1, int(duration_s / REPLY_INTERVAL_S))]
-        # A run shorter than one interval has no sample.
+        rates = reply_rates(report)[: int(duration_s / REPLY_INTERVAL_S)]
+        # A run shorter than one interval has no sample of its own length.
         fields["reply_rate_offered_window_rps"] = (
             sum(rates) / len(rates) if rates else fields["replies"] / duration_s
         )

@@ -30,6 +30,7 @@ WRONG_REPLIES = ["replies_1xx", "replies_3xx", "replies_4xx", "replies_5xx", WRO
 _N = r"(\d+(?:\.\d+)?|-0+(?:\.0+)?|-?inf|-?nan)"
 # A sample of the reply rate, which is padded with spaces.
 _SAMPLE = re.compile(rf"^reply-rate = {_N} *$", re.ASCII)
+_BEGIN = "Maximum connect burst length:"
 _BINS_BEGIN = "Connection lifetime histogram"
 _BIN = re.compile(r"^ +(\d+)\.(\d{3}) (\d+)$", re.ASCII)
 # More than the longest number of a histogram has: all bins together fit a column.
@@ -44,6 +45,12 @@ LIGHT = (
     "send_lag_p95_us", "send_lag_p99_us", "errors_connection_closed", "errors_wrong_status",
     "errors_wrong_length", "errors_answer_cut", "errors_answer_different", "informational",
 )  # fmt: skip
+# What is unknown where no reply came.
+OF_REPLIES = [
+    *(f"connection_time_{q}_us" for q in ("min", "avg", "max", "median", "stddev")),
+    "response_time_avg_us", "transfer_time_avg_us",
+    *(f"reply_{part}_bytes" for part in ("header", "content", "footer", "total")),
+]  # fmt: skip
 _LOOKS_LINE = re.compile(
     rf"^Time between looks at sockets \[ms\]: longest {_N} mean {_N}$", re.MULTILINE | re.ASCII
 )
@@ -161,6 +168,8 @@ def fields_of(text: str) -> Fields:
     """
     fields: Fields = {}
     position = 0
+    if text.count(_BEGIN) > 1:
+        raise Truncated("it holds more than one report")
     for pattern, columns in _LINES:
         match = re.compile(f"^{pattern}", re.MULTILINE | re.ASCII).search(text, position)
         if not match:
@@ -177,6 +186,9 @@ def fields_of(text: str) -> Fields:
     fields |= dict.fromkeys(LIGHT)
     lengths = _LENGTH_LINE.search(text)
     fields[WRONG_LENGTH] = None if lengths is None else _value(WRONG_LENGTH, lengths[1])
+    if not fields["replies"]:
+        # httperf prints 0 for the mean of nothing.
+        fields |= dict.fromkeys(OF_REPLIES)
     sound.checked(fields, COLUMNS)
     _agree(fields, text)
     return fields

@@ -52,6 +52,8 @@ class Client(pydantic.BaseModel, frozen=True, extra="forbid"):
     nix: str | None = None
     # Whether its rate alone is the load, so that a server's capacity can be searched for with it.
     searches: bool = False
+    # Whether a rate of 0 is a closed loop.
+    closed_loop: bool = False
     load: dict[str, LoadKey] = {}
 
 

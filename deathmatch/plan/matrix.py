@@ -146,6 +146,7 @@ def _experiment(
                 else f"{name!r} measures {experiment.measures}, which needs it"
             )
             raise _mistake(dataset, ["experiments", name, key], "this key is missing", remedy)
+    _check_closed_loop(dataset, experiment, plan)
     able = experiment.client and registry.client(experiment.client).searches
     if plan.search is not None and not able:
         what = f"{name!r} offers no rate by which a capacity can be searched for"
@@ -155,6 +156,18 @@ def _experiment(
         key = ["experiments", name, "search", "servers"]
         _check_served(dataset, experiment, plan.search.servers, key, every)
     return experiment
+
+
+def _check_closed_loop(dataset: Dataset, experiment: Experiment, plan: ExperimentPlan) -> None:
+    """Raise UserError for a rate of 0 where the client has no closed loop."""
+    if experiment.client is None or registry.client(experiment.client).closed_loop:
+        return
+    name = ["experiments", experiment.name]
+    keys = [name, *([*name, "grids", index] for index in range(len(plan.grids)))]
+    for key, part in zip(keys, [plan, *plan.grids], strict=True):
+        if 0 in (part.rates_rps or ()):
+            what = f"the client {experiment.client} has no closed loop, which a rate of 0 is"
+            raise _mistake(dataset, [*key, "rates_rps"], what, "offer 1 request a second or more")
 
 
 def _variants(

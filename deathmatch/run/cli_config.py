@@ -29,6 +29,8 @@ def settings(given: dict) -> Settings:
         given = given | {"compare": ""}
     if isinstance(given.get("servers"), list):
         given = given | {"servers": ["null" if name is None else name for name in given["servers"]]}
+    # A name that is a number: YAML reads it as one.
+    given = {key: str(value) if type(value) is int else value for key, value in given.items()}
     validation_errors.check(Settings, given, WHERE)
     asked = Settings.model_validate(given)
     chosen = choice(asked)
