@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from conftest import bench
 
 from deathmatch.analysis import cpu_left, speed_up
 from deathmatch.data import cpu_shares, emulation
@@ -244,3 +245,34 @@ def test_a_speed_up_beyond_its_bound_is_reported():
     found = seen(*SOUND[:3], *(measured("all", n, 430) for n in (1, 2, 3)))
     assert found.keys() == {"DM-EMULATED-SPEEDS"}
     assert "4.30 times as fast, where replies allow 4.00" in found["DM-EMULATED-SPEEDS"][0]
+
+
+def test_the_table_of_speed_ups_holds_the_planted_truth_against_what_was_measured():
+    speed_ups = bench("speed_ups")
+
+    def trial(server: str, configuration: str, schedulers: str, n: int, rate_rps: float):
+        cpus, guards = (4, "met") if schedulers == "all" else (1, "met")
+        return speed_ups.Measured(
+            server, configuration, "four-emulated", schedulers, n, cpus, rate_rps, 1e6, 1.8, guards,
+            0.24 if schedulers == "all" else None,
+        )  # fmt: skip
+
+    rows = [
+        ("planted-lock", "lock-0", "one", 100), ("planted-lock", "lock-10", "all", 380),
+        ("planted-lock", "lock-50", "all", 246), ("tornado", "", "one", 100),
+        ("tornado-nginx", "new-connections", "all", 210),
+    ]  # fmt: skip
+    trials = [
+        trial(server, configuration, level, n, rate + n)
+        for server, configuration, level, rate in rows
+        for n in (1, 2, 3)
+    ]
+    _, _, *lines = speed_ups.lines(trials)
+    cells = {line.split(" | ")[1]: line.split(" | ") for line in lines}
+    assert cells["planted-lock lock-10"][2].startswith("3.75 [")
+    assert cells["planted-lock lock-10"][4:7] == ["3.86", "-3 %", "4.00"]
+    assert cells["planted-lock lock-50"][4:6] == ["1.97", "+23 % !"]
+    # One process alone, in front of which nothing stands, bounds nothing.
+    assert cells["tornado-nginx new-connections"][2].startswith("2.08 [")
+    assert cells["tornado-nginx new-connections"][4:7] == ["", "", ""]
+    assert {row[-1] for row in cells.values()} == {"6 of 6 met |"}
