@@ -45,10 +45,10 @@ EXPECTED = {
     ("slow", "slow"): {"client", "testbed", "server"},
 }
 _SERVER = """\
-title = "{name} of bench/limits.py"
+title = "{name} of bench/limits"
 language = "C"
 source = "ours"
-about = "The null server, with {spin_us} µs more of CPU time for each answer."
+about = "The null server, made slower in a known way: {words}."
 version = "cc --version | sed -n 1p"
 experiments = ["backlog"]
 build = "mkdir -p {{build}}/bin && cc -O2 -pthread -o {{build}}/bin/{name} {words} null.c"
@@ -82,14 +82,9 @@ somaxconn = [4096]
 
 def plant(clone: Path, runs: int) -> None:
     """Add the servers, the slow client and a dataset for each client to a clone."""
-    for name, spin_us in {"planted-fast": 0, "planted-slow": SLOW_SERVER_US}.items():
-        folder = clone / "servers" / name
-        folder.mkdir()
-        for file in (clone / "servers/null/null.c", PLANTS / "spin.h", PLANTS / "slow_send.h"):
-            shutil.copy(file, folder)
-        words = f"-DSPIN_US={spin_us} -include slow_send.h" if spin_us else ""
-        text = _SERVER.format(name=name, spin_us=spin_us, words=words)
-        (folder / "server.toml").write_text(text)
+    plant_server(clone, "planted-fast", "", "spin.h", "slow_send.h")
+    slow = f"-DSPIN_US={SLOW_SERVER_US} -include slow_send.h"
+    plant_server(clone, "planted-slow", slow, "spin.h", "slow_send.h")
     rates_rps = [SOUND_RPS, *range(HIGH_RPS, HIGH_RPS + min(runs, RUNS_A_TRIAL))]
     trials = -(-runs // RUNS_A_TRIAL)
     for client in CLIENTS:
@@ -108,6 +103,15 @@ def plant(clone: Path, runs: int) -> None:
     wrapper = folder / "httperf"
     wrapper.write_text(f'#!/bin/sh\nLD_PRELOAD={library} exec {real} "$@"\n')
     wrapper.chmod(0o755)
+
+
+def plant_server(clone: Path, name: str, words: str, *headers: str) -> None:
+    """Add a server to a clone: the null server's code, compiled with words and files of PLANTS."""
+    folder = clone / "servers" / name
+    folder.mkdir()
+    for file in (clone / "servers/null/null.c", *(PLANTS / header for header in headers)):
+        shutil.copy(file, folder)
+    (folder / "server.toml").write_text(_SERVER.format(name=name, words=words))
 
 
 def run(clone: Path, client: str) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 from pathlib import Path
 
 import polars as pl
@@ -191,7 +190,7 @@ def add_search(folder: Path, capacity_rps: float, asked: dict, load: dict) -> No
         text = report(offer.rate_rps, offer.duration_s, round(told.late_share * due))
         log = folder / f"probe-{number:02}.txt"
         words = httperf.GENERATOR.command(
-            "10.77.0.1", 8080, search.patient(load), offer.rate_rps, offer.duration_s
+            "10.77.0.1", 8080, search.load_of(offer.step, load), offer.rate_rps, offer.duration_s
         )
         log.write_text(f"{' '.join(words)}\n{text}")
         ended_us = now_us + round((offer.duration_s + 0.04) * 1e6)
@@ -434,26 +433,3 @@ def test_a_client_without_a_rate_to_search_is_told(tree: Tree):
     said = tree.run("python", "-c", script).succeeded().text
     assert "'c10k' offers no rate by which a capacity can be searched for" in said
     assert "config/datasets/smoke.toml, line" in said and "search" in said
-
-
-@pytest.mark.alone
-def test_a_real_server_is_searched(tree: Tree):
-    """200 us of CPU a request: no more than 5,000 a second, whatever this machine does beside."""
-    tree.write("config/datasets/mine.toml", DATASET.format(backlog="[128]"))
-    tree.snakemake("data/mine/accept-queue/probes.parquet", dataset="mine").succeeded()
-    folder = tree.path / "data/mine/accept-queue"
-    (file,) = folder.glob("*/*/*/trial.json")
-    record = records.read(file)
-    told, frame = record["search"], pl.read_parquet(folder / "probes.parquet")
-    tables.check(frame, "accept-queue", "probes", "here")
-    assert len(frame) == len(told["probes"]) > 0
-    results = [probes.result(row) for row in frame.to_dicts()]
-    offers, end = search.replayed(record["spec"]["search"], results)
-    assert [one.rate_rps for one in offers] == frame["offered_rate_rps"].to_list()
-    assert (end.outcome, end.rate_rps) == (told["outcome"], told["rate_rps"])
-    asked = record["spec"]["search"]["backlog"]
-    assert frame["accept_queue_limit"].unique().to_list() == [asked]
-    assert end.outcome == search.REFUSED or search.LEAST_RPS < end.rate_rps < 5000
-    in_time = frame.filter(~pl.col("over"))
-    assert (in_time["late_10_ms"] <= search.LATE_SHARE * in_time["due"]).all()
-    shutil.rmtree(folder)

@@ -8,11 +8,9 @@ from deathmatch.analysis import phrases, stats
 from deathmatch.analysis.by_trial import shared_rounds, values
 from deathmatch.data import limits
 from deathmatch.quantities.definitions import HIGHEST_REPLY_RATE
-from deathmatch.quantities.quantity import RATE, REPLY, TOP
+from deathmatch.quantities.quantity import ALL_ANSWERED, RATE, REPLY, TOP
 
 AT_TOP = pl.col(RATE) == pl.col(TOP)
-# Replies a request offered: fewer are lost at the edges of the offered window.
-ALL_ANSWERED = 0.97
 # For the captions of figures that mark `at_least`.
 ARROWHEAD = "Arrowhead: answered in full the rate at which it replied most, and may do more."
 

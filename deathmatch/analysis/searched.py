@@ -13,11 +13,13 @@ import polars as pl
 from deathmatch.analysis import phrases, reply_rates, stats
 from deathmatch.capacity_search import search
 from deathmatch.quantities.definitions import CPU_PER_REPLY
+from deathmatch.quantities.quantity import RATE, TOP
 
 # With fewer, a server that differs from start to start would not show.
 LEAST_STARTS = 3
 FOUND, AT_LEAST, REFUSED = "found", "at least", "refused"
 COST_COLUMN = "cpu_us_"
+SHARE = "capacity_share"
 HEADINGS = {
     "label": "Server", "outcome": "Outcome", "trials": "Starts", "median": "Capacity (req/s)",
     "low": "from", "high": "to", "reason": "Why not, or what else",
@@ -93,18 +95,40 @@ def _capacity(group: pl.DataFrame) -> dict:
     }  # fmt: skip
 
 
+def overloads(probes: pl.DataFrame) -> pl.DataFrame:
+    """Return the rates beyond their capacity that servers were offered, as points of a sweep.
+
+    Those that the client did not limit, with TOP: each is the most that its trial was offered.
+    """
+    return probes.filter(~pl.col("client_limited"), step=search.OVERLOAD).with_columns(
+        pl.col(RATE).alias(TOP)
+    )
+
+
+def with_overloads(points: pl.DataFrame, probes: pl.DataFrame) -> pl.DataFrame:
+    """Return points that count and those of `overloads`, for what a server comes to at the most.
+
+    `capacity_share` is null for the former; columns that probes lack are null for the latter.
+    """
+    added = overloads(probes)
+    known = [name for name in added.columns if name in points.columns or name == SHARE]
+    return pl.concat([points, added.select(known)], how="diagonal")
+
+
+def capacity_of_trials(probes: pl.DataFrame) -> dict[int, float]:
+    """Return the capacity that each trial `n` of a variant found."""
+    found = ends(probes).filter(outcome=search.FOUND)
+    return dict(found.select("n", "capacity_rps").iter_rows())
+
+
 def costs(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Return the CPU time of a reply at shares of the capacity that each search found.
 
     Columns: `by`, `share_percent`, and INTERVAL of `cpu_us_per_reply` over starts. The capacity is
     that of the same start.
     """
-    key = ["server", "variant", "n"]
-    capacities = ends(probes).filter(outcome=search.FOUND).select(*key, whole_rps="capacity_rps")
-    cost_probes = probes.filter(pl.col("replies") > 0, step=search.COST).join(capacities, on=key)
-    share = 100 * pl.col("offered_rate_rps") / pl.col("whole_rps")
-    known = cost_probes.with_columns(
-        share_percent=share.round().cast(pl.Int64),
+    known = probes.filter(pl.col("replies") > 0, step=search.COST).with_columns(
+        share_percent=(100 * pl.col(SHARE)).round().cast(pl.Int64),
         **{CPU_PER_REPLY.name: CPU_PER_REPLY.of_trial.of_point()},
     )
     return stats.summarise(known, [*by, "share_percent"], CPU_PER_REPLY.name).sort(

@@ -4,17 +4,18 @@ A selector names a server and levels of factors; those that it does not name are
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from statistics import median
 
 import polars as pl
 
-from deathmatch.analysis import histogram_times, phrases, published, views
+from deathmatch.analysis import histogram_times, phrases, published, searched, views
 from deathmatch.analysis.by_trial import at_shared_rates, counted
 from deathmatch.analysis.reply_rates import below
+from deathmatch.analysis.searched import SHARE
 from deathmatch.analysis.values import Values
 from deathmatch.data import limits, tables
 from deathmatch.errors import UserError
@@ -26,7 +27,6 @@ from deathmatch.quantities.quantity import RATE, Points, Quantity
 
 ROUNDED = {"response_time_mean_us"}
 OUTCOMES = {"client_died", "died", "ended_in_checks"}
-SHARE = "capacity_share"
 # The offered rate nearest to a share of a variant's capacity may be this factor from it.
 NEAR_SHARE = 1.2
 # Keys of a selector that are no columns.
@@ -68,13 +68,15 @@ class Variant:
     """The points of one variant that count, at one rate or at all.
 
     `top`: its highest rate, None without rates; `at_rate`: whether one rate is chosen; `left_out`:
-    whether some points do not count.
+    whether some points do not count; `capacities`: what trials found by a search, whose overloads
+    are points too.
     """
 
     points: pl.DataFrame
     top: int | None
     at_rate: bool
     left_out: bool
+    capacities: Mapping[int, float] = field(default_factory=dict)
 
     @cached_property
     def _trials(self) -> list[tuple[int, pl.DataFrame]]:
@@ -86,14 +88,17 @@ class Variant:
         by_block = {
             n: value
             for n, trial in self._trials
-            # A sweep that the client cut short has not shown what it comes to.
-            if not quantity.whole_sweep or hardest(trial) == self.top
+            if not quantity.whole_sweep or self._whole(trial)
             if (value := quantity.of_trial(trial)) is not None
         }
         bounds = {}
         if quantity.name == PEAK and self.top:
             known = ((n, below(trial)) for n, trial in self._trials if n in by_block)
             bounds = {n: bound for n, bound in known if bound is not None}
+            # Where the sweep only says that there is more, the search says how much.
+            decided = {n: self.capacities[n] for n in bounds.keys() & self.capacities.keys()}
+            by_block = {n: decided.get(n, value) for n, value in by_block.items()}
+            bounds = {n: bound for n, bound in bounds.items() if n not in decided}
         return Values(
             by_block,
             at_least=frozenset(bounds),
@@ -102,6 +107,11 @@ class Variant:
             outcome=quantity.name in OUTCOMES,
             hidden=not by_block and self.left_out,
         )
+
+    def _whole(self, trial: pl.DataFrame) -> bool:
+        """Return whether a trial shows what it comes to: one that the client cut short does not."""
+        overloaded = SHARE in trial.columns and trial[SHARE].count() > 0
+        return overloaded or hardest(trial) == self.top
 
 
 def variant_of(frame: pl.DataFrame, which: Points, rate_rps: int | None = None) -> Variant:
@@ -125,14 +135,17 @@ def _quantity_of(
         return None
     experiment = selector.get("experiment", experiment)
     rate_rps = selector.get(RATE)
+    named = _named(selector)
     if SHARE in selector:
-        rate_rps = rate_at_share(dataset, experiment, selector)
+        rate_rps = rate_at_share(dataset, experiment, named, selector[SHARE])
         if rate_rps is None:
             return None
-    variant = _variant(dataset, experiment, _named(selector), quantity.points, rate_rps)
+    variant = _variant(dataset, experiment, named, quantity.points, rate_rps)
     if variant and quantity.of_histogram:
         timed = histogram_times.joined(dataset, experiment, variant.points, quantity.of_histogram)
         variant = replace(variant, points=timed)
+    if variant and quantity.name == PEAK and rate_rps is None:
+        variant = _with_search(variant, dataset, experiment, named)
     return variant and (variant, quantity)
 
 
@@ -143,16 +156,31 @@ def table_of(rule: dict) -> Callable:
     return trials if of_trials else points
 
 
-def rate_at_share(dataset: str, experiment: str, selector: dict) -> int | None:
-    """Return the offered rate nearest to a selector's share of its variant's highest reply rate.
+def _with_search(variant: Variant, dataset: str, experiment: str, named: Named) -> Variant:
+    """Return the variant with what its trials' searches showed, if there were any."""
+    of_search = _selected(probes, dataset, experiment, named, frozenset())
+    if of_search is None:
+        return variant
+    return replace(
+        variant,
+        points=searched.with_overloads(variant.points, of_search),
+        capacities=searched.capacity_of_trials(of_search),
+    )
 
-    None if no rate is within NEAR_SHARE of that, or if nothing limited the variant at any rate.
+
+def rate_at_share(dataset: str, experiment: str, named: Named, share: float) -> int | None:
+    """Return the offered rate nearest to a share of a variant's highest reply rate.
+
+    That is its capacity where a search found it and the sweep did not show it. None if no rate is
+    within NEAR_SHARE of that, or if nothing limited the variant at any rate.
     """
-    variant = _variant(dataset, experiment, _named(selector), Points.VALID, None)
-    peaks = Values() if variant is None else variant.values(HIGHEST_REPLY_RATE)
+    variant = _variant(dataset, experiment, named, Points.VALID, None)
+    if variant is None:
+        return None
+    peaks = _with_search(variant, dataset, experiment, named).values(HIGHEST_REPLY_RATE)
     if not peaks or peaks.unbounded:
         return None
-    wanted_rps = selector[SHARE] * median(peaks.all)
+    wanted_rps = share * median(peaks.all)
     rates = [rate for rate in variant.points[RATE].unique().sort() if rate]
     nearest = min(rates, key=lambda rate: abs(math.log(rate / wanted_rps)))
     return nearest if 1 / NEAR_SHARE <= nearest / wanted_rps <= NEAR_SHARE else None
@@ -195,9 +223,15 @@ def samples(dataset: str, experiment: str) -> pl.DataFrame | None:
     return _table(dataset, experiment, "samples")
 
 
+@cache
+def probes(dataset: str, experiment: str) -> pl.DataFrame | None:
+    """Return the probes of an experiment's searches; None if the dataset has none."""
+    return _table(dataset, experiment, "probes", any_client=True)
+
+
 def clear_caches() -> None:
     """Read tables anew from now on: what was measured has changed."""
-    for cached in (points, trials, samples, _selected, _at_defaults, _variant):
+    for cached in (points, trials, samples, probes, _selected, _at_defaults, _variant):
         cached.cache_clear()
     histogram_times.clear_cache()
 
@@ -220,16 +254,21 @@ def instead(given: dict[tuple[str, str, str], pl.DataFrame]) -> Iterator[None]:
 _GIVEN: dict[tuple[str, str, str], pl.DataFrame] = {}
 
 
-def _table(dataset: str, experiment: str, table: str) -> pl.DataFrame | None:
+def _table(
+    dataset: str, experiment: str, table: str, *, any_client: bool = False
+) -> pl.DataFrame | None:
     if any(dataset == known for known, _, _ in _GIVEN):
         given = _GIVEN.get((dataset, experiment, table))
-        return None if given is None else tables.on_own_testbed(given)
-    if experiment not in files.names("experiment"):
+    elif experiment not in files.names("experiment"):
         return None
-    try:
-        return tables.on_own_testbed(tables.read(dataset, experiment, table))
-    except UserError:
+    else:
+        try:
+            given = tables.read(dataset, experiment, table)
+        except UserError:
+            return None
+    if given is None:
         return None
+    return tables.on_own_testbed(tables.of_any_client(given) if any_client else given)
 
 
 def selected(

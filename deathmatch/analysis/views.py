@@ -5,7 +5,7 @@ from functools import cached_property
 
 import polars as pl
 
-from deathmatch.analysis import phrases, reply_rates, stats
+from deathmatch.analysis import phrases, reply_rates, searched, stats
 from deathmatch.analysis.by_trial import counted, shared_rounds
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP
 from deathmatch.data import laws, limits, tables
@@ -85,14 +85,21 @@ class Experiment:
 
     @cached_property
     def probes(self) -> pl.DataFrame:
-        """Every rate that a search offered, with `title` and `label`; maybe no row."""
-        return self._labelled("probes")
+        """Every rate that a search offered, by whichever load generator; maybe no row.
+
+        With `title` and `label`.
+        """
+        found = tables.of_any_client(self._of_all("probes"))
+        return self._with_labels(tables.of_own_client(found))
 
     def _read(self, table: str) -> pl.DataFrame:
+        return tables.of_own_client(self._of_all(table))
+
+    def _of_all(self, table: str) -> pl.DataFrame:
         if not tables.path_of(self.dataset, self.name, table).is_file():
             # A chapter may be about several experiments, of which the dataset has some.
             return pl.DataFrame(schema=tables.columns(self.name, table))
-        return tables.of_own_client(tables.read(self.dataset, self.name, table))
+        return tables.read(self.dataset, self.name, table)
 
     def _scan(self, table: str) -> pl.LazyFrame:
         if not tables.path_of(self.dataset, self.name, table).is_file():
@@ -100,7 +107,10 @@ class Experiment:
         return tables.of_own_client(tables.scan(self.dataset, self.name, table))
 
     def _labelled(self, table: str) -> pl.DataFrame:
-        return self._read(table).join(self.trials.select(*_TRIAL, "title", "label"), on=_TRIAL)
+        return self._with_labels(self._read(table))
+
+    def _with_labels(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.join(self.trials.select(*_TRIAL, "title", "label"), on=_TRIAL)
 
     @cached_property
     def valid_points(self) -> pl.DataFrame:
@@ -119,6 +129,11 @@ class Experiment:
     def limited_points(self) -> pl.DataFrame:
         """The lawful points that show the testbed's limit: for figures, which draw them hollow."""
         return self.lawful_points.filter(limits.by_testbed(self.points))
+
+    @cached_property
+    def plateau_points(self) -> pl.DataFrame:
+        """The valid points, and the overloads of a search where there was one."""
+        return searched.with_overloads(self.valid_points, self.probes)
 
     @property
     def top(self) -> int | None:

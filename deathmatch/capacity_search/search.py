@@ -9,7 +9,8 @@ deep queue hides an overload of some per cent from both for seconds.
 2. A rate somewhat lower, which is in time, and one somewhat higher, which is over, are offered now
    and again at the end.
 3. Up-and-down trials between these two give the estimate (`staircase`).
-4. Shares of a capacity that was found are offered last, to see what a reply costs there.
+4. Shares of a capacity that was found are offered then, to see what a reply costs there, and
+   multiples of it last, as an overload.
 
 If the two change sides, or the trials leave them or drift, something else than the rate decided:
 what was found is thrown away, and the search begins again; after ROUNDS times it is refused. Pure,
@@ -44,18 +45,22 @@ OTHER_LOAD = "other load"
 DOUBLE, BISECT, TRIAL = "double", "bisect", "up-down"
 GOOD_BEFORE, OVER_BEFORE = "in time, before", "over, before"
 GOOD_AFTER, OVER_AFTER = "in time, after", "over, after"
-COST = "cost"
-STEPS = (DOUBLE, BISECT, GOOD_BEFORE, OVER_BEFORE, TRIAL, GOOD_AFTER, OVER_AFTER, COST)
+COST, OVERLOAD = "cost", "overload"
+STEPS = (DOUBLE, BISECT, GOOD_BEFORE, OVER_BEFORE, TRIAL, GOOD_AFTER, OVER_AFTER, COST, OVERLOAD)
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What the next probe offers: a rate, for how long, in which step of which round."""
+    """What the next probe offers: a rate, for how long, in which step of which round.
+
+    `share` is the rate's share of the capacity, where it was chosen so.
+    """
 
     rate_rps: int
     duration_s: float
     step: str
     round: int
+    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ def course(asked: Mapping[str, Any]) -> Course:
     """Yield what to offer, take the result of each, and return the End.
 
     `asked` has the keys of a dataset's `search`; records of before they were keys have no `margin`
-    and no `cost_shares`.
+    and no `cost_shares`, and without an overload there is no `overload_shares`.
     """
     start, end = START_RPS, End(REFUSED)
     for number in range(1, ROUNDS + 1):
@@ -101,7 +106,7 @@ def course(asked: Mapping[str, Any]) -> Course:
             continue
         end = yield from _estimated(asked, *bracket, number)
         if end.outcome == FOUND:
-            yield from _costs(asked, end.rate_rps, number)
+            yield from _shares(asked, end.rate_rps, number)
         if end.outcome != REFUSED:
             return end
         start = bracket[0]
@@ -126,9 +131,13 @@ def replayed(
     return offers, None
 
 
-def patient(load: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the load of a probe, given that of the trial: its time-out is TIMEOUT_S at most."""
-    return {**load, "timeout_s": min(TIMEOUT_S, load["timeout_s"])}
+def load_of(step: str, load: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the load of a probe in a step, given that of the trial.
+
+    Its time-out is TIMEOUT_S at most; an overload has the trial's own.
+    """
+    longest_s = math.inf if step == OVERLOAD else TIMEOUT_S
+    return {**load, "timeout_s": min(longest_s, load["timeout_s"])}
 
 
 def usual(asked: Mapping[str, Any]) -> tuple[int, float]:
@@ -137,7 +146,10 @@ def usual(asked: Mapping[str, Any]) -> tuple[int, float]:
     In seconds, of load alone. Doubling and bisection take some 11 probes, as simulated.
     """
     coarse, decisive = 11, asked["probes"] + 6 + len(asked.get("cost_shares", ()))
-    return coarse + decisive, asked["probe_s"] * (COARSE * coarse + decisive)
+    overloads = len(asked.get("overload_shares", ()))
+    overload_s = overloads * asked.get("overload_s", 0)
+    probing_s = asked["probe_s"] * (COARSE * coarse + decisive)
+    return coarse + decisive + overloads, probing_s + overload_s
 
 
 def overload(probe_s: float) -> float:
@@ -208,10 +220,12 @@ def _estimated(asked: Mapping[str, Any], good: float, over: float, number: int) 
     )  # fmt: skip
 
 
-def _costs(asked: Mapping[str, Any], capacity_rps: float, number: int) -> Course:
-    """Offer shares of a capacity; their results change nothing."""
-    for share in asked.get("cost_shares", ()):
-        yield Offer(max(1, round(share * capacity_rps)), asked["probe_s"], COST, number)
+def _shares(asked: Mapping[str, Any], capacity_rps: float, number: int) -> Course:
+    """Offer shares and multiples of a capacity; their results change nothing."""
+    steps = ((COST, "cost_shares", "probe_s"), (OVERLOAD, "overload_shares", "overload_s"))
+    for step, shares, duration in steps:
+        for share in asked.get(shares, ()):
+            yield Offer(max(1, round(share * capacity_rps)), asked[duration], step, number, share)
 
 
 def _other_load(what: str) -> End:

@@ -16,6 +16,7 @@ from deathmatch.errors import Truncated
 from deathmatch.load import registry
 from deathmatch.load.generator import Fields, LoadGenerator
 from deathmatch.plan import record
+from deathmatch.quantities.quantity import REPLY
 
 # The column in which a load generator says why it was the limit, if it has one.
 REASON = "client_limited_by"
@@ -37,6 +38,14 @@ class Offered:
     def good_replies(self) -> int | None:
         """How many answers were as they should be; None if the report is truncated."""
         return self.client.good(self.fields) if self.whole else None
+
+    @property
+    def good_reply_rate_rps(self) -> float | None:
+        """The rate of good answers while load was offered; None if it is not known."""
+        rate_rps = self.fields.get(REPLY)
+        if rate_rps is None or not self.fields["replies"]:
+            return rate_rps
+        return rate_rps * (self.good_replies / self.fields["replies"])
 
     def columns(self, point: Mapping[str, Any], duration_s: float) -> dict[str, Any]:
         """Return the columns that points and probes have in common."""

@@ -10,6 +10,7 @@ from deathmatch.capacity_search.search import End, Result
 from deathmatch.data import kernel_samples
 from deathmatch.data.offered_rate import offered
 from deathmatch.load.generator import Timed
+from deathmatch.quantities.quantity import REPLY
 
 # A file beside the logs: the kernel's counters while it searched (`data.kernel_samples`).
 SAMPLES_CSV = "search.csv"
@@ -37,8 +38,12 @@ COLUMNS = {
     "late_1_s": pl.Int64,
     "over": pl.Boolean,
     "accept_queue_limit": pl.Int64,
+    "server_listen_overflows": pl.Int64,
     "replies": pl.Int64,
+    REPLY: pl.Float64,
+    "timeouts": pl.Int64,
     "server_cpu_ns": pl.Int64,
+    "capacity_share": pl.Float64,
     **END,
 }
 
@@ -46,17 +51,19 @@ COLUMNS = {
 def row(
     probe: Mapping[str, Any], reports: Sequence, samples: pl.DataFrame, spec: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the columns of `probes` without the key, the number and those of END.
+    """Return the columns of `probes` without the key, the number, the share and those of END.
 
     `reports` are those of the probe's clients, `samples` those of the search, `spec` is the
     trial's. `late_10_ms` and `late_1_s` count those of what was due that had no right answer in
-    that time. A truncated report leaves the counts null.
+    that time. A truncated report leaves the counts null. `client_limited` is false of what was in
+    time, where the client counts from when it was due.
     """
     taken = pl.col("time_us").is_between(probe["began_us"], probe["ended_us"])
     during = samples.filter(taken, pl.col("offered_rate_rps") == probe["offered_rate_rps"])
     duration_s = probe["duration_s"]
     rate = offered(probe, reports, during, {**spec, "duration_s": duration_s})
     counts: dict[str, int | None] = dict.fromkeys(("due", "late_10_ms", "late_1_s"))
+    limited = {}
     if rate.whole:
         timed = rate.client.timed(rate.report, rate.fields)
         counts = {
@@ -64,13 +71,21 @@ def row(
             "late_10_ms": late(timed, search.LIMIT_US),
             "late_1_s": late(timed, search.LONG_US),
         }
+        own_delay = rate.client.own_delay(rate.fields, search.LIMIT_US)
+        if own_delay is not None:
+            in_time = counts["late_10_ms"] <= search.LATE_SHARE * counts["due"]
+            limited = {"client_limited": own_delay and not in_time}
     columns = {
         "round": probe["round"],
         "step": probe["step"],
         **rate.columns(probe, duration_s),
+        **limited,
         **counts,
         "accept_queue_limit": during["accept_queue_limit"].max(),
+        "server_listen_overflows": kernel_samples.growth(during["server_listen_overflows"]),
         "replies": rate.good_replies,
+        REPLY: rate.good_reply_rate_rps,
+        "timeouts": rate.fields.get("errors_client_timeout"),
         "server_cpu_ns": kernel_samples.growth(during["server_cpu_ns"]),
     }
     return columns | {"over": result(columns).over}
@@ -90,15 +105,17 @@ def result(probe: Mapping[str, Any]) -> Result:
 
 
 def numbered(rows: Sequence[dict], asked: Mapping[str, Any], reason: str) -> list[dict]:
-    """Return the rows of a whole search with their numbers and its result.
+    """Return the rows of a whole search with their numbers, their shares and its result.
 
     `asked` is the spec's `search`, `reason` why the search broke off, if it did.
     """
-    _, end = search.replayed(asked, [result(probe) for probe in rows])
+    offers, end = search.replayed(asked, [result(probe) for probe in rows])
     end = end or End(search.REFUSED, reason=reason)
     values = (end.outcome, end.rate_rps, end.low_rps, end.high_rps, end.reason)
+    # Of damaged reports, the replay may end before the rows do.
+    shares = [offer.share for offer in offers] + [None] * len(rows)
     return [
-        {"probe": number, **probe, **dict.fromkeys(END)}
+        {"probe": number, **probe, "capacity_share": share, **dict.fromkeys(END)}
         | (dict(zip(END, values)) if number == len(rows) else {})
-        for number, probe in enumerate(rows, 1)
+        for number, (probe, share) in enumerate(zip(rows, shares), 1)
     ]

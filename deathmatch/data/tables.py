@@ -8,8 +8,9 @@
 - `samples`: sample of counters, as `deathmatch.data.kernel_samples` describes;
 - `seconds`: second of a point, with its latencies, where the client records when each was due;
 - `probes`: rate that a trial's search for the server's capacity offered, with how much of what was
-  due was late; the last one's row has what the search came to (`deathmatch.data.probes`). There
-  is no such table where the dataset asks for no search.
+  due was late; the last one's row has what the search came to (`deathmatch.data.probes`). Where
+  `step` is "overload" it is `capacity_share` times the capacity, offered for `duration_us` to the
+  variant's own listen backlog. There is no such table where the dataset asks for no search.
 
 A point is held against `deathmatch.data.laws`: `laws_judged` has the IDs of those that could judge
 it, `laws_broken` of those that it breaks; both are null where none could. `course` is "plateau",
@@ -236,6 +237,23 @@ def on_own_testbed(frame: pl.DataFrame) -> pl.DataFrame:
     placed = frame.with_columns(named)
     elsewhere = placed.filter(pl.col(OWN_TESTBED).is_not_null())
     return pl.concat([of_own_client(placed), elsewhere])
+
+
+def of_any_client(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table of what a server can do, whichever load generator found it out.
+
+    Variants are named as if the experiment's own had; where both did, the rows are its own.
+    """
+    factor, key = rf"\b{registry.FACTOR}=[^,]*", ["server", "variant", "n"]
+    foreign = pl.col("variant").str.contains(factor)
+    named = pl.col("variant").str.replace(factor, "").str.strip_chars(",").str.replace(",,", ",")
+    own, others = (
+        frame.filter(~foreign),
+        frame.filter(foreign).with_columns(
+            variant=pl.when(named == "").then(pl.lit("default")).otherwise(named)
+        ),
+    )
+    return pl.concat([own, others.join(own, on=key, how="anti", maintain_order="left")])
 
 
 def check(frame: Frame, experiment: str, table: str, where: str) -> Frame:

@@ -72,7 +72,7 @@ def _join(spec: plan.Testbed) -> None:
         run(*inside, "link", "set", "lo", "up")
         run(*inside, "address", "add", side.address, "dev", CLIENT_LINK)
         run(*inside, "link", "set", CLIENT_LINK, "up")
-        for source in side.sources:
+        for source in filter(None, (*side.sources, side.spare_sources)):
             # All of a network at once, without an entry for each of its addresses.
             run(*inside, "route", "add", "local", source, "dev", "lo")
             run("ip", "route", "add", source, "via", side.host_address)

@@ -110,6 +110,9 @@ class LoadGenerator(ABC, Generic[Report]):
     unknown_of_several: Mapping[str, str] = MappingProxyType({})
     # By what two datasets are compared: "reply_rate", "closed_loop" or "latency".
     headline: str
+    # Whether several processes of it on a host share a load of more connections than one may have
+    # open, and more addresses one of more than one has ports for.
+    spreads = False
     # Whether it ends without a report, in words of its own, at an answer that it takes for invalid.
     refuses = False
 
@@ -174,6 +177,14 @@ class LoadGenerator(ABC, Generic[Report]):
     @abstractmethod
     def timed(self, report: Report, fields: Fields) -> Timed:
         """Return how long what was due took; `fields` are those that `parse` returned of it."""
+
+    def own_delay(self, fields: Fields, limit_us: int) -> bool | None:
+        """Return whether it may itself be why one time in twenty or more exceeds a limit.
+
+        `fields` are those of a whole report. None where `timed` counts from what it did, not from
+        when that was due: then only `limited` says whether it kept up.
+        """
+        return None
 
     def seconds(self, report: Report) -> pl.DataFrame:
         """Return a row for each quantity and second (SECONDS); no row unless `has_seconds`."""

@@ -23,8 +23,10 @@ IDLE_FACTOR, HOLDER = "idle_connections", "roundtrip"
 # The factor that replaces an experiment's client by another one with the same load and columns. It
 # is named only where it has another level than the experiment's own client.
 FACTOR = "load_generator"
+# The client that takes little CPU for a connection, and offers overloads.
+LIGHT = "roundtrip"
 # Experiment's client -> those that may replace it, with the module of this package for each.
-_REPLACEMENTS = {"httperf": {"roundtrip": "roundtrip_calls"}}
+_REPLACEMENTS = {"httperf": {LIGHT: "roundtrip_calls"}}
 
 
 class LoadKey(pydantic.BaseModel, frozen=True, extra="forbid"):

@@ -27,6 +27,7 @@ class RoundtripCalls(roundtrip.Roundtrip):
     wrong_replies = httperf.GENERATOR.wrong_replies
     headline = httperf.GENERATOR.headline
     unknown_of_several = httperf.GENERATOR.unknown_of_several
+    spreads = True
 
     def command(
         self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float,
@@ -101,12 +102,10 @@ class RoundtripCalls(roundtrip.Roundtrip):
         calls = spec["load"]["requests_per_connection"]
         return calls * fields["connections"] / spec["duration_s"]
 
-    def limited(
-        self, fields: Fields, offered_rate_rps: float, actual_rate_rps: float | None
-    ) -> bool:
-        """Return whether it had no CPU left, opened late, or ran out of descriptors or ports."""
+    def own_delay(self, fields: Fields, limit_us: int) -> bool:
+        """Return whether it had no CPU left, opened later, or ran out of descriptors or ports."""
         starved = sum(fields[error] or 0 for error in httperf.OWN_ERRORS)
-        return starved > 0 or super().limited(fields, offered_rate_rps, actual_rate_rps)
+        return starved > 0 or super().own_delay(fields, limit_us)
 
 
 GENERATOR = RoundtripCalls()

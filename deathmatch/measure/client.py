@@ -8,7 +8,7 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +18,11 @@ from deathmatch.hosts import clocks, logs
 from deathmatch.hosts.clocks import Clocks
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.process import Process
-from deathmatch.load.generator import Fields
+from deathmatch.load.generator import Fields, Part
+from deathmatch.measure import spreading
 from deathmatch.measure.context import PORT, Context
 from deathmatch.measure.sampler import Sampler
+from deathmatch.measure.spreading import Spread
 from deathmatch.plan.record import LATE_US, loads
 from deathmatch.plan.root import ROOT
 
@@ -32,13 +34,19 @@ LEAD_S = 1.0
 
 @dataclass
 class Load:
-    """One client's part of a rate: its report's file, its command; how it ended and began."""
+    """One client's part of a rate: its report's file, its command; how it ended and began.
 
+    Its name is the host's, with a number where several of a host share its part.
+    """
+
+    name: str
     client: Host
     log: Path
     folder: Path
     words: list[str]
     limit_s: float
+    # Whether it is the only one.
+    alone: bool
     process: Process | None = None
     status: int | None = None
 
@@ -71,29 +79,38 @@ def warm_up(context: Context) -> None:
 
 def offer(
     context: Context, rate_rps: int, duration_s: float, log: Path, sampler: Sampler | None = None,
-    load: Mapping | None = None,
+    load: Mapping | None = None, *, overload: bool = False,
 ) -> dict:  # fmt: skip
     """Offer one rate; return what a point says of its clients, as `RecordedPoint` has it.
 
-    `sampler` takes samples meanwhile; `load` has what replaces keys of the trial's load. A
-    client's report is in `log`, or beside it with the client's name, and so is what else it writes.
-    Where several began too far apart (LATE_US), they do it again, ATTEMPTS times at most: the last
-    one stands, and how late it was. Raises UserError if a program cannot run.
+    `sampler` takes samples meanwhile; `load` has what replaces keys of the trial's load. Several
+    processes of a host share an `overload` that one cannot hold (`spreading`). A client's report is
+    in `log`, or beside it with the client's name, and so is what else it writes. Where several
+    began too far apart (LATE_US), they do it again, ATTEMPTS times at most: the last one stands,
+    and how late it was. Raises UserError if a program cannot run, or a host cannot hold an
+    overload.
     """
-    before = _clocks(context)
+    asked = context.spec["load"] | dict(load or {})
+    spreads = [
+        spreading.of_overload(context, client, asked, rate_rps, duration_s)
+        if overload else Spread(sources=context.sources(client))
+        for client in context.clients
+    ]  # fmt: skip
+    alone = len(spreads) == 1 and spreads[0].processes == 1
+    before = _clocks(context, alone)
     for attempt in range(1, ATTEMPTS + 1):
         offering = sampler.offering(rate_rps, duration_s) if sampler else contextlib.nullcontext()
-        asked = context.spec["load"] | dict(load or {})
-        made = _offered(context, asked, rate_rps, duration_s, log, before, offering)
+        made = _loads(context, spreads, asked, rate_rps, duration_s, log)
+        made = _offered(context, made, before, offering)
         if max(load.late_us for load in made) <= LATE_US or attempt == ATTEMPTS:
             break
-    after = _clocks(context)
+    after = _clocks(context, alone)
     compared = (
         {"clocks": {name: _between(before, after, name) for name in before}}
         if context.bed.separate
         else {}
     )
-    if len(context.clients) == 1:
+    if alone:
         (load,) = made
         return {"log": log.name, "command": load.command, "client_state": load.state, **compared}
     opened = sampler.opened if sampler else {}
@@ -112,14 +129,14 @@ def compact(context: Context, offered: dict) -> None:
 
 
 def _counted_of(load: Load, opened: dict[str, int]) -> dict:
-    name = load.client.name
-    return {"opened": opened[name]} if name in opened else {}
+    # The kernel counts those of a host, not of each of its processes.
+    return {"opened": opened[load.name]} if load.name in opened else {}
 
 
 def _told(load: Load, before: dict[str, Clocks], after: dict[str, Clocks]) -> dict:
     clock = _between(before, after, load.client.name)
     return {
-        "client": load.client.name, "log": load.log.name, "command": load.command,
+        "client": load.name, "log": load.log.name, "command": load.command,
         "client_state": load.state, "late_us": load.late_us,
         "clock_offset_us": clock["offset_us"], "clock_bound_us": clock["bound_us"],
     }  # fmt: skip
@@ -131,26 +148,25 @@ def _between(before: dict[str, Clocks], after: dict[str, Clocks], name: str) -> 
     return {"offset_us": offset.ns // 1000, "bound_us": -(-offset.bound_ns // 1000)}
 
 
-def _clocks(context: Context) -> dict[str, Clocks]:
+def _clocks(context: Context, alone: bool) -> dict[str, Clocks]:
     """Return how far the hosts' clocks are from ours; {} where there is one clock, and one client.
 
-    One client's latencies are on its own clock. Several clients need an instant to begin at.
+    The latencies of a client that is `alone` are on its own clock. Several need an instant to
+    begin at.
     """
     hosts = context.bed.hosts if context.bed.separate else context.clients
-    if len(context.clients) == 1 and not context.bed.separate:
+    if alone and not context.bed.separate:
         return {}
     return {host.name: host.clocks() for host in hosts}
 
 
 def _offered(
-    context: Context, asked: Mapping, rate_rps: int, duration_s: float, log: Path,
-    compared: dict[str, Clocks], offering: contextlib.AbstractContextManager,
+    context: Context, made: list[Load], compared: dict[str, Clocks],
+    offering: contextlib.AbstractContextManager,
 ) -> list[Load]:  # fmt: skip
     """Run the clients that have a part in the load to their ends, `offering` it meanwhile."""
-    made = [_load(context, client, asked, rate_rps, duration_s, log) for client in context.clients]
-    made = [load for load in made if load is not None]
     with contextlib.ExitStack() as during:
-        if len(context.clients) == 1:
+        if made[0].alone:
             during.enter_context(offering)
             _start(context, made, {})
         else:
@@ -164,9 +180,9 @@ def _offered(
             load.status = load.process.wait(max(0, deadline - time.monotonic()))
             if load.status is None:
                 load.process.kill()
-            context.state.loads.pop(load.client.name)
+        context.state.loads.clear()
     for load in made:
-        _bring(load, alone=len(context.clients) == 1)
+        _bring(load)
     for load in made:
         if load.status in clients.NOT_RUN:
             raise failure(context, f"ended with exit status {load.status}", load.log, load.client)
@@ -187,28 +203,52 @@ def _start(context: Context, made: list[Load], at_ns: dict[str, int]) -> None:
             load.words, output=load.log, cpus=context.cpus[load.client.name], folder=load.folder,
             at_ns=at_ns.get(load.client.name),
         )  # fmt: skip
-        context.state.loads[load.client.name] = load.process
+        context.state.loads.setdefault(load.client.name, []).append(load.process)
+
+
+def _loads(
+    context: Context, spreads: Sequence[Spread], asked: Mapping, rate_rps: int, duration_s: float,
+    log: Path,
+) -> list[Load]:  # fmt: skip
+    """Return the parts of a rate, ready to start; those that have none in so little are left out.
+
+    `spreads` are those of the clients' hosts.
+    """
+    generator = context.generator
+    places = [
+        (client, number, spread)
+        for client, spread in zip(context.clients, spreads)
+        for number in range(1, spread.processes + 1)
+    ]
+    made = []
+    for index, (client, number, spread) in enumerate(places):
+        words = generator.command(
+            context.address, PORT, asked, rate_rps, duration_s, Part(index, len(places)),
+            spread.sources,
+        )  # fmt: skip
+        if words is None:
+            continue
+        name = client.name if spread.processes == 1 else f"{client.name}-{number}"
+        limit_s = generator.time_limit_s(asked, duration_s)
+        made.append(_load(context, client, name, words, log, limit_s, alone=len(places) == 1))
+    return made
 
 
 def _load(
-    context: Context, client: Host, asked: Mapping, rate_rps: int, duration_s: float, log: Path
-) -> Load | None:
-    """Return a client's part of a rate, ready to start; None if it has none in so little."""
-    generator, part, sources = context.generator, context.part(client), context.sources(client)
-    words = generator.command(context.address, PORT, asked, rate_rps, duration_s, part, sources)
-    if words is None:
-        return None
-    alone = part.of == 1
-    own = log if alone else log.with_name(f"{log.stem}.{client.name}{log.suffix}")
+    context: Context, client: Host, name: str, words: list[str], log: Path, limit_s: float,
+    *, alone: bool,
+) -> Load:  # fmt: skip
+    """Return a client's part of a rate with a folder of its own."""
+    own = log if alone else log.with_name(f"{log.stem}.{name}{log.suffix}")
     _remove(own, own.with_suffix(""))
     if client.shared:
-        folder = log.parent if alone else log.parent / f".{client.name}"
+        folder = log.parent if alone else log.parent / f".{name}"
         folder.mkdir(exist_ok=True)
     else:
-        folder = client.folder / "load"
+        folder = client.folder / ("load" if alone else f"load-{name}")
         client.make_folder(folder)
     words = context.bed.installations[client.name].located(words)
-    return Load(client, own, folder, words, generator.time_limit_s(asked, duration_s))
+    return Load(name, client, own, folder, words, limit_s, alone)
 
 
 def _remove(*paths: Path) -> None:
@@ -219,21 +259,22 @@ def _remove(*paths: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _bring(load: Load, alone: bool) -> None:
+def _bring(load: Load) -> None:
     """Put what the client wrote besides its output beside the log, with the client's name."""
     here = load.log.parent
-    if load.client.shared and alone:
+    if load.client.shared and load.alone:
         return
     if load.client.shared:
         folder = load.folder
     else:
-        folder = here / f".{load.client.name}"
+        folder = here / f".{load.name}"
         load.client.fetch_all(load.folder, folder)
         load.client.run("rm", "-r", str(load.folder))
     if not folder.exists():
         return
     for path in sorted(folder.iterdir()):
-        path.rename(here / (path.name if alone else f"{path.stem}.{load.client.name}{path.suffix}"))
+        name = path.name if load.alone else f"{path.stem}.{load.name}{path.suffix}"
+        path.rename(here / name)
     folder.rmdir()
 
 
@@ -291,6 +332,5 @@ def failure(context: Context, problem: str, log: Path, client: Host | None = Non
 
 
 def pids(context: Context, client: Host) -> list[int]:
-    """Return the pid of a client's load generator, if it runs now."""
-    process = context.state.loads.get(client.name)
-    return [process.pid] if process else []
+    """Return the pids of a client's load generators that run now."""
+    return [process.pid for process in context.state.loads.get(client.name, ())]

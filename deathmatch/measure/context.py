@@ -44,8 +44,8 @@ class NotMeasured(Exception):
 class State:
     """What has happened so far: who runs, how often the server was stopped, time with load."""
 
-    # The load generators that run, by their clients' names.
-    loads: dict[str, Process] = field(default_factory=dict)
+    # The load generators that run, by their hosts' names.
+    loads: dict[str, list[Process]] = field(default_factory=dict)
     idle: list[Idle] = field(default_factory=list)
     # The server's processes, one for each of its starts.
     started: list[Process] = field(default_factory=list)

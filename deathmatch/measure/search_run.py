@@ -28,9 +28,10 @@ NOT_STARTED = "the server was not started: "
 def run(context: Context, asked: Mapping[str, Any]) -> dict:
     """Search; return `search` of the trial's record.
 
-    `asked` is `search` of the trial's spec; the server gets its listen backlog. It is started anew
-    whenever it failed.
+    `asked` is `search` of the trial's spec; the server gets its listen backlog, but for the
+    overload. It is started anew for that, and whenever it failed.
     """
+    own, running = context, None
     deep = {BACKLOG: asked[BACKLOG]} if BACKLOG in asked else {}
     context = replace(context, values=context.values | deep)
     began_ns = time.monotonic_ns()
@@ -40,6 +41,10 @@ def run(context: Context, asked: Mapping[str, Any]) -> dict:
     offer, end = next(course), None
     fresh = True
     while end is None:
+        if offer.step == search.OVERLOAD and context is not own:
+            if not fresh:
+                steps.stop(context, running)
+            context, fresh = own, True
         if fresh and starts == STARTS:
             end = End(search.REFUSED, reason=f"{NOT_STARTED}it failed {STARTS} times")
             break
@@ -70,10 +75,13 @@ def _probe(
 ) -> dict:
     """Offer a rate; return its probe, as in trial.json, and add its samples to `rows`."""
     log = context.out / f"probe-{number:02}.txt"
-    load = search.patient(context.spec["load"])
+    load = search.load_of(offer.step, context.spec["load"])
     sampler = steps.sampler(context, began_ns)
     with sampler:
-        probe = steps.offer(context, sampler, offer.rate_rps, offer.duration_s, log, load)
+        probe = steps.offer(
+            context, sampler, offer.rate_rps, offer.duration_s, log, load,
+            overload=offer.step == search.OVERLOAD,
+        )  # fmt: skip
     probe |= {
         "duration_s": offer.duration_s, "step": offer.step, "round": offer.round,
         "ended_us": (time.monotonic_ns() - began_ns) // 1000,

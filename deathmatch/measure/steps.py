@@ -89,16 +89,19 @@ def sampler(context: Context, began_ns: int) -> Sampler:
 
 def offer(
     context: Context, sampling: Sampler, rate_rps: int, duration_s: float, log: Path,
-    load: Mapping[str, Any] | None = None,
+    load: Mapping[str, Any] | None = None, *, overload: bool = False,
 ) -> dict:  # fmt: skip
     """Offer one rate; return what trial.json says of it, but for the server's state (`settle`).
 
-    The samples at either end make its counters exact. `load` replaces that of the trial.
+    The samples at either end make its counters exact. `load` replaces that of the trial, and an
+    `overload` is as in `client.offer`.
     """
     worked_before = worker_times.cpu_ns(context.server)
     started_ns = time.monotonic_ns()
     with context.times.of("offering"):
-        offered = client.offer(context, rate_rps, duration_s, log, sampling, load)
+        offered = client.offer(
+            context, rate_rps, duration_s, log, sampling, load, overload=overload
+        )
     context.state.offering_us += (time.monotonic_ns() - started_ns) // 1000
     began_us = (started_ns - sampling.began_ns) // 1000
     workers_us = worker_times.used_us(worked_before, worker_times.cpu_ns(context.server))

@@ -1,5 +1,6 @@
 """A dataset: how much of each experiment to measure, one file `config/datasets/<name>.toml`."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -26,6 +27,11 @@ GRID_KEYS = ("trials", "rates_rps", "duration_s")
 # What a dataset may say of an experiment's trials beyond what it must (`Experiment.steps`).
 OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s", "keep_events")
 
+# Sooner, most of what an overload is to lose still waits in a queue: it looks answered.
+OVERLOAD_TIMEOUTS = 2
+# The shortest point that is no overload, in seconds, where the source has no duration of its own.
+LEAST_POINT_S = 5
+
 Rate = Annotated[int, Field(ge=0, le=1_000_000)]
 Rates = Annotated[Many[Rate], Field(min_length=1), *DISTINCT] | None
 Duration = Annotated[float, Field(gt=0, le=3600), AS_WRITTEN] | None
@@ -35,6 +41,15 @@ Levels = Annotated[
     Field(description="A factor's levels as a list, or \"all\" for every level that the server "
           "knows."),
 ]  # fmt: skip
+
+
+def least_overload_s(load: Mapping[str, Any]) -> float:
+    """Return how long an overload must last, in seconds, given an experiment's `load`.
+
+    A load that opens no connections has none that could wait until the time-out.
+    """
+    opens = "requests_per_connection" in load
+    return OVERLOAD_TIMEOUTS * load["timeout_s"] if opens else LEAST_POINT_S
 
 
 class Grid(Spec):
@@ -103,8 +118,20 @@ class Search(Spec):
     )  # fmt: skip
     cost_shares: Many[Annotated[float, Field(gt=0, le=1), AS_WRITTEN]] = Field(
         (0.1, 0.5, 0.9),
-        description="Which shares of a capacity that was found are offered last, for what a reply "
-        "costs the server there.",
+        description="Which shares of a capacity that was found are offered at the end, for what a "
+        "reply costs the server there.",
+    )
+    overload_shares: Many[Annotated[float, Field(gt=1, le=10), AS_WRITTEN]] = Field(
+        (),
+        description="Which multiples of a capacity that was found are offered last, as an "
+        "overload, from a fresh start with the variant's own listen backlog and the experiment's "
+        "time-out. Where they are set, every variant is searched, and only by the load generator "
+        "roundtrip: it holds the connections of an overload by several processes; default: none.",
+    )
+    overload_s: Annotated[float, Field(gt=0, le=600), AS_WRITTEN] | None = Field(
+        None,
+        description="How long each of them is offered, at least twice the experiment's time-out: "
+        "in less time an overload looks answered; default: twice the time-out.",
     )
 
 

@@ -9,7 +9,7 @@ from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.load.registry import FACTOR
 from deathmatch.plan import files
-from deathmatch.plan.dataset import Dataset, ExperimentPlan, Grid
+from deathmatch.plan.dataset import Dataset, ExperimentPlan, Grid, least_overload_s
 from deathmatch.plan.experiment import Experiment, Factor
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
@@ -152,6 +152,8 @@ def _experiment(
         what = f"{name!r} offers no rate by which a capacity can be searched for"
         remedy = "take it out; experiments with the client httperf or roundtrip have one"
         raise _mistake(dataset, ["experiments", name, "search"], what, remedy)
+    if plan.search is not None and plan.search.overload_shares:
+        _check_overload(dataset, experiment, plan)
     if plan.search is not None and plan.search.servers:
         key = ["experiments", name, "search", "servers"]
         _check_served(dataset, experiment, plan.search.servers, key, every)
@@ -168,6 +170,23 @@ def _check_closed_loop(dataset: Dataset, experiment: Experiment, plan: Experimen
         if 0 in (part.rates_rps or ()):
             what = f"the client {experiment.client} has no closed loop, which a rate of 0 is"
             raise _mistake(dataset, [*key, "rates_rps"], what, "offer 1 request a second or more")
+
+
+def _check_overload(dataset: Dataset, experiment: Experiment, plan: ExperimentPlan) -> None:
+    """Raise UserError for an overload that is too short or that no load generator offers."""
+    name, asked = experiment.name, plan.search
+    least_s = least_overload_s(experiment.load_as_written)
+    if asked.overload_s is not None and asked.overload_s < least_s:
+        key = ["experiments", name, "search", "overload_s"]
+        what = f"in {asked.overload_s:g} s an overload looks answered: connections wait until the "
+        what += f"time-out of {experiment.load.timeout_s:g} s"
+        raise _mistake(dataset, key, what, f"set {least_s:g} or more, or leave it out")
+    named = [grid.levels.get(FACTOR, (experiment.client,)) for grid in plan.grids]
+    if not any(levels == "all" or registry.LIGHT in levels for levels in named):
+        key = ["experiments", name, "search", "overload_shares"]
+        what = f"no grid has the load generator that offers an overload, {registry.LIGHT}"
+        remedy = f'add a grid with {FACTOR} = ["{registry.LIGHT}"]'
+        raise _mistake(dataset, key, what, remedy)
 
 
 def _variants(

@@ -161,7 +161,10 @@ class Machine(RecordPart):
 class RecordedClient(RecordPart):
     """What a client did at a rate that several clients offered together."""
 
-    client: str = Field(description="The client's name in the testbed.")
+    client: str = Field(
+        description="The client's name in the testbed, with a number where several processes of "
+        "its host shared its part."
+    )
     log: str = Field(
         pattern=LOG, description="Its load generator's report, a path from the record's folder."
     )

@@ -151,6 +151,12 @@ class ClientSide(Side):
         description="Addresses or networks that it connects from in turn, beyond what one "
         "address has ports for; default: its own. For kind ssh, those that it has.",
     )
+    spare_sources: str | None = Field(
+        None, pattern=r"^[0-9.]+/[0-9]+$",
+        description="A network, of whose addresses the load generator roundtrip takes as many as a "
+        "load of more connections than one address has ports for needs; default: none. For kind "
+        "ssh, those that it has.",
+    )  # fmt: skip
     sysctl: dict[Setting, Level] = Field(
         default_factory=dict,
         description="Kernel settings of the host's namespace; those of a machine are restored.",

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from deathmatch.load import registry
 from deathmatch.plan import sources
-from deathmatch.plan.dataset import OPTIONS, ExperimentPlan
+from deathmatch.plan.dataset import OPTIONS, ExperimentPlan, least_overload_s
 from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
@@ -124,10 +124,14 @@ class Trial(BaseModel):
 
         The dataset's keys but `servers`, and `backlog`: the deepest that the server and the
         experiment know, if that is a factor. There is none for a variant with another backlog or
-        kernel setting than the default: it would be the same again, or in another queue.
+        kernel setting than the default: it would be the same again, or in another queue. With an
+        overload, which differs by them, every variant of the light client has one.
         """
         plan = self.plan.search
         if plan is None or (plan.servers and self.server.name not in plan.servers):
+            return None
+        overloads = bool(plan.overload_shares)
+        if overloads and self.load_generator != registry.LIGHT:
             return None
         backlogs: tuple[Level, ...] = ()
         for name, level in self.variant.factors.items():
@@ -136,11 +140,15 @@ class Trial(BaseModel):
                 continue
             able = factor.levels if factor.of_harness else self.server.factors[name]
             known = able or factor.levels
-            if level != (factor.default if factor.default in known else known[0]):
+            usual = factor.default if factor.default in known else known[0]
+            if level != usual and not overloads:
                 return None
             if name == BACKLOG:
                 backlogs = known
-        asked = plan.model_dump(exclude={"servers"})
+        asked = plan.model_dump(exclude={"servers", "overload_shares", "overload_s"})
+        if overloads:
+            overload_s = plan.overload_s or least_overload_s(self._load)
+            asked |= {"overload_shares": plan.overload_shares, "overload_s": overload_s}
         return asked | ({BACKLOG: max(backlogs)} if backlogs else {})
 
     def testbed(self, default: str) -> str:

@@ -12,6 +12,8 @@ import polars as pl
 
 RATE = "offered_rate_rps"
 REPLY = "reply_rate_offered_window_rps"
+# Replies a request offered: fewer are lost at the edges of the offered window.
+ALL_ANSWERED = 0.97
 TOP = "top_rate_rps"
 """The highest rate that the variant of a point was offered within the testbed's own limit."""
 

@@ -29,6 +29,7 @@ from deathmatch.run import (
     exit_summary,
     forks,
     job_times,
+    short_points,
     snakemake_internals,
     untracked,
 )
@@ -153,10 +154,12 @@ class Call:
         if self.workflow.dryrun and study.trials:
             print(study.listing())
         whole = self.workflow.dryrun and study.choice.whole
+        dry = self.workflow.dryrun and not self.only_paper
         said = [
             study.summary(),
             *study.builds_line(),
             disk_space.line(study.disk_space),
+            *(short_points.lines(study.trials) if dry else ()),
             *study.left_out(),
             *(design_lines.of_dataset(study.dataset) if whole else []),
         ]

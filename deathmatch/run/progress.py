@@ -25,9 +25,15 @@ PLAN_WEIGHT_TRIALS = 3
 
 
 def seconds(trial: Trial) -> float:
-    """Return a first estimate of how long the trial takes: its rates, twice for overloads."""
-    plan = trial.plan
-    offering_s = 2 * len(plan.rates_rps or ()) * (trial.duration_s or 0)
+    """Return a first estimate of how long the trial takes, as if each rate were an overload.
+
+    Then as much as was open at its end is waited for, until the client's time-out; not in a closed
+    loop.
+    """
+    plan, duration_s = trial.plan, trial.duration_s or 0
+    rates = plan.rates_rps or ()
+    waiting_s = min(duration_s, trial.experiment.load.timeout_s) if rates else 0
+    offering_s = sum(duration_s + (waiting_s if rate else 0) for rate in rates)
     if trial.search:
         probes, probing_s = search.usual(trial.search)
         offering_s += probing_s + probes * BETWEEN_PROBES_S + START_STOP_S + trial.warm_up_s

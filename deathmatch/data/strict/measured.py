@@ -107,7 +107,8 @@ class Measured:
         """What was offered at each of `points` and `probes`."""
         duration_s, load = self.spec.get("duration_s", 0), self.spec.get("load", {})
         return [Offered(point, duration_s, load) for point in self.points] + [
-            Offered(probe, probe["duration_s"], search.patient(load)) for probe in self.probes
+            Offered(probe, probe["duration_s"], search.load_of(probe["step"], load))
+            for probe in self.probes
         ]
 
     @property

@@ -12,7 +12,9 @@ from deathmatch.data.strict.rule import AGAIN, DESIGN, STATISTICS, loaded
 from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.plan import files
+from deathmatch.plan.dataset import LEAST_POINT_S, least_overload_s
 from deathmatch.plan.record import MEASURED
+from deathmatch.quantities.quantity import ALL_ANSWERED, RATE, REPLY
 
 # The servers of a frozen dataset keep the fingerprint that their sources had.
 SOURCES = "server_sha256"
@@ -123,6 +125,48 @@ def rates_were_offered(trial: Measured) -> Iterator[str]:
     ended = "; then " in trial.points[-1]["server_state"]
     if offered != (planned[: len(offered)] if ended else planned):
         yield f"offered {offered}, planned {planned} req/s"
+
+
+@SCHEDULE.add(
+    "DM-POINT-TIME", "note", DESIGN, "in the dataset, set a longer `duration_s` where it decides",
+)  # fmt: skip
+def points_last(evidence: Evidence) -> Iterator[Finding]:
+    """Each rate was offered for 5 s or more."""
+    short: dict[str, list[bool]] = {}
+    for trial in evidence.loaded:
+        is_short = trial.spec["duration_s"] < LEAST_POINT_S
+        short.setdefault(trial.experiment, []).extend([is_short] * len(trial.points))
+    for name, points in sorted(short.items()):
+        if any(points):
+            text = f"{sum(points)} of {len(points)} points lasted less than {LEAST_POINT_S} s"
+            yield Finding(text, f"{evidence.named}/{name}")
+
+
+@SCHEDULE.add(
+    "DM-OVERLOAD-TIME", "warn", DESIGN,
+    "take from these points neither a limit nor an error share; in the dataset, set a longer "
+    "`duration_s`, or `overload_shares` of a search",
+)  # fmt: skip
+def overloads_last(evidence: Evidence) -> Iterator[Finding]:
+    """New connections that were not answered in full were offered for twice the client's time-out.
+
+    In less time an overload looks answered: its surplus waits in a queue and has not timed out.
+    """
+    short: dict[tuple[str, float], list[bool]] = {}
+    for trial in evidence.loaded:
+        least_s = least_overload_s(trial.spec["load"])
+        is_short = trial.spec["duration_s"] < least_s
+        over = [row for row in trial.rows if _is_overload(row)]
+        short.setdefault((trial.experiment, least_s), []).extend([is_short] * len(over))
+    for (name, least_s), points in sorted(short.items()):
+        if any(points):
+            text = f"{sum(points)} of {len(points)} overloads lasted less than {least_s:g} s"
+            yield Finding(text, f"{evidence.named}/{name}")
+
+
+def _is_overload(row: dict) -> bool:
+    reply_rate_rps = row.get(REPLY)
+    return reply_rate_rps is not None and reply_rate_rps < ALL_ANSWERED * row[RATE]
 
 
 @SCHEDULE.add("DM-FRESH", "reject", DESIGN, scope=loaded)

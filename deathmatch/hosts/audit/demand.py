@@ -13,6 +13,15 @@ from deathmatch.hosts.audit.facts import Demand
 from deathmatch.load import registry
 
 
+def open_at_most(load: Mapping[str, Any], rate_rps: float, duration_s: float) -> int:
+    """Return how many connections a rate has open if nothing is answered, until the time-out.
+
+    `load` opens one for every `requests_per_connection`.
+    """
+    per_s = rate_rps / load["requests_per_connection"]
+    return round(per_s * min(duration_s, load["timeout_s"]))
+
+
 def trial_demand(spec: Mapping[str, Any]) -> Demand:
     """Return what a trial asks at its highest rate; `spec` is `Trial.spec()`, as it is recorded.
 
@@ -28,7 +37,7 @@ def trial_demand(spec: Mapping[str, Any]) -> Demand:
     if "requests_per_connection" in load:
         per_s = rate_rps / load["requests_per_connection"]
         held = 0
-        worst = round(per_s * min(duration_s, load["timeout_s"]))
+        worst = open_at_most(load, rate_rps, duration_s)
     elif "connections" in load:
         held = load["connections"]
     else:

@@ -1,0 +1,193 @@
+"""Overloads: planted servers of a known capacity, which too short a load does not show."""
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import HUNG_S, ROOT, Tree, bench
+from planted import ASKED, Planted, searched
+
+from deathmatch.capacity_search import search
+from deathmatch.data import probes, records, tables
+from deathmatch.load import registry
+from deathmatch.measure.spreading import Limits, Spread, spread
+from deathmatch.plan import files, matrix
+from deathmatch.quantities.quantity import RATE, REPLY
+from deathmatch.run import short_points
+
+CAPACITY_RPS, TIMEOUT_S = 2000, 0.5
+# The least that a testbed may ask for: one process cannot hold the overload.
+DESCRIPTORS = 1024
+SHARES = [1.2, 1.5]
+OVERLOADED = ASKED | {"overload_shares": SHARES, "overload_s": 10}
+OPTIONS = [f"-DPACED_RPS={CAPACITY_RPS}", "-include", ROOT / "bench/limits/paced_send.h"]
+
+
+def test_multiples_of_what_was_found_are_offered_last():
+    end, made = searched(Planted(5000, 7), OVERLOADED)
+    last = [offer for offer, _ in made][-2:]
+    assert [offer.step for offer in last] == [search.OVERLOAD] * 2
+    assert [(offer.share, offer.duration_s) for offer in last] == [(1.2, 10), (1.5, 10)]
+    assert [offer.rate_rps for offer in last] == [round(share * end.rate_rps) for share in SHARES]
+    probes, load_s = search.usual(OVERLOADED)
+    assert (probes, load_s) == (search.usual(ASKED)[0] + 2, search.usual(ASKED)[1] + 20)
+    _, limited = searched(Planted(30_000, 1, client_rps=12_000), OVERLOADED)
+    assert search.OVERLOAD not in [offer.step for offer, _ in limited]
+
+
+def test_only_an_overload_has_the_trial_s_own_time_out():
+    load = {"timeout_s": 5}
+    assert search.load_of(search.OVERLOAD, load) == load
+    assert search.load_of(search.TRIAL, load) == {"timeout_s": search.TIMEOUT_S}
+
+
+@pytest.mark.parametrize(("most_open", "opened", "processes", "addresses"), [
+    (1000, 2000, 1, 1),
+    # 1.5 times 6,000 requests a second, 5 s until the time-out, 10 s of load.
+    (45_000, 90_000, 3, 2),
+    (150_000, 300_000, 8, 5),
+    # Fewer addresses than one for each connection opened, and enough for those open at a time.
+    (600_000, 1_200_000, 31, 15),
+])  # fmt: skip
+def test_an_overload_is_held_by_several_processes_and_addresses(
+    most_open, opened, processes, addresses
+):
+    spare = tuple(f"10.78.0.{n}" for n in range(1, 15))
+    found = spread(most_open, opened, Limits(20_000, 64_512, ("10.77.0.2",), spare))
+    assert (found.processes, len(found.sources)) == (processes, addresses)
+    assert found.sources[0] == "10.77.0.2" and len(set(found.sources)) == addresses
+
+
+def test_what_a_host_cannot_hold_is_named():
+    one = Limits(20_000, 64_512, ("10.77.0.2",))
+    assert spread(60_000, 120_000, one) == Spread(4, ("10.77.0.2",))
+    assert spread(70_000, 140_000, one) == "1 source addresses have 64,512 ports each"
+    assert "a process may open 1,024 files" in spread(45_000, 90_000, Limits(1024, 64_512, ("a",)))
+
+
+def test_every_backlog_of_the_light_client_is_searched_and_no_other_client():
+    trials = matrix.trials("full", experiments=["backlog"])
+    asked = [trial for trial in trials if trial.search]
+    assert {trial.load_generator for trial in asked} == {registry.LIGHT}
+    assert len({trial.variant.factors["backlog"] for trial in asked}) > 4
+    assert {trial.search["overload_s"] for trial in asked} == {10}
+
+
+def test_short_points_are_named_before_they_are_measured():
+    (line,) = short_points.lines(matrix.trials("tour"))
+    assert "backlog 2 of 10 s" in line and "accept-queue 2 of 16 s" in line
+    assert "readiness 1 of 5 s" in line
+    assert short_points.lines(matrix.trials("full", experiments=["backlog", "storage"])) == []
+
+
+@pytest.fixture(scope="module")
+def paced(tmp_path_factory) -> Path:
+    """The null server, which answers CAPACITY_RPS a second by the clock."""
+    program = tmp_path_factory.mktemp("paced") / "paced"
+    null = ROOT / "servers/null/null.c"
+    subprocess.run(["cc", "-O2", "-pthread", *OPTIONS, null, "-o", program], check=True)
+    return program
+
+
+def answered(program: Path, rate_rps: int, duration_s: float) -> dict:
+    """Return what the light client reports of a rate, of a server with a deep queue."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    load = {"uri": "/", "requests_per_connection": 1, "timeout_s": TIMEOUT_S}
+    client = registry.generator(registry.LIGHT, "httperf")
+    server = subprocess.Popen([program, "backlog", "127.0.0.1", str(port), "4096", "1"])
+    try:
+        until = time.monotonic() + HUNG_S
+        while time.monotonic() < until:
+            with contextlib.suppress(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+        words = client.command("127.0.0.1", port, load, rate_rps, duration_s)
+        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=HUNG_S)
+    finally:
+        server.kill()
+        server.wait()
+    return client.parse((done.stdout,), duration_s)
+
+
+@pytest.mark.alone
+def test_an_overload_shows_only_after_the_time_out(paced):
+    """As 1.5 s of 1.5 times its capacity do against a time-out of 5 s, and 10 s and more do not."""
+    rate_rps = round(1.5 * CAPACITY_RPS)
+    short = answered(paced, rate_rps, 0.3 * TIMEOUT_S)
+    assert short["errors_client_timeout"] == 0 and short["replies"] == short["connections"]
+    whole = answered(paced, rate_rps, 4 * TIMEOUT_S)
+    assert whole["errors_client_timeout"] > 0.1 * whole["connections"]
+    assert whole[REPLY] < 1.1 * CAPACITY_RPS
+
+
+PLANTED = f"""
+title = "a planted overload"
+trials = 1
+seed = 1
+
+[experiments.backlog]
+rates_rps = [100]
+duration_s = 1
+warm_up_rate_rps = 100
+
+[experiments.backlog.search]
+probe_s = 1
+probes = 12
+margin = 1.3
+cost_shares = [0.5]
+overload_shares = [1.5]
+overload_s = {4 * TIMEOUT_S:g}
+
+[[experiments.backlog.grids]]
+servers = ["planted-paced"]
+backlog = [5]
+load_generator = ["httperf", "roundtrip"]
+"""
+
+
+@pytest.mark.alone
+def test_a_planted_capacity_is_found_and_exceeded(tree: Tree):
+    """Through a whole run, and derived again from its table.
+
+    The overload is offered to the variant's own backlog, by two processes. Other work on this
+    machine may make the search find none; it does not change what is planted.
+    """
+    words = f"-DPACED_RPS={CAPACITY_RPS} -include paced_send.h"
+    bench("limits").plant_server(tree.path, "planted-paced", words, "paced_send.h")
+    tree.replace("experiments/backlog.toml", "timeout_s = 5", f"timeout_s = {TIMEOUT_S}")
+    few = f"descriptors = {DESCRIPTORS}"
+    tree.replace("config/testbeds/netns.toml", "descriptors = 65536", few)
+    tree.write("config/datasets/mine.toml", PLANTED)
+    tree.snakemake("data/mine/backlog/probes.parquet", dataset="mine").succeeded()
+    folder = tree.path / "data/mine/backlog"
+    (file,) = (path for path in folder.glob("*/*/*/trial.json") if registry.FACTOR in str(path))
+    record, frame = records.read(file), pl.read_parquet(folder / "probes.parquet")
+    tables.check(frame, "backlog", "probes", "here")
+    recorded = record["search"]
+    assert len(frame) == len(recorded["probes"]) > 0
+    results = [probes.result(row) for row in frame.to_dicts()]
+    offers, end = search.replayed(record["spec"]["search"], results)
+    assert [offer.rate_rps for offer in offers] == frame[RATE].to_list()
+    assert (end.outcome, end.rate_rps) == (recorded["outcome"], recorded["rate_rps"])
+    if recorded["outcome"] != search.FOUND:
+        others = (search.OTHER_LOAD, "the client, not the server, was the limit")
+        assert recorded["reason"].startswith(others)
+        return
+    capacity_rps = recorded["rate_rps"]
+    assert capacity_rps == pytest.approx(CAPACITY_RPS, rel=0.15)
+    (over,) = frame.filter(step=search.OVERLOAD).to_dicts()
+    assert (over["capacity_share"], over["duration_us"]) == (1.5, 4e6 * TIMEOUT_S)
+    assert over[RATE] == round(1.5 * capacity_rps)
+    assert over["timeouts"] > 0 and over[REPLY] < 1.1 * CAPACITY_RPS
+    deepest = max(files.experiment("backlog").factors["backlog"].levels)
+    assert over["accept_queue_limit"] == 5
+    assert set(frame.filter(pl.col("step") != search.OVERLOAD)["accept_queue_limit"]) == {deepest}
+    (offered,) = (probe for probe in recorded["probes"] if probe["step"] == search.OVERLOAD)
+    assert [client["client"] for client in offered["clients"]] == ["client-1", "client-2"]
+    shutil.rmtree(folder)
