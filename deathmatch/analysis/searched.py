@@ -6,7 +6,7 @@ The question is that of `capacity_search`, which `measure` and `data` use, so th
 neither tables nor statistics. This module needs both: it stands in `analysis`.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import polars as pl
 
@@ -90,7 +90,7 @@ def _capacity(group: pl.DataFrame) -> dict:
             high=max(capacity.high, used["capacity_high_rps"].median()),
         )
     return {
-        "outcome": outcome, **asdict(capacity), "reason": "; ".join(filter(None, remarks)),
+        "outcome": outcome, **capacity.row, "reason": "; ".join(filter(None, remarks)),
         "search_s": group["search_s"].median(),
     }  # fmt: skip
 
