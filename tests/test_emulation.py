@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from conftest import bench
 
-from deathmatch.analysis import cpu_left, speed_up
+from deathmatch.analysis import cpu_left, decidable, speed_up
 from deathmatch.data import cpu_shares, emulation
 from deathmatch.data.kernel_samples import SCHEMA
 from deathmatch.data.strict.emulation_rules import EMULATION
@@ -276,3 +276,16 @@ def test_the_table_of_speed_ups_holds_the_planted_truth_against_what_was_measure
     assert cells["tornado-nginx new-connections"][2].startswith("2.08 [")
     assert cells["tornado-nginx new-connections"][4:7] == ["", "", ""]
     assert {row[-1] for row in cells.values()} == {"6 of 6 met |"}
+
+
+@pytest.mark.parametrize(("left", "places"), [(1, {"both", "four-emulated"}), (3, {""})])
+def test_which_claims_a_testbed_can_decide(left, places):
+    found = decidable.by_place(left)
+    assert places <= found.keys() <= places | {"both"}
+    named = {name for names in found.values() for name in names}
+    assert "walkin-yucan-scales-over-cores" in named
+    # It speaks of latencies: no emulated CPU decides it.
+    assert ("moritz-cluster-rescues-node" in named) is (left == 3)
+    text = "\n".join(decidable.text(found, left))
+    assert ("by emulation, on the testbed four-emulated" in text) is (left == 1)
+    assert ("here, where the client leaves the server 3 CPUs" in text) is (left == 3)

@@ -1,7 +1,8 @@
 """Is a testbed fit to measure on? `./shell deathmatch audit TESTBED`.
 
 Builds the testbed, reads what its hosts are like, looks for a second what else runs and for
-another one what the link carries; then says what is bad, why, and the command that fixes it.
+another one what the link carries; then says what is bad, why, and the command that fixes it, and
+which claims can be decided here that the committed dataset could not, for want of CPUs.
 Exit status 0: nothing refuses a run; 3: something does; 1: it could not be looked at.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 import yaml
 from pydantic import TypeAdapter
 
+from deathmatch.analysis import decidable
 from deathmatch.checks.report import UNCHECKED, say
 from deathmatch.errors import UserError
 from deathmatch.hosts import netns_testbed, sandbox, ssh_testbed, testbed
@@ -50,11 +52,26 @@ def main(given: argparse.Namespace) -> int:
         return UNCHECKED
     audit = replace(audit, demand=asked)
     findings = rules.ask(audit, accepted)
+    left = _cpus_left(bed, audit)
+    claims = decidable.by_place(left)
     if given.json:
-        say(json.dumps(report.as_json(audit, findings, accepted), indent=2))
+        made = report.as_json(audit, findings, accepted)
+        made["claims"] = {place or bed.name: names for place, names in claims.items()}
+        say(json.dumps(made, indent=2))
     else:
-        say(report.text(audit, findings, shutil.get_terminal_size((100, 24)).columns))
+        width = shutil.get_terminal_size((100, 24)).columns
+        say(report.text(audit, findings, width, decidable.text(claims, left)))
     return findings.status
+
+
+def _cpus_left(bed: plan.Testbed, audit: facts.Audit) -> float:
+    """Return the CPUs left to a server that may use all, by a client that takes one whole CPU."""
+    if audit.separate:
+        return len(audit.cpus[testbed.SERVER])
+    available = sorted(os.sched_getaffinity(0))
+    own = set(testbed.cpus(bed.server.cpus_all or bed.server.cpus, available))
+    others = {cpu for side in bed.client_sides for cpu in testbed.cpus(side.cpus, available)}
+    return len(own) - min(len(own & others), len(bed.client_sides))
 
 
 def _write_inside(bed: plan.Testbed, file: Path) -> None:

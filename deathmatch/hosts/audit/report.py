@@ -16,15 +16,21 @@ LEAST_COLUMN = 20
 UNIT = re.compile("_(hz|s|bytes|bit_per_s)$")
 
 
-def text(audit: Audit, report: Report, width: int = 100) -> str:
-    """Return the whole report, at most `width` columns wide as far as words allow."""
+def text(audit: Audit, report: Report, width: int = 100, more: Sequence[str] = ()) -> str:
+    """Return the whole report, at most `width` columns wide as far as words allow.
+
+    `more` are lines before the summary.
+    """
     width = max(width, LEAST_WIDTH)
     hosts = {name: dict(_rows(host)) for name, host in audit.hosts.items()}
     for name, rows in hosts.items():
         rows["CPUs used"] = cpu_ranges(audit.cpus[name])
     links = {f"{client} to server": dict(fact.rows(link)) for client, link in audit.links.items()}
     parts = [_table(hosts, width), _table(links, width), _unknown(audit, width)]
-    return "\n\n".join(part for part in (*parts, report.text(width), summary(report)) if part)
+    wrapped = [textwrap.fill(line, width, break_on_hyphens=False) for line in more]
+    return "\n\n".join(
+        part for part in (*parts, report.text(width), *wrapped, summary(report)) if part
+    )
 
 
 def summary(report: Report) -> str:
