@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from deathmatch.analysis import by_trial, judging, reply_rates, rounds
+from deathmatch.analysis import by_trial, judging, reply_rates, rounds, systems, views
 from deathmatch.analysis.values import Values, in_shared_blocks
+from deathmatch.data import laws
 from deathmatch.data.strict import schedule_rules
+from deathmatch.paper.explore import variants
 from deathmatch.quantities.definitions import CPU_PER_REPLY
 from deathmatch.quantities.quantity import RATE, REPLY, TOP
 
@@ -50,6 +52,35 @@ def test_a_ranking_has_no_false_difference(points):
 def test_groups_without_a_common_round_keep_all():
     apart = pl.DataFrame({"server": ["a", "a", "b"], "n": [1, 2, 3]})
     assert len(by_trial.shared_rounds(apart, ["server"])) == 3
+
+
+def test_the_explorer_and_the_table_of_systems_rank_by_the_rounds_that_all_have():
+    """In the committed reference, some variants of this experiment ran in five rounds."""
+    experiment = views.Experiment("reference", "single-thread")
+    assert experiment.trials["n"].max() == 5
+    servers = experiment.trials["server"].unique().to_list()
+    figures = [systems.figure(experiment, server) for server in servers]
+    assert {figure[-6:] for figure in figures} <= {"n = 3)", ""}
+    shown = [
+        row[CPU_PER_REPLY.name] for row in variants.rows("reference", experiment.name, {}).variants
+    ]
+    assert max(quantity[3] for quantity in shown if quantity) == 3
+
+
+def test_a_round_of_which_a_point_is_left_out_counts_for_all():
+    c10k = views.Experiment("reference", "c10k")
+    steady = laws.steady(c10k.points)
+    assert not set.intersection(
+        *(set(mine["n"]) for mine in steady.partition_by("server", "variant"))
+    )
+    assert c10k.ranked(steady).equals(steady)
+
+
+def test_a_value_with_a_bound_is_not_exact():
+    values = {1: 10.0, 2: 20.0}
+    assert Values(values).is_exact
+    assert not Values(values, at_least=frozenset([1])).is_exact
+    assert not Values(values, at_most=frozenset([2])).is_exact
 
 
 def test_a_claim_has_no_false_difference(points):

@@ -51,7 +51,9 @@ def test_the_chapter_is_of_every_experiment():
 def experiment(points: list[dict]) -> views.Experiment:
     made = views.Experiment("tiny", "backlog")
     common = {"server": "a", "title": "A", "label": "A", "client_limited": False}
+    # Its trials are those of the points.
     made.__dict__["points"] = pl.DataFrame([common | point for point in points])
+    made.__dict__["trials"] = made.points
     return made
 
 
@@ -91,6 +93,7 @@ def test_stored_messages_are_of_the_size_of_the_chapter_on_storage():
         common | {"body_bytes": body, "messages": messages, "rss_bytes": int(messages * each)}
         for body, each in sizes.items() for messages in (0, 1000)
     ])  # fmt: skip
+    made.__dict__["trials"] = made.points
     assert systems.figure(made, "a") == "40 bytes/message (n = 1)"
 
 

@@ -69,10 +69,15 @@ def shared_rounds(frame: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 
     A machine drifts between rounds, so that medians of other rounds have no order.
     """
+    return frame.filter(pl.col("n").is_in(rounds_of_all(frame, by)))
+
+
+def rounds_of_all(frame: pl.DataFrame, by: list[str]) -> list[int]:
+    """Return the rounds `n` that all groups of `by` have; every round if they share none."""
     groups = frame.select(*by, "n").unique()
     counts = groups.group_by("n", maintain_order=True).len()
-    whole = counts.filter(pl.col("len") == groups.select(by).n_unique())["n"]
-    return frame.filter(pl.col("n").is_in(whole.to_list())) if len(whole) else frame
+    shared = counts.filter(pl.col("len") == groups.select(by).n_unique())["n"]
+    return (shared if len(shared) else counts["n"]).to_list()
 
 
 def at_shared_rates(frames: list[pl.DataFrame], paired: bool = True) -> list[pl.DataFrame]:

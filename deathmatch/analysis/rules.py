@@ -218,7 +218,10 @@ def _extreme(choose: Callable, sides: list[Values]) -> Values:
 
 
 def _rank(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
-    """Judge the interval of Spearman's correlation, taken in each block over the levels."""
+    """Judge the interval of Spearman's correlation, taken in each block over the levels.
+
+    A level of which a value is only a bound has no rank, and is left out.
+    """
     sides = [
         compared_values(
             dataset, experiment, rule, [rule[side] | {rule["over"]: level} for level in levels]
@@ -226,7 +229,7 @@ def _rank(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
         for levels in [measured_levels(dataset, experiment, rule | {"where": rule["a"]})]
         for side in ("a", "b")
     ]
-    both = [(a, b) for a, b in zip(*sides, strict=True) if a and b]
+    both = [(a, b) for a, b in zip(*sides, strict=True) if a and b and a.is_exact and b.is_exact]
     if len(both) < 3:
         yield NOTHING_RAN
         return

@@ -136,9 +136,9 @@ def figure(experiment: views.Experiment, server: str) -> str:
     Requests: the highest reply rate, "at least" that where the client was the limit at the highest
     rate offered; of the overhead experiment, in its closed loop. Messages stored: the fewest bytes
     of resident memory for each, of the experiment's usual size. WebSocket: the lowest median
-    latency.
+    latency. All are medians of the rounds in which every variant of the experiment ran.
     """
-    points = experiment.lawful_points.filter(pl.col("server") == server)
+    points = experiment.ranked(experiment.lawful_points).filter(pl.col("server") == server)
     if not len(points):
         return ""
     if "messages" in points.columns:

@@ -44,6 +44,11 @@ class Values:
         return bool(self.at_least - self.below.keys())
 
     @property
+    def is_exact(self) -> bool:
+        """Whether every value is known itself, and not only by a bound."""
+        return not self.at_least and not self.at_most
+
+    @property
     def highest(self) -> "Values":
         """The highest values that these may be, where bounds are known."""
         return replace(self, by_block={**self.by_block, **self.below}, below={})

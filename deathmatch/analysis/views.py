@@ -6,7 +6,7 @@ from functools import cached_property
 import polars as pl
 
 from deathmatch.analysis import phrases, reply_rates, searched, stats
-from deathmatch.analysis.by_trial import counted, shared_rounds
+from deathmatch.analysis.by_trial import counted, rounds_of_all, shared_rounds
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP
 from deathmatch.data import laws, limits, tables
 from deathmatch.plan import files
@@ -119,6 +119,13 @@ class Experiment:
         A store's points have no client that could fail.
         """
         return counted(self.points)
+
+    def ranked(self, points: pl.DataFrame) -> pl.DataFrame:
+        """Return the points of the rounds in which every variant ran: what variants are ranked by.
+
+        A round counts for all, also where one variant's points of it are left out.
+        """
+        return points.filter(pl.col("n").is_in(rounds_of_all(self.trials, ["server", "variant"])))
 
     @cached_property
     def lawful_points(self) -> pl.DataFrame:

@@ -3,7 +3,8 @@
 In: one experiment of one dataset (`deathmatch.analysis.views`). Out: lists of dicts with numbers
 and text alone. A measured quantity is [median, low, high, trials], of the interval that figures
 have (`deathmatch.analysis.stats`), with a fifth element, 1, where the load did not reach the
-server's limit: then it is at least that. None where nothing was measured.
+server's limit: then it is at least that. It is of the rounds in which every variant of the
+experiment ran. None where nothing was measured.
 """
 
 from dataclasses import dataclass
@@ -55,7 +56,8 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
     over = axis(seen.trials, list(spec.factors))
     without = tuple(factor for factor in labelled if factor != over)
     series = _labels(views.Experiment(dataset, name, without).trials)
-    parts = seen.points.partition_by(_VARIANT, as_dict=True, maintain_order=True)
+    points_of_all = seen.ranked(seen.points)
+    parts = points_of_all.partition_by(_VARIANT, as_dict=True, maintain_order=True)
     times = _quantiles(seen)
     plain = {
         tuple(row) for row in views.default_variants(seen.trials, name).select(_VARIANT).rows()
@@ -65,7 +67,7 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
     for key, trials in seen.trials.partition_by(
         _VARIANT, as_dict=True, maintain_order=True
     ).items():
-        points = parts.get(key, seen.points.clear())
+        points = parts.get(key, points_of_all.clear())
         first = trials.row(0, named=True)
         base = {"dataset": dataset, "experiment": name} | dict(zip(_VARIANT, key))
         own = times.get(key, {})
@@ -171,7 +173,7 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
     if known is None or seen.points.is_empty():
         return {}
     closed = hardest(seen.points) == 0
-    shown = seen.valid_points.filter(reply_rates.at_rate(0) if closed else reply_rates.AT_TOP)
+    shown = seen.ranked(seen.valid_points).filter(reply_rates.at_rate(0) if closed else reply_rates.AT_TOP)
     key = [*_VARIANT, "n", RATE]
     bins = (
         seen.times.filter(pl.col("quantity").is_in(known))
