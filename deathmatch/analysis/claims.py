@@ -53,6 +53,7 @@ def entry(dataset: str, claim: dict) -> Entry:
         differences=tuple(d["id"] for d in published.differences() if affects(d, claim)),
         then=then,
         now=then if same else verdict(dataset, on_now),
+        quotation=claim.get("quotation", ""),
     )
 
 

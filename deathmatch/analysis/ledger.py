@@ -50,7 +50,8 @@ class Entry:
     """One claim with both verdicts.
 
     `published` is the source's own ratio, `same` whether one variant stands for then and now;
-    `differences` names those that could explain a result other than the source's.
+    `differences` names those that could explain a result other than the source's; `quotation` has
+    the source's words that the rule is made from, empty where claims.toml keeps none.
     """
 
     claim: str
@@ -66,6 +67,7 @@ class Entry:
     differences: tuple[str, ...]
     then: Verdict
     now: Verdict
+    quotation: str = ""
 
     @property
     def verdicts(self) -> dict[str, Verdict]:

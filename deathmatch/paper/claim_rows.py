@@ -49,6 +49,7 @@ def details(entry: Entry) -> dict:
     Each verdict has its heading, its lines of text, and the paths of the raw logs.
     """
     facts = [["Claim", entry.says], ["Said in", f"{entry.place} ({entry.role})"]]
+    facts += [["In the source's words", entry.quotation]] if entry.quotation else []
     facts += [["Rule", entry.rule]]
     if entry.published is not None:
         facts.append(["The source's own", verdict_words.short(entry.published)])
