@@ -13,6 +13,8 @@ from test_conformance import CHECK
 
 from deathmatch.plan import files, new_server
 
+# Markdown must not read it.
+TITLE = "@mine/own, *fast* [1]"
 SMALL = """
 title = "every server, but those that take a build"
 trials = 1
@@ -36,6 +38,7 @@ def measured(tmp_path_factory, network) -> tuple[Tree, set[Path]]:
     before = set(tree.path.rglob("*"))
     tree.deathmatch("new-server", "mine").succeeded()
     made = {path for path in tree.path.rglob("*") if path.is_file()} - before
+    tree.replace("servers/mine/server.toml", 'title = "mine"', f'title = "{TITLE}"')
     tree.run("git", "init", "--quiet").succeeded()
     tree.run("git", "add", "--all").succeeded()
     tree.snakemake("data/small/backlog/points.parquet", dataset="small", servers="mine").succeeded()
@@ -55,12 +58,12 @@ def test_a_new_folder_is_in_table_figure_and_paper(measured):
     tree, _ = measured
     tree.snakemake(dataset="small", servers="mine").succeeded()
     spec = json.loads((tree.path / "figures/small/fig-backlog-servers.json").read_text())
-    assert "mine" in json.dumps(spec)
+    assert TITLE in json.dumps(spec)
     page = (tree.path / "paper/small/deathmatch.html").read_text()
-    assert ">mine</td>" in page
+    assert f">{TITLE}</td>" in page
     pdf = tree.path / "paper/small/deathmatch.pdf"
     text = subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True).stdout
-    assert "mine" in text
+    assert TITLE in text
     # What was measured and made is not offered to git, nor is a file of the study changed.
     status = tree.run("git", "status", "--porcelain", "--untracked-files=all").succeeded().text
     assert [line for line in status.splitlines() if not line.startswith("A  ")] == []

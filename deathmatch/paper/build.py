@@ -32,7 +32,7 @@ import typst
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.paper import markdown, scripts
+from deathmatch.paper import markdown, scripts, titles
 from deathmatch.plan import paths
 from deathmatch.plan.root import ROOT
 
@@ -88,8 +88,8 @@ def build(
         {name: markdown.resolved(text, values, name) for name, text in texts.items()}
         for texts in markdown.placed(narrative, full, set(missing))
     )
-    texts = {name: f"{first[name]}\n{last.get(name, '')}" for name in first}
-    whole = markdown.joined(list(first.values()), list(last.values()))
+    texts = {name: titles.escaped(f"{first[name]}\n{last.get(name, '')}") for name in first}
+    whole = titles.escaped(markdown.joined(list(first.values()), list(last.values())))
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="deathmatch-") as scratch:
         work = Path(scratch)

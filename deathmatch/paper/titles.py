@@ -1,0 +1,22 @@
+"""Titles of servers, which anybody may write, as Markdown that shows them as they are."""
+
+import re
+from functools import cache
+
+from deathmatch.plan import files
+
+# An underscore within a word is one.
+SPECIAL = re.compile(r"([\\`*{}\[\]<>#@$^~|]|(?<!\w)_|_(?!\w))")
+
+
+def escaped(text: str) -> str:
+    """Return Markdown with each server's title in it escaped, where Markdown would read it."""
+    pattern = _pattern()
+    return pattern.sub(lambda title: SPECIAL.sub(r"\\\1", title[0]), text) if pattern else text
+
+
+@cache
+def _pattern() -> re.Pattern | None:
+    special = [server.title for server in files.servers() if SPECIAL.search(server.title)]
+    longest_first = sorted(special, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first))) if special else None
