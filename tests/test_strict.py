@@ -401,7 +401,7 @@ def test_each_rule_that_rejects_or_warns_has_a_corruption_or_a_test_of_its_own()
     planted = set().union(*(each[4] for each in PLANTED))
     others = {
         "DM-CACHED", "DM-CHECKSUMS", "DM-EMULATED", "DM-EMULATED-RECORD", "DM-EMULATED-SPEEDS",
-        "DM-INTERLEAVED", "DM-LAW", "DM-SEARCH", "DM-SOME-NEIGHBOUR",
+        "DM-INTERLEAVED", "DM-LAW", "DM-OVERLOAD-TIME", "DM-SEARCH", "DM-SOME-NEIGHBOUR",
         "DM-SOME-STEAL",
     }  # fmt: skip
     asked = {rule.id for rule in rules.RULES if rule.severity != "note"}
