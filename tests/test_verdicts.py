@@ -370,6 +370,30 @@ def test_nobody_waits_five_seconds_in_a_queue_of_three(plant, seconds, verdict):
     assert plant("dynamic", rows)["ostinelli-others-fail-under-load"].now.verdict == verdict
 
 
+def test_what_a_search_offered_beyond_the_capacity_decides_where_a_sweep_did_not(plant, tmp_path):
+    servers = (("mochiweb", "defaults"), ("node", "parsing"), ("tornado", None))
+    swept = [
+        {"server": server, "configuration": configuration, RATE: 3000, REPLY: 2800.0,
+         "replies": 14_000, "duration_us": 5_000_000, "backlog": 128}
+        for server, configuration in servers
+    ]  # fmt: skip
+    before = plant("dynamic", swept)["ostinelli-others-fail-under-load"]
+    assert before.now.verdict == judging.UNREACHED
+    names = tables.columns("dynamic", "probes")
+    points = pl.read_parquet(tmp_path / "data" / "planted" / "dynamic" / "points.parquet")
+    keys = points.select(name for name in points.columns if name in tables.keys("dynamic"))
+    overload = {
+        "probe": 1, "round": 1, "step": "overload", RATE: 7000, "duration_us": 10_000_000,
+        "server_state": "ran", "client_state": "exit 0", "report": "whole", "due": 70_000,
+        "client_limited": False, "replies": 28_000, REPLY: 2800.0, "capacity_share": 2.5,
+        "late_10_ms": 60_000, "late_1_s": 50_000, "over": True, "timeouts": 40_000,
+    }  # fmt: skip
+    probes = pl.DataFrame([row | overload for row in keys.to_dicts()], schema=names)
+    tables.write(probes, "dynamic", "probes", tmp_path / "data" / "planted" / "dynamic")
+    selecting.clear_caches()
+    assert Ledger()["ostinelli-others-fail-under-load"].now.verdict == judging.REPLICATED
+
+
 @pytest.mark.parametrize(("seconds", "verdict"), [(2, judging.UNREACHED), (60, judging.NOT)])
 def test_an_average_over_a_minute_is_none_of_two_seconds(plant, seconds, verdict):
     servers = (

@@ -103,6 +103,13 @@ def _frames(dataset: str, claim: dict, table=selecting.points) -> list[pl.DataFr
         for selector in published.selectors(claim["rule"])
     ]
     rates = [selector.get(RATE) for selector in published.selectors(claim["rule"])]
+    if table is selecting.points:
+        chosen = [
+            selecting.offered(dataset, claim["experiment"], selector)
+            if selecting.SHARE in selector
+            else frame
+            for frame, selector in zip(chosen, published.selectors(claim["rule"]), strict=True)
+        ]
     return [
         frame if rate is None or RATE not in frame.columns else frame.filter(pl.col(RATE) == rate)
         for frame, rate in zip(chosen, rates, strict=True)

@@ -115,6 +115,15 @@ def with_overloads(points: pl.DataFrame, probes: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([points, added.select(known)], how="diagonal")
 
 
+def offered_at(probes: pl.DataFrame, share: float) -> pl.DataFrame:
+    """Return what searches offered at a multiple of the capacity, without what the client limited.
+
+    Of rates at which no search goes on: those of a reply's cost, and those of `overloads`.
+    """
+    steps = pl.col("step").is_in([search.COST, search.OVERLOAD])
+    return probes.filter(~pl.col("client_limited"), steps, (pl.col(SHARE) - share).abs() < 1e-9)
+
+
 def capacity_of_trials(probes: pl.DataFrame) -> dict[int, float]:
     """Return the capacity that each trial `n` of a variant found."""
     found = ends(probes).filter(outcome=search.FOUND)

@@ -29,6 +29,8 @@ ROUNDED = {"response_time_mean_us"}
 OUTCOMES = {"client_died", "died", "ended_in_checks"}
 # The offered rate nearest to a share of a variant's capacity may be this factor from it.
 NEAR_SHARE = 1.2
+# What a search's own rates tell; of others it records too little.
+OF_SEARCH = {"error_ratio", "reply_ratio", "reply_rate_rps"}
 # Keys of a selector that are no columns.
 OWN = ("statistic", "experiment", "relative_to", RATE, SHARE)
 Named = frozenset[tuple[str, str | int]]
@@ -137,14 +139,14 @@ def _quantity_of(
     rate_rps = selector.get(RATE)
     named = _named(selector)
     if SHARE in selector:
-        rate_rps = rate_at_share(dataset, experiment, named, selector[SHARE])
-        if rate_rps is None:
-            return None
-    variant = _variant(dataset, experiment, named, quantity.points, rate_rps)
+        probed = quantity.name in OF_SEARCH
+        variant = at_share(dataset, experiment, named, selector[SHARE], quantity.points, probed)
+    else:
+        variant = _variant(dataset, experiment, named, quantity.points, rate_rps)
     if variant and quantity.of_histogram:
         timed = histogram_times.joined(dataset, experiment, variant.points, quantity.of_histogram)
         variant = replace(variant, points=timed)
-    if variant and quantity.name == PEAK and rate_rps is None:
+    if variant and quantity.name == PEAK and not variant.at_rate:
         variant = _with_search(variant, dataset, experiment, named)
     return variant and (variant, quantity)
 
@@ -166,6 +168,21 @@ def _with_search(variant: Variant, dataset: str, experiment: str, named: Named) 
         points=searched.with_overloads(variant.points, of_search),
         capacities=searched.capacity_of_trials(of_search),
     )
+
+
+def at_share(
+    dataset: str, experiment: str, named: Named, share: float, which: Points, probed: bool
+) -> Variant | None:
+    """Return the points that were offered a share of a variant's capacity; None without any.
+
+    Those of a search, if it offered just that and they are asked for (`probed`); else those of
+    the sweep, at `rate_at_share`.
+    """
+    of_search = _selected(probes, dataset, experiment, named, frozenset()) if probed else None
+    if of_search is not None and len(offered := searched.offered_at(of_search, share)):
+        return Variant(offered, None, at_rate=True, left_out=False)
+    rate_rps = rate_at_share(dataset, experiment, named, share)
+    return rate_rps and _variant(dataset, experiment, named, which, rate_rps)
 
 
 def rate_at_share(dataset: str, experiment: str, named: Named, share: float) -> int | None:
@@ -277,6 +294,13 @@ def selected(
     """Return the points of one variant: unnamed factors at their defaults; None if it has none."""
     experiment = selector.get("experiment", experiment)
     return _selected(table, dataset, experiment, _named(selector), frozenset(free))
+
+
+def offered(dataset: str, experiment: str, selector: dict) -> pl.DataFrame | None:
+    """Return the points of a selector with a share of the capacity; None if it has none."""
+    experiment = selector.get("experiment", experiment)
+    share = at_share(dataset, experiment, _named(selector), selector[SHARE], Points.VALID, True)
+    return share and share.points
 
 
 def _named(selector: dict) -> Named:
