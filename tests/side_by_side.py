@@ -28,7 +28,7 @@ LONGEST = [
 QUICK = [
     "test_absence.py", "test_checks.py", "test_claim_rows.py", "test_disk_space.py",
     "test_histogram.py", "test_matrix.py", "test_paired.py", "test_queue_model.py",
-    "test_sequential.py", "test_stats.py", "test_style.py", "test_verdicts.py", "test_views.py",
+    "test_stats.py", "test_style.py", "test_verdicts.py", "test_views.py",
 ]  # fmt: skip
 """The files that take less than a minute together: `./shell pytest -m quick`."""
 

@@ -545,25 +545,41 @@ def test_bytes_per_message_are_what_full_has_more_than_empty():
 
 def decided(verdict: str, direction: str | None = None) -> Verdict:
     needs = (Need("4 CPUs", "1", met=False),)
-    return Verdict(verdict, Interval(3, 2.0, 1.9, 2.1), direction, needs=needs)
+    return Verdict(verdict, Interval(3, 2.0, 1.9, 2.1), direction=direction, needs=needs)
 
 
 def test_a_cell_of_the_ledger_has_its_number_only_where_it_was_decided():
     cell = "**replicated**: 2 [1.9, 2.1], n\u00a0=\u00a03"
     assert verdict_words.verdict_text(decided(judging.REPLICATED)) == cell
     assert verdict_words.verdict_text(decided(judging.UNREACHED)) == f"**{judging.UNREACHED}**"
-    smaller = decided(judging.NOT, direction=judging.REPLICATED)
-    assert verdict_words.verdict_text(smaller).endswith("; its direction is replicated")
+    fragile = replace(decided(judging.REPLICATED), fragile="fragile (Holm)", on_edge=True)
+    marked = f"{cell}; fragile (Holm); {verdict_words.ON_EDGE}"
+    assert verdict_words.verdict_text(fragile) == marked
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "text"),
+    [
+        (None, None, ""),
+        (judging.LARGER, judging.LARGER, judging.LARGER),
+        (judging.NOT, None, "then: not replicated"),
+        (judging.NOT, judging.SMALLER, "then: not replicated; now: smaller than claimed"),
+    ],
+)
+def test_a_direction_is_named_apart_from_the_size(then, now, text):
+    sides = (decided(judging.NOT, direction) for direction in (then, now))
+    assert verdict_words.direction_text(entry_of(*sides)) == text
+
+
+def entry_of(then: Verdict, now: Verdict) -> Entry:
+    texts = dict.fromkeys(("claim", "place", "role", "experiment", "rule"), "")
+    return Entry(**texts, source="Walkin", says="A is faster", statistics=(), published=None,
+                 same=False, differences=(), then=then, now=now)  # fmt: skip
 
 
 def test_needs_are_named_once_and_only_of_conditions_not_reached():
-    texts = dict.fromkeys(("claim", "place", "role", "experiment", "rule"), "")
-    texts |= {"source": "Walkin", "says": "A is faster"}
     unreached = decided(judging.UNREACHED)
-    entry = Entry(
-        **texts, statistics=(), published=None, same=True, differences=(),
-        then=unreached, now=unreached,
-    )  # fmt: skip
+    entry = replace(entry_of(unreached, unreached), same=True)
     refuted = replace(entry, says="B is faster", then=decided(judging.NOT), same=False)
     refuted = replace(refuted, now=refuted.then)
     found = undecided.unmet_needs([entry, refuted])

@@ -17,7 +17,7 @@ SIDES = (
          "data/tiny/backlog/raw.tar.xz: yucan/backlog=5"),
 )  # fmt: skip
 NOW = Verdict(
-    judging.REPLICATED, Interval(3, 2.0, 1.8, 2.2), judging.REPLICATED,
+    judging.REPLICATED, Interval(3, 2.0, 1.8, 2.2), direction=judging.REPLICATED,
     quantity="highest reply rate", unit="req/s", sides=SIDES,
 )  # fmt: skip
 NEED = Need("4 CPUs of the server beyond the client's", "1", met=False, always=True)

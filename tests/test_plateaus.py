@@ -11,6 +11,7 @@ from deathmatch.quantities.quantity import RATE, REPLY, TOP, Points
 
 RATES = (4000, 12000, 40000)
 ROUNDS = (1, 2, 3)
+ABOVE = judging.claimed_range(1, "above")
 # What each server replies a second at each of RATES.
 SWEEPS = {
     "rung": (4000, 12000, 8000),  # answered 12,000 in full: its limit is anywhere below 40,000
@@ -22,10 +23,20 @@ SWEEPS = {
 
 
 def sweep(server: str) -> pl.DataFrame:
-    """Return the points of a server, each round a little other than the one before."""
+    """Return the points of a server, each round a little other than the one before.
+
+    By how much depends on the server: ratios that do not differ at all are no measurement.
+    """
+    slower = 1 + list(SWEEPS).index(server)
     return pl.DataFrame(
         [
-            {"server": server, "n": n, RATE: rate, TOP: RATES[-1], REPLY: reply * (1 - n / 1000)}
+            {
+                "server": server,
+                "n": n,
+                RATE: rate,
+                TOP: RATES[-1],
+                REPLY: reply * (1 - n * slower % 11 / 2000),
+            }
             for n in ROUNDS
             for rate, reply in zip(RATES, SWEEPS[server], strict=True)
         ]
@@ -59,7 +70,7 @@ def test_a_limit_is_below_the_next_rate_that_was_offered(server, limit):
     ],
 )
 def test_a_direction_is_said_only_where_the_intervals_allow_it(above, below, verdict):
-    part = judging.tested([peaks(above), peaks(below)], *judging.claimed_range(1, "above"))
+    part = judging.tested(judging.Part([peaks(above), peaks(below)], *ABOVE))
     assert part.verdict == verdict
     assert part.lacks == (judging.SATURATION if verdict == judging.UNREACHED else None)
 
@@ -67,9 +78,9 @@ def test_a_direction_is_said_only_where_the_intervals_allow_it(above, below, ver
 def test_a_server_beyond_the_next_rate_is_faster():
     rung = peaks("rung")
     beyond = selecting.Values({n: 80000.0 + n for n in ROUNDS})
-    ratio = judging.quotient(beyond, rung, level=0.95)
+    ratio = judging.effect([beyond, rung], level=0.05)
     assert 1.9 < ratio.low <= 2.001 and ratio.high > 6
-    part = judging.tested([beyond, rung], *judging.claimed_range(1, "above"))
+    part = judging.tested(judging.Part([beyond, rung], *ABOVE))
     assert part.verdict == judging.REPLICATED
 
 

@@ -19,7 +19,6 @@ from deathmatch.analysis import (
     judging,
     ledger,
     published,
-    rules,
     selecting,
     verdict_words,
 )
@@ -587,7 +586,7 @@ def test_a_peak_that_nothing_limited_leaves_its_end_open():
         Values({1: 4000.0, 2: 4100.0, 3: 4200.0}),
     )
     higher, lower, neither = (
-        judging.quotient(*sides)
+        judging.effect(sides)
         for sides in ((at_least, known), (known, at_least), (at_least, at_least))
     )
     assert verdict(higher, 2, "above") == judging.REPLICATED
@@ -605,29 +604,12 @@ def verdict(interval: Interval, threshold: float, direction: str) -> str:
 
 def test_what_rounding_hides_widens_a_ratio_of_response_times():
     def trials(*times_us: int) -> dict:
-        return Values(dict(enumerate(times_us, 1)), rounded=True)
+        return Values(dict(enumerate(times_us, 1)), step=100)
 
-    even = judging.quotient(trials(100, 100, 100), trials(100, 100, 100))
+    even = judging.effect([trials(100, 100, 100)] * 2)
     assert (even.low, even.estimate, even.high) == (pytest.approx(1 / 3), 1.0, 3.0)
     assert verdict(even, 1.1, "below") == judging.OPEN
-    unbounded = judging.quotient(trials(100, 200, 300), trials(0, 50, 100))
+    unbounded = judging.effect([trials(100, 200, 300), trials(0, 50, 100)])
     assert unbounded.high == judging.INFINITE
-    far = judging.quotient(trials(300_000, 310_000, 320_000), trials(10_000, 10_000, 10_000))
+    far = judging.effect([trials(300_000, 310_000, 320_000), trials(10_000, 10_000, 10_000)])
     assert verdict(far, 29, "above") == judging.REPLICATED
-
-
-def test_what_was_never_counted_is_not_the_highest(monkeypatch):
-    counts = {"a": {1: 0.0, 2: 0.0, 3: 0.0}, "b": {1: 0.0, 2: 0.0, 3: 0.0}}
-
-    def planted(dataset: str, experiment: str, rule: dict, selectors: list) -> list:
-        return [Values(counts[selector["server"]]) for selector in selectors]
-
-    monkeypatch.setattr(rules, "compared_values", planted)
-    monkeypatch.setattr(rules, "values", lambda *given: planted(*given[:-1], [given[-1]])[0])
-    rule = {"over": "server", "level": "a", "levels": ["a", "b"], "direction": "highest"}
-    [found] = rules._best("tiny", "c10k", rule)
-    assert found.verdict == judging.NOT and found.interval.trials == 3
-    counts["a"] = {1: 5.0, 2: 6.0, 3: 7.0}
-    counts["b"] = {1: 1.0, 2: 2.0, 3: 1.0}
-    [found] = rules._best("tiny", "c10k", rule)
-    assert found.verdict == judging.REPLICATED

@@ -88,7 +88,7 @@ def test_a_claim_has_no_false_difference(points):
         Values(dict(by_trial.values(points.filter(server=name), CPU_PER_REPLY, []).rows()))
         for name in SIDES
     ]
-    ratio = judging.quotient(*sides, level=0.95)
+    ratio = judging.effect(sides, level=0.05)
     assert ratio.trials == 3 and ratio.low <= 1 <= ratio.high
     assert ratio.high - ratio.low < DRIFT / 10
     assert [side.blocks for side in in_shared_blocks(sides)] == [{1, 2, 3}, {1, 2, 3}]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.analysis import claims, judging, selecting, sequential, split_half
+from deathmatch.analysis import claims, judging, selecting, split_half
 from deathmatch.data import tables
 from deathmatch.plan import files
 
@@ -38,7 +38,7 @@ def plant(tmp_path, monkeypatch):
 def ets(sizes: list[float]) -> list[dict]:
     return [
         {"server": "otp-store", "variant": "ets", "configuration": "ets", "body_bytes": 100,
-         "n": n, "messages": held, "outcome": "measured", "rss_bytes": int(held * size)}
+         "n": n, "messages": held, "outcome": "measured", "runtime_bytes": int(held * size)}
         for n, size in enumerate(sizes, 1)
         for held in (0, 1000)
     ]  # fmt: skip
@@ -68,9 +68,9 @@ def test_half_of_the_trials_stays_and_the_odd_one(last, seed):
     assert stay <= set(range(1, last + 1))
 
 
-@given(st.sampled_from(sequential.LOOKS), st.integers())
+@given(st.sampled_from(split_half.RUNS), st.integers())
 def test_a_variant_of_fewer_trials_keeps_its_half(at, seed):
-    stay = split_half.kept(sequential.LOOKS[-1], random.Random(seed))
+    stay = split_half.kept(split_half.RUNS[-1], random.Random(seed))
     assert sum(n <= at for n in stay) == (at + 1) // 2
 
 

@@ -10,15 +10,12 @@ from collections.abc import Sequence
 import polars as pl
 
 from deathmatch.analysis.interval import Interval
-from deathmatch.analysis.judging import NOT, NOT_RUN, REPLICATED
+from deathmatch.analysis.judging import DECIDED, NOT_RUN
 from deathmatch.analysis.ledger import BOTH, Entry, Verdict
 
 OPPOSED, ONE, ALIKE, NEITHER = "opposed", "one decides", "alike", "neither decides"
 KINDS = [OPPOSED, ONE, ALIKE, NEITHER]
 """How two verdicts stand to each other, first what a reader looks for first."""
-
-DECIDED = frozenset({REPLICATED, NOT})
-"""The verdicts that decide a claim."""
 
 _SCHEMA = dict.fromkeys(("claim", "says", "when", "verdict", "other", "kind"), pl.String)
 _EFFECT = {"effect": pl.Float64, "low": pl.Float64, "high": pl.Float64, "trials": pl.Int64}
@@ -86,7 +83,9 @@ def effects(ledger: Sequence[Entry], other: Sequence[Entry]) -> pl.DataFrame:
     for entry, when, ours, theirs in _pairs(ledger, other):
         sides = [[side.what for side in verdict.sides] for verdict in (ours, theirs)]
         a, b = ours.interval, theirs.interval
-        if len(sides[0]) != 2 or sides[0] != sides[1] or not (_bounded(a) and _bounded(b)):
+        shares = ours.as_claimed or theirs.as_claimed
+        alike = len(sides[0]) == 2 and sides[0] == sides[1] and not shares
+        if not (alike and _bounded(a) and _bounded(b)):
             continue
         rows.append((
             *(entry.claim, entry.says, when, _kind(ours, theirs)),

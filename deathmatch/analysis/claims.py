@@ -6,11 +6,15 @@ says whether the data could speak to it, `releases` which variants stand for the
 header of `data/published/claims.toml` explains all of it.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from deathmatch.analysis import (
+    judging,
+    multiplicity,
     needs,
     published,
     releases,
@@ -20,7 +24,15 @@ from deathmatch.analysis import (
     stats,
 )
 from deathmatch.analysis.interval import NO_TRIAL
-from deathmatch.analysis.judging import EMULATED, NOT_RUN, OPEN, UNREACHED, Compared
+from deathmatch.analysis.judging import (
+    DECIDED,
+    EMULATED,
+    MINIMUM_TRIALS,
+    NOT_RUN,
+    OPEN,
+    UNREACHED,
+    Compared,
+)
 from deathmatch.analysis.ledger import Entry, Side, Verdict
 from deathmatch.analysis.values import Values, in_shared_blocks
 from deathmatch.data import archive
@@ -30,8 +42,31 @@ from deathmatch.quantities.definitions import QUANTITIES
 
 
 def ledger(dataset: str) -> list[Entry]:
-    """Return both verdicts on every claim, in the order of claims.toml."""
-    return [entry(dataset, claim) for claim in published.claims()]
+    """Return both verdicts on every claim, in the order of claims.toml, tested together."""
+    return marked([entry(dataset, claim) for claim in published.claims()])
+
+
+def marked(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries, with what each verdict does not survive of all being tested together.
+
+    The tests are the verdicts of `then` and `now` that have trials enough, one where both are one.
+    """
+    made = (verdict for entry in entries for verdict in entry.verdicts.values())
+    tested = list(filter(is_tested, made))
+    fragile = dict(zip(map(id, tested), multiplicity.marks([one.error for one in tested])))
+
+    def mark(verdict: Verdict) -> Verdict:
+        return replace(verdict, fragile=fragile.get(id(verdict), ""))
+
+    return [
+        replace(entry, then=mark(entry.now if entry.same else entry.then), now=mark(entry.now))
+        for entry in entries
+    ]
+
+
+def is_tested(verdict: Verdict) -> bool:
+    """Return whether a verdict is that of a test, of trials enough."""
+    return verdict.verdict in DECIDED | {OPEN} and verdict.interval.trials >= MINIMUM_TRIALS
 
 
 def entry(dataset: str, claim: dict) -> Entry:
@@ -72,13 +107,16 @@ def verdict(dataset: str, claim: dict) -> Verdict:
     return Verdict(
         EMULATED.get(word, word) if emulated else word,
         decided.interval,
-        decided.direction,
-        why,
-        quantity.title if quantity else "",
-        quantity.unit if quantity else "",
-        _sides(dataset, decided.compared),
-        conditions,
-        required_trials.required(dataset, decided.open if word == OPEN else ()),
+        decided.as_claimed,
+        decided.direction if word in DECIDED | {OPEN} else None,
+        decided.on_edge,
+        judging.error(decided) if word in DECIDED else None,
+        why=why,
+        quantity=quantity.title if quantity else "",
+        unit=quantity.unit if quantity else "",
+        sides=_sides(dataset, decided.compared),
+        needs=conditions,
+        required=required_trials.required(dataset, decided.open if word == OPEN else ()),
     )
 
 

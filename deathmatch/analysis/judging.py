@@ -1,30 +1,43 @@
 """How a verdict is made: values of trials, the interval of a ratio, and the range that is claimed.
 
-In: a statistic by block, of one side or of two. Out: a `Judgement`. The interval is Student's t on
-the logarithms, after all trials.
+In: the parts of a rule, each a statistic by block of one side or of two. Out: a `Judgement`, by the
+tests of `trial_tests`, after all trials.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
-from deathmatch.analysis import published, sequential, stats
+from deathmatch.analysis import published, stats, trial_tests
 from deathmatch.analysis.interval import NO_TRIAL, Interval
+from deathmatch.analysis.trial_tests import ERROR
 from deathmatch.analysis.values import Values
+from deathmatch.quantities.quantity import Kind
 
 REPLICATED, NOT, OPEN = "replicated", "not replicated", "inconclusive"
 UNREACHED, NOT_RUN = "condition not reached", "not run"
 VERDICTS = (REPLICATED, NOT, OPEN, UNREACHED, NOT_RUN)
 EMULATED = {word: f"{word}, emulated" for word in (REPLICATED, NOT, OPEN)}
 """The words for verdicts on trials whose CPUs were emulated, which are counted apart."""
+DECIDED = frozenset({REPLICATED, NOT})
+"""The verdicts that decide a claim."""
+LARGER, SMALLER = "larger than claimed", "smaller than claimed"
+"""Directions that hold, of a size that does not."""
 MINIMUM_TRIALS = published.minimum_trials()
 INFINITE = float("inf")
-CLOCK_STEP_US = 100  # of httperf's mean response time
 
 SATURATION = "saturation"
 CLIENT = "client"
+
+# A rule with several parts has the first of these verdicts that a part has.
+_DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, SMALLER, LARGER, REPLICATED)
+_HALF = (0.5, INFINITE)
+"""The range of a share of trials that is more than half."""
+# How near to the smallest level that still decides the search for it ends, as a factor.
+_LEVEL_STEP = 1.05
+_SMALLEST_LEVEL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -37,29 +50,158 @@ class Compared:
 
 
 @dataclass(frozen=True)
+class Part:
+    """One comparison of a rule: a / b, or a alone, against the range from `low` to `high`.
+
+    `paired`: by block. `compared`: what `sides` are of. `direction`: the range of the direction
+    alone, of a rule that has a size. `chance`: of a rank correlation, how often chance gives one as
+    far from 0.
+    """
+
+    sides: Sequence[Values]
+    low: float
+    high: float
+    paired: bool = True
+    compared: tuple[Compared, ...] = ()
+    direction: tuple[float, float] | None = None
+    chance: float = 0
+
+
+@dataclass(frozen=True)
 class Judgement:
     """A verdict on a rule or on a part of one, with the interval that decides it.
 
-    `direction`: the verdict on the direction alone, where the rule has a size. `lacks`: SATURATION
-    or CLIENT, where that kept the data from deciding. `compared`: what was divided by what.
-    `spread`: the standard deviation of the ratio's logarithm between trials. `distance`: how far
-    the median is from the nearest bound of the claimed range, a logarithm. `margin`: the same of a
-    decided verdict's interval. `open`: of a rule that is inconclusive, each such part.
+    `of_trials`: the interval is of a share of trials; `as_claimed`: of those in which the value is
+    as claimed.
+    `direction`: the verdict on the direction alone, where the rule has a size; LARGER or SMALLER
+    where it holds and the size does not. `lacks`: SATURATION or CLIENT, where that kept the data
+    from deciding. `compared`: what was divided by what. `spread`: the standard deviation between
+    trials on the scale of the test, a logarithm for ratios. `distance`: how far the estimate is
+    from the nearest bound of the claimed range, on that scale; `on_edge`: less than the spread, so
+    that one more measurement of the same falls on either side. `level`: that of the interval.
+    `open`: of a rule that is inconclusive, each such part. `parts`: those that were judged.
     """
 
     interval: Interval
     verdict: str
+    of_trials: bool = False
+    as_claimed: bool = False
     direction: str | None = None
     lacks: str | None = None
     compared: tuple[Compared, ...] = ()
     spread: float | None = None
     distance: float | None = None
-    margin: float = 0
+    level: float = ERROR
     open: tuple["Judgement", ...] = ()
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def on_edge(self) -> bool:
+        """Whether the threshold is nearer than one trial repeats another."""
+        return None not in (self.spread, self.distance) and self.distance < self.spread
 
 
 NOTHING_RAN = Judgement(NO_TRIAL, NOT_RUN)
 """The judgement on what was not measured."""
+
+
+def together(parts: Sequence[Part], test: Callable[[Part, int], Judgement]) -> Judgement:
+    """Return the judgement on a rule of these parts, with the interval of the one that decides.
+
+    `test` judges one of so many. A rule holds if each part does, each at the full level
+    (intersection-union test, Berger 1982). One part refutes it, at the level over the number of
+    parts (Bonferroni), so that several parts do not refute more often by chance than one.
+    """
+    if not parts:
+        return NOTHING_RAN
+    judged = [test(part, len(parts)) for part in parts]
+    # The clearest part that refutes; of a rule that holds, the part that holds most narrowly.
+    worst = min((part.verdict for part in judged), key=_DECISIVE.index)
+    sign = -1 if worst == NOT else 1
+    decisive = min(
+        (one for one in zip(judged, parts) if one[0].verdict == worst),
+        key=lambda one: sign * _margin(*one),
+    )[0]
+    known = [part.direction for part in judged]
+    direction = None if None in known else min(known, key=_DECISIVE.index)
+    still_open = tuple(part for part in judged if part.verdict == OPEN)
+    return replace(decisive, direction=direction, open=still_open, parts=tuple(parts))
+
+
+def tested(part: Part, family: int = 1) -> Judgement:
+    """Return the judgement on one of so many parts of a rule, after all trials."""
+    judged = _directed(part, ERROR)
+    if judged.verdict != REPLICATED and family > 1:
+        judged = _directed(part, ERROR / family)
+    return judged
+
+
+def by_medians(part: Part, _family: int = 1) -> Judgement:
+    """Return the judgement of the medians alone, of however few trials: no error is known."""
+    known = _without_spread(part)
+    judged = explained(_judged(known, part.low, part.high, minimum=1), *part.sides)
+    return replace(judged, compared=part.compared)
+
+
+def error(judgement: Judgement) -> float | None:
+    """Return the smallest level at which a verdict would still stand; None if it decides nothing.
+
+    The p-value of the rule: of one that holds the largest of its parts', of one that does not hold
+    the smallest times their number.
+    """
+    if judgement.verdict == REPLICATED:
+        return max(_smallest_level(part, REPLICATED) for part in judgement.parts)
+    if judgement.verdict != NOT:
+        return None
+    refuting = [_smallest_level(part, NOT) for part in judgement.parts]
+    return min(1.0, len(judgement.parts) * min(refuting))
+
+
+def _smallest_level(part: Part, verdict: str) -> float:
+    """Return the smallest level at which a part has a verdict; 1 if it has it at no level."""
+    low, high = _SMALLEST_LEVEL, ERROR
+    if _at(part, high).verdict != verdict:
+        return 1.0
+    while high / low > _LEVEL_STEP:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if _at(part, middle).verdict == verdict else (middle, high)
+    return high
+
+
+def _directed(part: Part, level: float) -> Judgement:
+    """Return the judgement at a level, with the direction of a rule that has a size."""
+    judged = _at(part, level)
+    direction = None
+    if part.direction:
+        low, high = part.direction
+        alone = _at(replace(part, low=low, high=high, direction=None), level)
+        # A verdict on the direction alone names no condition.
+        plain = {SATURATION: OPEN, CLIENT: NOT_RUN}
+        direction = plain.get(alone.lacks, alone.verdict)
+        if direction == REPLICATED and judged.verdict == NOT and not judged.as_claimed:
+            beyond = judged.interval.low > part.high
+            direction = LARGER if beyond == (high == INFINITE) else SMALLER
+    return replace(judged, direction=direction, compared=part.compared)
+
+
+def _at(part: Part, level: float) -> Judgement:
+    """Return the judgement at a level, without its direction."""
+    if any(math.isnan(value) for side in part.sides for value in side.all):
+        return Judgement(Interval(len(part.sides[0])), OPEN, level=level)
+    if _is_exact(part):
+        return _exact(part, level)
+    known = effect(part.sides, part.paired, level)
+    if part.chance > level and known.low is not None:
+        known = replace(known, low=min(known.low, 0), high=max(known.high, 0))
+    judged = _judged(known, part.low, part.high)
+    # The load is the limit only where more trials could not decide.
+    endless = replace(_without_spread(part), trials=known.trials)
+    if known.trials < 2 or _judged(endless, part.low, part.high).verdict == OPEN:
+        judged = explained(judged, *part.sides)
+    spread = _spread_of(part)
+    away = _distance(known.estimate, part)
+    share = len(part.sides) == 1 and part.sides[0].kind == Kind.OUTCOME
+    return replace(judged, of_trials=share, spread=spread, distance=away, level=level)
 
 
 def _judged(known: Interval, low: float, high: float, minimum: int = MINIMUM_TRIALS) -> Judgement:
@@ -70,17 +212,59 @@ def _judged(known: Interval, low: float, high: float, minimum: int = MINIMUM_TRI
         return Judgement(known, OPEN)
     beyond = low < known.low or low == -INFINITE
     if beyond and (known.high < high or high == INFINITE):
-        return Judgement(known, REPLICATED, margin=_margin(known, low, high))
+        return Judgement(known, REPLICATED)
     if known.high < low or known.low > high:
-        return Judgement(known, NOT, margin=_margin(known, low, high))
+        return Judgement(known, NOT)
     return Judgement(known, OPEN)
 
 
-def _margin(interval: Interval, low: float, high: float) -> float:
-    """Return the distance, as a ratio's logarithm, between an interval and the nearest bound."""
-    ends = [(end, bound) for end in (interval.low, interval.high) for bound in (low, high)]
-    known = [abs(math.log(a / b)) for a, b in ends if 0 < a < INFINITE and 0 < b < INFINITE]
-    return min(known, default=INFINITE)
+def _margin(judged: Judgement, part: Part) -> float:
+    """Return the distance between an interval and the nearest bound of what is claimed."""
+    low, high = _HALF if judged.as_claimed else (part.low, part.high)
+    ends = [(end, bound) for end in (judged.interval.low, judged.interval.high)
+            for bound in (low, high) if end is not None]  # fmt: skip
+    return min((trial_tests.distance(end, bound) for end, bound in ends), default=INFINITE)
+
+
+def _is_exact(part: Part) -> bool:
+    """Return whether t has no scale or no spread for a part, so that trials as claimed count."""
+    kinds = {side.kind for side in part.sides}
+    if Kind.COUNT in kinds:
+        return True
+    if Kind.OUTCOME in kinds or any(side.step for side in part.sides):
+        return False
+    if len(part.sides) == 1:
+        values, kind = part.sides[0].all, part.sides[0].kind
+    elif _together(part):
+        values, kind = [a / b for a, b in _pairs(part.sides)], Kind.POSITIVE
+    else:
+        return False
+    alike = len(values) > 1 and len(set(values)) == 1
+    return alike or not trial_tests.has_scale(values, kind)
+
+
+def _exact(part: Part, level: float) -> Judgement:
+    """Return the judgement by the share of trials in which the value is as claimed."""
+    values = part.sides[0].all if len(part.sides) == 1 else _all_quotients(part.sides)
+    if not values:
+        return explained(NOTHING_RAN, *part.sides)
+    as_claimed = [float(part.low < value < part.high) for value in values]
+    known = trial_tests.share_interval(as_claimed, level)
+    # What a trial may have beyond its value, nobody can count.
+    bounded = any(side.at_least or side.at_most for side in part.sides)
+    judged = Judgement(known, OPEN) if bounded else _judged(known, *_HALF)
+    # What chance gives too often is no order, and no order is a correlation of 0.
+    against_chance = NOT if part.low < 0 < part.high else REPLICATED
+    if part.chance > level and judged.verdict == against_chance:
+        judged = Judgement(known, OPEN)
+    judged = explained(judged, *part.sides)
+    return replace(judged, of_trials=True, as_claimed=True, level=level)
+
+
+def _all_quotients(sides: Sequence[Values]) -> list[float]:
+    """Return a / b of each block; infinite over 0, and 1 where both are 0."""
+    pairs = [(sides[0].by_block[n], sides[1].by_block[n]) for n in _shared(sides)]
+    return [a / b if b else INFINITE if a else 1.0 for a, b in pairs]
 
 
 def opened(known: Interval, above: Values, below: Values, again: Callable) -> Interval:
@@ -103,148 +287,132 @@ def opened(known: Interval, above: Values, below: Values, again: Callable) -> In
     return replace(known, low=low, high=high)
 
 
-def _blurred(known: Interval, pairs: list[tuple[float, float]], interval: Callable) -> Interval:
+def _blurred(
+    known: Interval,
+    pairs: list[tuple[float, float]],
+    steps: tuple[float, float],
+    interval: Callable,
+) -> Interval:
     """Return the interval of ratios of rounded times, wide enough for what rounding may hide."""
     if known.low is None:
         return known
-    half = CLOCK_STEP_US / 2
-    low = interval([(a - half) / (b + half) for a, b in pairs]).low
-    if min(b for _, b in pairs) <= half:
+    over, under = (step / 2 for step in steps)
+    low = interval([(a - over) / (b + under) for a, b in pairs]).low
+    if min(b for _, b in pairs) <= under:
         return replace(known, low=low, high=INFINITE)
-    return replace(known, low=low, high=interval([(a + half) / (b - half) for a, b in pairs]).high)
+    return replace(known, low=low, high=interval([(a + over) / (b - under) for a, b in pairs]).high)
 
 
-def quotient(
-    above: Values, below: Values, paired: bool = True, level: float | None = None
-) -> Interval:
-    """Return the interval of above / below, paired by block by default.
+def effect(sides: Sequence[Values], paired: bool = True, level: float | None = None) -> Interval:
+    """Return the interval of a / b, paired by block by default, or of a alone.
 
-    With `level`, Student's t at it; else the bootstrap's.
+    With `level`, the mean with its interval of `trial_tests`; else the median with the bootstrap's.
     """
-    again = partial(_quotient, paired=paired, level=level)
+    again = partial(_value if len(sides) == 1 else _quotient, paired=paired, level=level)
+    above, below = (*sides, Values())[:2]
     return opened(again(above, below), above, below, again)
+
+
+def _value(side: Values, _below: Values, paired: bool, level: float | None) -> Interval:
+    """Return the interval of one side as if all values were known."""
+    if level is None or not side:
+        return stats.interval(side.all)
+    if side.kind == Kind.OUTCOME:
+        return trial_tests.share_interval(side.all, level)
+    return trial_tests.mean_interval(side.all, level, side.kind, side.step)
 
 
 def _quotient(above: Values, below: Values, paired: bool, level: float | None) -> Interval:
     """Return the interval of above / below as if all values were known."""
     if not above or not below:
         return NO_TRIAL
-    interval = partial(_interval, level=level)
+    if level is not None and above.kind == below.kind == Kind.OUTCOME:
+        return trial_tests.odds_interval(above.all, below.all, level)
+    sides = (above, below)
     if paired and above.blocks & below.blocks:
-        blocks = _divisible([above, below])
-        pairs = [(above.by_block[n], below.by_block[n]) for n in blocks]
+        interval = partial(_of_ratios, level=level)
+        pairs = _pairs(sides)
         ratio = interval([a / b for a, b in pairs])
-    else:
-        pairs = [(a, b) for a in above.all for b in below.all if b]
-        count = min(len(above), len(below))
-        ratio = replace(stats.interval([a / b for a, b in pairs]), trials=count)
-        if level is not None:
-            sides = above.all, below.all
-            alike = min(map(min, sides)) > 0
-            low, high = sequential.unpaired_interval(*sides, level) if alike else (None, None)
-            ratio = replace(ratio, low=low, high=high)
-    if above.rounded:
-        ratio = _blurred(ratio, pairs, interval)
-    return ratio
+        steps = above.step, below.step
+        return _blurred(ratio, pairs, steps, interval) if any(steps) else ratio
+    if level is not None and min(above.all + below.all) > 0:
+        return trial_tests.unpaired_interval(above.all, below.all, level)
+    known = stats.interval([a / b for a in above.all for b in below.all if b])
+    unknown = {} if level is None else {"low": None, "high": None}
+    return replace(known, trials=min(len(above), len(below)), **unknown)
 
 
-def _interval(values: list[float], level: float | None, exact: bool = False) -> Interval:
-    """Return the interval of one value a trial: the bootstrap's, or Student's t at a level.
-
-    With `exact`, the exact interval of outcomes.
-    """
-    if level is None or len(values) < 2:
-        return stats.interval(values)
-    low, high = (sequential.share_interval if exact else sequential.interval)(values, level)
-    return Interval(len(values), median(values), low, high)
+def _of_ratios(ratios: list[float], level: float | None) -> Interval:
+    if level is None:
+        return stats.interval(ratios)
+    if not trial_tests.has_scale(ratios, Kind.POSITIVE):
+        return replace(stats.interval(ratios), low=0, high=INFINITE)
+    return trial_tests.mean_interval(ratios, level)
 
 
-def _divisible(sides: list[Values]) -> list[int]:
-    """Return the blocks that all sides have, without those in which the second is 0."""
-    shared = sorted(set.intersection(*(side.blocks for side in sides)))
-    return [n for n in shared if len(sides) == 1 or sides[1].by_block[n]]
+def _shared(sides: Sequence[Values]) -> list[int]:
+    """Return the blocks that all sides have."""
+    return sorted(set.intersection(*(side.blocks for side in sides)))
 
 
-def tested(sides: list[Values], low: float, high: float, paired: bool = True) -> Judgement:
-    """Return the part that holds a / b, or a alone, against the claimed range."""
-    usable = _divisible(sides)
-    together = (paired or len(sides) == 1) and usable
-    count = len(usable) if together else min(map(len, sides))
-    return _looked_at(sides, low, high, paired, sequential.ERROR if count > 1 else None)
+def _pairs(sides: Sequence[Values]) -> list[tuple[float, float]]:
+    """Return both values of each block in which the second is not 0."""
+    above, below = sides
+    return [(above.by_block[n], below.by_block[n]) for n in _shared(sides) if below.by_block[n]]
 
 
-def by_medians(sides: list[Values], low: float, high: float, paired: bool = True) -> Judgement:
-    """Return the part that the medians alone give, of however few trials: no error is known."""
-    return explained(_judged(_without_spread(sides, paired), low, high, minimum=1), *sides)
+def _together(part: Part) -> bool:
+    """Return whether the two sides of a part are compared block by block."""
+    return part.paired and bool(_shared(part.sides))
 
 
-def _looked_at(
-    sides: list[Values], low: float, high: float, paired: bool, level: float | None = None
-) -> Judgement:
-    """Return the part at a level; without one, by the bootstrap."""
-    known = quotient(*sides, paired, level) if len(sides) == 2 else value(*sides, level)
-    part = _judged(known, low, high)
-    # The load is the limit only where more trials could not decide.
-    endless = replace(_without_spread(sides, paired), trials=known.trials)
-    if level is None or _judged(endless, low, high).verdict == OPEN:
-        part = explained(part, *sides)
-    return replace(
-        part, spread=_spread_of(sides, paired), distance=_distance(known.estimate, low, high)
-    )
-
-
-def value(side: Values, level: float | None = None) -> Interval:
-    """Return the interval of one side alone.
-
-    With `level`, Student's t at it, or the exact interval of outcomes; else the bootstrap's.
-    """
-
-    def again(above: Values, _below: Values) -> Interval:
-        return _interval(above.all, level, above.outcome)
-
-    return opened(again(side, side), side, Values(), again)
-
-
-def _without_spread(sides: list[Values], paired: bool) -> Interval:
+def _without_spread(part: Part) -> Interval:
     """Return the interval that trials would have of which all had the median."""
-    above, below = (*sides, Values())[:2]
+    above, below = (*part.sides, Values())[:2]
 
     def middle(above: Values, below: Values) -> Interval:
-        alone = len(sides) == 1
-        known = stats.interval(above.all) if alone else _quotient(above, below, paired, None)
-        return replace(known, low=known.estimate, high=known.estimate)
+        if len(part.sides) == 1:
+            values = above.all
+        elif part.paired and above.blocks & below.blocks:
+            values = [a / b for a, b in _pairs((above, below))]
+        else:
+            values = [a / b for a in above.all for b in below.all if b]
+        if not values:
+            return NO_TRIAL
+        count = min(len(side) for side in part.sides)
+        return Interval(count, *[median(values)] * 3)
 
     return opened(middle(above, below), above, below, middle)
 
 
-def _spread_of(sides: list[Values], paired: bool) -> float | None:
-    """Return the standard deviation, between trials, of the logarithm of what is compared."""
-    if len(sides) == 1:
-        return sequential.spread(sides[0].all)
-    above, below = sides
-    if paired and _divisible(sides):
-        return sequential.spread(above.over(below).all)
-    apart = [sequential.spread(side.all) for side in sides]
+def _spread_of(part: Part) -> float | None:
+    """Return the standard deviation, between trials, of what is compared, on its scale."""
+    if len(part.sides) == 1:
+        return trial_tests.spread(part.sides[0].all, part.sides[0].kind)
+    if _together(part):
+        return trial_tests.spread([a / b for a, b in _pairs(part.sides)])
+    apart = [trial_tests.spread(side.all) for side in part.sides]
     return None if None in apart else math.hypot(*apart)
 
 
-def _distance(middle: float | None, low: float, high: float) -> float | None:
-    """Return how far a median is, as a logarithm, from the nearest bound; None without one."""
-    bounds = [bound for bound in (low, high) if 0 < bound < INFINITE]
-    if not middle or middle <= 0:
+def _distance(estimate: float | None, part: Part) -> float | None:
+    """Return how far an estimate is from the nearest bound, on its scale; None without one."""
+    if estimate is None:
         return None
-    return min((abs(math.log(middle / bound)) for bound in bounds), default=None)
+    kind = part.sides[0].kind if len(part.sides) == 1 else Kind.POSITIVE
+    bounds = [trial_tests.distance(estimate, bound, kind) for bound in (part.low, part.high)]
+    return min((away for away in bounds if away < INFINITE), default=None)
 
 
-def explained(part: Judgement, *sides: Values) -> Judgement:
+def explained(judged: Judgement, *sides: Values) -> Judgement:
     """Return a part with what kept its data from deciding: then it is a condition not reached."""
-    if part.verdict == NOT_RUN and any(side.hidden for side in sides):
-        return replace(part, verdict=UNREACHED, lacks=CLIENT)
+    if judged.verdict == NOT_RUN and any(side.hidden for side in sides):
+        return replace(judged, verdict=UNREACHED, lacks=CLIENT)
     # With fewer trials nobody knows what more would decide.
     open_ended = [side for side in sides if len(side) >= MINIMUM_TRIALS and side.at_least]
-    if part.verdict == OPEN and open_ended:
-        return replace(part, verdict=UNREACHED, lacks=SATURATION)
-    return part
+    if judged.verdict == OPEN and open_ended:
+        return replace(judged, verdict=UNREACHED, lacks=SATURATION)
+    return judged
 
 
 def claimed_range(threshold: float, direction: str) -> tuple[float, float]:

@@ -29,14 +29,23 @@ class Side:
 class Verdict:
     """A verdict on a claim, with its evidence.
 
-    `interval` is that of a / b, or of a alone, of the part that decides. `direction` is the verdict
-    on the direction alone, None where the rule has no size. `why` says why it was not run, or which
-    condition was not reached; `quantity` and `unit` what was measured. `sides` are a, then b.
+    `interval` is that of a / b, or of a alone, of the part that decides; with `as_claimed`, of the
+    share of trials in which that is as claimed. `direction` is the verdict on the direction alone,
+    `judging.LARGER` or SMALLER where it holds and the size does not, None where the rule has no
+    size. `on_edge`: the threshold is nearer than one trial repeats another. `error`: the smallest
+    level at which the verdict would stand, None where it decides nothing; `fragile`: what it does
+    not survive if all verdicts are tested together (`multiplicity`). `why` says why it was not run,
+    or which condition was not reached; `quantity` and `unit` what was measured. `sides` are a, then
+    b.
     """
 
     verdict: str
     interval: Interval = NO_TRIAL
+    as_claimed: bool = False
     direction: str | None = None
+    on_edge: bool = False
+    error: float | None = None
+    fragile: str = ""
     why: str = ""
     quantity: str = ""
     unit: str = ""
@@ -90,7 +99,11 @@ _VERDICT = {
     "low": pl.Float64,
     "high": pl.Float64,
     "trials": pl.Int64,
+    "as_claimed": pl.Boolean,
     "direction": pl.String,
+    "on_edge": pl.Boolean,
+    "error": pl.Float64,
+    "fragile": pl.String,
     "why": pl.String,
     "quantity": pl.String,
     "unit": pl.String,
@@ -129,7 +142,7 @@ def frame(entries: Sequence[Entry]) -> pl.DataFrame:
 
 
 def _columns(verdict: Verdict) -> dict:
-    shown = ("direction", "why", "quantity", "unit")
+    shown = ("as_claimed", "direction", "on_edge", "error", "fragile", "why", "quantity", "unit")
     return {
         "": verdict.verdict,
         "effect": verdict.interval.estimate,

@@ -1,27 +1,27 @@
 """What it would take to decide a claim that is inconclusive: trials, time, and of which variants.
 
-In: the parts of its rule that are open, as `rules.decide` returns them. Out: `Required`. All of it
-is by the sequential test, whichever way the dataset is judged, and by the spread between
-the trials that there are. Three trials know a spread badly: its 95 % interval goes from half of it
-to six times (chi-squared, two degrees of freedom).
+In: the parts of its rule that are open, as `rules.decide` returns them. Out: `Required`, of the
+test and the level by which the part was judged, and of the spread between the trials that there
+are. Three trials know a spread badly: its 95 % interval goes from half of it to six times
+(chi-squared, two degrees of freedom).
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deathmatch.analysis import published, selecting, sequential
-from deathmatch.analysis.judging import Compared, Judgement
+from deathmatch.analysis import published, selecting, trial_tests
+from deathmatch.analysis.judging import MINIMUM_TRIALS, Compared, Judgement
 
 
 @dataclass(frozen=True)
 class Required:
     """What deciding an inconclusive verdict takes.
 
-    `detectable`: the ratio to the threshold that its trials could have detected. `needed_trials`:
-    at which look the ratio measured would be detected, None if at none. `needed_s`: how long the
-    further trials take, of all that it compares. `variants`: what is compared, as folders below the
-    dataset's.
+    `detectable`: the ratio to the threshold that its trials could have detected; of shares, of
+    their odds. `needed_trials`: of how many trials the ratio measured would be detected, None if
+    `trial_tests.MOST_TRIALS` do not. `needed_s`: how long the further trials take, of all that it
+    compares. `variants`: what is compared, as folders below the dataset's.
     """
 
     detectable: float | None = None
@@ -51,17 +51,20 @@ def required(dataset: str, parts: Sequence[Judgement]) -> Required:
 
 
 def _detectable(part: Judgement) -> float | None:
-    look = sequential.look(part.interval.trials)
-    if look is None or part.spread is None:
+    trials = part.interval.trials
+    if trials < MINIMUM_TRIALS or part.spread is None:
         return None
-    return math.exp(sequential.detectable(part.spread, look))
+    return math.exp(trial_tests.detectable(part.spread, trials, part.level))
 
 
 def _needed(part: Judgement) -> int | None:
-    """Return the look after its trials at which the distance measured would be detected."""
+    """Return of how many trials the distance measured would be detected."""
+    trials = part.interval.trials
+    if part.of_trials:
+        return trial_tests.needed_of_share(part.interval.estimate, trials, part.level)
     if part.spread is None or part.distance is None:
         return None
-    return sequential.needed(part.spread, part.distance, part.interval.trials)
+    return trial_tests.needed(part.spread, part.distance, trials, MINIMUM_TRIALS, part.level)
 
 
 def _variants(dataset: str, compared: Compared) -> dict[str, float]:

@@ -6,60 +6,31 @@ decided.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from statistics import fmean
 
 from scipy.stats import spearmanr
 
-from deathmatch.analysis import judging, published, stats
+from deathmatch.analysis import judging, published, trial_tests
 from deathmatch.analysis.interval import Interval
-from deathmatch.analysis.judging import (
-    CLIENT,
-    MINIMUM_TRIALS,
-    NOT,
-    NOT_RUN,
-    NOTHING_RAN,
-    OPEN,
-    REPLICATED,
-    SATURATION,
-    UNREACHED,
-    Compared,
-    Judgement,
-    claimed_range,
-    explained,
-    quotient,
-    value,
-)
+from deathmatch.analysis.judging import Compared, Judgement, Part, claimed_range
 from deathmatch.analysis.selecting import (
     compared_servers,
     compared_values,
     measured_levels,
     selected,
-    values,
 )
 from deathmatch.analysis.values import Values
-
-# A rule with several parts has the first of these verdicts that a part has.
-_DECISIVE = (NOT, NOT_RUN, UNREACHED, OPEN, REPLICATED)
+from deathmatch.quantities.quantity import Kind
 
 
 def decide(dataset: str, experiment: str, rule: dict) -> Judgement:
     """Return the judgement on one rule, with the interval of the part that decides it."""
-    parts = list(_PARTS[rule["kind"]](dataset, experiment, rule))
-    if not parts:
-        return NOTHING_RAN
-    # The clearest part that refutes; of a rule that holds, the part that holds most narrowly.
-    worst = min((part.verdict for part in parts), key=_DECISIVE.index)
-    sign = -1 if worst == NOT else 1
-    least = [part for part in parts if part.verdict == worst]
-    decisive = min(least, key=lambda part: sign * part.margin)
-    known = [part.direction for part in parts]
-    direction = None if None in known else min(known, key=_DECISIVE.index)
-    undecided = [inner for part in parts for inner in part.open or [part]]
-    still_open = tuple(part for part in undecided if part.verdict == OPEN)
-    return replace(decisive, direction=direction, open=still_open)
+    test = judging.by_medians if _BY_MEDIANS.get() else judging.tested
+    return judging.together(list(_parts(dataset, experiment, rule)), test)
 
 
 @contextmanager
@@ -75,19 +46,15 @@ def by_medians() -> Iterator[None]:
 _BY_MEDIANS = ContextVar("by_medians", default=False)
 
 
-def _tested(sides: list[Values], low: float, high: float, paired: bool = True) -> Judgement:
-    """Return the part that compares a / b, or a alone, against the claimed range."""
-    if _BY_MEDIANS.get():
-        return judging.by_medians(sides, low, high, paired)
-    return judging.tested(sides, low, high, paired)
-
-
 def compared(dataset: str, experiment: str, rule: dict) -> Interval:
     """Return the interval of a / b, or of a alone."""
     sides, same = _sides(dataset, experiment, rule)
-    if len(sides) == 1:
-        return value(*sides)
-    return quotient(*sides, paired=same)
+    return judging.effect(sides, same)
+
+
+def _parts(dataset: str, experiment: str, rule: dict) -> Iterator[Part]:
+    """Return the comparisons that a rule consists of."""
+    return _KINDS[rule["kind"]](dataset, experiment, rule)
 
 
 def _sides(dataset: str, experiment: str, rule: dict) -> tuple[list[Values], bool]:
@@ -103,11 +70,23 @@ def _compared(experiment: str, rule: dict, *selectors: dict) -> tuple[Compared, 
     return tuple(Compared(rule, selector, experiment) for selector in chosen)
 
 
-def _threshold(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
+def _threshold(dataset: str, experiment: str, rule: dict) -> Iterator[Part]:
+    claimed = claimed_range(rule["threshold"], rule["direction"])
     for chosen in _at_each_level(dataset, experiment, rule):
         sides, same = _sides(dataset, experiment, chosen)
-        part = _tested(sides, *claimed_range(rule["threshold"], rule["direction"]), same)
-        yield replace(part, compared=_compared(experiment, chosen))
+        direction = _direction(*claimed) if len(sides) == 2 else None
+        yield Part(sides, *claimed, same, _compared(experiment, chosen), direction)
+
+
+def _direction(low: float, high: float) -> tuple[float, float] | None:
+    """Return the range of the direction of ratios in a range; None if they go either way.
+
+    None, too, where the range says no more than the direction.
+    """
+    above, below = claimed_range(1, "above"), claimed_range(1, "below")
+    if (low, high) in (above, below):
+        return None
+    return above if low >= 1 else below if high <= 1 else None
 
 
 def _at_each_level(dataset: str, experiment: str, rule: dict) -> list[dict]:
@@ -128,17 +107,11 @@ def _at_each_level(dataset: str, experiment: str, rule: dict) -> list[dict]:
     ]
 
 
-def _within(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
+def _within(dataset: str, experiment: str, rule: dict) -> Iterator[Part]:
     sides, same = _sides(dataset, experiment, rule)
-    part = _tested(sides, rule["low"], rule["high"], same)
-    direction = None
-    if "b" in rule and (rule["low"] >= 1 or rule["high"] <= 1):
-        above = claimed_range(1, "above" if rule["low"] >= 1 else "below")
-        alone = _tested(sides, *above, same)
-        # A verdict on the direction alone names no condition.
-        plain = {SATURATION: OPEN, CLIENT: NOT_RUN}
-        direction = plain.get(alone.lacks, alone.verdict)
-    yield replace(part, compared=_compared(experiment, rule), direction=direction)
+    claimed = (rule["low"], rule["high"])
+    direction = _direction(*claimed) if len(sides) == 2 else None
+    yield Part(sides, *claimed, same, _compared(experiment, rule), direction)
 
 
 def _level(rule: dict, level) -> dict:
@@ -146,21 +119,19 @@ def _level(rule: dict, level) -> dict:
     return rule.get("where", {}) | chosen
 
 
-def _pair(
-    dataset: str, experiment: str, rule: dict, above: dict, below: dict, side: str
-) -> Judgement:
+def _pair(dataset: str, experiment: str, rule: dict, above: dict, below: dict, side: str) -> Part:
     sides = compared_values(dataset, experiment, rule, [above, below])
-    part = _tested(sides, *claimed_range(1, side))
-    return replace(part, compared=_compared(experiment, rule, above, below))
+    compared = _compared(experiment, rule, above, below)
+    return Part(sides, *claimed_range(1, side), compared=compared)
 
 
-def _order(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
+def _order(dataset: str, experiment: str, rule: dict) -> Iterator[Part]:
     levels = [_level(rule, level) for level in rule["ascending"]]
     for lower, higher in itertools.pairwise(levels):
         yield _pair(dataset, experiment, rule, higher, lower, "above")
 
 
-def _best(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
+def _best(dataset: str, experiment: str, rule: dict) -> Iterator[Part]:
     best = _level(rule, rule["level"])
     levels = rule.get("levels")
     if not levels:
@@ -169,35 +140,22 @@ def _best(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
         if rule["over"] == "server":
             own = published.releases_of(best["server"])
             levels = [level for level in levels if level not in own]
-    mine = values(dataset, experiment, rule, best)
-    for level in levels:
-        other = _level(rule, level)
-        if other == best:
-            continue
-        theirs = values(dataset, experiment, rule, other)
-        if rule["direction"] == "highest" and theirs and _never(mine):
-            # 0 in each trial is not more than anything.
-            verdict = NOT if len(mine) >= MINIMUM_TRIALS else OPEN
-            known = stats.interval(mine.all)
-            yield Judgement(known, verdict, compared=_compared(experiment, rule, best))
-            continue
-        side = "above" if rule["direction"] == "highest" else "below"
-        yield _pair(dataset, experiment, rule, best, other, side)
+    side = "above" if rule["direction"] == "highest" else "below"
+    for other in (_level(rule, level) for level in levels):
+        if other != best:
+            yield _pair(dataset, experiment, rule, best, other, side)
 
 
-def _never(values: Values) -> bool:
-    return bool(values) and not any(values.all)
-
-
-def _spread(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
+def _spread(dataset: str, experiment: str, rule: dict) -> Iterator[Part]:
     selectors = [_level(rule, level) for level in rule["levels"]]
     sides = compared_values(dataset, experiment, rule, selectors)
-    if not all(sides):
-        yield explained(NOTHING_RAN, *sides)
-        return
-    extremes = [_extreme(choose, sides) for choose in (max, min)]
-    part = _tested(extremes, *claimed_range(rule["threshold"], rule["direction"]))
-    yield replace(part, compared=_compared(experiment, rule, *selectors))
+    if all(sides):
+        sides = [_extreme(choose, sides) for choose in (max, min)]
+    else:
+        hidden = any(side.hidden for side in sides)
+        sides = [Values(hidden=hidden), Values(hidden=hidden)]
+    claimed = claimed_range(rule["threshold"], rule["direction"])
+    yield Part(sides, *claimed, compared=_compared(experiment, rule, *selectors))
 
 
 def _extreme(choose: Callable, sides: list[Values]) -> Values:
@@ -213,12 +171,13 @@ def _extreme(choose: Callable, sides: list[Values]) -> Values:
         # Another side may be more than what is largest, or less than what is smallest.
         at_least=frozenset(n for n in chosen if any(n in side.at_least for side in largest[n])),
         at_most=frozenset(n for n in chosen if any(n in side.at_most for side in smallest[n])),
-        rounded=any(side.rounded for side in sides),
+        kind=sides[0].kind,
+        step=max(side.step for side in sides),
     )
 
 
-def _rank(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
-    """Judge the interval of Spearman's correlation, taken in each block over the levels.
+def _rank(dataset: str, experiment: str, rule: dict) -> Iterator[Part]:
+    """Return Spearman's correlation, taken in each block over the levels, as one part.
 
     A level of which a value is only a bound has no rank, and is left out.
     """
@@ -231,27 +190,29 @@ def _rank(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
     ]
     both = [(a, b) for a, b in zip(*sides, strict=True) if a and b and a.is_exact and b.is_exact]
     if len(both) < 3:
-        yield NOTHING_RAN
         return
-    blocks = set.intersection(*(a.blocks & b.blocks for a, b in both))
-    correlations = {}
-    for n in sorted(blocks):
-        ranked = [[side.by_block[n] for side in pair] for pair in zip(*both, strict=True)]
-        # Ranks need at least two values that differ.
-        if all(len(set(side)) > 1 for side in ranked):
-            correlations[n] = float(spearmanr(*ranked).statistic)
-    claimed = claimed_range(rule["threshold"], rule["direction"])
-    none = Judgement(Interval(len(blocks)), OPEN)
-    part = _tested([Values(correlations)], *claimed) if correlations else none
-    yield replace(part, compared=_compared(experiment, rule))
+    blocks = sorted(set.intersection(*(a.blocks & b.blocks for a, b in both)))
+    ranked = {n: [[side.by_block[n] for side in pair] for pair in zip(*both)] for n in blocks}
+    # Ranks need at least two values that differ.
+    differ = [n for n in blocks if all(len(set(side)) > 1 for side in ranked[n])]
+    correlations = {n: float(spearmanr(*ranked[n]).statistic) for n in differ}
+    means = [[fmean(side.by_block[n] for n in differ) for side in pair] for pair in zip(*both)]
+    yield Part(
+        [Values(correlations or dict.fromkeys(blocks, math.nan), kind=Kind.CORRELATION)],
+        *claimed_range(rule["threshold"], rule["direction"]),
+        compared=_compared(experiment, rule),
+        chance=trial_tests.chance_of_order(*means) if differ else 1,
+    )
 
 
-def _all(dataset: str, experiment: str, rule: dict) -> Iterator[Judgement]:
+def _all(dataset: str, experiment: str, rule: dict) -> Iterator[Part]:
     for part in rule["rules"]:
-        yield decide(dataset, experiment, part)
+        parts = list(_parts(dataset, experiment, part))
+        # What has no part was not run.
+        yield from parts or [Part([Values()], 0, 1)]
 
 
-_PARTS: dict[str, Callable] = {
+_KINDS: dict[str, Callable] = {
     "ratio": _threshold,
     "level": _threshold,
     "within": _within,

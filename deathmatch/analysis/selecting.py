@@ -25,8 +25,6 @@ from deathmatch.quantities.definitions import HIGHEST_REPLY_RATE, PEAK, QUANTITI
 from deathmatch.quantities.good_answers import only_good
 from deathmatch.quantities.quantity import RATE, Points, Quantity
 
-ROUNDED = {"response_time_mean_us"}
-OUTCOMES = {"client_died", "died", "ended_in_checks"}
 # The offered rate nearest to a share of a variant's capacity may be this factor from it.
 NEAR_SHARE = 1.2
 # What a search's own rates tell; of others it records too little.
@@ -105,8 +103,10 @@ class Variant:
             by_block,
             at_least=frozenset(bounds),
             below={n: bound for n, bound in bounds.items() if bound < math.inf},
-            rounded=quantity.name in ROUNDED,
-            outcome=quantity.name in OUTCOMES,
+            kind=quantity.kind,
+            step=max((quantity.step(trial) for _, trial in self._trials), default=0)
+            if quantity.step
+            else 0,
             hidden=not by_block and self.left_out,
         )
 

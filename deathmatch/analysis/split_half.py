@@ -21,7 +21,6 @@ from deathmatch.analysis import (
     releases,
     rules,
     selecting,
-    sequential,
 )
 from deathmatch.analysis.ledger import BOTH
 from deathmatch.analysis.reply_rates import RATE
@@ -34,6 +33,8 @@ from deathmatch.quantities.definitions import CPU_PER_REPLY, PEAK
 DRAWS = 20
 """How many random halves are drawn."""
 SEED = 2009
+RUNS = (3, 5, 7, 9, 12, 15)
+"""Numbers of trials that variants of one dataset have."""
 # Statistics that order servers, by experiment.
 ORDERED_BY = {
     "single-thread": PEAK,
@@ -100,10 +101,10 @@ HEADLINE = {
 def kept(last: int, draw: random.Random) -> frozenset[int]:
     """Return the trial numbers that stay, up to `last`: a random half, the odd one included.
 
-    Half of each run of trials between two of LOOKS, so that variants of more trials keep what
+    Half of each run of trials between two of RUNS, so that variants of more trials keep what
     those of fewer trials keep, and pairs stay pairs.
     """
-    ends = [at for at in (0, *sequential.LOOKS) if at < last] + [last]
+    ends = [at for at in (0, *RUNS) if at < last] + [last]
     chosen: list[int] = []
     for before, end in pairwise(ends):
         chosen += draw.sample(range(before + 1, end + 1), (end + 1) // 2 - (before + 1) // 2)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from deathmatch.analysis import required_trials, sequential
+from deathmatch.analysis import required_trials, trial_tests
 from deathmatch.analysis.judging import OPEN, UNREACHED
 from deathmatch.analysis.ledger import Entry
 from deathmatch.analysis.verdict_words import effect_text
@@ -48,7 +48,7 @@ def open_rows(entries: Sequence[Entry]) -> pl.DataFrame:
                 "when": when,
                 "effect": effect_text(verdict.interval),
                 "detectable": factor if (factor or NO_FACTOR) < NO_FACTOR else None,
-                "needed": f"more than {sequential.LOOKS[-1]}" if trials is None else f"{trials}",
+                "needed": f"more than {trial_tests.MOST_TRIALS}" if trials is None else f"{trials}",
                 "needed_min": None if seconds is None else required_trials.minutes(seconds),
             })  # fmt: skip
     text = dict.fromkeys(("source", "says", "when", "effect"), pl.String)

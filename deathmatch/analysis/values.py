@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from deathmatch.quantities.quantity import Kind
+
 
 @dataclass(frozen=True)
 class Values:
@@ -11,17 +13,17 @@ class Values:
     `at_least`: blocks whose value may be more, as the highest reply rate of a trial that answered
     it in full; `below`: what it is below for those of them of which that is known, as the next rate
     that was offered; `at_most`: blocks whose value may be less, as a quotient by such a rate.
-    `rounded`: times in us that httperf prints in tenths of a millisecond, half of one either way.
-    `outcome`: 1 where something happened in a trial, else 0. `hidden`: there are trials, and the
-    client was the limit in all of them.
+    `kind`: what the values can be. `step`: the last digit of what was recorded, in their unit, as
+    the tenth of a millisecond in which httperf prints times; 0 if they have more digits than
+    matter. `hidden`: there are trials, and the client was the limit in all of them.
     """
 
     by_block: Mapping[int, float] = field(default_factory=dict)
     at_least: frozenset[int] = frozenset()
     below: Mapping[int, float] = field(default_factory=dict)
     at_most: frozenset[int] = frozenset()
-    rounded: bool = False
-    outcome: bool = False
+    kind: Kind = Kind.POSITIVE
+    step: float = 0
     hidden: bool = False
 
     def __len__(self) -> int:
@@ -72,6 +74,7 @@ class Values:
             at_least=(self.at_least | below.at_most).intersection(shared),
             below={n: self.below[n] / below.by_block[n] for n in bounded},
             at_most=(self.at_most | below.at_least).intersection(shared),
+            kind=Kind.COUNT if Kind.COUNT in (self.kind, below.kind) else Kind.POSITIVE,
             hidden=self.hidden or below.hidden,
         )
 

@@ -5,6 +5,8 @@ from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.judging import EMULATED, INFINITE, NOT, OPEN, REPLICATED
 from deathmatch.analysis.ledger import BOTH, Entry, Verdict
 
+ON_EDGE = "the threshold is nearer than one trial repeats another"
+
 
 def verdicts_phrase(entry: Entry) -> str:
     """Return an entry's verdicts, each with what it compared in brackets; one where alike."""
@@ -20,9 +22,22 @@ def verdict_text(verdict: Verdict) -> str:
     """Return one verdict for a cell, in Markdown; with what it compared only where decided."""
     decided = verdict.verdict in (REPLICATED, NOT, OPEN, *EMULATED.values())
     effect = f": {effect_phrase(verdict)}" if decided else ""
-    sized = verdict.verdict in (NOT, EMULATED[NOT]) and verdict.direction == REPLICATED
-    text = f"**{verdict.verdict}**{effect}{'; its direction is replicated' if sized else ''}"
+    text = "; ".join(filter(None, [f"**{verdict.verdict}**{effect}", *remarks(verdict)]))
     return text.replace("n = ", "n\u00a0=\u00a0")
+
+
+def remarks(verdict: Verdict) -> list[str]:
+    """Return what a reader must know of a verdict's strength: it is fragile, or on the edge."""
+    on_edge = verdict.on_edge and verdict.verdict in (REPLICATED, NOT, OPEN)
+    return [*filter(None, [verdict.fragile]), *([ON_EDGE] if on_edge else [])]
+
+
+def direction_text(entry: Entry) -> str:
+    """Return the verdicts on the direction alone, of a rule that has a size; empty without."""
+    known = {when: verdict.direction for when, verdict in entry.verdicts.items()}
+    if len(set(known.values())) == 1:
+        return next(iter(known.values())) or ""
+    return "; ".join(f"{when}: {direction}" for when, direction in known.items() if direction)
 
 
 def effect_text(effect: Interval) -> str:
@@ -55,6 +70,9 @@ def effect_phrase(verdict: Verdict) -> str:
     if not effect or not sides:
         return effect
     quantity, unit = verdict.quantity, verdict.unit
+    if verdict.as_claimed:
+        over = " over ".join(side.what or "all servers" for side in sides[:2])
+        return f"trials as claimed ({', '.join(filter(None, [quantity, over]))}): {effect}"
     if len(sides) == 1:
         return f"{quantity}, {sides[0].what}: {with_unit(effect, unit)}"
     named = f"{quantity}{f' ({unit})' if unit else ''}" if quantity else ""

@@ -65,6 +65,7 @@ def _verdict(when: str, verdict: Verdict) -> dict:
         effect = verdict_words.effect_text(side.interval)
         value = verdict_words.with_unit(effect, verdict.unit) if effect else "no value"
         lines.append(f"{side.what or 'all servers'}: {value}")
+    lines += [f"{remark[0].upper()}{remark[1:]}." for remark in verdict_words.remarks(verdict)]
     if verdict.direction:
         lines.append(f"The direction alone: {verdict.direction}.")
     lines += [

@@ -3,15 +3,21 @@
 A name is the one that rules in claims.toml use. A definition that changes here changes every page.
 """
 
+from collections.abc import Callable
+
 import polars as pl
 
 from deathmatch.load import httperf
 from deathmatch.plan import files
 from deathmatch.quantities.good_answers import WRONG
-from deathmatch.quantities.quantity import RATE, REPLY, Mean, Points, Quantity, Quotient
+from deathmatch.quantities.quantity import RATE, REPLY, Kind, Mean, Points, Quantity, Quotient
 from deathmatch.quantities.samples import needed_samples
 
 RAW_HEAD_BYTES = 32  # Day 2011: key 16, ttl 8, hide 8, beside the body
+CLOCK_STEP_US = 100  # of the mean response time that httperf prints
+HISTOGRAM_STEP_US = 10  # of httperf's histogram of connection times
+NET_IO_STEP = 102.4  # bytes per second: httperf prints tenths of a KB
+PAGE_BYTES = 4096  # resident memory is counted in pages
 SHARED_OUT = "server_pss_bytes_max"
 DIED = pl.col("server_state").str.starts_with("died")
 """Whether the server of a point ended without having been stopped."""
@@ -77,9 +83,21 @@ def _client_error_ratio(points: pl.DataFrame) -> float | None:
 
 
 def _bytes_per_message(points: pl.DataFrame, account: str = "rss_bytes") -> float | None:
-    ordered = points.sort("messages")
+    ordered = points.drop_nulls(account).sort("messages")
+    if not len(ordered):
+        return None
     grown = ordered[account][-1] - ordered[account][0]
     return grown / ordered["messages"][-1] if ordered["messages"][-1] else None
+
+
+def _step_of_overhead(points: pl.DataFrame) -> float:
+    raw_bytes = RAW_HEAD_BYTES + points["body_bytes"][0]
+    return PAGE_BYTES / points["messages"].max() / raw_bytes
+
+
+def _step_of_bytes(account_step: int) -> Callable[[pl.DataFrame], float]:
+    """Return the step of memory per message by an account that is kept in so many bytes."""
+    return lambda points: account_step / points["messages"].max()
 
 
 def _reply_rate_variation(points: pl.DataFrame) -> float | None:
@@ -154,7 +172,7 @@ HIGHEST_REPLY_RATE = Quantity(
 BYTES_PER_MESSAGE = Quantity(
     "bytes_per_message", "memory per message", "B",
     "growth of the process's memory over queued messages, divided by their number",
-    _bytes_per_message, over_rates=False,
+    _bytes_per_message, over_rates=False, step=_step_of_bytes(PAGE_BYTES),
 )  # fmt: skip
 FAILED_CONNECTIONS = Quantity(
     "failed_percent", "failed connections", "%", "connections that failed, of all attempted",
@@ -162,7 +180,7 @@ FAILED_CONNECTIONS = Quantity(
 )  # fmt: skip
 RESPONSE_TIME = Quantity(
     "response_time_mean_us", "mean response time", "µs", "mean time from a request to its reply",
-    Mean("response_time_avg_us"), _MEAN, points=Points.STEADY,
+    Mean("response_time_avg_us"), _MEAN, points=Points.STEADY, step=lambda _: CLOCK_STEP_US,
 )  # fmt: skip
 CONNECTION_TIME = Quantity(
     "connection_time_ms", "median connection time", "ms",
@@ -184,27 +202,27 @@ _ALL = (
     ),
     Quantity(
         "reply_ratio", "reply ratio", "", "replies over requests due", _reply_ratio,
-        _TOGETHER,
+        _TOGETHER, kind=Kind.SHARE,
     ),
     Quantity(
         "error_ratio", "error ratio", "",
         "requests due that got no good answer, whatever the cause, over requests due",
-        _error_ratio, _TOGETHER,
+        _error_ratio, _TOGETHER, kind=Kind.SHARE,
     ),
     Quantity(
         "wrong_ratio", "wrong answers", "",
         "answers with another status or length than expected, over requests due", _wrong_ratio,
-        _TOGETHER,
+        _TOGETHER, kind=Kind.SHARE,
     ),
     Quantity(
         "timeout_share", "timeout share", "", "timeouts over all errors and wrong answers",
-        _timeout_share, _TOGETHER,
+        _timeout_share, _TOGETHER, kind=Kind.SHARE,
     ),
     Quantity(
         "client_error_ratio", "client error ratio", "",
         "errors of the client's own making (no descriptor, no local address, full file table) "
         "over requests due", _client_error_ratio, _TOGETHER,
-        points=Points.ALL,
+        points=Points.ALL, kind=Kind.SHARE,
     ),
     Quantity(
         "first_error_rate_rps", "lowest offered rate with over 1 % of errors", "req/s",
@@ -215,14 +233,14 @@ _ALL = (
         "client_died", "share of trials in which the client died", "",
         "1 if the load generator crashed during the sweep, else 0",
         lambda points: float((~points["client_state"].str.starts_with("exit 0")).any()),
-        over_rates=False, points=Points.ALL,
+        over_rates=False, points=Points.ALL, kind=Kind.OUTCOME,
     ),
     *(
         Quantity(
             f"connection_time_{name}_us", f"{words} connection time", "µs",
             f"{words} time from the first SYN of a connection to its end, with all its calls, of "
             "the client's histogram in steps of 10 µs", Mean(f"connection_time_{name}_us"), _MEAN,
-            of_histogram="connection_time",
+            of_histogram="connection_time", step=lambda _: HISTOGRAM_STEP_US,
         )
         for name, words in _OF_HISTOGRAM.items()
     ),
@@ -230,13 +248,13 @@ _ALL = (
         "died", "share of trials in which it died", "",
         "1 if the server died during the sweep, else 0",
         lambda points: float(points.select(DIED.any()).item()), over_rates=False,
-        points=Points.ENDING,
+        points=Points.ENDING, kind=Kind.OUTCOME,
     ),
     Quantity(
         "ended_in_checks", "share of trials in which it ended before its load", "",
         "1 if the server ended by itself while its answers were checked, else 0",
         lambda trials: float(trials.select(ENDED_IN_CHECKS.any()).item()), over_rates=False,
-        points=Points.TRIALS,
+        points=Points.TRIALS, kind=Kind.OUTCOME,
     ),
     Quantity(
         "load_average", "load average", "", "highest one-minute load average",
@@ -245,7 +263,7 @@ _ALL = (
     Quantity(
         "network_bytes_per_s", "network traffic", "B/s",
         "bytes sent and received by the client, as httperf's net I/O", Mean("net_io_bytes_per_s"),
-        _MEAN,
+        _MEAN, step=lambda _: NET_IO_STEP,
     ),
     Quantity(
         "reply_rate_stddev_rps", "reply rate stddev", "req/s",
@@ -265,11 +283,12 @@ _ALL = (
     Quantity(
         "connections_held", "connections held", "",
         "WebSocket connections held to the end of the run", Mean("outcome_completed"), _MEAN,
+        kind=Kind.COUNT,
     ),
     Quantity(
         "connection_timeouts", "connection timeouts", "",
         "TCP connections that took more than 2 s, of all that were tried",
-        Mean("connection_timeouts"), _MEAN,
+        Mean("connection_timeouts"), _MEAN, kind=Kind.COUNT,
     ),
     Quantity(
         "handshake_time_mean_us", "mean handshake time", "µs",
@@ -310,7 +329,7 @@ _ALL = (
         "own_bytes_per_message", "memory per message by the runtime's account", "B",
         "growth of what the runtime itself says that it holds over queued messages, divided by "
         "their number", lambda points: _bytes_per_message(points, "runtime_bytes"),
-        over_rates=False,
+        over_rates=False, step=_step_of_bytes(1),
     ),
     Quantity(
         "client_step_us", "step of the client's pacing", "µs",
@@ -325,7 +344,7 @@ _ALL = (
     Quantity(
         "memory_overhead", "memory overhead", "",
         "bytes_per_message beyond the raw message, over the raw message", _memory_overhead,
-        over_rates=False,
+        over_rates=False, step=_step_of_overhead,
     ),
 )  # fmt: skip
 QUANTITIES = {quantity.name: quantity for quantity in _ALL}

@@ -31,6 +31,16 @@ class Points(Enum):
     TRIALS = "no points: the trials themselves, also those without a point"
 
 
+class Kind(Enum):
+    """Which values a quantity can have, and so by which test trials are compared."""
+
+    POSITIVE = "above 0"
+    SHARE = "from 0 to 1"
+    CORRELATION = "from -1 to 1"
+    COUNT = "a count of events"
+    OUTCOME = "1 where something happened in a trial, else 0"
+
+
 @dataclass(frozen=True)
 class Quotient:
     """A count over replies, or over another count: of one point, or of all of a trial together.
@@ -91,7 +101,8 @@ class Quantity:
     were offered, so that two variants are compared at the rates that both have; the others describe
     a sweep or its course as a whole.
     `whole_sweep`: a trial counts only if the point at its highest rate does. `points` says which
-    points count.
+    points count. `kind` says which values it can have. `step` returns the last digit of what was
+    recorded in a trial, in `unit`, where it is coarse; None where it is not.
     """
 
     name: str
@@ -104,6 +115,8 @@ class Quantity:
     whole_sweep: bool = False
     points: Points = Points.VALID
     of_histogram: str = ""
+    kind: Kind = Kind.POSITIVE
+    step: Callable[[pl.DataFrame], float] | None = None
 
     @property
     def heading(self) -> str:

@@ -1,0 +1,195 @@
+"""Tests over trials: intervals that a statistic can have, and how many trials show a difference.
+
+In: one value a trial, or one ratio a block. Out: an interval at a two-sided level.
+
+Trials are looked at once, after all of them, at ERROR. Three tests keep it:
+
+- Student's t (1908) of the mean, on a scale on which the values have no bounds (`SCALES`).
+- The exact binomial test (Clopper and Pearson 1934, Biometrika 26) of the share of trials in which
+  something happened, or in which a value is as claimed (the sign test). It takes six trials or
+  more. It is that of outcomes, of counts, and of values that do not differ, or lie on a bound of
+  what they can be: there t has no spread to go by, or no scale.
+- Fisher's exact test (1935, The Design of Experiments) of two shares of trials.
+
+`bench/ledgers.py` simulates what they get wrong.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+from scipy.special import expit, logit
+from scipy.stats import binomtest, permutation_test, rankdata, t, ttest_ind
+from scipy.stats.contingency import odds_ratio
+
+from deathmatch.analysis.interval import NO_TRIAL, Interval
+from deathmatch.quantities.quantity import Kind
+
+ERROR = 0.05
+"""The share of false verdicts at the threshold itself."""
+POWER = 0.8
+"""The share of cases in which a difference of the size called detectable is detected."""
+MOST_TRIALS = 30
+"""More trials than these are worth their time nowhere."""
+
+SCALES: dict[Kind, tuple[Callable, Callable]] = {
+    Kind.POSITIVE: (np.log, np.exp),
+    Kind.SHARE: (logit, expit),
+    Kind.CORRELATION: (np.arctanh, np.tanh),
+}
+"""By kind, the scale without bounds of its values, and the way back."""
+_INSIDE = {Kind.POSITIVE: (0, math.inf), Kind.SHARE: (0, 1), Kind.CORRELATION: (-1, 1)}
+_SEED = 2009
+
+
+def has_scale(values: Sequence[float], kind: Kind) -> bool:
+    """Return whether all values lie inside the bounds of a kind that has a scale."""
+    if kind not in _INSIDE:
+        return False
+    low, high = _INSIDE[kind]
+    return all(low < value < high for value in values)
+
+
+def mean_interval(
+    values: Sequence[float], level: float, kind: Kind = Kind.POSITIVE, step: float = 0
+) -> Interval:
+    """Return the mean on the kind's scale with Student's interval; of one value, that value.
+
+    On a logarithmic scale it is the geometric mean. `step` is the last digit of what was recorded,
+    in the values' unit: it adds the deviation of rounding, and half of it to either side. Needs
+    values inside the kind's bounds (`has_scale`), else ValueError.
+    """
+    if len(values) == 0:
+        return NO_TRIAL
+    if not has_scale(values, kind):
+        raise ValueError("a value has no place on the scale")
+    forward, back = SCALES[kind]
+    known = forward(np.asarray(values, dtype=float))
+    middle = float(known.mean())
+    estimate = float(back(middle))
+    if len(values) == 1:
+        return Interval(1, estimate)
+    rounding = step / estimate if step else 0
+    deviation = math.hypot(float(np.std(known, ddof=1)), rounding / math.sqrt(12))
+    half = half_width(len(known), level) * deviation + rounding / 2
+    ends = (float(back(middle - half)), float(back(middle + half)))
+    return Interval(len(values), estimate, *ends)
+
+
+def unpaired_interval(above: Sequence[float], below: Sequence[float], level: float) -> Interval:
+    """Return the ratio of two geometric means, whose trials are no pairs, with its interval.
+
+    Welch's t (1947, Biometrika 34), with his degrees of freedom. No ends where a side has one trial
+    or neither side has a spread. All values must be positive (ValueError).
+    """
+    if min(*above, *below) <= 0:
+        raise ValueError("two positive values a side are needed")
+    sides = np.log(above), np.log(below)
+    count = min(len(above), len(below))
+    ratio = math.exp(float(sides[0].mean() - sides[1].mean()))
+    if count < 2 or len(set(above)) == len(set(below)) == 1:
+        return Interval(count, ratio)
+    ends = ttest_ind(*sides, equal_var=False).confidence_interval(1 - level)
+    return Interval(count, ratio, *(math.exp(end) for end in ends))
+
+
+def share_interval(outcomes: Sequence[float], level: float) -> Interval:
+    """Return the share of trials in which something happened, with its exact interval.
+
+    `outcomes` are 0 or 1.
+    """
+    count, happened = len(outcomes), int(sum(outcomes))
+    low, high = binomtest(happened, count).proportion_ci(1 - level, method="exact")
+    return Interval(count, happened / count, float(low), float(high))
+
+
+def odds_interval(above: Sequence[float], below: Sequence[float], level: float) -> Interval:
+    """Return the ratio of the odds that something happens on two sides, with its exact interval.
+
+    Fisher's, conditional on how often it happened in all. `above` and `below` are 0 or 1.
+    """
+    happened = [[int(sum(side)), len(side) - int(sum(side))] for side in (above, below)]
+    known = odds_ratio(happened)
+    ends = known.confidence_interval(1 - level)
+    estimate = None if math.isnan(known.statistic) else float(known.statistic)
+    return Interval(min(len(above), len(below)), estimate, float(ends.low), float(ends.high))
+
+
+def chance_of_order(above: Sequence[float], below: Sequence[float]) -> float:
+    """Return how often chance gives ranks that correlate as much, either way: a permutation test.
+
+    Spearman's correlation; all permutations of up to seven values, else 9,999 of them by a fixed
+    seed.
+    """
+    ranks = rankdata(below)
+
+    def product(permuted: np.ndarray, axis: int) -> np.ndarray:
+        return (permuted * ranks).sum(axis=axis)
+
+    known = permutation_test(
+        (rankdata(above),), product, permutation_type="pairings", n_resamples=9999,
+        vectorized=True, rng=np.random.default_rng(_SEED),
+    )  # fmt: skip
+    return float(known.pvalue)
+
+
+def spread(values: Sequence[float], kind: Kind = Kind.POSITIVE) -> float | None:
+    """Return the standard deviation between trials on the kind's scale; None without a scale.
+
+    None, too, with fewer than two values.
+    """
+    known = list(values)
+    if len(known) < 2 or not has_scale(known, kind):
+        return None
+    return float(np.std(SCALES[kind][0](np.asarray(known)), ddof=1))
+
+
+def distance(value: float, bound: float, kind: Kind = Kind.POSITIVE) -> float:
+    """Return how far two values are on the kind's scale; infinite without a place on it."""
+    if not has_scale((value, bound), kind):
+        return math.inf
+    forward, _ = SCALES[kind]
+    return abs(float(forward(value) - forward(bound)))
+
+
+def half_width(count: int, level: float) -> float:
+    """Return half the width of so many trials' interval, in standard deviations between trials."""
+    return _quantile(1 - level / 2, count - 1) / math.sqrt(count)
+
+
+def detectable(deviation: float, count: int, level: float = ERROR) -> float:
+    """Return the distance that `count` trials detect in POWER of cases, on the deviation's scale.
+
+    The quantiles of the level and of the power, times the standard error, as for a paired t test
+    (Cohen 1988, Statistical Power Analysis, chapter 2).
+    """
+    quantiles = _quantile(1 - level / 2, count - 1) + _quantile(POWER, count - 1)
+    return quantiles * deviation / math.sqrt(count)
+
+
+def needed(
+    deviation: float, away: float, beyond: int, least: int, level: float = ERROR
+) -> int | None:
+    """Return how many trials detect a distance in POWER of cases; None if MOST_TRIALS do not.
+
+    At `least` so many, and more than `beyond`, which there are. Deviation and distance are on one
+    scale.
+    """
+    counts = range(max(least, beyond + 1), MOST_TRIALS + 1)
+    return next((at for at in counts if detectable(deviation, at, level) <= away), None)
+
+
+def needed_of_share(share: float, beyond: int, level: float = ERROR) -> int | None:
+    """Return of how many trials a share differs from one half; None if MOST_TRIALS do not do."""
+    for count in range(beyond + 1, MOST_TRIALS + 1):
+        happened = round(share * count)
+        known = share_interval([1] * happened + [0] * (count - happened), level)
+        if not known.low <= 0.5 <= known.high:
+            return count
+    return None
+
+
+@cache
+def _quantile(probability: float, freedom: float) -> float:
+    return float(t.ppf(probability, freedom))
