@@ -59,7 +59,9 @@ def main(given: argparse.Namespace) -> int:
     if status := measure(trial, bed, given.testbed):
         return status
     record = records.read(trial.path / "trial.json")
-    print(f"[trial] {trial_summary.line(record, trial.path)}", file=sys.stderr)
+    # A run reports each trial by itself: only a reason is missing there.
+    if not given.any_outcome or trial_summary.reason_of(record):
+        print(f"[trial] {trial_summary.line(record, trial.path)}", file=sys.stderr)
     return 0 if given.any_outcome or trial_summary.measured(record) else UNMEASURED
 
 

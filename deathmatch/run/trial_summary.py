@@ -14,19 +14,25 @@ def measured(record: dict) -> bool:
 
 
 def line(record: dict, path: Path) -> str:
-    """Return "<path>: did not start: ended before it listened (exit status 1); see <log>".
+    """Return "did not start: ended before it listened (exit status 1); see <log>".
 
     The reason is the first line of the record's, or what became of the server or its answers first
-    and at which rate; without either the line ends after the outcome. `path` is the trial's folder.
+    and at which rate. `path` is the trial's folder.
     """
-    reason = next(iter(record["reason"].strip().splitlines()), "") or _became(record["points"])
-    text = f"{path}: {record['outcome']}{': ' if reason else ''}{reason}"
+    reason = reason_of(record)
+    text = f"{record['outcome']}{': ' if reason else ''}{reason}"
     if record["outcome"] == "not built":
         return f"{text}; see build/servers/{record['server']}/build.log"
     if left_out_bytes := record.get("server_log", {}).get("left_out_bytes"):
         text += f"; {left_out_bytes / 1e6:,.0f} MB that it printed are left out of its log"
     in_record = not reason or record["outcome"] == "answers wrongly"
     return f"{text}; see {path}/{'trial.json' if in_record else 'server.log'}"
+
+
+def reason_of(record: dict) -> str:
+    """Return why it is not measured, or what became of it, in one line; empty if all went well."""
+    stated = next(iter(record["reason"].strip().splitlines()), "")
+    return stated or _became(record["points"])
 
 
 def _became(points: list[dict]) -> str:
