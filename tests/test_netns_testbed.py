@@ -231,6 +231,8 @@ def test_cpus_in_words():
     eight = list(range(8))
     assert (testbed.cpus("first", eight), testbed.cpus("last", eight)) == (eight[:6], [6, 7])
     assert testbed.cpus("all", eight) == eight
+    # One CPU is not several.
+    assert (testbed.cpus("most", [2, 5]), testbed.cpus("most", eight)) == ([2, 5], eight[:6])
     assert testbed.cpus("0-2,5", eight) == [0, 1, 2, 5]
     with pytest.raises(UserError, match=r"has no CPU 9\n  available: \[0, 1"):
         testbed.cpus("7-9", [*eight, 8])

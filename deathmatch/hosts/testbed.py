@@ -146,16 +146,19 @@ def cpus(which: str, available: Sequence[int]) -> list[int]:
     """Return the CPU numbers that a testbed's `cpus` means on a machine with `available`.
 
     "last" is the last quarter, at least one; "first" the others (all, if there is but one);
-    "all" every one; anything else a list as taskset(1) writes it, such as "0-3,6". UserError if
-    the machine lacks one of them.
+    "most" those of "first" if they are several, else all; "all" every one; anything else a list as
+    taskset(1) writes it, such as "0-3,6". UserError if the machine lacks one of them.
     """
     last = available[-max(1, len(available) // 4) :]
     if which == "all":
         return available
     if which == "last":
         return last
+    first = [cpu for cpu in available if cpu not in last] or available
     if which == "first":
-        return [cpu for cpu in available if cpu not in last] or available
+        return first
+    if which == "most":
+        return first if len(first) > 1 else available
     chosen = []
     for part in which.split(","):
         first, _, end = part.partition("-")
@@ -165,7 +168,7 @@ def cpus(which: str, available: Sequence[int]) -> list[int]:
         raise UserError(
             f"this machine has no CPU {absent[0]}",
             where=f"testbed, cpus = {which!r}",
-            remedy=f'available: {available}; or write "first", "last" or "all"',
+            remedy=f'available: {available}; or write "first", "last", "most" or "all"',
         )
     return sorted(chosen)
 

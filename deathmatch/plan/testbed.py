@@ -18,7 +18,7 @@ from deathmatch.plan.spec import (
 
 FOLDER = ".local/share/deathmatch"
 ADDRESS = r"^[0-9.]+/[0-9]+$"
-CPUS = r"^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*|first|last|all)$"
+CPUS = r"^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*|first|last|most|all)$"
 
 
 def _of_a_part(schema: dict[str, Any]) -> None:
@@ -61,7 +61,8 @@ class Side(Spec):
     cpus: str = Field(
         pattern=CPUS,
         description='Its CPUs, as taskset writes them; or "last" (the last quarter of the '
-        'machine\'s, at least one), "first" (the others), "all".',
+        'machine\'s, at least one), "first" (the others), "most" (the others if they are several, '
+        'else all), "all".',
     )
     sysctl: dict[Setting, Level] = Field(
         description="Kernel settings of the host's namespace; those of a machine are restored."
