@@ -12,7 +12,7 @@ from deathmatch.load.registry import FACTOR
 from deathmatch.plan import files, matrix
 from deathmatch.plan.dataset import ExperimentPlan, Grid
 from deathmatch.plan.root import ROOT
-from deathmatch.plan.trial import CONFIGURATION, Trial, Variant
+from deathmatch.plan.trial import Trial, Variant
 
 CLAIMS = ROOT / "data" / "published" / "claims.toml"
 
@@ -34,19 +34,13 @@ class Design:
     @property
     def unknown_levels(self) -> list[str]:
         """The levels that its experiment does not have, as "lookup=proplists"."""
-        factors = files.experiment(self.experiment).factors
-        configurations = {
-            name
-            for server in self.grid.servers
-            for name in files.server(server).configurations_in(self.experiment)
-        }
-        known = {name: factor.levels for name, factor in factors.items()}
-        known[CONFIGURATION] = tuple(configurations)
+        experiment = files.experiment(self.experiment)
+        servers = [files.server(name) for name in self.grid.servers]
         return [
             f"{name}={level}"
             for name, levels in self.grid.levels.items()
             for level in levels
-            if level not in known.get(name, ())
+            if level not in matrix.levels_of(experiment, name, servers)
         ]
 
     @property

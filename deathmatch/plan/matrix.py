@@ -211,7 +211,7 @@ def _holds(grid: Grid, experiment: Experiment, server: Server, variant: Variant)
     if not named or server.name in grid.omit:
         return False
     levels = {
-        name: _known(experiment, name, [server]) if levels == "all" else levels
+        name: levels_of(experiment, name, [server]) if levels == "all" else levels
         for name, levels in grid.levels.items()
     }
     return variant in product(experiment, levels, server)
@@ -256,7 +256,7 @@ def _levels(
     """Return the levels of each factor that a grid names, "all" spelled out."""
     wanted = {}
     for name, levels in grid.levels.items():
-        known = _known(experiment, name, servers)
+        known = levels_of(experiment, name, servers)
         if not known:
             raise _mistake(
                 dataset, [*key, name], f"experiment {experiment.name!r} has no factor {name!r}",
@@ -272,7 +272,7 @@ def _levels(
     return wanted
 
 
-def _known(experiment: Experiment, factor: str, servers: list[Server]) -> tuple[Level, ...]:
+def levels_of(experiment: Experiment, factor: str, servers: list[Server]) -> tuple[Level, ...]:
     """Return the levels that a factor has for any of these servers; none if there is no such."""
     if factor == CONFIGURATION:
         own = (server.configurations_in(experiment.name) for server in servers)
