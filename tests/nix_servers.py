@@ -105,7 +105,7 @@ def programs(nix: Nix, tree: Path) -> None:
             require(
                 not lacks,
                 f"servers/{name}/server.toml, key packages.tools: packages.{system}.{name} "
-                f"lacks {sorted(lacks)}; mend packages.nix there, or nix/servers/{name}.nix",
+                f"lacks {sorted(lacks)}; correct packages.nix there, or nix/servers/{name}.nix",
             )
     for system, shells in nix.outputs(tree)["devShells"].items():
         for name, shell in shells.items():

@@ -215,7 +215,7 @@ WRITTEN = [
     (SERVER, "tools = []", 'debian = ["Lua 5.4"]', "key packages.debian.0", "does not match", ""),
     (SERVER, "tools = []", 'nix = ["lua 5"]', "key packages.nix.0", "does not match", ""),
     (SERVER, "tools = []", "nix = []", "key packages.nix", "[] is empty", "Attributes that hold"),
-    (SERVER, "tools = []", 'pypi = "lock.txt"', "key packages.pypi", "there is no lock.txt beside",
+    (SERVER, "tools = []", 'pypi = "lock.txt"', "key packages.pypi", "there is no lock.txt next to",
      "./shell deathmatch lock mine PACKAGE..."),
     (SERVER, "tools = []", 'maven = "jars.sha256"', "key packages.maven", "there is no jars.sha256",
      "./shell deathmatch lock mine PACKAGE... --of maven"),

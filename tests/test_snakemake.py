@@ -289,7 +289,7 @@ def on_a_terminal(tree: Tree, *words: str) -> str:
 
 
 def test_a_record_that_is_not_whole_is_named(killed_and_resumed):
-    """Neither counted as measured nor measured over: it may be mended."""
+    """Neither counted as measured nor measured over: it may be repaired."""
     tree, _ = killed_and_resumed
     name = next(iter(stamps(tree)))
     whole = (tree.path / name).read_text()

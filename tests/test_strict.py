@@ -506,7 +506,7 @@ def test_a_waiver_is_told_with_its_reason(samples, tmp_path):
     sample = samples["overhead"].copy(tmp_path / "reference")
     sample.record(lambda r: r["machine"].update(commit="4d4e3c11478e-dirty"))
     sample.tidy()
-    reason = "it was measured while the method was being mended"
+    reason = "it was measured while the method was being corrected"
     dataset = files.dataset("reference").model_copy(update={"waives": {"DM-COMMIT": reason}})
     found = sample.report(dataset)
     assert found.status == PASSED

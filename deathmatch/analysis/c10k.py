@@ -99,7 +99,7 @@ def with_published_system(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def latency_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
-    """Return the 95th percentile of the latency, ours beside the post's on its own hardware.
+    """Return the 95th percentile of the latency, ours compared with the post's on its own hardware.
 
     One row for each server and schedulers that the post had too: label, trials, p95_ms, low, high,
     published_ms; highest first.

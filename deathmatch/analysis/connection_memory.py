@@ -83,7 +83,10 @@ def load(dataset: str) -> Record:
 
 
 def counted(objects: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of caches that connections account for, as told at LEAST, with `part`."""
+    """Return the rows of caches that connections account for, with `part`.
+
+    Which caches these are is decided at LEAST connections.
+    """
     name = pl.col("cache").str
     kept = objects.filter(~name.contains(_OTHERS) | name.contains(_SOCKETS))
     times = kept.group_by(KEY, maintain_order=True).agg(

@@ -24,7 +24,7 @@ def outcomes(points: pl.DataFrame, times: pl.DataFrame, by: list[str]) -> pl.Dat
     """Return for each group and outcome how many of its connections had it.
 
     Columns: `by`, `outcome` (one of OUTCOMES, each always there), `connections`, `share_percent`.
-    An answered connection's retries are told by its time: a request that was sent again more
+    An answered connection's retries follow from its time: a request that was sent again more
     than 2 s after its connect counts with the next class.
     """
     time_s = pl.col("time_us") / 1e6

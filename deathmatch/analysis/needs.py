@@ -17,7 +17,7 @@ from deathmatch.plan import files
 from deathmatch.quantities.definitions import QUANTITIES
 
 NOT_RECORDED = "not recorded"
-# Of a server's processes: the share of its replies that the least busy one gave.
+# The share of a server's replies that the least busy of its processes gave.
 LEAST_BUSY = "least_busy_process_share"
 
 

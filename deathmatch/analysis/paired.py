@@ -1,7 +1,7 @@
 """Two variants compared in blocks of four trials: ABBA or BAAB, which one by chance.
 
 In: one value a trial, with its block, its side and its place in the block. Out: the ratio B / A
-with its interval, the difference that so many blocks would have shown, and A / A beside it.
+with its interval, the difference that so many blocks would have shown, and A / A.
 
 Within a block, a linear drift of the machine cancels; the order by chance turns what is left of any
 other into noise, and not into an effect (Cox 1951, Biometrika 38, on trend-resistant orders).

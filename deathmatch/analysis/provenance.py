@@ -75,7 +75,7 @@ def cannot(trials: pl.DataFrame) -> str:
     if apart(trials):
         return (
             "Server and clients are machines of their own, joined by one link. Another link, "
-            "another network card and another number of cores may change what is told here."
+            "another network card and another number of cores may change the results."
         )
     known = trials.drop_nulls("cpu")["cpu"]
     cpu = known[0] if len(known) else "unknown"

@@ -48,7 +48,7 @@ def simulate(
     """Return one row a connection, in order of arrival, with the columns of SCHEMA.
 
     `tries`: SYNs sent; `queued`: whether it got into the accept queue, which holds
-    `places(backlog)` beside the one in service; `answer_s`: when it was answered, null if that
+    `places(backlog)` and the one in service; `answer_s`: when it was answered, null if that
     was not within `timeout_s` of its arrival. `service_s` is one time, or times that are used in
     turn.
     """

@@ -29,7 +29,7 @@ NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EXDEV, errno.ENOTSUP)
 
 @contextlib.contextmanager
 def folder(out: Path, keep: bool) -> Iterator[Path]:
-    """Give a new folder beside `out`, a copy of it if `keep`; what is left of it goes at the end.
+    """Give a new folder next to `out`, a copy of it if `keep`; what is left of it goes at the end.
 
     A server is built once at a time: another build waits. Raises UserError if the disk is full.
     """

@@ -26,7 +26,7 @@ def _build(server: Server) -> dict:
     """Build one server and return {"ok", "version", "log"}.
 
     `log` holds the last lines of a failed command. The build's output goes to `build.log`
-    beside the result.
+    next to the result.
     """
     name = server.name
     out = build_dir(name)

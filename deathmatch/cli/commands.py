@@ -154,7 +154,7 @@ GROUPS: dict[str, dict[str, Command]] = {
             "make a web page to explore every variant of a dataset", "paper.explorer",
             arguments.explore, "--dataset smoke --out paper/smoke/explore.html",
             "One HTML file that fetches nothing: a table to sort and filter, a page for each "
-            "server, comparisons, the claims. `./shell snakemake paper` makes it beside the paper.",
+            "server, comparisons, the claims. `./shell snakemake paper` makes it with the paper.",
         ),
         "failures": Command(
             "list the servers that could not be measured", "run.failures",
@@ -175,7 +175,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "archive": Command(
             "pack a dataset's raw logs for git", "data.archive", arguments.archive, "smoke",
-            "One raw.tar.xz for each experiment, beside its tables.",
+            "One raw.tar.xz for each experiment, next to its tables.",
         ),
         "unpack": Command(
             "put a packed dataset's raw logs where they were measured", "data.unpack",

@@ -90,7 +90,7 @@ def _answer(connection: socket.socket, others: list, interrupts: list[int]) -> i
     asked = json.loads(request)
     _load(asked["words"])
     parent = os.pidfd_open(os.getpid())
-    # One that comes meanwhile is for the fork, once it can end by it.
+    # A signal that comes meanwhile is the fork's, once it can end by it.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     pid = None if interrupts else os.fork()
     if pid != 0:

@@ -1,6 +1,6 @@
 """Pack a dataset's raw logs for git: `snakemake archive --config dataset=NAME`.
 
-Each experiment's trials go into `data/NAME/<experiment>/raw.tar.xz`, beside the tables that were
+Each experiment's trials go into `data/NAME/<experiment>/raw.tar.xz`, next to the tables that were
 made of them: a tenth of the size, the same bytes whenever they are packed. `deathmatch unpack NAME`
 puts them back where they were measured.
 """

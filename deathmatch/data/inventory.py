@@ -27,7 +27,7 @@ def recorded(folder: Path, experiment: str = "*") -> list[Path]:
 
 @dataclass(frozen=True)
 class Inventory:
-    """The records of a dataset, beside the trials that it plans; paths as from `root`."""
+    """The records of a dataset, next to the trials that it plans; paths as from `root`."""
 
     dataset: str
     choice: Choice = field(default_factory=Choice)

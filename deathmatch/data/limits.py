@@ -34,7 +34,7 @@ due.
 """
 
 CEILINGS = ("null", "ws-null")
-# Of which time of a load generator's histograms, and of which column, the ratio is.
+# By load generator: the histogram whose times are on time or not, and the column of what was due.
 _ANSWERED = {
     "httperf": ("connection_time", "connections"),
     "roundtrip": ("latency", "requests"),

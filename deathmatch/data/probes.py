@@ -12,7 +12,7 @@ from deathmatch.data.offered_rate import offered
 from deathmatch.load.generator import Timed
 from deathmatch.quantities.quantity import REPLY
 
-# A file beside the logs: the kernel's counters while it searched (`data.kernel_samples`).
+# A file next to the logs: the kernel's counters while it searched (`data.kernel_samples`).
 SAMPLES_CSV = "search.csv"
 # The result of the search, which only the row of its last probe has.
 END = {
@@ -112,7 +112,7 @@ def numbered(rows: Sequence[dict], asked: Mapping[str, Any], reason: str) -> lis
     offers, end = search.replayed(asked, [result(probe) for probe in rows])
     end = end or End(search.REFUSED, reason=reason)
     values = (end.outcome, end.rate_rps, end.low_rps, end.high_rps, end.reason)
-    # Of damaged reports, the replay may end before the rows do.
+    # Where reports are damaged, the replay may end before the rows do.
     shares = [offer.share for offer in offers] + [None] * len(rows)
     return [
         {"probe": number, **probe, "capacity_share": share, **dict.fromkeys(END)}

@@ -1,6 +1,6 @@
 """Raw logs to tidy tables: `./shell deathmatch tidy data/<dataset>/<experiment>`.
 
-Reads the `trial.json` of each of the dataset's trials that is measured, with the logs beside it,
+Reads the `trial.json` of each of the dataset's trials that is measured, with the logs next to it,
 and writes the tables that `deathmatch.data.tables` describes. The raw logs stay as they are.
 """
 
@@ -155,7 +155,7 @@ def _probes(trial: dict, path: Path) -> list[dict]:
 
 
 def trial_row(trial: dict) -> dict:
-    """Return the columns of `trials` beside the key."""
+    """Return the columns of `trials` without the key."""
     server = files.server(trial["server"])
     machine, cpus = trial.get("machine", {}), trial.get("cpus", {})
     loads = [record.loads(p) for p in trial["points"]] if "client" in trial["spec"] else []

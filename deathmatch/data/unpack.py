@@ -33,7 +33,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def unpack(file: Path) -> tuple[int, int]:
-    """Put an archive's trials beside it; return how many came, and how many were there.
+    """Put an archive's trials next to it; return how many came, and how many were there.
 
     Each comes whole or not at all. Raises UserError, and changes nothing, if the archive is
     damaged.

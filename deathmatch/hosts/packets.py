@@ -5,7 +5,7 @@ the sender's time. Other ways give that part a place of its own:
 
 - `plain`: as the kernel has it, by which datasets are measured;
 - `steered`: RPS, which hands each side's packets to that side's CPUs, in interrupts;
-- `threaded`: NAPI's own kernel threads, one for each end of the pair, which can be told apart. A
+- `threaded`: NAPI's own kernel threads, one for each end of the pair, which can be distinguished. A
   veth end has NAPI with generic receive offload only, and segments larger than the link's would
   pass it by.
 

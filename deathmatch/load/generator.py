@@ -92,7 +92,7 @@ class LoadGenerator(ABC, Generic[Report]):
     `load` is the experiment's table of that name, whose keys `clients/<name>/client.toml` explains.
     Rates are in requests (or messages) per second of all connections, durations in seconds; names
     of fields and columns end in their unit. Only `read` and `compact` touch files, only those
-    beside the log; nothing else has an effect.
+    next to the log; nothing else has an effect.
     """
 
     # The columns that `parse` and `sampled` fill in `points`, in their order, with their types.
@@ -142,7 +142,7 @@ class LoadGenerator(ABC, Generic[Report]):
 
     @abstractmethod
     def compact(self, log: Path, keep_events: bool) -> None:
-        """Make what was written beside the log small enough to keep; do nothing if there is none.
+        """Make what was written next to the log small enough to keep; do nothing if there is none.
 
         `log` has the output of `command`. With `keep_events`, single events stay too. Called once,
         after the rate was offered; `read` reads the result.
@@ -150,7 +150,7 @@ class LoadGenerator(ABC, Generic[Report]):
 
     @abstractmethod
     def read(self, log: Path) -> Report:
-        """Return what a run left in and beside its log; an empty report if there is no log."""
+        """Return what a run left in and next to its log; an empty report if there is no log."""
 
     @abstractmethod
     def merge(self, reports: Sequence[Report]) -> Report:

@@ -18,7 +18,7 @@ from deathmatch.errors import UserError
 from deathmatch.load.generator import LoadGenerator
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# The factor whose connections are held beside the load, and by which client.
+# The factor whose connections are held during the load, and by which client.
 IDLE_FACTOR, HOLDER = "idle_connections", "roundtrip"
 # The factor that replaces an experiment's client by another one with the same load and columns. It
 # is named only where it has another level than the experiment's own client.

@@ -26,7 +26,8 @@ from deathmatch.load.generator import (
 # From this share of a CPU on, the client, not the server, may set the rate.
 CPU_LIMIT_PERCENT = 95
 # Later than this for one send in twenty, by the client's own fault, and the latencies that it
-# reports are its own too. Beyond, the lag's 99th percentile stands beside that of the latency.
+# reports are its own too. Beyond that share, the lag's 99th percentile is compared with that of the
+# latency.
 SEND_LAG_LIMIT_US = 1000
 
 # The classes of errors, by the report's version. In the first, what is not named is in other or in

@@ -6,7 +6,7 @@ binary messages back.
 Its rate counts messages, so that it has as many connections as messages are due in one interval.
 
 Its summary is read by `wsload_summary`; of its records, which hold every message, a trial keeps the
-histograms of `wsload_records`, in Parquet files beside the log.
+histograms of `wsload_records`, in Parquet files next to the log.
 """
 
 import shutil
@@ -43,7 +43,7 @@ from deathmatch.load.wsload_summary import (
 # The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
 POST_CONNECT_TIMEOUT_US = 2_000_000
 
-# How the file ends, beside a log, that tells how evenly connections were served.
+# The suffix of the file next to a log that records how evenly connections were served.
 SHARES = ".connections.parquet"
 
 # 19 would make the files 3 % smaller, and take 20 times as long between two trials.
@@ -130,7 +130,7 @@ class Wsload(LoadGenerator[Report]):
         return duration_s + load["drain_s"] + load["interval_s"] + 15
 
     def compact(self, log: Path, keep_events: bool) -> None:
-        """Write the histograms of a run beside its log; remove its records unless they are kept."""
+        """Write a run's histograms next to its log; remove its records unless they are kept."""
         records = log.with_suffix("")
         partial = log.with_suffix(".partial")
         if not records.exists():
@@ -144,7 +144,7 @@ class Wsload(LoadGenerator[Report]):
             shutil.rmtree(records)
 
     def read(self, log: Path) -> Report:
-        """Return what a run left beside its log."""
+        """Return what a run left next to its log."""
         text = log.read_text(errors="replace") if log.exists() else ""
         file = log.with_suffix(".parquet")
         if not file.exists():
@@ -178,7 +178,7 @@ class Wsload(LoadGenerator[Report]):
         post's five) over that of its first. `connections_opening_max` is how many connections were
         in the making at a time at most: of several clients the sum, which they need not have
         reached together. What is taken of samples is None here (`sampled`), and so is CHURN.
-        Raises Truncated if a summary is not whole, or not that of the records beside it.
+        Raises Truncated if a summary is not whole, or not that of the records next to it.
         """
         parts = [counts_of(text) for text in report.texts]
         check_records(report.times, parts)

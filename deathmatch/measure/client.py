@@ -85,7 +85,7 @@ def offer(
 
     `sampler` takes samples meanwhile; `load` has what replaces keys of the trial's load. Several
     processes of a host share an `overload` that one cannot hold (`spreading`). A client's report is
-    in `log`, or beside it with the client's name, and so is what else it writes. Where several
+    in `log`, or next to it with the client's name, and so is what else it writes. Where several
     began too far apart (LATE_US), they do it again, ATTEMPTS times at most: the last one stands,
     and how late it was. Raises UserError if a program cannot run, or a host cannot hold an
     overload.
@@ -260,7 +260,7 @@ def _remove(*paths: Path) -> None:
 
 
 def _bring(load: Load) -> None:
-    """Put what the client wrote besides its output beside the log, with the client's name."""
+    """Move the client's further files next to the log, under the client's name."""
     here = load.log.parent
     if load.client.shared and load.alone:
         return

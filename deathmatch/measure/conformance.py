@@ -154,27 +154,27 @@ _WAITS = {
 def check_readiness(host: Host, pids: list[int], mechanism: str) -> Check:
     """Compare the system calls in which the idle server's threads wait with `mechanism`.
 
-    An event loop wakes now and then, so that several looks are taken. Runtimes have threads beside
-    their event loop that wait in select or poll: a thread that waits in epoll shows that those are
+    An event loop wakes now and then, so that its threads are read several times. A runtime has
+    further threads, which wait in select or poll: a thread that waits in epoll shows that those are
     not its sockets' mechanism.
     """
-    known, found = _WAITS.get(platform.machine(), {}), set()
+    names, waits = _WAITS.get(platform.machine(), {}), set()
     for _ in range(20):
         for pid in pids:
-            found |= {known.get(number) for number in host.waits(pid)}
-        if mechanism in found:
+            waits |= {names.get(number) for number in host.waits(pid)}
+        if mechanism in waits:
             break
         time.sleep(0.02)
-    ok = mechanism in found and (mechanism not in ("select", "poll") or "epoll" not in found)
-    named = ", ".join(sorted(found - {None})) or "no known system call"
+    ok = mechanism in waits and (mechanism not in ("select", "poll") or "epoll" not in waits)
+    named = ", ".join(sorted(waits - {None})) or "no known system call"
     return Check(f"waits with {mechanism}", "" if ok else f"its threads wait in {named}")
 
 
 def check_rest(host: Host, pids: list[int], within_s: float = REST_WITHIN_S) -> Check:
-    """Wait until the server, of which nobody wants anything any more, leaves its CPU alone.
+    """Wait until the server, which nobody asks for anything any more, leaves its CPU alone.
 
-    One that never does spins over something that a check left behind, and would be measured with
-    that beside its work.
+    A server that never does so spins over something that a check left behind, and its measured CPU
+    time would include that.
     """
     deadline, share = time.monotonic() + within_s, 1.0
     while share > REST_SHARE and time.monotonic() < deadline:

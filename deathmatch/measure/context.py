@@ -100,7 +100,7 @@ class Context:
 
     @property
     def idle_connections(self) -> int:
-        """How many connections are held idle beside the load."""
+        """How many connections are held idle during the load."""
         return self.trial.variant.factors.get(idle_connections.FACTOR, 0)
 
     def server_pids(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""Idle connections: held open in keep-alive state beside the load, by a process of the client's.
+"""Idle connections: held open in keep-alive state during the load, by a process of the client's.
 
 They are a factor of an experiment (`idle_connections`), so that every server has it. Each has
 carried one request, so that the server knows it; none sends another.

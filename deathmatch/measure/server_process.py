@@ -67,9 +67,9 @@ def start(
     """Start a built server on those CPUs and wait until it accepts a connection.
 
     `site` has what is built on the host; `values` fills the placeholders of the server's command,
-    beside {host}, {port} and {build}; `prefix` are words before it. `log` gets the command and what
-    it prints. Returns it and None, or what went wrong in one phrase, after its `ready_timeout_s` at
-    the latest.
+    in addition to {host}, {port} and {build}; `prefix` are words before it. `log` gets the command
+    and what it prints. Returns it and None, or what went wrong in one phrase, after its
+    `ready_timeout_s` at the latest.
     """
     own = site.command(named, {"host": address, "port": port, **values})
     with log.open("ab") as output:

@@ -76,7 +76,7 @@ def build(
         if item["kind"] == "absent"
     }
     narrative, full = {front.name: markdown.without(front.read_text(), absent, values)}, {}
-    # What the study itself writes in HTML, by name.
+    # The study's own HTML, by name.
     own: dict[str, str] = {}
     for path, notebook in sources:
         name = markdown.file_of(path, notebook)
@@ -98,10 +98,10 @@ def build(
         (work / "own.json").write_text(json.dumps(own))
         (work / "head.html").write_text(f"<style>\n{(PAPER / 'style.css').read_text()}</style>\n")
         (work / "tail.html").write_text(_scripts())
-        asked = (work, figures, dataset, references, texts)
-        with ThreadPoolExecutor(1) as beside:
-            html = beside.submit(_pandoc, "html", *asked)
-            _pandoc("typst", *asked)
+        arguments = (work, figures, dataset, references, texts)
+        with ThreadPoolExecutor(1) as executor:
+            html = executor.submit(_pandoc, "html", *arguments)
+            _pandoc("typst", *arguments)
             _typeset(work, figures)
             html.result()
         return tuple(_moved(work / f"deathmatch.{kind}", out) for kind in ("html", "pdf"))
@@ -148,13 +148,12 @@ def _explain(done: subprocess.CompletedProcess, texts: dict[str, str]) -> None:
     def where(what: str) -> str:
         return next((name for name, text in texts.items() if what in text), "")
 
-    if found := re.search(r"citation (\S+) not found", done.stderr):
-        key = f"@{found[1]}"
+    if citation := re.search(r"citation (\S+) not found", done.stderr):
+        key = f"@{citation[1]}"
         raise UserError(f"unknown citation {key}", where(key), remedies["citation"])
-    if found := re.search(r"deathmatch: (\S+) (\S+)", done.stderr):
-        raise UserError(
-            f"{found[1].replace('-', ' ')} {found[2]}", where(found[2]), remedies[found[1]]
-        )
+    if complaint := re.search(r"deathmatch: (\S+) (\S+)", done.stderr):
+        kind, label = complaint.groups()
+        raise UserError(f"{kind.replace('-', ' ')} {label}", where(label), remedies[kind])
     if done.returncode:
         raise UserError(
             f"pandoc failed: {done.stderr.strip()}", "paper/source/filter.lua or a template"

@@ -1,4 +1,4 @@
-"""Make the explorer of a dataset: one HTML file beside the paper, with the rows behind every view.
+"""Make the explorer of a dataset: one HTML file next to the paper, with the rows behind every view.
 
     ./shell deathmatch explore --dataset quick [--compare reference] --out paper/quick/explore.html
 
@@ -34,7 +34,7 @@ LARGEST_BYTES = 6_000_000
 def document(datasets: list[str]) -> dict:
     """Return all that the page shows of these datasets, as what JSON can hold.
 
-    The first dataset is the one that the page is of; the others are set beside it.
+    The first dataset is the one that the page is of; the others are compared with it.
     """
     known = [files.experiment(name) for name in files.names("experiment")]
     stated = published.claims()

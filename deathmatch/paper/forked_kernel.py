@@ -27,7 +27,7 @@ NAME = "deathmatch-forked"
 
 
 class ForkedKernel:
-    """A fork that becomes a kernel once it is told where to listen.
+    """A fork that becomes a kernel once it gets the address to listen on.
 
     It has the methods of `subprocess.Popen` that Jupyter's local provisioner calls.
     """

@@ -44,17 +44,17 @@ def file_of(path: Path, notebook: nbformat.NotebookNode) -> str:
 
 
 def _outputs(cell: nbformat.NotebookNode) -> list[tuple[str, dict | str]]:
-    """Return a cell's outputs as (MIME type, content), the one the paper prefers of each."""
-    found = []
+    """Return a cell's outputs as (MIME type, content): of each the type that the paper prefers."""
+    outputs = []
     for output in cell.get("outputs", []):
         if output.output_type == "stream" and output.name == "stdout":
-            found.append(("text/plain", output.text))
+            outputs.append(("text/plain", output.text))
         elif "data" in output:
             kinds = (MIME, "text/markdown", "text/plain")
             kind = next((k for k in kinds if k in output.data), None)
             if kind:
-                found.append((kind, output.data[kind]))
-    return found
+                outputs.append((kind, output.data[kind]))
+    return outputs
 
 
 def items_of(notebook: nbformat.NotebookNode) -> list[dict]:
@@ -66,7 +66,7 @@ def items_of(notebook: nbformat.NotebookNode) -> list[dict]:
 def blocks_of(notebook: nbformat.NotebookNode, name: str, own: dict[str, str]) -> Blocks:
     """Return the notebook as (kind, Markdown): "prose", "code", "output", or a figure's label.
 
-    What is HTML of ours goes into `own`, by its name in the Markdown.
+    The study's own HTML is added to `own`, by its name in the Markdown.
     """
     blocks = []
     for cell in notebook.cells:
@@ -117,16 +117,17 @@ def parted(blocks: Blocks) -> tuple[str, Blocks]:
 
 
 def placed(
-    told: dict[str, str], full: dict[str, Blocks], missing: set[str]
+    narratives: dict[str, str], appendices: dict[str, Blocks], missing: set[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return narratives, the front's first, and appendices, `{show}` replaced by what it names.
+    """Return narratives, the front's first, and appendices, with each `{show}` replaced.
 
-    That is taken out of its appendix. A line that shows what the dataset does not fill (`missing`)
-    is left out; UserError for a label that no notebook has.
+    The figure or table that a `{show}` names moves there from its appendix. A line that shows what
+    the dataset does not fill (`missing`) is left out. Raises UserError for a label that no notebook
+    has.
     """
-    front = next(iter(told))
-    made = {label: text for blocks in full.values() for label, text in blocks if "-" in label}
-    taken = {label for text in told.values() for label in SHOW.findall(text)}
+    front = next(iter(narratives))
+    made = {label: text for blocks in appendices.values() for label, text in blocks if "-" in label}
+    moved = {label for text in narratives.values() for label in SHOW.findall(text)}
 
     def show(text: str, name: str) -> str:
         for label in set(SHOW.findall(text)) - set(made) - missing:
@@ -134,16 +135,16 @@ def placed(
                 f"there is no figure or table {label!r} to show", name,
                 f"an appendix makes: {', '.join(sorted(made)) or 'none'}",
             )  # fmt: skip
-        found = SHOW.sub(lambda role: made.get(role[1], ""), text)
+        filled = SHOW.sub(lambda role: made.get(role[1], ""), text)
         # Others float to the top or foot of a page; that of the front stands where it is shown.
-        return found.replace(" .figure ", " .figure .here ") if name == front else found
+        return filled.replace(" .figure ", " .figure .here ") if name == front else filled
 
-    first = {name: show(text, name) for name, text in told.items()}
-    last = {
-        name: "\n\n".join(text for label, text in blocks if label not in taken)
-        for name, blocks in full.items()
+    filled_narratives = {name: show(text, name) for name, text in narratives.items()}
+    left_appendices = {
+        name: "\n\n".join(text for label, text in blocks if label not in moved)
+        for name, blocks in appendices.items()
     }
-    return first, last
+    return filled_narratives, left_appendices
 
 
 def answered(text: str) -> str:
@@ -186,7 +187,7 @@ def _quoted(text: str) -> str:
 
 
 def without(text: str, absent: set[str], values: dict[str, str]) -> str:
-    """Return the text without the lines that tell values of what was not measured.
+    """Return the text without the lines that hold values which were not measured.
 
     A dataset need not hold every experiment, nor all of one; so front.md and the narrative have a
     sentence a line. `absent` are the chapters that are not there.
@@ -203,21 +204,21 @@ def without(text: str, absent: set[str], values: dict[str, str]) -> str:
 
 
 def elsewhere(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
-    """Return what to write for references to what the dataset does not fill.
+    """Return the text that replaces each reference to what the dataset does not fill, by label.
 
-    That is everything in a chapter that is not there, and a figure or table of another that its
-    notebook left out.
+    The dataset fills nothing of a chapter that is absent, and no figure or table that the notebook
+    of another chapter left out.
     """
-    found = {}
+    replacements = {}
     for name, text in chapters.items():
         title = re.search(r"^# (.+?) *\{#", text, re.MULTILINE)
         chapter = f"the chapter “{title[1]}”" if title else "another chapter"
         for section, label in re.findall(r"\{#(sec-[\w-]+)[ }]|\"((?:fig|tbl)-[\w-]+)\"", text):
             if name in absent:
-                found[section or label] = f"{chapter} (not in this dataset)"
+                replacements[section or label] = f"{chapter} (not in this dataset)"
             elif label:
-                found[label] = left_out(label)
-    return found
+                replacements[label] = left_out(label)
+    return replacements
 
 
 def left_out(label: str, why: str = "not in this dataset") -> str:

@@ -45,7 +45,7 @@ PRELOAD = (
     *(f"deathmatch.analysis.{module.name}" for module in pkgutil.iter_modules(analysis.__path__)),
     *(f"deathmatch.paper.charts.{module.name}" for module in pkgutil.iter_modules(charts.__path__)),
 )
-# Of a UNIX socket's 107 bytes; the number of the socket comes after it.
+# A UNIX socket's path has 107 bytes; the number of the socket takes the rest.
 LONGEST_SOCKET = 100
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -127,7 +127,7 @@ def _check_parameters(notebook: nbformat.NotebookNode, given: dict, source: Path
         raise UserError(
             "no cell is tagged parameters", _shown(source), 'add one that sets dataset = "quick"'
         )
-    known = {
+    parameters = {
         target.id
         for node in ast.parse(cells[0].source).body
         if isinstance(node, ast.Assign)
@@ -135,17 +135,18 @@ def _check_parameters(notebook: nbformat.NotebookNode, given: dict, source: Path
         if isinstance(target, ast.Name)
     }
     for name in given:
-        if name not in known:
+        if name not in parameters:
             raise UserError(
                 f"the parameters cell does not set {name!r}", _shown(source), f'add {name} = ""'
             )
 
 
 def _with_evaluation(cell: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
-    found = EVAL.findall(cell.source) if cell.cell_type == "markdown" else []
-    if not found:
+    expressions = EVAL.findall(cell.source) if cell.cell_type == "markdown" else []
+    if not expressions:
         return [cell]
-    code = f"__import__('deathmatch.paper.display').paper.display.evaluate({found!r}, globals())"
+    display = "__import__('deathmatch.paper.display').paper.display"
+    code = f"{display}.evaluate({expressions!r}, globals())"
     return [nbformat.v4.new_code_cell(code, metadata={"tags": ["prose"]}), cell]
 
 

@@ -27,7 +27,7 @@ def datatables(folder: Path = DATATABLES) -> str:
         raise UserError(
             f"it is not {origin['package']} {origin['version']}",
             str(file.relative_to(ROOT) if file.is_relative_to(ROOT) else file),
-            "take it from git again; origin.json beside it says where it is from",
+            "take it from git again; origin.json next to it says where it is from",
         )
     return _contained(content.decode())
 

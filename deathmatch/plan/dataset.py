@@ -213,8 +213,8 @@ class Dataset(NamedSpec):
     )
     compare: str = Field(
         "",
-        description="A second dataset in data/, drawn beside this one where the command line names "
-        "none.",
+        description="A second dataset in data/, compared with this one where the command line "
+        "names none.",
     )
     waives: dict[str, Annotated[str, Field(min_length=10)]] = Field(
         default_factory=dict,

@@ -209,7 +209,7 @@ class RecordedPoint(RecordPart):
 
     offered_rate_rps: Count = Field(description="The rate.")
     log: str | None = Field(
-        None, pattern=LOG, description="The load generator's report, a file beside the record."
+        None, pattern=LOG, description="The load generator's report, a file next to the record."
     )
     clients: list[RecordedClient] | None = Field(
         None, min_length=1,

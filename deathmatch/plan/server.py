@@ -35,7 +35,7 @@ class Packages(Spec):
     )
     npm: str | None = Field(
         None,
-        description="package-lock.json of the server's folder, beside its package.json; installed "
+        description="package-lock.json of the server's folder, next to its package.json; installed "
         "into {build}/node_modules. Under Nix only where npm is among its tools.",
     )
     cargo: str | None = Field(

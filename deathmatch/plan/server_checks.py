@@ -104,7 +104,7 @@ def _check_files(server: Server, root: Path) -> None:
         if not _is_inside(root / "servers" / server.name / file, root):
             option = "" if key == "pypi" else f" --of {key}"
             remedy = f"write it: {typed(f'deathmatch lock {server.name} PACKAGE...{option}')}"
-            raise Mistake(["packages", key], f"there is no {file} beside it", remedy)
+            raise Mistake(["packages", key], f"there is no {file} next to it", remedy)
 
 
 def _is_inside(path: Path, root: Path) -> bool:

@@ -13,7 +13,7 @@ from deathmatch.quantities.good_answers import WRONG
 from deathmatch.quantities.quantity import RATE, REPLY, Kind, Mean, Points, Quantity, Quotient
 from deathmatch.quantities.samples import needed_samples
 
-RAW_HEAD_BYTES = 32  # Day 2011: key 16, ttl 8, hide 8, beside the body
+RAW_HEAD_BYTES = 32  # Day 2011: key 16, ttl 8, hide 8; the body comes after it
 CLOCK_STEP_US = 100  # of the mean response time that httperf prints
 HISTOGRAM_STEP_US = 10  # of httperf's histogram of connection times
 NET_IO_STEP = 102.4  # bytes per second: httperf prints tenths of a KB

@@ -23,7 +23,7 @@ PACKAGES = (
 """The packages in the order in which data flows: each may import those before it."""
 
 ORDER = ("errors", *PACKAGES, "cli")
-"""The same with the two modules beside them, the first and the last."""
+"""The same with their two neighbours, the first and the last."""
 
 NAME = "deathmatch"
 # Python's own parser would take longer than all else that a dry run reads.

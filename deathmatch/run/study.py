@@ -237,7 +237,7 @@ class Study:
 
     @property
     def explorer(self) -> str:
-        """The web page beside the paper that shows every variant."""
+        """The web page, next to the paper, that shows every variant."""
         return f"paper/{self.dataset}/explore.html"
 
     @cached_property

@@ -101,7 +101,7 @@ def machine_is_named(trial: Measured) -> Iterator[str]:
     "commit, and measure again; or waive it in the dataset's file, with the reason",
 )  # fmt: skip
 def commit_is_clean(trial: Measured) -> Iterator[str]:
-    """Each trial was measured by a commit of this project without changes beside it."""
+    """Each trial was measured by a commit of this project without uncommitted changes."""
     commit = _commit(trial)
     if trial.record["outcome"] not in MEASURED:
         return

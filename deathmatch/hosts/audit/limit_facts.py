@@ -23,7 +23,7 @@ def _ports_reserved(host: Printed) -> int:
 
 
 def _port_reuse(host: Printed) -> bool:
-    # 2 is for the loopback only, and without time stamps old segments cannot be told from new ones.
+    # 2 is for the loopback only; without time stamps, old segments look like new ones.
     reuse, stamps = host.text(IPV4 + "tcp_tw_reuse"), host.text(IPV4 + "tcp_timestamps")
     return int(reuse) == 1 and int(stamps) != 0
 

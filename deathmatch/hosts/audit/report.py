@@ -56,7 +56,7 @@ def as_json(audit: Audit, report: Report, accepted: Sequence[str]) -> dict:
                 "read": finding.what,
                 "why": rule.statement,
                 "source": rule.clause,
-                "mend": finding.remedy or rule.remedy,
+                "remedy": finding.remedy or rule.remedy,
             }
             for rule, finding in report.findings
         ],

@@ -1,4 +1,4 @@
-"""The chart of `deathmatch compare`: B / A of each quantity, with A / A and B / B beside it.
+"""The chart of `deathmatch compare`: B / A of each quantity, compared with A / A and B / B.
 
 In: the frame of `deathmatch.analysis.ab_result`. Out: a chart.
 """

@@ -81,5 +81,5 @@ def flame(rectangles: pl.DataFrame, title: str) -> alt.LayerChart:
     return alt.layer(boxes, names).properties(title=title, width=490, height=height)
 
 
-# Neighbours must be told apart, no more.
+# Only neighbours must differ.
 FLAMES = ["#E69F00", "#F0C66B"]

@@ -40,7 +40,7 @@ def crash(
     titles = drawn["title"].unique().sort()
     if titles.is_empty():
         return None
-    # Two beside each other fit a printed page with type of 7 pt.
+    # Two side by side fit a printed page with type of 7 pt.
     columns, width = (1, 330) if len(titles) == 1 else (2, 190)
     panels = [
         _crash(drawn.filter(title=title), deaths.filter(title=title), width).properties(title=title)

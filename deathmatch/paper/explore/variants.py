@@ -63,7 +63,7 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
         tuple(row) for row in views.default_variants(seen.trials, name).select(_VARIANT).rows()
     }
     labels = _labels(seen.trials)
-    found = Rows([], [], [], _trials(seen))
+    shown_rows = Rows([], [], [], _trials(seen))
     for key, trials in seen.trials.partition_by(
         _VARIANT, as_dict=True, maintain_order=True
     ).items():
@@ -75,7 +75,7 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
         sweep = {
             shown.name: _of_sweep(whole, own, shown) for shown in quantities.of_sweep(spec.client)
         }
-        found.variants.append(
+        shown_rows.variants.append(
             base
             | {
                 "label": labels[key],
@@ -90,13 +90,14 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
             }
             | sweep
         )
-        found.rates.extend(base | row for row in _of_rates(points, spec.client))
+        shown_rows.rates.extend(base | row for row in _of_rates(points, spec.client))
         if own:
             shares = zip(quantities.SHARES, zip(*own.values(), strict=True), strict=True)
-            found.times.extend(
-                base | {"share": share, "time_us": measured(list(of))} for share, of in shares
+            shown_rows.times.extend(
+                base | {"share": share, "time_us": measured(list(times_us))}
+                for share, times_us in shares
             )
-    return found
+    return shown_rows
 
 
 def axis(trials: pl.DataFrame, factors: list[str]) -> str | None:
@@ -169,27 +170,27 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
 
     Only of points that show the server. A quantile that too few times carry is None.
     """
-    known = quantities.TIMED.get(seen.spec.client)
-    if known is None or seen.points.is_empty():
+    timed = quantities.TIMED.get(seen.spec.client)
+    if timed is None or seen.points.is_empty():
         return {}
     closed = hardest(seen.points) == 0
     shown = seen.ranked(seen.valid_points).filter(reply_rates.at_rate(0) if closed else reply_rates.AT_TOP)
     key = [*_VARIANT, "n", RATE]
     bins = (
-        seen.times.filter(pl.col("quantity").is_in(known))
+        seen.times.filter(pl.col("quantity").is_in(timed))
         .select(*key, "quantity", "time_us", "count")
         .join(shown.lazy().select(key), on=key, how="semi", maintain_order="left")
         # It does not hold the whole table in memory.
         .collect(engine="streaming")
     )
-    quantity = next((name for name in known if name in bins["quantity"]), known[0])
+    quantity = next((name for name in timed if name in bins["quantity"]), timed[0])
     bins = bins.filter(pl.col("quantity") == quantity)
     wanted = {str(share): share for share in quantities.SHARES}
-    found: dict[tuple[str, str], dict[int, list[int | None]]] = {}
+    by_variant: dict[tuple[str, str], dict[int, list[int | None]]] = {}
     for row in stats.quantiles(bins, [*_VARIANT, "n"], wanted).to_dicts():
-        of = found.setdefault((row["server"], row["variant"]), {})
-        of[row["n"]] = [row[name] for name in wanted]
-    return found
+        by_trial = by_variant.setdefault((row["server"], row["variant"]), {})
+        by_trial[row["n"]] = [row[name] for name in wanted]
+    return by_variant
 
 
 def _labels(trials: pl.DataFrame) -> dict[tuple[str, str], str]:
@@ -209,8 +210,8 @@ def _mechanism(server: str, trial: dict) -> str:
     """Return the readiness mechanism: the variant's, else the only one that the server has."""
     if trial.get("readiness"):
         return trial["readiness"]
-    known = files.server(server).factors.get("readiness", ()) if _is_known(server) else ()
-    return str(known[0]) if len(known) == 1 else ""
+    levels = files.server(server).factors.get("readiness", ()) if _is_known(server) else ()
+    return str(levels[0]) if len(levels) == 1 else ""
 
 
 def _is_known(server: str) -> bool:

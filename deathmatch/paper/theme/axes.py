@@ -52,7 +52,7 @@ def domain(
 ) -> tuple[float, float]:
     """Return the least and the greatest value of some columns, with room above the greatest.
 
-    From zero unless told otherwise; a logarithmic one has room at both ends, and no zero.
+    Default: from zero; a logarithmic one has room at both ends, and no zero.
     """
     present = [f[c].cast(pl.Float64) for f in frames for c in columns if c in f.columns]
     values = pl.concat(present).drop_nulls().drop_nans().to_numpy()

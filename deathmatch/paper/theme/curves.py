@@ -30,7 +30,7 @@ def lines(
 ) -> alt.LayerChart:
     """Return curves by series with their intervals, labelled at the right edge.
 
-    `published` has the columns x, y and series, and is drawn beside what was measured, not alone.
+    `published` has the columns x, y and series, and is drawn with what was measured, not alone.
     So has `limited`: points that show the testbed's limit, drawn hollow and joined by no line.
     `order` fixes which series gets which colour, so that a server looks the same in every figure.
     Use at most seven series: colours repeat.

@@ -26,7 +26,7 @@ def dots(
 
     `published` names a column of the same frame holding the source's value (a hollow grey
     diamond; null where there is none). `more` names one of booleans: where true, an arrowhead
-    beside the dot says that the value may be higher. The category's name beside the axis is its
+    right of the dot says that the value may be higher. The category's name at the axis is its
     label. `colour` names a column whose levels stand below each other in a row. Where no value was
     measured there is no row.
     """
