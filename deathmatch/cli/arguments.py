@@ -156,6 +156,15 @@ def build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
 
 
+def check_server(parser: argparse.ArgumentParser) -> None:
+    """Declare what `check-server` takes."""
+    named(parser, "server", kind="server", help="a folder in servers/")
+    named(
+        parser, "--experiment", kind="experiment",
+        help="only as this experiment asks; default: each that the server serves",
+    )  # fmt: skip
+
+
 def lock(parser: argparse.ArgumentParser) -> None:
     """Declare what `lock` takes."""
     named(parser, "server", kind="server", help="a folder in servers/")

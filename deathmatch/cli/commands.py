@@ -112,6 +112,12 @@ GROUPS: dict[str, dict[str, Command]] = {
             "build one server", "builds.server_build", arguments.build, "mine",
             "Installs its packages, runs its build command and shows its version.",
         ),
+        "check-server": Command(
+            "check in seconds that a server answers as its experiments ask",
+            "run.check_server", arguments.check_server, "null --experiment single-thread",
+            "Builds it if that is due, starts it for each experiment and configuration, and prints "
+            "each check with what was wrong. Measures nothing. Exits 1 if a check fails.",
+        ),
         "trial": Command(
             "run one trial", "run.run_trial", arguments.trial,
             "data/smoke/backlog/mine/backlog=128,somaxconn=4096/1",

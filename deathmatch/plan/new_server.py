@@ -72,8 +72,10 @@ def advice(name: str, kind: str, chosen: bool) -> str:
         *([] if chosen else [f"  other kinds: kind=NAME, of {', '.join(KINDS)}"]),
         f"  {typed(f'deathmatch build {name}')}",
         "      builds it and shows its version",
+        f"  {typed(f'deathmatch check-server {name}')}",
+        "      checks its answers, in seconds",
         f"  {typed(measure)}",
-        "      checks its answers, measures it, writes the paper",
+        "      measures it, writes the paper",
         "  servers/README.md explains every key and placeholder of server.toml",
     ]
     return "\n".join(lines)

@@ -1,0 +1,100 @@
+"""Does a server answer as its experiments ask? `deathmatch check-server NAME`, in seconds.
+
+Builds it if that is due, and starts it for each experiment and configuration once; no load, no
+trial.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from deathmatch.builds import clients, clone, server_build
+from deathmatch.errors import UserError
+from deathmatch.hosts import netns_testbed, sandbox
+from deathmatch.measure import steps
+from deathmatch.measure import trial as measurement
+from deathmatch.measure.context import NotMeasured, prepare
+from deathmatch.plan import files, matrix
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.trial import Trial
+
+# The testbed, and the dataset that has every server.
+TESTBED, DATASET = "netns", "tour"
+FAILED = 1
+
+
+def main(given: argparse.Namespace) -> int:
+    """Check the server named on the command line; return 1 if a check fails."""
+    os.chdir(ROOT)
+    server = files.server(given.server)
+    if given.experiment and given.experiment not in server.experiments:
+        raise UserError(
+            f"servers/{server.name} does not serve {given.experiment!r}", "option --experiment",
+            f"it serves {', '.join(server.experiments)}",
+        )  # fmt: skip
+    built = server_build.built(server)
+    if not built["ok"]:
+        return FAILED
+    print(f"{server.name}: {built['version']}")
+    statuses = [
+        _status(trial)
+        for trial in _once(server.name, [given.experiment] if given.experiment else None)
+    ]
+    print(f"{server.name}: {'a check failed' if any(statuses) else 'all checks passed'}")
+    return FAILED if any(statuses) else 0
+
+
+def _once(name: str, experiments: list[str] | None) -> list[Trial]:
+    """Return a trial for each experiment under load and each configuration there."""
+    loaded = [
+        trial for trial in matrix.trials(DATASET, [name], experiments) if trial.experiment.client
+    ]
+    first = {trial.experiment.name: trial for trial in reversed(loaded)}
+    return [
+        trial.model_copy(update={"variant": variant})
+        for trial in first.values()
+        for variant in matrix.product(
+            trial.experiment,
+            {matrix.CONFIGURATION: tuple(trial.server.configurations_in(trial.experiment.name))},
+            trial.server,
+        )
+    ]
+
+
+def _status(trial: Trial) -> int:
+    """Check one variant in a sandbox; return 1 if it fails."""
+    clone.Clone().clients(clients.needed(trial.experiment.name), f"{trial.experiment.name!r}")
+    print(f"{trial.experiment.name} {trial.variant.name}", flush=True)
+    (ROOT / "build").mkdir(exist_ok=True)
+    # A sandbox has a /tmp of its own.
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as out:
+        return sandbox.call(partial(_inside, trial, Path(out)))
+
+
+def _inside(trial: Trial, out: Path) -> int:
+    """Start the server in the namespaces of this process and print each check."""
+    bed = netns_testbed.build(files.testbed(TESTBED), trial.spec()["sysctl"], clone.on)
+    context = prepare(trial, trial.spec(), bed, out)
+    try:
+        running, problem = steps.start(context)
+        try:
+            if problem:
+                raise NotMeasured("did not start", f"{problem}\n{running.tail()}")
+            checks = [check.record() for check in measurement.check(context, running)]
+            reason = ""
+        except NotMeasured as error:
+            checks, reason = error.record.get("conformance", []), error.record["reason"]
+        steps.stop(context, running)
+    finally:
+        context.end()
+    for check in checks:
+        known = trial.server.deviations.get(check["name"])
+        state = "ok  " if check["ok"] else "ok, a known deviation" if known else "FAILED"
+        print(f"  {state} {check['name']}{': ' if check['seen'] else ''}{check['seen']}")
+    if reason and not checks:
+        print(f"  FAILED {reason}")
+    sys.stdout.flush()
+    return FAILED if reason else 0
