@@ -13,6 +13,7 @@ import pytest
 from conftest import HUNG_S, ROOT, Tree, bench
 from planted import ASKED, Planted, searched
 
+from deathmatch.analysis import selecting
 from deathmatch.capacity_search import search
 from deathmatch.data import probes, records, tables
 from deathmatch.data.strict import schedule_rules
@@ -106,6 +107,50 @@ def test_the_strict_check_names_overloads_that_are_too_short(calls, duration_s, 
     assert [one.what for one in schedule_rules.overloads_last.look(looked)] == seen
     short = [one.what for one in schedule_rules.points_last.look(looked)]
     assert short == (["3 of 3 points lasted less than 5 s"] if duration_s < 5 else [])
+
+
+PEAK_OF_NULL = {"server": "null", "statistic": "peak_reply_rate_rps"}
+
+
+def searched_trials(found_rps: float, answered: float | None) -> dict:
+    """Return the tables of trials that answered a rate in full and found more by a search.
+
+    Of an overload of 1.5 times the capacity they answered that share of the capacity; None: they
+    had no overload.
+    """
+    points = tables.read("reference", "single-thread", "points").filter(
+        pl.col("server") == "null", pl.col(RATE) <= 10_000
+    )
+    keys = points.select(*tables.keys("single-thread")).unique(maintain_order=True)
+    named = keys.with_columns(variant=pl.col("variant") + ",load_generator=roundtrip")
+    replies_rps, share = found_rps * (answered or 0), 1.5 if answered else 0.9
+    offered = {
+        "duration_us": 10_000_000, "client_limited": False, "server_state": "ran",
+        "report": "whole", "step": search.OVERLOAD if answered else search.COST,
+        RATE: round(share * found_rps), "capacity_share": share,
+        "replies": round(10 * replies_rps),
+        REPLY: replies_rps, "outcome": search.FOUND, "capacity_rps": found_rps,
+    }  # fmt: skip
+    rows = [key | offered for key in named.to_dicts()]
+    made = pl.DataFrame(rows, schema=tables.columns("single-thread", "probes"), orient="row")
+    names = ("reference", "single-thread")
+    return {(*names, "points"): points, (*names, "probes"): made}
+
+
+@pytest.mark.parametrize(("answered", "peak_rps"), [(None, 30_000), (0.8, 24_000), (0.2, 10_000)])
+def test_a_claim_takes_what_the_search_showed(answered, peak_rps):
+    """The capacity where there was no overload, else what that gave, if the sweep had no higher."""
+    with selecting.instead(searched_trials(30_000, answered)):
+        known = selecting.values("reference", "single-thread", {}, PEAK_OF_NULL)
+        at_share = {"server": "null", "statistic": "error_ratio", "capacity_share": 1.5}
+        errors = selecting.values("reference", "single-thread", {}, at_share)
+    bounded = answered == 0.2
+    if bounded:
+        # A server that collapses: it answered 10,000 in full, and 45,000 were too much.
+        assert known.below == dict.fromkeys(known.blocks, 45_000)
+    assert known.all == pytest.approx([peak_rps] * 3, rel=0.01)
+    assert bool(known.at_least) == bounded
+    assert errors.all == pytest.approx([] if answered is None else [1 - answered / 1.5] * 3)
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +252,7 @@ def test_a_planted_capacity_is_found_and_exceeded(tree: Tree):
     (over,) = frame.filter(step=search.OVERLOAD).to_dicts()
     assert (over["capacity_share"], over["duration_us"]) == (1.5, 4e6 * TIMEOUT_S)
     assert over[RATE] == round(1.5 * capacity_rps)
-    assert over["timeouts"] > 0 and over[REPLY] < 1.1 * CAPACITY_RPS
+    assert over["errors_client_timeout"] > 0 and over[REPLY] < 1.1 * CAPACITY_RPS
     deepest = max(files.experiment("backlog").factors["backlog"].levels)
     assert over["accept_queue_limit"] == 5
     assert set(frame.filter(pl.col("step") != search.OVERLOAD)["accept_queue_limit"]) == {deepest}

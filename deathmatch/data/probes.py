@@ -41,7 +41,8 @@ COLUMNS = {
     "server_listen_overflows": pl.Int64,
     "replies": pl.Int64,
     REPLY: pl.Float64,
-    "timeouts": pl.Int64,
+    "errors_total": pl.Int64,
+    "errors_client_timeout": pl.Int64,
     "server_cpu_ns": pl.Int64,
     "capacity_share": pl.Float64,
     **END,
@@ -85,7 +86,7 @@ def row(
         "server_listen_overflows": kernel_samples.growth(during["server_listen_overflows"]),
         "replies": rate.good_replies,
         REPLY: rate.good_reply_rate_rps,
-        "timeouts": rate.fields.get("errors_client_timeout"),
+        **{name: rate.fields.get(name) for name in ("errors_total", "errors_client_timeout")},
         "server_cpu_ns": kernel_samples.growth(during["server_cpu_ns"]),
     }
     return columns | {"over": result(columns).over}
