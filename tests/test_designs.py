@@ -2,6 +2,7 @@
 
 import pytest
 
+from deathmatch.errors import UserError
 from deathmatch.plan import designs, files, matrix
 from deathmatch.plan.dataset import ExperimentPlan, Grid
 from deathmatch.plan.trial import Trial
@@ -43,6 +44,22 @@ def test_a_dataset_that_does_not_meet_a_design_is_told_what_it_lacks(monkeypatch
     unmet = designs.unmet(trials)
     assert list(unmet) == (["day-ets-bytes"] if lacks else [])
     assert lacks in unmet.get("day-ets-bytes", "")
+
+
+def test_a_design_of_a_server_that_is_not_there_is_not_met(monkeypatch):
+    absent = Grid(servers=("removed",), rates_rps=(2000,), trials=3)
+    design = designs.Design("day-ets-bytes", "single-thread", absent)
+    monkeypatch.setattr(designs, "designs", lambda: [design])
+    assert "server=removed" in designs.unmet(planned())["day-ets-bytes"]
+
+
+def test_a_mistake_in_a_design_is_reported_with_its_line(monkeypatch, tmp_path):
+    text = designs.CLAIMS.read_text().replace("capacity_shares = [2.5]", "capacity_share = 2.5", 1)
+    monkeypatch.setattr(designs, "CLAIMS", tmp_path / "claims.toml")
+    designs.CLAIMS.write_text(text)
+    with pytest.raises(UserError) as refused:
+        designs.designs()
+    assert "claims.toml" in str(refused.value) and "line" in str(refused.value)
 
 
 def test_trials_that_are_planned_from_designs_meet_them(monkeypatch):

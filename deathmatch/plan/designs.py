@@ -4,12 +4,11 @@ In: the field `design` of claims.toml, and the trials that a dataset plans. Out:
 dataset does not meet, and why; the same designs as variants with their load, by experiment.
 """
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from deathmatch.load.registry import FACTOR
-from deathmatch.plan import files, matrix
+from deathmatch.plan import files, json_schema, matrix, validation_errors
 from deathmatch.plan.dataset import ExperimentPlan, Grid
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial, Variant
@@ -33,7 +32,10 @@ class Design:
 
     @property
     def unknown_levels(self) -> list[str]:
-        """The levels that its experiment does not have, as "lookup=proplists"."""
+        """The levels and servers that its experiment does not have, as "lookup=proplists"."""
+        known = files.names("server")
+        if absent := [name for name in self.grid.servers if name not in known]:
+            return [f"server={name}" for name in absent]
         experiment = files.experiment(self.experiment)
         servers = [files.server(name) for name in self.grid.servers]
         return [
@@ -68,8 +70,11 @@ class Design:
 
 
 def designs() -> list[Design]:
-    """Return the designs of all claims, in the order of claims.toml."""
-    claims = tomllib.loads(CLAIMS.read_text())["claim"]
+    """Return the designs of all claims, in the order of claims.toml; UserError if that is wrong."""
+    text = validation_errors.decoded(CLAIMS.read_bytes(), CLAIMS.name)
+    ledger = validation_errors.parse(text, CLAIMS.name)
+    json_schema.validate("claims", ledger, CLAIMS.name, text)
+    claims = ledger["claim"]
     return [_design(claim, keys) for claim in claims for keys in claim.get("design", [])]
 
 
