@@ -41,12 +41,12 @@ def _summary(dataset: str, experiment: str, quantity: str) -> pl.DataFrame:
     except UserError:
         return pl.DataFrame(schema=kinds)
     known = times.filter(pl.col("quantity") == quantity).drop_nulls("time_us")
-    bins = known.select(*_KEY, "time_us", "count").collect()
-    rows = []
-    for key, own in bins.group_by(_KEY, maintain_order=True):
-        mean = (own["time_us"] * own["count"]).sum() / own["count"].sum()
-        rows.append((*key, mean, *histogram.quantiles_us(own, list(_SHARES.values()))))
-    return pl.DataFrame(rows, schema=kinds, orient="row")
+    bins = known.select(*_KEY, "time_us", "count").sort("time_us")
+    times_us, counts = pl.col("time_us"), pl.col("count")
+    values = [(times_us * counts).sum() / counts.sum()]
+    values += [histogram.quantile(share) for share in _SHARES.values()]
+    of_points = (value.cast(pl.Float64).alias(name) for name, value in zip(names, values))
+    return bins.group_by(_KEY, maintain_order=True).agg(of_points).collect()
 
 
 def clear_cache() -> None:

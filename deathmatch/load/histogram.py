@@ -53,3 +53,12 @@ def quantile_us(histogram: pl.DataFrame, q: float, total: int | None = None) -> 
     """Return one of `quantiles_us`."""
     (found,) = quantiles_us(histogram, [q], total)
     return found
+
+
+def quantile(q: float) -> pl.Expr:
+    """Return `quantile_us` as an expression: of many histograms at once, in a group for each.
+
+    Times must be in order, and none null.
+    """
+    reached = pl.col("count").cum_sum() >= q * pl.col("count").sum()
+    return pl.col("time_us").filter(reached).first()

@@ -54,7 +54,7 @@ class Quotient:
 
     def __call__(self, points: pl.DataFrame) -> float | None:
         """Return the sum of the one count over that of the other; None where that is 0."""
-        known = points.drop_nulls([self.counter, self.over])
+        known = points.select(self.counter, self.over).drop_nulls()
         return self.value(known[self.counter].sum(), known[self.over].sum())
 
     def value(self, counted: float, over: float) -> float | None:
