@@ -19,7 +19,7 @@ from deathmatch.quantities.samples import needed_samples
 RESULTS = ROOT / "data" / "published" / "results"
 # How far rate × mean time may be off the number under way, in a table whose digits are fewer.
 OFF = 0.1
-# A mean of fewer connections than this is no more than its sampling.
+# A mean of fewer connections than this depends on the sampling alone.
 FEWEST = 100
 _TABLES = ("trials", "points", "samples", "seconds")
 

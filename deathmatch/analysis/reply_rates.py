@@ -71,9 +71,9 @@ def plateaus(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 def below(trial: pl.DataFrame) -> float | None:
     """Return what the highest reply rate that a trial can come to is below; None if it is shown.
 
-    A rate that was answered in full is no limit of a server, also where it answered less of all
-    higher ones: its limit is below the next of those, which is infinite without one. `trial` has
-    the points that count.
+    A rate that was answered in full is not a limit of the server, also where it answered less of
+    all higher ones: its limit is below the next of those, which is infinite without one. `trial`
+    has the points that count.
     """
     best = trial.drop_nulls(REPLY).sort(REPLY, RATE)
     if best.is_empty() or best[RATE][-1] == 0 or best[REPLY][-1] < ALL_ANSWERED * best[RATE][-1]:

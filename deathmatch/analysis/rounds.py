@@ -38,7 +38,7 @@ def drifts(points: dict[str, pl.DataFrame]) -> pl.DataFrame:
     """Return `drift` of each experiment: experiment, DRIFT at its lowest rate and at all rates.
 
     `points` are those that count, by experiment; the columns at all rates begin with "all_". A
-    closed loop is no rate. Experiments without two rounds have no row.
+    closed loop is not a rate. Experiments without two rounds have no row.
     """
     rows = []
     for name, frame in points.items():

@@ -29,7 +29,7 @@ OPTIONS = ("warm_up_rate_rps", "warm_up_s", "cool_down_s", "keep_events")
 
 # Sooner, most of what an overload is to lose still waits in a queue: it looks answered.
 OVERLOAD_TIMEOUTS = 2
-# The shortest point that is no overload, in seconds, where the source has no duration of its own.
+# The shortest point in seconds, unless it is an overload or the source has its own duration.
 LEAST_POINT_S = 5
 
 Rate = Annotated[int, Field(ge=0, le=1_000_000)]

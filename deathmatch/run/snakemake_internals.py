@@ -55,8 +55,8 @@ def builds_first(workflow) -> None:
     """Have the scheduler submit no trial before every server is built, and all in their order.
 
     One machine has the resource `machine` for it; the nodes of a cluster run trials side by side,
-    and a build is no input of a trial, as a new one makes no trial stale. The logger gets each job
-    that begins, which SLURM's executor does not report. Without this, trials of a cluster begin
+    and a build is not an input of a trial, as a new one makes no trial stale. The logger gets each
+    job that begins, which SLURM's executor does not report. Without this, trials of a cluster begin
     while servers are built, and the logger names none of them.
     """
     scheduler = getattr(workflow, "scheduler", None)

@@ -35,7 +35,7 @@ def was_checked(trial: Measured) -> Iterator[str]:
             yield f"{check['name']!r} was not checked"
     for name, ok in done.items():
         if not ok and f"{name}:" not in trial.record["reason"]:
-            yield f"{name!r} failed, and is no known deviation"
+            yield f"{name!r} failed, and is not a known deviation"
 
 
 @SERVER.add("DM-CONFORMANCE-FULL", "reject", DESIGN, scope=whole)
