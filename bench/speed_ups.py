@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from deathmatch.analysis import speed_up  # noqa: E402
-from deathmatch.analysis.judging import quotient  # noqa: E402
+from deathmatch.analysis.judging import effect  # noqa: E402
 from deathmatch.analysis.values import Values  # noqa: E402
 from deathmatch.data import emulation, inventory, records, tidy  # noqa: E402
 from deathmatch.errors import UserError  # noqa: E402
@@ -88,8 +88,8 @@ def lines(trials: list[Measured]) -> Iterator[str]:
 
 def _line(key: tuple[str, str, str], one: list[Measured], every: list[Measured]) -> str:
     testbed, server, configuration = key
-    values = (Values({t.n: t.replies_rps for t in side}) for side in (every, one))
-    ratio = quotient(*values)
+    values = [Values({t.n: t.replies_rps for t in side}) for side in (every, one)]
+    ratio = effect(values)
     cpus, paired = every[0].cpus, server in (ALONE.get(server, server), PLANTED)
     costs = (median(t.cost_ns for t in side) for side in (one, every))
     bound = f"{emulation.most_speed_up(cpus, *costs):.2f}" if paired else ""

@@ -205,7 +205,8 @@ def measured(schedulers: str, n: int, rate_rps: float, change=lambda record: Non
     change(record)
     row = {REPLY: rate_rps, "replies": 1000, "server_cpu_ns": 10**9}
     folder = f"data/mine/overhead/x/schedulers={schedulers},own_testbed=four-emulated/{n}"
-    return Measured(folder, Path(), record, rows=[row], samples=pl.DataFrame(ends, schema=SCHEMA))
+    samples = pl.DataFrame(ends, schema=SCHEMA).with_columns(server=pl.lit("x"))
+    return Measured(folder, Path(), record, rows=[row], samples=samples)
 
 
 def seen(*trials: Measured) -> dict[str, list[str]]:

@@ -22,7 +22,8 @@ def shares(samples: pl.DataFrame, rate_rps: int, duration_us: float) -> dict[str
     if len(during) < 2:
         return {}
     # A load generator counts from 0, and is gone at the end.
-    grown = during.select((pl.all() - pl.all().first()).max()).row(0, named=True)
+    counted = pl.col("time_us", "server_cpu_ns", "client_cpu_ns", *TAKEN)
+    grown = during.select((counted - counted.first()).max()).row(0, named=True)
     modes = [grown[name] for name in TAKEN]
     return {
         "span_us": grown["time_us"],

@@ -55,14 +55,16 @@ class Throttle:
         }
 
     def cap_threads(self, threads: Sequence[int]) -> None:
-        """Cap each of these threads, where CPUs are emulated; nothing for those that ended.
+        """Cap each of these threads that is not yet, where CPUs are emulated; not those that ended.
 
-        What a thread starts from now on shares its cap. UserError if the kernel refuses.
+        What a thread starts from now on shares its cap, until it is given here itself. UserError if
+        the kernel refuses.
         """
-        if self.thread_cap is None:
+        new = [thread for thread in threads if thread not in self._capped]
+        if self.thread_cap is None or not new:
             return
-        self.group.thread_groups(threads, self.thread_cap)
-        self._capped |= set(threads)
+        self.group.thread_groups(new, self.thread_cap)
+        self._capped |= set(new)
         self.record["capped_threads"] = len(self._capped)
 
     def end(self) -> None:
