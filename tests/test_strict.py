@@ -402,7 +402,7 @@ def test_each_rule_that_rejects_or_warns_has_a_corruption_or_a_test_of_its_own()
     others = {
         "DM-CACHED", "DM-CHECKSUMS", "DM-EMULATED", "DM-EMULATED-RECORD", "DM-EMULATED-SPEEDS",
         "DM-INTERLEAVED", "DM-LAW", "DM-OVERLOAD-TIME", "DM-SEARCH", "DM-SOME-NEIGHBOUR",
-        "DM-SOME-STEAL",
+        "DM-SOME-STEAL", "DM-USABLE",
     }  # fmt: skip
     asked = {rule.id for rule in rules.RULES if rule.severity != "note"}
     assert asked == planted | others and not planted & others
@@ -449,6 +449,20 @@ def test_a_broken_law_is_told_and_does_not_reject(samples):
         (seen,) = table_rules.laws_are_obeyed.look(looked)
     assert seen.what.startswith("LAW-STEADY is broken at ")
     assert table_rules.laws_are_obeyed.severity == "warn"
+
+
+def test_points_that_show_no_server_are_counted(samples):
+    sample = samples["static"]
+    with evidence.gather(sample.folder, files.dataset("reference")) as gathered:
+        points = gathered.tables["static", "points"]
+        for limited, said in ((len(points) // 2, []), (len(points) - 1, [len(points) - 1])):
+            marks = [True] * limited + [False] * (len(points) - limited)
+            column = pl.Series("client_limited", marks)
+            tables = {("static", "points"): points.with_columns(column).drop("limit", strict=False)}
+            looked = dataclasses.replace(gathered, tables=tables)
+            seen = list(table_rules.most_points_show_their_server.look(looked))
+            assert [int(finding.what.partition(" of ")[0]) for finding in seen] == said
+    assert table_rules.most_points_show_their_server in rules.QUICK
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ GROUPS = (RECORD, TABLE, SCHEDULE, ORIGIN, SERVER, LOADS, ENVIRONMENT, EMULATION
 RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS for rule in group.rules)
 _QUICK = {
     "DM-JSON", "DM-RECORD", "DM-TABLES", "DM-ROWS", "DM-COUNTERS", "DM-MISSING", "DM-UNPLANNED",
-    "DM-SPEC", "DM-TOOLS", "DM-TOOLS-NAMED", "DM-MACHINE", "DM-PRIVATE",
+    "DM-SPEC", "DM-TOOLS", "DM-TOOLS-NAMED", "DM-MACHINE", "DM-PRIVATE", "DM-USABLE",
 }  # fmt: skip
 QUICK = tuple(rule for rule in RULES if rule.id in _QUICK)
 """The rules that are asked of records and tables, without raw logs."""

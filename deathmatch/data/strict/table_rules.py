@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from deathmatch.checks.rule import Finding, Rules
+from deathmatch.data import limits
 from deathmatch.data.laws import LAWS
 from deathmatch.data.laws.law import Law
 from deathmatch.data.strict.evidence import Evidence
@@ -66,6 +67,23 @@ def laws_are_obeyed(evidence: Evidence) -> Iterator[Finding]:
     for where, rate_rps, law in _broken(evidence):
         if law.severity == "warn":
             yield Finding(f"{law.id} is broken at {rate_rps} req/s", where)
+
+
+@TABLE.add(
+    "DM-USABLE", "warn", LOAD,
+    "measure again while nothing else runs on the machine; figures show these points hollow, and "
+    "no verdict uses them",
+)  # fmt: skip
+def most_points_show_their_server(evidence: Evidence) -> Iterator[Finding]:
+    """At least half of an experiment's points show the server, not the client or the testbed."""
+    for (experiment, table), frame in evidence.tables.items():
+        if table != "points" or isinstance(frame, str) or "client_limited" not in frame.columns:
+            continue
+        unusable = frame.select(limits.by_harness(frame).sum()).item()
+        if unusable > len(frame) / 2:
+            where = f"{evidence.named}/{experiment}/points.parquet"
+            text = f"{unusable} of {len(frame)} points show the limit of client or testbed"
+            yield Finding(text, where)
 
 
 def _broken(evidence: Evidence) -> Iterator[tuple[str, int, Law]]:
