@@ -1,5 +1,6 @@
 """The throttled environment: quotas that the kernel really enforces, and records of what it did."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import AS_ROOT, HUNG_S
+from conftest import AS_ROOT, HUNG_S, Tree
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import cgroup, throttle
@@ -209,6 +210,38 @@ def test_threads_of_version_2_are_moved_one_by_one(here):
     here.kill([process.pid], HUNG_S)
     group.remove()
     assert not group.folder.exists()
+
+
+def test_a_trial_on_each_records_what_each_side_got(tree: Tree):
+    tree.dataset(
+        "shared", ["null"], [200], levels='schedulers = ["all"]\nload_generator = ["roundtrip"]\n'
+        'own_testbed = ["both", "four-emulated"]',
+    )  # fmt: skip
+    tree.deathmatch("build", "null").succeeded()
+    variant = "backlog=128,schedulers=all,somaxconn=4096,load_generator=roundtrip,own_testbed="
+    found = {}
+    for testbed in ("both", "four-emulated"):
+        folder = Path("data", "shared", "backlog", "null", variant + testbed, "1")
+        done = tree.deathmatch("trial", folder)
+        if "no CPU " in done.text:
+            pytest.skip("no cgroup for CPU time can be made here")
+        done.succeeded()
+        record = json.loads((tree.path / folder / "trial.json").read_text())
+        assert record["testbed"] == testbed and record["outcome"] == "measured"
+        (found[testbed],) = record["points"]
+        got = found[testbed]["cpu"]
+        assert 0 < got["server_us"] < got["total_us"] and 0 < got["client_us"] < got["total_us"]
+        throttled = record["throttle"]
+        if testbed == "both":
+            assert throttled == {"server_weight": 800, "client_weight": 200}
+            assert "emulation" not in record
+        else:
+            assert throttled["emulated_cpus"] == record["emulation"]["workers"] == 4
+            # 200 requests a second hold no server back.
+            assert {"cap", "shared"} <= set(record["emulation"]["broken"])
+            assert throttled["guards"] == ", ".join(record["emulation"]["broken"])
+            assert throttled["capped_threads"] >= 4
+    assert found["four-emulated"]["workers"] == 4
 
 
 @pytest.fixture
