@@ -258,6 +258,8 @@ WRITTEN = [
     (SERVER, "[factors]", "[limits]\ntimeout = 60\n\n[factors]", "key limits.timeout",
      "60 is not text", "Each limit"),
     (SERVER, "[factors]", "[limit]\n\n[factors]", "key limit", "unknown key", "'limits'"),
+    (TESTBED, 'cpus = "last"', 'cpus = "last"\nspare_sources = "10.78.0.5/28"',
+     "key client.spare_sources", "has host bits set", "as 10.78.0.0/28"),
     (TESTBED, 'cpus = "first"', 'cpus = "1,,2"', "key server.cpus", "'1,,2' does not match",
      "Its CPUs, as taskset writes them"),
     (TESTBED, 'title = "mine"', 'extends = "nets"', "key extends", "there is no testbed 'nets'",

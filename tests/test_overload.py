@@ -1,6 +1,7 @@
 """Overloads: planted servers of a known capacity, which too short a load does not show."""
 
 import contextlib
+import json
 import shutil
 import socket
 import subprocess
@@ -194,6 +195,15 @@ def test_an_overload_shows_only_after_the_time_out(paced):
     assert whole[REPLY] < 1.1 * CAPACITY_RPS
 
 
+def broken_by_the_load(tree: Tree) -> list[str]:
+    """Return the rules of commands, reports, logs and searches that a dataset breaks."""
+    done = tree.deathmatch("check", "mine", "--strict", "--json")
+    found = json.loads(done.text[done.text.index("{") :])["rules"]
+    looked = {"DM-COMMAND", "DM-ECHOED-COMMAND", "DM-LOGS", "DM-WHOLE", "DM-SEARCH", "DM-VALUES"}
+    assert looked <= {rule["id"] for rule in found}
+    return [rule["id"] for rule in found if rule["id"] in looked and rule["verdict"] != "passed"]
+
+
 PLANTED = f"""
 title = "a planted overload"
 trials = 1
@@ -258,4 +268,5 @@ def test_a_planted_capacity_is_found_and_exceeded(tree: Tree):
     assert set(frame.filter(pl.col("step") != search.OVERLOAD)["accept_queue_limit"]) == {deepest}
     (offered,) = (probe for probe in recorded["probes"] if probe["step"] == search.OVERLOAD)
     assert [client["client"] for client in offered["clients"]] == ["client-1", "client-2"]
+    assert not broken_by_the_load(tree)
     shutil.rmtree(folder)

@@ -1,5 +1,6 @@
 """A testbed: where server and clients run, one file `config/testbeds/<name>.toml`."""
 
+import ipaddress
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -162,6 +163,16 @@ class ClientSide(Side):
         default_factory=dict,
         description="Kernel settings of the host's namespace; those of a machine are restored.",
     )
+
+    @model_validator(mode="after")
+    def _spare_sources_are_a_network(self) -> "ClientSide":
+        try:
+            if self.spare_sources is not None:
+                ipaddress.IPv4Network(self.spare_sources)
+        except ValueError as error:
+            remedy = "write a network and its prefix length, as 10.78.0.0/28"
+            raise contradiction(("spare_sources",), str(error), remedy) from None
+        return self
 
 
 class Testbed(NamedSpec):

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable, Mapping
 
 from deathmatch.load import roundtrip_calls
+from deathmatch.load.generator import Part
 from deathmatch.load.httperf import VALUES as VALUES_FILE
 from deathmatch.plan.root import ROOT
 
@@ -60,10 +61,9 @@ def roundtrip(text: str) -> dict[str, str] | None:
     head = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     if "loop" not in head:
         return None
-    rate = float(head["offered_rate_rps"])
     return {
         "loop": head["loop"],
-        "rate": f"{rate:g}",
+        "rate": f"{float(head['offered_rate_rps']):.3f}",
         "duration": f"{int(head['offered_duration_us']) / 1e6:g}",
         "request_bytes": head["request_bytes"],
     }
@@ -74,10 +74,20 @@ def roundtrip_due(words: list[str], load: Mapping) -> dict[str, str]:
     given = options(words)
     return {
         "loop": "calls" if "calls" in given else "closed" if float(given["rate"]) == 0 else "open",
-        "rate": given["rate"],
+        "rate": f"{_own_rate(given):.3f}",
         "duration": given["duration"],
         "request_bytes": str(_request_bytes(given, load)),
     }
+
+
+def _own_rate(given: Mapping[str, str]) -> float:
+    """Return the rate of one of several clients, which its report has, in its own share."""
+    rate, place = float(given["rate"]), given.get("client")
+    if place is None:
+        return rate
+    part = Part(*map(int, place.split("/")))
+    everyones = int(given.get("connections", 0))
+    return rate / part.of if "calls" in given else rate * part.share(everyones) / everyones
 
 
 def _request_bytes(given: Mapping[str, str], load: Mapping) -> int:
