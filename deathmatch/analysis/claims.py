@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.analysis import (
+    ages,
     judging,
     multiplicity,
     needs,
@@ -104,6 +105,7 @@ def verdict(dataset: str, claim: dict) -> Verdict:
         why = needs.unmet_phrase(conditions)
     quantity = QUANTITIES.get(_statistic(decided.compared))
     emulated = needs.emulated(dataset, claim)
+    compared = ages.ages(dataset, claim)
     return Verdict(
         EMULATED.get(word, word) if emulated else word,
         decided.interval,
@@ -111,6 +113,8 @@ def verdict(dataset: str, claim: dict) -> Verdict:
         decided.direction if word in DECIDED | {OPEN} else None,
         decided.on_edge,
         judging.error(decided) if word in DECIDED else None,
+        ages=compared,
+        of_the_time=ages.of_the_time(claim, compared),
         why=why,
         quantity=quantity.title if quantity else "",
         unit=quantity.unit if quantity else "",

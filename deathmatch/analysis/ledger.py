@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 import polars as pl
 
+from deathmatch.analysis.ages import Age
 from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.analysis.needs import Need
 from deathmatch.analysis.required_trials import NOTHING_REQUIRED, Required
@@ -34,7 +35,8 @@ class Verdict:
     `judging.LARGER` or SMALLER where it holds and the size does not, None where the rule has no
     size. `on_edge`: the threshold is nearer than one trial repeats another. `error`: the smallest
     level at which the verdict would stand, None where it decides nothing; `fragile`: what it does
-    not survive if all verdicts are tested together (`multiplicity`). `why` says why it was not run,
+    not survive if all verdicts are tested together (`multiplicity`). `ages` are the releases that
+    the rule compares; `of_the_time`: all are of the source's time. `why` says why it was not run,
     or which condition was not reached; `quantity` and `unit` what was measured. `sides` are a, then
     b.
     """
@@ -46,6 +48,8 @@ class Verdict:
     on_edge: bool = False
     error: float | None = None
     fragile: str = ""
+    ages: tuple[Age, ...] = ()
+    of_the_time: bool = False
     why: str = ""
     quantity: str = ""
     unit: str = ""
@@ -104,6 +108,8 @@ _VERDICT = {
     "on_edge": pl.Boolean,
     "error": pl.Float64,
     "fragile": pl.String,
+    "releases": pl.List(pl.String),
+    "of_the_time": pl.Boolean,
     "why": pl.String,
     "quantity": pl.String,
     "unit": pl.String,
@@ -142,7 +148,10 @@ def frame(entries: Sequence[Entry]) -> pl.DataFrame:
 
 
 def _columns(verdict: Verdict) -> dict:
-    shown = ("as_claimed", "direction", "on_edge", "error", "fragile", "why", "quantity", "unit")
+    shown = (
+        "as_claimed", "direction", "on_edge", "error", "fragile", "of_the_time", "why", "quantity",
+        "unit",
+    )  # fmt: skip
     return {
         "": verdict.verdict,
         "effect": verdict.interval.estimate,
@@ -150,6 +159,7 @@ def _columns(verdict: Verdict) -> dict:
         "high": verdict.interval.high,
         "trials": verdict.interval.trials,
         **{name: getattr(verdict, name) for name in shown},
+        "releases": [age.phrase for age in verdict.ages],
         "sides": [
             {"what": side.what, "raw": side.raw} | side.interval.row for side in verdict.sides
         ],

@@ -46,10 +46,10 @@ def by_medians() -> Iterator[None]:
 _BY_MEDIANS = ContextVar("by_medians", default=False)
 
 
-def compared(dataset: str, experiment: str, rule: dict) -> Interval:
-    """Return the interval of a / b, or of a alone."""
+def compared(dataset: str, experiment: str, rule: dict, level: float | None = None) -> Interval:
+    """Return the interval of a / b, or of a alone: with `level`, that of a verdict at it."""
     sides, same = _sides(dataset, experiment, rule)
-    return judging.effect(sides, same)
+    return judging.effect(sides, same, level)
 
 
 def _parts(dataset: str, experiment: str, rule: dict) -> Iterator[Part]:

@@ -65,6 +65,9 @@ def _verdict(when: str, verdict: Verdict) -> dict:
         effect = verdict_words.effect_text(side.interval)
         value = verdict_words.with_unit(effect, verdict.unit) if effect else "no value"
         lines.append(f"{side.what or 'all servers'}: {value}")
+    if verdict.ages:
+        time = "of the time" if verdict.of_the_time else "the oldest that runs, or today's"
+        lines.append(f"On {'; '.join(age.phrase for age in verdict.ages)}: {time}.")
     lines += [f"{remark[0].upper()}{remark[1:]}." for remark in verdict_words.remarks(verdict)]
     if verdict.direction:
         lines.append(f"The direction alone: {verdict.direction}.")

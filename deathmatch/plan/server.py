@@ -75,6 +75,13 @@ class Release(Spec):
         description="When it was released, by the registry or the archive itself; left out where "
         "neither reports it; `remark` then says so.",
     )
+    series_year: int | None = Field(
+        None,
+        ge=1990,
+        le=2100,
+        description="When its series was first released, or that of the runtime on which it stands "
+        "if that is later: of Tornado 0.2 on Python 2.7.18, 2010; default: `year`.",
+    )
     origin: Text = Field(
         description="Where it is from: Debian 12, a newer suite of Debian, or another registry."
     )

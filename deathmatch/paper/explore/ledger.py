@@ -16,9 +16,8 @@ Evidence = dict[str, list[dict]]
 
 def rows(dataset: str, known: list[dict], evidence: Evidence) -> list[dict]:
     """Return a row for each of the claims `known` (`published.claims`), in their order."""
-    return [
-        _row(dataset, claims.entry(dataset, claim), evidence[claim["id"]]) for claim in known
-    ]
+    entries = claims.marked([claims.entry(dataset, claim) for claim in known])
+    return [_row(dataset, entry, evidence[entry.claim]) for entry in entries]
 
 
 def evidence(dataset: str, known: list[dict]) -> Evidence:
