@@ -229,6 +229,17 @@ load_generator = ["httperf", "roundtrip"]
 """
 
 
+# The plateau that figures show of httperf's trial, and the value that claims take of it.
+PLATEAU = """
+from deathmatch.analysis import reply_rates, selecting, views
+found = views.Experiment("mine", "backlog")
+(row,) = reply_rates.plateaus(found.plateau_points, ["label"]).to_dicts()
+rule = {"server": "planted-paced", "backlog": 5, "statistic": "peak_reply_rate_rps"}
+known = selecting.values("mine", "backlog", {}, rule)
+print(row["median"], *known.all, row["at_least"], bool(known.at_least))
+"""
+
+
 @pytest.mark.alone
 def test_a_planted_capacity_is_found_and_exceeded(tree: Tree):
     """Through a whole run, and derived again from its table.
@@ -242,7 +253,9 @@ def test_a_planted_capacity_is_found_and_exceeded(tree: Tree):
     few = f"descriptors = {DESCRIPTORS}"
     tree.replace("config/testbeds/netns.toml", "descriptors = 65536", few)
     tree.write("config/datasets/mine.toml", PLANTED)
-    tree.snakemake("data/mine/backlog/probes.parquet", dataset="mine").succeeded()
+    tree.snakemake(
+        "data/mine/backlog/probes.parquet", "data/mine/backlog/points.parquet", dataset="mine"
+    ).succeeded()
     folder = tree.path / "data/mine/backlog"
     (file,) = (path for path in folder.glob("*/*/*/trial.json") if registry.FACTOR in str(path))
     record, frame = records.read(file), pl.read_parquet(folder / "probes.parquet")
@@ -269,4 +282,7 @@ def test_a_planted_capacity_is_found_and_exceeded(tree: Tree):
     (offered,) = (probe for probe in recorded["probes"] if probe["step"] == search.OVERLOAD)
     assert [client["client"] for client in offered["clients"]] == ["client-1", "client-2"]
     assert not broken_by_the_load(tree)
+    shown = tree.run("python", "-c", PLATEAU).succeeded().text.split()
+    assert [float(text) for text in shown[:2]] == pytest.approx([over[REPLY]] * 2, rel=1e-6)
+    assert shown[2:] == ["False", "False"]
     shutil.rmtree(folder)
