@@ -1,4 +1,4 @@
-"""What the kernel says of a host, its network and its processes, read from /proc."""
+"""The kernel's figures on a host, its network and its processes, read from /proc."""
 
 import contextlib
 import fcntl

@@ -1,4 +1,4 @@
-"""What a program prints, kept within bounds without the program noticing.
+"""A program's output, kept within bounds without the program noticing.
 
 The program writes into a file: a pipe could fill up, and the end of its reader is a signal. From
 time to time the file is cut in its middle, which leaves its writer, who appends, where it was.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LIMIT_BYTES = 10_000_000
-# What a cut leaves of a file: its beginning, and its end.
+# The parts of a file that a cut leaves: its beginning and its end.
 HEAD_BYTES = 1_000_000
 TAIL_BYTES = 65_536
 _INTERVAL_S = 0.1

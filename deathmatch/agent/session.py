@@ -29,9 +29,10 @@ _NICENESS = 10
 
 
 class Verbs:
-    """What a controller may ask. Times are ns of this host's clocks, pids those of its namespace.
+    """The requests that a controller may make.
 
-    A call that fails raises OSError, which the controller raises too, or ValueError.
+    Times are ns of this host's clocks, pids those of its namespace. A call that fails
+    raises OSError, which the controller raises too, or ValueError.
     """
 
     def __init__(self, folder: Path, report: children.Report):

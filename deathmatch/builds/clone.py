@@ -1,4 +1,4 @@
-"""What a host has of the project: this clone where the host shares its files, else a copy."""
+"""The project's files on a host: this clone where the host shares its files, else a copy."""
 
 from collections.abc import Mapping, Sequence
 

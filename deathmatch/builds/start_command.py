@@ -1,4 +1,4 @@
-"""What is wrong with a server's start command that its build can already see."""
+"""Mistakes in a server's start command that its build can already see."""
 
 import re
 import shlex

@@ -78,7 +78,7 @@ class Result:
 
 @dataclass(frozen=True)
 class End:
-    """What a search came to: a rate with its 95 % interval, or why there is none."""
+    """The result of a search: a rate with its 95 % interval, or why there is none."""
 
     outcome: Literal["found", "client's limit", "refused"]
     rate_rps: float | None = None

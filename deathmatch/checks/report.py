@@ -1,4 +1,4 @@
-"""What a set of rules says of its evidence: results, the exit status, text for a terminal."""
+"""The report of a set of rules on its evidence: results, exit status, text for a terminal."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ LEAST_WIDTH = 60
 
 @dataclass(frozen=True)
 class Result:
-    """What one rule said; `waived` is the reason to go on all the same, or ""."""
+    """The result of one rule; `waived` is the reason to go on all the same, or ""."""
 
     rule: Rule
     findings: tuple[Finding, ...]
@@ -52,7 +52,7 @@ def ask(rule: Rule, evidence: object, waived: str = "", older: int = 0) -> Resul
 
 @dataclass(frozen=True)
 class Report:
-    """What all rules of a set said."""
+    """The results of all rules of a set."""
 
     results: tuple[Result, ...]
 

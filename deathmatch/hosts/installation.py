@@ -1,4 +1,4 @@
-"""What a host has of the project: an interface that `builds.clone` and `builds.copy` implement."""
+"""The project's files on a host: an interface that `builds.clone` and `builds.copy` implement."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ from deathmatch.hosts.netns_testbed import CLIENT_LINK
 from deathmatch.hosts.testbed import SERVER, Testbed
 
 PLAIN, STEERED, THREADED = MODES = ("plain", "steered", "threaded")
-# What a thread of NAPI is called, up to the 15 characters of a thread's name.
+# The name of a NAPI thread, up to the 15 characters that a thread's name has.
 THREAD = "napi/{}-"
 _SIOCETHTOOL, _ETHTOOL_STSO, _ETHTOOL_SGRO = 0x8946, 0x1F, 0x2C
 

@@ -1,4 +1,4 @@
-"""What a load generator is to the rest of the study: the class that each extends."""
+"""The interface of a load generator to the rest of the study: the class that each extends."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 SCHEMA = {"quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}
-# What was due in one second: `lost` are those of `count` that never ended.
+# Everything that was due in one second: `lost` are those of `count` that never ended.
 SECONDS = {
     "quantity": pl.String, "since_start_s": pl.Int64, "count": pl.Int64, "lost": pl.Int64,
     "p50_us": pl.Int64, "p95_us": pl.Int64, "p99_us": pl.Int64, "max_us": pl.Int64,

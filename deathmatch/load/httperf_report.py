@@ -1,4 +1,4 @@
-"""What httperf prints (httperf(1), version 0.9.0 with our patch), of one client and of several."""
+"""The reports that httperf prints (version 0.9.0 with our patch), of one client and of several."""
 
 import math
 import re
@@ -39,13 +39,13 @@ _DIGITS = 12
 # How late a reply may have been read: httperf polls, and sees nothing between two looks. Reports of
 # an earlier patch have no such line.
 LOOKS = ["look_interval_max_us", "look_interval_mean_us"]
-# What only roundtrip in httperf's place knows (load.roundtrip_calls): in httperf's reports, such
-# errors are in other classes, and answers of another status or length are replies.
+# Columns that only roundtrip in httperf's place fills (load.roundtrip_calls). httperf counts such
+# errors in other classes, and answers of another status or length as replies.
 LIGHT = (
     "send_lag_p95_us", "send_lag_p99_us", "errors_connection_closed", "errors_wrong_status",
     "errors_wrong_length", "errors_answer_cut", "errors_answer_different", "informational",
 )  # fmt: skip
-# What is unknown where no reply came.
+# Columns that are unknown where no reply came.
 OF_REPLIES = [
     *(f"connection_time_{q}_us" for q in ("min", "avg", "max", "median", "stddev")),
     "response_time_avg_us", "transfer_time_avg_us",

@@ -72,7 +72,7 @@ def _head(version: int, calls: bool) -> dict[str, type[pl.DataType]]:
     return _BEGIN | errors | _CPU | (_SECOND if version > 1 else {}) | (_CALLS if calls else {})
 
 
-# What the experiment's plan says already, and the report's own version.
+# Lines that the experiment's plan has already, and the report's own version.
 _ELSEWHERE = ("roundtrip", "offered_rate_rps", "offered_duration_us", "reply_head_bytes")
 
 COLUMNS = {name: kind for name, kind in _head(2, calls=False).items() if name not in _ELSEWHERE} | {
@@ -89,7 +89,7 @@ _ALIKE = (
 _COMBINED = {**dict.fromkeys(_ALIKE, itemgetter(0)), "test_duration_us": max}
 
 
-# What a value of each type looks like there; a number of more digits cannot be.
+# How a value of each type is written there; no number has more digits.
 _WRITTEN = {
     pl.String: re.compile(r"[ -~]*"),
     pl.Int64: re.compile(r"[0-9]{1,19}"),
@@ -266,7 +266,7 @@ def _agree(fields: Fields, text: str, head_lines: int) -> None:
         sound.equal(f"the bins' counts of {quantity}", counted, "the replies", fields["replies"])
     failed = fields["errors_total"]
     if fields["loop"] == "open":
-        # What is begun is counted there once, answered or not.
+        # Each request that was begun is counted there once, answered or not.
         lags = counts.get("send_lag", 0)
         sound.at_least("the bins' counts of send_lag", lags, "the replies", fields["replies"])
     if fields["loop"] == "calls":

@@ -55,7 +55,7 @@ ALL_SENT = 0.99
 
 @dataclass(frozen=True)
 class Report:
-    """What a run left: each client's summary, as text, and the histograms of all, or none.
+    """The results of a run: each client's summary, as text, and the histograms of all, or none.
 
     `times` is as `histograms` returns it; `seconds` relies on its order. `shares` is as `shares`
     returns it, or None if a client did not keep it.

@@ -138,13 +138,13 @@ def limited_by(text: str) -> list[str]:
     client = _json(text).get("client")
     reasons = client.get("limited_by") if isinstance(client, dict) else None
     if not isinstance(reasons, list) or not all(isinstance(reason, str) for reason in reasons):
-        raise Truncated("the summary is not whole: it does not tell what limited the client")
+        raise Truncated("the summary is not whole: it does not say what limited the client")
     return reasons
 
 
 def _json(text: str) -> dict:
     try:
-        # What it has to say to a person comes around the summary.
+        # Messages for a person precede and follow the summary.
         return json.JSONDecoder().raw_decode(text[text.index("{") :])[0]
     except (ValueError, RecursionError) as error:
         raise Truncated(f"the summary is not whole: {error}") from None

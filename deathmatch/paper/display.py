@@ -38,7 +38,7 @@ from deathmatch.plan.root import ROOT
 
 VEGALITE = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 THIN = "\u202f"  # narrow no-break space between thousands
-# What the notebooks name in their first cell, and what JupyterLab shows until that is measured.
+# The dataset that the notebooks name first, and the one that JupyterLab shows until it is measured.
 DEFAULT, FALLBACK = "quick", "reference"
 _LABEL = re.compile(r"(fig|tbl)-[a-z0-9]+(-[a-z0-9]+)*")
 _folder: Path | None = None

@@ -85,7 +85,7 @@ class ForkedKernel:
 
 
 class ForkedProvisioner(_provisioning.LocalProvisioner):
-    """What tells Jupyter that its kernel is the process's `ForkedKernel`."""
+    """The provisioner that gives Jupyter the process's `ForkedKernel`."""
 
     kernel: ForkedKernel
 

@@ -38,7 +38,7 @@ from deathmatch.plan import paths
 from deathmatch.plan.root import ROOT
 
 EVAL = re.compile(r"\{eval\}`([^`]+)`")
-# What the cells of the notebooks import, for kernels that are forks.
+# The modules that the notebooks import, for kernels that are forks.
 PRELOAD = (
     "ipykernel.ipkernel",
     "deathmatch.paper.two_datasets",

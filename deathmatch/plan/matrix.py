@@ -331,7 +331,7 @@ def product(
 
 def known_levels(factor: Factor, able: tuple[Level, ...] | None) -> tuple[Level, ...] | None:
     """Return which levels a server has; None if it lacks the factor. `able` is what it says."""
-    # What the harness sets itself, every server has.
+    # Every server has the levels of a factor that the harness itself sets.
     if factor.of_harness:
         return factor.levels
     return None if able is None else able or factor.levels

@@ -16,7 +16,7 @@ from deathmatch.plan import schemas
 Key = Sequence[str | int]
 Model = TypeVar("Model", bound=BaseModel)
 
-# What some editors write before the first character.
+# The mark that some editors write before the first character.
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "UTF-8",
     codecs.BOM_UTF16_LE: "UTF-16",
@@ -38,7 +38,7 @@ DEEPEST = 50
 # How much of a line or a value a message quotes.
 SHOWN = 300
 
-# What pydantic calls a wrong type.
+# The name of pydantic's error for a wrong type.
 TYPES = {
     "string_type": "text",
     "int_type": "a whole number",

@@ -6,7 +6,7 @@ from deathmatch.checks.rule import Finding, Rules
 from deathmatch.hosts.audit.facts import SERVER
 from deathmatch.hosts.audit.rule import Side, clients, hosts, machines
 
-# What a runtime has open besides its connections: libraries, logs, a few for each thread.
+# Descriptors that a runtime has open in addition to its connections: libraries, logs, threads.
 OWN_DESCRIPTORS = 100
 TIME_WAIT_S = 60
 # With tcp_tw_reuse (ip-sysctl.rst).

@@ -9,7 +9,7 @@ import polars as pl
 from deathmatch.analysis import ab_result
 from deathmatch.paper import theme
 
-# What is compared, by the columns' prefix.
+# The comparisons, by the columns' prefix.
 _KINDS = {"": "B / A", "aa_": "A / A", "bb_": "B / B"}
 
 

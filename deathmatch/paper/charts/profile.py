@@ -11,7 +11,7 @@ from deathmatch.instruments.call_chains import PHASES
 from deathmatch.paper import theme
 from deathmatch.quantities.definitions import CPU_PER_REPLY
 
-# What a letter of a name takes of the width, at a size that print can show.
+# The width of a letter, at a size that is legible in print.
 LETTER_PERCENT = 1.28
 ROW_PX = 15
 

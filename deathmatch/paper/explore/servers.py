@@ -11,7 +11,7 @@ from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 
-# What builds and package managers leave in a server's folder.
+# Names that builds and package managers leave in a server's folder.
 _MADE = {"node_modules", "target", "__pycache__"}
 
 

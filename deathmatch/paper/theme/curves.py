@@ -97,7 +97,7 @@ def together(panels: list[alt.LayerChart], columns: int = 1) -> alt.VConcatChart
         for chosen in panel.params:
             views.setdefault(chosen.name, []).extend(chosen.views)
     with warnings.catch_warnings():
-        # That panels share a parameter is what is wanted, and the warning names this file's place.
+        # Panels share a parameter on purpose, and the warning would name this file's path.
         warnings.filterwarnings("ignore", "Automatically deduplicated selection parameter")
         whole = alt.vconcat(*panels) if columns == 1 else alt.concat(*panels, columns=columns)
     for chosen in whole.params:
