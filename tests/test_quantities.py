@@ -13,6 +13,7 @@ from deathmatch.analysis import (
     machine_cost,
     million,
     packet_cost,
+    phrases,
     profile,
     published,
     readiness,
@@ -246,3 +247,18 @@ def test_every_statistic_of_a_rule_is_defined_once():
     for shown in quantities.named(clients).values():
         if shown.quantity:
             assert shown.definition == shown.quantity.definition
+
+
+@pytest.mark.parametrize(
+    ("paces", "words"),
+    [
+        ([(100, 400)], "steps of 100 µs with a hold of 400 µs"),
+        ([(0, 0)], "none, each message is sent when it is due"),
+        ([(None, None)], "not recorded"),
+        ([(0, 0), (None, None)], "none, each message is sent when it is due; or not recorded"),
+    ],
+)
+def test_the_pacing_of_the_client_in_words(paces, words):
+    columns = {"client_step_us": pl.Int64, "client_hold_us": pl.Int64}
+    points = pl.DataFrame(paces, schema=columns, orient="row")
+    assert phrases.pacing(points) == f"Pacing of the client: {words}."
