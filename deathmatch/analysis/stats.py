@@ -12,7 +12,6 @@ from functools import cache, lru_cache
 
 import numpy as np
 import polars as pl
-from scipy.stats import quantile
 
 from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.load import histogram
@@ -52,8 +51,13 @@ def _bounds(values: tuple[float, ...]) -> tuple[float, float]:
     drawn = np.sort(np.asarray(values)[_resamples(len(values))], axis=-1)
     middle = len(values) // 2
     medians = drawn[:, middle] if len(values) % 2 else drawn[:, middle - 1 : middle + 1].mean(1)
+    # The quantiles of type 7 of Hyndman and Fan, in the order of scipy.stats.quantile's operations.
     tail = (1 - CONFIDENCE) / 2
-    low, high = quantile(medians, [tail, 1 - tail])
+    shares = np.asarray([tail, 1 - tail])
+    upper = shares * RESAMPLES + (1 - shares)
+    weights, medians = upper % 1, np.sort(medians)
+    places = upper.astype(int)
+    low, high = (1 - weights) * medians[places - 1] + weights * medians[places]
     return float(low), float(high)
 
 
