@@ -12,11 +12,14 @@ from pathlib import Path
 import snakemake
 from snakemake.exceptions import WorkflowError
 
+from deathmatch.data import rule_record
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
+from deathmatch.measure import commit
 from deathmatch.paper import captions
 from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
+from deathmatch.plan.root import ROOT
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
 from deathmatch.run import (
@@ -201,6 +204,8 @@ class Call:
         os.environ[ONLY_PAPER] = "1" if self.only_paper else ""
         if self.run is not None:
             untracked.make_folders(self.study.dataset)
+            if self.study.trials and not self.only_paper:
+                rule_record.keep(self.study.dataset, commit.of(ROOT).name)
         snakemake_internals.start_without_delay(self.workflow)
         if self.elsewhere:
             cluster.end_left(Path.cwd())
