@@ -233,7 +233,7 @@ def test_points_that_count_follow_the_definition():
     })  # fmt: skip
     left = {which: by_trial.counted(points, which)[RATE].to_list() for which in Points}
     assert left == {Points.VALID: [1, 4], Points.STEADY: [1], Points.ENDING: [1, 3, 4],
-                    Points.ALL: [1, 2, 3, 4]}  # fmt: skip
+                    Points.ALL: [1, 2, 3, 4], Points.TRIALS: [1, 2, 3, 4]}  # fmt: skip
 
 
 def test_every_statistic_of_a_rule_is_defined_once():
