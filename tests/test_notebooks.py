@@ -9,6 +9,7 @@ import jupytext
 import pytest
 from conftest import ROOT
 
+from deathmatch.analysis import judging, published
 from deathmatch.paper.notebook import EVAL
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.md"))
@@ -72,6 +73,68 @@ def test_no_name_is_used_before_it_is_bound(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_only_values_of_other_notebooks_are_recalled(path):
     assert f"{{value}}`{path.stem}." not in path.read_text()
+
+
+VERDICT_WORDS = re.compile(
+    r"\b(replicated|inconclusive|refuted|confirmed|disproved|condition not reached"
+    r"|the reverse|here it is(?: not)?|as \w+ found|was (?:right|wrong))\b",
+    re.IGNORECASE,
+)
+OF_LEDGER = re.compile(r"\{value\}`20-claims\.(\w+)`")
+
+
+def narrative(text: str) -> list[str]:
+    """Return the lines of a notebook's prose that stand in the paper's narrative."""
+    _, *sections = re.split(r"^# ", re.sub(r"```.*?```", "", text, flags=re.S), flags=re.M)
+    mine = [section for section in sections if ".appendix}" not in section.splitlines()[0]]
+    return "\n".join(mine).splitlines()
+
+
+def undecided_sentences(lines: list[str]) -> list[str]:
+    """Return the lines with a word for a verdict that do not recall it from the ledger."""
+    return [line for line in lines if VERDICT_WORDS.search(line) and not OF_LEDGER.search(line)]
+
+
+def unknown_verdicts(lines: list[str]) -> list[str]:
+    """Return the claims that lines recall a verdict of, and that are none."""
+    known = {claim["id"].replace("-", "_") for claim in published.claims()}
+    counts = re.compile("(of_time|oldest|others|now|then)_|claims|results|within_years")
+    recalled = [name for line in lines for name in OF_LEDGER.findall(line)]
+    words = {word.replace(" ", "_") for word in judging.VERDICTS}
+    return [
+        name
+        for name in recalled
+        if name.partition("_")[2] not in known
+        and not (counts.match(name) and (name.isalpha() or name.endswith(tuple(words))))
+    ]
+
+
+def narratives() -> list[str]:
+    """Return the lines of the abstract, of the opening sections and of all narratives."""
+    _, front = (ROOT / "paper" / "source" / "front.md").read_text().split("abstract: |")
+    return front.splitlines() + [line for path in NOTEBOOKS for line in narrative(path.read_text())]
+
+
+def test_the_narrative_has_no_verdict_but_the_ledgers():
+    lines = narratives()
+    assert undecided_sentences(lines) == []
+    assert unknown_verdicts(lines) == []
+    assert any("20-claims.now_ostinelli_errors_are_queueing" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("Here it is not: at 3 of 4 points.", True),
+        ("This claim is replicated.", True),
+        ("It is {value}`20-claims.now_day_ets_bytes`, not replicated.", False),
+        ("Of all, {value}`20-claims.now_replicated` are replicated.", False),
+    ],
+)
+def test_a_typed_verdict_is_found(line, wrong):
+    assert bool(undecided_sentences([line])) is wrong
+    assert unknown_verdicts([line]) == []
+    assert unknown_verdicts(["{value}`20-claims.now_no_claim`"]) == ["now_no_claim"]
 
 
 PLANTED = """---
