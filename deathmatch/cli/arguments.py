@@ -165,6 +165,28 @@ def check_server(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def measure(parser: argparse.ArgumentParser) -> None:
+    """Declare what `measure` takes."""
+    named(parser, "server", kind="server", help="a folder in servers/")
+    named(
+        parser, "--experiment", kind="experiment",
+        help="the experiment; default: the first that the server serves and whose load is a rate",
+    )  # fmt: skip
+    parser.add_argument(
+        "--minutes", type=float, default=10, metavar="N",
+        help="how long it may take, builds included; default: 10",
+    )  # fmt: skip
+    parser.add_argument(
+        "--against", metavar="NAMES",
+        help="the yardsticks, joined by commas; default: the null server and two others",
+    )  # fmt: skip
+    parser.add_argument("--name", help="name of the dataset; default: the server's")
+    named(
+        parser, "--testbed", kind="testbed", default="netns",
+        help="a file in config/testbeds/; default: netns",
+    )  # fmt: skip
+
+
 def lock(parser: argparse.ArgumentParser) -> None:
     """Declare what `lock` takes."""
     named(parser, "server", kind="server", help="a folder in servers/")

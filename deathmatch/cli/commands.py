@@ -118,6 +118,13 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Builds it if that is due, starts it for each experiment and configuration, and prints "
             "each check with what was wrong. Measures nothing. Exits 1 if a check fails.",
         ),
+        "measure": Command(
+            "measure a server beside yardsticks, and write its card",
+            "run.measure_server", arguments.measure, "null --minutes 3",
+            "Finds rates for the server, the null server and two others by a short search, offers "
+            "three shares of each capacity in three rounds, and writes paper/<name>/card.html: how "
+            "the server does, against what, and what limited it.",
+        ),
         "trial": Command(
             "run one trial", "run.run_trial", arguments.trial,
             "data/smoke/backlog/mine/backlog=128,somaxconn=4096/1",

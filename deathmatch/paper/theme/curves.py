@@ -74,7 +74,11 @@ def lines(
     if len(theirs):
         layers.append(parts.published(theirs, x, y, "_label", published_label))
     shared = [pl.col(x, y).cast(pl.Float64), named, "_label", "_theirs"]
-    rows = pl.concat([ours.select(shared), theirs.select(shared)])
+    # A series without another point has its name at a hollow one.
+    only_hollow = hollow.join(ours, on=series, how="anti").with_columns(
+        named.alias("_label"), _theirs=pl.lit(False)
+    )
+    rows = pl.concat([frame.select(shared) for frame in (ours, theirs, only_hollow)])
     ends = parts.labels(rows, x, y, "_label", domain=domain, height=height, log_y=log_y)
     ends = ends.join(
         rows.unique("_label", keep="first", maintain_order=True).select(

@@ -1,0 +1,193 @@
+"""What a server's card says: its numbers and those of its yardsticks, from one small dataset.
+
+In: an experiment of the dataset, as `deathmatch.analysis.views` has it. Out: a row for each server,
+ratios within rounds, and sentences.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from deathmatch.analysis import by_trial, histogram_times, phrases, reply_rates, stats
+from deathmatch.analysis.interval import NO_TRIAL, Interval
+from deathmatch.analysis.views import Experiment
+from deathmatch.data import limits
+from deathmatch.plan import files
+from deathmatch.quantities import definitions
+from deathmatch.quantities.quantity import RATE, REPLY, Quantity
+
+REFERENCE = "reference"
+PEAK = definitions.HIGHEST_REPLY_RATE
+QUANTITIES = (
+    definitions.CPU_PER_REPLY, definitions.SWITCHES_PER_REPLY, definitions.LARGEST_RSS,
+    definitions.QUANTITIES["connection_time_p50_us"],
+    definitions.QUANTITIES["connection_time_p99_us"],
+)  # fmt: skip
+"""Shown of each server, at the rate at which it is at ease."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A server of the card.
+
+    `peak` is the interval of its highest reply rate, which is `at_least` that where it answered all
+    that it was offered; `of_subject` is the subject's over its own. `values` has the median of each
+    of QUANTITIES at `ease_rps`, its lowest rate; `limit` says whose limit its highest rate shows.
+    """
+
+    server: str
+    title: str
+    rounds: int
+    peak: Interval
+    at_least: bool
+    of_subject: Interval
+    ease_rps: int | None
+    values: dict[str, float | None]
+    limit: str | None
+    outcome: str
+    reason: str
+
+
+def rows(held: Experiment, subject: str) -> list[Row]:
+    """Return a row for each server that was tried: the subject first, then the fastest first."""
+    timed = histogram_times.joined(held.dataset, held.name, held.points, "connection_time")
+    made = [
+        _row(held, timed.filter(pl.col("server") == server), subject, server)
+        for server in held.trials["server"].unique().to_list()
+    ]
+    return sorted(made, key=lambda row: (row.server != subject, -(row.peak.estimate or 0)))
+
+
+def _row(held: Experiment, mine: pl.DataFrame, subject: str, server: str) -> Row:
+    counted = by_trial.counted(mine)
+    trials = held.trials.filter(pl.col("server") == server).sort("n")
+    ease_rps = mine[RATE].min()
+    at_ease = counted.filter(pl.col(RATE) == ease_rps)
+    failed = trials.filter(~pl.col("outcome").str.starts_with("measured"))
+    said = failed.row(0, named=True) if len(failed) else trials.row(0, named=True)
+    return Row(
+        server=server, title=said["title"], rounds=trials["n"].n_unique(),
+        peak=_peak(counted), at_least=_at_least(counted),
+        of_subject=_ratio(held, subject, server), ease_rps=ease_rps,
+        values={quantity.name: _median(at_ease, quantity) for quantity in QUANTITIES},
+        limit=whose_limit(mine), outcome=said["outcome"], reason=said["reason"] or "",
+    )  # fmt: skip
+
+
+def _best_of_trials(counted: pl.DataFrame) -> pl.DataFrame:
+    """Return each trial's highest reply rate of the points that count."""
+    return counted.group_by("server", "n", maintain_order=True).agg(pl.col(REPLY).max())
+
+
+def _peak(counted: pl.DataFrame) -> Interval:
+    known = _best_of_trials(counted)[REPLY].drop_nulls().to_list()
+    return stats.interval(known) if known else NO_TRIAL
+
+
+def _at_least(counted: pl.DataFrame) -> bool:
+    """Return whether half of the trials or more answered in full all that counts of them."""
+    shown = [
+        reply_rates.below(trial) is not None
+        for _, trial in counted.group_by("n", maintain_order=True)
+    ]
+    return bool(shown) and 2 * sum(shown) >= len(shown)
+
+
+def _ratio(held: Experiment, subject: str, server: str) -> Interval:
+    """Return the subject's highest reply rate over the server's, within rounds."""
+    if server == subject:
+        return NO_TRIAL
+    best = _best_of_trials(by_trial.counted(held.points))
+    return stats.ratio(best, pl.col("server") == subject, pl.col("server") == server, REPLY)
+
+
+def _median(points: pl.DataFrame, quantity: Quantity) -> float | None:
+    found = by_trial.values(points, quantity, ["server"])
+    return found[quantity.name].median() if len(found) else None
+
+
+def whose_limit(points: pl.DataFrame) -> str | None:
+    """Return whose limit the highest rate shows: one of `data.limits.LIMITS`; None if unknown."""
+    if points.is_empty() or "limit" not in points.columns:
+        return None
+    highest = points.filter(pl.col(RATE) == pl.col(RATE).max())
+    shown = highest["limit"].drop_nulls()
+    return shown.mode().sort()[0] if len(shown) else None
+
+
+def why(held: Experiment, row: Row) -> str:
+    """Return what limited the server, in a phrase with the number that shows it."""
+    mine = held.points.filter(pl.col("server") == row.server)
+    highest = mine.filter(pl.col(RATE) == pl.col(RATE).max())
+    used = highest["server_cpu_ratio"].median() if "server_cpu_ratio" in mine.columns else None
+    overflows = highest["server_listen_overflows"].sum() if len(highest) else 0
+    if row.limit == limits.SERVER and used is not None and used >= limits.USED_UP:
+        return f"its CPU, of which it used {phrases.percent(used)} %"
+    if row.limit == limits.SERVER and overflows:
+        return f"its listen queue, which overflowed {phrases.number(overflows)} times"
+    return {
+        limits.SERVER: "the server",
+        limits.CLIENT: "the load generator, not the server",
+        limits.TESTBED: "the testbed, not the server",
+        limits.NONE: "nothing: it answered all that was offered",
+    }.get(row.limit or "", "unknown")
+
+
+def verdict(held: Experiment, made: Sequence[Row]) -> str:
+    """Return in one sentence what the card shows of its subject, the first of the rows."""
+    subject = made[0]
+    if subject.peak.estimate is None:
+        return _no_number(held, subject)
+    rate = phrases.brackets(subject.peak)
+    least = "at least " if subject.at_least else ""
+    parts = [f"answers {least}{rate} requests a second on one CPU"]
+    parts += [
+        f"{phrases.brackets(row.of_subject, 2)} of {row.title}"
+        for row in made[1:] if row.of_subject.estimate is not None
+    ]  # fmt: skip
+    cpu_us = subject.values[definitions.CPU_PER_REPLY.name]
+    cost = f"; {cpu_us:.3g} µs of CPU a reply" if cpu_us is not None else ""
+    few = "" if subject.rounds > 2 else " Too few rounds for an interval."
+    return f"{subject.title} {', '.join(parts)}{cost}; what limited it: {why(held, subject)}.{few}"
+
+
+def _no_number(held: Experiment, subject: Row) -> str:
+    if not subject.outcome.startswith("measured"):
+        reason = f": {subject.reason.splitlines()[0]}" if subject.reason else ""
+        return f"{subject.title} was not measured: {subject.outcome}{reason}."
+    most = held.points.filter(pl.col("server") == subject.server)[REPLY].max()
+    return (
+        f"{subject.title} answered {phrases.number(most)} requests a second and may do more: "
+        f"the limit was {why(held, subject)}."
+    )
+
+
+def standing(made: Sequence[Row], experiment: str) -> str:
+    """Return where the subject would stand among the reference's servers, by a ratio; maybe "".
+
+    Its ratio to a yardstick is compared with theirs to the same one: absolute rates are of another
+    machine.
+    """
+    held = Experiment(REFERENCE, experiment)
+    if held.trials.is_empty():
+        return ""
+    points = by_trial.counted(held.points).filter(~pl.col("server").is_in(files.instruments()))
+    plateaus = reply_rates.plateaus(points, ["server", "label"]) if len(points) else points
+    for row in made[1:]:
+        theirs = plateaus.filter(~pl.col("at_least"), server=row.server)
+        if row.of_subject.estimate is None or row.at_least or theirs.is_empty():
+            continue
+        base = theirs["median"].max()
+        ratios = plateaus.with_columns(ratio=pl.col("median") / base)
+        faster = ratios.filter(pl.col("ratio") > row.of_subject.estimate)
+        return (
+            f"By its ratio to {row.title} it would stand {_ordinal(len(faster) + 1)} of "
+            f"{len(ratios) + 1} variants in the dataset {REFERENCE}."
+        )
+    return ""
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(0 if 10 < number % 100 < 14 else number % 10, "th")
+    return f"{number}{ending}"

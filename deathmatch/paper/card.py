@@ -1,0 +1,183 @@
+"""The card of a server: one page that shows how it does, against what, and why.
+
+It fetches nothing, is readable on a phone, and prints on two sheets.
+"""
+
+import html
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from string import Template
+
+import polars as pl
+
+from deathmatch.analysis import by_trial, phrases
+from deathmatch.analysis import card as analysis
+from deathmatch.analysis.card import Row
+from deathmatch.analysis.views import Experiment
+from deathmatch.data import limits, records
+from deathmatch.paper import display, theme
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.server import Server
+from deathmatch.plan.typed import typed
+from deathmatch.quantities.quantity import RATE, REPLY, Quantity
+
+PAPER = ROOT / "paper" / "source"
+NAME = "card.html"
+CURVES = (
+    (REPLY, "reply rate (req/s)"),
+    ("connection_time_median_us", "median connection time (µs)"),
+)
+
+
+def write(dataset: str, experiment: str, server: Server) -> Path:
+    """Write `paper/<dataset>/card.html`, and the same numbers as `card.json`; return the page."""
+    held = Experiment(dataset, experiment)
+    made = analysis.rows(held, server.name)
+    folder = ROOT / "paper" / dataset
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "card.json").write_text(json.dumps(numbers(held, made), indent=2) + "\n")
+    path = folder / NAME
+    path.write_text(page(held, made, server))
+    return path.relative_to(ROOT)
+
+
+def numbers(held: Experiment, made: Sequence[Row]) -> dict:
+    """Return what the card shows as what JSON can hold."""
+    return {
+        "experiment": held.name, "dataset": held.dataset,
+        "verdict": analysis.verdict(held, made), "standing": analysis.standing(made, held.name),
+        "servers": [
+            {
+                "server": row.server, "outcome": row.outcome, "rounds": row.rounds,
+                "limit": row.limit, "at_least": row.at_least, **row.values,
+                "reply_rate_rps": row.peak.row, "subject_over_it": row.of_subject.row,
+            }
+            for row in made
+        ],
+    }  # fmt: skip
+
+
+def page(held: Experiment, made: Sequence[Row], server: Server) -> str:
+    """Return the whole page."""
+    theme.register()
+    trials = held.trials.row(0, named=True)
+    machine = f"{trials['cpu']}, {trials['cpus']} CPUs, Linux {trials['kernel']}, " \
+              f"testbed {trials['testbed']}, commit {trials['commit']}"  # fmt: skip
+    return Template((PAPER / "card.html").read_text()).substitute(
+        title=html.escape(server.title),
+        experiment=html.escape(f"{held.name}: {held.spec.title}"),
+        verdict=html.escape(analysis.verdict(held, made)),
+        standing=html.escape(analysis.standing(made, held.name)),
+        charts="\n".join(_charts(held, made)),
+        servers=_servers(made),
+        wrong=_list(wrong(held, made)),
+        checks=_checks(held, server),
+        settings=_list(f"{name}: {text}" for name, text in server.limits.items()),
+        machine=html.escape(machine),
+        repeat=html.escape(typed(f"deathmatch measure {server.name} --experiment {held.name}")),
+        paper=html.escape(typed(f"snakemake paper --config dataset={held.dataset}")),
+    )
+
+
+def wrong(held: Experiment, made: Sequence[Row]) -> list[str]:
+    """Return what keeps numbers of the card from counting, a sentence each."""
+    said = []
+    for row in made:
+        if not row.outcome.startswith("measured"):
+            said.append(f"{row.title}: {row.outcome}: {row.reason.splitlines()[0]}")
+    hollow = held.points.filter(limits.by_harness(held.points))
+    if len(hollow):
+        share = phrases.part(len(hollow), len(held.points))
+        said.append(
+            f"{share} points show the limit of the load generator or the testbed: end other work "
+            "on this machine and run this again."
+        )
+    rounds = made[0].rounds
+    if rounds < 3:
+        said.append(
+            f"{rounds} of 3 rounds were measured: no interval. Give it more time with --minutes."
+        )
+    return said
+
+
+def _charts(held: Experiment, made: Sequence[Row]) -> Iterable[str]:
+    """Return each figure as HTML; every point is drawn, those that do not count hollow."""
+    order = [row.title for row in made]
+    points = held.points
+    counts = points.join(by_trial.counted(points), on=["server", "n", RATE], how="semi")
+    for column, title in CURVES:
+        if column not in points.columns or points[column].null_count() == len(points):
+            continue
+        by = ["title", RATE]
+        # Of the points that count, else of the others: a newcomer always sees his server.
+        curve = _medians(counts if len(counts) else points, by, column)
+        rest = points.join(counts, on=["server", RATE], how="anti")
+        hollow = _medians(rest, by, column) if len(counts) else None
+        chart = theme.lines(
+            curve, RATE, column, "title", limited=hollow, log_x=True, log_y=True,
+            x_title="offered rate (req/s)", y_title=title, order=order, width=420, height=240,
+        )  # fmt: skip
+        svg = display.render(chart.to_dict())["svg"].decode()
+        yield f'<figure role="img" aria-label="{html.escape(title)}">{svg}</figure>'
+
+
+def _medians(points: pl.DataFrame, by: list[str], column: str) -> pl.DataFrame:
+    return points.group_by(by, maintain_order=True).agg(pl.col(column).median()).sort(by)
+
+
+def _servers(made: Sequence[Row]) -> str:
+    """Return the table of servers."""
+    heads = [
+        "Server", "Highest reply rate (req/s)", "This server over it", "Limit",
+        *(_shown(quantity).heading for quantity in analysis.QUANTITIES), "at (req/s)",
+    ]  # fmt: skip
+    lines = [[
+        row.title,
+        ("≥ " if row.at_least else "") + phrases.brackets(row.peak) if row.peak.trials else "–",
+        phrases.brackets(row.of_subject, 2) if row.of_subject.trials else "–",
+        row.limit or "unknown",
+        *(_number(quantity, row.values[quantity.name]) for quantity in analysis.QUANTITIES),
+        "–" if row.ease_rps is None else f"{row.ease_rps:,}",
+    ] for row in made]  # fmt: skip
+    return _table(heads, lines)
+
+
+def _shown(quantity: Quantity) -> Quantity:
+    """Return a quantity in the unit that a reader expects: bytes of memory in MB."""
+    return replace(quantity, unit="MB") if quantity.unit == "B" else quantity
+
+
+def _number(quantity: Quantity, value: float | None) -> str:
+    if value is None:
+        return "–"
+    shown = value / 1e6 if quantity.unit == "B" else value
+    return f"{shown:,.0f}" if shown >= 100 else f"{shown:.3g}"
+
+
+def _checks(held: Experiment, server: Server) -> str:
+    """Return the table of the conformance checks of the first trial."""
+    folder = ROOT / "data" / held.dataset / held.name / server.name
+    files = sorted(folder.glob("*/*/trial.json"))
+    if not files:
+        return ""
+    lines = [
+        [check["name"], "passed" if check["ok"] else f"failed: {check['seen']}"]
+        for check in records.read(files[0]).get("conformance", [])
+    ]
+    return _table(["Check", "Result"], lines)
+
+
+def _table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>\n"
+        for line in lines
+    )
+    return f"<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
+
+
+def _list(items: Iterable[str]) -> str:
+    made = "".join(f"<li>{html.escape(item)}</li>\n" for item in items)
+    return f"<ul>{made}</ul>" if made else "<p>Nothing.</p>"

@@ -1,0 +1,131 @@
+"""What `deathmatch measure NAME` measures: a server with its yardsticks, at rates of its own.
+
+It makes ordinary datasets with files of their own, so that their trials are checked, archived and
+shown as any others.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from deathmatch.errors import UserError
+from deathmatch.load import registry
+from deathmatch.plan import files, matrix, paths
+from deathmatch.plan.ab_design import model
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.server import Server
+
+CEILINGS = ("null", "ws-null")
+"""Servers that answer at once: what they do is the most that testbed and client carry."""
+YARDSTICKS = 2
+RECENT_YEARS = 2
+"""How much older than the newest release of all a yardstick's may be."""
+FIRST_RATES_RPS = (500, 2_000, 8_000)
+"""Offered before the search, which begins from the highest of them that is answered."""
+SEARCH = "{ probe_s = 0.5, probes = 12, margin = 1.2, cost_shares = [0.5] }"
+SHARES = (0.5, 0.9, 1.3)
+"""Which shares of a server's capacity are offered: at ease, near its limit, and overloaded."""
+
+
+def experiment(server: Server, wanted: str | None) -> str:
+    """Return the experiment in which the server is measured: `wanted`, else its first.
+
+    UserError if the server serves none whose load is a rate.
+    """
+    able = [
+        name for name in server.experiments
+        if (client := files.experiment(name).client) and registry.client(client).searches
+    ]  # fmt: skip
+    if wanted is not None and wanted not in able:
+        what = f"servers/{server.name} is not measured by an offered rate in {wanted!r}"
+        raise UserError(what, "option --experiment", f"choose of {', '.join(able) or 'none'}")
+    if not able:
+        raise UserError(
+            f"servers/{server.name} serves no experiment whose load is a rate",
+            "key experiments", f"it serves {', '.join(server.experiments)}; "
+            f"measure those by snakemake --config dataset=smoke servers={server.name}",
+        )  # fmt: skip
+    return wanted or able[0]
+
+
+def yardsticks(server: Server, name: str, build_s: Callable[[Server], float]) -> list[Server]:
+    """Return whom the server is compared with: the ceiling, and the two that are built soonest.
+
+    One of the server's own language comes before others. `build_s` says how long a build takes.
+    """
+    others = [other for other in matrix.serving(name, slow=False) if other.name != server.name]
+    ceilings = [other for other in others if other.name in CEILINGS]
+    years = {other.name: other.release.year for other in others if other.release}
+    since = max(filter(None, years.values()), default=0) - RECENT_YEARS
+    rest = sorted(
+        (
+            other
+            for other in others
+            if (years.get(other.name) or 0) >= since and not other.instrument
+        ),
+        key=lambda other: (build_s(other), other.name),
+    )
+    own = [other for other in rest if other.language == server.language][:1]
+    return ceilings + (own + [other for other in rest if other not in own])[:YARDSTICKS]
+
+
+def named_yardsticks(names: str, server: Server, experiment: str) -> list[Server]:
+    """Return the servers whose names, joined by commas, were given; UserError for a wrong one."""
+    chosen = [files.server(name) for name in names.split(",") if name != server.name]
+    for other in chosen:
+        if experiment not in other.experiments or not other.runs:
+            what = f"{other.name} is not measured in {experiment!r}"
+            known = ", ".join(known.name for known in matrix.serving(experiment))
+            raise UserError(what, "option --against", f"choose of {known}")
+    return chosen
+
+
+def dataset_name(server: Server, given: str | None) -> str:
+    """Return the name of the dataset; UserError if it cannot be one."""
+    name = given or server.name
+    if not paths.usable("dataset", name):
+        raise UserError(
+            f"{name!r} cannot be the name of a dataset", "option --name", paths.ALLOWED["dataset"]
+        )
+    own = paths.path_of("dataset", name)
+    if own.exists() and MARK not in own.read_text():
+        raise UserError(
+            f"there is another dataset called {name!r}", str(own.relative_to(ROOT)),
+            "choose another name with --name",
+        )  # fmt: skip
+    return name
+
+
+MARK = "Measured by deathmatch measure."
+
+
+def text(
+    title: str, name: str, rates: Mapping[str, Sequence[int]], duration_s: float, trials: int,
+    seed: int, search: bool,
+) -> str:  # fmt: skip
+    """Return the text of a dataset's file: an experiment, and the rates of each server."""
+    also = "".join(
+        f"{key} = {value!r}\n"
+        for key, value in model(name).as_written.items()
+        if key not in ("trials", "rates_rps", "duration_s", "search", "grids")
+        and isinstance(value, int | float)
+    )
+    grids = "".join(
+        f'\n[[experiments.{name}.grids]]\nservers = ["{server}"]\nrates_rps = {list(rates_rps)}\n'
+        for server, rates_rps in rates.items()
+    )
+    first = next(iter(rates.values()))
+    return (
+        f'title = {_quoted(title)}\nremark = "{MARK}"\ntrials = {trials}\nseed = {seed}\n\n'
+        f"[experiments.{name}]\nrates_rps = {list(first)}\nduration_s = {duration_s:g}\n"
+        + (f"search = {SEARCH}\n" if search else "")
+        + also
+        + grids
+    )
+
+
+def _quoted(title: str) -> str:
+    return '"' + title.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def own_rates(capacity_rps: float) -> tuple[int, ...]:
+    """Return the rates that are offered to a server of this capacity, whole and different."""
+    return tuple(sorted({max(1, round(capacity_rps * share)) for share in SHARES}))

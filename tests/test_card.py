@@ -1,0 +1,54 @@
+"""`deathmatch measure`: a small real run, and the card that it writes."""
+
+import json
+import re
+
+import pytest
+from conftest import Tree, copy_tree
+
+WRITE = """
+import sys
+from deathmatch.paper import card
+from deathmatch.plan import files
+print(card.write("mine", "backlog", files.server(sys.argv[1])))
+"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory, network) -> Tree:
+    """A copy in which a good server was measured, compared with a wrong one and the null server."""
+    tree = Tree(copy_tree(tmp_path_factory.mktemp("card") / "tree"), network)
+    tree.server("mine", "ok")
+    tree.server("wrong", "wrong")
+    words = ["mine", "--against", "wrong,null", "--minutes", "0.1"]
+    done = tree.deathmatch("measure", *words).succeeded()
+    assert done.text.endswith("paper/mine/card.html\n")
+    assert "no time for round 2 of 3" in done.text
+    return tree
+
+
+@pytest.mark.alone
+def test_a_card_shows_the_server_whatever_came_out(tree: Tree):
+    card = json.loads((tree.path / "paper/mine/card.json").read_text())
+    assert card["servers"][0]["server"] == "mine"
+    assert {row["server"] for row in card["servers"]} == {"mine", "wrong", "null"}
+    # On a busy machine no point may count; the sentence has a number all the same.
+    assert card["verdict"].startswith("mine answer")
+    page = (tree.path / "paper/mine/card.html").read_text()
+    assert "wrong: answers wrongly: " in page and "1 of 3 rounds were measured" in page
+    assert page.count("<svg") == 2 and ">mine<" in page
+    assert not re.search(r"(src|href)=", page.replace("xlink:href", ""))
+
+
+def test_a_server_that_was_not_measured_has_a_card_with_the_reason(tree: Tree):
+    tree.run("python", "-c", WRITE, "wrong").succeeded()
+    card = json.loads((tree.path / "paper/mine/card.json").read_text())
+    assert card["verdict"].startswith("wrong was not measured: answers wrongly: ")
+
+
+def test_a_dataset_of_that_name_is_not_overwritten(tree: Tree):
+    tree.server("smoke", "ok")
+    said = tree.deathmatch("measure", "smoke").failed().text
+    assert "there is another dataset called 'smoke'" in said and "--name" in said
+    said = tree.deathmatch("measure", "mine", "--against", "postgres").failed().text
+    assert "there is no server 'postgres'" in said
