@@ -25,7 +25,10 @@ rates_rps = [200, 210, 220, 230]
 duration_s = 0.5
 
 [[experiments.backlog.grids]]
-omit = ["tornado-0.2", "tornado-1", "yaws-otp29", "yucan-otp23", "yucan-otp27", "yucan-otp29"]
+omit = [
+  "tornado-0.2", "tornado-1", "tornado-2.4", "yaws-otp29",
+  "yucan-otp23", "yucan-otp27", "yucan-otp29",
+]
 """
 
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 
 import pytest
@@ -218,6 +219,21 @@ def test_a_virtual_environment_stays_without_network(tree: Tree):
     lock.write_text(text + "\n# another\n")
     tree.deathmatch("build", "one").failed()
     assert made.stat().st_mtime_ns == first
+
+
+def test_packages_of_python_2_are_locked_and_another_archive_is_refused_by_name(tree: Tree):
+    online = Tree(tree.path)
+    committed = (ROOT / "servers/tornado-1/requirements.txt").read_text()
+    lock = tree.path / "servers/tornado-1/requirements.txt"
+    lock.unlink()
+    online.deathmatch("lock", "tornado-1", "tornado==1.2.1", "--python", "2.7").succeeded()
+    assert lock.read_text() == committed
+    lock.write_text(re.sub("sha256:.{8}", "sha256:00000000", committed))
+    pip = tree.path / "build/lock/python2.7/bin/pip-python2.7"
+    words = [pip, "install", "--require-hashes", "--target", tree.path / "modules"]
+    done = subprocess.run([*words, "--requirement", lock], capture_output=True, text=True)
+    assert done.returncode != 0 and not (tree.path / "modules" / "tornado").exists()
+    assert "tornado==1.2.1" in done.stderr and "sha256 00000000" in done.stderr, done.stderr
 
 
 def test_trials_of_a_server_that_could_not_be_built_are_due_once_it_is(tree: Tree):

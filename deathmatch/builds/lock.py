@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deathmatch.builds import lockers
 from deathmatch.plan import files
-from deathmatch.plan.registries import LISTS
+from deathmatch.plan.registries import LISTS, PYTHON_2
 from deathmatch.plan.root import ROOT
 
 
@@ -23,9 +23,12 @@ def main(given: argparse.Namespace) -> int:
     packages = _packages(folder)
     named = [key for key in LISTS if key in packages]
     registry = given.of or (named[0] if len(named) == 1 else "pypi")
-    lock, names = lockers.write(registry, folder, given.packages, packages.get(registry))
+    lock, names = lockers.write(
+        registry, folder, given.packages, packages.get(registry), given.python
+    )
     print(f"{lock.relative_to(ROOT)}: all that {names.relative_to(ROOT)} needs, with hashes")
-    if packages.get(registry) != lock.name:
+    # Python 2's list is read by the server's own build command.
+    if packages.get(registry) != lock.name and given.python != PYTHON_2:
         print(
             f"  servers/{given.server}/server.toml, under [packages], still needs: "
             f'{registry} = "{lock.name}"'

@@ -1,9 +1,9 @@
 """Lists of packages, as each registry's own program locks them: hashes, without addresses.
 
 Each is written in a copy of the server's folder and comes into it only once it is whole. uv locks
-Python's packages. The programs of the other registries are those that the server's own build uses,
-so it must have been built with them: Node and Go come by `packages.pypi`, Cargo and Maven by
-`packages.debian`.
+Python's packages, Python 2's own pip those for Python 2.7. The programs of the other registries are
+those that the server's own build uses, so it must have been built with them: Node and Go come by
+`packages.pypi`, Cargo and Maven by `packages.debian`.
 """
 
 import hashlib
@@ -18,17 +18,18 @@ from pathlib import Path
 
 from deathmatch.builds import debian, package_installs
 from deathmatch.errors import UserError
-from deathmatch.plan.registries import OWN_NAMES
+from deathmatch.plan.registries import OWN_NAMES, PYTHON_2, PYTHON_3
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.typed import typed
 
 HOME = ROOT / "build" / "lock"
 UV = "uv==0.13.9"
-# Debian 12's.
-PYTHON = "3.11"
 PYTHON_LIST, NAMES = "requirements.txt", "requirements.in"
+SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 WHAT = "these packages cannot be locked"
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+# NAME-VERSION of an archive of Python's sources.
+ARCHIVE = re.compile(r"(.+)-(\d[^-]*)\.(?:tar\.gz|tar\.bz2|tgz|zip)")
 # GROUP:ARTIFACT:VERSION, of a Maven package.
 COORDINATES = re.compile(r"([\w.-]+):([\w.-]+):([\w.-]+)")
 POM = """<?xml version="1.0" encoding="UTF-8"?>
@@ -78,21 +79,25 @@ def compiled(words: list[str | Path], out: Path, folder: Path) -> None:
     gets into the list. Raises UserError with uv's message if there is no solution.
     """
     always = [
-        "--quiet", "--upgrade", "--python-version", PYTHON, "--generate-hashes",
+        "--quiet", "--upgrade", "--python-version", PYTHON_3, "--generate-hashes",
         "--no-emit-index-url", "--no-header", "--no-annotate",
     ]  # fmt: skip
     run([uv(), "pip", "compile", *always, *words, "--output-file", out], WHAT, folder)
 
 
 def write(
-    registry: str, folder: Path, packages: Sequence[str], named: str | None = None
-) -> tuple[Path, Path]:
+    registry: str, folder: Path, packages: Sequence[str], named: str | None = None,
+    python: str = PYTHON_3,
+) -> tuple[Path, Path]:  # fmt: skip
     """Write a server's list of a registry; return it and the file of names that it is made from.
 
     `packages` are added to those names; for Python and Maven they replace them. `named` is the list
-    that server.toml names. Raises UserError with the program's message if they cannot be locked.
+    that server.toml names, `python` the release that Python's packages are for.
+    Raises UserError with the program's message if they cannot be locked.
     """
     names, make = LOCKERS[registry]
+    if registry == "pypi" and python == PYTHON_2:
+        make = _python_2
     lock = OWN_NAMES[registry] or (named if isinstance(named, str) else PYTHON_LIST)
     if not packages and not (folder / names).is_file():
         raise UserError(
@@ -121,9 +126,14 @@ def _environment(folder: Path, home: Path) -> dict[str, str]:
     listed = folder / PYTHON_LIST
     for command in package_installs.venv_commands(listed, venv) if listed.is_file() else []:
         run(["sh", "-ec", command], "the programs that lock cannot be installed")
+    return _own_environment(home, f"{venv / 'bin'}:{SYSTEM_PATH}")
+
+
+def _own_environment(home: Path, path: str) -> dict[str, str]:
+    """Return the variables of a locking program: a home of its own, and the caller's for pip."""
     return {key: value for key, value in os.environ.items() if key.startswith("PIP_")} | {
         "HOME": str(home),
-        "PATH": f"{venv / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PATH": path,
         # Trust what the system trusts.
         "NODE_USE_SYSTEM_CA": "1",
         "GOTOOLCHAIN": "local",
@@ -136,6 +146,32 @@ def _pypi(folder: Path, packages: Sequence[str], home: Path) -> None:
     if packages:
         names.write_text("".join(f"{package}\n" for package in packages))
     compiled([names.name], folder / PYTHON_LIST, folder)
+
+
+def _python_2(folder: Path, packages: Sequence[str], home: Path) -> None:
+    """Write the list of archives that Python 2's own pip fetches for the names."""
+    env = _own_environment(home, SYSTEM_PATH)
+    names, tools, archives = folder / NAMES, HOME / f"python{PYTHON_2}", home / "archives"
+    if packages:
+        names.write_text("".join(f"{package}\n" for package in packages))
+    installer = ROOT / "toolchains" / "python2" / "install"
+    run([installer, tools.name, tools], "the locking tool cannot be installed", ROOT, env)
+    pip = tools / "bin" / f"pip-{tools.name}"
+    run([pip, "download", "--dest", archives, "--requirement", names], WHAT, folder, env)
+    (folder / PYTHON_LIST).write_text("".join(map(_locked_archive, sorted(archives.iterdir()))))
+
+
+def _locked_archive(archive: Path) -> str:
+    """Return the lines of a list that name an archive's package, its release and its hash."""
+    parts = ARCHIVE.fullmatch(archive.name)
+    if not parts:
+        raise UserError(
+            f"{archive.name} is not an archive of Python's sources",
+            remedy="name another release, which has one as .tar.gz, .tar.bz2 or .zip",
+        )
+    name, release = parts.groups()
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    return f"{name.lower()}=={release} \\\n    --hash=sha256:{digest}\n"
 
 
 def _npm(folder: Path, packages: Sequence[str], home: Path) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from deathmatch.plan.paths import PLACES, names, path_of
-from deathmatch.plan.registries import LISTS
+from deathmatch.plan.registries import LISTS, PYTHON_2, PYTHON_3
 from deathmatch.plan.root import ROOT
 
 SHELLS = ("bash", "zsh", "fish")
@@ -199,6 +199,11 @@ def lock(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--of", choices=LISTS,
         help="the registry; default: the registry whose list server.toml names, else pypi",
+    )  # fmt: skip
+    parser.add_argument(
+        "--python", choices=[PYTHON_3, PYTHON_2], default=PYTHON_3,
+        help=f"the Python that packages of pypi are for; default: {PYTHON_3}. For {PYTHON_2} the "
+        "list holds archives of sources, which toolchains/python2 builds",
     )  # fmt: skip
 
 

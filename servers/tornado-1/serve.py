@@ -1,4 +1,4 @@
-"""Tornado 0.2 to 1.2: the hello-world page of its front page, or a query value echoed in XML.
+"""Tornado 0.2 to 2.4: the hello-world page of its front page, or a query value echoed in XML.
 
 serve.py EXPERIMENT ADDRESS PORT BACKLOG MECHANISM [PROCESSES], where EXPERIMENT is dynamic for the
 echo, any other for the page, and MECHANISM is epoll or select.
@@ -35,8 +35,9 @@ def main(experiment, address, port, backlog, mechanism, processes=1):
     application = tornado.web.Application([("/", Echo if experiment == "dynamic" else Hello)])
     server = tornado.httpserver.HTTPServer(application)
     server.bind(int(port), address)
-    # bind() listens with 128, which is fixed; the kernel takes the number of the last listen(2).
-    server._socket.listen(int(backlog))
+    # bind() listens with 128, fixed before 2.0; the kernel takes the number of the last listen(2).
+    for listener in getattr(server, "_pending_sockets", None) or [server._socket]:
+        listener.listen(int(backlog))
     # All processes accept from one queue. Tornado's own forking knows no loop but its default one.
     for _ in range(int(processes) - 1):
         if os.fork() == 0:
