@@ -26,7 +26,7 @@ duration_s = 0.5
 
 [[experiments.backlog.grids]]
 omit = [
-  "tornado-0.2", "tornado-1", "tornado-2.4", "yaws-otp29",
+  "tornado-0.2", "tornado-1", "tornado-2.4", "twisted-12", "yaws-otp29",
   "yucan-otp23", "yucan-otp27", "yucan-otp29",
 ]
 """

@@ -158,7 +158,9 @@ def _python_2(folder: Path, packages: Sequence[str], home: Path) -> None:
     run([installer, tools.name, tools], "the locking tool cannot be installed", ROOT, env)
     pip = tools / "bin" / f"pip-{tools.name}"
     run([pip, "download", "--dest", archives, "--requirement", names], WHAT, folder, env)
-    (folder / PYTHON_LIST).write_text("".join(map(_locked_archive, sorted(archives.iterdir()))))
+    # The toolchain has setuptools, which what it builds often names as needed.
+    needed = [each for each in archives.iterdir() if not each.name.startswith("setuptools-")]
+    (folder / PYTHON_LIST).write_text("".join(sorted(map(_locked_archive, needed))))
 
 
 def _locked_archive(archive: Path) -> str:

@@ -1,4 +1,4 @@
-"""Twisted: a query value echoed in XML, or a page that says hello.
+"""Twisted 12 to 26: a query value echoed in XML, or a page that says hello. For Python 2 and 3.
 
 echo.py EXPERIMENT ADDRESS PORT BACKLOG MECHANISM, where EXPERIMENT is dynamic for the echo, any
 other for the page, and MECHANISM is epoll, poll or select.
@@ -8,7 +8,12 @@ import sys
 from importlib import import_module
 from xml.sax.saxutils import escape
 
-from twisted.web import resource, server
+experiment, address, port, backlog, mechanism = sys.argv[1:]
+# A reactor must be installed before anything imports the usual one, as twisted.web did in 2012.
+import_module("twisted.internet." + mechanism + "reactor").install()
+
+from twisted.internet import reactor  # noqa: E402
+from twisted.web import resource, server  # noqa: E402
 
 
 class Site(server.Site):
@@ -30,17 +35,12 @@ class Echo(resource.Resource):
         request.setHeader("Content-Type", "text/xml; charset=UTF-8")
         if b"value" not in request.args:
             return b"<http_test><error>no value specified</error></http_test>"
-        value = request.args[b"value"][0].decode(errors="replace")
-        return f"<http_test><value>{escape(value)}</value></http_test>".encode()
+        value = escape(request.args[b"value"][0].decode("utf-8", "replace"))
+        return b"<http_test><value>" + value.encode("utf-8") + b"</value></http_test>"
 
 
 if __name__ == "__main__":
-    experiment, address, port, backlog, mechanism = sys.argv[1:]
-    # A reactor must be installed before anything imports the usual one.
-    import_module(f"twisted.internet.{mechanism}reactor").install()
-    from twisted.internet import reactor
-
-    # An idle connection stays; Twisted ends it after 60 s, which a long trial would reach.
+    # An idle connection stays; today's Twisted ends it after 60 s, which a long trial would reach.
     site = Site(Echo() if experiment == "dynamic" else Hello(), timeout=None)
     reactor.listenTCP(int(port), site, backlog=int(backlog), interface=address)
     reactor.run()
