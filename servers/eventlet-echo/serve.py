@@ -1,20 +1,26 @@
-"""eventlet: what arrives on a connection is sent back.
+"""eventlet: what arrives on a connection is sent back. For Python 2, with eventlet 0.9, and 3.
 
 serve.py ADDRESS PORT BACKLOG PROCESSES
 """
 
 import os
+import socket
 import sys
 import time
 
 import eventlet
 
+PYTHON_3 = sys.version_info > (3,)
+now_s = time.monotonic if PYTHON_3 else time.time
 
-def echo(connection, _) -> None:
+
+def echo(connection, _):
     try:
-        while data := connection.recv(65536):
+        data = connection.recv(65536)
+        while data:
             connection.sendall(data)
-    except ConnectionError:
+            data = connection.recv(65536)
+    except socket.error:  # noqa: UP024 (in Python 2 it is no OSError)
         pass  # The client went away.
     finally:
         connection.close()
@@ -36,15 +42,17 @@ class InTurns:
         return getattr(self._listener, name)
 
     def accept(self):
-        eventlet.sleep(max(0, self._next - time.monotonic()))
+        eventlet.sleep(max(0, self._next - now_s()))
         accepted = self._listener.accept()
-        self._next = time.monotonic() + self.PAUSE_S
+        self._next = now_s() + self.PAUSE_S
         return accepted
 
 
 if __name__ == "__main__":
     address, port, backlog, processes = sys.argv[1:]
-    listener = eventlet.listen((address, int(port)), backlog=int(backlog), reuse_port=False)
+    # eventlet 0.9 never shares a port.
+    alone = {"reuse_port": False} if PYTHON_3 else {}
+    listener = eventlet.listen((address, int(port)), backlog=int(backlog), **alone)
     # All processes accept from one queue. They part before eventlet makes its hub.
     for _ in range(int(processes) - 1):
         if os.fork() == 0:
