@@ -63,13 +63,37 @@ def test_too_little_time_is_refused_before_anything_is_built(tree):
     assert not list((tree.path / "config/datasets").glob("compare-*"))
 
 
+@pytest.mark.parametrize(
+    ("statistic", "low", "high", "worse"),
+    [
+        ("cpu_us_per_reply", 1.06, 1.10, True),
+        ("cpu_us_per_reply", 1.04, 1.10, False),
+        ("cpu_us_per_reply", 0.80, 0.90, False),
+        ("peak_reply_rate_rps", 0.90, 0.94, True),
+        ("peak_reply_rate_rps", 0.90, 0.96, False),
+        ("peak_reply_rate_rps", 1.06, 1.10, False),
+        ("cpu_us_per_reply", None, None, False),
+    ],
+)
+def test_worse_is_what_the_whole_interval_says(statistic, low, high, worse):
+    assert shown.worse_by({"statistic": statistic, "low": low, "high": high}, 0.05) == worse
+
+
+def test_a_condition_that_is_none_is_refused(tree):
+    said = tree.deathmatch("compare", "null", "null", "--fail-if", "slower").failed().text
+    assert "'slower' is no condition" in said and 'write "slower-than 5 %"' in said
+
+
 def test_a_variant_against_itself_is_compared_and_its_trials_are_a_dataset(tree):
     done = tree.deathmatch(
         "compare", "null", "null", "--rates", "200", "--duration", "1", "--minutes", "1.9",
         "--seed", "3", "--experiment", "backlog", "--name", "twice",
+        "--fail-if", "slower-than", "500", "%",
     ).succeeded()  # fmt: skip
     record = json.loads((tree.path / "data/twice/comparison.json").read_text())
     assert record["verdict"] in done.text and "A against A" not in done.text
+    comment = (tree.path / "data/twice/comparison.md").read_text()
+    assert comment.startswith(f"**{record['verdict']}**\n") and "| CPU per reply at 200" in comment
     blocks = done.text.count("trial 1 of 4")
     first = record["rows"][0]
     assert first["statistic"] == "cpu_us_per_reply" and first["offered_rate_rps"] == 200

@@ -81,7 +81,9 @@ def test_servers_of_a_design_serve_its_experiment_with_each_factor_that_it_names
 
 
 def test_a_dataset_that_decides_claims_lists_what_it_lacks_and_others_count_it():
-    every, (one,) = design_lines.of_dataset("reference"), design_lines.of_dataset("smoke")
+    every, (one,) = (
+        design_lines.of_dataset(name, matrix.trials(name)) for name in ("reference", "smoke")
+    )
     assert files.dataset("reference").decides_claims and len(every) > 10
     assert "12 trials" in next(line for line in every if "walkin-some-backlog-helps" in line)
     assert "deathmatch designs" in one and "smoke" in one

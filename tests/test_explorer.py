@@ -159,13 +159,32 @@ def test_the_table_sorts_by_key_and_click_and_keeps_the_order_in_the_address(pag
     order = heading.get_by_role("button")
     order.focus()
     page.keyboard.press("Enter")
-    page.wait_for_selector("table.grid th[aria-sort=ascending]:has-text('highest reply rate')")
+    # The better side comes first.
+    page.wait_for_selector("table.grid th[aria-sort=descending]:has-text('highest reply rate')")
+    assert "sort=-peak_reply_rate_rps" in page.evaluate("location.hash")
     found = page.locator("table.grid td:nth-child(3) b").all_inner_texts()
     rates = [int(re.sub(r"\D", "", text)) for text in found]
-    assert rates == sorted(rates) and len(rates) >= 5
+    assert rates == sorted(rates, reverse=True) and len(rates) >= 5
     heading.click()
-    page.wait_for_selector("table.grid th[aria-sort=descending]")
-    assert "sort=-peak_reply_rate_rps" in page.evaluate("location.hash")
+    page.wait_for_selector("table.grid th[aria-sort=ascending]:has-text('highest reply rate')")
+
+
+def test_the_first_screen_ranks_the_servers_of_one_experiment(page):
+    go(page, "#/variants")
+    assert page.get_by_role("combobox", name="Experiment").input_value() == "backlog"
+    assert page.get_by_role("combobox", name="Instruments").input_value() == "hidden"
+    page.wait_for_selector("table.grid th[aria-sort=descending]:has-text('highest reply rate')")
+    heads = page.locator("table.grid thead th").all_inner_texts()
+    datasets = cells(page, 1 + heads.index("Dataset"))
+    assert datasets == sorted(datasets, key=lambda name: name != "small")
+    assert {"small", "others"} == set(datasets)
+    names = set(cells(page, 1))
+    assert files.server("null").title not in names and files.server("yucan").title in names
+    # What was chosen is kept, also that nothing is.
+    for name in ("Experiment", "Instruments"):
+        page.get_by_role("combobox", name=name).select_option("all")
+    assert page.evaluate("location.hash") != "#/variants"
+    assert "(MB)" in page.locator("fieldset").inner_text()
 
 
 def test_a_link_shows_the_same_again(browser, page, made):
@@ -322,6 +341,9 @@ def test_each_view_is_accessible_and_fits_the_screen(browser, made, width, schem
 def test_a_dataset_without_a_point_says_so(browser, made):
     page = opened(browser, made / "paper/nothing/explore.html")
     assert "0 were measured" in page.locator("main").inner_text()
+    assert "not built, cc: no x.h" in page.locator("table.grid").inner_text()
+    go(page, "#/servers")
+    assert "not built" in page.locator("table.grid tr", has_text="Yucan").first.inner_text()
     go(page, "#/servers/yucan")
     text = page.locator("main").inner_text()
     assert "not built in 1 of 1 trials: cc: no x.h" in text or "not built in" in text

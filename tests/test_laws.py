@@ -228,7 +228,9 @@ def test_a_run_that_drifts_keeps_the_histogram_of_its_handshakes():
 
 def test_what_steadiness_leaves_out_of_claims_is_shown():
     touched = exclusion.claims("reference")
-    assert len(touched) and (touched["trials"] < touched["trials_all"]).all()
+    # A trial that keeps some of its points has another median.
+    assert (touched["trials"] <= touched["trials_all"]).all()
+    assert (touched["trials"] < touched["trials_all"]).any()
 
 
 def test_a_99th_percentile_wants_662_samples():

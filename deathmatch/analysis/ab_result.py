@@ -108,6 +108,15 @@ def quantity(row: dict) -> str:
     return replace(quantity, title=f"{quantity.title}{at}").heading
 
 
+def worse_by(row: dict, share: float) -> bool:
+    """Return whether B is worse than A by more than `share`, decided by the whole interval."""
+    if row["low"] is None:
+        return False
+    if QUANTITIES[row["statistic"]].higher_is_better:
+        return row["high"] < 1 - share
+    return row["low"] > 1 + share
+
+
 def left_out(trials: Sequence[Measured]) -> str:
     """Return how many points do not count, in a sentence."""
     points = pl.concat([trial.points for trial in trials])

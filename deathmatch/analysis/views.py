@@ -286,7 +286,7 @@ def _note(experiment: Experiment) -> str:
     reasons: dict[str, list[str]] = {}
     for row in trials.unique("title", keep="first", maintain_order=True).sort("title").to_dicts():
         mine = points.filter(pl.col("title") == row["title"])
-        reasons.setdefault(_why_not_measured(row, mine), []).append(row["title"])
+        reasons.setdefault(why_not_measured(row, mine), []).append(row["title"])
     lines = [f"- {'; '.join(names)}: {why}." for why, names in reasons.items()]
     head = (
         f"**Nothing was measured.** None of the {len(trials)} trials of *{experiment.name}* has a "
@@ -295,7 +295,7 @@ def _note(experiment: Experiment) -> str:
     return "\n\n".join(["::: note", head, "\n".join(lines), ":::"])
 
 
-def _why_not_measured(trial: dict, points: pl.DataFrame) -> str:
+def why_not_measured(trial: dict, points: pl.DataFrame) -> str:
     """Return why none of a server's points shows it; `trial` is its first."""
     if points.is_empty() and trial["outcome"].startswith("measured"):
         return "no rate was offered"

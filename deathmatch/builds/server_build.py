@@ -94,7 +94,7 @@ def main(given: argparse.Namespace) -> int:
         inside(server)
         return 0
     # Two servers of one title would end every run.
-    files.servers()
+    files.check_title(server.name)
     sandbox.die_with_owner()
     result = _build_and_report(server)
     if given.record:

@@ -256,6 +256,14 @@ def compare(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--name", help="name of the dataset; default: compare-A-B")
     parser.add_argument("--seed", type=int, help="seed of the order of the blocks; default: random")
+    parser.add_argument(
+        "--json", action="store_true", help="print the numbers as JSON, and nothing else"
+    )
+    parser.add_argument(
+        "--fail-if", nargs="+", metavar="WORDS",
+        help='exit with 4 if B is worse than A by more, such as "slower-than 5 %%": the whole '
+        "interval of the --statistic must lie beyond",
+    )  # fmt: skip
 
 
 def answer(parser: argparse.ArgumentParser) -> None:

@@ -56,7 +56,10 @@ def document(datasets: list[str]) -> dict:
         "citation": about.citation(datasets[0]),
         "experiments": about.experiments(measured),
         "quantities": {
-            name: {"title": shown.title, "unit": shown.unit, "definition": shown.definition}
+            name: {
+                "title": shown.title, "unit": shown.unit, "definition": shown.definition,
+                "better": "high" if shown.quantity and shown.quantity.higher_is_better else "low",
+            }
             for name, shown in quantities.named(spec.client for spec in known).items()
         },
         "of_sweep": {s.name: [q.name for q in quantities.of_sweep(s.client)] for s in shown},

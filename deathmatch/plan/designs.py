@@ -6,6 +6,8 @@ dataset does not meet, and why; the same designs as variants with their load, by
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
 
 from deathmatch.load.registry import FACTOR
 from deathmatch.plan import files, json_schema, matrix, validation_errors
@@ -30,11 +32,12 @@ class Design:
     capacity_shares: tuple[float, ...] = ()
     search: bool = False
 
-    @property
+    @cached_property
     def unknown_levels(self) -> list[str]:
         """The levels and servers that its experiment does not have, as "lookup=proplists"."""
-        known = files.names("server")
-        if absent := [name for name in self.grid.servers if name not in known]:
+        if absent := [
+            name for name in self.grid.servers if not files.path_of("server", name).is_file()
+        ]:
             return [f"server={name}" for name in absent]
         experiment = files.experiment(self.experiment)
         servers = [files.server(name) for name in self.grid.servers]
@@ -45,7 +48,7 @@ class Design:
             if level not in matrix.levels_of(experiment, name, servers)
         ]
 
-    @property
+    @cached_property
     def variants(self) -> list[tuple[str, Variant]]:
         """Each server with each of its variants; none while a level is unknown."""
         if self.unknown_levels:
@@ -69,13 +72,18 @@ class Design:
         return f"{self.grid.trials} trials of {', '.join(rates)}{lasts}"
 
 
-def designs() -> list[Design]:
+def designs() -> tuple[Design, ...]:
     """Return the designs of all claims, in the order of claims.toml; UserError if that is wrong."""
-    text = validation_errors.decoded(CLAIMS.read_bytes(), CLAIMS.name)
-    ledger = validation_errors.parse(text, CLAIMS.name)
-    json_schema.validate("claims", ledger, CLAIMS.name, text)
+    return _designs(CLAIMS, CLAIMS.stat().st_mtime_ns)
+
+
+@cache
+def _designs(file: Path, mtime_ns: int) -> tuple[Design, ...]:
+    text = validation_errors.decoded(file.read_bytes(), file.name)
+    ledger = validation_errors.parse(text, file.name)
+    json_schema.validate("claims", ledger, file.name, text)
     claims = ledger["claim"]
-    return [_design(claim, keys) for claim in claims for keys in claim.get("design", [])]
+    return tuple(_design(claim, keys) for claim in claims for keys in claim.get("design", []))
 
 
 def _design(claim: dict, keys: dict) -> Design:

@@ -167,7 +167,7 @@ LARGEST_RSS = Quantity(
 )  # fmt: skip
 HIGHEST_REPLY_RATE = Quantity(
     PEAK, "highest reply rate", "req/s", "highest reply rate of the sweep",
-    lambda points: points[REPLY].max(), over_rates=False, whole_sweep=True,
+    lambda points: points[REPLY].max(), over_rates=False, whole_sweep=True, higher_is_better=True,
 )  # fmt: skip
 BYTES_PER_MESSAGE = Quantity(
     "bytes_per_message", "memory per message", "B",
@@ -199,10 +199,11 @@ _ALL = (
     Quantity(
         "reply_rate_rps", "reply rate", "req/s",
         "replies over the time in which requests were offered", Mean(REPLY), _MEAN,
+        higher_is_better=True,
     ),
     Quantity(
         "reply_ratio", "reply ratio", "", "replies over requests due", _reply_ratio,
-        _TOGETHER, kind=Kind.SHARE,
+        _TOGETHER, kind=Kind.SHARE, higher_is_better=True,
     ),
     Quantity(
         "error_ratio", "error ratio", "",
@@ -283,7 +284,7 @@ _ALL = (
     Quantity(
         "connections_held", "connections held", "",
         "WebSocket connections held to the end of the run", Mean("outcome_completed"), _MEAN,
-        kind=Kind.COUNT,
+        kind=Kind.COUNT, higher_is_better=True,
     ),
     Quantity(
         "connection_timeouts", "connection timeouts", "",

@@ -102,7 +102,8 @@ class Quantity:
     a sweep or its course as a whole.
     `whole_sweep`: a trial counts only if the point at its highest rate does. `points` says which
     points count. `kind` says which values it can have. `step` returns the last digit of what was
-    recorded in a trial, in `unit`, where it is coarse; None where it is not.
+    recorded in a trial, in `unit`, where it is coarse; None where it is not. `higher_is_better`:
+    of two servers, that with the higher value does better.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Quantity:
     of_histogram: str = ""
     kind: Kind = Kind.POSITIVE
     step: Callable[[pl.DataFrame], float] | None = None
+    higher_is_better: bool = False
 
     @property
     def heading(self) -> str:

@@ -28,31 +28,47 @@ def show(
     trials: Sequence[Measured],
     seed: int,
     statistic: str,
-) -> None:
+    as_json: bool = False,
+) -> dict:
     """Print what the trials show, and write it into the dataset's folders; `name` is the dataset's.
 
-    The verdict is about the `statistic`, one of `comparison.STATISTICS`.
+    Returns the row of the verdict, which is about the `statistic`, one of `comparison.STATISTICS`.
     """
     rows = ab_result.rows(trials, seed, statistic)
     said = ab_result.verdict(rows.row(0, named=True))
     about = f"A: {sides[0]}; B: {sides[1]}; experiment {experiment}"
+    folder = Path("data", name)
+    rows.write_csv(folder / "comparison.csv")
+    record = {"a": str(sides[0]), "b": str(sides[1]), "experiment": experiment, "seed": seed,
+              "verdict": said, "rows": rows.to_dicts()}  # fmt: skip
+    written = json.dumps(record, indent=2)
+    (folder / "comparison.json").write_text(written + "\n")
+    (folder / "comparison.md").write_text(markdown(rows, about, said))
+    svg = Path("figures", name, "comparison.svg")
+    theme.register()
+    svg.write_bytes(display.render(charts.chart(rows, about).to_dict())["svg"])
+    if as_json:
+        print(written)
+        return rows.row(0, named=True)
     console = Console(highlight=False, markup=False, emoji=False)
     console.width = max(console.width, WIDTH)
     print(about, end="\n\n")
     console.print(_table(rows))
     print(f"\n{said} {ab_result.nulls(rows.row(0, named=True))}\n{ab_result.LEVEL}")
     print(ab_result.left_out(trials), end="\n\n")
-    folder = Path("data", name)
-    rows.write_csv(folder / "comparison.csv")
-    record = {"a": str(sides[0]), "b": str(sides[1]), "experiment": experiment, "seed": seed,
-              "verdict": said, "rows": rows.to_dicts()}  # fmt: skip
-    (folder / "comparison.json").write_text(json.dumps(record, indent=2) + "\n")
-    svg = Path("figures", name, "comparison.svg")
-    theme.register()
-    svg.write_bytes(display.render(charts.chart(rows, about).to_dict())["svg"])
     paper = typed(f"snakemake paper --config dataset={name}")
-    print(f"figure:   {svg}\nnumbers:  {folder}/comparison.csv, {folder}/comparison.json\n"
-          f"trials:   {folder}/{experiment}/\npaper:    {paper}")  # fmt: skip
+    print(
+        f"figure:   {svg}\nnumbers:  {folder}/comparison.csv, {folder}/comparison.json\n"
+        f"comment:  {folder}/comparison.md\ntrials:   {folder}/{experiment}/\npaper:    {paper}"
+    )
+    return rows.row(0, named=True)
+
+
+def markdown(rows: pl.DataFrame, about: str, said: str) -> str:
+    """Return the comparison as Markdown, for a comment on a pull request."""
+    lines = [f"| {' | '.join(HEADS)} |", f"|{'---|' * len(HEADS)}"]
+    lines += [f"| {' | '.join(cells)} |" for cells in map(_cells, rows.iter_rows(named=True))]
+    return "\n".join([f"**{said}**", "", about, "", *lines, "", ab_result.LEVEL, ""])
 
 
 def _table(rows: pl.DataFrame) -> Table:
@@ -61,13 +77,17 @@ def _table(rows: pl.DataFrame) -> Table:
         side = "left" if head == HEADS[0] else "right"
         table.add_column(head, justify=side, no_wrap=True)
     for row in rows.iter_rows(named=True):
-        low, high = row["low"], row["high"]
-        would_show = "" if row["detectable"] is None else f"{row['detectable'] - 1:.1%}"
-        table.add_row(
-            ab_result.quantity(row),
-            *("" if row[key] is None else phrases.number(row[key], 1) for key in MEDIANS),
-            "" if row["ratio"] is None else f"{row['ratio']:.3f}",
-            "" if low is None else f"{low:.3f} to {high:.3f}",
-            would_show,
-        )
+        table.add_row(*_cells(row))
     return table
+
+
+def _cells(row: dict) -> list[str]:
+    """Return the texts of a row, under HEADS."""
+    low, high = row["low"], row["high"]
+    return [
+        ab_result.quantity(row),
+        *("" if row[key] is None else phrases.number(row[key], 1) for key in MEDIANS),
+        "" if row["ratio"] is None else f"{row['ratio']:.3f}",
+        "" if low is None else f"{low:.3f} to {high:.3f}",
+        "" if row["detectable"] is None else f"{row['detectable'] - 1:.1%}",
+    ]

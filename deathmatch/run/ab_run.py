@@ -8,15 +8,16 @@ import argparse
 import itertools
 import os
 import random
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.analysis import paired
-from deathmatch.analysis.ab_result import STATISTICS, Measured
+from deathmatch.analysis.ab_result import STATISTICS, Measured, worse_by
 from deathmatch.data import records, tidy
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
@@ -30,6 +31,8 @@ from deathmatch.run import ab_report, checkout, progress, trial_summary, untrack
 
 # The interval of two is 12.7 standard errors to either side (Student 1908), and says nothing.
 LEAST_BLOCKS = 3
+WORSE = 4
+"""The exit status where `--fail-if` is so."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class Comparison:
 def main(given: argparse.Namespace) -> int:
     """Compare as the command line says; return the exit status."""
     os.chdir(ROOT)
-    wanted = _wanted(given)
+    wanted, tolerated = _wanted(given), _tolerated(given.fail_if)
     checkout.hold()
     checkout.keep_temporary()
     # A trial's sandbox ends when this process does.
@@ -101,11 +104,27 @@ def main(given: argparse.Namespace) -> int:
     status = _measure(wanted, given.minutes, given.testbed)
     trials = list(wanted.measured())
     wanted.write(len(trials) // 4)
-    if trials:
-        ab_report.show(
-            wanted.name, wanted.sides, wanted.experiment, trials, wanted.seed, given.statistic
-        )
+    if not trials:
+        return status
+    row = ab_report.show(
+        wanted.name, wanted.sides, wanted.experiment, trials, wanted.seed, given.statistic,
+        given.json,
+    )  # fmt: skip
+    if status == 0 and tolerated is not None and worse_by(row, tolerated):
+        print(f"[compare] B is worse than A by more than {tolerated:.0%}", file=sys.stderr)
+        return WORSE
     return status
+
+
+def _tolerated(words: Sequence[str] | None) -> float | None:
+    """Return the share in `--fail-if slower-than 5 %`, None without it; UserError if wrong."""
+    if words is None:
+        return None
+    asked = re.fullmatch(r"slower-than (\d+(?:\.\d+)?) ?%", " ".join(words))
+    if asked is None:
+        what = f"{' '.join(words)!r} is no condition"
+        raise UserError(what, "option --fail-if", 'write "slower-than 5 %"')
+    return float(asked[1]) / 100
 
 
 def _wanted(given: argparse.Namespace) -> Comparison:

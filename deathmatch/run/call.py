@@ -164,7 +164,7 @@ class Call:
             disk_space.line(study.disk_space),
             *(short_points.lines(study.trials) if dry else ()),
             *study.left_out(),
-            *(design_lines.of_dataset(study.dataset) if whole else []),
+            *(design_lines.of_dataset(study.dataset, study.trials) if whole and dry else []),
         ]
         print(*said, sep="\n", file=sys.stderr)
         if self.workflow.executor_plugin is None:

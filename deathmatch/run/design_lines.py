@@ -1,8 +1,10 @@
 """What the designs of claims ask for, and what a dataset lacks of them, as lines for a terminal."""
 
 import argparse
+from collections.abc import Sequence
 
-from deathmatch.plan import designs, files, matrix
+from deathmatch.plan import designs, files
+from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
 from deathmatch.run import progress
 
@@ -35,12 +37,12 @@ def _variants(design: designs.Design) -> str:
     return f"{', '.join(design.grid.servers)}{factors}{planned}"
 
 
-def of_dataset(name: str) -> list[str]:
+def of_dataset(name: str, trials: Sequence[Trial]) -> list[str]:
     """Return what a dataset lacks of the designs: a line a claim if it `decides_claims`, else one.
 
-    There is no line where nothing is lacking.
+    `trials` are all of it. There is no line where nothing is lacking.
     """
-    lacking = designs.unmet(matrix.trials(name))
+    lacking = designs.unmet(trials)
     if not lacking:
         return []
     total = len({design.claim for design in designs.designs()})

@@ -21,6 +21,7 @@ from deathmatch.analysis import (
 )
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.views import LABEL_FACTORS
+from deathmatch.data import limits
 from deathmatch.paper.explore import quantities
 from deathmatch.paper.explore.quantities import Shown
 from deathmatch.plan import files
@@ -87,6 +88,7 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
                 "stands": " and ".join(sorted(roles.get((name, *key), ()), reverse=True)),
                 "trials": len(trials),
                 "conformance": systems.conformance(trials),
+                "why": "" if next(iter(sweep.values()), None) else _why(trials, points),
             }
             | sweep
         )
@@ -145,6 +147,13 @@ class _Measured:
             self._variants[kind] = selecting.variant_of(points, which, self._rate_rps)
         values = self._variants[kind].values(shown.quantity)
         return measured(values.all, shown.scale, bool(values.at_least))
+
+
+def _why(trials: pl.DataFrame, points: pl.DataFrame) -> str:
+    """Return why a variant has no number of its experiment's main quantity."""
+    if points.is_empty() or points.select(limits.by_harness(points).any()).item():
+        return views.why_not_measured(trials.row(0, named=True), points).replace("`", "")
+    return ""
 
 
 def _of_sweep(points: _Measured, times: dict, shown: Shown) -> list | None:

@@ -15,14 +15,17 @@ function ordered(sign) {
 DataTable.type("cell", { order: { asc: ordered(1), desc: ordered(-1) }, detect: () => false });
 
 /* view: as in the address. columns: {key, title, of(row): text or number, cell(row): element, help}.
-   filters: {key, title, of(row): text}. always: keys of columns shown unless chosen otherwise;
-   `some(rows)` returns further ones for the rows that pass. file: of the CSV. */
-function browse({ view, what, caption, rows, columns, filters, always, some = () => [], first, file, csvColumns }) {
+   filters: {key, title, of(row): text, initial: what is chosen where the address says nothing}. always: keys of columns shown unless chosen otherwise;
+   `some(rows)` returns further ones for the rows that pass. `first`: the column that sorts, and
+   `initially` that where the address says nothing. `pinned`: a column that sorts before it.
+   file: of the CSV. */
+function browse({ view, what, caption, rows, columns, filters, always, some = () => [], first, initially = first, pinned, file, csvColumns }) {
   const { params } = address.read();
+  const fresh = ![...params.keys()].length;
   const known = new Map(columns.map((column, at) => [column.key, at]));
   const text = columns.filter((column) => !column.number);
   const words = new Map(rows.map((row) => [row, text.map((column) => column.of(row) ?? "").join(" ").toLowerCase()]));
-  const chosen = Object.fromEntries(filters.map(({ key }) => [key, params.get(key) ?? ""]));
+  const chosen = Object.fromEntries(filters.map(({ key, initial = "" }) => [key, params.get(key) ?? (fresh ? initial : "")]));
   let query = params.get("q") ?? "";
   let shown = params.has("columns") ? params.get("columns").split(",").filter((key) => known.has(key)) : null;
   let length = [...LENGTHS, -1].includes(Number(params.get("rows"))) ? Number(params.get("rows")) : 50;
@@ -38,10 +41,12 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
   const count = made("output", { class: "count" });
   const box = made("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": what }, table);
 
-  const sort = params.get("sort") ?? first;
+  const sort = params.get("sort") ?? (fresh ? initially : first);
   const column = known.get(sort.replace(/^-/, "")) ?? 0;
 
-  const bar = made("div", { class: "tools", role: "search", "aria-label": `Filters of the ${what}` });
+  const narrow = matchMedia("(max-width: 40rem)").matches;
+  const folded = made("details", { class: "filters", open: narrow ? null : "" }, made("summary", {}, "Filters"));
+  const bar = made("div", { class: "tools", role: "search", "aria-label": `Filters of the ${what}` }, folded);
   for (const filter of filters) {
     const select = made("select", {}, made("option", { value: "" }, "all"));
     for (const level of distinct(rows.map(filter.of)).filter(Boolean).sort((a, b) => ordered(1)(a, b))) {
@@ -53,14 +58,14 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
       chosen[filter.key] = select.value;
       changed();
     });
-    bar.append(field(filter.title, select));
+    folded.append(field(filter.title, select));
   }
   const search = made("input", { type: "search", value: query, autocomplete: "off", spellcheck: "false" });
   search.addEventListener("input", () => {
     query = search.value;
     changed();
   });
-  bar.append(field("Text", search));
+  folded.append(field("Text", search));
 
   const boxes = columns.map((each) => {
     const tick = made("input", { type: "checkbox", value: each.key });
@@ -85,15 +90,17 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
 
   const element = made("div", { class: "browse" }, bar, box);
   document.getElementById("text").append(element);
-  const initially = visible();
+  const drawnFirst = visible();
   const api = new DataTable(table, {
     // Rows come below, when their filter is there: they are drawn once.
     data: [],
     columns: columns.map((each) => ({
-      name: each.key, data: null, type: "cell", searchable: false, visible: initially.includes(each.key), className: each.number ? "number" : "",
-      render: (_, kind, row) => (kind === "display" ? each.cell?.(row) ?? made("span", {}, String(each.of(row) ?? "") || "–") : each.of(row)),
+      name: each.key, data: null, type: "cell", searchable: false, visible: drawnFirst.includes(each.key), className: each.number ? "number" : "",
+      orderSequence: each.better === "high" ? ["desc", "asc"] : ["asc", "desc"],
+      render: (_, kind, row) => (kind === "sort" && each.rank ? each.rank(row) : kind === "display" ? each.cell?.(row) ?? made("span", {}, String(each.of(row) ?? "") || "–") : each.of(row)),
     })),
     order: [[column, sort.startsWith("-") ? "desc" : "asc"]],
+    orderFixed: pinned ? { pre: [[known.get(pinned), "asc"]] } : null,
     orderMulti: false, autoWidth: false, pageLength: length,
     layout: { topStart: null, topEnd: null, bottomStart: "info", bottomEnd: "paging" },
     language: {
@@ -107,8 +114,9 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
   function settings() {
     const [[at, way]] = api.order();
     const now = `${way === "desc" ? "-" : ""}${columns[at].key}`;
+    const kept = Object.values(chosen).some(Boolean) || filters.every((filter) => !filter.initial);
     return {
-      ...chosen, q: query, sort: now === first ? "" : now, columns: shown?.join(","), rows: length === 50 ? "" : length,
+      ...chosen, ...(kept ? {} : { all: 1 }), q: query, sort: now === first ? "" : now, columns: shown?.join(","), rows: length === 50 ? "" : length,
       page: api.page() ? api.page() + 1 : "",
     };
   }

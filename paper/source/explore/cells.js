@@ -33,14 +33,16 @@ function bar(row, name) {
   const found = row[name];
   if (!found) return made("span", { class: "none" }, "–");
   const [median, low, high, trials, more] = found;
+  const scale = unitOf(name)[1];
+  const said = (value) => digits(value * scale);
   const most = MOST.get(`${row.experiment} ${name}`) || 1;
   const share = (value) => `${(100 * Math.max(0, value) / most).toFixed(1)}%`;
   const line = made("span", { class: "bar", "aria-hidden": "true" });
   line.style.setProperty("--to", share(median));
   line.style.setProperty("--low", share(low ?? median));
   line.style.setProperty("--high", share(high ?? median));
-  const ends = low === null ? `n = ${trials}` : `${digits(low)} to ${digits(high)}`;
-  return made("span", { class: "measured-cell" }, made("b", {}, `${more ? "≥ " : ""}${digits(median)}`), " ", made("small", {}, ends), line);
+  const ends = low === null ? `n = ${trials}` : `${said(low)} to ${said(high)}`;
+  return made("span", { class: "measured-cell" }, made("b", {}, `${more ? "≥ " : ""}${said(median)}`), " ", made("small", {}, ends), line);
 }
 
 const linkTo = (text, ...where) => made("a", { href: address.of(...where) }, text);

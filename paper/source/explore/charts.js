@@ -18,12 +18,17 @@ function wakeVega() {
   vegaIsHere = true;
 }
 
+// Legends in one column where two would be cut.
+const NARROW = 420;
+const fitted = (spec, width) => (width >= NARROW ? spec : JSON.parse(JSON.stringify(spec),
+  (key, value) => (key === "legend" && value ? { ...value, columns: 1, labelLimit: width - 40 } : value)));
+
 function themed(spec, width) {
   const config = { ...DATA.theme, background: null };
   if (dark.matches) {
     for (const [part, values] of Object.entries(night)) config[part] = { ...config[part], ...values };
   }
-  return { $schema: "https://vega.github.io/schema/vega-lite/v6.json", ...spec, config, width, autosize: { type: "fit-x", contains: "padding" } };
+  return { $schema: "https://vega.github.io/schema/vega-lite/v6.json", ...fitted(spec, width), config, width, autosize: { type: "fit-x", contains: "padding" } };
 }
 
 async function draw(box) {
@@ -74,6 +79,9 @@ const TIPS = (x, y) => [
   { field: "series", type: "nominal", title: "variant" }, { field: "at", type: "nominal", title: x }, { field: "told", type: "nominal", title: y },
 ];
 
+// "0.25", not "250m"; thousands and more are shortened.
+const axisOf = (values) => ({ format: Math.max(...values.map((each) => Math.abs(each.value))) < 1000 ? ",.3~r" : "~s" });
+
 // A curve for each series over x, a number or a level, with its interval.
 function curves(values, x, y, { ordinal = false, log = false }) {
   const series = distinct(values.map((value) => value.series));
@@ -84,7 +92,7 @@ function curves(values, x, y, { ordinal = false, log = false }) {
     color: colour(series, 2), tooltip: TIPS(x, y),
   };
   const span = { y: { field: "low", type: "quantitative", title: y, scale: scaleOf(log) }, y2: { field: "high" } };
-  const line = { field: "value", type: "quantitative", title: y, scale: scaleOf(log), axis: { format: "~s" } };
+  const line = { field: "value", type: "quantitative", title: y, scale: scaleOf(log), axis: axisOf(values) };
   return {
     data: { values }, height: HEIGHT,
     layer: [
@@ -101,7 +109,7 @@ function dots(values, x) {
   const colours = distinct(values.map((value) => value.series));
   const base = { y: { field: "at", type: "nominal", sort: null, title: null, axis: { labelLimit: 260, grid: true } }, tooltip: TIPS("variant", x) };
   if (colours.length > 1) Object.assign(base, { color: colour(colours, 3), yOffset: { field: "series", sort: null } });
-  const at = { field: "value", type: "quantitative", title: x, scale: { zero: true }, axis: { format: "~s" } };
+  const at = { field: "value", type: "quantitative", title: x, scale: { zero: true }, axis: axisOf(values) };
   return {
     data: { values }, height: distinct(values.map((each) => each.at)).length * (colours.length > 1 ? 12 + 10 * colours.length : 24),
     layer: [
@@ -144,32 +152,32 @@ function chartsOf(experiment, variants, named, series) {
     if (!known.length) continue;
     if (rates.length >= POINTS && !rates.includes(0)) {
       const values = known.filter((rate) => shown.includes(rate.row))
-        .map((rate) => value(rate[name], { x: rate.rate_rps, at: said(rate.rate_rps), series: named(rate.row) }));
+        .map((rate) => value(shownOf(name, rate[name]), { x: rate.rate_rps, at: said(rate.rate_rps), series: named(rate.row) }));
       add(heading, "by offered rate", values, (all) => curves(all, "offered (req/s)", heading, {}));
     }
     if (over && levels.length >= POINTS) {
       const title = EXPERIMENTS.get(experiment).factors[over] ?? over;
       const which = rates.length < POINTS ? rates : rates.slice(-1);
       const ofLevel = known.filter((rate) => rate.row.level !== null && which.includes(rate.rate_rps)).sort((a, b) => a.row.level - b.row.level);
-      const values = ofLevel.map((rate) => value(rate[name], {
+      const values = ofLevel.map((rate) => value(shownOf(name, rate[name]), {
         x: rate.row.level, at: digits(rate.row.level), series: [series(rate.row), said(rate.rate_rps)].filter(Boolean).join(", "),
       }));
       const first = distinct(values.map((each) => each.series)).slice(0, SERIES);
       add(`${heading} by ${title}`, "", values.filter((each) => first.includes(each.series)), (all) => curves(all, title, heading, { ordinal: true }));
     } else if (rates.length < POINTS || rates.includes(0)) {
       const values = known.filter((rate) => shown.includes(rate.row))
-        .map((rate) => value(rate[name], { at: named(rate.row) || "default", series: said(rate.rate_rps) }));
+        .map((rate) => value(shownOf(name, rate[name]), { at: named(rate.row) || "default", series: said(rate.rate_rps) }));
       add(heading, "by variant", values, (all) => dots(all, heading));
     }
   }
   if (rates.length <= 1) {
     for (const name of DATA.of_sweep[experiment]) {
-      const values = variants.filter((row) => row[name]).map((row) => value(row[name], { at: named(row) || "default", series: "" }));
+      const values = variants.filter((row) => row[name]).map((row) => value(shownOf(name, row[name]), { at: named(row) || "default", series: "" }));
       add(headingOf(name), "by variant", values, (all) => dots(all, headingOf(name)));
     }
   }
   const times = shown.flatMap((row) => (TIMES_OF.get(keyOf(row)) ?? []).filter((each) => each.time_us && each.time_us[0] > 0)
-    .map((each) => value(each.time_us, { x: `${Number((100 * each.share).toPrecision(4))} %`, at: `${Number((100 * each.share).toPrecision(4))} %`, series: named(row) })));
-  add("Times at the highest load (µs)", "by percentile", times, (all) => curves(all, "percentile", "time (µs)", { ordinal: true, log: true }));
+    .map((each) => value(each.time_us.map((end, at) => (at < 3 && end !== null ? end / 1000 : end)), { x: `${Number((100 * each.share).toPrecision(4))} %`, at: `${Number((100 * each.share).toPrecision(4))} %`, series: named(row) })));
+  add("Times at the highest load (ms)", "by percentile", times, (all) => curves(all, "percentile", "time (ms)", { ordinal: true, log: true }));
   return found;
 }

@@ -28,9 +28,17 @@ const titleOf = (server) => SERVERS.get(server)?.title ?? server;
 const experimentOf = (name) => EXPERIMENTS.get(name)?.title ?? name;
 const nameOf = (variant) => [titleOf(variant.server), variant.label].filter(Boolean).join(", ");
 const rawOf = (trial) => `${DATASETS.get(trial.dataset).raw[trial.experiment]}${trial.server}/${trial.variant}/${trial.n}`;
+// Memory is shown in MB and times in ms; the CSV has the units of the columns' names.
+const UNITS = { B: ["MB", 1e-6], "µs": ["ms", 1e-3] };
+const unitOf = (name) => {
+  const { unit } = DATA.quantities[name];
+  return (name.startsWith("cpu_") ? null : UNITS[unit]) ?? [unit, 1];
+};
+// Returns a measured quantity in the unit that is shown.
+const shownOf = (name, found) => found && [...found.slice(0, 3).map((end) => (end === null ? null : end * unitOf(name)[1])), ...found.slice(3)];
 const headingOf = (name) => {
-  const { title, unit } = DATA.quantities[name];
-  return unit ? `${title} (${unit})` : title;
+  const [unit] = unitOf(name);
+  return unit ? `${DATA.quantities[name].title} (${unit})` : DATA.quantities[name].title;
 };
 const definitionsOf = (names) => made("details", {}, made("summary", {}, "How each number is computed"),
   made("ul", {}, names.map((name) => made("li", {}, `${DATA.quantities[name].definition}.`))));

@@ -13,13 +13,14 @@ const DESCRIBED = [
   { key: "release", title: "Release", of: (row) => SERVERS.get(row.server)?.release ?? "" },
   { key: "year", title: "Year", of: (row) => SERVERS.get(row.server)?.year ?? null, help: "Of the release" },
   { key: "stands", title: "Stands for", of: (row) => row.stands, help: "In the verdicts on the claims" },
-  ...(SEVERAL ? [{ key: "dataset", title: "Dataset", of: (row) => row.dataset }] : []),
+  ...(SEVERAL ? [{ key: "dataset", title: "Dataset", of: (row) => row.dataset, rank: (row) => (row.dataset === DATA.dataset ? 0 : 1) }] : []),
   { key: "trials", title: "Trials", of: (row) => row.trials, number: true },
   { key: "conformance", title: "Conformance", of: (row) => row.conformance },
+  { key: "why", title: "Why no number", of: (row) => row.why },
 ];
 
 const quantityColumn = (name) => ({
-  key: name, title: headingOf(name), number: true,
+  key: name, title: headingOf(name), number: true, better: DATA.quantities[name].better,
   of: (row) => row[name]?.[0] ?? null,
   cell: (row) => bar(row, name),
 });
@@ -36,25 +37,32 @@ function variantsView(main) {
     return;
   }
   const filter = (key, title, of) => ({ key, title, of });
+  // The page begins with one experiment, its best first.
+  const begun = EXPERIMENTS.has("single-thread") ? "single-thread" : [...EXPERIMENTS.keys()][0];
+  const headline = DATA.of_sweep[begun][0];
+  const best = headline && VARIANTS.some((row) => row.experiment === begun && row[headline]);
   browse({
     view: "variants", what: "variants", caption: "Every variant, with what was measured of it", rows: VARIANTS,
     columns: [...DESCRIBED, ...quantitiesOf(VARIANTS).map(quantityColumn)],
     filters: [
       filter("post", "Post", (row) => EXPERIMENTS.get(row.experiment).post),
-      { ...filter("experiment", "Experiment", (row) => row.experiment), said: experimentOf },
+      { ...filter("experiment", "Experiment", (row) => row.experiment), said: experimentOf, initial: begun },
       filter("language", "Language", (row) => SERVERS.get(row.server)?.language ?? ""),
       filter("mechanism", "Mechanism", (row) => row.mechanism),
       filter("release", "Release of", (row) => YEARS(row.server)),
       filter("stands", "Stands for", (row) => row.stands),
+      { ...filter("instruments", "Instruments", (row) => (SERVERS.get(row.server)?.instrument ? "only" : "hidden")), initial: "hidden" },
       ...(SEVERAL ? [filter("dataset", "Dataset", (row) => row.dataset)] : []),
     ],
     always: ["server", "variant", "experiment", ...(SEVERAL ? ["dataset"] : [])],
     some: (rows) => {
       const experiments = distinct(rows.map((row) => row.experiment));
       const first = experiments.length === 1 ? DATA.of_sweep[experiments[0]] : [];
-      return distinct([...first, ...quantitiesOf(rows)]).filter((name) => rows.some((row) => row[name])).slice(0, 4);
+      const quantities = distinct([...first, ...quantitiesOf(rows)]).filter((name) => rows.some((row) => row[name])).slice(0, 4);
+      return rows.some((row) => row.why) ? [...quantities, "why"] : quantities;
     },
-    first: "server", file: "variants",
+    first: "server", initially: best ? `${DATA.quantities[headline].better === "high" ? "-" : ""}${headline}` : "server",
+    pinned: SEVERAL ? "dataset" : undefined, file: "variants",
   });
 }
 
@@ -62,8 +70,12 @@ function serversView(main) {
   main.append(made("h1", {}, "Every server"),
     made("p", {}, "Each is a folder of servers/. Its page has its settings with their reasons, its curves, its claims and its trials."));
   const trials = new Map();
-  for (const trial of TRIALS) trials.set(trial.server, (trials.get(trial.server) ?? 0) + 1);
-  const state = (server) => (trials.has(server.server) ? "measured" : server.not_run ? "cannot run here" : "not in this dataset");
+  const outcomes = new Map();
+  for (const trial of TRIALS) {
+    trials.set(trial.server, (trials.get(trial.server) ?? 0) + 1);
+    if (!outcomes.get(trial.server)?.startsWith("measured")) outcomes.set(trial.server, trial.outcome);
+  }
+  const state = (server) => outcomes.get(server.server) ?? (server.not_run ? "cannot run here" : "not in this dataset");
   browse({
     view: "servers", what: "servers", caption: "Every server", rows: DATA.servers,
     columns: [
