@@ -158,7 +158,8 @@ def verdicts(folder, monkeypatch, name: str, rates: dict, limited: set = frozens
         {"server": "tornado", "variant": f"{mechanism}{idle}", "n": n, "readiness": mechanism,
          "idle_connections": idle, "backlog": 128, "schedulers": "one", "server_state": "ran",
          "offered_rate_rps": offered, "client_limited": not offered and closed[mechanism, idle],
-         "reply_rate_offered_window_rps": 1000.0 if offered else rps * (1 + n / 100)}
+         "reply_rate_offered_window_rps": 1000.0 if offered
+         else rps * (1 + n / 100 + (mechanism == "epoll") * n**2 / 1000)}
         for (mechanism, idle), rps in rates.items() for n in (1, 2, 3) for offered in (1000, 0)
     ]  # fmt: skip
     path = folder / "data" / name / "readiness"
@@ -181,7 +182,7 @@ def test_verdicts_on_select_and_epoll(tmp_path, monkeypatch):
              ("epoll", 900): 5000.0}  # fmt: skip
     found = verdicts(tmp_path, monkeypatch, "plain", rates)
     assert found[few].verdict == found[many].verdict == "replicated"
-    assert found[few].interval.estimate == pytest.approx(1.02)
+    assert found[few].interval.estimate == pytest.approx(1.02, rel=0.01)
     assert found["walkin-epoll-much-faster-at-thousands"].verdict == "not replicated"
     assert found["walkin-epoll-faster-with-many-descriptors"].verdict == "replicated"
     # Where the client was the limit in closed loop, the rates offered do not show the peak.

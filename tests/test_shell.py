@@ -269,7 +269,7 @@ def test_each_command_gets_its_groups_of_python_packages(tmp_path):
         return {group for group, name in small.items() if (packages / name).exists()}
 
     assert installed("true") == {"run"}
-    assert installed("jupyter", "lab") == {"run", "lab"}
+    assert installed("jupyter", "lab", "--version") == {"run", "lab"}
     assert installed("ruff", "check") == {"run", "lab", "lint"}
     assert shell("--debian", "true", folder=folder).succeeded().text == ""
     # Another list, another environment.

@@ -238,7 +238,7 @@ def test_a_trial_on_each_records_what_each_side_got(tree: Tree):
         else:
             assert throttled["emulated_cpus"] == record["emulation"]["workers"] == 4
             # 200 requests a second hold no server back.
-            assert {"cap", "shared"} <= set(record["emulation"]["broken"])
+            assert "shared" in record["emulation"]["broken"]
             assert throttled["guards"] == ", ".join(record["emulation"]["broken"])
             assert throttled["capped_threads"] >= 4
     assert found["four-emulated"]["workers"] == 4

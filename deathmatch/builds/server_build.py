@@ -211,6 +211,8 @@ def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dic
     are left out.
     """
     trials = list(trials)
+    if not trials:
+        return []
     machine = {"machine": hardware.describe()} if node.on_cluster() else {}
     own_tools = {
         name: tools(server) if (build_dir(name) / RECORD).exists() else {}
