@@ -272,7 +272,8 @@ def test_a_fault_is_found_where_it_is(tiny: Tree, spoil, rules, parts):
     done = tiny.deathmatch("check", "tiny", "--json").failed()
     assert done.status == 3
     report = json.loads(done.text[done.text.index("{") :])
-    assert {rule["id"] for rule in report["rules"] if rule["found"]} == rules
+    broken = {rule["id"] for rule in report["rules"] if rule["found"]}
+    assert broken - OF_THE_MACHINE == rules
     findings = [
         f"{one['where']}: {one['seen']}" for rule in report["rules"] for one in rule["found"]
     ]

@@ -17,7 +17,7 @@ DataTable.type("cell", { order: { asc: ordered(1), desc: ordered(-1) }, detect: 
 /* view: as in the address. columns: {key, title, of(row): text or number, cell(row): element, help}.
    filters: {key, title, of(row): text, initial: what is chosen where the address says nothing}. always: keys of columns shown unless chosen otherwise;
    `some(rows)` returns further ones for the rows that pass. `first`: the column that sorts, and
-   `initially` that where the address says nothing. `pinned`: a column that sorts before it.
+   `initially` that where the address says nothing. `pinned`: a column that then sorts before it.
    file: of the CSV. */
 function browse({ view, what, caption, rows, columns, filters, always, some = () => [], first, initially = first, pinned, file, csvColumns }) {
   const { params } = address.read();
@@ -99,8 +99,7 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
       orderSequence: each.better === "high" ? ["desc", "asc"] : ["asc", "desc"],
       render: (_, kind, row) => (kind === "sort" && each.rank ? each.rank(row) : kind === "display" ? each.cell?.(row) ?? made("span", {}, String(each.of(row) ?? "") || "–") : each.of(row)),
     })),
-    order: [[column, sort.startsWith("-") ? "desc" : "asc"]],
-    orderFixed: pinned ? { pre: [[known.get(pinned), "asc"]] } : null,
+    order: [...(pinned && fresh ? [[known.get(pinned), "asc"]] : []), [column, sort.startsWith("-") ? "desc" : "asc"]],
     orderMulti: false, autoWidth: false, pageLength: length,
     layout: { topStart: null, topEnd: null, bottomStart: "info", bottomEnd: "paging" },
     language: {
@@ -112,7 +111,7 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
   api.rows.add(rows);
 
   function settings() {
-    const [[at, way]] = api.order();
+    const [at, way] = api.order().at(-1);
     const now = `${way === "desc" ? "-" : ""}${columns[at].key}`;
     const kept = Object.values(chosen).some(Boolean) || filters.every((filter) => !filter.initial);
     return {
