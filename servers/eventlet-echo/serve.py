@@ -6,12 +6,14 @@ serve.py ADDRESS PORT BACKLOG PROCESSES
 import os
 import socket
 import sys
-import time
 
 import eventlet
 
-PYTHON_3 = sys.version_info > (3,)
-now_s = time.monotonic if PYTHON_3 else time.time
+# Python 2 would write its bytecode among the sources.
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "_eventlet"))
+
+from listening import listen  # noqa: E402
 
 
 def echo(connection, _):
@@ -26,37 +28,7 @@ def echo(connection, _):
         connection.close()
 
 
-class InTurns:
-    """A listening socket of several processes, which accept in turn.
-
-    Who has accepted waits before it accepts again: of a few connections that come at once, one
-    process would take all.
-    """
-
-    PAUSE_S = 0.02
-
-    def __init__(self, listener):
-        self._listener, self._next = listener, 0.0
-
-    def __getattr__(self, name):
-        return getattr(self._listener, name)
-
-    def accept(self):
-        eventlet.sleep(max(0, self._next - now_s()))
-        accepted = self._listener.accept()
-        self._next = now_s() + self.PAUSE_S
-        return accepted
-
-
 if __name__ == "__main__":
     address, port, backlog, processes = sys.argv[1:]
-    # eventlet 0.9 never shares a port.
-    alone = {"reuse_port": False} if PYTHON_3 else {}
-    listener = eventlet.listen((address, int(port)), backlog=int(backlog), **alone)
-    # All processes accept from one queue. They part before eventlet makes its hub.
-    for _ in range(int(processes) - 1):
-        if os.fork() == 0:
-            break
-    if int(processes) > 1:
-        listener = InTurns(listener)
+    listener = listen(address, port, backlog, processes)
     eventlet.serve(listener, echo, concurrency=65536)
