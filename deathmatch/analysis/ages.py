@@ -41,10 +41,11 @@ class Age:
 
 def ages(dataset: str, claim: dict) -> tuple[Age, ...]:
     """Return the releases that a claim's rule compares; instruments are none, nor what is gone."""
-    known = {server.name: server for server in files.servers()}
-    compared = (known[name] for name in _servers(dataset, claim) if name in known)
     found = []
-    for server in compared:
+    for name in _servers(dataset, claim):
+        if not files.path_of("server", name).is_file():
+            continue
+        server = files.server(name)
         release = server.release
         if release and not server.instrument:
             found.append(Age(release.name, release.series_year or release.year, release.year))

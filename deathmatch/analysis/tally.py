@@ -5,7 +5,9 @@ count once.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
 from itertools import combinations
 
 import polars as pl
@@ -24,11 +26,21 @@ _CLAIMED = ("kind", "threshold", "direction", "low", "high", "text", "basis")
 
 def opposing(claims: Sequence[dict]) -> list[tuple[str, str]]:
     """Return the pairs of claims on one comparison of which at most one can hold."""
+    alike = defaultdict(list)
+    for claim in claims:
+        alike[_comparison(claim)].append(claim)
     return [
         (first["id"], second["id"])
-        for first, second in combinations(claims, 2)
-        if _comparison(first) == _comparison(second) and _disjoint(first["rule"], second["rule"])
+        for of_one in alike.values()
+        for first, second in combinations(of_one, 2)
+        if _disjoint(first["rule"], second["rule"])
     ]
+
+
+@cache
+def _opposing_of_ledger(_mtime_ns: int) -> list[tuple[str, str]]:
+    """Return the pairs of claims.toml, whose time of change says whether they are read anew."""
+    return opposing(published.claims())
 
 
 def _comparison(claim: dict) -> str:
@@ -62,7 +74,7 @@ def questions(entries: Sequence[Entry], age: str) -> list[tuple[Entry, Verdict]]
     if age != NOW:
         made = [one for one in made if one[1].of_the_time == (age == OF_THE_TIME)]
     by_claim = {entry.claim: (entry, verdict) for entry, verdict in made}
-    for first, second in opposing(published.claims()):
+    for first, second in _opposing_of_ledger(published.CLAIMS.stat().st_mtime_ns):
         if first in by_claim and second in by_claim:
             undecided = by_claim[first][1].verdict not in DECIDED
             second_decides = by_claim[second][1].verdict in DECIDED
