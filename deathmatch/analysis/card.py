@@ -52,14 +52,17 @@ class Row:
 def rows(held: Experiment, subject: str) -> list[Row]:
     """Return a row for each server that was tried: the subject first, then the fastest first."""
     timed = histogram_times.joined(held.dataset, held.name, held.points, "connection_time")
+    best = _best_of_trials(by_trial.counted(held.points))
     made = [
-        _row(held, timed.filter(pl.col("server") == server), subject, server)
+        _row(held, timed.filter(pl.col("server") == server), best, subject, server)
         for server in held.trials["server"].unique().to_list()
     ]
     return sorted(made, key=lambda row: (row.server != subject, -(row.peak.estimate or 0)))
 
 
-def _row(held: Experiment, mine: pl.DataFrame, subject: str, server: str) -> Row:
+def _row(
+    held: Experiment, mine: pl.DataFrame, best: pl.DataFrame, subject: str, server: str
+) -> Row:
     counted = by_trial.counted(mine)
     trials = held.trials.filter(pl.col("server") == server).sort("n")
     ease_rps = mine[RATE].min()
@@ -68,8 +71,8 @@ def _row(held: Experiment, mine: pl.DataFrame, subject: str, server: str) -> Row
     said = failed.row(0, named=True) if len(failed) else trials.row(0, named=True)
     return Row(
         server=server, title=said["title"], rounds=trials["n"].n_unique(),
-        peak=_peak(counted), at_least=_at_least(counted),
-        of_subject=_ratio(held, subject, server), ease_rps=ease_rps,
+        peak=_peak(best.filter(pl.col("server") == server)), at_least=_at_least(counted),
+        of_subject=_ratio(best, subject, server), ease_rps=ease_rps,
         values={quantity.name: _median(at_ease, quantity) for quantity in QUANTITIES},
         limit=whose_limit(mine), outcome=said["outcome"], reason=said["reason"] or "",
     )  # fmt: skip
@@ -80,8 +83,8 @@ def _best_of_trials(counted: pl.DataFrame) -> pl.DataFrame:
     return counted.group_by("server", "n", maintain_order=True).agg(pl.col(REPLY).max())
 
 
-def _peak(counted: pl.DataFrame) -> Interval:
-    known = _best_of_trials(counted)[REPLY].drop_nulls().to_list()
+def _peak(best: pl.DataFrame) -> Interval:
+    known = best[REPLY].drop_nulls().to_list()
     return stats.interval(known) if known else NO_TRIAL
 
 
@@ -94,11 +97,10 @@ def _at_least(counted: pl.DataFrame) -> bool:
     return bool(shown) and 2 * sum(shown) >= len(shown)
 
 
-def _ratio(held: Experiment, subject: str, server: str) -> Interval:
+def _ratio(best: pl.DataFrame, subject: str, server: str) -> Interval:
     """Return the subject's highest reply rate over the server's, within rounds."""
     if server == subject:
         return NO_TRIAL
-    best = _best_of_trials(by_trial.counted(held.points))
     return stats.ratio(best, pl.col("server") == subject, pl.col("server") == server, REPLY)
 
 

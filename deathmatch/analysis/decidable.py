@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from deathmatch.analysis import published
-from deathmatch.analysis.agreement import DECIDED
+from deathmatch.analysis.judging import DECIDED
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 

@@ -156,6 +156,14 @@ def build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
 
 
+def _testbed(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the testbed."""
+    named(
+        parser, "--testbed", kind="testbed", default="netns",
+        help="a file in config/testbeds/; default: netns",
+    )  # fmt: skip
+
+
 def check_server(parser: argparse.ArgumentParser) -> None:
     """Declare what `check-server` takes."""
     named(parser, "server", kind="server", help="a folder in servers/")
@@ -181,10 +189,7 @@ def measure(parser: argparse.ArgumentParser) -> None:
         help="the yardsticks, joined by commas; default: the null server and two others",
     )  # fmt: skip
     parser.add_argument("--name", help="name of the dataset; default: the server's")
-    named(
-        parser, "--testbed", kind="testbed", default="netns",
-        help="a file in config/testbeds/; default: netns",
-    )  # fmt: skip
+    _testbed(parser)
 
 
 def lock(parser: argparse.ArgumentParser) -> None:
@@ -212,10 +217,7 @@ def trial(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "trial", help="folder of the trial, data/<dataset>/<experiment>/<server>/<variant>/<n>"
     )
-    named(
-        parser, "--testbed", kind="testbed", default="netns",
-        help="a file in config/testbeds/; default: netns",
-    )  # fmt: skip
+    _testbed(parser)
     parser.add_argument(
         "--any-outcome", action="store_true",
         help="exit with 0 even if the server was not built, did not start or did not conform",
@@ -250,10 +252,7 @@ def compare(parser: argparse.ArgumentParser) -> None:
         "--statistic", default="cpu_us_per_reply", metavar="NAME",
         help="quantity of the verdict, as claims.toml names it; default: cpu_us_per_reply",
     )  # fmt: skip
-    named(
-        parser, "--testbed", kind="testbed", default="netns",
-        help="a file in config/testbeds/; default: netns",
-    )  # fmt: skip
+    _testbed(parser)
     parser.add_argument("--name", help="name of the dataset; default: compare-A-B")
     parser.add_argument("--seed", type=int, help="seed of the order of the blocks; default: random")
     parser.add_argument(

@@ -2,10 +2,9 @@
 
 import polars as pl
 
+from deathmatch.data.limits import SAMPLE_US
 from deathmatch.data.strict.cpu import IDLE, TAKEN
 
-# The last sample of a point is taken some time after its last send.
-_SAMPLE_US = 60_000
 SHARES = ("span_us", "server_us", "client_us", "idle_us", "total_us")
 
 
@@ -17,7 +16,7 @@ def shares(samples: pl.DataFrame, rate_rps: int, duration_us: float) -> dict[str
     """
     since_us = pl.col("time_us") - pl.col("time_us").min()
     during = samples.filter(pl.col("offered_rate_rps") == rate_rps).filter(
-        since_us <= duration_us + _SAMPLE_US
+        since_us <= duration_us + SAMPLE_US
     )
     if len(during) < 2:
         return {}

@@ -40,8 +40,8 @@ _ANSWERED = {
     "roundtrip": ("latency", "requests"),
     "wsload": ("latency", "messages_due"),
 }
-# The last sample of a point is taken some time after its last send.
-_SAMPLE_US = 60_000
+SAMPLE_US = 60_000
+"""The last sample of a point is taken up to so long after its last send."""
 
 
 def marked(given: Evidence) -> pl.DataFrame:
@@ -59,7 +59,7 @@ def _cpu(given: Evidence) -> pl.DataFrame:
     """Return KEY and `server_cpu_ratio`: of the samples while the rate was offered."""
     offered = given.during.join(given.points.select(*KEY, "duration_us"), on=KEY)
     since_us = pl.col("time_us") - pl.col("time_us").min().over(KEY)
-    used = offered.filter(since_us <= pl.col("duration_us") + _SAMPLE_US).group_by(
+    used = offered.filter(since_us <= pl.col("duration_us") + SAMPLE_US).group_by(
         KEY, maintain_order=True
     ).agg(
         used_ns=pl.col("server_cpu_ns").max() - pl.col("server_cpu_ns").min(),

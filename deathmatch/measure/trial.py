@@ -154,7 +154,7 @@ def _guarded(record: dict) -> dict:
 
 
 def _measured(context: Context) -> dict:
-    with _stopping(context, steps.start(context)) as running:
+    with stopping(context, steps.start(context)) as running:
         checks = check(context, running)
     # The sweep stops what it started: it may start the server again.
     points, counted = sweep(context, running)
@@ -200,7 +200,7 @@ def _with_wrong_answers(context: Context, points: list[dict], checks: list[Check
 
 
 @contextlib.contextmanager
-def _stopping(context: Context, started: tuple[Running, str | None]) -> Iterator[Running]:
+def stopping(context: Context, started: tuple[Running, str | None]) -> Iterator[Running]:
     """Stop the server if it did not start, or if the block finds that it cannot be measured."""
     running, problem = started
     try:

@@ -37,9 +37,10 @@ def write(dataset: str, experiment: str, server: Server) -> Path:
     made = analysis.rows(held, server.name)
     folder = ROOT / "paper" / dataset
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "card.json").write_text(json.dumps(numbers(held, made), indent=2) + "\n")
+    said = numbers(held, made)
+    (folder / "card.json").write_text(json.dumps(said, indent=2) + "\n")
     path = folder / NAME
-    path.write_text(page(held, made, server))
+    path.write_text(page(held, made, server, said))
     return path.relative_to(ROOT)
 
 
@@ -59,8 +60,8 @@ def numbers(held: Experiment, made: Sequence[Row]) -> dict:
     }  # fmt: skip
 
 
-def page(held: Experiment, made: Sequence[Row], server: Server) -> str:
-    """Return the whole page."""
+def page(held: Experiment, made: Sequence[Row], server: Server, said: dict) -> str:
+    """Return the whole page; `said` is what `numbers` returns."""
     theme.register()
     trials = held.trials.row(0, named=True)
     machine = f"{trials['cpu']}, {trials['cpus']} CPUs, Linux {trials['kernel']}, " \
@@ -68,8 +69,8 @@ def page(held: Experiment, made: Sequence[Row], server: Server) -> str:
     return Template((PAPER / "card.html").read_text()).substitute(
         title=html.escape(server.title),
         experiment=html.escape(f"{held.name}: {held.spec.title}"),
-        verdict=html.escape(analysis.verdict(held, made)),
-        standing=html.escape(analysis.standing(made, held.name)),
+        verdict=html.escape(said["verdict"]),
+        standing=html.escape(said["standing"]),
         charts="\n".join(_charts(held, made)),
         servers=_servers(made),
         wrong=_list(wrong(held, made)),

@@ -6,6 +6,7 @@ A comparison is an ordinary dataset with a file of its own, so that its trials a
 and shown as any others.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -123,6 +124,15 @@ def model(name: str) -> ExperimentPlan:
     return plan
 
 
+def kept(plan: ExperimentPlan) -> str:
+    """Return the lines of what MODEL says of an experiment besides trials, rates and durations."""
+    return "".join(
+        f"{key} = {toml(value)}\n"
+        for key, value in plan.as_written.items()
+        if key not in ("trials", "rates_rps", "duration_s", "search")
+    )
+
+
 def dataset_name(sides: Sequence[Side], given: str | None) -> str:
     """Return the name of the comparison's dataset; UserError if it cannot be one, or exists."""
     plain = re.sub(r"[^\w.-]+", "-", f"compare-{sides[0]}-{sides[1]}").strip("-")
@@ -150,14 +160,9 @@ def text(
     seed: int,
 ) -> str:
     """Return the text of the dataset's file; `plan` gives what else an experiment's part says."""
-    also = "".join(
-        f"{key} = {_toml(value)}\n"
-        for key, value in plan.as_written.items()
-        if key not in ("trials", "rates_rps", "duration_s", "search")
-    )
     grids = "".join(
         f'\n[[experiments.{name}.grids]]\nservers = ["{side.server}"]\n'
-        + "".join(f"{factor} = [{_toml(level)}]\n" for factor, level in levels(side, name).items())
+        + "".join(f"{factor} = [{toml(level)}]\n" for factor, level in levels(side, name).items())
         for side in sides
     )
     rates = ", ".join(map(str, rates_rps))
@@ -165,11 +170,10 @@ def text(
         f'title = "A: {sides[0]}; B: {sides[1]}"\n'
         'remark = "Measured by deathmatch compare, in blocks of four trials: ABBA or BAAB."\n'
         f"trials = {trials}\nseed = {seed}\n\n[experiments.{name}]\n"
-        f"rates_rps = [{rates}]\nduration_s = {duration_s:g}\n{also}{grids}"
+        f"rates_rps = [{rates}]\nduration_s = {duration_s:g}\n{kept(plan)}{grids}"
     )
 
 
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else f"{value}"
+def toml(value: object) -> str:
+    """Return a value as TOML has it: text, numbers, truth and lists are written as in JSON."""
+    return json.dumps(value, ensure_ascii=False)

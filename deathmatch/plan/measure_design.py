@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.plan import files, matrix, paths
-from deathmatch.plan.ab_design import model
+from deathmatch.plan.ab_design import kept, model, toml
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 
@@ -102,28 +102,18 @@ def text(
     seed: int, search: bool,
 ) -> str:  # fmt: skip
     """Return the text of a dataset's file: an experiment, and the rates of each server."""
-    also = "".join(
-        f"{key} = {value!r}\n"
-        for key, value in model(name).as_written.items()
-        if key not in ("trials", "rates_rps", "duration_s", "search", "grids")
-        and isinstance(value, int | float)
-    )
     grids = "".join(
         f'\n[[experiments.{name}.grids]]\nservers = ["{server}"]\nrates_rps = {list(rates_rps)}\n'
         for server, rates_rps in rates.items()
     )
     first = next(iter(rates.values()))
     return (
-        f'title = {_quoted(title)}\nremark = "{MARK}"\ntrials = {trials}\nseed = {seed}\n\n'
+        f'title = {toml(title)}\nremark = "{MARK}"\ntrials = {trials}\nseed = {seed}\n\n'
         f"[experiments.{name}]\nrates_rps = {list(first)}\nduration_s = {duration_s:g}\n"
         + (f"search = {SEARCH}\n" if search else "")
-        + also
+        + kept(model(name))
         + grids
     )
-
-
-def _quoted(title: str) -> str:
-    return '"' + title.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def own_rates(capacity_rps: float) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ import itertools
 import os
 import random
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -20,14 +19,13 @@ from deathmatch.analysis import paired
 from deathmatch.analysis.ab_result import STATISTICS, Measured, worse_by
 from deathmatch.data import records, tidy
 from deathmatch.errors import UserError
-from deathmatch.hosts import sandbox
 from deathmatch.plan import ab_design as plan
 from deathmatch.plan import files, paths
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
 from deathmatch.quantities.good_answers import only_good
-from deathmatch.run import ab_report, checkout, progress, trial_summary, untracked
+from deathmatch.run import ab_report, progress, subcommands, trial_summary, untracked
 
 # The interval of two is 12.7 standard errors to either side (Student 1908), and says nothing.
 LEAST_BLOCKS = 3
@@ -95,10 +93,7 @@ def main(given: argparse.Namespace) -> int:
     """Compare as the command line says; return the exit status."""
     os.chdir(ROOT)
     wanted, tolerated = _wanted(given), _tolerated(given.fail_if)
-    checkout.hold()
-    checkout.keep_temporary()
-    # A trial's sandbox ends when this process does.
-    os.environ[sandbox.OWNER] = str(os.getpid())
+    subcommands.hold()
     _build(wanted)
     wanted.write(LEAST_BLOCKS)
     status = _measure(wanted, given.minutes, given.testbed)
@@ -161,7 +156,7 @@ def _check_time(wanted: Comparison, minutes: float) -> None:
 
 def _build(wanted: Comparison) -> None:
     for server in dict.fromkeys(side.server for side in wanted.sides):
-        if _deathmatch("build", server):
+        if subcommands.run("build", server):
             raise UserError(
                 f"{server} could not be built", f"build/servers/{server}/build.log",
                 f"fix it, and try: {typed(f'deathmatch build {server}')}",
@@ -180,17 +175,13 @@ def _measure(wanted: Comparison, minutes: float, testbed: str) -> int:
                 left = max(0, _left_s(began, minutes)) / 60
                 print(f"[compare] block {number}, trial {place} of 4: {side}; {left:.1f} min left",
                       file=sys.stderr, flush=True)  # fmt: skip
-                if status := _deathmatch("trial", str(trial.path), "--testbed", testbed):
+                if status := subcommands.run("trial", str(trial.path), "--testbed", testbed):
                     return status
             longest_s = max(longest_s, time.monotonic() - block_began)
     except KeyboardInterrupt:
         print("[compare] interrupted: what whole blocks show follows", file=sys.stderr)
         return 130
     return 0
-
-
-def _deathmatch(*words: str) -> int:
-    return subprocess.run([sys.executable, "-m", "deathmatch", *words]).returncode
 
 
 def _left_s(began: float, minutes: float) -> float:

@@ -79,15 +79,12 @@ def _inside(trial: Trial, out: Path) -> int:
     bed = netns_testbed.build(files.testbed(TESTBED), trial.spec()["sysctl"], clone.on)
     context = prepare(trial, trial.spec(), bed, out)
     try:
-        running, problem = steps.start(context)
-        try:
-            if problem:
-                raise NotMeasured("did not start", f"{problem}\n{running.tail()}")
+        with measurement.stopping(context, steps.start(context)) as running:
             checks = [check.record() for check in measurement.check(context, running)]
-            reason = ""
-        except NotMeasured as error:
-            checks, reason = error.record.get("conformance", []), error.record["reason"]
         steps.stop(context, running)
+        reason = ""
+    except NotMeasured as error:
+        checks, reason = error.record.get("conformance", []), error.record["reason"]
     finally:
         context.end()
     for check in checks:

@@ -6,37 +6,33 @@ after server, until the time is over. The trials are those of an ordinary datase
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import polars as pl
 
 from deathmatch.analysis import searched
 from deathmatch.analysis.views import Experiment
-from deathmatch.hosts import sandbox
 from deathmatch.paper import card
 from deathmatch.plan import files, matrix, paths
 from deathmatch.plan import measure_design as plan
+from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
 from deathmatch.quantities.quantity import REPLY
-from deathmatch.run import build_times, checkout, progress, untracked
+from deathmatch.run import build_times, progress, subcommands, untracked
 
 SEARCH_SUFFIX = "-search"
 ROUNDS = 3
 SHORTEST_S, LONGEST_S = 2.0, 10.0
 """Bounds of how long each rate is offered."""
 SEED = 1
-SEARCH_S = 45
-"""How long a trial that searches takes, roughly."""
 
 
 def main(given: argparse.Namespace) -> int:
     """Measure the server named on the command line, write its card, return the exit status."""
-    os.chdir(Path(__file__).resolve().parents[2])
+    os.chdir(ROOT)
     server = files.server(given.server)
     name = plan.dataset_name(server, given.name)
     experiment = plan.experiment(server, given.experiment)
@@ -47,18 +43,14 @@ def main(given: argparse.Namespace) -> int:
         else plan.yardsticks(server, experiment, build_times.seconds)
     )
     ends = time.monotonic() + 60 * given.minutes
-    checkout.hold()
-    checkout.keep_temporary()
-    # A trial's sandbox ends when this process does.
-    os.environ[sandbox.OWNER] = str(os.getpid())
+    subcommands.hold()
     _say(f"{server.name} in {experiment}, beside {', '.join(other.name for other in others)}")
-    built = [server, *(other for other in others if _deathmatch("build", other.name) == 0)]
-    if _deathmatch("build", server.name):
+    if subcommands.run("build", server.name):
         return 1
+    built = [server, *(other for other in others if subcommands.run("build", other.name) == 0)]
     rates = _rates(name, experiment, built, given.testbed)
     _measure(name, experiment, rates, given.testbed, ends)
-    made = card.write(name, experiment, server)
-    print(made)
+    print(card.write(name, experiment, server))
     return 0
 
 
@@ -72,17 +64,15 @@ def _rates(
     _write(dataset, plan.text(title, experiment, first, 1, 1, SEED, search=True))
     for trial in _trials(dataset, experiment, list(first)):
         _say(f"search for the capacity of {trial.server.name}")
-        _deathmatch("trial", str(trial.path), "--testbed", testbed, "--any-outcome")
-    _deathmatch("tidy", f"data/{dataset}/{experiment}")
+        subcommands.run("trial", str(trial.path), "--testbed", testbed, "--any-outcome")
+    subcommands.run("tidy", f"data/{dataset}/{experiment}")
     found = Experiment(dataset, experiment)
     return {server: plan.own_rates(_capacity_rps(found, server)) for server in first}
 
 
 def _capacity_rps(found: Experiment, server: str) -> float:
     """Return a server's capacity; where no search found it, the most that it answered."""
-    probes = found.probes
-    ended = searched.ends(probes.filter(server=server)) if len(probes) else probes
-    capacity = ended["capacity_rps"].max() if len(ended) else None
+    capacity = searched.ends(found.probes.filter(server=server))["capacity_rps"].max()
     most = found.points.filter(pl.col("server") == server)[REPLY].max()
     return capacity or most or plan.FIRST_RATES_RPS[0]
 
@@ -108,9 +98,9 @@ def _measure(
         for trial in (trial for trial in trials if trial.n == number):
             left = max(0, ends - time.monotonic()) / 60
             _say(f"round {number} of {ROUNDS}: {trial.server.name}; {left:.1f} min left")
-            _deathmatch("trial", str(trial.path), "--testbed", testbed, "--any-outcome")
+            subcommands.run("trial", str(trial.path), "--testbed", testbed, "--any-outcome")
         longest_s = max(longest_s, time.monotonic() - began)
-    _deathmatch("tidy", f"data/{name}/{experiment}")
+    subcommands.run("tidy", f"data/{name}/{experiment}")
 
 
 def _trials(dataset: str, experiment: str, servers: Sequence[str]) -> list[Trial]:
@@ -126,7 +116,3 @@ def _write(dataset: str, text: str) -> None:
 
 def _say(text: str) -> None:
     print(f"[measure] {text}", file=sys.stderr, flush=True)
-
-
-def _deathmatch(*words: str) -> int:
-    return subprocess.run([sys.executable, "-m", "deathmatch", *words]).returncode
