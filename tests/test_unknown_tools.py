@@ -9,9 +9,9 @@ from deathmatch.plan import files
 
 def test_no_tool_of_the_project_is_unknown():
     """Without any program installed: but for what only another tool runs."""
-    told = {each.name: unknown_tools.message(each, "") for each in files.servers()}
-    named = {name: text.split(",")[0] for name, text in told.items() if text}
-    assert named == {"rust": "cc", "rust-ws": "cc"}
+    messages = [unknown_tools.message(server, "") for server in files.servers()]
+    # cargo and pip run the C compiler; no file of a server names it.
+    assert {message.split(",")[0] for message in messages if message} == {"cc"}
 
 
 @pytest.mark.skipif(toolchain.name() == "nix", reason="there each tool must be Nix's")
