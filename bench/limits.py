@@ -44,6 +44,11 @@ EXPECTED = {
     ("fast", "slow"): {"client", "testbed"},
     ("slow", "slow"): {"client", "testbed", "server"},
 }
+# What is printed of a sound point that was called limited.
+SHOWN = (
+    *("on_time_ratio", "server_cpu_ratio", "client_limited", "look_interval_max_us"),
+    *("connect_burst_connections", "connection_time_max_us", "errors_total"),
+)
 _SERVER = """\
 title = "{name} of bench/limits"
 language = "C"
@@ -138,7 +143,9 @@ def judged(clone: Path, client: str) -> pl.DataFrame:
     runs = tables["points"].select("n", RATE).unique().sort("n", RATE).rows()
     marked = [limits.marked(laws.evidence("backlog", _of_run(tables, *run))) for run in runs]
     return pl.concat(marked).select(
-        pl.col("server").str.strip_prefix("planted-"), "n", RATE, "limit", client=pl.lit(client)
+        pl.col("server").str.strip_prefix("planted-"),
+        *("n", RATE, "limit", *SHOWN),
+        client=pl.lit(client),
     )
 
 
@@ -170,12 +177,11 @@ def counted(points: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
-def accused(points: pl.DataFrame) -> str:
-    """Return how many of the sound points were called limited by anything."""
+def accused(points: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Return the sound points that were called limited by anything, and how many are sound."""
     fast = (pl.col("server") == "fast") & (pl.col("client") == "free")
     sound = points.filter(fast | (pl.col(RATE) == SOUND_RPS))
-    wrong = sound.filter(pl.col("limit").ne_missing("none"))
-    return f"sound points accused: {len(wrong)} of {len(sound)}"
+    return sound.filter(pl.col("limit").ne_missing("none")), len(sound)
 
 
 def main() -> None:
@@ -196,7 +202,9 @@ def main() -> None:
         points = pl.concat([judged(clone, client) for client in CLIENTS])
     with pl.Config(tbl_rows=-1, fmt_str_lengths=99, tbl_hide_dataframe_shape=True):
         print(counted(points))
-    print(accused(points))
+        wrong, sound = accused(points)
+        print(f"sound points accused: {len(wrong)} of {sound}")
+        print(wrong)
     print(f"{(time.monotonic() - began_s) / runs:.1f} s a run")
 
 
