@@ -28,6 +28,8 @@ ALONE = {"tornado-nginx": "tornado"}
 PLANTED = "planted-lock"
 # The error from which on the planted server's speed-up is called wrong.
 WRONG = 0.1
+# The share of the offered rate from which on a server answered it in full, and could do more.
+IN_FULL = 0.99
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Measured:
     left: float
     guards: str
     least_busy: float | None
+    in_full: bool
 
 
 def measured(file: Path) -> Measured | None:
@@ -54,9 +57,8 @@ def measured(file: Path) -> Measured | None:
     if not rows:
         return None
     best = max(rows, key=lambda row: row[REPLY])
-    point = next(
-        p for p in record["points"] if p["offered_rate_rps"] == best["offered_rate_rps"]
-    )  # fmt: skip
+    offered_rps = best["offered_rate_rps"]
+    point = next(p for p in record["points"] if p["offered_rate_rps"] == offered_rps)
     factors, throttle = record["spec"]["factors"], record.get("throttle") or {}
     got, server_cpus = point["cpu"], record["cpus"]["server"]
     shared = {*server_cpus} & {*record["cpus"]["client"]}
@@ -67,6 +69,7 @@ def measured(file: Path) -> Measured | None:
         best["server_cpu_ns"] / best["replies"],
         len(server_cpus) - min(len(shared), got["client_us"] / got["span_us"]),
         throttle.get("guards", ""), best["least_busy_process_share"],
+        offered_rps > 0 and best[REPLY] >= IN_FULL * offered_rps,
     )  # fmt: skip
 
 
@@ -103,6 +106,9 @@ def _line(key: tuple[str, str, str], one: list[Measured], every: list[Measured])
     met = [t for t in (*one, *every) if t.guards == emulation.MET]
     broken = sorted({t.guards for t in (*one, *every)} - {emulation.MET, ""})
     guards = f"{len(met)} of {len(one) + len(every)} met" if met or broken else ""
+    in_full = sorted({t.schedulers for t in (*one, *every) if t.in_full})
+    if in_full:
+        guards = "; ".join(filter(None, (guards, f"answered in full: {', '.join(in_full)}")))
     interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if ratio.low is not None else ""
     cells = (
         testbed, " ".join(filter(None, (server, configuration))),

@@ -6,17 +6,23 @@ from deathmatch.data.limits import SAMPLE_US
 from deathmatch.data.strict.cpu import IDLE, TAKEN
 
 SHARES = ("span_us", "server_us", "client_us", "idle_us", "total_us")
+START_US = 500_000
+"""How long after a rate's first sample its load may begin.
+
+In a closed loop roundtrip offers nothing for 0.4 s: it waits twice for its `--settle` of 0.2 s to
+learn how long a reply is.
+"""
 
 
 def shares(samples: pl.DataFrame, rate_rps: int, duration_us: float) -> dict[str, int | None]:
-    """Return SHARES while a rate was offered; {} if there are not two samples of it.
+    """Return SHARES while a rate was offered, from START_US on; {} without two samples of that.
 
     CPU time of the server, of the load generators, of nobody and of all CPUs of the machine, in
     `span_us` of time. One is None where nobody counted it.
     """
     since_us = pl.col("time_us") - pl.col("time_us").min()
     during = samples.filter(pl.col("offered_rate_rps") == rate_rps).filter(
-        since_us <= duration_us + SAMPLE_US
+        since_us.is_between(START_US, duration_us + SAMPLE_US)
     )
     if len(during) < 2:
         return {}
