@@ -4,10 +4,12 @@ import json
 import re
 from collections import Counter
 
+import polars as pl
 import pytest
 from conftest import ROOT
 from rich.console import Console, Group
 
+from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files, matrix
 from deathmatch.run import build_times, cli_config, exit_summary, progress, run_trial, screen
@@ -370,3 +372,29 @@ def test_the_end_of_a_run_says_what_is_next(run, tmp_path):
     _, paper, failed, todo = last_three(run)
     assert paper.endswith("paper/full/deathmatch.html and paper/full/deathmatch.pdf")
     assert "nothing; " in failed and todo.endswith("xdg-open paper/full/deathmatch.html")
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_the_end_of_a_run_has_each_named_server_with_its_number_or_the_reason(
+    run, tmp_path, monkeypatch, limited
+):
+    run, _ = run
+    for trial in run.study.trials:
+        record(trial, tmp_path)
+    run.records |= progress.measured(run.study.trials, "netns")
+    run.standing = progress.standing(run.study.trials, run.records)
+    for table in ("trials", "points"):
+        frame = tables.read("reference", "backlog", table).filter(server="null")
+        if table == "points" and limited:
+            frame = frame.with_columns(client_limited=pl.lit(True), limit=pl.lit("client"))
+        tables.write(frame, "backlog", table, tmp_path / "data/full/backlog")
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    before, _, failed, todo = last_three(run)
+    if not limited:
+        assert re.fullmatch(r"result: null in backlog: highest reply rate .*\d.* req/s", before)
+        assert failed.startswith("failed: nothing; ")
+        return
+    why = r"client-limited at (\d+) of \1 points"
+    assert re.fullmatch(f"result: null in backlog: no usable number, {why}", before)
+    assert re.fullmatch(f"failed: servers/null has no usable number in backlog: {why}", failed)
+    assert "end other work on this machine, remove data/full/backlog/null, then " in todo

@@ -462,6 +462,9 @@ def test_points_that_show_no_server_are_counted(samples):
             looked = dataclasses.replace(gathered, tables=tables)
             seen = list(table_rules.most_points_show_their_server.look(looked))
             assert [int(finding.what.partition(" of ")[0]) for finding in seen] == said
+            report = rules.ask(looked, [])
+            assert f" {limited} of {len(points)} points unusable" in report.whole_text()
+            assert report.as_json()["unusable_points"] == limited
     assert table_rules.most_points_show_their_server in rules.QUICK
 
 

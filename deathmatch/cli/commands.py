@@ -182,8 +182,9 @@ GROUPS: dict[str, dict[str, Command]] = {
             arguments.check,
             "smoke",
             "The dataset must be complete, measured on one machine, each experiment with one "
-            "toolchain, plausible, and free of your personal names and paths. With --strict, all "
-            "rules are applied, to the raw logs too. "
+            "toolchain, without impossible counters, and free of your personal names and paths. "
+            "It also prints how many points are unusable. With --strict, all rules are applied, to "
+            "the raw logs too. "
             "Exits 3 if a rule rejects the dataset and 1 if it could not be checked.",
         ),
         "archive": Command(

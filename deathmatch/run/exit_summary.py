@@ -1,10 +1,11 @@
-"""How a run ends: three lines, where the paper is, what failed and why, what to run next."""
+"""How a run ends: its results, where the paper is, what failed and why, what to run next."""
 
 import signal
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.run import failures
+from deathmatch.run import failures, server_results
+from deathmatch.run.server_results import Result
 from deathmatch.run.state import Job, Run
 
 WIDTH = 100  # of a reason: its first line is shown, the rest is in the log
@@ -21,27 +22,34 @@ def interrupted_in_order() -> None:
 def lines(run: Run, stopped: bool) -> str:
     """Return the three lines; `stopped` if an interrupt or a failure ended it before its time.
 
-    Before them stands why servers could not be measured, unless the run has listed that.
+    Before them stands why servers could not be measured, unless the run has listed that, and the
+    number of each server that was chosen by name, or that has no number at all.
     """
     study = run.study
-    servers, broken = {}, []
+    servers, broken, results = {}, [], []
     try:
         if study.trials:
             servers = failures.failures(study.dataset, study.choice)
+            results = [] if stopped else server_results.results(study, known=servers)
     except UserError as error:
         broken = [f"{error.where}: {error.what}"]
     jobs = [job for job in run.failed if job.rule != LISTING]
     again = failures.retry(study.dataset, study.choice)
     listed = len(jobs) < len(run.failed)
     unlisted = [failures.report(servers, again)] if servers and not listed else []
-    what = [*broken, *map(_of_job, jobs), *(_of_server(*item) for item in servers.items())]
+    empty = [result for result in results if not result.number]
+    what = [
+        *broken, *map(_of_job, jobs), *(_of_server(*item) for item in servers.items()),
+        *map(_of_result, empty),
+    ]  # fmt: skip
     more = f"; and {len(what) - 1} more, listed above" if len(what) > 1 else ""
     return "\n".join(
         [
             *unlisted,
+            *(result.line for result in results),
             f"paper:  {_paper(run)}",
             f"failed: {what[0] + more if what else _nothing(run)}",
-            f"next:   {_next(run, jobs, list(servers), broken, stopped)}",
+            f"next:   {_next(run, jobs, list(servers), broken, empty, stopped)}",
         ]
     )
 
@@ -69,6 +77,10 @@ def _of_server(name: str, failure: failures.Failure) -> str:
     return f"servers/{name} {failure.outcome}, in {number}: {reason}; see {failure.folder}"
 
 
+def _of_result(result: Result) -> str:
+    return f"servers/{result.server} has no usable number in {result.experiment}: {result.why}"
+
+
 def _nothing(run: Run) -> str:
     now = run.standing
     if not now.total:
@@ -77,7 +89,10 @@ def _nothing(run: Run) -> str:
     return f"nothing; {now.done - now.failed} of {now.total} trials measured{left}"
 
 
-def _next(run: Run, jobs: list[Job], servers: list[str], broken: list[str], stopped: bool) -> str:
+def _next(
+    run: Run, jobs: list[Job], servers: list[str], broken: list[str], empty: list[Result],
+    stopped: bool,
+) -> str:  # fmt: skip
     study = run.study
     if broken:
         return f"remove the folder of that record, and {study.command} measures it again"
@@ -88,6 +103,10 @@ def _next(run: Run, jobs: list[Job], servers: list[str], broken: list[str], stop
             f"fix servers/{servers[0]}, then {study.command}; to try it again unchanged, before "
             f"that: {failures.retry(study.dataset, study.choice)}"
         )
+    if empty:
+        first = "end other work on this machine" if empty[0].by_harness else "find out why"
+        folder = study.folder / empty[0].experiment / empty[0].server
+        return f"{first}, remove {folder}, then {study.command} measures it again"
     if stopped or not run.standing.ended:
         return f"{study.command} goes on where this stopped"
     if not Path(study.paper[0]).exists():

@@ -13,17 +13,23 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class Report(checks.Report):
-    """What all rules said of a dataset of so many trials."""
+    """What all rules said of a dataset of so many trials.
+
+    `unusable` of its `points` show the load generator or the testbed, not their server.
+    """
 
     dataset: str
     trials: int
+    points: int
+    unusable: int
 
     def summary(self) -> str:
         """Return one line: whether the dataset passed, of how many trials, by how many rules."""
         counts = self.counts()
         return (
             f"data/{self.dataset}: {VERDICTS[self.status]}: {len(self.results)} rules, "
-            f"{self.trials} trials{': ' if counts else ''}{counts}"
+            f"{self.trials} trials, {self.unusable} of {self.points} points unusable"
+            f"{': ' if counts else ''}{counts}"
         )
 
     def whole_text(self, width: int = 100) -> str:
@@ -41,6 +47,8 @@ class Report(checks.Report):
             "dataset": self.dataset,
             "verdict": VERDICTS[self.status],
             "trials": self.trials,
+            "points": self.points,
+            "unusable_points": self.unusable,
             "rules": [
                 {
                     "id": result.rule.id,

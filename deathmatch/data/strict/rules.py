@@ -15,7 +15,7 @@ from deathmatch.data.strict.record_rules import RECORD
 from deathmatch.data.strict.report import Report
 from deathmatch.data.strict.schedule_rules import SCHEDULE
 from deathmatch.data.strict.server_rules import SERVER
-from deathmatch.data.strict.table_rules import TABLE
+from deathmatch.data.strict.table_rules import TABLE, unusable_points
 from deathmatch.plan.dataset import Dataset
 
 GROUPS = (RECORD, TABLE, SCHEDULE, ORIGIN, SERVER, LOADS, ENVIRONMENT, EMULATION, ARCHIVE)
@@ -46,4 +46,9 @@ def ask(evidence: Evidence, rules: Iterable[Rule] = RULES) -> Report:
         waived = evidence.dataset.waives.get(rule.id, "")
         older = len(evidence.trials) - len(asked)
         results.append(checks.ask(rule, replace(evidence, trials=asked), waived, older))
-    return Report(tuple(results), evidence.dataset.name, len(evidence.trials))
+    counts = unusable_points(evidence).values()
+    return Report(
+        tuple(results), evidence.dataset.name, len(evidence.trials),
+        points=sum(points for _, points in counts),
+        unusable=sum(unusable for unusable, _ in counts),
+    )  # fmt: skip

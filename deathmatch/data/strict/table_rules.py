@@ -76,14 +76,20 @@ def laws_are_obeyed(evidence: Evidence) -> Iterator[Finding]:
 )  # fmt: skip
 def most_points_show_their_server(evidence: Evidence) -> Iterator[Finding]:
     """At least half of an experiment's points show the server, not the client or the testbed."""
-    for (experiment, table), frame in evidence.tables.items():
-        if table != "points" or isinstance(frame, str) or "client_limited" not in frame.columns:
-            continue
-        unusable = frame.select(limits.by_harness(frame).sum()).item()
-        if unusable > len(frame) / 2:
+    for experiment, (unusable, points) in unusable_points(evidence).items():
+        if unusable > points / 2:
             where = f"{evidence.named}/{experiment}/points.parquet"
-            text = f"{unusable} of {len(frame)} points show the limit of client or testbed"
+            text = f"{unusable} of {points} points show the limit of client or testbed"
             yield Finding(text, where)
+
+
+def unusable_points(evidence: Evidence) -> dict[str, tuple[int, int]]:
+    """Return how many points of each experiment with load show client or testbed, and of all."""
+    return {
+        experiment: (frame.select(limits.by_harness(frame).sum()).item(), len(frame))
+        for (experiment, table), frame in evidence.tables.items()
+        if table == "points" and not isinstance(frame, str) and "client_limited" in frame.columns
+    }
 
 
 def _broken(evidence: Evidence) -> Iterator[tuple[str, int, Law]]:
