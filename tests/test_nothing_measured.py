@@ -16,9 +16,16 @@ from deathmatch.paper import display, notebook
 from deathmatch.paper.display import MIME
 from deathmatch.plan import files
 from deathmatch.plan.dataset import TABLES
+from deathmatch.run import study
 from deathmatch.run.failures import UNMEASURED
 
-NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
+# What the committed dataset measured is planted, and its notebooks are made.
+EXPERIMENTS = set(files.dataset("reference").experiments)
+NOTEBOOKS = sorted(
+    path.stem
+    for path in (ROOT / "notebooks").glob("*.md")
+    if EXPERIMENTS & set(study.experiments_of(path))
+)
 # Chapters about experiments; the others are about the whole dataset.
 CHAPTERS = [name for name in NOTEBOOKS if name < "11" and name > "01"]
 # What is known of a trial only once its server ran.
@@ -63,7 +70,7 @@ def plant(tree: Path, kind: str) -> None:
     about = (ROOT / "config/datasets/reference.toml").read_text()
     about = about.replace('compare = "first"\n', "")
     (tree / "config/datasets" / f"{kind}.toml").write_text(about)
-    for experiment in files.names("experiment"):
+    for experiment in EXPERIMENTS:
         frames = {
             name: tables.read("reference", experiment, name).filter(pl.col("n") == 1)
             for name in TABLES

@@ -82,6 +82,21 @@ class Release(Spec):
         description="When its series was first released, or that of the runtime on which it stands "
         "if that is later: of Tornado 0.2 on Python 2.7.18, 2010; default: `year`.",
     )
+    system: Text | None = Field(
+        None,
+        description="What it is a release of, in the words of figures over the years: Tornado. "
+        "Folders that share it are releases of one system, which run the same program.",
+    )
+    runtime: Text | None = Field(
+        None,
+        description="The language's runtime below it, with its number: Python 2.7. Figures over "
+        "the years mark where it changes; left out where the release is a runtime itself.",
+    )
+    jump: Text | None = Field(
+        None,
+        description="Why a request costs over a third more or less than with the release before "
+        "it, with the changelog, the commit or the profile that says so.",
+    )
     origin: Text = Field(
         description="Where it is from: Debian 12, a newer suite of Debian, or another registry."
     )
