@@ -214,7 +214,8 @@ def test_threads_of_version_2_are_moved_one_by_one(here):
 
 def test_a_trial_on_each_records_what_each_side_got(tree: Tree):
     tree.dataset(
-        "shared", ["null"], [200], 1.5, levels='schedulers = ["all"]\nload_generator = ["roundtrip"]\n'
+        "shared", ["null"], [200], 1.5,
+        levels='schedulers = ["all"]\nload_generator = ["roundtrip"]\n'
         'own_testbed = ["both", "four-emulated"]',
     )  # fmt: skip
     tree.deathmatch("build", "null").succeeded()
