@@ -2,6 +2,7 @@
 
 import pytest
 
+from deathmatch.data import limits
 from deathmatch.errors import UserError
 from deathmatch.plan import designs, files, matrix
 from deathmatch.plan.dataset import ExperimentPlan, Grid
@@ -87,6 +88,25 @@ def test_a_dataset_that_decides_claims_lists_what_it_lacks_and_others_count_it()
     assert files.dataset("reference").decides_claims and len(every) > 10
     assert "12 trials" in next(line for line in every if "walkin-some-backlog-helps" in line)
     assert "deathmatch designs" in one and "smoke" in one
+
+
+def test_the_dataset_that_is_to_decide_meets_every_design_whose_levels_there_are():
+    unmet = designs.unmet(matrix.trials("decision"))
+    unknown = {design.claim for design in designs.designs() if design.unknown_levels}
+    assert {claim: why for claim, why in unmet.items() if claim not in unknown} == {}
+
+
+def test_the_null_server_is_offered_each_rate_of_the_source_s_client_in_each_round():
+    offered: dict[tuple, set[int]] = {}
+    carried: dict[tuple, set[int]] = {}
+    for trial in matrix.trials("decision"):
+        if trial.experiment.client == trial.load_generator and trial.plan.rates_rps:
+            key = (trial.experiment.name, trial.n, trial.testbed("netns"))
+            rates = carried if trial.server.name in limits.CEILINGS else offered
+            rates.setdefault(key, set()).update(trial.plan.rates_rps)
+    measured = {experiment for experiment, *_ in carried}
+    lacking = {key: rates - carried.get(key, set()) for key, rates in offered.items()}
+    assert {key: rates for key, rates in lacking.items() if rates and key[0] in measured} == {}
 
 
 def test_designs_are_printed_with_their_load_by_experiment():

@@ -125,10 +125,13 @@ class Trial(BaseModel):
         The dataset's keys but `servers`, and `backlog`: the deepest that the server and the
         experiment know, if that is a factor. There is none for a variant with another backlog or
         kernel setting than the default: it would be the same again, or in another queue. With an
-        overload, which differs by them, every variant of the light client has one.
+        overload, which differs by them, every variant of the light client has one. There is none
+        on a testbed that a variant names: it is for a ratio of rates that are offered there.
         """
         plan = self.plan.search
         if plan is None or (plan.servers and self.server.name not in plan.servers):
+            return None
+        if OWN_TESTBED in self.variant.factors:
             return None
         overloads = bool(plan.overload_shares)
         if overloads and self.load_generator != registry.LIGHT:
