@@ -135,6 +135,16 @@ def run(clone: Path, client: str) -> None:
     subprocess.run(words, cwd=clone, env=os.environ | own, check=True)
 
 
+def measured(clone: Path, runs: int) -> pl.DataFrame:
+    """Make a clone, measure all clients' datasets in it, and return their judged points."""
+    subprocess.run(["git", "clone", "--quiet", "--depth=1", f"file://{ROOT}", clone], check=True)
+    plant(clone, runs)
+    for number, client in enumerate(CLIENTS, 1):
+        print(f"{client} client, {number} of {len(CLIENTS)}", flush=True)
+        run(clone, client)
+    return pl.concat([judged(clone, client) for client in CLIENTS])
+
+
 def judged(clone: Path, client: str) -> pl.DataFrame:
     """Return a client's points, each judged by itself: server, client, n, rate and `limit`."""
     folder = clone / f"data/planted-{client}/backlog"
@@ -190,16 +200,13 @@ def main() -> None:
     runs = parser.parse_args().runs
     print(f"{runs} runs: about {runs * SECONDS_A_RUN / 60 + 1:.0f} min", flush=True)
     began_s = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="limits-") as folder:
-        clone = Path(folder) / "clone"
-        subprocess.run(
-            ["git", "clone", "--quiet", "--depth=1", f"file://{ROOT}", clone], check=True
-        )
-        plant(clone, runs)
-        for number, client in enumerate(CLIENTS, 1):
-            print(f"{client} client, {number} of {len(CLIENTS)}", flush=True)
-            run(clone, client)
-        points = pl.concat([judged(clone, client) for client in CLIENTS])
+    folder = Path(tempfile.mkdtemp(prefix="limits-"))
+    try:
+        points = measured(folder / "clone", runs)
+    except subprocess.CalledProcessError:
+        # The logs of a trial that failed are there.
+        sys.exit(f"bench/limits.py: a command failed; its clone stays in {folder}")
+    shutil.rmtree(folder)
     with pl.Config(tbl_rows=-1, fmt_str_lengths=99, tbl_hide_dataframe_shape=True):
         print(counted(points))
         wrong, sound = accused(points)

@@ -222,6 +222,13 @@ def test_rate_is_that_at_the_sample_nearest_to_the_end(connections, every_s):
     )
 
 
+@pytest.mark.parametrize(("opened", "rate_rps"), [(100, 1000), (60, 600)])
+def test_rate_is_known_of_a_client_that_ended_before_the_time_was_over(opened, rate_rps):
+    """The client had 40 ms for its start and took 10: its last sample is at 0.97 of 1.04 s."""
+    during = samples_of([7, 7 + opened], 0.97)
+    assert httperf.GENERATOR.actual_rate_rps({}, during, SPEC) == rate_rps
+
+
 def test_folder_without_trials(tree: Tree):
     done = tree.deathmatch("tidy", "data/smoke/backlog").failed()
     assert "data/smoke/backlog: no trial is measured\n  run snakemake" in done.text

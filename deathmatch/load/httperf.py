@@ -143,6 +143,9 @@ class Httperf(PrintingGenerator):
         From the growth of its kernel's ActiveOpens up to the sample nearest to the end of that
         time (`measure.sampler` takes one there), times the calls on a connection; None if there is
         no sample within 5 % of it. httperf's own rates also count its wait for stragglers.
+
+        A client that started fast ends before that time is over if no reply is late. The last
+        sample is taken at its end, and has all connections that it opened.
         """
         duration_s = spec["duration_s"]
         if opened is not None:
@@ -150,7 +153,7 @@ class Httperf(PrintingGenerator):
         if len(during) < 2:
             return None
         time_s = (during["time_us"] - during["time_us"][0]) / 1e6 - START_UP_S
-        away_s = (time_s - duration_s).abs()
+        away_s = (time_s - min(duration_s, time_s[-1])).abs()
         nearest = away_s.arg_min()
         if away_s[nearest] > 0.05 * duration_s:
             return None
