@@ -147,10 +147,10 @@ def applied(*given, **named) -> throttle.Throttle:
 def test_server_and_client_are_in_groups_of_their_weights(here):
     home = here.read("/proc/self/cgroup")
     made = applied(here, BOTH.server, "none", 2, clients={here: BOTH.client_sides[0]})
-    assert made.record == {"server_weight": 500, "client_weight": 500}
+    assert made.record == {"server_weight": 200, "client_weight": 800}
     file, unit = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}[made.group.version]
     weights = [int(group.read(file)) for group in (made.group, made.clients)]
-    assert weights == [5 * unit, 5 * unit]
+    assert weights == [2 * unit, 8 * unit]
     # The load generators are its children.
     assert here.run("cat", "/proc/self/cgroup") != home
     folders = made.group.folder, made.clients.folder
@@ -234,7 +234,7 @@ def test_a_trial_on_each_records_what_each_side_got(tree: Tree):
         assert 0 < got["server_us"] < got["total_us"] and 0 < got["client_us"] < got["total_us"]
         throttled = record["throttle"]
         if testbed == "both":
-            assert throttled == {"server_weight": 500, "client_weight": 500}
+            assert throttled == {"server_weight": 200, "client_weight": 800}
             assert "emulation" not in record
         else:
             assert throttled["emulated_cpus"] == record["emulation"]["workers"] == 4
