@@ -511,6 +511,25 @@ def test_bibliography_is_read_by_pandoc_and_holds_every_source():
 # What differs between then and now, and why a claim was not run
 
 
+def stand_ins(when: str) -> list[tuple[str, str]]:
+    """Each server with another one that stands in for it, of any source or claim."""
+    tables = [*LEDGER[when].values(), *(claim.get(when, {}) for claim in CLAIMS)]
+    return sorted({
+        (server, columns["server"])
+        for table in tables
+        for server, options in table.items()
+        for columns in published.as_list(options)
+        if "server" in columns
+    })  # fmt: skip
+
+
+def test_what_stands_for_then_is_no_newer_release_and_for_now_no_older_one():
+    for server, other in stand_ins("then"):
+        assert server in files.newest([server, other]), f"then: {other} is newer than {server}"
+    for server, other in stand_ins("now"):
+        assert other in files.newest([server, other]), f"now: {other} is older than {server}"
+
+
 DIFFERENCES = published.differences()
 
 

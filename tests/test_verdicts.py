@@ -252,6 +252,25 @@ def test_no_server_is_a_rival_of_its_own_release(plant):
     assert decided.verdict == judging.REPLICATED
 
 
+def test_a_release_of_the_time_is_not_ranked_with_todays(plant):
+    servers = ["node", "node-0.8", "nginx", "tornado", "tornado-1"]
+    plant("dynamic", [{"server": server, RATE: 1000, REPLY: 900.0} for server in servers])
+    wanted = "ostinelli-faster-servers-err-later"
+    claim = next(one for one in published.claims() if one["id"] == wanted)
+    then, now = (
+        selecting.ranged_servers("planted", "dynamic", when("planted", claim)["rule"])
+        for when in (releases.then, releases.now)
+    )
+    assert now == ["nginx", "node", "tornado"]
+    assert then == sorted(servers)
+
+
+def test_only_todays_releases_hold_connections_of_the_first_figure(plant):
+    plant("c10k", [websocket(server, "unthrottled") for server in ("tornado", "tornado-1")])
+    points = tables.read("planted", "c10k", "points").with_columns(label=pl.col("server"))
+    assert c10k.held(points)["label"].to_list() == ["tornado"]
+
+
 @pytest.mark.parametrize(
     ("ran", "stood_in"), [({"txws", "pypy-txws"}, True), ({"txws"}, False), ({"pypy-txws"}, False)]
 )

@@ -63,9 +63,5 @@ def _servers(dataset: str, claim: dict) -> list[str]:
     rule = claim["rule"]
     named = [selector["server"] for selector in published.selectors(rule) if "server" in selector]
     for part in (rule, *rule.get("rules", [])):
-        over = "server" in (part.get("over"), part.get("each"))
-        if over and not part.get("levels") and not part.get("ascending"):
-            where = part.get("where", part.get("a", {}))
-            ranged = part | {"over": "server", "where": where}
-            named += selecting.measured_levels(dataset, claim["experiment"], ranged)
+        named += selecting.ranged_servers(dataset, claim["experiment"], part)
     return list(dict.fromkeys(named))

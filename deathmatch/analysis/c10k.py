@@ -317,12 +317,14 @@ def carried(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def held(points: pl.DataFrame) -> pl.DataFrame:
-    """Return of each server on one CPU, unthrottled: label, whole, late, outcome_completed.
+    """Return of each of today's servers on one CPU, unthrottled: label, whole, late,
+    outcome_completed.
 
-    Instruments are not counted, nor points without a report. Whole: in every trial all connections
-    were held and none timed out. Late: what was not held had not been opened when the run ended.
+    Instruments and older releases are not counted, nor points without a report. Whole: in every
+    trial all connections were held and none timed out. Late: what was not held had not been opened
+    when the run ended.
     """
-    plain = views.subjects(points).filter(
+    plain = views.of_today(views.subjects(points)).filter(
         ASKED,
         pl.col("environment") == "unthrottled",
         pl.col("schedulers").fill_null("one") == "one",

@@ -9,6 +9,7 @@ verdicts are on that, wherever all that the rule compares ran so. Likewise the t
 """
 
 from deathmatch.analysis import published, selecting
+from deathmatch.plan import files
 from deathmatch.plan.trial import OWN_TESTBED
 
 
@@ -19,9 +20,21 @@ def then(dataset: str, claim: dict) -> dict:
 
 
 def now(dataset: str, claim: dict) -> dict:
-    """Return the claim on today's release."""
+    """Return the claim on today's release.
+
+    Where it ranges over servers, it compares the newest measured release of each system.
+    """
     claim = as_source(dataset, claim)
-    return _replaced(claim, _chosen(dataset, claim, "now"))
+    claim = _replaced(claim, _chosen(dataset, claim, "now"))
+    return claim | {"rule": _of_today(dataset, claim["experiment"], claim["rule"])}
+
+
+def _of_today(dataset: str, experiment: str, rule: dict) -> dict:
+    """Return the rule with TODAY wherever it ranges over servers that have a newer release."""
+    if "rules" in rule:
+        return rule | {"rules": [_of_today(dataset, experiment, part) for part in rule["rules"]]}
+    servers = selecting.ranged_servers(dataset, experiment, rule)
+    return rule if files.newest(servers) == servers else rule | {selecting.TODAY: True}
 
 
 def as_source(dataset: str, claim: dict) -> dict:

@@ -18,7 +18,7 @@ from deathmatch.analysis import judging, published, trial_tests
 from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.judging import Compared, Judgement, Part, claimed_range
 from deathmatch.analysis.selecting import (
-    compared_servers,
+    compared_levels,
     compared_values,
     measured_levels,
     selected,
@@ -99,11 +99,11 @@ def _at_each_level(dataset: str, experiment: str, rule: dict) -> list[dict]:
         frame = selected(dataset, experiment, rule[side])
         if frame is None or rule["each"] not in frame.columns:
             return [rule]
-        levels = set(compared_servers(frame, rule["each"])[rule["each"]])
+        levels = set(frame[rule["each"]])
         common = levels if common is None else common & levels
     return [
         rule | {side: rule[side] | {rule["each"]: level} for side in sides}
-        for level in sorted(common or set())
+        for level in compared_levels(common or set(), rule, rule["each"])
     ]
 
 

@@ -31,6 +31,9 @@ NEAR_SHARE = 1.2
 OF_SEARCH = {"error_ratio", "reply_ratio", "reply_rate_rps"}
 # Keys of a selector that are no columns.
 OWN = ("statistic", "experiment", "relative_to", RATE, SHARE)
+# A key of a rule that `releases.now` sets: where it ranges over servers, only the newest release of
+# each system is compared.
+TODAY = "today"
 Named = frozenset[tuple[str, str | int]]
 """The columns that a selector names, with their levels."""
 
@@ -335,12 +338,27 @@ def measured_levels(dataset: str, experiment: str, rule: dict) -> list:
     frame = selected(dataset, experiment, rule.get("where", {}), free={rule["over"]})
     if frame is None or rule["over"] not in frame.columns:
         return []
-    return sorted(compared_servers(frame, rule["over"])[rule["over"]].drop_nulls().unique())
+    return compared_levels(set(frame[rule["over"]].drop_nulls()), rule, rule["over"])
 
 
-def compared_servers(frame: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Return the rows of servers that are compared, where a rule goes over servers."""
-    return views.subjects(frame) if column == "server" else frame
+def compared_levels(levels: set, rule: dict, column: str) -> list:
+    """Return those of a column's levels that a rule goes over, sorted: no instrument.
+
+    Of several releases of a system, a rule with TODAY goes over the newest of these.
+    """
+    if column == "server":
+        levels = levels - set(files.instruments())
+        levels = files.newest(levels) if rule.get(TODAY) else levels
+    return sorted(levels)
+
+
+def ranged_servers(dataset: str, experiment: str, rule: dict) -> list[str]:
+    """Return the servers that a rule ranges over without naming them; none if it names all."""
+    ranges = "server" in (rule.get("over"), rule.get("each"))
+    if not ranges or rule.get("levels") or rule.get("ascending"):
+        return []
+    where = rule.get("where", rule.get("a", {}))
+    return measured_levels(dataset, experiment, rule | {"over": "server", "where": where})
 
 
 def selector_phrase(selector: dict) -> str:

@@ -383,6 +383,11 @@ def subjects(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(~pl.col("server").is_in(files.instruments()))
 
 
+def of_today(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the newest release of each system that the frame has."""
+    return frame.filter(pl.col("server").is_in(files.newest(frame["server"].unique())))
+
+
 def default_variants(
     frame: pl.DataFrame, experiment: str, named: frozenset[str] = frozenset()
 ) -> pl.DataFrame:

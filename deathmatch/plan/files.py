@@ -4,6 +4,7 @@ A file that breaks its model is reported with file, line, key and remedy.
 """
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -122,6 +123,25 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
 def instruments(root: Path = ROOT) -> list[str]:
     """Return the servers that measure the harness: no order, count or "every server" has them."""
     return [server.name for server in servers(root) if server.instrument]
+
+
+def newest(names: Iterable[str], root: Path = ROOT) -> list[str]:
+    """Return the servers of which no other one is a later release of the same system.
+
+    A server that tells no system or no year stays, and so does one whose folder is gone.
+    """
+    named = list(names)
+    dated = [
+        (name, (release.system, release.year))
+        for name in named
+        if path_of("server", name, root).is_file()
+        and (release := server(name, root).release)
+        and release.system
+        and release.year
+    ]
+    last = dict(sorted(release for _, release in dated))
+    older = {name for name, (system, year) in dated if year < last[system]}
+    return [name for name in named if name not in older]
 
 
 def mistake(kind: str, name: str, key: Key, what: str, remedy: str, root: Path = ROOT) -> UserError:
