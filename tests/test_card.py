@@ -40,6 +40,36 @@ def test_a_card_shows_the_server_whatever_came_out(tree: Tree):
     assert not re.search(r"(src|href)=", page.replace("xlink:href", ""))
 
 
+def test_a_card_names_how_the_kernel_saw_its_queue_and_how_to_measure_the_rest(tree: Tree):
+    card = json.loads((tree.path / "paper/mine/card.json").read_text())
+    facts = card["facts"]
+    assert re.match(r"the experiment sets none, the kernel has [\d,]+", facts["Listen backlog"])
+    assert facts["Memory per idle connection"].startswith("not measured: only c10k does")
+    assert 'readiness = ["epoll"] below [factors]' in facts["Readiness mechanism"]
+    # Each row has numbers; those of points that do not count are in parentheses.
+    page = (tree.path / "paper/mine/card.html").read_text()
+    for row in card["servers"]:
+        if row["outcome"] == "measured":
+            rate = row["reply_rate_rps"]["median"]
+            assert rate > 0
+            assert (f"({rate:,.0f}" in page.replace("\u202f", ",")) is not row["counts"]
+
+
+def test_a_card_fits_a_phone_and_two_sheets_of_paper(tree: Tree, browser, tmp_path):
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto((tree.path / "paper/mine/card.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    # An A4 sheet less its margins.
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 703, "height": 1000})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 703
+    cut = "[...document.querySelectorAll('.wide')].filter(box => box.scrollWidth > box.clientWidth)"
+    assert page.evaluate(f"{cut}.length") == 0
+    printed = page.pdf(format="A4", prefer_css_page_size=True)
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2
+    page.close()
+
+
 def test_a_server_that_was_not_measured_has_a_card_with_the_reason(tree: Tree):
     tree.run("python", "-c", WRITE, "wrong").succeeded()
     card = json.loads((tree.path / "paper/mine/card.json").read_text())

@@ -10,6 +10,10 @@ about = "It answers."
 [configurations.bad]
 mode = "wrong"
 about = "It answers wrongly."
+
+[configurations.warming]
+mode = "warming"
+about = "It answers 503, as if it had just been started."
 """
 
 
@@ -18,11 +22,13 @@ def test_each_configuration_is_checked_and_a_failure_is_named(tree: Tree):
     toml = tree.path / "servers/one/server.toml"
     toml.write_text(toml.read_text() + CONFIGURATIONS)
     said = tree.deathmatch("check-server", "one").failed().text
-    good, _, bad = said.partition("backlog configuration=bad")
+    good, _, others = said.partition("backlog configuration=bad")
+    bad, _, warming = others.partition("backlog configuration=warming")
     assert "backlog configuration=good" in good and "FAILED" not in good
     assert "  ok   as httperf asks" in good
     assert "FAILED" in bad and "body b'Adieu, world', expected 'Hello, world'" in bad
-    assert bad.endswith("one: a check failed\n")
+    assert "status 503, expected 200; open the port only once it can answer" in warming
+    assert warming.endswith("one: a check failed\n")
     assert not (tree.path / "data/tour").exists()
 
 

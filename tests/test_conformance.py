@@ -140,7 +140,7 @@ def test_right_answer():
     [
         (b"", "no HTTP answer: "),
         (b"Hello", "no HTTP answer: "),
-        (RIGHT.replace(b"200", b"500"), "status 500, expected [200]"),
+        (RIGHT.replace(b"200", b"500"), "status 500, expected 200"),
         (RIGHT.replace(b"200", b"2000"), "no HTTP answer: illegal status line"),
         (RIGHT.replace(b"5", b"4"), "header Content-Length: '4', expected '5'"),
         (RIGHT.replace(b"Content-Length: 5", b"X: y"), "header Content-Length: None, expected '5'"),

@@ -4,6 +4,7 @@ In: an experiment of the dataset, as `deathmatch.analysis.views` has it. Out: a 
 ratios within rounds, and sentences.
 """
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from deathmatch.analysis import by_trial, histogram_times, phrases, reply_rates,
 from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.analysis.views import Experiment
 from deathmatch.data import limits
+from deathmatch.data.strict import cpu
 from deathmatch.plan import files
 from deathmatch.quantities import definitions
 from deathmatch.quantities.quantity import RATE, REPLY, Quantity
@@ -34,11 +36,13 @@ class Row:
     `peak` is the interval of its highest reply rate, which is `at_least` that where it answered all
     that it was offered; `of_subject` is the subject's over its own. `values` has the median of each
     of QUANTITIES at `ease_rps`, its lowest rate; `limit` says whose limit its highest rate shows.
+    `counts`: these are of the points that count; where there is none, they are of all the others.
     """
 
     server: str
     title: str
     rounds: int
+    counts: bool
     peak: Interval
     at_least: bool
     of_subject: Interval
@@ -64,14 +68,16 @@ def _row(
     held: Experiment, mine: pl.DataFrame, best: pl.DataFrame, subject: str, server: str
 ) -> Row:
     counted = by_trial.counted(mine)
+    shown = mine if counted.is_empty() else counted
     trials = held.trials.filter(pl.col("server") == server).sort("n")
     ease_rps = mine[RATE].min()
-    at_ease = counted.filter(pl.col(RATE) == ease_rps)
+    at_ease = shown.filter(pl.col(RATE) == ease_rps)
     failed = trials.filter(~pl.col("outcome").str.starts_with("measured"))
     said = failed.row(0, named=True) if len(failed) else trials.row(0, named=True)
     return Row(
         server=server, title=said["title"], rounds=trials["n"].n_unique(),
-        peak=_peak(best.filter(pl.col("server") == server)), at_least=_at_least(counted),
+        counts=not counted.is_empty(), peak=_peak(_best_of_trials(shown)),
+        at_least=_at_least(counted),
         of_subject=_ratio(best, subject, server), ease_rps=ease_rps,
         values={quantity.name: _median(at_ease, quantity) for quantity in QUANTITIES},
         limit=whose_limit(mine), outcome=said["outcome"], reason=said["reason"] or "",
@@ -139,7 +145,7 @@ def why(held: Experiment, row: Row) -> str:
 def verdict(held: Experiment, made: Sequence[Row]) -> str:
     """Return in one sentence what the card shows of its subject, the first of the rows."""
     subject = made[0]
-    if subject.peak.estimate is None:
+    if not subject.counts:
         return _no_number(held, subject)
     rate = phrases.brackets(subject.peak)
     least = "at least " if subject.at_least else ""
@@ -158,11 +164,27 @@ def _no_number(held: Experiment, subject: Row) -> str:
     if not subject.outcome.startswith("measured"):
         reason = f": {subject.reason.splitlines()[0]}" if subject.reason else ""
         return f"{subject.title} was not measured: {subject.outcome}{reason}."
-    most = held.points.filter(pl.col("server") == subject.server)[REPLY].max()
+    if subject.peak.estimate is None:
+        return f"{subject.title} has no number: no report of the load generator could be read."
     return (
-        f"{subject.title} answered {phrases.number(most)} requests a second and may do more: "
-        f"the limit was {why(held, subject)}."
+        f"{subject.title} answered {phrases.number(subject.peak.estimate)} requests a second and "
+        f"may do more: the limit was {why(held, subject)}."
     )
+
+
+def other_work(held: Experiment) -> float | None:
+    """Return the share of the CPUs that other work took while load was offered; None if unknown.
+
+    The median over trials of the share at the rate at which it was highest.
+    """
+    if held.samples.is_empty() or not held.trials["cpus"].count():
+        return None
+    cpus = held.trials["cpus"].drop_nulls()[0]
+    worst = [
+        max((at.others for at in cpu.shares(trial, cpus)), default=0)
+        for trial in held.samples.partition_by("server", "variant", "n")
+    ]
+    return statistics.median(worst)
 
 
 def standing(made: Sequence[Row], experiment: str) -> str:

@@ -293,7 +293,8 @@ def _answer_problem(answers: _Answers, request: dict) -> str:
         return f"no HTTP answer: {error}"
     if head.status_code not in request["status"]:
         starting = "; open the port only once it can answer" if head.status_code == 503 else ""
-        return f"status {head.status_code}, expected {request['status']}{starting}"
+        expected = " or ".join(map(str, request["status"]))
+        return f"status {head.status_code}, expected {expected}{starting}"
     found = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
     for name, pattern in request.get("headers", {}).items():
         if not re.fullmatch(pattern, found.get(name.lower(), "")):

@@ -12,7 +12,7 @@ from string import Template
 
 import polars as pl
 
-from deathmatch.analysis import by_trial, phrases
+from deathmatch.analysis import by_trial, card_facts, phrases
 from deathmatch.analysis import card as analysis
 from deathmatch.analysis.card import Row
 from deathmatch.analysis.views import Experiment
@@ -25,6 +25,8 @@ from deathmatch.quantities.quantity import RATE, REPLY, Quantity
 
 PAPER = ROOT / "paper" / "source"
 NAME = "card.html"
+BUSY = 1 / 3
+"""The share of the CPUs from which on other work is named: less may be an error of counting."""
 CURVES = (
     (REPLY, "reply rate (req/s)"),
     ("connection_time_median_us", "median connection time (µs)"),
@@ -37,22 +39,32 @@ def write(dataset: str, experiment: str, server: Server) -> Path:
     made = analysis.rows(held, server.name)
     folder = ROOT / "paper" / dataset
     folder.mkdir(parents=True, exist_ok=True)
-    said = numbers(held, made)
+    recorded = _records(held, server)
+    said = numbers(held, made, recorded, server)
     (folder / "card.json").write_text(json.dumps(said, indent=2) + "\n")
     path = folder / NAME
-    path.write_text(page(held, made, server, said))
+    path.write_text(page(held, made, server, said, recorded))
     return path.relative_to(ROOT)
 
 
-def numbers(held: Experiment, made: Sequence[Row]) -> dict:
+def _records(held: Experiment, server: Server) -> list[dict]:
+    """Return the records of the server's trials."""
+    folder = ROOT / "data" / held.dataset / held.name / server.name
+    return [records.read(file) for file in sorted(folder.glob("*/*/trial.json"))]
+
+
+def numbers(
+    held: Experiment, made: Sequence[Row], recorded: Sequence[dict], server: Server
+) -> dict:
     """Return what the card shows as what JSON can hold."""
     return {
         "experiment": held.name, "dataset": held.dataset,
         "verdict": analysis.verdict(held, made), "standing": analysis.standing(made, held.name),
+        "facts": dict(card_facts.facts(held, recorded, server)),
         "servers": [
             {
                 "server": row.server, "outcome": row.outcome, "rounds": row.rounds,
-                "limit": row.limit, "at_least": row.at_least, **row.values,
+                "limit": row.limit, "at_least": row.at_least, "counts": row.counts, **row.values,
                 "reply_rate_rps": row.peak.row, "subject_over_it": row.of_subject.row,
             }
             for row in made
@@ -60,7 +72,9 @@ def numbers(held: Experiment, made: Sequence[Row]) -> dict:
     }  # fmt: skip
 
 
-def page(held: Experiment, made: Sequence[Row], server: Server, said: dict) -> str:
+def page(
+    held: Experiment, made: Sequence[Row], server: Server, said: dict, recorded: Sequence[dict]
+) -> str:
     """Return the whole page; `said` is what `numbers` returns."""
     theme.register()
     trials = held.trials.row(0, named=True)
@@ -74,7 +88,8 @@ def page(held: Experiment, made: Sequence[Row], server: Server, said: dict) -> s
         charts="\n".join(_charts(held, made)),
         servers=_servers(made),
         wrong=_list(wrong(held, made)),
-        checks=_checks(held, server),
+        facts=_table(["Connections", ""], said["facts"].items()),
+        checks=_checks(recorded),
         settings=_list(f"{name}: {text}" for name, text in server.limits.items()),
         machine=html.escape(machine),
         repeat=html.escape(typed(f"deathmatch measure {server.name} --experiment {held.name}")),
@@ -91,9 +106,12 @@ def wrong(held: Experiment, made: Sequence[Row]) -> list[str]:
     hollow = held.points.filter(limits.by_harness(held.points))
     if len(hollow):
         share = phrases.part(len(hollow), len(held.points))
+        others = analysis.other_work(held)
+        busy = others is not None and others > BUSY
         said.append(
-            f"{share} points show the limit of the load generator or the testbed: end other work "
-            "on this machine and run this again."
+            f"{share} points show the limit of the load generator or the testbed"
+            + (f"; other work took {phrases.percent(others)} % of the CPUs" if busy else "")
+            + ": end other work on this machine and run this again."
         )
     rounds = made[0].rounds
     if rounds < 3:
@@ -112,10 +130,8 @@ def _charts(held: Experiment, made: Sequence[Row]) -> Iterable[str]:
         if column not in points.columns or points[column].null_count() == len(points):
             continue
         by = ["title", RATE]
-        # Of the points that count, else of the others: a newcomer always sees his server.
-        curve = _medians(counts if len(counts) else points, by, column)
-        rest = points.join(counts, on=["server", RATE], how="anti")
-        hollow = _medians(rest, by, column) if len(counts) else None
+        curve = _medians(counts, by, column)
+        hollow = _medians(points.join(counts, on=["server", RATE], how="anti"), by, column)
         chart = theme.lines(
             curve, RATE, column, "title", limited=hollow, log_x=True, log_y=True,
             x_title="offered rate (req/s)", y_title=title, order=order, width=420, height=240,
@@ -136,13 +152,27 @@ def _servers(made: Sequence[Row]) -> str:
     ]  # fmt: skip
     lines = [[
         row.title,
-        ("≥ " if row.at_least else "") + phrases.brackets(row.peak) if row.peak.trials else "–",
+        _marked(row, _peak(row)),
         phrases.brackets(row.of_subject, 2) if row.of_subject.trials else "–",
         row.limit or "unknown",
-        *(_number(quantity, row.values[quantity.name]) for quantity in analysis.QUANTITIES),
+        *(
+            _marked(row, _number(quantity, row.values[quantity.name]))
+            for quantity in analysis.QUANTITIES
+        ),
         "–" if row.ease_rps is None else f"{row.ease_rps:,}",
     ] for row in made]  # fmt: skip
     return _table(heads, lines)
+
+
+def _peak(row: Row) -> str:
+    if not row.peak.trials:
+        return "–"
+    return ("≥ " if row.at_least else "") + phrases.brackets(row.peak)
+
+
+def _marked(row: Row, number: str) -> str:
+    """Return a number of the table, in parentheses if it is of points that do not count."""
+    return number if row.counts or number == "–" else f"({number})"
 
 
 def _shown(quantity: Quantity) -> Quantity:
@@ -157,17 +187,14 @@ def _number(quantity: Quantity, value: float | None) -> str:
     return f"{shown:,.0f}" if shown >= 100 else f"{shown:.3g}"
 
 
-def _checks(held: Experiment, server: Server) -> str:
+def _checks(recorded: Sequence[dict]) -> str:
     """Return the table of the conformance checks of the first trial."""
-    folder = ROOT / "data" / held.dataset / held.name / server.name
-    files = sorted(folder.glob("*/*/trial.json"))
-    if not files:
-        return ""
     lines = [
         [check["name"], "passed" if check["ok"] else f"failed: {check['seen']}"]
-        for check in records.read(files[0]).get("conformance", [])
+        for record in recorded[:1]
+        for check in record.get("conformance", [])
     ]
-    return _table(["Check", "Result"], lines)
+    return _table(["Check", "Result"], lines) if lines else ""
 
 
 def _table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

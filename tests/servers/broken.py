@@ -50,7 +50,7 @@ def reply(mode: str, connection: socket.socket, request: bytes, served: int) -> 
             hoard.append(bytearray(10_000_000))
     if mode == "turns" and broken:
         mode = "wrong"
-    if mode == "sheds" and broken:
+    if mode == "warming" or (mode == "sheds" and broken):
         connection.sendall(BUSY)
         return
     if mode == "hangs" and broken:
