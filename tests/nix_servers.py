@@ -39,7 +39,10 @@ RELEASED_AS = {
     "beam_minimal-packages-erlang_29-erlang": "otp",
 }  # fmt: skip
 # Servers whose release is of neither nixpkgs nor the flake, with the reason.
-PINNED_BY_THE_SERVER = {"node-0.8": "npm fetches Node 0.8 in both toolchains"}
+PINNED_BY_THE_SERVER = {
+    f"node-{release}": "npm fetches this Node in both toolchains"
+    for release in ("0.8", "4", "8", "12", "16", "20")
+}
 
 
 def names(nix: Nix, tree: Path) -> None:

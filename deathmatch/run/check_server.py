@@ -22,7 +22,7 @@ from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 
 # The testbed, and the dataset that has every server.
-TESTBED, DATASET = "netns", "tour"
+TESTBED, DATASET = "netns", "full"
 FAILED = 1
 
 
