@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 
+import polars as pl
 import pytest
 from conftest import BROKEN, HUNG_S, Tree, descendant, descendants, ended, kill, wait_for
 
@@ -239,11 +240,14 @@ def test_packages_of_python_2_are_locked_and_another_archive_is_refused_by_name(
 def test_trials_of_a_server_that_could_not_be_built_are_due_once_it_is(tree: Tree):
     tree.dataset("test", ["one"], [100])
     # What it misses is outside its sources, as a mirror would be.
-    tree.server("one", "ok", build="test -e {build}/../missing")
+    build = "echo main.c:3: no such header; test -e {build}/../missing"
+    tree.server("one", "ok", build=build)
     table = "data/test/backlog/trials.parquet"
     tree.snakemake(table, dataset="test").succeeded()
     [trial] = tree.trials("test").values()
     assert json.loads((trial / "trial.json").read_text())["outcome"] == "not built"
+    [row] = pl.read_parquet(tree.path / table).to_dicts()
+    assert row["server"] == "one" and "main.c:3: no such header" in row["reason"]
     tree.deathmatch("build", "one").failed()
     assert trial.exists()
     tree.write("build/servers/missing", "")

@@ -1,18 +1,27 @@
 """What releases of a system cost, over the years: the experiment history.
 
-In: `[release]` of each server.toml, and the points and probes of the experiment. Out: a frame with
-a row for each release, in the order of its system and year.
+In: `[release]` of each server.toml, the points and probes of the experiment, and what the posts
+reported. Out: frames with a row for each release, or for each pair of neighbours, in the order of
+system, year and runtime.
 """
+
+from itertools import pairwise
 
 import polars as pl
 
-from deathmatch.analysis import searched, stats
+from deathmatch.analysis import phrases, published, searched, stats
 from deathmatch.analysis.by_trial import shared_rounds, values
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import CPU_PER_REPLY, LARGEST_RSS
 from deathmatch.quantities.quantity import Quantity
 
 EXPERIMENT = "history"
+JUMP = 4 / 3
+"""A jump: a release costs over a third more than the one before it, or that one than this."""
+
+OWN_RUNTIME = "its own"
+"""The runtime of a release that is one itself."""
+
 RELEASE = {
     "system": pl.String,
     "year": pl.Int64,
@@ -21,6 +30,20 @@ RELEASE = {
     "jump": pl.String,
     "server": pl.String,
 }
+ORDER = ["system", "year", "runtime", "server"]
+CHANGE = {
+    "system": pl.String,
+    "before": pl.String,
+    "after": pl.String,
+    "years": pl.Int64,  # between the two
+    "runtime": pl.String,
+    "why": pl.String,  # of a jump, as the later release's server.toml explains it
+    **stats.INTERVAL,  # of the ratio of their CPU per reply, later over earlier, paired by round
+}
+
+# How the sources name a system, where that is not its name here.
+_CALLED = {"Yucan": "OTP", "eventlet wsgi": "eventlet"}
+_SOURCES = ("walkin2009", "day2011", "ostinelli2011")
 
 
 def releases() -> pl.DataFrame:
@@ -30,46 +53,140 @@ def releases() -> pl.DataFrame:
             "system": server.release.system,
             "year": server.release.year,
             "release": server.release.name,
-            "runtime": server.release.runtime,
+            "runtime": server.release.runtime or OWN_RUNTIME,
             "jump": server.release.jump,
             "server": server.name,
         }
         for server in files.servers()
         if EXPERIMENT in server.experiments and server.release and server.release.system
     ]
-    return pl.DataFrame(rows, schema=RELEASE).drop_nulls("year").sort("system", "year", "server")
+    return pl.DataFrame(rows, schema=RELEASE).drop_nulls("year").sort(ORDER)
 
 
-def of_quantity(points: pl.DataFrame, quantity: Quantity) -> pl.DataFrame:
-    """Return for each release that was measured the interval of a quantity of its trials.
+def over_years(points: pl.DataFrame, quantity: Quantity) -> pl.DataFrame:
+    """Return for each release that was measured the interval of a quantity over its trials.
 
     Columns: those of RELEASE and of `stats.INTERVAL`. `points` are those that count.
     """
-    answered = points.filter(pl.col("replies") > 0)
-    by_trial = values(shared_rounds(answered, ["server"]), quantity, ["server"])
-    return _dated(stats.summarise(by_trial, ["server"], quantity.name))
+    return _dated(stats.summarise(by_trial(points, quantity), ["server"], quantity.name))
 
 
 def capacities(probes: pl.DataFrame) -> pl.DataFrame:
-    """Return for each release the rate that its search found, in requests per second.
+    """Return for each release the rate that its searches found, in requests per second.
 
     Columns: those of RELEASE and of `searched.FOUND_COLUMNS`.
     """
     return _dated(searched.capacities(probes, ["server"]))
 
 
-def table(points: pl.DataFrame, probes: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each measured release with its costs.
+def by_trial(points: pl.DataFrame, quantity: Quantity = CPU_PER_REPLY) -> pl.DataFrame:
+    """Return a quantity of each trial, of the rounds that all servers have: server, n, its name."""
+    answered = points.filter(pl.col("replies") > 0)
+    return values(shared_rounds(answered, ["server"]), quantity, ["server"])
 
-    Columns: system, release, year, runtime, cpu_us, rss_mb, capacity_rps; medians over trials.
+
+def published_rates() -> pl.DataFrame:
+    """Return the highest reply rate that each post has of a system with one process.
+
+    Columns: system, year, reply_rate_rps, source.
     """
-    cost = of_quantity(points, CPU_PER_REPLY)
-    memory = of_quantity(points, LARGEST_RSS).select("server", rss_mb=pl.col("median") / 1e6)
-    found = capacities(probes).select("server", capacity_rps="median")
-    joined = cost.join(memory, on="server", how="left").join(found, on="server", how="left")
-    return joined.sort("system", "year", "server").select(
-        "system", "release", "year", "runtime", "trials", "rss_mb", "capacity_rps", cpu_us="median"
+    rows = pl.concat(
+        [published.load(source) for source in _SOURCES], how="diagonal_relaxed"
+    ).filter(
+        pl.col("place").str.starts_with("post:"),
+        pl.col("quantity") == "reply_rate",
+        pl.col("schedulers").fill_null("one") == "one",
+        pl.col("processes").fill_null(1) == 1,
     )
+    named = rows.with_columns(
+        pl.col("system").replace(_CALLED), year=pl.col("source").str.slice(-4).cast(pl.Int64)
+    ).filter(pl.col("system").is_in(releases()["system"].to_list()))
+    by = ["system", "year", "source"]
+    highest = named.group_by(by, maintain_order=True).agg(reply_rate_rps=pl.col("value").max())
+    return highest.sort("system", "year")
+
+
+def changes(trials: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each release and the one before it, as CHANGE has it.
+
+    `trials` as `by_trial` returns them. Neighbours of one year are one release on two runtimes.
+    """
+    rows = [
+        _change(trials, before, after)
+        for _, system in _measured(trials).group_by("system", maintain_order=True)
+        for before, after in pairwise(system.to_dicts())
+    ]
+    return pl.DataFrame(rows, schema=CHANGE)
+
+
+def since_first(trials: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for the last release of each system and its first one, as CHANGE has it.
+
+    `trials` as `by_trial` returns them. A system with one release has no row.
+    """
+    rows = [
+        _change(trials, system.row(0, named=True), system.row(-1, named=True))
+        for _, system in _measured(trials).group_by("system", maintain_order=True)
+        if len(system) > 1
+    ]
+    return pl.DataFrame(rows, schema=CHANGE)
+
+
+def jumps(changed: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of `changes` whose ratio is beyond JUMP either way, the largest first."""
+    size = pl.max_horizontal(pl.col("median"), 1 / pl.col("median"))
+    return changed.filter(size > JUMP).sort(size, descending=True)
+
+
+def on_two_runtimes(changed: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of `changes` of one release on two runtimes: the share of the runtime."""
+    return changed.filter(pl.col("years") == 0)
+
+
+def table(points: pl.DataFrame, probes: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each measured release with its costs, medians over trials.
+
+    Columns: system, release, year, runtime, trials, cpu_us, rss_mb, capacity (req/s, in words).
+    """
+    cost = over_years(points, CPU_PER_REPLY)
+    memory = over_years(points, LARGEST_RSS).select("server", rss_mb=pl.col("median") / 1e6)
+    rates = capacities(probes)
+    words = pl.Series("capacity", map(_capacity, rates.to_dicts()), dtype=pl.String)
+    joined = cost.join(memory, on="server", how="left").join(
+        rates.select("server", words), on="server", how="left"
+    )
+    return joined.sort(ORDER).select(
+        "system", "release", "year", "runtime", "trials", pl.col("median").alias("cpu_us"),
+        "rss_mb", "capacity",
+    )  # fmt: skip
+
+
+def _capacity(row: dict) -> str:
+    if row["outcome"] == searched.REFUSED:
+        return searched.REFUSED
+    least = "at least " if row["outcome"] == searched.AT_LEAST else ""
+    return least + phrases.number(row["median"])
+
+
+def _measured(trials: pl.DataFrame) -> pl.DataFrame:
+    return releases().filter(pl.col("server").is_in(trials["server"].to_list()))
+
+
+def _change(trials: pl.DataFrame, before: dict, after: dict) -> dict:
+    server = pl.col("server")
+    ratio = stats.ratio(
+        trials, server == after["server"], server == before["server"], CPU_PER_REPLY.name
+    )
+    runtimes = list(dict.fromkeys([before["runtime"], after["runtime"]]))
+    about = {
+        "system": after["system"],
+        "before": before["release"],
+        "after": after["release"],
+        "years": after["year"] - before["year"],
+        "runtime": ", then ".join(runtimes),
+        "why": after["jump"] or "unknown",
+    }
+    return about | ratio.row
 
 
 def _dated(frame: pl.DataFrame) -> pl.DataFrame:

@@ -1,0 +1,93 @@
+"""Releases over the years: which follow each other, what changed between them, and the posts'."""
+
+import polars as pl
+
+from deathmatch.analysis import history
+from deathmatch.paper import theme
+from deathmatch.paper.charts import history as charts
+from deathmatch.plan import files
+from deathmatch.quantities.definitions import CPU_PER_REPLY
+
+
+def points(**cost_us: list[float]) -> pl.DataFrame:
+    """A point of each round of servers, by name with underscores, at a planted CPU per reply."""
+    return pl.DataFrame([
+        {
+            "server": server.replace("_", "-").replace("-dot-", "."), "n": n, "replies": 1000,
+            "offered_rate_rps": 500, "top_rate_rps": 500, "server_cpu_ns": round(cost * 1e6),
+        }
+        for server, costs in cost_us.items()
+        for n, cost in enumerate(costs, start=1)
+    ])  # fmt: skip
+
+
+TORNADO = points(
+    tornado_0_dot_2=[100, 110, 90], tornado_2_dot_4=[120, 132, 108], tornado=[360, 363, 270]
+)
+
+
+def test_every_release_has_a_year_and_a_system_and_differs_from_its_neighbours():
+    releases = history.releases()
+    served = {server.name for server in files.servers() if "history" in server.experiments}
+    assert set(releases["server"]) == served
+    assert not releases.select("system", "year", "runtime").is_duplicated().any()
+
+
+def test_a_folder_that_only_the_experiment_has_is_one_of_several_releases():
+    releases = history.releases()
+    for server in files.servers():
+        if list(server.experiments) == ["history"]:
+            same = releases.filter(system=server.release.system)
+            assert len(same) > 1, server.name
+
+
+def test_neighbours_are_compared_within_rounds():
+    changed = history.changes(history.by_trial(TORNADO))
+    assert changed["years"].to_list() == [2, 14]
+    assert changed["median"].round(2).to_list() == [1.2, 2.75]
+    assert changed["low"].round(2).to_list() == [1.2, 2.5]
+    assert changed["runtime"].to_list() == ["Python 2.7", "Python 2.7, then Python 3.11"]
+
+
+def test_a_jump_is_beyond_a_third_either_way():
+    trials = history.by_trial(TORNADO)
+    assert history.jumps(history.changes(trials))["after"].to_list() == ["Tornado 6.6.1"]
+    cheaper = history.by_trial(points(node_0_dot_10=[100, 100, 100], node=[70, 70, 70]))
+    assert history.jumps(history.changes(cheaper))["median"].to_list() == [0.7]
+
+
+def test_the_last_release_is_compared_with_the_first():
+    [row] = history.since_first(history.by_trial(TORNADO)).to_dicts()
+    assert (row["before"], row["after"]) == ("Tornado 0.2, Python 2.7.18", "Tornado 6.6.1")
+    assert round(row["median"], 2) == 3.3
+    # A system with one release has not changed.
+    assert history.since_first(history.by_trial(points(tornado=[1, 1, 1]))).is_empty()
+
+
+def test_a_posts_rate_is_that_of_one_process():
+    """Not the 8213 of four frontends, nor Yaws's on all cores."""
+    rates = history.published_rates()
+    known = {
+        (system, year): rate
+        for system, year, rate in rates.select("system", "year", "reply_rate_rps").rows()
+    }
+    assert known["Tornado", 2009] == 4000 and known["Tornado", 2011] == 1500
+    assert known["OTP", 2009] == 3500 and known["eventlet", 2011] == 4859
+    assert ("Yaws", 2009) not in known
+
+
+def test_the_chart_has_a_panel_for_each_system_and_a_colour_for_each_runtime():
+    theme.register()
+    known = pl.concat([TORNADO, points(node_0_dot_10=[10, 11, 12])])
+    frame = history.over_years(known, CPU_PER_REPLY)
+    chart = charts.over_years(frame, "CPU").to_dict()
+    assert [panel["title"] for panel in _titled(chart)] == ["Node.js", "Tornado"]
+    line = next(layer for layer in chart["concat"][1]["layer"] if "color" in layer["encoding"])
+    assert line["encoding"]["color"]["scale"]["domain"] == ["Python 2.7", "Python 3.11", "its own"]
+    assert charts.over_years(frame.clear(), "CPU") is None
+
+
+def _titled(chart: dict) -> list[dict]:
+    return [
+        next(layer for layer in panel["layer"] if "title" in layer) for panel in chart["concat"]
+    ]
