@@ -58,6 +58,10 @@ def static(by_server: dict[str, list[int]]) -> list[dict]:
     ]  # fmt: skip
 
 
+def halves(dataset: str) -> split_half.Halves:
+    return split_half.halves(dataset, claims.ledger(dataset))
+
+
 # Which trials stay
 
 
@@ -83,7 +87,7 @@ def test_halves_differ_and_are_the_same_every_time():
 
 
 def test_a_verdict_that_all_trials_give_stays(plant):
-    found = split_half.verdicts(plant("storage", ets([345.0, 346.0, 347.0]))).filter(claim=BYTES)
+    found = halves(plant("storage", ets([345.0, 346.0, 347.0]))).verdicts.filter(claim=BYTES)
     assert found.select("verdict", "same", "other", "open").rows() == [
         (judging.NOT, split_half.DRAWS, 0, 0)
     ]
@@ -93,7 +97,7 @@ def test_a_verdict_that_one_half_turns_is_reported(plant):
     # The trials of one half are all below the threshold, the others far above it.
     low = split_half.draws(15)[0]
     sizes = [300.0 if n in low else 2000.0 for n in range(1, 16)]
-    found = split_half.verdicts(plant("storage", ets(sizes)))
+    found = halves(plant("storage", ets(sizes))).verdicts
     row = found.filter(claim=BYTES).row(0, named=True)
     assert row["verdict"] == judging.NOT
     assert row["other"] > 0 and row["same"] + row["other"] + row["open"] == split_half.DRAWS
@@ -102,17 +106,18 @@ def test_a_verdict_that_one_half_turns_is_reported(plant):
 def test_an_order_that_all_trials_give_stays(plant):
     firm = {"nginx": [10, 11, 12], "yaws": [30, 31, 32], "mochiweb": [90, 91, 92]}
     rows = static(firm)
-    found = split_half.orders(plant("static", rows)).row(0, named=True)
+    found = halves(plant("static", rows)).orders.row(0, named=True)
     assert (found["experiment"], found["servers"], found["least"]) == ("static", 3, 1)
 
 
 def test_an_order_that_halves_turn_is_told(plant):
     loose = {"nginx": [10, 11, 90], "yaws": [30, 31, 32], "mochiweb": [90, 20, 91]}
-    found = split_half.orders(plant("static", static(loose))).row(0, named=True)
+    found = halves(plant("static", static(loose))).orders.row(0, named=True)
     assert found["least"] < 1
 
 
 def test_nothing_measured_has_no_rows(plant):
     dataset = plant("storage", ets([]))
-    assert split_half.verdicts(dataset).is_empty()
-    assert split_half.orders(dataset).is_empty() and split_half.headlines(dataset).is_empty()
+    nothing = halves(dataset)
+    assert nothing.verdicts.is_empty() and nothing.orders.is_empty()
+    assert nothing.headlines.is_empty()

@@ -16,11 +16,10 @@ def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
     """Return the points that count for a quantity with `points=which`; all of a store's."""
     if which in (Points.ALL, Points.TRIALS) or "client_limited" not in points.columns:
         return points
-    if which == Points.STEADY:
-        points = laws.steady(points)
+    steady = laws.is_steady(points) if which == Points.STEADY else True
     # Without a whole report only the server's end is known.
     reported = which == Points.ENDING or pl.col("report").ne_missing("truncated")
-    return laws.upheld(points).filter(~limits.by_harness(points), reported)
+    return points.filter(steady, laws.is_upheld(points), ~limits.by_harness(points), reported)
 
 
 def values(points: pl.DataFrame, quantity: Quantity, by: list[str]) -> pl.DataFrame:

@@ -152,6 +152,11 @@ def claims(path: Path = CLAIMS) -> list[dict]:
     Raises UserError when the file breaks the schema, repeats an id, or names a statistic in a
     rule that neither `deathmatch.quantities` nor its own table of statistics defines.
     """
+    return _claims(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _claims(path: Path, mtime_ns: int) -> list[dict]:
     text, ledger = _toml(path)
     json_schema.validate("claims", ledger, path.name, text)
     seen = set()

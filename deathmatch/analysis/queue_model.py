@@ -52,9 +52,11 @@ def simulate(
     was not within `timeout_s` of its arrival. `service_s` is one time, or times that are used in
     turn.
     """
-    service = np.atleast_1d(np.asarray(service_s, dtype=float))
+    # Lists: an element of an array is an object that is made each time, and slow to compute with.
+    service = np.atleast_1d(np.asarray(service_s, dtype=float)).tolist()
+    arrivals_s = np.asarray(arrivals_s, dtype=float).tolist()
     tries, queued, answers = _lists(len(arrivals_s))
-    events = [(float(at), n, n) for n, at in enumerate(arrivals_s)]
+    events = [(at, n, n) for n, at in enumerate(arrivals_s)]
     order, served, free_s, room = len(events), 0, 0.0, places(backlog)
     waiting: deque[int] = deque()
     heapq.heapify(events)
@@ -82,7 +84,7 @@ def simulate(
             order += 1
             heapq.heappush(events, (arrivals_s[n] + retries_s[tries[n] - 1], order, n))
     serve_until(float("inf"))
-    return pl.DataFrame([list(map(float, arrivals_s)), tries, queued, answers], schema=SCHEMA)
+    return pl.DataFrame([arrivals_s, tries, queued, answers], schema=SCHEMA)
 
 
 def _lists(count: int) -> tuple[list[int], list[bool], list[float | None]]:

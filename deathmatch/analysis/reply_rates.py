@@ -75,10 +75,12 @@ def below(trial: pl.DataFrame) -> float | None:
     all higher ones: its limit is below the next of those, which is infinite without one. `trial`
     has the points that count.
     """
-    best = trial.drop_nulls(REPLY).sort(REPLY, RATE)
-    if best.is_empty() or best[RATE][-1] == 0 or best[REPLY][-1] < ALL_ANSWERED * best[RATE][-1]:
+    rates_rps = trial[RATE].to_list()
+    answered = (pair for pair in zip(trial[REPLY].to_list(), rates_rps) if pair[0] is not None)
+    best_rps, at_rps = max(answered, default=(0, 0))
+    if at_rps == 0 or best_rps < ALL_ANSWERED * at_rps:
         return None
-    return min((float(rate) for rate in trial[RATE] if rate > best[RATE][-1]), default=math.inf)
+    return min((float(rate_rps) for rate_rps in rates_rps if rate_rps > at_rps), default=math.inf)
 
 
 def cited_and_best(ranked: list[str], cited: list[str], most: int) -> list[str]:

@@ -83,8 +83,7 @@ class Variant:
 
     @cached_property
     def _trials(self) -> list[tuple[int, pl.DataFrame]]:
-        groups = self.points.group_by("n", maintain_order=True)
-        return [(n, trial) for (n,), trial in groups]
+        return list(_parts(self.points, "n").items())
 
     def values(self, quantity: Quantity) -> Values:
         """Return the quantity for each block."""
@@ -121,14 +120,39 @@ class Variant:
 
 def variant_of(frame: pl.DataFrame, which: Points, rate_rps: int | None = None) -> Variant:
     """Return the points of one variant that count, at one rate or at all."""
-    top = None
-    if RATE in frame.columns:
-        within = frame.filter(~limits.beyond_testbed(frame))
-        top = hardest(within) if len(within) else hardest(frame)
+    top = _top(frame)
     if rate_rps is not None:
         frame = frame.filter(pl.col(RATE) == rate_rps)
     valid = counted(frame, which)
     return Variant(valid, top, rate_rps is not None, len(valid) < len(frame))
+
+
+def at_each_rate(frame: pl.DataFrame, which: Points) -> dict[int, Variant]:
+    """Return the points of one variant that count at each of its rates, by rate."""
+    top = _top(frame)
+    valid = _parts(counted(frame, which), RATE)
+    by_rate = {}
+    for rate_rps, points_at_rate in _parts(frame, RATE).items():
+        points_that_count = valid.get(rate_rps, points_at_rate.clear())
+        left_out = len(points_that_count) < len(points_at_rate)
+        by_rate[rate_rps] = Variant(points_that_count, top, True, left_out)
+    return by_rate
+
+
+def _parts(frame: pl.DataFrame, column: str) -> dict[int, pl.DataFrame]:
+    """Return the rows of each value of a column, by value, in the order of the first ones."""
+    # `as_dict` of polars takes a query for the value of each part.
+    return {part[column][0]: part for part in frame.partition_by(column, maintain_order=True)}
+
+
+def _top(frame: pl.DataFrame) -> int | None:
+    """Return the highest rate of a variant that its testbed can offer; None without rates."""
+    if RATE not in frame.columns:
+        return None
+    if not limits.any_by_testbed(frame):
+        return hardest(frame)
+    within = frame.filter(~limits.beyond_testbed(frame))
+    return hardest(within) if len(within) else hardest(frame)
 
 
 def _quantity_of(
@@ -251,24 +275,29 @@ def probes(dataset: str, experiment: str) -> pl.DataFrame | None:
 
 def clear_caches() -> None:
     """Read tables anew from now on: what was measured has changed."""
+    _clear_tables()
+    histogram_times.clear_cache()
+
+
+def _clear_tables() -> None:
     for cached in (points, trials, samples, probes, _selected, _at_defaults, _variant):
         cached.cache_clear()
-    histogram_times.clear_cache()
 
 
 @contextmanager
 def instead(given: dict[tuple[str, str, str], pl.DataFrame]) -> Iterator[None]:
     """Decide on these tables, by (dataset, experiment, table), before they are written anywhere.
 
-    Meanwhile no other table of their datasets is known.
+    Meanwhile no other table of their datasets is known, but for the histograms of times: they are
+    joined to the points that are given.
     """
-    clear_caches()
+    _clear_tables()
     _GIVEN.update(given)
     try:
         yield
     finally:
         _GIVEN.clear()
-        clear_caches()
+        _clear_tables()
 
 
 _GIVEN: dict[tuple[str, str, str], pl.DataFrame] = {}

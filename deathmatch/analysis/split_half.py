@@ -1,28 +1,23 @@
 """Whether what a dataset says stays when a random half of its trials is left out.
 
-In: a dataset. Out: frames of its verdicts, of its orders of servers and of its headline ratios,
-each with what it comes to in DRAWS random halves. A half has too few trials for an interval, so it
-is judged by its medians alone; this shows how far a result leans on single trials, and does not
-test it.
+In: a dataset and its ledger. Out: frames of its verdicts, of its orders of servers and of its
+headline ratios, each with what it comes to in DRAWS random halves. A half has too few trials for an
+interval, so it is judged by its medians alone; this shows how far a result leans on single trials,
+and does not test it.
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import polars as pl
 from scipy.stats import spearmanr
 
-from deathmatch.analysis import (
-    claims,
-    judging,
-    published,
-    releases,
-    rules,
-    selecting,
-)
-from deathmatch.analysis.ledger import BOTH
+from deathmatch.analysis import judging, published, releases, rules, selecting
+from deathmatch.analysis.ledger import Entry
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.values import in_shared_blocks
 from deathmatch.data import tables
@@ -117,77 +112,100 @@ def draws(last: int) -> list[frozenset[int]]:
     return [kept(last, draw) for _ in range(DRAWS)]
 
 
-def verdicts(dataset: str) -> pl.DataFrame:
-    """Return each verdict, replicated or not, with what random halves say: columns VERDICTS."""
-    decided = []
-    for claim in published.claims():
-        then, now = releases.then(dataset, claim), releases.now(dataset, claim)
-        chosen = {BOTH: then} if then == now else {"then": then, "now": now}
-        for when, stated in chosen.items():
-            verdict = claims.verdict(dataset, stated).verdict
-            if verdict in (judging.REPLICATED, judging.NOT):
-                decided.append((stated, when, verdict))
+@dataclass(frozen=True)
+class Halves:
+    """What random halves of a dataset's trials give.
+
+    `verdicts`: each verdict, replicated or not, with what halves say, columns VERDICTS. `orders`:
+    how each experiment's order of servers correlates with that of halves, columns ORDERS, without
+    a row for fewer than three servers. `headlines`: the ratios of HEADLINES over all trials and
+    the range of halves, columns HEADLINE.
+    """
+
+    verdicts: pl.DataFrame
+    orders: pl.DataFrame
+    headlines: pl.DataFrame
+
+
+def halves(dataset: str, ledger: Sequence[Entry]) -> Halves:
+    """Return what random halves of the dataset's trials give; `ledger` is of all of them."""
+    stated = _stated(dataset, ledger)
+    orders = {name: _medians(dataset, name, statistic) for name, statistic in ORDERED_BY.items()}
+    orders = {name: medians for name, medians in orders.items() if len(medians) >= 3}
+    headlines = _headlines(dataset)
+
+    def again() -> tuple[list[str], dict[str, dict[str, float]], list[float | None]]:
+        judged = [
+            rules.decide(dataset, claim["experiment"], claim["rule"]).verdict
+            for claim, _, _ in stated
+        ]
+        ordered = {name: _medians(dataset, name, ORDERED_BY[name]) for name in orders}
+        return judged, ordered, _headlines(dataset)
+
+    judged, ordered, ratios = zip(*_each_half(dataset, again), strict=True)
+    return Halves(_verdicts(stated, judged), _orders(orders, ordered), _ranges(headlines, ratios))
+
+
+def _stated(dataset: str, ledger: Sequence[Entry]) -> list[tuple[dict, str, str]]:
+    """Return the claims that are decided, with when, as the ledger has it, and the verdict."""
+    claims = {claim["id"]: claim for claim in published.claims()}
+    stated = []
+    for entry in ledger:
+        for when, verdict in entry.verdicts.items():
+            if verdict.verdict in (judging.REPLICATED, judging.NOT):
+                chosen = releases.then if when == "then" else releases.now
+                stated.append((chosen(dataset, claims[entry.claim]), when, verdict.verdict))
+    return stated
+
+
+def _verdicts(
+    stated: Sequence[tuple[dict, str, str]], judged: Sequence[Sequence[str]]
+) -> pl.DataFrame:
     rows = [
-        {"claim": stated["id"], "source": stated["source"], "says": stated["claim"], "when": when}
+        {"claim": claim["id"], "source": claim["source"], "says": claim["claim"], "when": when}
         | {"verdict": verdict, "same": 0, "other": 0, "open": 0}
-        for stated, when, verdict in decided
+        for claim, when, verdict in stated
     ]
     opposite = {judging.REPLICATED: judging.NOT, judging.NOT: judging.REPLICATED}
-
-    def judged() -> list[str]:
-        return [
-            rules.decide(dataset, claim["experiment"], claim["rule"]).verdict
-            for claim, _, _ in decided
-        ]
-
-    for judged_half in _each_half(dataset, judged):
-        for row, verdict in zip(rows, judged_half, strict=True):
+    for half in judged:
+        for row, verdict in zip(rows, half, strict=True):
             counter = {row["verdict"]: "same", opposite[row["verdict"]]: "other"}
             row[counter.get(verdict, "open")] += 1
     return pl.DataFrame(rows, schema=VERDICTS)
 
 
-def orders(dataset: str) -> pl.DataFrame:
-    """Return how each experiment's order of servers correlates with that of random halves.
-
-    Columns ORDERS; an experiment with fewer than three servers has no row.
-    """
-    ordered = {}
-    for experiment, statistic in ORDERED_BY.items():
-        known = _medians(dataset, experiment, statistic)
-        if len(known) >= 3:
-            ordered[experiment] = known
-    correlations = {experiment: [] for experiment in ordered}
-
-    def again() -> dict[str, dict[str, float]]:
-        return {name: _medians(dataset, name, ORDERED_BY[name]) for name in ordered}
-
-    for half in _each_half(dataset, again):
-        for experiment, medians in half.items():
-            both = sorted(medians.keys() & ordered[experiment].keys())
-            sides = [[order[server] for server in both] for order in (medians, ordered[experiment])]
-            correlations[experiment].append(float(spearmanr(*sides).statistic))
-    rows = [
-        {
-            "experiment": experiment,
-            "statistic": ORDERED_BY[experiment],
-            "servers": len(ordered[experiment]),
-            "least": min(values),
-            "median": pl.Series(values).median(),
-        }
-        for experiment, values in correlations.items()
-    ]
+def _orders(
+    whole: dict[str, dict[str, float]], halves: Sequence[dict[str, dict[str, float]]]
+) -> pl.DataFrame:
+    rows = []
+    for experiment, medians in whole.items():
+        correlations = [_correlation(half[experiment], medians) for half in halves]
+        rows.append(
+            {
+                "experiment": experiment,
+                "statistic": ORDERED_BY[experiment],
+                "servers": len(medians),
+                "least": min(correlations),
+                "median": pl.Series(correlations).median(),
+            }
+        )
     return pl.DataFrame(rows, schema=ORDERS)
 
 
-def headlines(dataset: str) -> pl.DataFrame:
-    """Return the ratios of HEADLINES over all trials and the range of halves: columns HEADLINE."""
+def _correlation(one: dict[str, float], other: dict[str, float]) -> float:
+    """Return Spearman's correlation between two orders of the servers that both have."""
+    both = sorted(one.keys() & other.keys())
+    sides = [[order[server] for server in both] for order in (one, other)]
+    return float(spearmanr(*sides).statistic)
 
-    def ratios() -> list[float | None]:
-        return [rules.compared(dataset, *headline).estimate for headline in HEADLINES.values()]
 
-    whole = ratios()
-    halves = list(_each_half(dataset, ratios))
+def _headlines(dataset: str) -> list[float | None]:
+    return [rules.compared(dataset, *headline).estimate for headline in HEADLINES.values()]
+
+
+def _ranges(
+    whole: Sequence[float | None], halves: Sequence[Sequence[float | None]]
+) -> pl.DataFrame:
     rows = []
     for place, says in enumerate(HEADLINES):
         known = [half[place] for half in halves if half[place] is not None]
@@ -211,7 +229,7 @@ def _medians(dataset: str, experiment: str, statistic: str) -> dict[str, float]:
     return {server: float(pl.Series(known.all).median()) for server, known in by_server if known}
 
 
-def _each_half(dataset: str, compute: Callable) -> Iterator:
+def _each_half(dataset: str, compute: Callable[[], Any]) -> Iterator[Any]:
     """Compute something on each random half, by medians; halves that are the same once."""
     whole = _tables(dataset)
     last = max((frame["n"].max() for frame in whole.values() if len(frame)), default=0)

@@ -333,7 +333,7 @@ def label(trials: pl.DataFrame, defaults: dict) -> pl.DataFrame:
             varied = pl.col(column).n_unique().over("title") > 1
             word = pl.col(column).cast(pl.String).replace(_LEVEL_PHRASES).str.replace_all("-", " ")
             if column == CONFIGURATION:
-                word = pl.struct("server", column).map_elements(_called, return_dtype=pl.String)
+                word = _called(trials)
             parts.append(pl.when(varied & (word != "")).then(pl.lit(", ") + word))
     for column, default in defaults.items():
         other = pl.col(column) != default
@@ -341,12 +341,17 @@ def label(trials: pl.DataFrame, defaults: dict) -> pl.DataFrame:
     return trials.with_columns(label=pl.concat_str("title", *parts, ignore_nulls=True))
 
 
-def _called(row: dict) -> str | None:
-    """Return what figures call the configuration of a row; its name, if the server is gone."""
-    level = row[CONFIGURATION]
-    if level is None or row["server"] not in files.names("server"):
-        return level and level.replace("-", " ")
-    return files.server(row["server"]).called(level)
+def _called(trials: pl.DataFrame) -> pl.Series:
+    """Return what figures call the configuration of each row; its name, if the server is gone."""
+    known = set(files.names("server"))
+    rows = trials.select("server", CONFIGURATION).rows()
+    called = {
+        (server, level): files.server(server).called(level)
+        if level is not None and server in known
+        else level and level.replace("-", " ")
+        for server, level in set(rows)
+    }
+    return pl.Series([called[row] for row in rows], dtype=pl.String)
 
 
 def not_run(experiment: str) -> pl.DataFrame:

@@ -148,6 +148,11 @@ def by_testbed(points: pl.DataFrame) -> pl.Expr:
     return pl.col("limit").eq_missing(TESTBED) if "limit" in points.columns else pl.lit(False)
 
 
+def any_by_testbed(points: pl.DataFrame) -> bool:
+    """Return whether some point shows the testbed's limit."""
+    return "limit" in points.columns and (points["limit"] == TESTBED).any()
+
+
 def beyond_testbed(points: pl.DataFrame) -> pl.Expr:
     """Return which points are at a rate at which their variant shows the testbed's limit.
 

@@ -176,13 +176,13 @@ def render(spec: dict) -> dict[str, bytes]:
 
     Raises ValueError for a number that JSON has no word for, at which a browser would stop.
     """
-    options = {"vl_version": VEGALITE, "allowed_base_urls": []}
     written = json.dumps(spec, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE, allowed_base_urls=[])
     return {
         "json": written.encode(),
-        "svg": vl_convert.vegalite_to_svg(spec, **options).encode(),
-        "png": vl_convert.vegalite_to_png(spec, scale=2, **options),
-        "pdf": _ordered(vl_convert.vegalite_to_pdf(spec, **options)),
+        "svg": svg.encode(),
+        "png": vl_convert.svg_to_png(svg, scale=2),
+        "pdf": _ordered(vl_convert.svg_to_pdf(svg)),
     }
 
 

@@ -44,7 +44,7 @@ def _due(points: pl.DataFrame) -> float:
 
 def _error_ratio(points: pl.DataFrame) -> float | None:
     due = _due(points)
-    return max(0.0, 1 - points["replies"].fill_null(0).sum() / due) if due else None
+    return max(0.0, 1 - points["replies"].sum() / due) if due else None
 
 
 def _reply_ratio(points: pl.DataFrame) -> float | None:
@@ -59,7 +59,7 @@ def _first_error_rate(points: pl.DataFrame) -> float | None:
 
 
 def _errors(points: pl.DataFrame, *columns: str) -> int:
-    return sum(points[column].fill_null(0).sum() for column in columns)
+    return sum(points[column].sum() for column in columns)
 
 
 def _wrong(points: pl.DataFrame) -> int:

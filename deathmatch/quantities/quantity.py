@@ -54,8 +54,9 @@ class Quotient:
 
     def __call__(self, points: pl.DataFrame) -> float | None:
         """Return the sum of the one count over that of the other; None where that is 0."""
-        known = points.select(self.counter, self.over).drop_nulls()
-        return self.value(known[self.counter].sum(), known[self.over].sum())
+        if points[self.counter].null_count() or points[self.over].null_count():
+            points = points.drop_nulls([self.counter, self.over])
+        return self.value(points[self.counter].sum(), points[self.over].sum())
 
     def value(self, counted: float, over: float) -> float | None:
         """Return the quotient of two counts; None over 0."""

@@ -63,8 +63,12 @@ def upheld(points: pl.DataFrame) -> pl.DataFrame:
 
     Points that were not held against the laws are all returned.
     """
-    ids = [law.id for law in LAWS.values() if law.leaves_out]
-    return points.filter(_obeyed(ids)) if "laws_broken" in points.columns else points
+    return points.filter(is_upheld(points))
+
+
+def is_upheld(points: pl.DataFrame) -> pl.Expr:
+    """Return whether a point of these breaks no law which leaves a point out as a whole."""
+    return _obeyed_in(points, [law.id for law in LAWS.values() if law.leaves_out])
 
 
 def readable(points: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -79,7 +83,16 @@ def is_readable(column: str) -> pl.Expr:
 
 def steady(points: pl.DataFrame) -> pl.DataFrame:
     """Return the points of which times may be read: the run neither drifted nor jumped."""
-    return points.filter(_obeyed([STEADY.id])) if "laws_broken" in points.columns else points
+    return points.filter(is_steady(points))
+
+
+def is_steady(points: pl.DataFrame) -> pl.Expr:
+    """Return whether times of a point of these may be read."""
+    return _obeyed_in(points, [STEADY.id])
+
+
+def _obeyed_in(points: pl.DataFrame, ids: list[str]) -> pl.Expr:
+    return _obeyed(ids) if "laws_broken" in points.columns else pl.lit(True)
 
 
 def _obeyed(ids: list[str]) -> pl.Expr:

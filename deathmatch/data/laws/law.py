@@ -58,26 +58,32 @@ class Evidence:
         """The samples that were taken while a rate was offered, in their order."""
         return self.samples.drop_nulls(RATE)
 
-    def counted(self, quantity: str) -> pl.DataFrame:
-        """Return KEY, `counted`, `total_us` and `longest_us` of a quantity's histogram."""
-        return (
-            self.times.lazy()
-            .filter(pl.col("quantity") == quantity)
-            .group_by(KEY, maintain_order=True)
-            .agg(
-                counted=pl.col("count").sum(),
-                total_us=(pl.col("time_us") * pl.col("count")).sum(),
-                longest_us=pl.col("time_us").max(),
-            )
-            .collect()
-        )
+    @cached_property
+    def _with_counted(self) -> dict[str, pl.DataFrame]:
+        """What `with_counted` has returned, by quantity: several laws ask for the same."""
+        return {}
 
     def with_counted(self, quantity: str) -> pl.DataFrame:
-        """Return `reported` with `counted`; one without a bin has none counted."""
-        joined = self.reported.join(
-            self.counted(quantity), on=KEY, how="left", maintain_order="left"
-        )
-        return joined.with_columns(pl.col("counted", "total_us", "longest_us").fill_null(0))
+        """Return `reported` with `counted`, `total_us` and `longest_us` of a quantity's histogram.
+
+        A point without a bin has none counted.
+        """
+        if quantity not in self._with_counted:
+            counted = (
+                self.times.lazy()
+                .filter(pl.col("quantity") == quantity)
+                .group_by(KEY, maintain_order=True)
+                .agg(
+                    counted=pl.col("count").sum(),
+                    total_us=(pl.col("time_us") * pl.col("count")).sum(),
+                    longest_us=pl.col("time_us").max(),
+                )
+                .collect()
+            )
+            self._with_counted[quantity] = self.reported.join(
+                counted, on=KEY, how="left", maintain_order="left"
+            ).with_columns(pl.col("counted", "total_us", "longest_us").fill_null(0))
+        return self._with_counted[quantity]
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
             }
             | sweep
         )
-        shown_rows.rates.extend(base | row for row in _of_rates(points, spec.client))
+        shown_rows.rates.extend(base | row for row in _of_rates(whole, spec.client))
         if own:
             shares = zip(quantities.SHARES, zip(*own.values(), strict=True), strict=True)
             shown_rows.times.extend(
@@ -126,27 +126,52 @@ def measured(
 
 
 class _Measured:
-    """The points of one variant, at one rate or at all: those that count are found once."""
+    """The points of one variant: those that count are found once, at each rate and at all."""
 
-    def __init__(self, points: pl.DataFrame, rate_rps: int | None = None):
-        self._points, self._rate_rps = points, rate_rps
-        self._variants: dict[tuple[Points, bool], selecting.Variant] = {}
+    def __init__(self, points: pl.DataFrame):
+        self._points = points
+        self._of_sweep: dict[tuple[Points, bool], selecting.Variant | None] = {}
+        self._of_rates: dict[tuple[Points, bool], dict[int, selecting.Variant]] = {}
 
-    def of(self, shown: Shown) -> list | None:
-        """Return what was measured of a quantity."""
-        # In a closed loop as much is offered as is answered: nothing is due.
-        open_loop = shown in (quantities.ERRORS, quantities.WRONG)
-        if self._points.is_empty() or (open_loop and self._rate_rps == 0):
-            return None
-        kind = (shown.quantity.points, open_loop)
-        if kind not in self._variants:
-            points = self._points.filter(pl.col(RATE) > 0) if open_loop else self._points
-            if points.is_empty():
-                return None
-            which = shown.quantity.points
-            self._variants[kind] = selecting.variant_of(points, which, self._rate_rps)
-        values = self._variants[kind].values(shown.quantity)
-        return measured(values.all, shown.scale, bool(values.at_least))
+    @property
+    def rates_rps(self) -> list[int]:
+        """The offered rates, in order."""
+        return self._points[RATE].unique().sort().to_list()
+
+    def of_sweep(self, shown: Shown) -> list | None:
+        """Return what was measured of a quantity over all rates."""
+        kind = _kind(shown)
+        if kind not in self._of_sweep:
+            points = self._offered(kind)
+            self._of_sweep[kind] = (
+                None if points.is_empty() else selecting.variant_of(points, kind[0])
+            )
+        return _values(self._of_sweep[kind], shown)
+
+    def at(self, rate_rps: int, shown: Shown) -> list | None:
+        """Return what was measured of a quantity at one rate."""
+        kind = _kind(shown)
+        if kind not in self._of_rates:
+            self._of_rates[kind] = selecting.at_each_rate(self._offered(kind), kind[0])
+        return _values(self._of_rates[kind].get(rate_rps), shown)
+
+    def _offered(self, kind: tuple[Points, bool]) -> pl.DataFrame:
+        return self._points.filter(pl.col(RATE) > 0) if kind[1] else self._points
+
+
+def _kind(shown: Shown) -> tuple[Points, bool]:
+    """Return which points a quantity is of, and whether not of the closed loop.
+
+    In a closed loop as much is offered as is answered: nothing is due.
+    """
+    return shown.quantity.points, shown in (quantities.ERRORS, quantities.WRONG)
+
+
+def _values(variant: selecting.Variant | None, shown: Shown) -> list | None:
+    if variant is None:
+        return None
+    values = variant.values(shown.quantity)
+    return measured(values.all, shown.scale, bool(values.at_least))
 
 
 def _why(trials: pl.DataFrame, points: pl.DataFrame) -> str:
@@ -158,20 +183,19 @@ def _why(trials: pl.DataFrame, points: pl.DataFrame) -> str:
 
 def _of_sweep(points: _Measured, times: dict, shown: Shown) -> list | None:
     if shown.quantity:
-        return points.of(shown)
+        return points.of_sweep(shown)
     at = quantities.SHARES.index(shown.share)
     return measured([quantiles[at] for quantiles in times.values()], shown.scale)
 
 
-def _of_rates(points: pl.DataFrame, client: str | None) -> list[dict]:
+def _of_rates(points: _Measured, client: str | None) -> list[dict]:
     columns = quantities.of_rate(client)
     if not columns:
         return []
-    rows = []
-    for rate_rps in points[RATE].unique().sort().to_list():
-        at_rate = _Measured(points, rate_rps)
-        rows.append({"rate_rps": rate_rps} | {shown.name: at_rate.of(shown) for shown in columns})
-    return rows
+    return [
+        {"rate_rps": rate_rps} | {shown.name: points.at(rate_rps, shown) for shown in columns}
+        for rate_rps in points.rates_rps
+    ]
 
 
 def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[int | None]]]:
