@@ -192,6 +192,13 @@ def measure(parser: argparse.ArgumentParser) -> None:
     _testbed(parser)
 
 
+def rehearse(parser: argparse.ArgumentParser) -> None:
+    """Declare what `rehearse` takes."""
+    named(parser, "dataset", kind="dataset", help="a file in config/datasets/")
+    _choice(parser)
+    _testbed(parser)
+
+
 def lock(parser: argparse.ArgumentParser) -> None:
     """Declare what `lock` takes."""
     named(parser, "server", kind="server", help="a folder in servers/")

@@ -38,6 +38,13 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Which variants, loads and trials decide each claim, by experiment, and how long all "
             "of an experiment take. A dry run reports which of them a dataset does not meet.",
         ),
+        "rehearse": Command(
+            "run each variant of a dataset once, for a second", "run.rehearse",
+            arguments.rehearse, "smoke --servers null",
+            "Shows before days of measuring which variants run: the outcome of each, and the "
+            "reason if it did not run well, in data/planned/<dataset>-rehearsal.csv. Builds what "
+            "is not built. What has run is not run again. Exits 1 if a variant did not run well.",
+        ),
         "systems": Command(
             "print a Markdown row for every system", "analysis.systems",
             arguments.systems, "reference",
