@@ -12,6 +12,7 @@ import polars as pl
 from deathmatch.analysis import phrases, published, searched, stats
 from deathmatch.analysis.by_trial import shared_rounds, values
 from deathmatch.plan import files
+from deathmatch.plan.server import Release
 from deathmatch.quantities.definitions import CPU_PER_REPLY, LARGEST_RSS
 from deathmatch.quantities.quantity import Quantity
 
@@ -47,11 +48,14 @@ _SOURCES = ("walkin2009", "day2011", "ostinelli2011")
 
 
 def releases() -> pl.DataFrame:
-    """Return a row for each server that is a dated release of a system, with RELEASE's columns."""
+    """Return a row for each server that is a dated release of a system, with RELEASE's columns.
+
+    `year` is that of the release; of a runtime, whose later releases repair it, that of its series.
+    """
     rows = [
         {
             "system": server.release.system,
-            "year": server.release.year,
+            "year": _year(server.release),
             "release": server.release.name,
             "runtime": server.release.runtime or OWN_RUNTIME,
             "jump": server.release.jump,
@@ -61,6 +65,12 @@ def releases() -> pl.DataFrame:
         if EXPERIMENT in server.experiments and server.release and server.release.system
     ]
     return pl.DataFrame(rows, schema=RELEASE).drop_nulls("year").sort(ORDER)
+
+
+def _year(release: Release) -> int | None:
+    # Of others the series may be that of the runtime below them.
+    own = None if release.runtime else release.series_year
+    return own or release.year
 
 
 def over_years(points: pl.DataFrame, quantity: Quantity) -> pl.DataFrame:
