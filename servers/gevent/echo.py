@@ -1,18 +1,21 @@
 """gevent's WSGI server: a query value echoed in XML, or a page that says hello.
 
+For Python 2, with gevent 0.13 to 22.10, and for Python 3.
+
 echo.py EXPERIMENT ADDRESS PORT BACKLOG MECHANISM DELAY, where EXPERIMENT is dynamic for the echo,
 any other for the page, MECHANISM is epoll, poll, select or io_uring, and DELAY is delay or nodelay:
-whether TCP may hold small segments back.
+whether TCP may hold small segments back. Before 1.3 gevent offers no choice, and waits in epoll.
 """
 
-import socket
 import sys
-from urllib.parse import parse_qs
+from importlib import import_module
 from xml.sax.saxutils import escape
 
 import gevent
+from gevent import socket
 from gevent.pywsgi import WSGIHandler, WSGIServer
 
+parse_qs = import_module("urllib.parse" if sys.version_info > (3,) else "urlparse").parse_qs
 BACKENDS = {"io_uring": "linux_iouring"}
 
 
@@ -29,24 +32,30 @@ def hello(environ, start_response):
 def echo(environ, start_response):
     query = parse_qs(environ["QUERY_STRING"], keep_blank_values=True)
     if "value" in query:
-        body = f"<http_test><value>{escape(query['value'][0])}</value></http_test>"
+        body = "<http_test><value>" + escape(query["value"][0]) + "</value></http_test>"
     else:
         body = "<http_test><error>no value specified</error></http_test>"
     start_response("200 OK", [("Content-Type", "text/xml; charset=UTF-8")])
     return [body.encode()]
 
 
+def listen(address, port, backlog, delay):
+    """Return the listening socket; every release of gevent takes one."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if delay == "nodelay":
+        # On Linux, what a listener accepts inherits the option.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.bind((address, port))
+    listener.listen(backlog)
+    return listener
+
+
 if __name__ == "__main__":
     experiment, address, port, backlog, mechanism, delay = sys.argv[1:]
     # The hub's loop is made once, by the first that needs it.
-    gevent.config.libev_backend = BACKENDS.get(mechanism, mechanism)
-    gevent.get_hub()
+    if hasattr(gevent, "config"):
+        gevent.config.libev_backend = BACKENDS.get(mechanism, mechanism)
     application = echo if experiment == "dynamic" else hello
-    server = WSGIServer(
-        (address, int(port)), application, backlog=int(backlog), log=None, handler_class=Handler
-    )
-    server.init_socket()
-    if delay == "nodelay":
-        # On Linux, what a listener accepts inherits the option.
-        server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    server.serve_forever()
+    listener = listen(address, int(port), int(backlog), delay)
+    WSGIServer(listener, application, log=None, handler_class=Handler).serve_forever()
