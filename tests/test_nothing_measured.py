@@ -12,7 +12,7 @@ from conftest import ROOT, Tree, copy_tree
 from deathmatch.analysis import reply_rates, stats, views
 from deathmatch.data import tables
 from deathmatch.load import registry
-from deathmatch.paper import display, notebook
+from deathmatch.paper import display, notebook, own
 from deathmatch.paper.display import MIME
 from deathmatch.plan import files
 from deathmatch.plan.dataset import TABLES
@@ -24,7 +24,7 @@ EXPERIMENTS = set(files.dataset("reference").experiments)
 NOTEBOOKS = sorted(
     path.stem
     for path in (ROOT / "notebooks").glob("*.md")
-    if EXPERIMENTS & set(study.experiments_of(path))
+    if EXPERIMENTS & set(study.experiments_of(path)) and path.stem != own.NOTEBOOK
 )
 # Chapters about experiments; the others are about the whole dataset.
 CHAPTERS = [name for name in NOTEBOOKS if name < "11" and name > "01"]

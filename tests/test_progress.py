@@ -350,7 +350,7 @@ def test_the_end_of_a_run_says_what_is_next(run, tmp_path):
         run.started(number, "trial", [f"{trial.path}/trial.json"], [])
         run.ended(number)
     before, _, failed, todo = last_three(run)
-    assert "servers/null: did not start, in 1 trials:\n    no such luck\n    at all" in before
+    assert "servers/null: did not start, in 1 trial:\n    no such luck\n    at all" in before
     assert "servers/null did not start, in 1 trial: no such luck; see data/full/backlog/" in failed
     assert f"fix servers/null, then {chosen}" in todo and "retry --config dataset=full" in todo
     # Told once.

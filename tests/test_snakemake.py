@@ -230,7 +230,7 @@ def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
     assert "rule tidy failed: data/tiny/backlog/trials.parquet" in text and f"log: {log}" in text
     assert "has no attribute 'no'" in (tree.path / log).read_text()
     # Why a server failed is told although the run did not come to its end.
-    assert "servers/refuses: not built, in 1 trials:\n" in text
+    assert "servers/refuses: not built, in 1 trial:\n" in text
     paper, failed, todo = text.splitlines()[-3:]
     assert paper.startswith("paper:  none yet") and f"tidy backlog, its log {log}" in failed
     assert todo.startswith("next:   fix what the log says")
@@ -384,7 +384,7 @@ def test_a_dry_run_lists_the_matrix_and_says_how_much_there_is(shared_tree: Tree
     done = shared_tree.snakemake("-n", dataset="smoke", servers="null").succeeded()
     variant = r"^backlog null backlog=128,schedulers=one,somaxconn=4096: 0 of 1 trials$"
     assert re.search(variant, done.text, re.MULTILINE), done.text
-    assert re.search(r"^dataset smoke, 1 servers: 0 of \d+ trials, about \d+ min left$", done.text,
+    assert re.search(r"^dataset smoke, 1 server: 0 of \d+ trials, about \d+ min left$", done.text,
                      re.MULTILINE)  # fmt: skip
     assert not Path(shared_tree.path, "data/smoke").exists()
 

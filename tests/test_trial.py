@@ -247,7 +247,7 @@ def test_complete_names_what_could_not_be_measured(measured):
     assert done.status == 1
     for server, end in [("unbuilt", "not built"), ("exits", "did not start"),
                             ("wrong", "answers wrongly")]:  # fmt: skip
-        assert f"servers/{server}: {end}, in 1 trials" in done.text
+        assert f"servers/{server}: {end}, in 1 trial" in done.text
         assert f"fix servers/{server} and run again" in done.text
     for server in ("null", "departs", "dies", "hangs", "deaf", "leaves"):
         assert f"servers/{server}:" not in done.text

@@ -1,6 +1,6 @@
 """What became of each server of a dataset: its number in an experiment, or why it has none.
 
-In: a dataset's tables. Out: a row for each variant of an experiment.
+In: an experiment, as `labelled` returns it. Out: a row for each of its variants.
 """
 
 from dataclasses import dataclass
@@ -58,14 +58,15 @@ def main_quantity(client: str | None) -> Quantity:
     return _MAIN[registry.generator(client).headline if client else None]
 
 
-def outcomes(dataset: str, experiment: str) -> list[Outcome]:
-    """Return the outcome of each variant: the best number first, those without a number last.
-
-    Empty where the dataset does not hold the experiment.
-    """
+def labelled(dataset: str, experiment: str) -> Experiment:
+    """Return an experiment whose labels name each factor in which variants differ."""
     factors = files.experiment(experiment).factors
-    labelled = tuple(factor for factor in factors if factor not in LABEL_FACTORS)
-    held = Experiment(dataset, experiment, labelled)
+    named = tuple(factor for factor in factors if factor not in LABEL_FACTORS)
+    return Experiment(dataset, experiment, named)
+
+
+def outcomes(held: Experiment) -> list[Outcome]:
+    """Return the outcome of each variant: the best number first, those without a number last."""
     quantity = main_quantity(held.spec.client)
     points_of = held.points.partition_by(_VARIANT, as_dict=True)
     made = [

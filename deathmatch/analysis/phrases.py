@@ -32,6 +32,11 @@ def code(text: str) -> str:
     return f"`{text}`"
 
 
+def counted(number_of: int, noun: str) -> str:
+    """Return "1 server" or "2 servers"."""
+    return f"{number(number_of)} {noun}{'' if number_of == 1 else 's'}"
+
+
 def part(some: int, whole: int) -> str:
     """Return "3 of 12"; of none, NOT_MEASURED: nothing is said of nothing."""
     return f"{number(some)} of {number(whole)}" if whole else NOT_MEASURED

@@ -32,7 +32,7 @@ import typst
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.paper import markdown, scripts, titles
+from deathmatch.paper import markdown, own, scripts, titles
 from deathmatch.plan import paths
 from deathmatch.plan.root import ROOT
 
@@ -75,12 +75,15 @@ def build(
         for item in markdown.items_of(notebook)
         if item["kind"] == "absent"
     }
-    narrative, full = {front.name: markdown.without(front.read_text(), absent, values)}, {}
-    # The study's own HTML, by name.
-    own: dict[str, str] = {}
+    front_text = front.read_text()
+    if own.NOTEBOOK not in absent:
+        front_text = own.front(front_text)
+    narrative, full = {front.name: markdown.without(front_text, absent, values)}, {}
+    # The study's HTML, by name.
+    html_of: dict[str, str] = {}
     for path, notebook in sources:
         name = markdown.file_of(path, notebook)
-        text, full[name] = markdown.parted(markdown.blocks_of(notebook, name, own))
+        text, full[name] = markdown.parted(markdown.blocks_of(notebook, name, html_of))
         narrative[name] = (
             markdown.answered(markdown.without(text, absent, values)) if full[name] else text
         )
@@ -95,7 +98,7 @@ def build(
         work = Path(scratch)
         (work / "deathmatch.md").write_text(whole)
         (work / "elsewhere.json").write_text(json.dumps({"elsewhere": missing}))
-        (work / "own.json").write_text(json.dumps(own))
+        (work / "own.json").write_text(json.dumps(html_of))
         (work / "head.html").write_text(f"<style>\n{(PAPER / 'style.css').read_text()}</style>\n")
         (work / "tail.html").write_text(_scripts())
         arguments = (work, figures, dataset, references, texts)

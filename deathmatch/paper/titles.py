@@ -1,4 +1,4 @@
-"""Titles of servers, which anybody may write, as Markdown that shows them as they are."""
+"""Titles, which anybody may write, as Markdown that shows them as they are."""
 
 import re
 from functools import cache
@@ -12,7 +12,12 @@ SPECIAL = re.compile(r"([\\`*{}\[\]<>#@$^~|]|(?<!\w)_|_(?!\w))")
 def escaped(text: str) -> str:
     """Return Markdown with each server's title in it escaped, where Markdown would read it."""
     pattern = _pattern()
-    return pattern.sub(lambda title: SPECIAL.sub(r"\\\1", title[0]), text) if pattern else text
+    return pattern.sub(lambda title: plain(title[0]), text) if pattern else text
+
+
+def plain(text: str) -> str:
+    """Return Markdown that shows a text, without any markup in it, as it is."""
+    return SPECIAL.sub(r"\\\1", text)
 
 
 @cache

@@ -73,8 +73,8 @@ def _of_job(job: Job) -> str:
 def _of_server(name: str, failure: failures.Failure) -> str:
     reason = failure.lines[0]
     reason = reason if len(reason) <= WIDTH else f"{reason[: WIDTH - 1]}…"
-    number = f"{failure.trials} trial{'s' if failure.trials > 1 else ''}"
-    return f"servers/{name} {failure.outcome}, in {number}: {reason}; see {failure.folder}"
+    what = f"{failure.outcome}, in {failure.number}"
+    return f"servers/{name} {what}: {reason}; see {failure.folder}"
 
 
 def _of_result(result: Result) -> str:

@@ -31,6 +31,11 @@ class Failure:
     trials: int
 
     @property
+    def number(self) -> str:
+        """How many trials there are, as "1 trial"."""
+        return f"{self.trials} trial{'' if self.trials == 1 else 's'}"
+
+    @property
     def lines(self) -> list[str]:
         """The reason's lines that say something."""
         return [line for line in self.reason.splitlines() if line.strip()] or ["no reason recorded"]
@@ -53,7 +58,7 @@ def main(given: argparse.Namespace) -> int:
 def report(failed: dict[str, Failure], again: str) -> str:
     """Return the text about `failures`; `again` is the command that forgets them."""
     return "\n".join(
-        f"deathmatch: servers/{name}: {failure.outcome}, in {failure.trials} trials:\n"
+        f"deathmatch: servers/{name}: {failure.outcome}, in {failure.number}:\n"
         + "".join(f"    {line}\n" for line in failure.reason.splitlines()[-8:])
         + f"  fix servers/{name} and run again; or to try it again unchanged: {again}, then"
         " run again"

@@ -33,12 +33,12 @@ def results(study: Study, known: Container[str] = ()) -> list[Result]:
     Without the servers that are `known` to have failed. Raises UserError for a damaged table.
     """
     # A dry run does not wait for polars.
-    from deathmatch.analysis.outcomes import outcomes
+    from deathmatch.analysis.outcomes import labelled, outcomes
 
     by_server: dict[str, list[Result]] = {}
     for experiment in study.measured:
         best = {}
-        for outcome in outcomes(study.dataset, experiment):
+        for outcome in outcomes(labelled(study.dataset, experiment)):
             best.setdefault(outcome.server, outcome)
         for server, outcome in best.items():
             title = outcome.quantity.title

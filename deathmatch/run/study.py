@@ -10,6 +10,7 @@ import yaml
 from deathmatch.builds import clients, not_built, server_build, server_commands, tool_differences
 from deathmatch.errors import UserError
 from deathmatch.hosts import node
+from deathmatch.paper import own
 from deathmatch.plan import files, matrix, nothing
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.server import Server
@@ -138,7 +139,7 @@ class Study:
         if self.frozen:
             return f"dataset {self.dataset}: measured before; only the paper is made"
         servers, trials = len(self.served), len(self.trials)
-        about = f"dataset {self.dataset}, {servers} servers: "
+        about = f"dataset {self.dataset}, {servers} server{'' if servers == 1 else 's'}: "
         if self.only_paper:
             all_trials = len(self.choice.trials(self.dataset))
             return about + f"{trials} of {all_trials} trials are there; only the paper is made"
@@ -247,7 +248,14 @@ class Study:
             path.stem
             for path in sorted(Path("notebooks").glob("*.md"))
             if set(experiments_of(path)) & set(self.measured)
+            and (self.own or path.stem != own.NOTEBOOK)
         ]
+
+    @property
+    def own(self) -> bool:
+        """Whether the paper begins with its servers: there are few, and they are not published."""
+        servers = {trial.server.name for trial in self.trials if not trial.server.instrument}
+        return 0 < len(servers) <= own.MOST_SERVERS
 
     @property
     def executed_notebooks(self) -> list[str]:
