@@ -238,6 +238,25 @@ def test_html_links_lead_somewhere_and_every_figure_has_its_own(looked_at, whole
         assert page.locator(f"#{label} a.permalink[href='#{label}']").count() == 1
 
 
+def test_html_contents_are_searched_and_headings_have_an_address(browser, built):
+    page = patient(browser.new_page(viewport={"width": 1400, "height": 900}))
+    page.goto((built / "deathmatch.html").as_uri())
+    field = page.get_by_label("Search in all sections")
+    field.fill("the MECHANISM")
+    found = page.locator("#contents .found a").evaluate_all("all => all.map(a => a.hash)")
+    assert "#sec-mechanism" in found
+    assert not page.locator("#contents details > ul:not(.found)").is_visible()
+    field.fill("no such words")
+    assert page.locator("#contents .found").inner_text() == "Nothing was found."
+    field.fill("")
+    assert page.locator("#contents details > ul:not(.found)").is_visible()
+    assert page.locator("#sec-sample > a.anchor").get_attribute("href") == "#sec-sample"
+    assert page.get_by_role("link", name="PDF").get_attribute("href") == "deathmatch.pdf"
+    page.emulate_media(media="print")
+    assert "deathmatch.pdf" in page.locator(".on-paper").inner_text()
+    page.close()
+
+
 FOLDS = """() => [...document.querySelectorAll('details.chapter')].map(one =>
     [one.open, one.querySelector('summary h1').id])"""
 

@@ -111,7 +111,7 @@ def build(
 
 
 def _scripts() -> str:
-    own = "\n".join((PAPER / name).read_text() for name in ("night.js", "charts.js"))
+    own = "\n".join((PAPER / name).read_text() for name in ("contents.js", "night.js", "charts.js"))
     return f"<script>{scripts.vega()}</script>\n<script>\n{own}</script>\n"
 
 
