@@ -31,7 +31,7 @@ RELEASE = r"([A-Za-z][\w.:/+-]*) (\d[\w.+]*)"
 RELEASED_AS = {
     "ProtocolWebSocket": "protocol::websocket",
     "erlang-cowboy": "cowboy", "erlang-mochiweb": "mochiweb", "erlang-ranch": "ranch",
-    "go_1_26": "go", "haskellPackages-ghc": "ghc", "jdk25": "openjdk",
+    "go_1_26": "go", "haskellPackages-ghc": "ghc", "jdk25": "openjdk", "jdk8": "openjdk",
     "nodejs": "node.js", "nodejs_24": "node.js", "pypy27": "pypy",
     "pypy311": "pypy", "python3": "python", "web": "web.py",
     "beam_minimal-packages-erlang_27-erlang": "otp",
