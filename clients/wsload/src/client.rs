@@ -429,7 +429,7 @@ impl Client {
         match written {
             Ok(()) => {
                 if let Some(next_us) = connection.next_us(&self.plan.schedule) {
-                    self.due.push(Reverse((next_us + self.pace.hold_us, index)));
+                    self.due.push(Reverse((self.pace.due_us(next_us), index)));
                 }
             }
             Err(error) if protocol::would_block(&error) => {

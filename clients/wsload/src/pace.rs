@@ -28,10 +28,14 @@ pub struct Pace {
     pub step_us: Option<u64>,
     /// How long a connection waits for more messages after the intended time of the first.
     pub hold_us: u64,
+    /// From one message of a connection to the next.
+    interval_us: u64,
+    /// The time in which a turn must follow the last of the messages that wait for each other.
+    turn_within_us: u64,
 }
 
 impl Pace {
-    pub const AT_ONCE: Self = Self { step_us: None, hold_us: 0 };
+    pub const AT_ONCE: Self = Self { step_us: None, hold_us: 0, interval_us: 0, turn_within_us: 0 };
 
     /// The pace of so many connections that each send a message every `interval_us`.
     pub fn of(connections: usize, interval_us: u64, wanted: Wanted) -> Self {
@@ -50,7 +54,26 @@ impl Pace {
         // A turn comes up to a step late. A connection waits for whole intervals, since between
         // two messages there is nothing to wait for.
         let hold_us = wanted.hold_us.saturating_sub(step_us) / interval_us * interval_us;
-        Self { step_us: Some(step_us), hold_us }
+        // Where a connection sends once in a whole number of steps, its messages and its turns lie
+        // always alike, and one of its next messages has a turn within the common divisor.
+        let sends_every_us = hold_us + interval_us;
+        let turn_within_us = if hold_us > 0 && sends_every_us % step_us == 0 {
+            greatest_common_divisor(step_us, interval_us)
+        } else {
+            step_us
+        };
+        Self { step_us: Some(step_us), hold_us, interval_us, turn_within_us }
+    }
+
+    /// When a connection is to send whose next message is intended at `next_us`.
+    ///
+    /// That is the intended time of the last message that may go with it, or of the one before if
+    /// the last one has to wait long for a turn. So each connection comes to the turns that follow
+    /// its messages soonest, and all turns come to have equally many connections.
+    pub fn due_us(self, next_us: u64) -> u64 {
+        let last_us = next_us + self.hold_us;
+        let turn_is_near = self.turn_us(last_us) - last_us < self.turn_within_us;
+        if self.hold_us == 0 || turn_is_near { last_us } else { last_us - self.interval_us }
     }
 
     /// The turn at which what is due at `at_us` is done.
@@ -72,6 +95,10 @@ impl Pace {
     }
 }
 
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,18 +112,22 @@ mod tests {
         assert_eq!(Pace::of(64, 3_200, OWN), Pace::AT_ONCE);
         assert_eq!(Pace::of(0, 1, OWN), Pace::AT_ONCE);
         let step = Wanted { step_us: Some(2_000), hold_us: 500 };
-        assert_eq!(Pace::of(10_000, 1_000_000, step), Pace { step_us: Some(2_000), hold_us: 0 });
+        let pace = Pace::of(10_000, 1_000_000, step);
+        assert_eq!((pace.step_us, pace.hold_us), (Some(2_000), 0));
         let never = Wanted { step_us: Some(0), hold_us: 500 };
         assert_eq!(Pace::of(64, 1, never), Pace::AT_ONCE);
     }
 
     #[test]
     fn many_messages_are_sent_in_steps_and_those_of_a_connection_together() {
-        let pace = |interval_us| Pace::of(64, interval_us, OWN);
-        let step_us = Some(100);
-        assert_eq!(pace(1_280), Pace { step_us, hold_us: 0 }, "none is due in time to wait for");
-        assert_eq!(pace(320), Pace { step_us, hold_us: 320 }, "two together");
-        assert_eq!(pace(80), Pace { step_us, hold_us: 400 }, "six together");
+        for (interval_us, hold_us, what) in [
+            (1_280, 0, "none is due in time to wait for"),
+            (320, 320, "two together"),
+            (80, 400, "six together"),
+        ] {
+            let pace = Pace::of(64, interval_us, OWN);
+            assert_eq!((pace.step_us, pace.hold_us), (Some(100), hold_us), "{what}");
+        }
     }
 
     #[test]
@@ -114,14 +145,37 @@ mod tests {
 
     #[test]
     fn turns_are_multiples_of_the_step_and_long_steps_have_a_turn_that_reads() {
-        let pace = Pace { step_us: Some(1_200), hold_us: 0 };
+        let pace = |step_us| Pace::of(1, 5_000, Wanted { step_us: Some(step_us), hold_us: 0 });
+        let (pace, short) = (pace(1_200), pace(100));
         assert_eq!((pace.turn_us(1_200), pace.turn_us(1_201)), (1_200, 2_400));
         assert_eq!(pace.wake_us(1_250), Some(1_500));
         assert_eq!(pace.wake_us(1_500), Some(2_400));
         assert!(pace.sends(1_500, 2_405) && !pace.sends(1_210, 1_505));
-        let short = Pace { step_us: Some(100), hold_us: 0 };
         assert_eq!(short.wake_us(1_250), Some(1_300));
         assert_eq!(Pace::AT_ONCE.wake_us(1_250), None);
         assert!(Pace::AT_ONCE.sends(5, 5));
+    }
+
+    #[test]
+    fn connections_come_to_turns_that_follow_their_messages_and_spread_over_them() {
+        let (interval_us, step_us) = (320, 200);
+        let wanted = Wanted { step_us: Some(step_us), hold_us: 1_480 };
+        let pace = Pace::of(64, interval_us, wanted);
+        let mut connections_at = [0; 8];
+        for phase_us in (0..interval_us).step_by(5) {
+            // All begin together.
+            let mut next_us = phase_us;
+            let mut wait_us = 0;
+            for _ in 0..20 {
+                let turn_us = pace.turn_us(pace.due_us(next_us));
+                wait_us = turn_us - next_us;
+                assert!(wait_us <= wanted.hold_us);
+                next_us += (wait_us / interval_us + 1) * interval_us;
+                connections_at[(turn_us / step_us % 8) as usize] += usize::from(turn_us > 25_000);
+            }
+            assert!((1_280..1_320).contains(&wait_us), "{phase_us}: {wait_us}");
+        }
+        let (least, most) = (connections_at.iter().min(), connections_at.iter().max());
+        assert!(most.unwrap() - least.unwrap() <= 8, "{connections_at:?}");
     }
 }
