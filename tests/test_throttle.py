@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from conftest import AS_ROOT, HUNG_S, Tree
 
+from deathmatch.data import tidy
 from deathmatch.errors import UserError
 from deathmatch.hosts import cgroup, throttle
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
+from deathmatch.quantities.quantity import REPLY
 
 BUSY = "import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"
 SIDE = files.testbed("netns").server
@@ -243,6 +245,20 @@ def test_a_trial_on_each_records_what_each_side_got(tree: Tree):
             assert throttled["guards"] == ", ".join(record["emulation"]["broken"])
             assert throttled["capped_threads"] >= 4
     assert found["four-emulated"]["workers"] == 4
+
+
+def test_a_slow_client_is_the_limit_at_a_rate_that_the_server_can_answer(tree: Tree):
+    tree.dataset("slow", ["null"], [2000], 1.0, levels='own_testbed = ["slow-client"]')
+    tree.deathmatch("build", "null").succeeded()
+    variant = "backlog=128,schedulers=one,somaxconn=4096,own_testbed=slow-client"
+    folder = Path("data", "slow", "backlog", "null", variant, "1")
+    tree.deathmatch("trial", folder).succeeded()
+    record = json.loads((tree.path / folder / "trial.json").read_text())
+    delay_us = files.testbed("slow-client").client.read_delay_us
+    assert record["throttle"] == {"read_delay_us": delay_us}
+    (point,) = tidy.tidy(tree.path / folder / "trial.json")["points"]
+    # It reads each reply, one after the other.
+    assert 0 < point[REPLY] < 1e6 / delay_us < 2000 and point["client_limited"]
 
 
 @pytest.fixture

@@ -558,17 +558,35 @@ def test_interrupts_are_a_network_cards(plant, testbed):
     assert row.now.verdict == judging.UNREACHED and "network cards" in row.now.why
 
 
-def test_what_was_said_of_a_laptop_that_is_gone_stays_open(plant):
-    row = {"server": "null", RATE: 2000, "duration_us": 1_000_000, "replies": 2000}
-    found = plant("static", [row])["williams-client-is-saturated"]
-    assert found.now.verdict == judging.UNREACHED and "laptop" in found.now.why
+@pytest.mark.parametrize(
+    ("testbed", "mochiweb_rps", "verdict"),
+    [
+        ("netns", 1200.0, judging.UNREACHED),
+        ("slow-client", 1200.0, judging.REPLICATED),
+        ("slow-client", 800.0, judging.NOT),
+    ],
+)
+def test_a_saturated_client_makes_all_servers_alike(plant, testbed, mochiweb_rps, verdict):
+    answered = {
+        ("null", "epoll"): 1200.0, ("nginx", "epoll"): 1190.0, ("yaws-poll", "poll"): 1180.0,
+        ("mochiweb-poll", "poll"): mochiweb_rps,
+    }  # fmt: skip
+    variant = "default" if testbed == "netns" else f"own_testbed={testbed}"
+    rows = [
+        {"server": server, "readiness": readiness, "variant": variant, RATE: 2000, REPLY: rate_rps,
+         "client_limited": testbed == "slow-client"}
+        for (server, readiness), rate_rps in answered.items()
+    ]  # fmt: skip
+    found = plant("static", rows)["williams-client-is-saturated"]
+    assert found.now.verdict == verdict
+    assert verdict != judging.UNREACHED or "a client that saturates" in found.now.why
 
 
-def test_every_need_is_met_by_some_data_or_gone():
+def test_every_need_is_met_by_some_data():
     kinds = {kind for claim in published.claims() for kind in claim.get("needs", {})}
     assert kinds == {
         "cpu_left", "offered_s", "handshakes_at_once", "queue_s", "errors", "rates", "levels",
-        "descriptors", "spread", "network_card", "reference", "gone",
+        "descriptors", "spread", "network_card", "reference",
     }  # fmt: skip
 
 

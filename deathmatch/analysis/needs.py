@@ -240,6 +240,7 @@ def _network_card(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool
 
 
 def _gone(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    """Return that it is not there; only rules of earlier commits need it (`rule_changes`)."""
     return need["what"], "gone: ours instead", False
 
 

@@ -13,7 +13,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import cgroup
 from deathmatch.hosts.cgroup import Group, Settings
 from deathmatch.hosts.host import Host
-from deathmatch.plan.testbed import ServerSide, Side
+from deathmatch.plan.testbed import ClientSide, ServerSide
 
 # CLOCK_MONOTONIC_COARSE of clock_gettime(2), whose resolution is the kernel's tick.
 _COARSE = 6
@@ -78,13 +78,14 @@ class Throttle:
 
 def apply(
     host: Host, side: ServerSide, device: str, cpus: int, n: int = 1,
-    clients: Mapping[Host, Side] | None = None,
+    clients: Mapping[Host, ClientSide] | None = None,
 ) -> Throttle:  # fmt: skip
     """Throttle the server on its host as its side of the testbed says; return what is in force.
 
     `cpu_share` is the share of each of `cpus` CPUs that it may use, `cpu_period_us` how long the
     slices are in which it is counted; where CPUs are emulated, `cpus` is how many, and of each
-    second trial `n` the slices are twice as long. The hosts `clients` share its CPUs by weights.
+    second trial `n` the slices are twice as long. The hosts `clients` share its CPUs by weights; a
+    delay of their reads is recorded here, and made where load generators start.
     `jitter` are the words after `netem`. A kernel without netem goes without, and the record says
     so. UserError where a share or a weight cannot be enforced: the trial would be one of another
     environment.
@@ -105,6 +106,8 @@ def apply(
     if settings[1]:
         made.group = _group(host, settings, "cpu_share" if side.cpu_share else "cpu_weight")
     for client, own in (clients or {}).items():
+        if own.read_delay_us is not None:
+            made.record |= {"read_delay_us": own.read_delay_us}
         if own.cpu_weight is not None and made.clients is None:
             made.clients = _group(host, _weight(own.cpu_weight), "cpu_weight")
             made.record |= {"client_weight": own.cpu_weight}

@@ -159,6 +159,12 @@ class ClientSide(Side):
         "load of more connections than one address has ports for needs; default: none. For kind "
         "ssh, those that it has.",
     )  # fmt: skip
+    read_delay_us: int | None = Field(
+        None, ge=1, le=100_000,
+        description="How much longer each read(2) of the load generator takes, by strace(1): a "
+        "slow client, which is the limit at a rate that servers can answer. httperf reads once a "
+        "reply. Default: no delay, and no strace.",
+    )  # fmt: skip
     sysctl: dict[Setting, Level] = Field(
         default_factory=dict,
         description="Kernel settings of the host's namespace; those of a machine are restored.",

@@ -226,6 +226,16 @@ _ALL = (
         points=Points.ALL, kind=Kind.SHARE,
     ),
     Quantity(
+        "client_reply_rate_rps", "reply rate that the client saw", "req/s",
+        "replies per second while load is offered, also where the client is the limit",
+        Mean(REPLY), _MEAN, points=Points.ALL,
+    ),
+    Quantity(
+        "client_reply_rate_stddev_rps", "reply rate stddev that the client saw", "req/s",
+        "standard deviation of the reply rate between the intervals of one point, also where the "
+        "client is the limit", Mean("reply_rate_stddev_rps"), _MEAN, points=Points.ALL,
+    ),
+    Quantity(
         "first_error_rate_rps", "lowest offered rate with over 1 % of errors", "req/s",
         "lowest offered rate with an error ratio above 0.01; the highest rate offered if there is "
         "none", _first_error_rate, over_rates=False, whole_sweep=True,
