@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Say how likely each claim's design decides it, by the spread of the dataset reference.
+"""Say how likely the dataset decision decides each claim, by the spread of the dataset reference.
 
     ./shell python bench/power.py
 
-Writes `data/planned/power.csv`: for each claim with a design, then and now, what the dataset had,
-how many trials the design asks for, and how often as many, drawn as those were, decide the claim.
-Takes a minute of CPU time.
+Writes `data/planned/power.csv`: for each claim with a design, then and now, what `reference` had,
+how many trials `decision` has, and how often as many, drawn as the earlier ones were, decide the
+claim. Takes a minute of CPU time.
 """
 
 import sys
@@ -17,14 +17,15 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from deathmatch.analysis import power  # noqa: E402
+from deathmatch.plan import matrix  # noqa: E402
 
-DATASET, SEED = "reference", 43
+EARLIER, PLANNED, SEED = "reference", "decision", 43
 FILE = ROOT / "data" / "planned" / "power.csv"
 
 
 def main() -> int:
     """Write the table, and print how many chances are below four in five."""
-    table = power.table(DATASET, SEED)
+    table = power.table(EARLIER, matrix.trials(PLANNED), SEED)
     FILE.parent.mkdir(exist_ok=True)
     table.with_columns(pl.col("spread", "distance", "chance").round(3)).write_csv(FILE)
     known = table["chance"].drop_nulls()

@@ -1,6 +1,6 @@
-"""How likely the trials that a claim's design asks for decide it, by an earlier dataset's spread.
+"""How likely planned trials decide the claims that have a design, by an earlier dataset's spread.
 
-In: an earlier dataset, and claims with a design. Out: a row for each claim, then and now.
+In: an earlier dataset, and the trials of a planned one. Out: a row for each claim, then and now.
 
 Trials are drawn as the earlier ones were, with their mean and spread, and judged by the claim's own
 rule; the chance is the share of draws that decide it, either way. It holds if what the rule needs
@@ -8,6 +8,8 @@ is there, and as far as three trials know a spread: its 95 % interval goes from 
 times (chi-squared, two degrees of freedom).
 """
 
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,50 +19,78 @@ from deathmatch.analysis import judging, published, releases, rules, trial_tests
 from deathmatch.analysis.judging import Judgement, Part
 from deathmatch.analysis.values import Values
 from deathmatch.plan import designs
+from deathmatch.plan.trial import Trial, Variant
 from deathmatch.quantities.quantity import Kind
 
 DRAWS = 400
 LEAST = 2
 """Trials without which there is no spread."""
 COLUMNS = {
-    "claim": pl.String, "when": pl.String, "trials": pl.Int64, "verdict": pl.String,
+    "claim": pl.String, "when": pl.String, "had": pl.Int64, "verdict": pl.String,
     "spread": pl.Float64, "distance": pl.Float64, "planned": pl.Int64, "chance": pl.Float64,
     "why": pl.String,
 }  # fmt: skip
 UNKNOWN = "the earlier dataset has no two trials of all that it compares"
+UNPLANNED = "no trial is planned of what its design names"
 
 
-def table(dataset: str, seed: int) -> pl.DataFrame:
+def table(dataset: str, trials: Sequence[Trial], seed: int) -> pl.DataFrame:
     """Return COLUMNS, in the order of claims.toml: `chance` of deciding with `planned` trials.
 
-    `trials` and `verdict` are those of the rule in the earlier dataset, whether or not its needs
-    were met there; `spread` is the deviation between its trials, and `distance` how far their mean
-    is from the threshold, on the scale of the test and of the part that decides. `why` says why no
-    chance is known.
+    `dataset` is the earlier one, `trials` are those that are planned; of the variants of a claim's
+    designs the one with the fewest counts. `had` and `verdict` are those of the rule in the earlier
+    dataset, whether or not its needs were met there; `spread` is the deviation between its trials,
+    and `distance` how far their mean is from the threshold, on the scale of the test and of the
+    part that decides. `why` says why no chance is known.
     """
-    planned: dict[str, int] = {}
+    by_claim: dict[str, list[designs.Design]] = {}
     for design in designs.designs():
-        trials = design.grid.trials
-        planned[design.claim] = min(trials, planned.get(design.claim, trials))
+        by_claim.setdefault(design.claim, []).append(design)
+    counts = _counts(trials)
     rows = [
-        {"claim": claim["id"], "when": when, "planned": planned[claim["id"]]}
-        | _row(dataset, chosen(dataset, claim), planned[claim["id"]], seed)
-        for claim in published.claims() if claim["id"] in planned
+        {"claim": claim["id"], "when": when}
+        | _row(dataset, chosen(dataset, claim), by_claim[claim["id"]], counts, seed)
+        for claim in published.claims() if claim["id"] in by_claim
         for when, chosen in (("then", releases.then), ("now", releases.now))
     ]  # fmt: skip
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
-def _row(dataset: str, claim: dict, count: int, seed: int) -> dict:
+def _counts(trials: Iterable[Trial]) -> dict[tuple[str, str, Variant], int]:
+    """Return how many trials each variant has, by the load generator that has most of them."""
+    by_client = Counter(
+        (trial.experiment.name, trial.server.name, designs.of_server(trial.variant),
+         trial.load_generator)
+        for trial in trials
+    )  # fmt: skip
+    counts: dict[tuple[str, str, Variant], int] = {}
+    for (*variant, _), count in by_client.items():
+        counts[*variant] = max(count, counts.get((*variant,), 0))
+    return counts
+
+
+def _planned(claim: dict, own: Sequence[designs.Design], counts: Mapping) -> int:
+    """Return how many trials a claim on these releases has of each variant of its designs."""
+    named = {selector.get("server") for selector in published.selectors(claim["rule"])}
+    variants = [(design.experiment, *variant) for design in own for variant in design.variants]
+    compared = [variant for variant in variants if variant[1] in named] or variants
+    return min((counts.get(variant, 0) for variant in compared), default=0)
+
+
+def _row(
+    dataset: str, claim: dict, own: Sequence[designs.Design], counts: Mapping, seed: int
+) -> dict:
     judged = rules.decide(dataset, claim["experiment"], claim["rule"])
-    had = {
-        "trials": judged.interval.trials, "verdict": judged.verdict, "spread": judged.spread,
-        "distance": judged.distance,
+    planned = _planned(claim, own, counts)
+    row = {
+        "had": judged.interval.trials, "verdict": judged.verdict, "spread": judged.spread,
+        "distance": judged.distance, "planned": planned,
     }  # fmt: skip
-    known = all(_trials(part) >= LEAST for part in judged.parts)
-    if not judged.parts or not known:
-        return had | {"chance": None, "why": UNKNOWN}
-    return had | {"chance": chance(judged, count, np.random.default_rng(seed)), "why": ""}
+    if not planned:
+        return row | {"chance": None, "why": UNPLANNED}
+    if not judged.parts or any(_trials(part) < LEAST for part in judged.parts):
+        return row | {"chance": None, "why": UNKNOWN}
+    return row | {"chance": chance(judged, planned, np.random.default_rng(seed)), "why": ""}
 
 
 def chance(judged: Judgement, count: int, random: np.random.Generator) -> float:

@@ -99,7 +99,7 @@ def unmet(planned: Iterable[Trial]) -> dict[str, str]:
     """Return the claims with a design that these trials do not meet, each with what is lacking."""
     by_variant: dict[tuple[str, str, Variant], dict[str, list[Trial]]] = {}
     for trial in planned:
-        key = (trial.experiment.name, trial.server.name, _of_server(trial.variant))
+        key = (trial.experiment.name, trial.server.name, of_server(trial.variant))
         ways = by_variant.setdefault(key, {})
         ways.setdefault(trial.variant.name, []).append(trial)
     lacking: dict[str, str] = {}
@@ -109,8 +109,8 @@ def unmet(planned: Iterable[Trial]) -> dict[str, str]:
     return lacking
 
 
-def _of_server(variant: Variant) -> Variant:
-    """Return a variant without the load generator, which is the client's."""
+def of_server(variant: Variant) -> Variant:
+    """Return a variant without the load generator, which is no setting of the server's."""
     return Variant(factors={k: v for k, v in variant.factors.items() if k != FACTOR})
 
 
