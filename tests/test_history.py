@@ -33,6 +33,11 @@ def test_every_release_has_a_year_and_a_system_and_differs_from_its_neighbours()
     assert not releases.select("system", "year", "runtime").is_duplicated().any()
 
 
+def test_the_older_runtime_of_a_release_comes_first():
+    netty = history.releases().filter(system="Netty", year=2021)
+    assert netty["runtime"].to_list() == ["OpenJDK 8", "OpenJDK 25"]
+
+
 def test_a_folder_that_only_the_experiment_has_is_one_of_several_releases():
     releases = history.releases()
     for server in files.servers():
@@ -47,6 +52,19 @@ def test_neighbours_are_compared_within_rounds():
     assert changed["median"].round(2).to_list() == [1.2, 2.75]
     assert changed["low"].round(2).to_list() == [1.2, 2.5]
     assert changed["runtime"].to_list() == ["Python 2.7", "Python 2.7, then Python 3.11"]
+
+
+def test_a_trial_without_one_of_the_rates_does_not_count():
+    faster = TORNADO.with_columns(offered_rate_rps=pl.lit(2000, pl.Int64))
+    both = pl.concat([TORNADO, faster.filter(pl.col("n") > 1)])
+    assert history.by_trial(both)["n"].unique().sort().to_list() == [2, 3]
+
+
+def test_a_round_that_one_release_lacks_does_not_count_for_its_system():
+    node = points(node_0_dot_10=[10, 20, 30], node=[10, 20, 30])
+    frame = pl.concat([TORNADO.filter((pl.col("server") != "tornado") | (pl.col("n") < 3)), node])
+    trials = dict(history.over_years(frame, CPU_PER_REPLY).select("server", "trials").rows())
+    assert trials["tornado-0.2"] == trials["tornado"] == 2 and trials["node"] == 3
 
 
 def test_a_jump_is_beyond_a_third_either_way():

@@ -5,6 +5,7 @@ reported. Out: frames with a row for each release, or for each pair of neighbour
 system, year and runtime.
 """
 
+import re
 from itertools import pairwise
 
 import polars as pl
@@ -14,7 +15,7 @@ from deathmatch.analysis.by_trial import shared_rounds, values
 from deathmatch.plan import files
 from deathmatch.plan.server import Release
 from deathmatch.quantities.definitions import CPU_PER_REPLY, LARGEST_RSS
-from deathmatch.quantities.quantity import Quantity
+from deathmatch.quantities.quantity import RATE, Quantity
 
 EXPERIMENT = "history"
 JUMP = 4 / 3
@@ -31,7 +32,6 @@ RELEASE = {
     "jump": pl.String,
     "server": pl.String,
 }
-ORDER = ["system", "year", "runtime", "server"]
 CHANGE = {
     "system": pl.String,
     "before": pl.String,
@@ -64,7 +64,14 @@ def releases() -> pl.DataFrame:
         for server in files.servers()
         if EXPERIMENT in server.experiments and server.release and server.release.system
     ]
-    return pl.DataFrame(rows, schema=RELEASE).drop_nulls("year").sort(ORDER)
+    dated = [row for row in rows if row["year"]]
+    return pl.DataFrame(sorted(dated, key=_order), schema=RELEASE)
+
+
+def _order(row: dict) -> tuple:
+    # OpenJDK 8 comes before OpenJDK 25.
+    runtime = [int(number) for number in re.findall(r"\d+", row["runtime"])]
+    return row["system"].lower(), row["year"], runtime, row["server"]
 
 
 def _year(release: Release) -> int | None:
@@ -76,9 +83,16 @@ def _year(release: Release) -> int | None:
 def over_years(points: pl.DataFrame, quantity: Quantity) -> pl.DataFrame:
     """Return for each release that was measured the interval of a quantity over its trials.
 
-    Columns: those of RELEASE and of `stats.INTERVAL`. `points` are those that count.
+    Columns: those of RELEASE and of `stats.INTERVAL`. `points` are those that count; the trials, of
+    the rounds that all releases of a system have.
     """
-    return _dated(stats.summarise(by_trial(points, quantity), ["server"], quantity.name))
+    trials = releases().select("system", "server").join(by_trial(points, quantity), on="server")
+    shared = [
+        shared_rounds(system, ["server"])
+        for _, system in trials.group_by("system", maintain_order=True)
+    ]
+    rounds = pl.concat([trials.clear(), *shared])
+    return _dated(stats.summarise(rounds, ["server"], quantity.name))
 
 
 def capacities(probes: pl.DataFrame) -> pl.DataFrame:
@@ -90,9 +104,14 @@ def capacities(probes: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_trial(points: pl.DataFrame, quantity: Quantity = CPU_PER_REPLY) -> pl.DataFrame:
-    """Return a quantity of each trial, of the rounds that all servers have: server, n, its name."""
+    """Return a quantity of each trial that has a point at every rate: server, n, its name.
+
+    A trial that lacks a rate would compare another load.
+    """
     answered = points.filter(pl.col("replies") > 0)
-    return values(shared_rounds(answered, ["server"]), quantity, ["server"])
+    rates = pl.col(RATE).n_unique()
+    whole = answered.filter(rates.over("server", "n") == answered[RATE].n_unique())
+    return values(whole, quantity, ["server"])
 
 
 def published_rates() -> pl.DataFrame:
@@ -162,10 +181,10 @@ def table(points: pl.DataFrame, probes: pl.DataFrame) -> pl.DataFrame:
     memory = over_years(points, LARGEST_RSS).select("server", rss_mb=pl.col("median") / 1e6)
     rates = capacities(probes)
     words = pl.Series("capacity", map(_capacity, rates.to_dicts()), dtype=pl.String)
-    joined = cost.join(memory, on="server", how="left").join(
-        rates.select("server", words), on="server", how="left"
+    joined = cost.join(memory, on="server", how="left", maintain_order="left").join(
+        rates.select("server", words), on="server", how="left", maintain_order="left"
     )
-    return joined.sort(ORDER).select(
+    return joined.select(
         "system", "release", "year", "runtime", "trials", pl.col("median").alias("cpu_us"),
         "rss_mb", "capacity",
     )  # fmt: skip

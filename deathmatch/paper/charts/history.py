@@ -37,12 +37,12 @@ def over_years(
     x = alt.X("year:Q", title="year of release", scale=x_scale,
               axis=alt.Axis(format="d", tickCount=4))  # fmt: skip
     y = alt.Y("median:Q", title=title, scale=y_scale, axis=theme.axes.axis(y_scale))
-    runtimes = sorted(shown["runtime"].unique(), key=lambda name: (name == OWN_RUNTIME, name))
+    runtimes = sorted(shown["runtime"].unique(maintain_order=True), key=OWN_RUNTIME.__eq__)
     legend = alt.Legend(title="runtime", orient="top", columns=4, symbolOpacity=1)
     colour = alt.Color("runtime:N", legend=legend, scale=alt.Scale(domain=runtimes))
     shape = alt.Shape("runtime:N", legend=legend, scale=alt.Scale(domain=runtimes, range=_SHAPES))
     panels = []
-    for name in sorted(shown["system"].unique(), key=str.lower):
+    for name in shown["system"].unique(maintain_order=True):
         mine = alt.Chart(shown.filter(system=name), title=name).encode(x=x)
         of_posts = alt.Chart(theirs.filter(system=name)).encode(x=x, y=y)
         layers = [
