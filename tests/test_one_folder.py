@@ -127,11 +127,15 @@ def test_the_advice_is_what_can_be_typed(tree: Tree):
     tree.environment["DEATHMATCH_SHELL"] = "./shell"
     text = tree.deathmatch("new-server", "one").succeeded().text
     assert "\n  ./shell deathmatch build one\n" in text
+    assert "\n  ./shell deathmatch measure one\n" in text
     assert "\n  ./shell snakemake --config dataset=smoke servers=one\n" in text
     assert "other kinds: kind=NAME, of one-request, keep-alive, websocket" in text
     tree.environment["DEATHMATCH_SHELL"] = ""
     text = tree.deathmatch("new-server", "two", "--kind=keep-alive").succeeded().text
     assert "\n  deathmatch build two\n" in text and "other kinds" not in text
+    # Its load is a number of connections, no rate.
+    text = tree.deathmatch("new-server", "sockets", "--kind=websocket").succeeded().text
+    assert "deathmatch build sockets" in text and "deathmatch measure" not in text
     said = tree.deathmatch("new-server", "three", "--kind=udp").failed().text
     assert "there is no kind 'udp' of server\n  known: one-request, keep-alive, websocket" in said
     assert not (tree.path / "servers/three").exists()

@@ -7,6 +7,7 @@ import sys
 import tomllib
 
 from deathmatch.errors import UserError
+from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.typed import typed
@@ -66,6 +67,12 @@ def _asked() -> str:
 def advice(name: str, kind: str, chosen: bool) -> str:
     """Return what was made and what to type next; with the other kinds, if none was `chosen`."""
     measure = f"snakemake --config dataset=smoke servers={name}"
+    clients = [files.experiment(experiment).client for experiment in experiments(kind)]
+    rated = any(client and registry.client(client).searches for client in clients)
+    compare = [
+        f"  {typed(f'deathmatch measure {name}')}",
+        "      compares it with other servers in ten minutes, writes its card",
+    ]
     lines = [
         f"servers/{name}/ is there, with a small Python server in it: put yours in its place.",
         f"  its kind is {kind}, {KINDS[kind]}; it serves {', '.join(experiments(kind))}",
@@ -74,8 +81,9 @@ def advice(name: str, kind: str, chosen: bool) -> str:
         "      builds it and shows its version",
         f"  {typed(f'deathmatch check-server {name}')}",
         "      checks its answers, in seconds",
+        *(compare if rated else []),
         f"  {typed(measure)}",
-        "      measures it, writes the paper",
+        "      measures it in all that it serves, writes the paper",
         "  servers/README.md explains every key and placeholder of server.toml",
     ]
     return "\n".join(lines)
