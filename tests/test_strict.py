@@ -17,7 +17,7 @@ from strict_sample import Sample, broken, unpack
 
 from deathmatch.checks.report import PASSED, REJECTED, UNCHECKED
 from deathmatch.data import archive, checksums, inventory
-from deathmatch.data.strict import evidence, load_rules, rules, table_rules
+from deathmatch.data.strict import evidence, load_rules, record_rules, rules, table_rules
 from deathmatch.data.strict.measured import Measured
 from deathmatch.errors import UserError
 from deathmatch.hosts import network_settings
@@ -435,6 +435,17 @@ def test_what_takes_a_part_of_the_cpu_is_told(samples, tmp_path, column, by, see
     sample.tidy()
     found = sample.report()
     assert broken(found).keys() == {seen} and found.status == PASSED
+
+
+@pytest.mark.parametrize(
+    ("outcome", "wrong_answers", "accused"),
+    [("measured, with failures", 1, 0), ("measured, with failures", 0, 1), ("measured", 0, 0)],
+)
+def test_wrong_answers_alone_are_failures(outcome, wrong_answers, accused):
+    point = {"server_state": "ran", "wrong_answers": wrong_answers}
+    record = {"spec": {"client": "httperf"}, "outcome": outcome, "points": [point]}
+    trial = Measured("data/mine/static/x/default/1", Path(), record)
+    assert len(list(record_rules.outcome_is_that_of_its_points.look(trial))) == accused
 
 
 def test_a_broken_law_is_told_and_does_not_reject(samples):

@@ -81,8 +81,8 @@ def is_there_once(evidence: Evidence) -> Iterator[Finding]:
 
 @RECORD.add("DM-OUTCOME", "reject", DESIGN, scope=readable)
 def outcome_is_that_of_its_points(trial: Measured) -> Iterator[str]:
-    """A trial that was measured has points, all of which ran if it had no failures; one that was
-    not has none, and a reason.
+    """A trial that was measured has points, all of which ran if it had no failures, and with
+    failures one that did not, or wrong answers; one that was not has none, and a reason.
     """
     outcome, points = trial.record["outcome"], trial.record["points"]
     if outcome not in MEASURED:
@@ -94,7 +94,9 @@ def outcome_is_that_of_its_points(trial: Measured) -> Iterator[str]:
     if not points:
         yield f"{outcome!r}, without a point"
     failed = any(point["server_state"] != "ran" for point in trial.points)
-    if trial.points and failed != (outcome == MEASURED[1]):
+    wrong = any(point.get("wrong_answers") for point in trial.points)
+    due = {MEASURED[1]} if failed else {*MEASURED} if wrong else {MEASURED[0]}
+    if trial.points and outcome not in due:
         yield f"{outcome!r}, where {'a' if failed else 'no'} server failed"
 
 
