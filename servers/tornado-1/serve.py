@@ -1,19 +1,30 @@
-"""Tornado 0.2 to 2.4: the hello-world page of its front page, or a query value echoed in XML.
+"""Tornado 0.2 to 5.1: the hello-world page of its front page, or a query value echoed in XML.
 
 serve.py EXPERIMENT ADDRESS PORT BACKLOG MECHANISM [PROCESSES], where EXPERIMENT is dynamic for the
-echo, any other for the page, and MECHANISM is epoll or select.
+echo, any other for the page, and MECHANISM is epoll or select, which Tornado offers
+until 2.4.
+For Python 2; with Tornado 5.1 for Python 3 too.
 """
 
+import collections
 import os
 import select
 import sys
 from xml.sax.saxutils import escape
 
+try:
+    # Tornado 5.1 looks for it where Python 3.10 no longer has it.
+    from collections.abc import MutableMapping
+
+    collections.MutableMapping = MutableMapping
+except ImportError:
+    pass  # Python 2.
+
 import tornado.httpserver
 import tornado.ioloop
 import tornado.web
 
-MECHANISMS = {"epoll": select.epoll, "select": tornado.ioloop._Select}
+MECHANISMS = {"epoll": select.epoll, "select": getattr(tornado.ioloop, "_Select", None)}
 
 
 class Hello(tornado.web.RequestHandler):
@@ -42,9 +53,12 @@ def main(experiment, address, port, backlog, mechanism, processes=1):
     for _ in range(int(processes) - 1):
         if os.fork() == 0:
             break
-    server.io_loop = tornado.ioloop.IOLoop(MECHANISMS[mechanism]())
+    if MECHANISMS["select"]:
+        loop = server.io_loop = tornado.ioloop.IOLoop(MECHANISMS[mechanism]())
+    else:
+        loop = tornado.ioloop.IOLoop.instance()
     server.start(1)
-    server.io_loop.start()
+    loop.start()
 
 
 if __name__ == "__main__":
