@@ -12,7 +12,8 @@ from deathmatch.plan.dataset import TABLES
 from deathmatch.run import cli_config
 
 SERVERS = ("node", "yucan")
-TITLE = "mine @ home: *two* servers [1]"
+# A title of two lines may not end the metadata.
+TITLE = r"mine @ home: *two*\nservers [1]"
 FILE = f"""
 title = "{TITLE}"
 trials = 1

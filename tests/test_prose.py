@@ -11,7 +11,7 @@ from conftest import ROOT
 
 from deathmatch.analysis import published
 
-TEXTS = [ROOT / "paper/source/front.md", *sorted((ROOT / "notebooks").glob("*.md"))]
+TEXTS = [*sorted((ROOT / "paper/source").glob("*.md")), *sorted((ROOT / "notebooks").glob("*.md"))]
 
 # What is no quantity, or computed where it stands.
 SPARED = [
@@ -50,8 +50,8 @@ ALLOWED = {
 
 
 def prose(path: Path) -> str:
-    """Return the text of a notebook or of front.md without code and without what is computed."""
-    if path.name == "front.md":
+    """Return the text of a notebook or of a front without code and without what is computed."""
+    if path.parent.name == "source":
         text = path.read_text()
     else:
         cells = jupytext.read(path).cells

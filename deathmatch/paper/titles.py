@@ -16,8 +16,8 @@ def escaped(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return Markdown that shows a text, without any markup in it, as it is."""
-    return SPECIAL.sub(r"\\\1", text)
+    """Return Markdown that shows a text as it is, in one line and without any markup."""
+    return SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
 @cache
