@@ -11,6 +11,7 @@ from conftest import ROOT
 
 from deathmatch.analysis import judging, published
 from deathmatch.paper.notebook import EVAL
+from deathmatch.run import study
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.md"))
 LONGEST = 80
@@ -158,3 +159,11 @@ def test_a_planted_fault_is_found():
     assert (is_simple(first), is_simple(second), is_simple(third)) == (True, True, False)
     assert not is_simple("phrases.number(" + "r" * LONGEST + ")")
     assert [said for said in unknown_names(PLANTED) if "F821" in said and "rate" in said]
+
+
+@pytest.mark.parametrize("source", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_that_reads_a_ledger_waits_for_it(source):
+    """A run computes a ledger once: a notebook that does not say that it needs it does so again."""
+    text = source.read_text()
+    reads = "claims.ledger(" in text or "compare_claims(" in text
+    assert study.reads_ledger(source) is reads

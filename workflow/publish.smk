@@ -1,6 +1,29 @@
+# The verdicts on every claim: notebooks and the explorer read them.
+rule ledger:
+    input:
+        lambda wildcards: CALL.study.ledger_tables(wildcards.decided),
+        study.PUBLISHED,
+        study.SERVERS,
+        code_inputs.of_module("analysis.claims"),
+    output:
+        f"{study.LEDGERS}/{{decided}}.pickle",
+    log:
+        "build/logs/ledger/{decided}.log",
+    wildcard_constraints:
+        decided=r"[\w.-]+",
+    # What reads it takes longest.
+    priority: 1
+    message:
+        "Decide the claims on {wildcards.decided}"
+    shell:
+        "python -IS bin/forked ledger --dataset {wildcards.decided:q} --out {output:q}"
+        " > {log:q} 2>&1"
+
+
 rule notebook:
     input:
         lambda wildcards: CALL.of_dataset(wildcards.dataset).tables(wildcards.notebook),
+        lambda wildcards: CALL.study.ledgers_of(wildcards.notebook),
         "notebooks/{notebook}.md",
         study.PUBLISHED,
         study.INSTRUMENTS,
@@ -11,10 +34,15 @@ rule notebook:
         "build/logs/notebook/{dataset}/{notebook}.log",
     params:
         compare=lambda wildcards: CALL.study.compare,
+        # Another notebook would read a ledger that may be older than its tables.
+        ledgers=lambda wildcards: (
+            study.LEDGERS if CALL.study.ledgers_of(wildcards.notebook) else ""
+        ),
     message:
         "Run the notebook {wildcards.notebook}"
     shell:
-        "python -IS bin/forked notebook notebooks/{wildcards.notebook:q}.md"
+        f"{ledger_file.FOLDER}={{params.ledgers:q}}"
+        " python -IS bin/forked notebook notebooks/{wildcards.notebook:q}.md"
         " --dataset {wildcards.dataset:q} --compare={params.compare:q} --out {output:q}"
         " > {log:q} 2>&1"
 
@@ -49,6 +77,7 @@ rule write_paper:
 rule explore:
     input:
         lambda wildcards: CALL.of_dataset(wildcards.dataset).all_tables,
+        lambda wildcards: CALL.study.ledgers,
         study.PUBLISHED,
         study.EXPLORER,
         study.PAPER,
@@ -62,7 +91,8 @@ rule explore:
     message:
         "Make the explorer of {wildcards.dataset}"
     shell:
-        "python -IS bin/forked explore --dataset {wildcards.dataset:q}"
+        f"{ledger_file.FOLDER}={study.LEDGERS}"
+        " python -IS bin/forked explore --dataset {wildcards.dataset:q}"
         " --compare={params.compare:q} --out {output:q} > {log:q} 2>&1"
 
 

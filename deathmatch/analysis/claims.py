@@ -6,6 +6,7 @@ says whether the data could speak to it, `releases` which variants stand for the
 header of `data/published/claims.toml` explains all of it.
 """
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ import polars as pl
 from deathmatch.analysis import (
     ages,
     judging,
+    ledger_file,
     multiplicity,
     needs,
     published,
@@ -37,13 +39,20 @@ from deathmatch.analysis.judging import (
 from deathmatch.analysis.ledger import Entry, Side, Verdict
 from deathmatch.analysis.values import Values, in_shared_blocks
 from deathmatch.data import archive
-from deathmatch.plan import files
+from deathmatch.hosts import sandbox
+from deathmatch.plan import files, paths
 from deathmatch.plan.root import ROOT
 from deathmatch.quantities.definitions import QUANTITIES
 
 
 def ledger(dataset: str) -> list[Entry]:
-    """Return both verdicts on every claim, in the order of claims.toml, tested together."""
+    """Return both verdicts on every claim, in the order of claims.toml, tested together.
+
+    In a run of Snakemake it is read from the file that the rule `ledger` wrote.
+    """
+    known = ledger_file.read(dataset)
+    if known is not None:
+        return known
     return marked([entry(dataset, claim) for claim in published.claims()])
 
 
@@ -214,3 +223,11 @@ def differences(dataset: str) -> pl.DataFrame:
         rows.append(row | worth.row)
     text = dict.fromkeys(("difference", "name", "then", "now", "tells"), pl.String)
     return pl.DataFrame(rows, schema=text | stats.INTERVAL)
+
+
+def main(given: argparse.Namespace) -> int:
+    """Write the ledger of the dataset named on the command line."""
+    sandbox.die_with_owner()
+    paths.check_dataset(given.dataset, "--dataset")
+    ledger_file.write(ledger(given.dataset), given.out)
+    return 0

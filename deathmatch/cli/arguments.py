@@ -300,6 +300,12 @@ def tidy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", help="an experiment's folder, data/<dataset>/<experiment>")
 
 
+def ledger(parser: argparse.ArgumentParser) -> None:
+    """Declare what `ledger` takes."""
+    named(parser, "--dataset", kind="dataset", required=True, help="the dataset")
+    parser.add_argument("--out", type=Path, required=True, help="the file to write")
+
+
 def notebook(parser: argparse.ArgumentParser) -> None:
     """Declare what `notebook` takes."""
     named(parser, "notebook", kind="notebook", type=Path, help="a file in notebooks/")

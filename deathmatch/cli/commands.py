@@ -160,6 +160,11 @@ GROUPS: dict[str, dict[str, Command]] = {
             arguments.answer, "'{\"what\": \"harness\"}'",
             "A run on several machines asks each of them; question and answer are JSON.",
         ),
+        "ledger": Command(
+            "decide every claim on a dataset", "analysis.claims", arguments.ledger,
+            "--dataset smoke --out build/ledgers/smoke.pickle",
+            "Writes the verdicts to a file that notebooks and the explorer of a run read.",
+        ),
         "notebook": Command(
             "run one notebook on one dataset", "paper.notebook", arguments.notebook,
             "notebooks/01-backlog.md --dataset smoke --out paper/smoke/notebooks/01-backlog.ipynb",

@@ -43,7 +43,7 @@ def document(datasets: list[str]) -> dict:
         evidence = ledger.evidence(dataset, stated)
         roles = ledger.roles(evidence)
         parts += [variants.rows(dataset, spec.name, roles) for spec in known]
-        claims += ledger.rows(dataset, stated, evidence)
+        claims += ledger.rows(dataset, evidence)
     rows = {
         kind: [row for part in parts for row in getattr(part, kind)]
         for kind in ("variants", "rates", "times", "trials")

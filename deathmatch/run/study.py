@@ -32,12 +32,13 @@ PAPER = sorted(
     for p in Path("paper/source").glob("*")
     if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
 )
+SERVERS = sorted(str(p) for p in Path("servers").glob("*/server.toml"))
 # The explorer's inputs besides tables and the paper's style: it names each server's file.
-EXPLORER = sorted(
-    str(p)
-    for p in [*Path("paper/source/explore").rglob("*"), *Path("servers").glob("*/server.toml")]
-    if p.is_file()
-)
+EXPLORER = [
+    *sorted(str(p) for p in Path("paper/source/explore").rglob("*") if p.is_file()),
+    *SERVERS,
+]
+LEDGERS = "build/ledgers"
 
 
 @dataclass(frozen=True)
@@ -278,16 +279,50 @@ class Study:
 
     def tables_of(self, wanted: list[str]) -> list[str]:
         """Return the tables of experiments, of the dataset and of the one to compare with."""
-        spec = files.dataset(self.dataset)
-        own = [
-            self.folder / name / f"{table}.parquet"
+        return [table for name in self.datasets for table in self._tables_of(name, wanted)]
+
+    def _tables_of(self, dataset: str, wanted: list[str]) -> list[str]:
+        if dataset != self.dataset:
+            folders = (Path("data", dataset, name) for name in wanted)
+            return [str(file) for folder in folders for file in sorted(folder.glob("*.parquet"))]
+        spec = files.dataset(dataset)
+        return [
+            f"{self.folder}/{name}/{table}.parquet"
             for name in wanted if name in self.measured
             for table in spec.tables(name)
         ]  # fmt: skip
-        other = [Path("data", self.compare, name) for name in wanted] if self.compare else []
-        return [str(file) for file in own] + [
-            str(file) for folder in other for file in sorted(folder.glob("*.parquet"))
-        ]
+
+    @property
+    def datasets(self) -> list[str]:
+        """The dataset, and the one to compare with if there is one."""
+        return [name for name in (self.dataset, self.compare) if name]
+
+    @property
+    def ledgers(self) -> list[str]:
+        """The files of the verdicts on every claim, of the dataset and of the one to compare with.
+
+        One job computes each for all that read it.
+        """
+        return [f"{LEDGERS}/{name}.pickle" for name in self.datasets]
+
+    def ledgers_of(self, notebook: str) -> list[str]:
+        """Return the ledgers that a notebook reads."""
+        return self.ledgers if reads_ledger(Path("notebooks", f"{notebook}.md")) else []
+
+    def ledger_tables(self, dataset: str) -> list[str]:
+        """Return the tables that the ledger of one of `datasets` is computed from."""
+        return self._tables_of(dataset, files.names("experiment"))
+
+
+def _header(notebook: Path) -> dict:
+    """Return what a notebook's header says under `deathmatch`; {} without it."""
+    header = re.match(r"---\n(.*?)\n---\n", notebook.read_text(), re.DOTALL)
+    return yaml.safe_load(header[1]).get("deathmatch", {}) if header else {}
+
+
+def reads_ledger(notebook: Path) -> bool:
+    """Return whether a notebook's header says that it reads a ledger: `ledger: true`."""
+    return bool(_header(notebook).get("ledger"))
 
 
 def experiments_of(notebook: Path) -> list[str]:
@@ -296,8 +331,7 @@ def experiments_of(notebook: Path) -> list[str]:
     `experiments: all` names every one that there is.
     Raises UserError if the header has no such list.
     """
-    header = re.match(r"---\n(.*?)\n---\n", notebook.read_text(), re.DOTALL)
-    named = yaml.safe_load(header[1]).get("deathmatch", {}).get("experiments") if header else None
+    named = _header(notebook).get("experiments")
     if named == "all":
         return files.names("experiment")
     if not named:

@@ -14,10 +14,9 @@ Evidence = dict[str, list[dict]]
 """By claim, the variants that its rule selects: {"when", "experiment", "server", "variant"}."""
 
 
-def rows(dataset: str, known: list[dict], evidence: Evidence) -> list[dict]:
-    """Return a row for each of the claims `known` (`published.claims`), in their order."""
-    entries = claims.marked([claims.entry(dataset, claim) for claim in known])
-    return [_row(dataset, entry, evidence[entry.claim]) for entry in entries]
+def rows(dataset: str, evidence: Evidence) -> list[dict]:
+    """Return a row for each claim, in the order of claims.toml."""
+    return [_row(dataset, entry, evidence[entry.claim]) for entry in claims.ledger(dataset)]
 
 
 def evidence(dataset: str, known: list[dict]) -> Evidence:
