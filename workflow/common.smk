@@ -37,7 +37,7 @@ def paper_files(study):
 
 
 def trial_records(trials):
-    return [f"{trial.path}/trial.json" for trial in trials]
+    return [f"{trial.folder}/trial.json" for trial in trials]
 
 
 def trials_of(wildcards):

@@ -71,7 +71,8 @@ class NamedSpec(Spec):
     @property
     def name(self) -> str:
         """The name by which other files refer to it."""
-        return self._name
+        # pydantic's own way to a private attribute takes ten times as long: a matrix asks often.
+        return self.__pydantic_private__["_name"]
 
     def __hash__(self) -> int:
         """Hash the name: the tables of a spec cannot be hashed."""

@@ -60,20 +60,23 @@ class Trial(BaseModel):
     n: int
 
     @cached_property
+    def folder(self) -> str:
+        """The trial's folder, relative to the project's root, as text."""
+        cell = f"{self.experiment.name}/{self.server.name}/{self.variant.name}"
+        return f"data/{self.dataset}/{cell}/{self.n}"
+
+    @cached_property
     def path(self) -> Path:
         """The trial's folder, relative to the project's root."""
-        return Path(
-            "data", self.dataset, self.experiment.name, self.server.name, self.variant.name,
-            str(self.n),
-        )  # fmt: skip
+        return Path(self.folder)
 
     def __eq__(self, other: object) -> bool:
-        """Compare the paths."""
-        return isinstance(other, Trial) and self.path == other.path
+        """Compare the folders."""
+        return isinstance(other, Trial) and self.folder == other.folder
 
     def __hash__(self) -> int:
-        """Hash the path."""
-        return hash(self.path)
+        """Hash the folder."""
+        return hash(self.folder)
 
     @property
     def configuration(self) -> str | None:

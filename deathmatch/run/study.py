@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import yaml
@@ -70,7 +70,7 @@ class Study:
     @cached_property
     def order(self) -> dict[str, tuple[int, Trial]]:
         """The place in the order, and the trial, of each trial's folder."""
-        return {str(trial.path): (place, trial) for place, trial in enumerate(self.trials)}
+        return {trial.folder: (place, trial) for place, trial in enumerate(self.trials)}
 
     @cached_property
     def specified(self) -> dict[Trial, dict]:
@@ -316,7 +316,12 @@ class Study:
 
 def _header(notebook: Path) -> dict:
     """Return what a notebook's header says under `deathmatch`; {} without it."""
-    header = re.match(r"---\n(.*?)\n---\n", notebook.read_text(), re.DOTALL)
+    return _header_of(notebook.read_text())
+
+
+@cache
+def _header_of(text: str) -> dict:
+    header = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
     return yaml.safe_load(header[1]).get("deathmatch", {}) if header else {}
 
 
