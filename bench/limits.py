@@ -46,7 +46,8 @@ EXPECTED = {
 }
 # What is printed of a sound point that was called limited.
 SHOWN = (
-    *("on_time_ratio", "server_cpu_ratio", "client_limited", "look_interval_max_us"),
+    *("on_time_ratio", "server_cpu_ratio", "client_limited", "actual_rate_rps"),
+    *("client_cpu_total_percent", "look_interval_max_us"),
     *("connect_burst_connections", "connection_time_max_us", "errors_total"),
 )
 _SERVER = """\
@@ -207,7 +208,10 @@ def main() -> None:
         # The logs of a trial that failed are there.
         sys.exit(f"bench/limits.py: a command failed; its clone stays in {folder}")
     shutil.rmtree(folder)
-    with pl.Config(tbl_rows=-1, fmt_str_lengths=99, tbl_hide_dataframe_shape=True):
+    with pl.Config(
+        tbl_rows=-1, tbl_cols=-1, tbl_width_chars=260, fmt_str_lengths=99,
+        tbl_hide_dataframe_shape=True,
+    ):  # fmt: skip
         print(counted(points))
         wrong, sound = accused(points)
         print(f"sound points accused: {len(wrong)} of {sound}")
