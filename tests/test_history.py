@@ -30,12 +30,23 @@ def test_every_release_has_a_year_and_a_system_and_differs_from_its_neighbours()
     releases = history.releases()
     served = {server.name for server in files.servers() if "history" in server.experiments}
     assert set(releases["server"]) == served
-    assert not releases.select("system", "year", "runtime").is_duplicated().any()
+    library = pl.col("release").str.split(",").list.first().str.split(" on ").list.first()
+    assert not releases.select("system", library, "runtime").is_duplicated().any()
 
 
-def test_the_older_runtime_of_a_release_comes_first():
-    netty = history.releases().filter(system="Netty", year=2021)
+def test_of_one_year_the_older_release_and_the_older_runtime_come_first():
+    releases = history.releases()
+    netty = releases.filter(system="Netty", year=2021)
     assert netty["runtime"].to_list() == ["OpenJDK 8", "OpenJDK 25"]
+    tornado = releases.filter(system="Tornado", year=2018)
+    assert tornado["server"].to_list() == ["tornado-4.5", "tornado-5.1-python2", "tornado-5.1"]
+
+
+def test_one_release_on_two_runtimes_is_the_runtimes_share():
+    of_python_2 = points(tornado_4_dot_5=[9, 9, 9], tornado_5_dot_1_python2=[10, 10, 10])
+    frame = pl.concat([of_python_2, points(tornado_5_dot_1=[13, 13, 13])])
+    [row] = history.on_two_runtimes(history.changes(history.by_trial(frame))).to_dicts()
+    assert round(row["median"], 2) == 1.3 and row["runtime"] == "Python 2.7, then Python 3.11"
 
 
 def test_a_folder_that_only_the_experiment_has_is_one_of_several_releases():
@@ -48,7 +59,6 @@ def test_a_folder_that_only_the_experiment_has_is_one_of_several_releases():
 
 def test_neighbours_are_compared_within_rounds():
     changed = history.changes(history.by_trial(TORNADO))
-    assert changed["years"].to_list() == [2, 14]
     assert changed["median"].round(2).to_list() == [1.2, 2.75]
     assert changed["low"].round(2).to_list() == [1.2, 2.5]
     assert changed["runtime"].to_list() == ["Python 2.7", "Python 2.7, then Python 3.11"]

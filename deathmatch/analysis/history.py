@@ -36,7 +36,7 @@ CHANGE = {
     "system": pl.String,
     "before": pl.String,
     "after": pl.String,
-    "years": pl.Int64,  # between the two
+    "same_release": pl.Boolean,  # on another runtime
     "runtime": pl.String,
     "why": pl.String,  # of a jump, as the later release's server.toml explains it
     **stats.INTERVAL,  # of the ratio of their CPU per reply, later over earlier, paired by round
@@ -69,9 +69,17 @@ def releases() -> pl.DataFrame:
 
 
 def _order(row: dict) -> tuple:
-    # OpenJDK 8 comes before OpenJDK 25.
-    runtime = [int(number) for number in re.findall(r"\d+", row["runtime"])]
-    return row["system"].lower(), row["year"], runtime, row["server"]
+    # Of one year, the earlier release; of one release, the earlier runtime: OpenJDK 8 before 25.
+    numbers = [
+        [int(number) for number in re.findall(r"\d+", name)]
+        for name in (_library(row), row["runtime"])
+    ]
+    return row["system"].lower(), row["year"], *numbers
+
+
+def _library(row: dict) -> str:
+    """Return "Netty 4.1.68" of "Netty 4.1.68 on OpenJDK 8u504", and of what a comma follows."""
+    return re.split(r",| on ", row["release"])[0]
 
 
 def _year(release: Release) -> int | None:
@@ -138,7 +146,7 @@ def published_rates() -> pl.DataFrame:
 def changes(trials: pl.DataFrame) -> pl.DataFrame:
     """Return a row for each release and the one before it, as CHANGE has it.
 
-    `trials` as `by_trial` returns them. Neighbours of one year are one release on two runtimes.
+    `trials` as `by_trial` returns them. Neighbours may be one release on two runtimes.
     """
     rows = [
         _change(trials, before, after)
@@ -169,7 +177,7 @@ def jumps(changed: pl.DataFrame) -> pl.DataFrame:
 
 def on_two_runtimes(changed: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of `changes` of one release on two runtimes: the share of the runtime."""
-    return changed.filter(pl.col("years") == 0)
+    return changed.filter("same_release")
 
 
 def table(points: pl.DataFrame, probes: pl.DataFrame) -> pl.DataFrame:
@@ -211,7 +219,7 @@ def _change(trials: pl.DataFrame, before: dict, after: dict) -> dict:
         "system": after["system"],
         "before": before["release"],
         "after": after["release"],
-        "years": after["year"] - before["year"],
+        "same_release": _library(before) == _library(after),
         "runtime": ", then ".join(runtimes),
         "why": after["jump"] or "unknown",
     }
