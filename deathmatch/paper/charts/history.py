@@ -10,8 +10,10 @@ from deathmatch.analysis.history import OWN_RUNTIME
 from deathmatch.paper import theme
 
 _COLUMNS = 3
-# Without the diamond, which is a post's value.
-_SHAPES = ["circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right", "stroke"]
+# Without the diamond, which is a post's value, and the stroke, which a line hides.
+_SHAPES = [
+    "circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left",
+]  # fmt: skip
 
 
 def over_years(
