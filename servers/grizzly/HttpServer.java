@@ -6,22 +6,39 @@ import org.glassfish.grizzly.http.server.Request;
 import org.glassfish.grizzly.http.server.Response;
 
 /**
- * Echoes a query value in XML.
+ * Echoes a query value in XML, and "Hello, world" in the experiments that ask for it.
  *
- * <p>HttpServer HOST PORT BACKLOG WORKERS
+ * <p>HttpServer EXPERIMENT HOST PORT BACKLOG WORKERS
  */
 public final class HttpServer extends HttpHandler {
+  private final boolean dynamic;
+
+  private HttpServer(boolean dynamic) {
+    this.dynamic = dynamic;
+  }
+
   @Override
   public void service(Request request, Response response) throws Exception {
-    String value = request.getParameter("value");
+    if (dynamic) {
+      answer(response, "text/xml", echo(request.getParameter("value")));
+    } else {
+      answer(response, "text/plain", "Hello, world");
+    }
+  }
+
+  private static void answer(Response response, String type, String text) throws Exception {
+    byte[] body = text.getBytes(StandardCharsets.UTF_8);
+    response.setContentType(type);
+    response.setContentLength(body.length);
+    response.getOutputStream().write(body);
+  }
+
+  private static String echo(String value) {
     String inside =
         value == null
             ? "<error>no value specified</error>"
             : "<value>" + escaped(value) + "</value>";
-    byte[] body = ("<http_test>" + inside + "</http_test>").getBytes(StandardCharsets.UTF_8);
-    response.setContentType("text/xml");
-    response.setContentLength(body.length);
-    response.getOutputStream().write(body);
+    return "<http_test>" + inside + "</http_test>";
   }
 
   private static String escaped(String text) {
@@ -30,14 +47,15 @@ public final class HttpServer extends HttpHandler {
 
   public static void main(String[] arguments) throws Exception {
     NetworkListener listener =
-        new NetworkListener("echo", arguments[0], Integer.parseInt(arguments[1]));
-    listener.getTransport().setServerConnectionBackLog(Integer.parseInt(arguments[2]));
-    listener.getTransport().setSelectorRunnersCount(Integer.parseInt(arguments[3]));
+        new NetworkListener("echo", arguments[1], Integer.parseInt(arguments[2]));
+    listener.getTransport().setServerConnectionBackLog(Integer.parseInt(arguments[3]));
+    listener.getTransport().setSelectorRunnersCount(Integer.parseInt(arguments[4]));
     listener.getKeepAlive().setMaxRequestsCount(-1);
     org.glassfish.grizzly.http.server.HttpServer server =
         new org.glassfish.grizzly.http.server.HttpServer();
     server.addListener(listener);
-    server.getServerConfiguration().addHttpHandler(new HttpServer(), "/");
+    boolean dynamic = arguments[0].equals("dynamic");
+    server.getServerConfiguration().addHttpHandler(new HttpServer(dynamic), "/");
     server.start();
     new CountDownLatch(1).await();
   }
