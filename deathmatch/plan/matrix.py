@@ -294,9 +294,13 @@ def _factors(experiment: Experiment) -> list[str]:
 def _implied(experiment: Experiment) -> dict[str, tuple[Level | None, ...]]:
     """Return the factors that are left out of a variant at their first level, with all levels."""
     return {
-        FACTOR: experiment.load_generators or (experiment.client,),
+        FACTOR: _load_generators(experiment),
         OWN_TESTBED: (None, *files.names("testbed")),
     }
+
+
+def _load_generators(experiment: Experiment) -> tuple[str | None, ...]:
+    return experiment.load_generators or (experiment.client,)
 
 
 def product(
@@ -320,10 +324,12 @@ def product(
     combined = [
         dict(zip(axes, combination)) for combination in itertools.product(*axes.values())
     ]  # fmt: skip
-    implied = _implied(experiment)
-    chosen = itertools.product(*(levels.get(name, implied[name][:1]) for name in implied))
+    left_out = {FACTOR: _load_generators(experiment)[0], OWN_TESTBED: None}
+    chosen = itertools.product(
+        *(levels.get(name, (default,)) for name, default in left_out.items())
+    )
     named = [
-        {name: level for name, level in zip(implied, own) if level != implied[name][0]}
+        {name: level for name, level in zip(left_out, own) if level != left_out[name]}
         for own in chosen
     ]
     return [Variant(factors=factors | own) for own in named for factors in combined]

@@ -75,7 +75,7 @@ class Study:
     @cached_property
     def specified(self) -> dict[Trial, dict]:
         """The records of what is `progress.specified` of the whole dataset, whatever is chosen."""
-        if self.frozen:
+        if self.frozen or not self.folder.is_dir():
             return {}
         return progress.specified(matrix.possible(self.dataset))
 
