@@ -2,11 +2,14 @@
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
 
+from deathmatch.builds import debian as of_debian
 from deathmatch.builds import lockers, package_installs
 from deathmatch.errors import UserError
 from deathmatch.plan import files
@@ -108,3 +111,11 @@ def test_a_release_names_the_number_that_its_list_has():
                     named += 1
                     assert number == words[words.index(name.lower()) + 1], (server.name, name)
     assert named > 10
+
+
+@pytest.mark.skipif(not shutil.which("apt-get"), reason="apt says which packages it does not know")
+def test_a_package_that_debian_does_not_have_is_named():
+    words = ["apt-get", "install", "--simulate", "no-such-package-here", "nor-this-one"]
+    said = subprocess.run(words, capture_output=True, text=True, env={"LC_ALL": "C"}).stderr
+    assert of_debian.unknown_packages(said) == ["no-such-package-here", "nor-this-one"]
+    assert of_debian.unknown_packages("E: dpkg was interrupted") == []

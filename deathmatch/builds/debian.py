@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from pathlib import Path
 from deathmatch.plan.root import ROOT
 
 _STATUS = Path("/var/lib/dpkg/status")
+_UNKNOWN = re.compile(r"^E: Unable to locate package (\S+)$", re.MULTILINE)
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
@@ -23,6 +25,11 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
         if status == "installed":
             known[full] = known[package] = f"{package} {version}"
     return {package: known[package] for package in wanted if package in known}
+
+
+def unknown_packages(log: str) -> list[str]:
+    """Return the packages that apt did not know, of what it printed."""
+    return sorted(set(_UNKNOWN.findall(log)))
 
 
 def owners(paths: Iterable[Path]) -> dict[Path, str]:

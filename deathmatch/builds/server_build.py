@@ -108,6 +108,13 @@ def main(given: argparse.Namespace) -> int:
     return 0 if result["ok"] else 1
 
 
+def _unknown(package: str) -> str:
+    return (
+        f"  this Debian has no package {package}: correct packages.debian of server.toml; "
+        "apt-cache search finds names\n"
+    )
+
+
 def _build_and_report(server: Server) -> dict:
     """Build the server, report it; return what `write_build` does."""
     name = server.name
@@ -120,7 +127,8 @@ def _build_and_report(server: Server) -> dict:
     where = f"  the whole log is {log}\n" if (ROOT / log).exists() else ""
     kept = "  the former build is of the same sources and tools, and stays\n"
     print(
-        f"[build] {name} failed; its last lines:\n{result['log']}\n{where}"
+        f"[build] {name} failed; its last lines:\n{result['log']}\n"
+        f"{''.join(map(_unknown, debian.unknown_packages(result['log'])))}{where}"
         + (kept if _good(server) else ""),
         file=sys.stderr, end="",
     )  # fmt: skip
