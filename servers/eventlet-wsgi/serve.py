@@ -1,4 +1,4 @@
-"""eventlet's WSGI server: hello, world. For Python 2, with eventlet 0.9, and for Python 3.
+"""eventlet's WSGI server: hello, world. For Python 2, with eventlet 0.9 to 0.33, and 3.
 
 serve.py ADDRESS PORT BACKLOG PROCESSES MECHANISM, where MECHANISM is epoll, poll or select.
 """
@@ -12,7 +12,7 @@ from eventlet import hubs, wsgi
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "_eventlet"))
 
-from listening import PYTHON_3, listen  # noqa: E402
+from listening import listen  # noqa: E402
 
 HUBS = {"epoll": "epolls", "poll": "poll", "select": "selects"}
 
@@ -33,5 +33,6 @@ if __name__ == "__main__":
     address, port, backlog, processes, mechanism = sys.argv[1:]
     listener = listen(address, port, backlog, processes)
     hubs.use_hub(HUBS[mechanism])
-    no_log = {"log_output": False} if PYTHON_3 else {"log": NoLog()}
+    has_switch = "log_output" in wsgi.server.__code__.co_varnames
+    no_log = {"log_output": False} if has_switch else {"log": NoLog()}
     wsgi.server(listener, hello, max_size=65536, **no_log)
