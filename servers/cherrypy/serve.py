@@ -1,4 +1,4 @@
-"""CherryPy's hello-world program.
+"""CherryPy's hello-world program. For Python 2, with CherryPy 3.2 to 8.9, and for Python 3.
 
 serve.py ADDRESS PORT BACKLOG SETTINGS, where SETTINGS is production or defaults.
 """
@@ -27,8 +27,8 @@ if __name__ == "__main__":
             "server.socket_port": int(port),
             "server.socket_queue_size": int(backlog),
         }
-        | SETTINGS[settings]
     )
+    cherrypy.config.update(SETTINGS[settings])
     if settings == "production":
         # With no log to write to, CherryPy still formats a line for each request.
         cherrypy.log.access = lambda: None
