@@ -71,7 +71,7 @@ def _row(
     shown = mine if counted.is_empty() else counted
     trials = held.trials.filter(pl.col("server") == server).sort("n")
     ease_rps = mine[RATE].min()
-    at_ease = shown.filter(pl.col(RATE) == ease_rps)
+    at_ease = shown.filter(pl.col(RATE).eq_missing(ease_rps))
     failed = trials.filter(~pl.col("outcome").str.starts_with("measured"))
     said = failed.row(0, named=True) if len(failed) else trials.row(0, named=True)
     return Row(
