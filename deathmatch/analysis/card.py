@@ -162,7 +162,8 @@ def verdict(held: Experiment, made: Sequence[Row]) -> str:
 
 def _no_number(held: Experiment, subject: Row) -> str:
     if not subject.outcome.startswith("measured"):
-        reason = f": {subject.reason.splitlines()[0]}" if subject.reason else ""
+        # Each failed check has a clause; the card lists all of them below.
+        reason = f": {subject.reason.splitlines()[0].split('; ')[0]}" if subject.reason else ""
         return f"{subject.title} was not measured: {subject.outcome}{reason}."
     if subject.peak.estimate is None:
         return f"{subject.title} has no number: no report of the load generator could be read."
