@@ -2,7 +2,6 @@
 import gc
 from pathlib import Path
 
-from deathmatch.analysis import ledger_file
 from deathmatch.builds import nix, toolchain
 from deathmatch.errors import UserError
 from deathmatch.plan import files, sources

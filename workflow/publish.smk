@@ -41,7 +41,7 @@ rule notebook:
     message:
         "Run the notebook {wildcards.notebook}"
     shell:
-        f"{ledger_file.FOLDER}={{params.ledgers:q}}"
+        "DEATHMATCH_LEDGERS={params.ledgers:q}"
         " python -IS bin/forked notebook notebooks/{wildcards.notebook:q}.md"
         " --dataset {wildcards.dataset:q} --compare={params.compare:q} --out {output:q}"
         " > {log:q} 2>&1"
@@ -88,10 +88,11 @@ rule explore:
         "build/logs/explore/{dataset}.log",
     params:
         compare=lambda wildcards: CALL.study.compare,
+        ledgers=study.LEDGERS,
     message:
         "Make the explorer of {wildcards.dataset}"
     shell:
-        f"{ledger_file.FOLDER}={study.LEDGERS}"
+        "DEATHMATCH_LEDGERS={params.ledgers:q}"
         " python -IS bin/forked explore --dataset {wildcards.dataset:q}"
         " --compare={params.compare:q} --out {output:q} > {log:q} 2>&1"
 

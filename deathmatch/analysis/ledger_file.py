@@ -9,16 +9,13 @@ import os
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    # The Snakefile imports this module: polars would take half a second of each call.
-    from deathmatch.analysis.ledger import Entry
+from deathmatch.analysis.ledger import Entry
 
 FOLDER = "DEATHMATCH_LEDGERS"
 
 
-def write(entries: "Sequence[Entry]", out: Path) -> None:
+def write(entries: Sequence[Entry], out: Path) -> None:
     """Write a ledger to a file, whole or not at all."""
     out.parent.mkdir(parents=True, exist_ok=True)
     aside = out.with_name(f".{out.name}.part")
@@ -26,7 +23,7 @@ def write(entries: "Sequence[Entry]", out: Path) -> None:
     aside.replace(out)
 
 
-def read(dataset: str) -> "list[Entry] | None":
+def read(dataset: str) -> list[Entry] | None:
     """Return the dataset's ledger from the folder FOLDER; None if it is not there."""
     folder = os.environ.get(FOLDER)
     file = Path(folder, f"{dataset}.pickle") if folder else None
