@@ -10,18 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from string import Template
 
-import polars as pl
-
-from deathmatch.analysis import by_trial, card_facts, phrases
+from deathmatch.analysis import card_facts, phrases
 from deathmatch.analysis import card as analysis
 from deathmatch.analysis.card import Row
 from deathmatch.analysis.views import Experiment
 from deathmatch.data import limits, records
 from deathmatch.paper import display, theme
+from deathmatch.paper.charts import by_rate
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.typed import typed
-from deathmatch.quantities.quantity import RATE, REPLY, Quantity
+from deathmatch.quantities.quantity import REPLY, Quantity
 
 PAPER = ROOT / "paper" / "source"
 NAME = "card.html"
@@ -125,23 +124,15 @@ def _charts(held: Experiment, made: Sequence[Row]) -> Iterable[str]:
     """Return each figure as HTML; every point is drawn, those that do not count hollow."""
     order = [row.title for row in made]
     points = held.points
-    counts = points.join(by_trial.counted(points), on=["server", "n", RATE], how="semi")
     for column, title in CURVES:
         if column not in points.columns or points[column].null_count() == len(points):
             continue
-        by = ["title", RATE]
-        curve = _medians(counts, by, column)
-        hollow = _medians(points.join(counts, on=["server", RATE], how="anti"), by, column)
-        chart = theme.lines(
-            curve, RATE, column, "title", limited=hollow, log_x=True, log_y=True,
-            x_title="offered rate (req/s)", y_title=title, order=order, width=420, height=240,
+        chart = by_rate.curves(
+            points, column, "title", x_title="offered rate (req/s)", y_title=title, order=order,
+            width=420, height=240,
         )  # fmt: skip
         svg = display.render(chart.to_dict())["svg"].decode()
         yield f'<figure role="img" aria-label="{html.escape(title)}">{svg}</figure>'
-
-
-def _medians(points: pl.DataFrame, by: list[str], column: str) -> pl.DataFrame:
-    return points.group_by(by, maintain_order=True).agg(pl.col(column).median()).sort(by)
 
 
 def _servers(made: Sequence[Row]) -> str:

@@ -64,7 +64,7 @@ def _rates(
     _write(dataset, plan.text(title, experiment, first, 1, 1, SEED, search=True))
     for trial in _trials(dataset, experiment, list(first)):
         _say(f"search for the capacity of {trial.server.name}")
-        subcommands.run("trial", str(trial.path), "--testbed", testbed, "--any-outcome")
+        subcommands.trial(trial, testbed)
     subcommands.run("tidy", f"data/{dataset}/{experiment}")
     found = Experiment(dataset, experiment)
     return {server: plan.own_rates(_capacity_rps(found, server)) for server in first}
@@ -98,7 +98,7 @@ def _measure(
         for trial in (trial for trial in trials if trial.n == number):
             left = max(0, ends - time.monotonic()) / 60
             _say(f"round {number} of {ROUNDS}: {trial.server.name}; {left:.1f} min left")
-            subcommands.run("trial", str(trial.path), "--testbed", testbed, "--any-outcome")
+            subcommands.trial(trial, testbed)
         longest_s = max(longest_s, time.monotonic() - began)
     subcommands.run("tidy", f"data/{name}/{experiment}")
 

@@ -57,7 +57,7 @@ def _run(trials: Sequence[Trial], testbed: str) -> None:
     for place, trial in enumerate(due, 1):
         where = trial.path.relative_to(Path("data", trial.dataset)).parent
         print(f"[rehearse] {place} of {len(due)}: {where}", file=sys.stderr, flush=True)
-        subcommands.run("trial", str(trial.path), "--testbed", testbed, "--any-outcome")
+        subcommands.trial(trial, testbed)
 
 
 def _row(trial: Trial) -> Mapping[str, str]:

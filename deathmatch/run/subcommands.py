@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from deathmatch.hosts import sandbox
+from deathmatch.plan.trial import Trial
 from deathmatch.run import checkout
 
 
@@ -18,3 +19,8 @@ def hold() -> None:
 def run(*words: str) -> int:
     """Run `deathmatch` with these words; return its exit status."""
     return subprocess.run([sys.executable, "-m", "deathmatch", *words]).returncode
+
+
+def trial(given: Trial, testbed: str) -> None:
+    """Measure a trial on a testbed; its record has how it ended."""
+    run("trial", str(given.path), "--testbed", testbed, "--any-outcome")

@@ -3,9 +3,8 @@
 import altair as alt
 import polars as pl
 
-from deathmatch.analysis import by_trial
 from deathmatch.analysis.views import Experiment
-from deathmatch.paper import theme
+from deathmatch.paper.charts import by_rate
 from deathmatch.quantities.quantity import RATE, REPLY
 
 SERIES = 7
@@ -26,15 +25,8 @@ def curve(held: Experiment, labels: list[str]) -> alt.LayerChart | None:
     points = held.points.filter(pl.col("label").is_in(order), pl.col(RATE) > 0).drop_nulls(column)
     if points.is_empty():
         return None
-    counted = by_trial.counted(points)
-    rest = points.join(counted, on=["label", RATE], how="anti")
-    by = ["label", RATE]
-    medians, hollow = (
-        frame.group_by(by, maintain_order=True).agg(pl.col(column).median()).sort(by)
-        for frame in (counted, rest)
-    )
-    chart = theme.lines(
-        medians, RATE, column, "label", limited=hollow, log_x=True, log_y=True, order=order,
-        x_title="offered rate (1/s)", y_title=TITLES[column], height=220,
+    chart = by_rate.curves(
+        points, column, "label", order=order, x_title="offered rate (1/s)", y_title=TITLES[column],
+        height=220,
     )  # fmt: skip
     return chart.properties(title=held.name)
