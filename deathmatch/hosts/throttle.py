@@ -21,19 +21,23 @@ _COARSE = 6
 TICKS_A_PERIOD = 5
 # cpu.shares of cgroup v1 and cpu.weight of v2 of a group that nobody has changed.
 _SHARES, _WEIGHT = 1024, 100
+# cpu.rt_period_us of a group of cgroup v1 that nobody has changed.
+REAL_TIME_PERIOD_US = 1_000_000
 
 
 @dataclass
 class Throttle:
     """What is in force: the cgroups (none without a quota or weight), a record for trial.json.
 
-    `thread_cap` are the settings of a group for each thread of the server, where CPUs are emulated.
+    `thread_cap` are the settings of a group for each thread of the server, where CPUs are emulated;
+    `real_time` are the agents of clients that have a real-time priority, as (host, pid).
     """
 
     group: Group | None
     record: dict
     clients: Group | None = None
     thread_cap: Settings | None = None
+    real_time: list[tuple[Host, str]] = field(default_factory=list)
     _capped: set[int] = field(default_factory=set)
 
     def prefix(self) -> list[str]:
@@ -71,9 +75,12 @@ class Throttle:
         """Remove the cgroups; the server's members must have ended."""
         if self.group:
             self.group.remove()
+        for client, agent in self.real_time:
+            client.run("chrt", "--all-tasks", "--other", "--pid", "0", agent)
         if self.clients:
             self.clients.release()
         self.group = self.clients = None
+        self.real_time = []
 
 
 def apply(
@@ -86,9 +93,9 @@ def apply(
     slices are in which it is counted; where CPUs are emulated, `cpus` is how many, and of each
     second trial `n` the slices are twice as long. The hosts `clients` share its CPUs by weights; a
     delay of their reads is recorded here, and made where load generators start.
-    `jitter` are the words after `netem`. A kernel without netem goes without, and the record says
-    so. UserError where a share or a weight cannot be enforced: the trial would be one of another
-    environment.
+    `jitter` are the words after `netem`. A kernel that refuses netem, or a real-time priority of
+    the load generators, goes without, and the record says so. UserError where a share or a weight
+    cannot be enforced: the trial would be one of another environment.
     """
     made = Throttle(None, {})
     settings: dict[int, dict] = {1: {}, 2: {}}
@@ -116,15 +123,38 @@ def apply(
             # does not have the groups' folders.
             agent = client.run("sh", "-c", "echo $PPID").strip()
             made.clients.add(agent)
+            if own.real_time_share is not None:
+                _real_time(client, agent, own.real_time_share, made)
     if side.jitter is not None:
         words = ["tc", "qdisc", "add", "dev", device, "root", "netem", *side.jitter.split()]
-        try:
-            host.run(*words)
-            made.record["jitter"] = side.jitter
-        except UserError as error:
-            problem = error.what.rpartition("failed: ")[2].splitlines()[0]
-            made.record["jitter"] = f"not in force: {problem}"
+        made.record["jitter"] = side.jitter if (why := _refused(host, words)) is None else why
     return made
+
+
+def _refused(host: Host, words: Sequence[str]) -> str | None:
+    """Return None if the host runs this command, else what the record says instead."""
+    try:
+        host.run(*words)
+    except UserError as error:
+        problem = error.what.rpartition("failed: ")[2].splitlines()[0]
+        return f"not in force: {problem}"
+    return None
+
+
+def _real_time(client: Host, agent: str, share: float, made: Throttle) -> None:
+    """Give the agent's threads, and so what they start, a real-time priority (sched(7)).
+
+    A group of version 1 takes no such thread before it has a share of real time.
+    """
+    group = made.clients
+    file = str(group.folder / "cpu.rt_runtime_us")
+    share_us = str(round(share * REAL_TIME_PERIOD_US))
+    script = 'test ! -e "$1" || echo "$2" >"$1"'
+    why = _refused(group.host, ["sh", "-c", script, "sh", file, share_us])
+    why = why or _refused(client, ["chrt", "--all-tasks", "--fifo", "--pid", "1", agent])
+    made.record["client_real_time_share"] = why or share
+    if why is None:
+        made.real_time.append((client, agent))
 
 
 def _period_us(side: ServerSide, n: int) -> int:

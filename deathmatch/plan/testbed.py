@@ -165,10 +165,23 @@ class ClientSide(Side):
         "slow client, which is the limit at a rate that servers can answer. httperf reads once a "
         "reply. Default: no delay, and no strace.",
     )  # fmt: skip
+    real_time_share: Annotated[float, Field(gt=0, lt=1), AS_WRITTEN] | None = Field(
+        None,
+        description="Its load generators run before all else on its CPUs (SCHED_FIFO), but for no "
+        "more than this share of each second and CPU; not in force where the kernel refuses, as "
+        "trial.json then says. Default: the kernel's usual policy. Only with `cpu_weight`.",
+    )
     sysctl: dict[Setting, Level] = Field(
         default_factory=dict,
         description="Kernel settings of the host's namespace; those of a machine are restored.",
     )
+
+    @model_validator(mode="after")
+    def _real_time_has_a_group(self) -> "ClientSide":
+        if self.real_time_share is not None and self.cpu_weight is None:
+            what = "this key is missing: the share of `real_time_share` is that of a cgroup"
+            raise contradiction(("cpu_weight",), what, "add it")
+        return self
 
     @model_validator(mode="after")
     def _spare_sources_are_a_network(self) -> "ClientSide":
