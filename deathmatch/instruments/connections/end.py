@@ -1,9 +1,8 @@
 """One end of many connections: `python -m deathmatch.instruments.connections.end`.
 
-Each line of standard input is a JSON list, [verb, [{argument: value}, …]]; each is answered by a
-line: {"done": N}, or {"failed": why}. A process may have too few descriptors for all connections:
-`hire` makes workers, and from then on each has a verb's arguments of its own, and the answers are
-added. All ends with the process. The standard library only, as a connection is to cost it little.
+Each line of standard input is a JSON list, [verb, {argument: value}]; each is answered by a line:
+{"done": N}, or {"failed": why}. All ends with the process. The standard library only, as a
+connection is to cost it little.
 """
 
 import contextlib
@@ -16,10 +15,11 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TextIO
 
 from deathmatch.hosts import kernel
 
+# As many as a process may have where the limit can be raised.
+DESCRIPTORS = 1 << 20
 # ip(7); Python has no name for it before 3.12.
 IP_BIND_ADDRESS_NO_PORT = 24
 # What one wait takes from the kernel at most.
@@ -37,26 +37,22 @@ class End:
     """What one process holds, and its verbs: every public method."""
 
     def __init__(self) -> None:
+        self._descriptors = kernel.raise_descriptors(DESCRIPTORS)
         self._listener: socket.socket | None = None
         self._held: list[socket.socket] = []
         self._poll = select.epoll()
 
-    def descriptors(self, wanted: int) -> int:
-        """Raise the limit of open files towards `wanted`; return what was got."""
-        return kernel.raise_descriptors(wanted)
+    def descriptors(self) -> int:
+        """Return how many files it may have open."""
+        return self._descriptors
 
-    def listen(self, address: str, port: int, backlog: int) -> int:
-        """Listen; nothing is accepted yet."""
+    def listen(self, address: str, port: int, connections: int) -> int:
+        """Listen with a backlog for that many; nothing is accepted yet."""
         self._listener = socket.socket()
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._listener.bind((address, port))
-        self._listener.listen(backlog)
+        self._listener.listen(connections)
         return 0
-
-    def renew(self) -> None:
-        """Watch by an epoll of its own, as a forked process must."""
-        self._poll.close()
-        self._poll = select.epoll()
 
     def connect(
         self, address: str, port: int, sources: list[str], connections: int, wait: bool = True
@@ -182,65 +178,19 @@ def syns(address: str, port: int, sources: list[str], count: int) -> Iterator[by
 
 
 def answered(end: End, line: str) -> dict:
-    """Return the answer to a line for one process."""
-    verb, [arguments] = json.loads(line)
+    """Return the answer to a line of standard input."""
+    verb, arguments = json.loads(line)
     try:
         return {"done": getattr(end, verb)(**arguments)}
     except OSError as error:
         return {"failed": f"{verb}: {error.strerror or error}"}
 
 
-def serve(end: End, asks: TextIO, answers: TextIO) -> None:
-    """Answer each line of `asks` until they end."""
-    for line in asks:
-        print(json.dumps(answered(end, line)), file=answers, flush=True)
-
-
-def hired(end: End, count: int) -> list[tuple[int, TextIO, TextIO]]:
-    """Return workers, which share the listener: their pids, and the pipes to and from each.
-
-    A worker ends when its pipe is closed, as this process has ended.
-    """
-    workers = []
-    for _ in range(count):
-        tasks, orders = os.pipe()
-        replies, answers = os.pipe()
-        if (pid := os.fork()) == 0:
-            for descriptor in (orders, replies, *(pipe.fileno() for worker in workers
-                                              for pipe in worker[1:])):  # fmt: skip
-                os.close(descriptor)
-            end.renew()
-            serve(end, os.fdopen(tasks), os.fdopen(answers, "w"))
-            os._exit(0)
-        os.close(tasks)
-        os.close(answers)
-        workers.append((pid, os.fdopen(orders, "w"), os.fdopen(replies)))
-    return workers
-
-
-def together(workers: list[tuple[int, TextIO, TextIO]], verb: str, arguments: list[dict]) -> dict:
-    """Return the sum of what all workers answer, or the first failure."""
-    for (_, orders, _), own in zip(workers, arguments, strict=True):
-        print(json.dumps([verb, [own]]), file=orders, flush=True)
-    answers = [json.loads(replies.readline() or '{"failed": "a worker ended"}')
-               for _, _, replies in workers]  # fmt: skip
-    failed = [answer for answer in answers if "failed" in answer]
-    return failed[0] if failed else {"done": sum(answer["done"] for answer in answers)}
-
-
 def main() -> None:
     """Do what standard input says until it ends."""
-    end, workers = End(), []
+    end = End()
     for line in sys.stdin:
-        verb, arguments = json.loads(line)
-        if verb == "hire":
-            workers = hired(end, arguments[0]["workers"])
-            answer = {"done": [pid for pid, _, _ in workers]}
-        elif workers:
-            answer = together(workers, verb, arguments)
-        else:
-            answer = answered(end, line)
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answered(end, line)), flush=True)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,10 @@ Called in a sandbox; its end removes the namespaces, their settings and both end
 outside of them is set. What the machine's limits allow is asked for, and less is held if they do.
 """
 
-import functools
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from deathmatch.errors import UserError
@@ -18,7 +17,14 @@ from deathmatch.hosts.kernel import SYN_RECEIVED
 from deathmatch.hosts.testbed import Testbed
 from deathmatch.instruments.connections import end, kernel_memory
 from deathmatch.instruments.connections.kernel_memory import Cache
-from deathmatch.instruments.connections.states import LIVES, REQUEST_BYTES, UNREAD_BYTES, State
+from deathmatch.instruments.connections.states import (
+    LISTEN,
+    LIVES,
+    REQUEST_BYTES,
+    UNREAD_BYTES,
+    State,
+    Step,
+)
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.root import ROOT
 
@@ -27,8 +33,8 @@ PATIENCE_S = 600
 # An address has 64,512 ports to a port of the server, but connect(2) tries all ports of one parity
 # before the others: beyond a half, each costs milliseconds (__inet_hash_connect).
 PORTS_EACH = 20_000
-# As many as a process may have where the limit can be raised; some it needs itself.
-DESCRIPTORS, SPARE_DESCRIPTORS = 1 << 20, 128
+# Some of its descriptors a process needs itself.
+SPARE_DESCRIPTORS = 128
 SLABINFO = Path("/proc/slabinfo")
 # For benchmarks of networks (RFC 2544): the clients, and addresses that nobody has.
 CLIENTS, STRANGERS, NOBODY = "198.18.0.{}", "198.19.0.{}", "198.19.255.1"
@@ -54,22 +60,15 @@ def life(name: str, connections: int, spec: plan.Testbed) -> list[dict]:
     hosts = {"server": bed.server, "client": bed.clients[0]}
     try:
         hosts["client"].set_sysctls(_client_sysctls(connections))
-        task = {
-            "address": bed.address, "port": PORT, "nobody": NOBODY, "wait": False,
-            "request": REQUEST_BYTES, "unread": UNREAD_BYTES,
-        }  # fmt: skip
-        ends = {name: End(host) for name, host in hosts.items()}
-        got = min(process.ask("descriptors", wanted=DESCRIPTORS) for process in ends.values())
-        held = shares(connections, got - SPARE_DESCRIPTORS)
-        addresses = _addresses(bed, spec, connections)
-        tasks = [
-            task | {"connections": share, "sources": addresses, "strangers": strangers}
-            for share, strangers in zip(held, _strangers(held), strict=True)
-        ]
-        ends["server"].ask("listen", address=bed.address, port=PORT, backlog=connections)
-        for process in ends.values():
-            process.hire(len(held))
-        return [*_states(LIVES[name], ends, hosts, tasks, connections)]
+        ends = {side: [End(host)] for side, host in hosts.items()}
+        allowed = min(ask(first, "descriptors", [{}]) for first in ends.values())
+        held = shares(connections, allowed - SPARE_DESCRIPTORS)
+        for side, host in hosts.items():
+            ends[side] += [End(host) for _ in held[1:]]
+        tasks = _tasks(held, bed.address)
+        _reach(bed, spec, [address for task in tasks for address in task["sources"]])
+        take([LISTEN], ends, tasks)
+        return [*_states(LIVES[name], ends, hosts, tasks)]
     finally:
         bed.end()
 
@@ -81,64 +80,78 @@ def shares(connections: int, most: int) -> list[int]:
 
 
 class End:
-    """One end of the connections: the program `end` on a host."""
+    """One end of some of the connections: the program `end` on a host."""
 
     def __init__(self, host: Host) -> None:
         words = [sys.executable, "-m", "deathmatch.instruments.connections.end"]
         self._process, self._host = host.start(words, talk=True, folder=ROOT), host
-        self._pids = [self._process.pid]
 
-    def hire(self, workers: int) -> None:
-        """Share the following work among this number of processes."""
-        self._pids += self._said("hire", [{"workers": workers}])
-
-    def ask(self, verb: str, **arguments) -> int:
-        """Tell its one process to do something; return its answer. UserError if it fails."""
-        return self.ask_each(verb, [arguments])
-
-    def ask_each(self, verb: str, arguments: list[dict]) -> int:
-        """Tell each worker to do something; return the sum of their answers.
-
-        UserError if one fails.
-        """
-        return self._said(verb, arguments)
-
-    def _said(self, verb: str, arguments: list[dict]):
+    def tell(self, verb: str, arguments: dict) -> None:
+        """Tell it to do something."""
         self._process.send(json.dumps([verb, arguments]) + "\n")
-        line = self._process.receive(PATIENCE_S)
+
+    def answer(self) -> int:
+        """Return its answer to what it was told; UserError if it failed."""
+        line = (self._process.receive(PATIENCE_S) or "").strip()
         try:
-            answer = json.loads(line or "")
+            answer = json.loads(line)
         except ValueError:
-            answer = {"failed": f"{verb}: {(line or '').strip() or 'no answer'}"}
+            answer = {"failed": line or "no answer"}
         if "failed" in answer:
             raise UserError(answer["failed"], "connections", FEWER)
         return answer["done"]
 
     def rss_bytes(self) -> int:
-        """Return the resident set of its processes; pages that they share count in each."""
-        return sum(self._host.usage(pid)["rss_bytes"] for pid in self._pids)
+        """Return its resident set."""
+        return self._host.usage(self._process.pid)["rss_bytes"]
 
 
-def _addresses(bed: Testbed, spec: plan.Testbed, connections: int) -> list[str]:
-    """Give the client as many addresses as so many connections need, and return them.
+Ends = dict[str, list[End]]
+"""The ends of all connections, by side: each end of one side has its peer on the other."""
+
+
+def ask(ends: Sequence[End], verb: str, arguments: Sequence[dict]) -> int:
+    """Tell each end to do something, all at a time; return the sum of their answers.
+
+    UserError if one fails.
+    """
+    for process, own in zip(ends, arguments, strict=True):
+        process.tell(verb, own)
+    return sum([process.answer() for process in ends])
+
+
+def _tasks(held: Sequence[int], address: str) -> list[dict]:
+    """Return the arguments of each pair of ends: a port of the server and addresses of its own."""
+    sources = _addresses(CLIENTS, held, PORTS_EACH)
+    strangers = _addresses(STRANGERS, held, end.PORTS)
+    return [
+        {
+            "address": address, "port": PORT + place, "nobody": NOBODY, "wait": False,
+            "request": REQUEST_BYTES, "unread": UNREAD_BYTES, "connections": share,
+            "sources": sources[place], "strangers": strangers[place],
+        }
+        for place, share in enumerate(held)
+    ]  # fmt: skip
+
+
+def _addresses(pattern: str, held: Sequence[int], ports: int) -> list[list[str]]:
+    """Return addresses for the connections of each pair of ends, so many from one, none twice."""
+    share = -(-max(held) // ports)
+    names = [pattern.format(n + 1) for n in range(share * len(held))]
+    return [names[n * share : (n + 1) * share] for n in range(len(held))]
+
+
+def _reach(bed: Testbed, spec: plan.Testbed, sources: Sequence[str]) -> None:
+    """Give the client these addresses.
 
     The server's host sends all of their network to the client's, which drops what is not its own.
     """
     client = bed.clients[0]
-    made = [CLIENTS.format(n + 1) for n in range(-(-connections // PORTS_EACH))]
-    for address in made:
+    for address in sources:
         client.run("ip", "address", "add", f"{address}/32", "dev", "lo")
     bed.server.run("ip", "route", "add", NETWORK, "via", spec.client.address.split("/")[0])
     # What is sent to nobody goes to the server's host, which has no way on.
     client.run("ip", "route", "add", f"{NOBODY}/32", "via", bed.address)
-    return made
-
-
-def _strangers(held: list[int]) -> list[list[str]]:
-    """Return addresses that nobody has for each worker's SYNs, none of them twice."""
-    share = -(-max(held) // end.PORTS)
-    names = [STRANGERS.format(n + 1) for n in range(share * len(held))]
-    return [names[n * share : (n + 1) * share] for n in range(len(held))]
 
 
 def _server_sysctls(connections: int) -> dict[str, int]:
@@ -167,13 +180,13 @@ _NAMES = {"strangers": "sources", "nobody": "address", "request": "size", "unrea
 
 
 def _states(
-    lived: tuple[State, ...], ends: dict[str, End], hosts: dict[str, Host], tasks: list[dict],
-    connections: int,
-) -> Iterator[dict]:  # fmt: skip
+    lived: tuple[State, ...], ends: Ends, hosts: dict[str, Host], tasks: list[dict]
+) -> Iterator[dict]:
+    connections = sum(task["connections"] for task in tasks)
     before = settle(hosts, ends, connections)
     for state in lived:
-        take(state, ends, tasks)
-        held = wait_for(hosts, state, connections, functools.partial(take, state, ends, tasks))
+        take(state.steps, ends, tasks)
+        held = wait_for(hosts, state, ends, tasks)
         after = settle(hosts, ends, connections)
         yield {
             "state": state.name, "connections": connections, "processes": len(tasks), "held": held,
@@ -181,11 +194,11 @@ def _states(
         }  # fmt: skip
 
 
-def take(state: State, ends: dict[str, End], tasks: list[dict]) -> None:
-    """Take the steps to a state; `tasks` are the arguments of each worker."""
-    for step in state.steps:
+def take(steps: Sequence[Step], ends: Ends, tasks: list[dict]) -> None:
+    """Take steps; `tasks` are the arguments of each pair of ends."""
+    for step in steps:
         given = [{_NAMES.get(name, name): task[name] for name in step.arguments} for task in tasks]
-        ends[step.end].ask_each(step.verb, given)
+        ask(ends[step.end], step.verb, given)
 
 
 def counts(hosts: dict[str, Host]) -> dict[str, int]:
@@ -199,23 +212,24 @@ def counts(hosts: dict[str, Host]) -> dict[str, int]:
     return sockets
 
 
-def wait_for(
-    hosts: dict[str, Host], state: State, connections: int, again: Callable[[], None]
-) -> dict[str, int]:
+def wait_for(hosts: dict[str, Host], state: State, ends: Ends, tasks: list[dict]) -> dict[str, int]:
     """Return what the kernel counts once it is what the state holds; UserError if it never is.
 
-    `again` takes the steps of a state whose steps may be repeated.
+    The steps of a state that may be taken `again` are repeated meanwhile.
     """
+    connections = sum(task["connections"] for task in tasks)
     counted: dict[str, int] = {}
     for _ in range(SETTLE_TRIES):
         counted = counts(hosts)
         if "server_syn_received" in state.held:
-            counted["server_syn_received"] = hosts["server"].count(SYN_RECEIVED, PORT)
+            counted["server_syn_received"] = sum(
+                hosts["server"].count(SYN_RECEIVED, task["port"]) for task in tasks
+            )
         if all(counted[name] >= share * connections for name, share in state.held.items()):
             return counted
         time.sleep(SETTLE_S)
         if state.again:
-            again()
+            take(state.steps, ends, tasks)
     said = ", ".join(f"{name} {counted[name]}" for name in state.held)
     raise UserError(
         f"of {connections} connections the kernel counts {said}", f"state {state.name}",
@@ -223,13 +237,13 @@ def wait_for(
     )  # fmt: skip
 
 
-def reading(hosts: dict[str, Host], ends: dict[str, End]) -> dict:
+def reading(hosts: dict[str, Host], ends: Ends) -> dict:
     """Return what the kernel and both ends hold now; slabs None where they may not be read."""
     server = hosts["server"]
     return {
         "caches": read_caches(server),
         "memory": kernel_memory.meminfo(server.read("/proc/meminfo")),
-        "rss_bytes": sum(process.rss_bytes() for process in ends.values()),
+        "rss_bytes": sum(process.rss_bytes() for side in ends.values() for process in side),
         "tcp_pages": server.counters()["sockstat"]["TCP mem"],
     }
 
@@ -242,7 +256,7 @@ def read_caches(host: Host) -> dict[str, Cache] | None:
         return None
 
 
-def settle(hosts: dict[str, Host], ends: dict[str, End], connections: int) -> dict:
+def settle(hosts: dict[str, Host], ends: Ends, connections: int) -> dict:
     """Read until WATCHED stay as they are, or SETTLE_TRIES times; return the last reading."""
     last = reading(hosts, ends)
     for _ in range(SETTLE_TRIES):

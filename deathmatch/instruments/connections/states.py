@@ -35,6 +35,7 @@ class State:
     again: bool = False
 
 
+LISTEN = Step("server", "listen", ("address", "port", "connections"))
 _CONNECT = Step("client", "connect", ("address", "port", "sources", "connections"))
 _ACCEPT = Step("server", "accept", ("connections",))
 _WATCH = Step("client", "watch")
