@@ -2,9 +2,14 @@
 
 import json
 import re
+import tomllib
 
 import pytest
 from conftest import Tree, copy_tree
+
+from deathmatch.data import records, tidy
+from deathmatch.plan import measure_design
+from deathmatch.quantities.quantity import REPLY
 
 WRITE = """
 import sys
@@ -23,6 +28,7 @@ def tree(tmp_path_factory, network) -> Tree:
     words = ["mine", "--against", "wrong,null", "--minutes", "0.1"]
     done = tree.deathmatch("measure", *words).succeeded()
     assert done.text.endswith("paper/mine/card.html\n")
+    assert "the time of the search is over; first rates only for " in done.text
     assert "no time for round 2 of 3" in done.text
     return tree
 
@@ -68,6 +74,29 @@ def test_a_card_fits_a_phone_and_two_sheets_of_paper(tree: Tree, browser, tmp_pa
     printed = page.pdf(format="A4", prefer_css_page_size=True)
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2
     page.close()
+
+
+def test_the_search_ends_when_its_time_is_over(tree: Tree):
+    # Six seconds are less than one round takes, with whichever load on the machine.
+    dataset = tomllib.loads((tree.path / "config/datasets/mine.toml").read_text())
+    plan = dataset["experiments"]["backlog"]
+    assert plan["duration_s"] == measure_design.LEAST_S
+    rates = {grid["servers"][0]: tuple(grid["rates_rps"]) for grid in plan["grids"]}
+    [record] = tree.path.glob("data/mine-search/backlog/null/*/1/trial.json")
+    assert "search" not in records.read(record)["spec"]
+    answered = tidy.frames("backlog", [record])["points"]
+    assert rates["null"] == measure_design.own_rates(answered[REPLY].max())
+
+
+def test_nothing_of_the_search_lies_in_the_paper(tree: Tree):
+    assert not list(tree.path.glob("paper/mine-search")) and (tree.path / "paper/mine").is_dir()
+
+
+@pytest.mark.parametrize(
+    "trial_s, duration_s", [(1000, 10), (75, 5), (29, 2), (13, 2), (9, 1), (-50, 0.5)]
+)
+def test_rates_are_as_short_as_the_time_left_asks(trial_s: float, duration_s: float):
+    assert measure_design.duration_s(trial_s, around_s=5, rounds=3) == duration_s
 
 
 def test_a_server_that_was_not_measured_has_a_card_with_the_reason(tree: Tree):

@@ -126,7 +126,7 @@ GROUPS: dict[str, dict[str, Command]] = {
             "each check with what was wrong. Measures nothing. Exits 1 if a check fails.",
         ),
         "measure": Command(
-            "measure a server beside yardsticks, and write its card",
+            "measure a server compared with yardsticks, and write its card",
             "run.measure_server", arguments.measure, "null --minutes 3",
             "Finds rates for the server, the null server and two others by a short search, offers "
             "three shares of each capacity in three rounds, and writes paper/<name>/card.html: how "

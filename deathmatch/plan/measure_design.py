@@ -23,6 +23,8 @@ FIRST_RATES_RPS = (500, 2_000, 8_000)
 SEARCH = "{ probe_s = 0.5, probes = 12, margin = 1.2, cost_shares = [0.5] }"
 SHARES = (0.5, 0.9, 1.3)
 """Which shares of a server's capacity are offered: at ease, near its limit, and overloaded."""
+LEAST_S, SHORTEST_S, LONGEST_S = 0.5, 2.0, 10.0
+"""How long each rate is offered: least in a single round; shortest and longest in several."""
 
 
 def experiment(server: Server, wanted: str | None) -> str:
@@ -119,3 +121,17 @@ def text(
 def own_rates(capacity_rps: float) -> tuple[int, ...]:
     """Return the rates that are offered to a server of this capacity, whole and different."""
     return tuple(sorted({max(1, round(capacity_rps * share)) for share in SHARES}))
+
+
+def duration_s(trial_s: float, around_s: float, rounds: int) -> float:
+    """Return for how long each rate is offered, in seconds.
+
+    `trial_s` is the time left for all rounds of one server; a trial takes `around_s` of it without
+    load. Where several rounds would be shorter than SHORTEST_S, it is as long as one round allows.
+    """
+    # A server that is overloaded answers for as long again as it was offered load.
+    durations = len(SHARES) + sum(share > 1 for share in SHARES)
+    several_s = (trial_s / rounds - around_s) / durations
+    single_s = (trial_s - around_s) / durations
+    shortest_s = min(SHORTEST_S, max(LEAST_S, single_s))
+    return round(min(LONGEST_S, max(shortest_s, several_s)), 1)

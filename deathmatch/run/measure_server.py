@@ -1,7 +1,8 @@
-"""Measure a server beside yardsticks, and write its card: `./shell deathmatch measure NAME`.
+"""Measure a server compared with yardsticks, and write its card.
 
-A short search finds each server's capacity; then rounds of trials offer three shares of it, server
-after server, until the time is over. The trials are those of an ordinary dataset.
+`./shell deathmatch measure NAME` searches for each server's capacity during a third of the time.
+Then rounds of trials offer three shares of it, server after server, until the time is over. The
+trials are those of an ordinary dataset.
 """
 
 import argparse
@@ -9,11 +10,12 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import polars as pl
 
 from deathmatch.analysis import searched
-from deathmatch.analysis.views import Experiment
+from deathmatch.data import inventory, tidy
 from deathmatch.paper import card
 from deathmatch.plan import files, matrix, paths
 from deathmatch.plan import measure_design as plan
@@ -25,8 +27,8 @@ from deathmatch.run import build_times, progress, subcommands, untracked
 
 SEARCH_SUFFIX = "-search"
 ROUNDS = 3
-SHORTEST_S, LONGEST_S = 2.0, 10.0
-"""Bounds of how long each rate is offered."""
+SEARCH_SHARE = 1 / 3
+"""The share of the time after the builds in which searches begin."""
 SEED = 1
 
 
@@ -44,48 +46,67 @@ def main(given: argparse.Namespace) -> int:
     )
     ends = time.monotonic() + 60 * given.minutes
     subcommands.hold()
-    _say(f"{server.name} in {experiment}, beside {', '.join(other.name for other in others)}")
+    names = ", ".join(other.name for other in others)
+    _say(f"{server.name} in {experiment}, compared with {names}")
     if subcommands.run("build", server.name):
         return 1
     built = [server, *(other for other in others if subcommands.run("build", other.name) == 0)]
-    rates = _rates(name, experiment, built, given.testbed)
-    _measure(name, experiment, rates, given.testbed, ends)
+    rates, slowdown = _rates(name, experiment, built, given.testbed, ends)
+    _measure(name, experiment, rates, given.testbed, ends, slowdown)
     print(card.write(name, experiment, server))
     return 0
 
 
 def _rates(
-    name: str, experiment: str, servers: Sequence[Server], testbed: str
-) -> dict[str, tuple[int, ...]]:
-    """Return the rates for each server, from a search for its capacity."""
+    name: str, experiment: str, servers: Sequence[Server], testbed: str, ends: float
+) -> tuple[dict[str, tuple[int, ...]], float]:
+    """Return the rates for each server, and by what factor trials took longer than estimated.
+
+    The rates are shares of the capacity that a search found. When the time of the search is over,
+    each server left is offered the first rates only. The factor is 1 at least.
+    """
     dataset = name + SEARCH_SUFFIX
     first = {server.name: plan.FIRST_RATES_RPS for server in servers}
     title = f"{servers[0].title}: search for rates"
-    _write(dataset, plan.text(title, experiment, first, 1, 1, SEED, search=True))
-    for trial in _trials(dataset, experiment, list(first)):
-        _say(f"search for the capacity of {trial.server.name}")
-        subcommands.trial(trial, testbed)
-    subcommands.run("tidy", f"data/{dataset}/{experiment}")
-    found = Experiment(dataset, experiment)
-    return {server: plan.own_rates(_capacity_rps(found, server)) for server in first}
+    began = time.monotonic()
+    search_ends = began + SEARCH_SHARE * (ends - began)
+    search, estimated_s = True, 0.0
+    _write(dataset, plan.text(title, experiment, first, 1, 1, SEED, search))
+    records = []
+    for server in first:
+        if search and time.monotonic() >= search_ends:
+            search = False
+            left = list(first)[list(first).index(server) :]
+            _say(f"the time of the search is over; first rates only for {', '.join(left)}")
+            _write(dataset, plan.text(title, experiment, first, 1, 1, SEED, search))
+        elif search:
+            _say(f"search for the capacity of {server}")
+        for trial in _trials(dataset, experiment, [server]):
+            subcommands.trial(trial, testbed)
+            estimated_s += progress.seconds(trial)
+            records.append(inventory.of_trial(trial))
+    slowdown = max(1, (time.monotonic() - began) / estimated_s)
+    frames = tidy.frames(experiment, filter(Path.exists, records))
+    return {server: plan.own_rates(_capacity_rps(frames, server)) for server in first}, slowdown
 
 
-def _capacity_rps(found: Experiment, server: str) -> float:
+def _capacity_rps(frames: Mapping[str, pl.DataFrame], server: str) -> float:
     """Return a server's capacity; where no search found it, the most that it answered."""
-    capacity = searched.ends(found.probes.filter(server=server))["capacity_rps"].max()
-    most = found.points.filter(pl.col("server") == server)[REPLY].max()
+    capacity = searched.ends(frames["probes"].filter(server=server))["capacity_rps"].max()
+    most = frames["points"].filter(server=server)[REPLY].max()
     return capacity or most or plan.FIRST_RATES_RPS[0]
 
 
 def _measure(
-    name: str, experiment: str, rates: Mapping[str, tuple[int, ...]], testbed: str, ends: float
-) -> None:
+    name: str, experiment: str, rates: Mapping[str, tuple[int, ...]], testbed: str, ends: float,
+    slowdown: float,
+) -> None:  # fmt: skip
     """Measure round after round while there is time; ROUNDS at most, one at least."""
-    left_s = ends - time.monotonic()
-    around_s = progress.OVERHEAD_S + progress.START_STOP_S + 1
-    each_s = left_s / (ROUNDS * len(rates)) - around_s
-    duration_s = round(min(LONGEST_S, max(SHORTEST_S, each_s / len(plan.SHARES))), 1)
-    title = f"{files.server(next(iter(rates))).title}, beside yardsticks"
+    server = files.server(next(iter(rates)))
+    around_s = progress.OVERHEAD_S + progress.START_STOP_S + server.warm_up_s
+    trial_s = (ends - time.monotonic()) / len(rates) / slowdown
+    duration_s = plan.duration_s(trial_s, around_s, ROUNDS)
+    title = f"{server.title}, compared with yardsticks"
     _write(name, plan.text(title, experiment, rates, duration_s, ROUNDS, SEED, search=False))
     untracked.make_folders(name)
     trials = _trials(name, experiment, list(rates))

@@ -53,7 +53,7 @@ def main(given: argparse.Namespace) -> int:
     trial = matrix.find(given.trial.rstrip("/"))
     bed = files.testbed(trial.testbed(given.testbed))
     _check_disk(trial.path)
-    untracked.make_folders(trial.dataset)
+    untracked.make_folders(trial.dataset, names=["data"])
     sandbox.die_with_owner()
     measure = _on_machines if bed.kind == "ssh" else _in_namespaces
     if status := measure(trial, bed, given.testbed):
