@@ -50,7 +50,7 @@ def tree(tmp_path_factory, network) -> Tree:
 
 def test_a_dataset_of_ones_own_begins_with_its_servers(tree: Tree):
     made = []
-    for name in (own.NOTEBOOK, "20-claims"):
+    for name in (own.NOTEBOOK, "14-machines", "20-claims"):
         made.append(f"paper/mine/notebooks/{name}.ipynb")
         words = [f"notebooks/{name}.md", "--dataset", "mine", "--out", made[-1]]
         tree.deathmatch("notebook", *words).succeeded()
@@ -67,6 +67,10 @@ def test_a_dataset_of_ones_own_begins_with_its_servers(tree: Tree):
     figure = page.index('id="fig-yours"')
     assert page.index('id="sec-yours"') < page.index('id="tbl-yours"') < figure
     assert figure < page.index('id="sec-posts"')
+    # Without another dataset, nothing is compared.
+    left_out = "left out: “What survives a change of machine, claim by claim”."
+    assert left_out in text and 'id="sec-machines' not in page
+    assert "no point to draw" not in text
 
 
 def test_only_a_dataset_of_few_servers_begins_with_them(monkeypatch):

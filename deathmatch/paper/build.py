@@ -30,6 +30,7 @@ from pathlib import Path
 import pypandoc
 import typst
 
+from deathmatch.analysis import phrases
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import markdown, own, scripts, titles
@@ -56,7 +57,13 @@ def build(
     Raises UserError for an unknown citation, reference or value, a missing figure, or a notebook
     never executed.
     """
-    sources = [(path, markdown.load(path)) for path in notebooks]
+    executed = [(path, markdown.load(path)) for path in notebooks]
+    of_few_servers = own.NOTEBOOK in {path.stem for path in notebooks}
+    sources = [
+        (path, notebook) for path, notebook in executed
+        if not of_few_servers
+        or not own.leaves_out(path.stem, markdown.items_of(notebook), dataset)
+    ]  # fmt: skip
     values = {
         f"{path.stem}.{name}": text
         for path, notebook in sources
@@ -76,8 +83,13 @@ def build(
         if item["kind"] == "absent"
     }
     front_text = front.read_text()
-    if own.NOTEBOOK not in absent:
+    if of_few_servers:
         front_text = own.front(front_text)
+        titles_left_out = [
+            f"“{markdown.title_of(chapters[path.stem])}”"
+            for path in notebooks if path.stem in absent
+        ]  # fmt: skip
+        values["own.left_out"] = phrases.enumeration(titles_left_out) or phrases.NOT_MEASURED
     narrative, full = {front.name: markdown.without(front_text, absent, values)}, {}
     # The study's HTML, by name.
     html_of: dict[str, str] = {}

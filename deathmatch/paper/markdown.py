@@ -203,6 +203,12 @@ def without(text: str, absent: set[str], values: dict[str, str]) -> str:
     )  # fmt: skip
 
 
+def title_of(chapter: str) -> str:
+    """Return the title of a chapter's first section; "" without one."""
+    title = re.search(r"^# (.+?) *\{#", chapter, re.MULTILINE)
+    return title[1] if title else ""
+
+
 def elsewhere(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
     """Return the text that replaces each reference to what the dataset does not fill, by label.
 
@@ -211,8 +217,8 @@ def elsewhere(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
     """
     replacements = {}
     for name, text in chapters.items():
-        title = re.search(r"^# (.+?) *\{#", text, re.MULTILINE)
-        chapter = f"the chapter “{title[1]}”" if title else "another chapter"
+        title = title_of(text)
+        chapter = f"the chapter “{title}”" if title else "another chapter"
         for section, label in re.findall(r"\{#(sec-[\w-]+)[ }]|\"((?:fig|tbl)-[\w-]+)\"", text):
             if name in absent:
                 replacements[section or label] = f"{chapter} (not in this dataset)"
