@@ -64,6 +64,24 @@ def test_neighbours_are_compared_within_rounds():
     assert changed["runtime"].to_list() == ["Python 2.7", "Python 2.7, then Python 3.11"]
 
 
+def test_a_release_on_another_runtime_is_compared_with_the_same_release():
+    on_pypy = points(tornado_2_dot_4_pypy=[40, 44, 36], tornado_3_dot_2=[130, 143, 117])
+    changed = history.changes(history.by_trial(pl.concat([TORNADO, on_pypy])))
+    before = dict(changed.select("after", "before").rows())
+    assert before["Tornado 2.4.1, PyPy 7.3.3"] == "Tornado 2.4.1, Python 2.7.18"
+    assert before["Tornado 3.2.2, Python 2.7.18"] == "Tornado 2.4.1, Python 2.7.18"
+    assert history.on_two_runtimes(changed)["after"].to_list() == ["Tornado 2.4.1, PyPy 7.3.3"]
+
+
+def test_only_releases_on_pypy_lead_to_no_later_one():
+    lines = [
+        history.main_line(system)
+        for _, system in history.releases().group_by("system", maintain_order=True)
+    ]
+    aside = history.releases().join(pl.concat(lines), on="server", how="anti")
+    assert aside["server"].to_list() == ["cherrypy-3.2-pypy", "tornado-2.4-pypy"]
+
+
 def test_a_trial_without_one_of_the_rates_does_not_count():
     faster = TORNADO.with_columns(offered_rate_rps=pl.lit(2000, pl.Int64))
     both = pl.concat([TORNADO, faster.filter(pl.col("n") > 1)])

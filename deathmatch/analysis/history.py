@@ -6,7 +6,6 @@ system, year and runtime.
 """
 
 import re
-from itertools import pairwise
 
 import polars as pl
 
@@ -149,11 +148,27 @@ def changes(trials: pl.DataFrame) -> pl.DataFrame:
     `trials` as `by_trial` returns them. Neighbours may be one release on two runtimes.
     """
     rows = [
-        _change(trials, before, after)
+        _change(trials, _predecessor(after, measured[:position]), after)
         for _, system in _measured(trials).group_by("system", maintain_order=True)
-        for before, after in pairwise(system.to_dicts())
+        for measured in [system.to_dicts()]
+        for position, after in enumerate(measured)
+        if position
     ]
     return pl.DataFrame(rows, schema=CHANGE)
+
+
+def main_line(releases_of_a_system: pl.DataFrame) -> pl.DataFrame:
+    """Return the last release and all that lead to it, each the one before the next.
+
+    A release on a runtime that no later release has is left out: Tornado 2.4.1 on PyPy.
+    `releases_of_a_system` has the columns of RELEASE, in their order.
+    """
+    rows = releases_of_a_system.to_dicts()
+    positions = [len(rows) - 1] if rows else []
+    while positions and positions[-1] > 0:
+        before = _predecessor(rows[positions[-1]], rows[: positions[-1]])
+        positions.append(rows.index(before))
+    return releases_of_a_system[sorted(positions)]
 
 
 def since_first(trials: pl.DataFrame) -> pl.DataFrame:
@@ -207,6 +222,13 @@ def _capacity(row: dict) -> str:
 
 def _measured(trials: pl.DataFrame) -> pl.DataFrame:
     return releases().filter(pl.col("server").is_in(trials["server"].to_list()))
+
+
+def _predecessor(release: dict, earlier: list[dict]) -> dict:
+    """Return the same release on another runtime, else the last on its runtime, else the last."""
+    same_release = [row for row in earlier if _library(row) == _library(release)]
+    same_runtime = [row for row in earlier if row["runtime"] == release["runtime"]]
+    return (same_release or same_runtime or earlier)[-1]
 
 
 def _change(trials: pl.DataFrame, before: dict, after: dict) -> dict:

@@ -6,7 +6,7 @@ In: frames of `deathmatch.analysis.history`. Out: one chart, or None where there
 import altair as alt
 import polars as pl
 
-from deathmatch.analysis.history import OWN_RUNTIME
+from deathmatch.analysis.history import OWN_RUNTIME, main_line
 from deathmatch.paper import theme
 
 _COLUMNS = 3
@@ -45,10 +45,12 @@ def over_years(
     shape = alt.Shape("runtime:N", legend=legend, scale=alt.Scale(domain=runtimes, range=_SHAPES))
     panels = []
     for name in shown["system"].unique(maintain_order=True):
-        mine = alt.Chart(shown.filter(system=name), title=name).encode(x=x)
+        releases = shown.filter(system=name)
+        mine = alt.Chart(releases, title=name).encode(x=x)
+        connected = alt.Chart(main_line(releases)).encode(x=x, y=y)
         of_posts = alt.Chart(theirs.filter(system=name)).encode(x=x, y=y)
         layers = [
-            mine.mark_line(color=theme.GREY, strokeWidth=1, strokeDash=[2, 2]).encode(y=y),
+            connected.mark_line(color=theme.GREY, strokeWidth=1, strokeDash=[2, 2]),
             mine.mark_line().encode(y=y, color=colour),
             mine.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q", color=colour),
             mine.mark_point(size=45).encode(
