@@ -50,7 +50,7 @@ def test_a_card_names_how_the_kernel_saw_its_queue_and_how_to_measure_the_rest(t
     card = json.loads((tree.path / "paper/mine/card.json").read_text())
     facts = card["facts"]
     assert re.match(r"the experiment sets none, the kernel has [\d,]+", facts["Listen backlog"])
-    assert facts["Memory per idle connection"].startswith("not measured: only c10k does")
+    assert facts["Memory per idle connection"].startswith("not measured: only c10k measures it")
     assert 'readiness = ["epoll"] below [factors]' in facts["Readiness mechanism"]
     # Each row has numbers; those of points that do not count are in parentheses.
     page = (tree.path / "paper/mine/card.html").read_text()

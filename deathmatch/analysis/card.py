@@ -26,7 +26,7 @@ QUANTITIES = (
     definitions.QUANTITIES["connection_time_p50_us"],
     definitions.QUANTITIES["connection_time_p99_us"],
 )  # fmt: skip
-"""Shown of each server, at the rate at which it is at ease."""
+"""Shown of each server, at its lowest rate."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def _memory(points: pl.DataFrame, server: Server) -> str:
 def _backlog(trials: pl.DataFrame, points: pl.DataFrame, samples: pl.DataFrame) -> str:
     asked = trials["backlog"].max() if "backlog" in trials.columns else None
     granted = samples["accept_queue_limit"].max()
-    said = "the experiment sets none" if asked is None else f"asked for {asked:,}"
+    said = "the experiment sets none" if asked is None else f"requested {asked:,}"
     said += ", the kernel's was not read" if granted is None else f", the kernel has {granted:,}"
     if points.is_empty():
         return said
@@ -61,7 +61,7 @@ def _backlog(trials: pl.DataFrame, points: pl.DataFrame, samples: pl.DataFrame) 
     longest = points["accept_queue_connections_max"].max()
     if overflows is not None:
         said += f"; {phrases.number(overflows)} overflows at the highest rate"
-    return said if longest is None else f"{said}; {phrases.number(longest)} waited in it at most"
+    return said if longest is None else f"{said}; at most {phrases.number(longest)} waited"
 
 
 def _readiness(records: Sequence[Mapping], server: Server) -> str:
@@ -73,12 +73,12 @@ def _readiness(records: Sequence[Mapping], server: Server) -> str:
     ]
     for check in checks:
         mechanism = check["name"].removeprefix(WAITS)
-        seen = "in which its idle threads were seen" if check["ok"] else f"but {check['seen']}"
+        seen = "seen in its idle threads" if check["ok"] else f"but {check['seen']}"
         return f"{mechanism}, {seen}"
     if "readiness" not in server.factors:
         return (
-            'not measured: a line such as readiness = ["epoll"] below [factors] of server.toml has '
-            "it checked"
+            'not measured: add a line such as readiness = ["epoll"] below [factors] of server.toml '
+            "to check it"
         )
     return _unmeasured(server, _with_factor("readiness"))
 
@@ -114,7 +114,7 @@ def _unmeasured(server: Server, experiments: Sequence[str]) -> str:
     own = [name for name in experiments if name in server.experiments]
     if not own:
         named = " or ".join(experiments)
-        return f"not measured: only {named} does, which server.toml does not name in experiments"
+        return f"not measured: only {named} measures it; add it to experiments in server.toml"
     client = files.experiment(own[0]).client
     if client and registry.client(client).searches:
         command = f"deathmatch measure {server.name} --experiment {own[0]}"
@@ -122,4 +122,4 @@ def _unmeasured(server: Server, experiments: Sequence[str]) -> str:
         dataset = next(name for name in DATASETS if matrix.trials(name, [server.name], [own[0]]))
         chosen = f"dataset={dataset} servers={server.name} experiments={own[0]}"
         command = f"snakemake --config {chosen}"
-    return f"not measured here: {typed(command)} does"
+    return f"not measured here; to measure it: {typed(command)}"

@@ -182,7 +182,7 @@ def measure(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--minutes", type=float, default=10, metavar="N",
-        help="how long it may take, builds included; default: 10",
+        help="how long it may take, builds and at least one round included; default: 10",
     )  # fmt: skip
     parser.add_argument(
         "--against", metavar="NAMES",

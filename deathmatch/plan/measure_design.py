@@ -22,7 +22,7 @@ FIRST_RATES_RPS = (500, 2_000, 8_000)
 """Offered before the search, which begins from the highest of them that is answered."""
 SEARCH = "{ probe_s = 0.5, probes = 12, margin = 1.2, cost_shares = [0.5] }"
 SHARES = (0.5, 0.9, 1.3)
-"""Which shares of a server's capacity are offered: at ease, near its limit, and overloaded."""
+"""Which shares of a server's capacity are offered: half, nearly all, and an overload."""
 LEAST_S, SHORTEST_S, LONGEST_S = 0.5, 2.0, 10.0
 """How long each rate is offered: least in a single round; shortest and longest in several."""
 
