@@ -11,8 +11,9 @@ import polars as pl
 
 from deathmatch.analysis import paired, phrases
 from deathmatch.analysis.by_trial import counted
-from deathmatch.analysis.paired import CONFIDENCE, POWER, Effect
+from deathmatch.analysis.paired import Effect
 from deathmatch.analysis.reply_rates import RATE
+from deathmatch.analysis.trial_tests import ERROR, POWER
 from deathmatch.quantities.definitions import CPU_PER_REPLY, PEAK, QUANTITIES
 
 # Quantities of each offered rate, and of a whole trial.
@@ -27,7 +28,7 @@ AT_RATE = (
 OF_TRIAL = (PEAK, "server_rss_bytes")
 STATISTICS = AT_RATE + OF_TRIAL
 LEVEL = (
-    f"Intervals: Student's t over blocks, {CONFIDENCE:.0%} for each row by itself. The verdict is "
+    f"Intervals: Student's t over blocks, {1 - ERROR:.0%} for each row by itself. The verdict is "
     "about the first row, chosen before anything was measured."
 )
 

@@ -12,13 +12,11 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
-from scipy.stats import t
 
-CONFIDENCE = 0.95
-# The share of comparisons that would show a difference of the size called detectable.
-POWER = 0.8
+from deathmatch.analysis import trial_tests
+from deathmatch.analysis.trial_tests import ERROR
+
 ORDERS = ("ABBA", "BAAB")
 SIDES = ("A", "B")
 
@@ -36,7 +34,7 @@ EFFECT = {
 class Effect:
     """A ratio of two sides over blocks.
 
-    `low` and `high` are its interval at CONFIDENCE, and `detectable` the ratio above 1 that so many
+    `low` and `high` are its interval at ERROR, and `detectable` the ratio above 1 that so many
     blocks of this spread show in POWER of all cases; None with fewer than two blocks, and `ratio`
     None without any.
     """
@@ -59,23 +57,13 @@ def order(seed: int, block: int) -> str:
 
 
 def effect(logarithms: Sequence[float]) -> Effect:
-    """Return the effect of log ratios, one a block: Student's t over blocks (1908).
-
-    The detectable difference adds the quantiles of the level and of the power, times the standard
-    error, as for a paired t test (Cohen 1988, Statistical Power Analysis, chapter 2).
-    """
-    blocks = len(logarithms)
-    if not blocks:
-        return Effect(0)
-    middle = float(np.mean(logarithms))
-    if blocks == 1:
-        return Effect(1, math.exp(middle))
-    error = float(np.std(logarithms, ddof=1)) / math.sqrt(blocks)
-    level = float(t.ppf((1 + CONFIDENCE) / 2, blocks - 1))
-    power = float(t.ppf(POWER, blocks - 1))
+    """Return the effect of log ratios, one a block: `trial_tests.mean_interval` over blocks."""
+    ratios = [math.exp(logarithm) for logarithm in logarithms]
+    known, deviation = trial_tests.mean_interval(ratios, ERROR), trial_tests.spread(ratios)
+    detectable = deviation if deviation is None else trial_tests.detectable(deviation, len(ratios))
     return Effect(
-        blocks, math.exp(middle), math.exp(middle - level * error),
-        math.exp(middle + level * error), math.exp((level + power) * error),
+        known.trials, known.estimate, known.low, known.high,
+        None if detectable is None else math.exp(detectable),
     )  # fmt: skip
 
 

@@ -1,27 +1,18 @@
 """What `deathmatch compare A B` compares: two variants, and the dataset that its trials make.
 
-    side("yucan:backlog=5,schedulers=one")
-
-A comparison is an ordinary dataset with a file of its own, so that its trials are checked, archived
-and shown as any others.
+side("yucan:backlog=5,schedulers=one")
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deathmatch.errors import UserError
 from deathmatch.load import registry
-from deathmatch.plan import files, matrix, paths, validation_errors
-from deathmatch.plan.dataset import ExperimentPlan
-from deathmatch.plan.root import ROOT
+from deathmatch.plan import files, matrix, own_dataset, validation_errors
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 from deathmatch.plan.trial import CONFIGURATION, Variant
-
-# The dataset that gives a comparison its default rates and duration.
-MODEL = "tour"
 
 
 @dataclass(frozen=True)
@@ -112,68 +103,27 @@ def variant(chosen: Side, name: str) -> Variant:
     return matrix.product(files.experiment(name), named, files.server(chosen.server))[0]
 
 
-def model(name: str) -> ExperimentPlan:
-    """Return how MODEL measures an experiment; UserError if it does not."""
-    plan = files.dataset(MODEL).experiments.get(name)
-    if plan is None:
-        raise UserError(
-            f"the dataset {MODEL!r} has no rates for {name!r}",
-            "--experiment",
-            "choose another one",
-        )
-    return plan
-
-
-def kept(plan: ExperimentPlan) -> str:
-    """Return the lines of what MODEL says of an experiment besides trials, rates and durations."""
-    return "".join(
-        f"{key} = {toml(value)}\n"
-        for key, value in plan.as_written.items()
-        if key not in ("trials", "rates_rps", "duration_s", "search")
-    )
-
-
 def dataset_name(sides: Sequence[Side], given: str | None) -> str:
     """Return the name of the comparison's dataset; UserError if it cannot be one, or exists."""
     plain = re.sub(r"[^\w.-]+", "-", f"compare-{sides[0]}-{sides[1]}").strip("-")
-    name = given or plain
-    if not paths.usable("dataset", name):
-        raise UserError(
-            f"{name!r} cannot be the name of a dataset", "--name", paths.ALLOWED["dataset"]
-        )
-    if paths.path_of("dataset", name).exists():
-        where = paths.path_of("dataset", name).relative_to(ROOT)
-        raise UserError(
-            f"there is a comparison, or another dataset, called {name!r}", str(where),
-            "choose another with --name, or remove this file and the dataset's folder in data/",
-        )  # fmt: skip
-    return name
+    own_dataset.check_name(given or plain)
+    return given or plain
 
 
 def text(
-    sides: Sequence[Side],
-    name: str,
-    rates_rps: Sequence[int],
-    plan: ExperimentPlan,
-    duration_s: float,
-    trials: int,
+    sides: Sequence[Side], name: str, rates_rps: Sequence[int], duration_s: float, trials: int,
     seed: int,
-) -> str:
-    """Return the text of the dataset's file; `plan` gives what else an experiment's part says."""
-    grids = "".join(
-        f'\n[[experiments.{name}.grids]]\nservers = ["{side.server}"]\n'
-        + "".join(f"{factor} = [{toml(level)}]\n" for factor, level in levels(side, name).items())
+) -> str:  # fmt: skip
+    """Return the text of the dataset's file."""
+    head = {
+        "title": f"A: {sides[0]}; B: {sides[1]}",
+        "remark": "Measured by deathmatch compare, in blocks of four trials: ABBA or BAAB.",
+        "trials": trials, "seed": seed,
+    }  # fmt: skip
+    steps = {"rates_rps": rates_rps, "duration_s": duration_s} | own_dataset.like_model(name)
+    grids = [
+        {"servers": [side.server]}
+        | {factor: [level] for factor, level in levels(side, name).items()}
         for side in sides
-    )
-    rates = ", ".join(map(str, rates_rps))
-    return (
-        f'title = "A: {sides[0]}; B: {sides[1]}"\n'
-        'remark = "Measured by deathmatch compare, in blocks of four trials: ABBA or BAAB."\n'
-        f"trials = {trials}\nseed = {seed}\n\n[experiments.{name}]\n"
-        f"rates_rps = [{rates}]\nduration_s = {duration_s:g}\n{kept(plan)}{grids}"
-    )
-
-
-def toml(value: object) -> str:
-    """Return a value as TOML has it: text, numbers, truth and lists are written as in JSON."""
-    return json.dumps(value, ensure_ascii=False)
+    ]
+    return own_dataset.text(head, {name: (steps, grids)})

@@ -1,16 +1,10 @@
-"""What `deathmatch measure NAME` measures: a server with its yardsticks, at rates of its own.
-
-It makes ordinary datasets with files of their own, so that their trials are checked, archived and
-shown as any others.
-"""
+"""What `deathmatch measure NAME` measures: a server with its yardsticks, at rates of its own."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from deathmatch.errors import UserError
 from deathmatch.load import registry
-from deathmatch.plan import files, matrix, paths
-from deathmatch.plan.ab_design import kept, model, toml
-from deathmatch.plan.root import ROOT
+from deathmatch.plan import files, matrix, own_dataset
 from deathmatch.plan.server import Server
 
 CEILINGS = ("null", "ws-null")
@@ -20,7 +14,7 @@ RECENT_YEARS = 2
 """How much older than the newest release of all a yardstick's may be."""
 FIRST_RATES_RPS = (500, 2_000, 8_000)
 """Offered before the search, which begins from the highest of them that is answered."""
-SEARCH = "{ probe_s = 0.5, probes = 12, margin = 1.2, cost_shares = [0.5] }"
+SEARCH = {"probe_s": 0.5, "probes": 12, "margin": 1.2, "cost_shares": [0.5]}
 SHARES = (0.5, 0.9, 1.3)
 """Which shares of a server's capacity are offered: half, nearly all, and an overload."""
 LEAST_S, SHORTEST_S, LONGEST_S = 0.5, 2.0, 10.0
@@ -80,23 +74,13 @@ def named_yardsticks(names: str, server: Server, experiment: str) -> list[Server
     return chosen
 
 
+REMARK = "Measured by deathmatch measure."
+
+
 def dataset_name(server: Server, given: str | None) -> str:
     """Return the name of the dataset; UserError if it cannot be one."""
-    name = given or server.name
-    if not paths.usable("dataset", name):
-        raise UserError(
-            f"{name!r} cannot be the name of a dataset", "option --name", paths.ALLOWED["dataset"]
-        )
-    own = paths.path_of("dataset", name)
-    if own.exists() and MARK not in own.read_text():
-        raise UserError(
-            f"there is another dataset called {name!r}", str(own.relative_to(ROOT)),
-            "choose another name with --name",
-        )  # fmt: skip
-    return name
-
-
-MARK = "Measured by deathmatch measure."
+    own_dataset.check_name(given or server.name, REMARK)
+    return given or server.name
 
 
 def text(
@@ -104,18 +88,11 @@ def text(
     seed: int, search: bool,
 ) -> str:  # fmt: skip
     """Return the text of a dataset's file: an experiment, and the rates of each server."""
-    grids = "".join(
-        f'\n[[experiments.{name}.grids]]\nservers = ["{server}"]\nrates_rps = {list(rates_rps)}\n'
-        for server, rates_rps in rates.items()
-    )
-    first = next(iter(rates.values()))
-    return (
-        f'title = {toml(title)}\nremark = "{MARK}"\ntrials = {trials}\nseed = {seed}\n\n'
-        f"[experiments.{name}]\nrates_rps = {list(first)}\nduration_s = {duration_s:g}\n"
-        + (f"search = {SEARCH}\n" if search else "")
-        + kept(model(name))
-        + grids
-    )
+    head = {"title": title, "remark": REMARK, "trials": trials, "seed": seed}
+    steps = {"rates_rps": next(iter(rates.values())), "duration_s": duration_s}
+    steps |= {"search": SEARCH} if search else {}
+    grids = [{"servers": [server], "rates_rps": own} for server, own in rates.items()]
+    return own_dataset.text(head, {name: (steps | own_dataset.like_model(name), grids)})
 
 
 def own_rates(capacity_rps: float) -> tuple[int, ...]:

@@ -5,8 +5,7 @@
 It shows which variants run before days are spent on them.
 """
 
-from deathmatch.plan import files
-from deathmatch.plan.ab_design import toml
+from deathmatch.plan import files, own_dataset
 from deathmatch.plan.dataset import Dataset, ExperimentPlan, Grid
 from deathmatch.plan.experiment import Experiment
 
@@ -18,13 +17,13 @@ MESSAGES = 1000
 
 def text(dataset: Dataset) -> str:
     """Return the text of the rehearsal's file."""
-    parts = [f"title = {toml(f'rehearsal: {dataset.title}')}\ntrials = 1\nseed = {dataset.seed}\n"]
+    head = {"title": f"rehearsal: {dataset.title}", "trials": 1, "seed": dataset.seed}
+    experiments = {}
     for name, plan in dataset.experiments.items():
         experiment = files.experiment(name)
-        parts.append(f"\n[experiments.{name}]\n{_lines(_steps(experiment, plan))}")
-        for grid in plan.grids:
-            parts.append(f"\n[[experiments.{name}.grids]]\n{_lines(_variants(experiment, grid))}")
-    return "".join(parts)
+        grids = [_variants(experiment, grid) for grid in plan.grids]
+        experiments[name] = (_steps(experiment, plan), grids)
+    return own_dataset.text(head, experiments)
 
 
 def _steps(experiment: Experiment, plan: ExperimentPlan) -> dict[str, object]:
@@ -43,7 +42,3 @@ def _variants(experiment: Experiment, grid: Grid) -> dict[str, object]:
     lasting = {name for name, factor in experiment.factors.items() if factor.durations_s}
     levels = {name: known for name, known in grid.levels.items() if name not in lasting}
     return {key: value for key, value in named.items() if value} | levels
-
-
-def _lines(keys: dict[str, object]) -> str:
-    return "".join(f"{key} = {toml(value)}\n" for key, value in keys.items())

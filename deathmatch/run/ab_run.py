@@ -20,10 +20,9 @@ from deathmatch.analysis.ab_result import STATISTICS, Measured, worse_by
 from deathmatch.data import records, tidy
 from deathmatch.errors import UserError
 from deathmatch.plan import ab_design as plan
-from deathmatch.plan import files, paths
+from deathmatch.plan import files, own_dataset
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
-from deathmatch.plan.typed import typed
 from deathmatch.quantities.good_answers import only_good
 from deathmatch.run import ab_report, progress, subcommands, trial_summary, untracked
 
@@ -47,12 +46,11 @@ class Comparison:
 
     def write(self, blocks: int) -> None:
         """Write the dataset's file, for a number of blocks."""
-        model = plan.model(self.experiment)
-        text = plan.text(
-            self.sides, self.experiment, self.rates_rps, model, self.duration_s,
+        content = plan.text(
+            self.sides, self.experiment, self.rates_rps, self.duration_s,
             self._trials_of_a_variant * max(1, blocks), self.seed,
         )  # fmt: skip
-        paths.path_of("dataset", self.name).write_text(text)
+        own_dataset.write(self.name, content)
 
     @property
     def _trials_of_a_variant(self) -> int:
@@ -62,7 +60,7 @@ class Comparison:
     def _trial(self, side: plan.Side, n: int) -> Trial:
         return Trial(
             dataset=self.name, experiment=files.experiment(self.experiment), n=n,
-            plan=plan.model(self.experiment), server=files.server(side.server),
+            plan=own_dataset.model(self.experiment), server=files.server(side.server),
             variant=plan.variant(side, self.experiment),
         )  # fmt: skip
 
@@ -94,7 +92,8 @@ def main(given: argparse.Namespace) -> int:
     os.chdir(ROOT)
     wanted, tolerated = _wanted(given), _tolerated(given.fail_if)
     subcommands.hold()
-    _build(wanted)
+    for server in dict.fromkeys(side.server for side in wanted.sides):
+        subcommands.build(server)
     wanted.write(LEAST_BLOCKS)
     status = _measure(wanted, given.minutes, given.testbed)
     trials = list(wanted.measured())
@@ -126,7 +125,7 @@ def _wanted(given: argparse.Namespace) -> Comparison:
     """Return what the command line asks for; UserError if it cannot be compared."""
     sides = plan.side(given.a), plan.side(given.b)
     experiment = plan.experiment(sides, given.experiment)
-    model = plan.model(experiment)
+    model = own_dataset.model(experiment)
     files.testbed(given.testbed)
     if given.statistic not in STATISTICS:
         what = f"{given.statistic!r} is not compared"
@@ -154,38 +153,22 @@ def _check_time(wanted: Comparison, minutes: float) -> None:
         )
 
 
-def _build(wanted: Comparison) -> None:
-    for server in dict.fromkeys(side.server for side in wanted.sides):
-        if subcommands.run("build", server):
-            raise UserError(
-                f"{server} could not be built", f"build/servers/{server}/build.log",
-                f"fix it, and try: {typed(f'deathmatch build {server}')}",
-            )  # fmt: skip
-
-
 def _measure(wanted: Comparison, minutes: float, testbed: str) -> int:
     """Measure block after block while another one fits into the time; return the exit status."""
     untracked.make_folders(wanted.name)
-    began, number, longest_s = time.monotonic(), 0, 0.0
+    ends = time.monotonic() + 60 * minutes
     try:
-        while _left_s(began, minutes) >= longest_s:
-            number += 1
-            block_began = time.monotonic()
+        for number in subcommands.rounds(ends):
             for place, (side, trial) in enumerate(wanted.block(number), 1):
-                left = max(0, _left_s(began, minutes)) / 60
+                left = subcommands.minutes_left(ends)
                 print(f"[compare] block {number}, trial {place} of 4: {side}; {left:.1f} min left",
                       file=sys.stderr, flush=True)  # fmt: skip
                 if status := subcommands.run("trial", str(trial.path), "--testbed", testbed):
                     return status
-            longest_s = max(longest_s, time.monotonic() - block_began)
     except KeyboardInterrupt:
         print("[compare] interrupted: what whole blocks show follows", file=sys.stderr)
         return 130
     return 0
-
-
-def _left_s(began: float, minutes: float) -> float:
-    return 60 * minutes - (time.monotonic() - began)
 
 
 def _is_measured(folder: Path) -> bool:

@@ -17,11 +17,10 @@ import polars as pl
 from deathmatch.analysis import searched
 from deathmatch.data import inventory, tidy
 from deathmatch.paper import card
-from deathmatch.plan import files, matrix, paths
+from deathmatch.plan import files, matrix, own_dataset
 from deathmatch.plan import measure_design as plan
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
-from deathmatch.plan.trial import Trial
 from deathmatch.quantities.quantity import REPLY
 from deathmatch.run import build_times, progress, subcommands, untracked
 
@@ -48,8 +47,7 @@ def main(given: argparse.Namespace) -> int:
     subcommands.hold()
     names = ", ".join(other.name for other in others)
     _say(f"{server.name} in {experiment}, compared with {names}")
-    if subcommands.run("build", server.name):
-        return 1
+    subcommands.build(server.name)
     built = [server, *(other for other in others if subcommands.run("build", other.name) == 0)]
     rates, slowdown = _rates(name, experiment, built, given.testbed, ends)
     _measure(name, experiment, rates, given.testbed, ends, slowdown)
@@ -71,17 +69,17 @@ def _rates(
     began = time.monotonic()
     search_ends = began + SEARCH_SHARE * (ends - began)
     search, estimated_s = True, 0.0
-    _write(dataset, plan.text(title, experiment, first, 1, 1, SEED, search))
+    own_dataset.write(dataset, plan.text(title, experiment, first, 1, 1, SEED, search))
     records = []
     for server in first:
         if search and time.monotonic() >= search_ends:
             search = False
             left = list(first)[list(first).index(server) :]
             _say(f"the time of the search is over; first rates only for {', '.join(left)}")
-            _write(dataset, plan.text(title, experiment, first, 1, 1, SEED, search))
+            own_dataset.write(dataset, plan.text(title, experiment, first, 1, 1, SEED, search))
         elif search:
             _say(f"search for the capacity of {server}")
-        for trial in _trials(dataset, experiment, [server]):
+        for trial in matrix.trials(dataset, [server]):
             subcommands.trial(trial, testbed)
             estimated_s += progress.seconds(trial)
             records.append(inventory.of_trial(trial))
@@ -107,32 +105,19 @@ def _measure(
     trial_s = (ends - time.monotonic()) / len(rates) / slowdown
     duration_s = plan.duration_s(trial_s, around_s, ROUNDS)
     title = f"{server.title}, compared with yardsticks"
-    _write(name, plan.text(title, experiment, rates, duration_s, ROUNDS, SEED, search=False))
+    content = plan.text(title, experiment, rates, duration_s, ROUNDS, SEED, search=False)
+    own_dataset.write(name, content)
     untracked.make_folders(name)
-    trials = _trials(name, experiment, list(rates))
-    longest_s = 0.0
-    for number in range(1, ROUNDS + 1):
-        if number > 1 and time.monotonic() + longest_s > ends:
-            _say(f"no time for round {number} of {ROUNDS}")
-            break
-        began = time.monotonic()
+    trials = matrix.trials(name)
+    number = 0
+    for number in subcommands.rounds(ends, ROUNDS):
         for trial in (trial for trial in trials if trial.n == number):
-            left = max(0, ends - time.monotonic()) / 60
+            left = subcommands.minutes_left(ends)
             _say(f"round {number} of {ROUNDS}: {trial.server.name}; {left:.1f} min left")
             subcommands.trial(trial, testbed)
-        longest_s = max(longest_s, time.monotonic() - began)
+    if number < ROUNDS:
+        _say(f"no time for round {number + 1} of {ROUNDS}")
     subcommands.run("tidy", f"data/{name}/{experiment}")
-
-
-def _trials(dataset: str, experiment: str, servers: Sequence[str]) -> list[Trial]:
-    return [
-        trial for trial in matrix.trials(dataset, None, [experiment])
-        if trial.server.name in servers
-    ]  # fmt: skip
-
-
-def _write(dataset: str, text: str) -> None:
-    paths.path_of("dataset", dataset).write_text(text)
 
 
 def _say(text: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.data import inventory, records
-from deathmatch.plan import files, matrix, paths, rehearsal, selection
+from deathmatch.plan import files, matrix, own_dataset, paths, rehearsal, selection
 from deathmatch.plan import record as plan_record
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
@@ -31,15 +31,14 @@ def main(given: argparse.Namespace) -> int:
     text = rehearsal.text(files.dataset(given.dataset))
     subcommands.hold()
     untracked.make_folders(name)
-    own = paths.path_of("dataset", name)
-    own.write_text(text)
+    own_dataset.write(name, text)
     try:
         trials = selection.given(given).trials(name)
         _run(trials, given.testbed)
         before = [trial for trial in matrix.trials(name) if inventory.of_trial(trial).exists()]
     finally:
         # Else the checkout would differ from its commit, which each trial of the dataset records.
-        own.unlink()
+        paths.path_of("dataset", name).unlink()
     rows = [_row(trial) for trial in dict.fromkeys([*before, *trials])]
     FOLDER.mkdir(parents=True, exist_ok=True)
     file = FOLDER / f"{name}.csv"

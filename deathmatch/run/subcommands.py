@@ -1,11 +1,16 @@
 """A command that runs builds and trials of its own: it holds the checkout, and calls others."""
 
+import math
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 
+from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.plan.trial import Trial
+from deathmatch.plan.typed import typed
 from deathmatch.run import checkout
 
 
@@ -21,6 +26,33 @@ def run(*words: str) -> int:
     return subprocess.run([sys.executable, "-m", "deathmatch", *words]).returncode
 
 
+def build(server: str) -> None:
+    """Build a server; UserError if that fails."""
+    if run("build", server):
+        raise UserError(
+            f"{server} could not be built", f"build/servers/{server}/build.log",
+            f"fix it, and try: {typed(f'deathmatch build {server}')}",
+        )  # fmt: skip
+
+
 def trial(given: Trial, testbed: str) -> None:
     """Measure a trial on a testbed; its record has how it ended."""
     run("trial", str(given.path), "--testbed", testbed, "--any-outcome")
+
+
+def rounds(ends_s: float, most: float = math.inf) -> Iterator[int]:
+    """Yield the number of each round, from 1 on, while the longest so far fits before the end.
+
+    `ends_s` is of the monotonic clock. The first round always begins, and `most` do.
+    """
+    longest_s, number = 0.0, 0
+    while number < most and (number == 0 or time.monotonic() + longest_s <= ends_s):
+        began_s = time.monotonic()
+        number += 1
+        yield number
+        longest_s = max(longest_s, time.monotonic() - began_s)
+
+
+def minutes_left(ends_s: float) -> float:
+    """Return how many minutes are left until then, at least 0."""
+    return max(0, ends_s - time.monotonic()) / 60
