@@ -13,6 +13,7 @@ from importlib import import_module
 from deathmatch.cli import complete
 from deathmatch.cli.commands import COMMANDS, GROUPS, STEPS, Command
 from deathmatch.errors import UserError, run_main
+from deathmatch.plan.root import ROOT
 
 PROGRAM = "./shell deathmatch"
 WIDTH = 99
@@ -59,6 +60,8 @@ def main(words: Sequence[str] | None = None) -> int | None:
     # From here on, what was begun is ended orderly: see `deathmatch.__main__`.
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Modules name the project's files from its root; bin/deathmatch is there already.
+    os.chdir(ROOT)
     return module.main(given)
 
 

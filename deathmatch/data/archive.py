@@ -7,7 +7,6 @@ puts them back where they were measured.
 
 import argparse
 import lzma
-import os
 import sys
 import tarfile
 from pathlib import Path
@@ -16,7 +15,6 @@ from deathmatch.data import records
 from deathmatch.data.inventory import Inventory
 from deathmatch.errors import UserError
 from deathmatch.plan import selection
-from deathmatch.plan.root import ROOT
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.typed import typed
 
@@ -26,7 +24,6 @@ DAMAGED = (tarfile.TarError, OSError, EOFError, ValueError)
 
 def main(given: argparse.Namespace) -> int:
     """Pack the dataset named on the command line; print what was written."""
-    os.chdir(ROOT)
     for path in pack(given.dataset, selection.given(given), given.measured):
         print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
     return 0

@@ -6,7 +6,6 @@ In: a dataset that passes the strict check. Out: in its folder, `checksums.sha25
 
 import argparse
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -41,7 +40,6 @@ report:
 
 def main(given: argparse.Namespace) -> int:
     """Certify the dataset named on the command line; return the status of its strict check."""
-    os.chdir(ROOT)
     report = check.checked(given.dataset, Choice(), strict=True)
     if report.status != PASSED:
         width = shutil.get_terminal_size((100, 24)).columns

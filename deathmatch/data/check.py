@@ -7,7 +7,6 @@ it; 1: it could not be checked.
 
 import argparse
 import json
-import os
 import shutil
 
 from rich.console import Console
@@ -20,14 +19,12 @@ from deathmatch.data.strict.evidence import gather
 from deathmatch.data.strict.report import Report
 from deathmatch.errors import UserError
 from deathmatch.plan import files, selection
-from deathmatch.plan.root import ROOT
 from deathmatch.plan.selection import Choice
 
 
 def main(given: argparse.Namespace) -> int:
     """Check the dataset named on the command line; return the exit status."""
     choice = selection.given(given)
-    os.chdir(ROOT)
     report = checked(given.dataset, choice, strict=given.strict)
     if given.json:
         say(json.dumps(report.as_json(), indent=2))

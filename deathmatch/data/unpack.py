@@ -6,7 +6,6 @@ stays as it is.
 """
 
 import argparse
-import os
 import shutil
 import sys
 import tempfile
@@ -14,12 +13,10 @@ from pathlib import Path
 
 from deathmatch.data import archive, inventory
 from deathmatch.errors import UserError
-from deathmatch.plan.root import ROOT
 
 
 def main(given: argparse.Namespace) -> int:
     """Unpack the dataset named on the command line; print how many trials came of each archive."""
-    os.chdir(ROOT)
     folder = Path("data", given.dataset)
     packed = sorted(folder.glob(f"*/{archive.NAME}"))
     if not packed:

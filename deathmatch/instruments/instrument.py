@@ -7,7 +7,6 @@ import argparse
 import dataclasses
 import datetime
 import json
-import os
 import random
 import re
 import tempfile
@@ -76,7 +75,6 @@ class Instrument(ABC):
 
     def main(self, options: argparse.Namespace) -> int:
         """Measure as the command line says; return the exit status."""
-        os.chdir(ROOT)
         if not re.fullmatch(r"[\w.-]*\w", options.name):
             what = f"{options.name!r} cannot be a file's name"
             raise UserError(what, remedy="use letters, digits, - and _")

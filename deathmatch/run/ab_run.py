@@ -6,7 +6,6 @@ what the blocks show. The trials are those of an ordinary dataset.
 
 import argparse
 import itertools
-import os
 import random
 import re
 import sys
@@ -21,7 +20,6 @@ from deathmatch.data import records, tidy
 from deathmatch.errors import UserError
 from deathmatch.plan import ab_design as plan
 from deathmatch.plan import files, own_dataset
-from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 from deathmatch.quantities.good_answers import only_good
 from deathmatch.run import ab_report, progress, subcommands, trial_summary, untracked
@@ -89,7 +87,6 @@ class Comparison:
 
 def main(given: argparse.Namespace) -> int:
     """Compare as the command line says; return the exit status."""
-    os.chdir(ROOT)
     wanted, tolerated = _wanted(given), _tolerated(given.fail_if)
     subcommands.hold()
     for server in dict.fromkeys(side.server for side in wanted.sides):

@@ -37,7 +37,6 @@ CONFIG = Path("config/config.yaml")
 
 def main(given: argparse.Namespace) -> int:
     """Audit the testbed named on the command line; return the exit status."""
-    os.chdir(ROOT)
     bed = files.testbed(given.testbed)
     accepted = [*bed.accepts, *given.accept]
     rules.check_accepts(bed.accepts, f"config/testbeds/{bed.name}.toml, key accepts")

@@ -5,7 +5,6 @@ trial.
 """
 
 import argparse
-import os
 import sys
 import tempfile
 from functools import partial
@@ -28,7 +27,6 @@ FAILED = 1
 
 def main(given: argparse.Namespace) -> int:
     """Check the server named on the command line; return 1 if a check fails."""
-    os.chdir(ROOT)
     server = files.server(given.server)
     if given.experiment and given.experiment not in server.experiments:
         raise UserError(

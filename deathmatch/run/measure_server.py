@@ -6,7 +6,6 @@ trials are those of an ordinary dataset.
 """
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,6 @@ from deathmatch.data import inventory, tidy
 from deathmatch.paper import card
 from deathmatch.plan import files, matrix, own_dataset
 from deathmatch.plan import measure_design as plan
-from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.quantities.quantity import REPLY
 from deathmatch.run import build_times, progress, subcommands, untracked
@@ -33,7 +31,6 @@ SEED = 1
 
 def main(given: argparse.Namespace) -> int:
     """Measure the server named on the command line, write its card, return the exit status."""
-    os.chdir(ROOT)
     server = files.server(given.server)
     name = plan.dataset_name(server, given.name)
     experiment = plan.experiment(server, given.experiment)

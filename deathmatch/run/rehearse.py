@@ -5,7 +5,6 @@ has run by the same specification is not run again.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,6 @@ import polars as pl
 from deathmatch.data import inventory, records
 from deathmatch.plan import files, matrix, own_dataset, paths, rehearsal, selection
 from deathmatch.plan import record as plan_record
-from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 from deathmatch.run import progress, subcommands, trial_summary, untracked
 
@@ -26,7 +24,6 @@ NOT_RUN = "not run"
 
 def main(given: argparse.Namespace) -> int:
     """Rehearse the dataset named on the command line; return 1 if a variant does not run."""
-    os.chdir(ROOT)
     name = given.dataset + rehearsal.SUFFIX
     text = rehearsal.text(files.dataset(given.dataset))
     subcommands.hold()

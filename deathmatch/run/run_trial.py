@@ -28,7 +28,6 @@ from deathmatch.load import registry
 from deathmatch.measure import trial as measurement
 from deathmatch.plan import files, matrix
 from deathmatch.plan import testbed as plan
-from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 from deathmatch.run import progress, trial_summary, untracked
 
@@ -49,7 +48,6 @@ def preload(words: Sequence[str]) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Run the trial named on the command line; return the exit status."""
-    os.chdir(ROOT)
     trial = matrix.find(given.trial.rstrip("/"))
     bed = files.testbed(trial.testbed(given.testbed))
     _check_disk(trial.path)
