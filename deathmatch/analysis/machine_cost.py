@@ -69,9 +69,13 @@ def _per_variant(dataset: str, experiment: str, keys: list[str]) -> pl.DataFrame
 
 
 def by_experiment(costs: pl.DataFrame) -> pl.DataFrame:
-    """Return the ratios of `costs` by experiment: experiment, variants, least, median, most."""
+    """Return the ratios of `costs` by experiment: experiment, variants, least, median, most.
+
+    The last row, "all", is over the variants of all experiments.
+    """
     ratio = pl.col("ratio")
-    return costs.group_by("experiment", maintain_order=True).agg(
+    everything = pl.concat([costs, costs.with_columns(experiment=pl.lit("all"))])
+    return everything.group_by("experiment", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("variants"), least=ratio.min(), median=ratio.median(),
         most=ratio.max(),
     )  # fmt: skip
