@@ -2,11 +2,14 @@
 
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deathmatch.errors import UserError
 from deathmatch.run import failures, server_results
-from deathmatch.run.server_results import Result
 from deathmatch.run.state import Job, Run
+
+if TYPE_CHECKING:
+    from deathmatch.analysis.outcomes import Outcome
 
 WIDTH = 100  # of a reason: its first line is shown, the rest is in the log
 # It fails where a server could not be measured, and has listed the servers.
@@ -46,7 +49,7 @@ def lines(run: Run, stopped: bool) -> str:
     return "\n".join(
         [
             *unlisted,
-            *(result.line for result in results),
+            *map(server_results.line, results),
             f"paper:  {_paper(run)}",
             f"failed: {what[0] + more if what else _nothing(run)}",
             f"next:   {_next(run, jobs, list(servers), broken, empty, stopped)}",
@@ -77,7 +80,7 @@ def _of_server(name: str, failure: failures.Failure) -> str:
     return f"servers/{name} {what}: {reason}; see {failure.folder}"
 
 
-def _of_result(result: Result) -> str:
+def _of_result(result: "Outcome") -> str:
     return f"servers/{result.server} has no usable number in {result.experiment}: {result.why}"
 
 
@@ -90,7 +93,7 @@ def _nothing(run: Run) -> str:
 
 
 def _next(
-    run: Run, jobs: list[Job], servers: list[str], broken: list[str], empty: list[Result],
+    run: Run, jobs: list[Job], servers: list[str], broken: list[str], empty: list["Outcome"],
     stopped: bool,
 ) -> str:  # fmt: skip
     study = run.study

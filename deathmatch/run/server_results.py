@@ -1,51 +1,36 @@
 """What a run measured of each server, for its last lines: a number, or why there is none."""
 
 from collections.abc import Container
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from deathmatch.run.study import Study
 
-
-@dataclass(frozen=True)
-class Result:
-    """One server in one experiment: its best `number` as text, or "" and `why` it has none.
-
-    `by_harness`: some points show the limit of the load generator or of the testbed.
-    """
-
-    server: str
-    experiment: str
-    title: str
-    number: str
-    why: str
-    by_harness: bool
-
-    @property
-    def line(self) -> str:
-        """The result in one line."""
-        what = f"{self.title} {self.number}" if self.number else f"no usable number, {self.why}"
-        return f"result: {self.server} in {self.experiment}: {what}"
+# A dry run does not wait for polars.
+if TYPE_CHECKING:
+    from deathmatch.analysis.outcomes import Outcome
 
 
-def results(study: Study, known: Container[str] = ()) -> list[Result]:
+def line(result: "Outcome") -> str:
+    """Return a result in one line."""
+    title, number = result.quantity.title, result.number
+    what = f"{title} {number}" if number else f"no usable number, {result.why}"
+    return f"result: {result.server} in {result.experiment}: {what}"
+
+
+def results(study: Study, known: Container[str] = ()) -> list["Outcome"]:
     """Return the results of servers chosen by name, and of those without any usable number.
 
     Without the servers that are `known` to have failed. Raises UserError for a damaged table.
     """
-    # A dry run does not wait for polars.
     from deathmatch.analysis.outcomes import labelled, outcomes
 
-    by_server: dict[str, list[Result]] = {}
+    by_server: dict[str, list[Outcome]] = {}
     for experiment in study.measured:
         best = {}
         for outcome in outcomes(labelled(study.dataset, experiment)):
             best.setdefault(outcome.server, outcome)
         for server, outcome in best.items():
-            title = outcome.quantity.title
-            result = Result(
-                server, experiment, title, outcome.number, outcome.why, outcome.by_harness
-            )
-            by_server.setdefault(server, []).append(result)
+            by_server.setdefault(server, []).append(outcome)
     named = study.choice.servers or ()
     return [
         result
