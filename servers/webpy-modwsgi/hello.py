@@ -1,4 +1,4 @@
-"""web.py's hello-world program, as mod_wsgi calls it."""
+"""web.py's hello-world program, as mod_wsgi calls it. For web.py 0.33 to 0.76."""
 
 import web
 
