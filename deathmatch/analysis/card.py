@@ -201,7 +201,8 @@ def standing(made: Sequence[Row], experiment: str) -> str:
     plateaus = reply_rates.plateaus(points, ["server", "label"]) if len(points) else points
     for row in made[1:]:
         theirs = plateaus.filter(~pl.col("at_least"), server=row.server)
-        if row.of_subject.estimate is None or row.at_least or theirs.is_empty():
+        lower_bound = row.at_least and row.limit != limits.SERVER
+        if row.of_subject.estimate is None or lower_bound or theirs.is_empty():
             continue
         base = theirs["median"].max()
         ratios = plateaus.with_columns(ratio=pl.col("median") / base)

@@ -109,8 +109,12 @@ def wrong(held: Experiment, made: Sequence[Row]) -> list[str]:
         busy = others is not None and others > BUSY
         said.append(
             f"{share} points show the limit of the load generator or the testbed"
-            + (f"; other work took {phrases.percent(others)} % of the CPUs" if busy else "")
-            + ": end other work on this machine and run this again."
+            + (
+                f"; other work took {phrases.percent(others)} % of the CPUs: end it and run this "
+                "again."
+                if busy
+                else ", which has no more CPU time here: they are drawn hollow and do not count."
+            )
         )
     rounds = made[0].rounds
     if rounds < 3:
