@@ -9,7 +9,7 @@ times (chi-squared, two degrees of freedom).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,6 +32,7 @@ COLUMNS = {
 }  # fmt: skip
 UNKNOWN = "the earlier dataset has no two trials of all that it compares"
 UNPLANNED = "no trial is planned of what its design names"
+Ways = dict[tuple[str, str, Variant], list[tuple[Trial, int]]]
 
 
 def table(dataset: str, trials: Sequence[Trial], seed: int) -> pl.DataFrame:
@@ -46,42 +47,51 @@ def table(dataset: str, trials: Sequence[Trial], seed: int) -> pl.DataFrame:
     by_claim: dict[str, list[designs.Design]] = {}
     for design in designs.designs():
         by_claim.setdefault(design.claim, []).append(design)
-    counts = _counts(trials)
+    ways = _ways(trials)
     rows = [
         {"claim": claim["id"], "when": when}
-        | _row(dataset, chosen(dataset, claim), by_claim[claim["id"]], counts, seed)
+        | _row(dataset, chosen(dataset, claim), by_claim[claim["id"]], ways, seed)
         for claim in published.claims() if claim["id"] in by_claim
         for when, chosen in (("then", releases.then), ("now", releases.now))
     ]  # fmt: skip
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
-def _counts(trials: Iterable[Trial]) -> dict[tuple[str, str, Variant], int]:
-    """Return how many trials each variant has, by the load generator that has most of them."""
-    by_client = Counter(
-        (trial.experiment.name, trial.server.name, designs.of_server(trial.variant),
-         trial.load_generator)
-        for trial in trials
-    )  # fmt: skip
-    counts: dict[tuple[str, str, Variant], int] = {}
-    for (*variant, _), count in by_client.items():
-        counts[*variant] = max(count, counts.get((*variant,), 0))
-    return counts
+def _ways(trials: Sequence[Trial]) -> Ways:
+    """Return the trials of each variant, by load generator: a trial and how many there are."""
+    counts = Counter((trial.experiment.name, trial.server.name, trial.variant) for trial in trials)
+    ways: Ways = {}
+    for trial in trials:
+        if trial.n == 1:
+            key = (trial.experiment.name, trial.server.name)
+            count = counts[*key, trial.variant]
+            ways.setdefault((*key, designs.of_server(trial.variant)), []).append((trial, count))
+    return ways
 
 
-def _planned(claim: dict, own: Sequence[designs.Design], counts: Mapping) -> int:
-    """Return how many trials a claim on these releases has of each variant of its designs."""
+def _planned(claim: dict, own: Sequence[designs.Design], ways: Ways) -> int:
+    """Return how many trials a claim on these releases has of each variant of its designs.
+
+    Only those count that offer the design's rates for as long as it says.
+    """
     named = {selector.get("server") for selector in published.selectors(claim["rule"])}
-    variants = [(design.experiment, *variant) for design in own for variant in design.variants]
+    variants = [(design, *variant) for design in own for variant in design.variants]
     compared = [variant for variant in variants if variant[1] in named] or variants
-    return min((counts.get(variant, 0) for variant in compared), default=0)
+    return min((_offered(design, *variant, ways) for design, *variant in compared), default=0)
 
 
-def _row(
-    dataset: str, claim: dict, own: Sequence[designs.Design], counts: Mapping, seed: int
-) -> dict:
+def _offered(design: designs.Design, server: str, variant: Variant, ways: Ways) -> int:
+    able = (
+        count
+        for trial, count in ways.get((design.experiment, server, variant), ())
+        if not designs.offer_lacking(design.grid, trial)
+    )
+    return max(able, default=0)
+
+
+def _row(dataset: str, claim: dict, own: Sequence[designs.Design], ways: Ways, seed: int) -> dict:
     judged = rules.decide(dataset, claim["experiment"], claim["rule"])
-    planned = _planned(claim, own, counts)
+    planned = _planned(claim, own, ways)
     row = {
         "had": judged.interval.trials, "verdict": judged.verdict, "spread": judged.spread,
         "distance": judged.distance, "planned": planned,

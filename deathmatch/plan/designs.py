@@ -125,7 +125,8 @@ def _lacking(
         ways = by_variant.get((design.experiment, server, variant), {})
         if not ways:
             return f"no {where}"
-        loads = [_load_lacking(design.grid, trials) for trials in ways.values()]
+        longest_first = sorted(ways.values(), key=len, reverse=True)
+        loads = [_load_lacking(design.grid, trials) for trials in longest_first]
         if all(loads):
             return f"{where}: {loads[0]}"
         searches = [trial.search for trials in ways.values() for trial in trials if trial.search]
@@ -138,13 +139,17 @@ def _lacking(
 
 def _load_lacking(grid: Grid, trials: list[Trial]) -> str:
     """Return what the trials of a variant lack of a grid's trials, rates and duration."""
-    first = trials[0]
     if len(trials) < grid.trials:
         return f"{len(trials)} of {grid.trials} trials"
-    if rates := sorted({*(grid.rates_rps or ())} - {*(first.plan.rates_rps or ())}):
+    return offer_lacking(grid, trials[0])
+
+
+def offer_lacking(grid: Grid, trial: Trial) -> str:
+    """Return what a trial lacks of a grid's rates and duration; empty if nothing."""
+    if rates := sorted({*(grid.rates_rps or ())} - {*(trial.plan.rates_rps or ())}):
         return f"not {rates[0]} req/s"
-    if grid.duration_s and (first.duration_s or 0) < grid.duration_s:
-        return f"{first.duration_s or 0:g} of {grid.duration_s:g} s"
+    if grid.duration_s and (trial.duration_s or 0) < grid.duration_s:
+        return f"{trial.duration_s or 0:g} of {grid.duration_s:g} s"
     return ""
 
 
