@@ -337,7 +337,7 @@ def test_a_verdict_on_emulated_cpus_says_so(plant, throttle, testbed, verdict):
     found = plant(
         "backlog",
         [
-            {"server": "yucan", "schedulers": schedulers, "backlog": 128, "somaxconn": 4096,
+            {"server": "yucan-work", "schedulers": schedulers, "backlog": 128, "somaxconn": 4096,
              "variant": f"schedulers={schedulers},own_testbed={testbed}",
              REPLY: replies, RATE: 40_000}
             for schedulers, replies in (("one", 3000.0), ("all", 7000.0))
