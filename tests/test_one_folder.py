@@ -13,6 +13,8 @@ from test_conformance import CHECK
 
 from deathmatch.plan import files, new_server
 
+# YAML reads these as numbers.
+DATASET, SERVER = "2026", "404"
 # Markdown must not read it.
 TITLE = "@mine/own, *fast* [1]"
 SMALL = """
@@ -37,14 +39,16 @@ def measured(tmp_path_factory, network) -> tuple[Tree, set[Path]]:
     """A copy with a new server, measured, and the files that its command made."""
     tree = Tree(copy_tree(tmp_path_factory.mktemp("mine") / "tree"), network)
     tree.never_client_limited()
-    tree.write("config/datasets/small.toml", SMALL)
+    tree.write(f"config/datasets/{DATASET}.toml", SMALL)
     before = set(tree.path.rglob("*"))
-    tree.deathmatch("new-server", "mine").succeeded()
+    tree.deathmatch("new-server", SERVER).succeeded()
     made = {path for path in tree.path.rglob("*") if path.is_file()} - before
-    tree.replace("servers/mine/server.toml", 'title = "mine"', f'title = "{TITLE}"')
+    toml = f"servers/{SERVER}/server.toml"
+    tree.replace(toml, f'title = "{SERVER}"', f'title = "{TITLE}"')
     tree.run("git", "init", "--quiet").succeeded()
     tree.run("git", "add", "--all").succeeded()
-    tree.snakemake("data/small/backlog/points.parquet", dataset="small", servers="mine").succeeded()
+    table = f"data/{DATASET}/backlog/points.parquet"
+    tree.snakemake(table, dataset=DATASET, servers=SERVER).succeeded()
     return tree, made
 
 
@@ -53,18 +57,18 @@ def measured(tmp_path_factory, network) -> tuple[Tree, set[Path]]:
 def test_a_new_folder_is_in_the_matrix(measured):
     tree, made = measured
     ours = {path for path in made if not {".snakemake", "__pycache__"} & set(path.parts)}
-    assert {path.parent for path in ours} == {tree.path / "servers" / "mine"}
-    assert ("mine", 1) in tree.trials("small")
+    assert {path.parent for path in ours} == {tree.path / "servers" / SERVER}
+    assert (SERVER, 1) in tree.trials(DATASET)
 
 
 def test_a_new_folder_is_in_table_figure_and_paper(measured):
     tree, _ = measured
-    tree.snakemake(dataset="small", servers="mine").succeeded()
-    spec = json.loads((tree.path / "figures/small/fig-backlog-servers.json").read_text())
+    tree.snakemake(dataset=DATASET, servers=SERVER).succeeded()
+    spec = json.loads((tree.path / f"figures/{DATASET}/fig-backlog-servers.json").read_text())
     assert TITLE in json.dumps(spec)
-    page = (tree.path / "paper/small/deathmatch.html").read_text()
+    page = (tree.path / f"paper/{DATASET}/deathmatch.html").read_text()
     assert f">{TITLE}</td>" in page
-    pdf = tree.path / "paper/small/deathmatch.pdf"
+    pdf = tree.path / f"paper/{DATASET}/deathmatch.pdf"
     text = subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True).stdout
     assert TITLE in text
     # What was measured and made is not offered to git, nor is a file of the study changed.

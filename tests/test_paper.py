@@ -606,11 +606,32 @@ def test_failing_cell_or_expression_names_its_line(tmp_path, body, place):
     assert not (tmp_path / "bad.ipynb").exists()
 
 
+def test_a_notebook_runs_with_temporary_files_in_a_folder_of_a_long_name(tmp_path):
+    """No socket of its kernel can have such a path."""
+    source, made, folder = tmp_path / "x.md", tmp_path / "x.ipynb", tmp_path / ("long" * 30)
+    source.write_text(f"{HEADER}\nTwo is {{eval}}`1 + 1`.\n")
+    folder.mkdir()
+    command = [
+        sys.executable, "-m", "deathmatch", "notebook", str(source), "--dataset", "quick",
+        "--figures", str(tmp_path / "figures"), "--out", str(made),
+    ]  # fmt: skip
+    subprocess.run(command, cwd=ROOT, check=True, env=os.environ | {"TMPDIR": str(folder)})
+    assert "Two is 2." in made.read_text() and list(folder.iterdir()) == []
+
+
 def test_a_sentence_without_its_number_is_left_out():
     known, unmeasured = "None.\n{value}`01-x.a`.\n", "{value}`01-x.a`, {value}`02-y.b`.\n"
     values = {"01-x.a": "5", "02-y.b": f"of it {phrases.NOT_MEASURED}"}
     text = f"{known}{unmeasured}{{value}}`03-z.c`.\n"
     assert markdown.without(text, {"03-z"}, values) == known
+
+
+def test_an_appendix_keeps_a_sentence_without_its_number():
+    chapters = {"00-a": "# A {.appendix}\n\nIt costs {value}`01-x.cost`, {value}`02-y.b`.\n"}
+    values = markdown.unmeasured(chapters, {"01-x"})
+    assert values == {"01-x.cost": phrases.NOT_MEASURED}
+    said = markdown.resolved("It costs {value}`01-x.cost`.", values, "00-a")
+    assert said == f"It costs {phrases.NOT_MEASURED}."
 
 
 def test_an_appendix_begins_at_its_heading_and_takes_the_code():

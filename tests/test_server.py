@@ -128,6 +128,14 @@ def test_a_title_that_another_server_has_is_refused_at_build(tree: Tree):
     assert "servers/tornado has the title" in said
 
 
+def test_a_factor_that_an_experiment_checks_by_is_asked_for_at_build(tree: Tree):
+    tree.server("one", "ok")
+    tree.replace("servers/one/server.toml", '["backlog"]', '["overhead"]')
+    said = tree.deathmatch("build", "one").failed().text
+    assert "'overhead' checks its answers by the factor 'layer', which the server lacks" in said
+    assert "add it under [factors] with the levels that the server knows, of ['echo'" in said
+
+
 def test_a_package_that_cannot_be_had_fails_the_build(tree: Tree):
     tree.server("one", "ok")
     toml = tree.path / "servers/one/server.toml"
@@ -279,6 +287,12 @@ def test_version_is_the_first_line(tree: Tree):
     assert (
         json.loads((tree.path / "build/servers/one/build.json").read_text())["version"] == "One 1.0"
     )
+
+
+def test_a_version_that_is_no_utf_8_is_kept(tree: Tree):
+    tree.server("one", "ok", version=r"printf 'Serv\351 1.0\n'")
+    tree.deathmatch("build", "one").succeeded()
+    assert result_of(tree, "one")["version"] == "Serv\ufffd 1.0"
 
 
 def test_unknown_server(tree: Tree):

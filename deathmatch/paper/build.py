@@ -99,8 +99,10 @@ def build(
         narrative[name] = (
             markdown.answered(markdown.without(text, absent, values)) if full[name] else text
         )
+    # An appendix keeps its sentences, where the narrative leaves out those without a number.
+    known = markdown.unmeasured(chapters, absent) | values
     first, last = (
-        {name: markdown.resolved(text, values, name) for name, text in texts.items()}
+        {name: markdown.resolved(text, known, name) for name, text in texts.items()}
         for texts in markdown.placed(narrative, full, set(missing))
     )
     texts = {name: titles.escaped(f"{first[name]}\n{last.get(name, '')}") for name in first}

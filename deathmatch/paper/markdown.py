@@ -233,6 +233,12 @@ def left_out(label: str, why: str = "not in this dataset") -> str:
     return f"{what} ({why})"
 
 
+def unmeasured(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
+    """Return what stands for each value of an absent chapter that another chapter names."""
+    names = {name for text in chapters.values() for name in VALUE.findall(text)}
+    return {name: phrases.NOT_MEASURED for name in names if name.split(".")[0] in absent}
+
+
 def resolved(text: str, values: dict[str, str], name: str) -> str:
     """Fill in {value} roles; UserError for an unknown name or a role the paper does not know."""
 
