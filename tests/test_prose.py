@@ -21,7 +21,8 @@ SPARED = [
     r"\{[#.][^}]*\}",  # attributes of headings
     r"\b(19|20)\d\d\b",  # years
     # Names with a number.
-    r"HTTP/1\.[01]|\b(OTP|Linux|Python|FreeBSD|Node|Tornado|CherryPy|Twisted) \d+(\.\d+)*|\b20\.3 takes",
+    r"HTTP/1\.[01]|\b(OTP|Linux|Python|FreeBSD|Node|Tornado|CherryPy|Twisted) \d+(\.\d+)*",
+    r"\b20\.3 takes",
     r"\b\d+ ?% (percentile|bootstrap|interval)|\b\d+th percentile",  # kinds of statistic
 ]
 
