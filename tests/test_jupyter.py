@@ -95,12 +95,18 @@ def test_a_dataset_that_is_not_there_is_named_with_those_that_are(page: Page):
     said.wait_for()
     assert "measured here: other, reference, tiny; put one of these there" in said.inner_text()
     assert "Traceback" not in page.locator(".jp-Notebook").inner_text()
-    assert page.locator(".jp-RenderedSVG").count() == 0
+    assert page.locator("svg.marks").count() == 0
 
 
 def test_another_dataset_is_a_word_in_the_first_cell(page: Page):
     choose(page, ['dataset = "tiny"', 'compare = "other"'])
-    page.locator(".jp-RenderedSVG svg, .jp-RenderedSVG img").first.wait_for()
+    chart = page.locator(".jp-OutputArea-output svg.marks").first
+    chart.wait_for()
+    # What a browser shows for the mark under the pointer.
+    shown = chart.locator("[role=graphics-symbol] > title").all_text_contents()
+    assert shown and all(": " in text for text in shown), shown
+    # A label that the browser's font makes longer goes on outside.
+    assert chart.evaluate("chart => getComputedStyle(chart).overflow") == "visible"
     page.locator(".jp-OutputArea-output table", has_text="tiny / other").wait_for()
     assert page.locator(".jp-OutputArea-output[data-mime-type*='stderr']").count() == 0
 

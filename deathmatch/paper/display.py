@@ -40,6 +40,8 @@ VEGALITE = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 THIN = "\u202f"  # narrow no-break space between thousands
 # The dataset that the notebooks name first, and the one that JupyterLab shows until it is measured.
 DEFAULT, FALLBACK = "quick", "reference"
+# Set while a notebook is executed for the paper: the folder of its figures.
+FIGURES = "DEATHMATCH_FIGURES"
 _LABEL = re.compile(r"(fig|tbl)-[a-z0-9]+(-[a-z0-9]+)*")
 _folder: Path | None = None
 
@@ -53,7 +55,7 @@ def setup(dataset: str, figures: Path | None = None) -> str:
     """
     global _folder
     paths.check_dataset(dataset, "parameter dataset, in the first cell")
-    given = figures or os.environ.get("DEATHMATCH_FIGURES")
+    given = figures or os.environ.get(FIGURES)
     _folder = Path(given) if given else ROOT / "figures" / dataset
     theme.register()
     if not given:
@@ -142,7 +144,20 @@ def figure(
     about = {"kind": "figure", "label": label, "caption": caption, "alt": alt, "source": shown}
     about["measured"] = provenance.sentence(shown, drawn=_intervals(spec))
     svg = files["svg"].decode()
-    show({MIME: about, "image/svg+xml": svg, "text/plain": label}, raw=True)
+    drawn = {"image/svg+xml": svg, "text/plain": label}
+    if FIGURES not in os.environ:
+        drawn["text/html"] = _inline(svg)
+    show({MIME: about} | drawn, raw=True)
+
+
+def _inline(svg: str) -> str:
+    """Return a drawing as a part of JupyterLab's page: pointing at a mark shows its values.
+
+    Labels that the browser's font makes longer are not cut off.
+    """
+    mark = r'<(path|line)( aria-label="([^"]*)" role="graphics-symbol"[^>]*?)/>'
+    svg = re.sub(mark, r"<\1\2><title>\3</title></\1>", svg)
+    return svg.replace("<svg ", '<svg style="overflow: visible" ', 1)
 
 
 def left_out(label: str, source: str | Path | list[str | Path] = ()) -> None:
