@@ -4,8 +4,9 @@
     ./shell python bench/rule_changes.py
 
 Writes `data/published/rule_changes.csv`: for each dataset with a record of its rules, each later
-commit that changed the rule of a claim, with its date, its subject, and the verdicts of the rule
-before and after it, both by today's code. A rule that today's code cannot read has no verdict.
+commit that changed the rule of a claim, or what stands for its servers if the record has that, with
+its date, its subject, and the verdicts of the rule before and after it, both by today's code. A
+rule that today's code cannot read has no verdict.
 With `--record DATASET=COMMIT`, it first records a dataset's rules as they were in a commit.
 """
 
@@ -57,6 +58,18 @@ def verdicts(dataset: str, claim: dict | None) -> tuple[str, str]:
         return rule_changes.UNREADABLE, rule_changes.UNREADABLE
 
 
+def claims_by_id(text: str, record: RuleRecord) -> dict[str, dict]:
+    """Return the claims of a claims.toml by name; with its own stand-ins, if the record has any."""
+    ledger = tomllib.loads(text)
+    by_id = {claim["id"]: claim for claim in ledger["claim"]}
+    if not record.stand_ins:
+        return by_id
+    return {
+        name: {when: ledger[when].get(claim["source"], {}) for when in ("then", "now")} | claim
+        for name, claim in by_id.items()
+    }
+
+
 def changes(dataset: str, record: RuleRecord) -> list[dict]:
     """Return a row for each change of a rule after the record, oldest first."""
     path = rule_record.CLAIMS.as_posix()
@@ -64,8 +77,8 @@ def changes(dataset: str, record: RuleRecord) -> list[dict]:
     before, rows = text_at(record.commit), []
     for commit in later:
         after = text_at(commit)
-        hashes = [rule_record.hashes(text) for text in (before, after)]
-        by_id = [{c["id"]: c for c in tomllib.loads(text)["claim"]} for text in (before, after)]
+        hashes = [rule_record.both_hashes(text, record) for text in (before, after)]
+        by_id = [claims_by_id(text, record) for text in (before, after)]
         for name in dict.fromkeys([*hashes[0], *hashes[1]]):
             if hashes[0].get(name) == hashes[1].get(name):
                 continue

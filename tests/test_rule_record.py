@@ -1,5 +1,6 @@
 """Rules are recorded before data, and later changes are seen."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,25 @@ from deathmatch.analysis import published, rule_changes
 from deathmatch.data import rule_record
 
 RULES = """
+[then]
+walkin2009 = { tornado = { server = "tornado-1" }, yaws = { configuration = "production" } }
+
+[now]
+walkin2009 = { yucan = { server = "yucan-otp29" } }
+
+[together]
+erlang = ["yaws", "yucan"]
+
 [[claim]]
 id = "a"
+source = "walkin2009"
 experiment = "backlog"
 claim = "More is more."
-rule = { kind = "ratio", threshold = 1.0, text = "Above 1." }
+rule.kind = "ratio"
+rule.threshold = 1.0
+rule.text = "Above 1."
+rule.a = { server = "tornado" }
+rule.b = { server = "yucan" }
 needs.rates = { at_least = 3, why = "two are few" }
 """
 
@@ -40,6 +55,36 @@ def root(tmp_path) -> Path:
 )
 def test_a_hash_is_of_what_decides_a_claim(old, new, same):
     assert (rule_record.hashes(RULES) == rule_record.hashes(RULES.replace(old, new))) is same
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ('"tornado-1"', '"tornado-0.2"', False),
+        ('"yucan-otp29"', '"yucan-otp30"', False),
+        # What no server of the claim has anything to do with.
+        ('"production"', '"defaults"', True),
+        ('["yaws", "yucan"]', '["inets", "yaws", "yucan"]', True),
+        ('["yaws", "yucan"]', '["tornado", "yaws", "yucan"]', False),
+        ("threshold = 1.0", "threshold = 1.1", True),
+    ],
+)
+def test_a_hash_is_of_what_stands_for_the_servers_of_a_claim(old, new, same):
+    assert old in RULES
+    changed = RULES.replace(old, new)
+    assert (rule_record.stand_ins(RULES) == rule_record.stand_ins(changed)) is same
+
+
+def test_a_stand_in_that_changed_after_the_first_trial_is_seen(root):
+    rule_record.keep("mine", "abc", root)
+    record = rule_record.read("mine", root)
+    changed = RULES.replace('"tornado-1"', '"tornado-0.2"')
+    for text, as_then in ((RULES, True), (changed, False)):
+        known = rule_record.both_hashes(text, record)
+        assert (known["a"] == record.recorded("a")) is as_then
+    # A record from before stand-ins were kept knows the rule alone.
+    older = replace(record, stand_ins={})
+    assert rule_record.both_hashes(changed, older)["a"] == older.recorded("a")
 
 
 def test_the_rules_of_the_first_trial_stay_recorded(root):

@@ -1,21 +1,28 @@
 """The tests of claims: what they get wrong, what intervals can be, and how they judge a rule."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+from conftest import ROOT
+from polars.testing import assert_frame_equal
 
 from deathmatch.analysis import (
     claims,
     judging,
+    ledger,
     multiplicity,
     published,
     selecting,
     stats,
     trial_tests,
+    verdict_words,
 )
+from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.judging import LARGER, NOT, OPEN, REPLICATED, SMALLER, Part, claimed_range
+from deathmatch.analysis.ledger import Verdict
 from deathmatch.analysis.values import Values
 from deathmatch.data import tables
 from deathmatch.quantities.quantity import Kind
@@ -140,6 +147,25 @@ def test_values_that_do_not_differ_decide_nothing_in_three_trials():
     assert alike.verdict == REPLICATED and alike.interval.low < alike.interval.high
 
 
+def test_a_trial_with_nothing_below_is_one_as_claimed_and_not_left_out():
+    above, below = side(*[5.0] * 6, kind=Kind.POSITIVE), side(0, 1, 1, 1, 1, 1)
+    found = judging.together([Part([above, below], *ABOVE)], judging.tested)
+    assert (found.as_claimed, found.interval.trials, found.verdict) == (True, 6, REPLICATED)
+
+
+def test_events_against_none_at_all_are_more():
+    timeouts, none = side(*[5000.0] * 6, kind=Kind.COUNT), side(*[0.0] * 6, kind=Kind.COUNT)
+    for sides, verdict in (([timeouts, none], REPLICATED), ([none, timeouts], NOT)):
+        found = judging.together([Part(sides, *ABOVE)], judging.tested)
+        assert (found.as_claimed, found.interval.trials, found.verdict) == (True, 6, verdict)
+
+
+def test_a_time_that_is_printed_as_zero_has_no_logarithm():
+    times = replace(side(0, 0.1, 0.1), step=0.1)
+    found = judging.together([Part([times], *judging.claimed_range(1, "below"))], judging.tested)
+    assert (found.as_claimed, found.interval.trials, found.verdict) == (True, 3, OPEN)
+
+
 def test_a_correlation_that_chance_gives_is_no_order():
     always = side(0.97, 0.98, 0.99, kind=Kind.CORRELATION)
     ordered = claimed_range(0.8, "above")
@@ -212,7 +238,22 @@ def test_verdicts_are_marked_that_fall_when_all_are_tested_together():
     assert multiplicity.marks([0.04]) == [""]
 
 
+def test_verdicts_on_emulated_cpus_are_tested_together_with_the_others():
+    for word in (*judging.EMULATED.values(), OPEN, NOT, REPLICATED):
+        assert claims.is_tested(Verdict(word, Interval(3, 1.0)))
+        assert not claims.is_tested(Verdict(word, Interval(2, 1.0)))
+    fragile = Verdict(judging.EMULATED[NOT], Interval(3, 1.0), on_edge=True, fragile="fragile")
+    assert verdict_words.remarks(fragile) == ["fragile", verdict_words.ON_EDGE]
+
+
 # Which data it judges
+
+
+def test_code_changes_no_verdict_on_committed_data_unseen():
+    committed = pl.read_parquet(ROOT / "figures" / "reference" / "claims.parquet")
+    made = ledger.frame(claims.ledger("reference"))
+    shown = [frame.sort("claim").select("claim", "then", "now") for frame in (made, committed)]
+    assert_frame_equal(*shown)
 
 
 @pytest.fixture

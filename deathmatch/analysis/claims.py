@@ -33,6 +33,7 @@ from deathmatch.analysis.judging import (
     MINIMUM_TRIALS,
     NOT_RUN,
     OPEN,
+    TESTED,
     UNREACHED,
     Compared,
 )
@@ -76,7 +77,7 @@ def marked(entries: Sequence[Entry]) -> list[Entry]:
 
 def is_tested(verdict: Verdict) -> bool:
     """Return whether a verdict is that of a test, of trials enough."""
-    return verdict.verdict in DECIDED | {OPEN} and verdict.interval.trials >= MINIMUM_TRIALS
+    return verdict.verdict in TESTED and verdict.interval.trials >= MINIMUM_TRIALS
 
 
 def entry(dataset: str, claim: dict) -> Entry:

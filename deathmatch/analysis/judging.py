@@ -23,6 +23,8 @@ EMULATED = {word: f"{word}, emulated" for word in (REPLICATED, NOT, OPEN)}
 """The words for verdicts on trials whose CPUs were emulated, which are counted apart."""
 DECIDED = frozenset({REPLICATED, NOT})
 """The verdicts that decide a claim."""
+TESTED = DECIDED | {OPEN} | set(EMULATED.values())
+"""The verdicts that a test gave, on emulated CPUs too."""
 LARGER, SMALLER = "larger than claimed", "smaller than claimed"
 """Directions that hold, of a size that does not."""
 MINIMUM_TRIALS = published.minimum_trials()
@@ -231,15 +233,16 @@ def _is_exact(part: Part) -> bool:
     kinds = {side.kind for side in part.sides}
     if Kind.COUNT in kinds:
         return True
-    if Kind.OUTCOME in kinds or any(side.step for side in part.sides):
+    if Kind.OUTCOME in kinds:
         return False
+    has_step = any(side.step for side in part.sides)
     if len(part.sides) == 1:
         values, kind = part.sides[0].all, part.sides[0].kind
-    elif _together(part):
-        values, kind = [a / b for a, b in _pairs(part.sides)], Kind.POSITIVE
+    elif _together(part) and not has_step:
+        values, kind = _all_quotients(part.sides), Kind.POSITIVE
     else:
         return False
-    alike = len(values) > 1 and len(set(values)) == 1
+    alike = len(values) > 1 and len(set(values)) == 1 and not has_step
     return alike or not trial_tests.has_scale(values, kind)
 
 
@@ -248,7 +251,9 @@ def _exact(part: Part, level: float) -> Judgement:
     values = part.sides[0].all if len(part.sides) == 1 else _all_quotients(part.sides)
     if not values:
         return explained(NOTHING_RAN, *part.sides)
-    as_claimed = [float(part.low < value < part.high) for value in values]
+    # A quotient over 0 is infinite, and so above any threshold.
+    below_high = [value < part.high or part.high == INFINITE for value in values]
+    as_claimed = [float(part.low < value and below) for value, below in zip(values, below_high)]
     known = trial_tests.share_interval(as_claimed, level)
     # What a trial may have beyond its value, nobody can count.
     bounded = any(side.at_least or side.at_most for side in part.sides)

@@ -22,13 +22,15 @@ COLUMNS = dict.fromkeys(
 def frozen(dataset: str) -> dict[str, bool] | None:
     """Return for each claim of today whether its rule is that of the dataset's first trial.
 
-    None of a dataset that has no record of its rules.
+    So must be what stands for its servers, if the record has it. None of a dataset that has no
+    record of its rules.
     """
     record = rule_record.read(dataset)
     if record is None:
         return None
-    today = rule_record.hashes((ROOT / rule_record.CLAIMS).read_text())
-    return {claim: record.rules.get(claim) == rule for claim, rule in today.items()}
+    text = (ROOT / rule_record.CLAIMS).read_text()
+    today = rule_record.both_hashes(text, record)
+    return {claim: rule == record.recorded(claim) for claim, rule in today.items()}
 
 
 def word(known: dict[str, bool] | None, claim: str) -> str:

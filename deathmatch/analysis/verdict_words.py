@@ -2,7 +2,7 @@
 
 from deathmatch.analysis import phrases
 from deathmatch.analysis.interval import Interval
-from deathmatch.analysis.judging import EMULATED, INFINITE, NOT, OPEN, REPLICATED
+from deathmatch.analysis.judging import INFINITE, TESTED
 from deathmatch.analysis.ledger import BOTH, Entry, Verdict
 
 ON_EDGE = "the threshold is nearer than one trial repeats another"
@@ -20,15 +20,14 @@ def verdicts_phrase(entry: Entry) -> str:
 
 def verdict_text(verdict: Verdict) -> str:
     """Return one verdict for a cell, in Markdown; with what it compared only where decided."""
-    decided = verdict.verdict in (REPLICATED, NOT, OPEN, *EMULATED.values())
-    effect = f": {effect_phrase(verdict)}" if decided else ""
+    effect = f": {effect_phrase(verdict)}" if verdict.verdict in TESTED else ""
     text = "; ".join(filter(None, [f"**{verdict.verdict}**{effect}", *remarks(verdict)]))
     return text.replace("n = ", "n\u00a0=\u00a0")
 
 
 def remarks(verdict: Verdict) -> list[str]:
     """Return what a reader must know of a verdict's strength: it is fragile, or on the edge."""
-    on_edge = verdict.on_edge and verdict.verdict in (REPLICATED, NOT, OPEN)
+    on_edge = verdict.on_edge and verdict.verdict in TESTED
     return [*filter(None, [verdict.fragile]), *([ON_EDGE] if on_edge else [])]
 
 

@@ -1,14 +1,15 @@
 """The rules of claims as they were when a dataset's first trial began: data/NAME/rules.json.
 
-In: data/published/claims.toml. Out: a hash of each claim's rule, and the commit. A ledger compares
-them with the rules that decide it.
+In: data/published/claims.toml. Out: hashes of each claim's rule and of what stands for its servers,
+and the commit. A ledger compares them with the rules that decide it.
 """
 
 import datetime
 import hashlib
 import json
 import tomllib
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from deathmatch.plan.root import ROOT
@@ -23,11 +24,20 @@ _WORDS = ("text", "basis", "why")
 
 @dataclass(frozen=True)
 class RuleRecord:
-    """The rules at a moment: by claim a hash, the commit that had them, and when that was (UTC)."""
+    """The rules at a moment: by claim a hash, the commit that had them, and when that was (UTC).
+
+    `stand_ins`: by claim a hash of what stands for its servers then and now; empty in records that
+    were made before it was kept.
+    """
 
     commit: str
     at: str
     rules: dict[str, str]
+    stand_ins: dict[str, str] = field(default_factory=dict)
+
+    def recorded(self, claim: str) -> tuple[str | None, str | None]:
+        """Return what is recorded of a claim: of its rule, and of what stands for its servers."""
+        return self.rules.get(claim), self.stand_ins.get(claim)
 
 
 def hashes(text: str) -> dict[str, str]:
@@ -36,14 +46,50 @@ def hashes(text: str) -> dict[str, str]:
     Of what decides the claim: its words for readers may change, and so may the code that reads it.
     """
     return {
-        claim["id"]: hashlib.sha256(_decisive(claim).encode()).hexdigest()[:16]
+        claim["id"]: _hash({key: _without_words(claim[key]) for key in _DECIDES if key in claim})
         for claim in tomllib.loads(text)["claim"]
     }
 
 
-def _decisive(claim: dict) -> str:
-    chosen = {key: _without_words(claim[key]) for key in _DECIDES if key in claim}
-    return json.dumps(chosen, sort_keys=True)
+def stand_ins(text: str) -> dict[str, str]:
+    """Return a hash of what stands for each claim's servers then and now, by the claim's name.
+
+    Of the tables of a claims.toml's text by source, and of the servers that stay together.
+    """
+    ledger = tomllib.loads(text)
+    return {claim["id"]: _hash(_stand_ins(ledger, claim)) for claim in ledger["claim"]}
+
+
+def both_hashes(text: str, record: RuleRecord) -> dict[str, tuple[str | None, str | None]]:
+    """Return both hashes of each claim in the text of a claims.toml, as `RuleRecord.recorded` does.
+
+    The second is None if the record has none.
+    """
+    standing = stand_ins(text) if record.stand_ins else {}
+    return {claim: (rule, standing.get(claim)) for claim, rule in hashes(text).items()}
+
+
+def _stand_ins(ledger: dict, claim: dict) -> dict:
+    named = set(_texts(claim["rule"]))
+    chosen = {}
+    # A claim's own `then` and `now` are in the hash of its rule.
+    for when in {"then", "now"} - claim.keys():
+        table = ledger.get(when, {}).get(claim["source"], {})
+        chosen[when] = {server: columns for server, columns in table.items() if server in named}
+    together = [sorted(named & set(servers)) for servers in ledger.get("together", {}).values()]
+    return chosen | {"together": [servers for servers in together if len(servers) > 1]}
+
+
+def _texts(node) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, list | dict):
+        for part in node.values() if isinstance(node, dict) else node:
+            yield from _texts(part)
+
+
+def _hash(decides: dict) -> str:
+    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _without_words(node):
@@ -60,8 +106,8 @@ def keep(dataset: str, commit: str | None, root: Path = ROOT) -> None:
     if (folder / NAME).exists() or next(folder.glob("*/*/*/*/trial.json"), None):
         return
     at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    rules = hashes((root / CLAIMS).read_text())
-    write(dataset, RuleRecord(commit or "unknown", at, rules), root)
+    text = (root / CLAIMS).read_text()
+    write(dataset, RuleRecord(commit or "unknown", at, hashes(text), stand_ins(text)), root)
 
 
 def write(dataset: str, record: RuleRecord, root: Path = ROOT) -> None:
