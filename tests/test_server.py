@@ -295,6 +295,14 @@ def test_a_version_that_is_no_utf_8_is_kept(tree: Tree):
     assert result_of(tree, "one")["version"] == "Serv\ufffd 1.0"
 
 
+def test_text_is_utf_8_in_any_locale(tree: Tree):
+    tree.server("one", "ok", version="echo é 1.0")
+    # A locale of ASCII alone; Python would take another for C.
+    tree.environment |= {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    tree.run("bin/deathmatch", "build", "one").succeeded()
+    assert result_of(tree, "one")["version"] == "é 1.0"
+
+
 def test_unknown_server(tree: Tree):
     done = tree.deathmatch("build", "nul").failed()
     assert "there is no server 'nul'\n  did you mean 'null'?" in done.text
