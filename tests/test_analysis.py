@@ -227,6 +227,15 @@ def test_each_connection_has_one_outcome(times_us, timed_out, reset):
 # The listen backlog --------------------------------------------------------------------------
 
 
+def test_backlogs_are_compared_at_a_rate_at_which_all_count():
+    points = pl.DataFrame(
+        {"n": 1, "backlog": backlog, RATE: rate}
+        for backlog, rate in ((1, 10), (1, 20), (128, 10), (128, 20), (128, 30))
+    )
+    assert listen_backlog.top_rate(points) == 20
+    assert listen_backlog.top_rate(points.clear()) is None
+
+
 def test_slower_shares_count_those_never_answered():
     points = pl.DataFrame({"backlog": [5, 5, 128], "connections": [60, 40, 10]})
     times = pl.DataFrame({

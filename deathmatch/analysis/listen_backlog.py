@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
-from deathmatch.analysis.by_trial import shared_rounds
+from deathmatch.analysis.by_trial import at_shared_rates, shared_rounds
 from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.quantities.definitions import CONNECTION_TIME, FAILED_CONNECTIONS
@@ -30,6 +30,15 @@ def curves(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """
     summary = stats.summarise(shared_rounds(points, by), [*by, RATE], REPLY)
     return summary.sort(by[-1], RATE).rename(_CURVE)
+
+
+def top_rate(points: pl.DataFrame) -> int | None:
+    """Return the highest offered rate at which each backlog has a point; None if there is none.
+
+    `points` are those of one server that count: of some backlogs the highest rates may not.
+    """
+    variants = points.partition_by("backlog")
+    return at_shared_rates(variants)[0][RATE].max() if variants else None
 
 
 def published_curve(walkin: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ where there is nothing to show.
 import altair as alt
 import polars as pl
 
-from deathmatch.analysis import by_trial, stats
+from deathmatch.analysis import by_trial, listen_backlog, reply_rates, stats
 from deathmatch.analysis.readiness import IDLE
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.paper import theme
@@ -17,9 +17,12 @@ _MECHANISMS = ["select", "poll", "epoll"]
 
 
 def backlog(points: pl.DataFrame) -> alt.LayerChart | None:
-    """Return replies a second of Yucan on one scheduler by its backlog, at the highest rate."""
+    """Return replies a second of Yucan on one scheduler by its backlog, at the highest rate.
+
+    That is the highest at which all backlogs have points that count.
+    """
     mine = points.filter(server="yucan", schedulers="one", somaxconn=4096)
-    mine = mine.filter(pl.col(RATE) == mine[RATE].max())
+    mine = mine.filter(reply_rates.at_rate(listen_backlog.top_rate(mine)))
     if mine.is_empty():
         return None
     mine = by_trial.shared_rounds(mine, ["backlog"])
