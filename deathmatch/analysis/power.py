@@ -8,7 +8,6 @@ is there, and as far as three trials know a spread: its 95 % interval goes from 
 times (chi-squared, two degrees of freedom).
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -32,7 +31,6 @@ COLUMNS = {
 }  # fmt: skip
 UNKNOWN = "the earlier dataset has no two trials of all that it compares"
 UNPLANNED = "no trial is planned of what its design names"
-Ways = dict[tuple[str, str, Variant], list[tuple[Trial, int]]]
 
 
 def table(dataset: str, trials: Sequence[Trial], seed: int) -> pl.DataFrame:
@@ -47,7 +45,7 @@ def table(dataset: str, trials: Sequence[Trial], seed: int) -> pl.DataFrame:
     by_claim: dict[str, list[designs.Design]] = {}
     for design in designs.designs():
         by_claim.setdefault(design.claim, []).append(design)
-    ways = _ways(trials)
+    ways = designs.by_variant(trials)
     rows = [
         {"claim": claim["id"], "when": when}
         | _row(dataset, chosen(dataset, claim), by_claim[claim["id"]], ways, seed)
@@ -57,19 +55,7 @@ def table(dataset: str, trials: Sequence[Trial], seed: int) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
-def _ways(trials: Sequence[Trial]) -> Ways:
-    """Return the trials of each variant, by load generator: a trial and how many there are."""
-    counts = Counter((trial.experiment.name, trial.server.name, trial.variant) for trial in trials)
-    ways: Ways = {}
-    for trial in trials:
-        if trial.n == 1:
-            key = (trial.experiment.name, trial.server.name)
-            count = counts[*key, trial.variant]
-            ways.setdefault((*key, designs.of_server(trial.variant)), []).append((trial, count))
-    return ways
-
-
-def _planned(claim: dict, own: Sequence[designs.Design], ways: Ways) -> int:
+def _planned(claim: dict, own: Sequence[designs.Design], ways: designs.Ways) -> int:
     """Return how many trials a claim on these releases has of each variant of its designs.
 
     Only those count that offer the design's rates for as long as it says.
@@ -80,16 +66,18 @@ def _planned(claim: dict, own: Sequence[designs.Design], ways: Ways) -> int:
     return min((_offered(design, *variant, ways) for design, *variant in compared), default=0)
 
 
-def _offered(design: designs.Design, server: str, variant: Variant, ways: Ways) -> int:
+def _offered(design: designs.Design, server: str, variant: Variant, ways: designs.Ways) -> int:
     able = (
-        count
-        for trial, count in ways.get((design.experiment, server, variant), ())
-        if not designs.offer_lacking(design.grid, trial)
+        len(planned)
+        for planned in ways.get((design.experiment, server, variant), {}).values()
+        if not designs.offer_lacking(design.grid, planned[0])
     )
     return max(able, default=0)
 
 
-def _row(dataset: str, claim: dict, own: Sequence[designs.Design], ways: Ways, seed: int) -> dict:
+def _row(
+    dataset: str, claim: dict, own: Sequence[designs.Design], ways: designs.Ways, seed: int
+) -> dict:
     judged = rules.decide(dataset, claim["experiment"], claim["rule"])
     planned = _planned(claim, own, ways)
     row = {

@@ -6,7 +6,7 @@ until `Throttle.end`, the jitter as long as its link, which of namespaces ends w
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from deathmatch.errors import UserError
@@ -127,14 +127,14 @@ def apply(
                 _real_time(client, agent, own.real_time_share, made)
     if side.jitter is not None:
         words = ["tc", "qdisc", "add", "dev", device, "root", "netem", *side.jitter.split()]
-        made.record["jitter"] = side.jitter if (why := _refused(host, words)) is None else why
+        made.record["jitter"] = _refused(lambda: host.run(*words)) or side.jitter
     return made
 
 
-def _refused(host: Host, words: Sequence[str]) -> str | None:
-    """Return None if the host runs this command, else what the record says instead."""
+def _refused(set_it: Callable[[], object]) -> str | None:
+    """Return None if a setting takes effect, else what the record says instead."""
     try:
-        host.run(*words)
+        set_it()
     except UserError as error:
         problem = error.what.rpartition("failed: ")[2].splitlines()[0]
         return f"not in force: {problem}"
@@ -142,16 +142,14 @@ def _refused(host: Host, words: Sequence[str]) -> str | None:
 
 
 def _real_time(client: Host, agent: str, share: float, made: Throttle) -> None:
-    """Give the agent's threads, and so what they start, a real-time priority (sched(7)).
+    """Give the agent's threads, and so what they start, a real-time priority (sched(7))."""
 
-    A group of version 1 takes no such thread before it has a share of real time.
-    """
-    group = made.clients
-    file = str(group.folder / "cpu.rt_runtime_us")
-    share_us = str(round(share * REAL_TIME_PERIOD_US))
-    script = 'test ! -e "$1" || echo "$2" >"$1"'
-    why = _refused(group.host, ["sh", "-c", script, "sh", file, share_us])
-    why = why or _refused(client, ["chrt", "--all-tasks", "--fifo", "--pid", "1", agent])
+    def prioritise() -> None:
+        # A group of version 1 takes no such thread before it has a share of real time.
+        made.clients.write_known("cpu.rt_runtime_us", round(share * REAL_TIME_PERIOD_US))
+        client.run("chrt", "--all-tasks", "--fifo", "--pid", "1", agent)
+
+    why = _refused(prioritise)
     made.record["client_real_time_share"] = why or share
     if why is None:
         made.real_time.append((client, agent))

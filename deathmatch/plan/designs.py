@@ -16,6 +16,8 @@ from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial, Variant
 
 CLAIMS = ROOT / "data" / "published" / "claims.toml"
+Ways = dict[tuple[str, str, Variant], dict[str, list[Trial]]]
+"""Trials by experiment, server and variant without its load generator; then by variant's name."""
 
 
 @dataclass(frozen=True)
@@ -97,32 +99,35 @@ def _design(claim: dict, keys: dict) -> Design:
 
 def unmet(planned: Iterable[Trial]) -> dict[str, str]:
     """Return the claims with a design that these trials do not meet, each with what is lacking."""
-    by_variant: dict[tuple[str, str, Variant], dict[str, list[Trial]]] = {}
-    for trial in planned:
-        key = (trial.experiment.name, trial.server.name, of_server(trial.variant))
-        ways = by_variant.setdefault(key, {})
-        ways.setdefault(trial.variant.name, []).append(trial)
+    ways = by_variant(planned)
     lacking: dict[str, str] = {}
     for design in designs():
-        if why := _lacking(design, by_variant):
+        if why := _lacking(design, ways):
             lacking.setdefault(design.claim, why)
     return lacking
 
 
-def of_server(variant: Variant) -> Variant:
+def by_variant(planned: Iterable[Trial]) -> Ways:
+    """Return the trials of each variant, by experiment, server and variant, in their order."""
+    ways: Ways = {}
+    for trial in planned:
+        key = (trial.experiment.name, trial.server.name, _of_server(trial.variant))
+        ways.setdefault(key, {}).setdefault(trial.variant.name, []).append(trial)
+    return ways
+
+
+def _of_server(variant: Variant) -> Variant:
     """Return a variant without the load generator, which is no setting of the server's."""
     return Variant(factors={k: v for k, v in variant.factors.items() if k != FACTOR})
 
 
-def _lacking(
-    design: Design, by_variant: dict[tuple[str, str, Variant], dict[str, list[Trial]]]
-) -> str:
+def _lacking(design: Design, planned: Ways) -> str:
     """Return what trials lack of a design; empty if nothing."""
     if unknown := design.unknown_levels:
         return f"{design.experiment} has no {unknown[0]}"
     for server, variant in design.variants:
         where = f"{design.experiment} {server} {variant}"
-        ways = by_variant.get((design.experiment, server, variant), {})
+        ways = planned.get((design.experiment, server, variant), {})
         if not ways:
             return f"no {where}"
         longest_first = sorted(ways.values(), key=len, reverse=True)
