@@ -1,0 +1,475 @@
+"""The narrative's numbers, recomputed from the committed tables without the code of the paper.
+
+The test uses polars on `data/reference/`, scipy's bootstrap and Python's formats, and nothing of
+`deathmatch`. A sentence that the committed paper lacks is a disagreement between the paper and its
+tables, or between the paper and its own definitions.
+"""
+
+import html
+import re
+import tomllib
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import ROOT
+from scipy.stats import bootstrap
+
+DATA = ROOT / "data" / "reference"
+PAPER = ROOT / "paper" / "reference" / "deathmatch.html"
+REPLY, RATE = "reply_rate_offered_window_rps", "offered_rate_rps"
+# Laws whose break leaves out a part of a point only: modes of CPU time, times of replies.
+IN_PART = ["LAW-CPU-MODES", "LAW-STEADY"]
+ALL_ANSWERED = 0.97
+
+pytestmark = pytest.mark.skipif(not PAPER.is_file(), reason="no paper is committed")
+
+
+@pytest.fixture(scope="module")
+def narrative() -> str:
+    """Return the text of the committed paper before its appendices, with plain spaces."""
+    return plain_text(PAPER.read_text())
+
+
+def plain_text(page: str) -> str:
+    page = re.sub(r"<(script|style|svg|table)\b.*?</\1>", "", page, flags=re.S)
+    start, end = page.index("Abstract"), page.index('id="sec-appendices"')
+    text = html.unescape(re.sub(r"<[^>]+>", "", page[start:end]))
+    return " ".join(text.replace("’", "'").split())
+
+
+def table(experiment: str, name: str = "points") -> pl.DataFrame:
+    return pl.read_parquet(DATA / experiment / f"{name}.parquet")
+
+
+def lawful(points: pl.DataFrame) -> pl.DataFrame:
+    broken = pl.col("laws_broken").list.set_difference(IN_PART).list.len()
+    return points.filter(broken.fill_null(0) == 0)
+
+
+def counted(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the points that show the server and not the limit of the client or the testbed."""
+    return lawful(points).filter(
+        ~pl.col("client_limited"),
+        pl.col("limit").ne_missing("testbed"),
+        pl.col("report") == "whole",
+    )
+
+
+def number(value: float, digits: int = 0) -> str:
+    return f"{value:,.{digits}f}".replace(",", " ")
+
+
+def median(values: pl.Series, unit: str = "", digits: int = 0) -> str:
+    """Return the median as the paper writes it, with the interval and n."""
+    known = values.drop_nulls().to_numpy().astype(float)
+    low, high = known[0], known[0]
+    if np.ptp(known):
+        drawn = bootstrap(
+            (known,), np.median, n_resamples=2000, method="percentile",
+            rng=np.random.default_rng(2009),
+        ).confidence_interval  # fmt: skip
+        low, high = drawn.low, drawn.high
+    ends = f"interval {number(low, digits)} to {number(high, digits)}, n = {len(known)}"
+    return f"{number(np.median(known), digits)}{unit and ' '}{unit} ({ends})"
+
+
+def paired(points: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str = REPLY) -> pl.Series:
+    """Return a ratio for each round that has both sides."""
+    sides = [points.filter(side).select("n", column).sort("n") for side in (above, below)]
+    both = sides[0].join(sides[1], on="n", suffix="_below", validate="1:1", maintain_order="left")
+    return both[column] / both[f"{column}_below"]
+
+
+def times(ratios: pl.Series) -> str:
+    return median(ratios, "times", 2)
+
+
+def missing(sentences: list[str], narrative: str) -> list[str]:
+    return [sentence for sentence in sentences if sentence not in narrative]
+
+
+def test_backlog(narrative):
+    yucan = counted(table("backlog")).filter(server="yucan", somaxconn=4096, schedulers="one")
+    offered = yucan.group_by(RATE).agg(pl.col("backlog").n_unique())
+    top = offered.filter(backlog=yucan["backlog"].n_unique())[RATE].max()
+    at_top = yucan.filter(pl.col(RATE) == top)
+    backlog = pl.col("backlog")
+    short = times(paired(at_top, backlog == 5, backlog == 1))
+    gain = times(paired(at_top, backlog == 128, backlog == 5))
+    replies = [median(at_top.filter(backlog=length)[REPLY]) for length in (1, 5, 128)]
+    failed = at_top.with_columns(failed=100 * pl.col("errors_total") / pl.col("connections"))
+    lost = [median(failed.filter(backlog=length)["failed"], "%", 1) for length in (1, 128)]
+    sentences = [
+        f"Of {number(top)} requests a second, Walkin's server answers {short} as many with a "
+        f"listen backlog of 5 as with 1, and {gain} as many with 128 as with 5.",
+        f"At {number(top)} new connections a second, Walkin's server answers {replies[0]} a second "
+        f"with a backlog of 1, {replies[1]} with 5, and {replies[2]} with 128.",
+        f"A backlog of 128 answers {gain} as many as one of 5;",
+        f"with a backlog of 1, {lost[0]} of the connections had no answer within 5 s, with 128 "
+        f"{lost[1]}.",
+        f"a backlog of 5 answered {short} as many requests a second as one of 1",
+    ]
+    assert missing(sentences, narrative) == []
+
+
+def test_readiness(narrative):
+    points = counted(table("readiness"))
+    steady = points.filter(pl.col(RATE) > 0)[RATE].min()
+    due = steady * pl.col("duration_us") / 1e6
+    served = points.filter(pl.col(RATE) == steady, pl.col("replies") >= 0.95 * due)
+    served = served.with_columns(
+        us=pl.col("server_cpu_ns") / pl.col("replies") / 1000,
+        share=pl.col("server_cpu_ns") / pl.col("duration_us") / 1000,
+    )
+    ours = served.filter(server="c-readiness")
+    by_poll = ours.filter(readiness="poll").group_by("idle_connections").agg(pl.median("share"))
+    most = by_poll.filter(pl.col("share") < 0.9)["idle_connections"].max()
+
+    def cost(mechanism: str, idle: int) -> str:
+        return median(ours.filter(readiness=mechanism, idle_connections=idle)["us"], "µs")
+
+    def added(idle: int) -> str:
+        poll = ours.filter(readiness="poll")
+        sides = [poll.filter(idle_connections=held).select("n", "us") for held in (idle, 0)]
+        both = sides[0].join(sides[1], on="n", suffix="_none")
+        return median((both["us"] - both["us_none"]) / idle * 1000, "ns")
+
+    poll, epoll = cost("poll", most), cost("epoll", most)
+    poll_none, epoll_none = cost("poll", 0), cost("epoll", 0)
+    sentences = [
+        f"At {steady} requests a second and with {number(most)} idle connections, a request costs "
+        f"a C server {poll} of CPU with poll and {epoll} with epoll;",
+        f"At {steady} requests a second and with no idle connection, a request costs our C server "
+        f"{poll_none} of CPU with poll and {epoll_none} with epoll.",
+        f"With 900, it costs {cost('select', 900)} with select, {cost('poll', 900)} with poll and "
+        f"{cost('epoll', 900)} with epoll.",
+        f"With {number(most)}, it costs {poll} with poll and {epoll} with epoll.",
+        f"With poll an idle connection adds {added(500)} with 500 of them and {added(most)} with "
+        f"{number(most)}:",
+        f"({epoll_none} a request against {poll_none} with poll)",
+        f"({epoll} against {poll} with {number(most)}, all at {steady} requests a second)",
+    ]
+    assert missing(sentences, narrative) == []
+
+
+def test_deaths_of_select(narrative):
+    crash = table("select-crash").filter(server="tornado-1")
+    trials = crash.group_by("readiness", "variant", "n").agg(
+        died=pl.col("server_state").str.starts_with("died").any()
+    )
+    died = {
+        mechanism: f"{part['died'].sum()} of {len(part)} trials"
+        for (mechanism,), part in trials.group_by("readiness")
+    }
+    select, epoll = died["select"], died["epoll"]
+    sentences = [
+        f"Tornado 1.2.1 died in {select} on select, and in {epoll} on epoll.",
+        f"under overload it died in {select} on select, and in {epoll} on epoll.",
+        f"Tornado 1.2.1 on select died in {select} under overload.",
+    ]
+    assert missing(sentences, narrative) == []
+
+
+def test_accept_queue(narrative):
+    key = ["server", "variant", "n"]
+    points = counted(table("accept-queue"))
+    top = points[RATE].max()
+    at_top = points.filter(
+        pl.col(RATE) == top, somaxconn=4096, syncookies=1, schedulers="one"
+    ).with_columns(pl.col("accept").fill_null(pl.col("configuration")))
+    no_abort = at_top.filter(abort_on_overflow=0)
+    one = no_abort.filter(accept="one")
+    backlog, accept = pl.col("backlog"), pl.col("accept")
+    shorter = times(paired(one, backlog == 5, backlog == 128))
+    longer = times(paired(one, backlog == 256, backlog == 128))
+    usual = no_abort.filter(backlog=128)
+    drain = times(paired(usual, accept == "many", accept == "one"))
+    node = times(paired(usual, accept == "loop", accept == "single"))
+    served = usual.filter(accept="one")
+    capacity = served["server_passive_opens"].sum() / served["server_cpu_ns"].sum() * 1e9
+    (duration_us,) = points["duration_us"].unique()
+    surplus = (top - capacity) * duration_us / 1e6
+    waits = [number(1000 * length / capacity) for length in (128, 4096)]
+    aborted = at_top.filter(abort_on_overflow=1, accept="one", backlog=128)
+    resets = 100 * aborted["errors_connection_reset"].sum() / aborted["connections"].sum()
+    samples = table("accept-queue", "samples").filter(pl.col(RATE) == top)
+    in_server = pl.col("server_established") - pl.col("accept_queue_connections")
+    held = samples.group_by(key).agg(held=in_server.max()).join(usual, on=key).sort("n")
+    held = {way: median(held.filter(accept=way)["held"], "connections") for way in ("one", "many")}
+    quick = table("accept-queue", "times").filter(
+        pl.col(RATE) == top, pl.col("quantity") == "connection_time", pl.col("time_us") < 1_000_000
+    )
+
+    def at_once(length: int) -> str:
+        mine = one.filter(backlog=length)
+        answered = quick.join(mine, on=key, how="semi")["count"].sum()
+        return number(100 * answered / mine["connections"].sum())
+
+    sentences = [
+        f"Past saturation a backlog of 256 answers {longer} as many as 128:",
+        f"A server that can answer some {number(round(capacity, -2))} requests a second was "
+        f"offered {number(top)}.",
+        f"A backlog of 5 answers {shorter} as many within the time as one of 128, and 256 "
+        f"{longer}.",
+        f"Within a second, {at_once(5)} of 100 connections are answered with a backlog of 5, "
+        f"{at_once(128)} with 128, {at_once(1024)} with 1024, and {at_once(4096)} with 4096.",
+        f"The {number(duration_us / 1e6)} s of this load bring some {number(round(surplus, -2))} "
+        "connections more",
+        f"{shorter} as many as one of 128.",
+        f"past saturation 256 answered {longer} as many requests as 128.",
+        f"{waits[0]} ms for 128 at our server, {waits[1]} ms for 4096.",
+        f"with it {number(resets, 1)} of 100 connections were reset.",
+        f"does not change how many it answers: {drain}.",
+        f"the one that accepts all held {held['many']} itself, the other {held['one']},",
+        f"Node's loop of before 2023, which accepts all, answered {node} as many",
+    ]
+    assert missing(sentences, narrative) == []
+
+
+def test_websockets(narrative):
+    specs = {
+        path.parent.name: tomllib.loads(path.read_text())
+        for path in (ROOT / "servers").glob("*/server.toml")
+    }
+    releases = {
+        name: (spec["release"]["system"], spec["release"]["year"])
+        for name, spec in specs.items()
+        if {"system", "year"} <= spec.get("release", {}).keys()
+    }
+    points = lawful(table("c10k")).filter(opening=128, run="planned")
+    subjects = {name for name in points["server"] if not specs[name].get("instrument")}
+    last = dict(sorted(releases[name] for name in subjects if name in releases))
+    older = {
+        name for name in subjects & releases.keys() if releases[name][1] < last[releases[name][0]]
+    }
+    titles = dict(table("c10k", "trials").select("server", "title").iter_rows())
+    points = points.filter(
+        pl.col("server").is_in(subjects), pl.col("schedulers").fill_null("one") == "one"
+    )
+    plain = points.filter(~pl.col("server").is_in(older), environment="unthrottled")
+    held = plain.group_by("server").agg(
+        whole=(
+            (pl.col("outcome_completed") == 10_000) & (pl.col("connection_timeouts") == 0)
+        ).all(),
+        kept=pl.median("outcome_completed"),
+    )
+    whole = f"{held['whole'].sum()} of {len(held)}"
+    ((server, _, kept),) = held.filter(~pl.col("whole")).rows()
+    p95 = counted(points).with_columns(ms=pl.col("message_latency_p95_us") / 1000)
+    steady = p95.filter(
+        ~pl.col("laws_broken").list.contains("LAW-STEADY").fill_null(False),
+        environment="unthrottled",
+    )
+    best = steady.group_by("server").agg(pl.median("ms")).drop_nulls().sort("ms")["server"][0]
+    lowest = median(steady.filter(server=best)["ms"], "ms", 1)
+    medians = p95.group_by("server", "environment").agg(pl.median("ms")).drop_nulls()
+    sides = [medians.filter(environment=name) for name in ("ec2-like", "unthrottled")]
+    both = sides[0].join(sides[1], on="server", suffix="_plain")
+    sentences = [
+        f"With ten thousand WebSockets, {whole} of today's servers held every connection on one "
+        "CPU.",
+        f"On one CPU, {whole} servers held all ten thousand connections,",
+        f"{titles[server]} held {number(kept)} (median of its trials);",
+        f"Unthrottled, {titles[best]} has the lowest 95th percentile: {lowest}.",
+        f"{(both['ms'] > both['ms_plain']).sum()} of {len(both)} servers had a longer 95th "
+        "percentile",
+        f"fame: {whole} held them all on one CPU.",
+    ]
+    assert missing(sentences, narrative) == []
+
+
+def test_servers_on_one_cpu(narrative):
+    points = counted(table("single-thread"))
+    server = pl.col("server")
+    peaks = points.group_by("server", "variant", "n").agg(pl.max(REPLY), reached=pl.max(RATE))
+    faster = times(paired(peaks, server == "yucan", server == "tornado"))
+    # Tornado 0.2 answered all of its highest rate, so that each of these ratios is a bound.
+    today = paired(peaks, server == "tornado", server == "tornado-0.2")
+    swept = peaks.with_columns(top=pl.max("reached").over("server", "variant"))
+    swept = swept.filter(pl.col("reached") == pl.col("top"), server != "null")
+    shared = swept.group_by("n").len().filter(pl.col("len") == pl.col("len").max())["n"]
+    ranked = swept.filter(pl.col("n").is_in(shared.to_list())).group_by("server", "variant")
+    ranked = ranked.agg(pl.median(REPLY), pl.max("top"))
+    unlimited = ranked.filter(pl.col(REPLY) >= ALL_ANSWERED * pl.col("top"))
+    sentences = [
+        f"today's Tornado over that one's is at most {today.max():.3f}, n = {len(today)}.",
+        f"over that of Tornado 0.2 is at most {today.max():.3f}, n = {len(today)},",
+        f"Yucan answers {faster} as many as today's Tornado.",
+        f"{len(unlimited)} of {len(ranked)} servers answered all that they were offered, up to "
+        f"{number(table('single-thread')[RATE].max())} requests a second",
+    ]
+    assert missing(sentences, narrative) == []
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="The paper has 1.15 times (interval 1.00 to 1.34), the geometric mean with Student's "
+    "interval of a claim's rule; median and bootstrap, as it says, are 1.13 (1.10 to 1.23).",
+)
+def test_old_releases_on_one_cpu(narrative):
+    level = counted(table("single-thread")).filter(pl.col(RATE) == 10_000)
+    level = level.with_columns(us=pl.col("server_cpu_ns") / pl.col("replies"))
+    server = pl.col("server")
+    cost = times(paired(level, server == "yucan-otp23", server == "tornado-0.2", "us"))
+    sentences = [
+        f"Walkin's server on the Erlang of 2020 costs {cost} as much CPU for a reply",
+        f"Yucan on the Erlang of 2020 costs {cost} as much CPU as Tornado 0.2 of 2010;",
+    ]
+    assert missing(sentences, narrative) == []
+
+
+def test_dynamic(narrative):
+    points = table("dynamic")
+    late = points.filter(pl.col("errors_client_timeout") > 0)
+    beyond = late.filter(pl.col(REPLY) < ALL_ANSWERED * pl.col(RATE))
+    sentences = [f"At {len(beyond)} of {len(late)} points with such errors,"]
+    assert missing(sentences, narrative) == []
+
+
+def test_static(narrative):
+    points = table("static")
+
+    def by_default(server: str) -> pl.DataFrame:
+        """Return the points of a server's default configuration, as servers/README.md defines."""
+        spec = tomllib.loads((ROOT / "servers" / server / "server.toml").read_text())
+        known = [
+            name
+            for name, about in spec["configurations"].items()
+            if "static" in about.get("experiments", ["static"])
+        ]
+        known.sort(
+            key=lambda name: "static" not in spec["configurations"][name].get("first_in", [])
+        )
+        return counted(points).filter(server=server, configuration=known[0])
+
+    def cost(points: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+        shared = points.join(others, on=["n", RATE], how="semi")
+        us = pl.col("server_cpu_ns").sum() / pl.col("replies").sum()
+        return shared.group_by("n").agg(us=us).with_columns(server=pl.lit(points["server"][0]))
+
+    def over_nginx(server: str) -> str:
+        mine, nginx = by_default(server), by_default("nginx")
+        costs = pl.concat([cost(mine, nginx), cost(nginx, mine)])
+        return times(paired(costs, pl.col("server") == server, pl.col("server") == "nginx", "us"))
+
+    yaws, mochiweb = over_nginx("yaws"), over_nginx("mochiweb")
+    on_time = points.filter(~pl.col("client_limited"))
+    sentences = [
+        f"Yaws with its cache takes {yaws} the CPU of nginx for a reply, and MochiWeb {mochiweb},",
+        f"Our client kept its schedule at {len(on_time)} of {len(points)} points, up to "
+        f"{number(points[RATE].max())} requests a second.",
+    ]
+    assert missing(sentences, narrative) == []
+
+
+def test_overhead(narrative):
+    closed = lawful(table("overhead")).filter(pl.col(RATE) == 0, schedulers="one")
+
+    def over(above: str, below: str) -> str:
+        return times(paired(closed, pl.col("server") == above, pl.col("server") == below))
+
+    sentences = [
+        f"eventlet's WSGI server answers {over('eventlet-wsgi', 'eventlet-echo')} the rate",
+        f"OTP's HTTP parser keeps {over('otp-http', 'otp-echo')} the rate of the echo.",
+        f"Day's thin Erlang wrapper answers {over('otp-http', 'eventlet-wsgi')} as many requests",
+    ]
+    assert missing(sentences, narrative) == []
+
+
+def test_stored_bytes(narrative):
+    points = table("storage").filter(body_bytes=100)
+
+    def each(store: str) -> str:
+        mine = points.filter(configuration=store).sort("n", "messages")
+        grown = mine.group_by("n", maintain_order=True).agg(
+            (pl.last("runtime_bytes") - pl.first("runtime_bytes")) / pl.last("messages")
+        )
+        return median(grown["runtime_bytes"], "bytes")
+
+    sentences = [
+        f"SQLite takes {each('sqlite')}, Erlang's ets {each('ets')} and a Python dictionary "
+        f"{each('dict')}, each"
+    ]
+    assert missing(sentences, narrative) == []
+
+
+def test_dataset_and_laws(narrative):
+    trials = pl.concat(
+        pl.read_parquet(path, columns=["server", "variant", "n"]).with_columns(
+            of=pl.lit(path.parent.name)
+        )
+        for path in sorted(DATA.glob("*/trials.parquet"))
+    )
+    sizes = trials.group_by("of", "server", "variant").len()["len"]
+    least, most = sizes.min(), sizes.max()
+    holds = [f"{100 * (1 - 2 ** (1 - size)):.0f} %" for size in (least, most)]
+    points = pl.concat(
+        pl.read_parquet(path, columns=["laws_judged", "laws_broken"])
+        for path in sorted(DATA.glob("*/points.parquet"))
+    )
+    # No law judges what a store holds.
+    points = points.drop_nulls("laws_judged")
+    broken = pl.col("laws_broken").list
+    modes, times_only = (points.select(broken.contains(law).sum()).item() for law in IN_PART)
+    n = f"{least} to {most} of each variant"
+    sentences = [
+        f"The dataset holds {number(len(trials))} trials of {trials['server'].n_unique()} servers, "
+        f"{n}, interleaved.",
+        f"holds the true median some {holds[0]} to {holds[1]} of the time.",
+        f"the dataset has {number(len(trials))} trials, {n}, in random order.",
+        f"Every point was checked against {points['laws_judged'].explode().n_unique()} laws",
+        f"{len(points) - len(lawful(points))} of {number(len(points))} points break a law that "
+        "excludes them",
+        f"At {number(modes)} points, only the shares of CPU time by mode are excluded,",
+        f"At {times_only}, only the times of replies are excluded,",
+    ]
+    assert missing(sentences, narrative) == []
+
+
+# Claims that cannot both hold: one question, of which the second counts if it alone is decided.
+OPPOSED = {
+    "walkin-epoll-no-faster-without-idle-connections": "walkin-epoll-much-faster-at-thousands",
+    "walkin-active-mode-overloads": "walkin-active-mode-harmless",
+}
+
+
+def test_verdicts(narrative):
+    """The counts of the verdicts that the ledger has; the verdicts are not decided again."""
+    ledger = pl.read_parquet(ROOT / "figures" / "reference" / "claims.parquet")
+    results, others = (
+        ledger.filter((pl.col("role") == "result") == mine) for mine in (True, False)
+    )
+    now = dict(others.select("claim", "now").iter_rows())
+    for first, second in OPPOSED.items():
+        decided = [now[claim] in ("replicated", "not replicated") for claim in (first, second)]
+        del now[first if decided == [False, True] else second]
+
+    def then(of_the_time: bool, verdict: str) -> int:
+        return len(results.filter(then_of_the_time=of_the_time, then=verdict))
+
+    today, other = results["now"].to_list().count, list(now.values()).count
+    yes, no = "replicated", "not replicated"
+    sentences = [
+        f"Of {len(results)} results, {then(True, yes)} are replicated and {then(True, no)} are not "
+        f"on software of the posts' time, {then(False, yes)} and {then(False, no)} on the oldest "
+        f"that runs; on today's, {today(yes)} are and {today(no)} are not; for "
+        f"{today('condition not reached')} the condition was not reached, and {today('not run')} "
+        "were not run.",
+        f"Of explanations, objections and replies, {other(yes)} hold on today's releases and "
+        f"{other(no)} do not.",
+        f"Of the {len(results)} results of the posts, {then(True, yes)} are replicated and "
+        f"{then(True, no)} are not on software of their time; on the oldest that runs, "
+        f"{then(False, yes)} are and {then(False, no)} are not; on today's, {today(yes)} are and "
+        f"{today(no)} are not",
+        f"Of the explanations, objections and replies, {other(yes)} hold on today's releases and "
+        f"{other(no)} do not.",
+        f"For {today('condition not reached')} results this machine",
+    ]
+    assert missing(sentences, narrative) == []
+
+
+def test_a_wrong_number_would_be_found(narrative):
+    assert missing(["A backlog of 128 answers 1.03 times (interval 1.02"], narrative)
+    assert not missing(["A backlog of 128 answers 1.02 times (interval 1.02"], narrative)
