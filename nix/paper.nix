@@ -25,6 +25,8 @@ pkgs.stdenvNoCC.mkDerivation {
       ../data/connections
       ../data/descriptors
       ../data/first
+      # Measured after the others: a checkout may be without it.
+      (fileset.maybeMissing ../data/history)
       ../data/packets
       ../data/profile
       ../data/published

@@ -1,11 +1,19 @@
 """Releases over the years: which follow each other, what changed between them, and the posts'."""
 
-import polars as pl
+import json
+import re
+import shutil
 
-from deathmatch.analysis import history
+import polars as pl
+import pytest
+from conftest import Tree
+
+from deathmatch.analysis import history, views
+from deathmatch.data import tables
 from deathmatch.paper import theme
 from deathmatch.paper.charts import history as charts
 from deathmatch.plan import files
+from deathmatch.plan.dataset import TABLES
 from deathmatch.quantities.definitions import CPU_PER_REPLY
 
 
@@ -139,3 +147,85 @@ def _titled(chart: dict) -> list[dict]:
     return [
         next(layer for layer in panel["layer"] if "title" in layer) for panel in chart["concat"]
     ]
+
+
+PLAN = """
+title = "a test"
+trials = 3
+seed = 1
+frozen = true
+{also}
+
+[experiments.{experiment}]
+rates_rps = [2000]
+duration_s = 5
+
+[[experiments.{experiment}.grids]]
+servers = ["tornado"]
+"""
+CHAPTER = "paper/mine/notebooks/09-history.ipynb"
+LEDGER = "build/ledgers/mine.pickle"
+
+
+@pytest.fixture
+def two_datasets(tree: Tree) -> Tree:
+    """A tree with a dataset whose paper also shows another, which has two releases of Tornado.
+
+    Their trials are those that `reference` has of the same load.
+    """
+    parts = {"mine": ("backlog", "backlog"), "years": ("single-thread", "history")}
+    for name, (measured, experiment) in parts.items():
+        also = 'also = ["years"]' if name == "mine" else ""
+        plan = PLAN.format(also=also, experiment=experiment)
+        tree.write(f"config/datasets/{name}.toml", plan)
+        folder = tree.path / "data" / name / experiment
+        folder.mkdir(parents=True)
+        releases = pl.col("server").is_in(["tornado-1", "tornado"])
+        for table in TABLES:
+            frame = tables.read("reference", measured, table).filter(releases)
+            tables.write(frame, experiment, table, folder)
+    return tree
+
+
+def test_a_paper_shows_an_experiment_that_another_dataset_measured(two_datasets: Tree):
+    two_datasets.snakemake(CHAPTER, dataset="mine").succeeded()
+    cells = json.loads((two_datasets.path / CHAPTER).read_text())["cells"]
+    prose = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
+    origin = r"measured as a dataset of its own, `years`, on \d+ \w+ 2026, on the testbed netns: 2"
+    assert len(re.findall(origin, prose)) == 2, prose
+    assert "The newest release takes more CPU for a request than the oldest in 1 of 1" in prose
+    shown = json.dumps(cells)
+    assert "data/years/history/points.parquet" in shown and "data/mine" not in shown
+
+
+STUDY = """
+import json
+from deathmatch.plan.selection import Choice
+from deathmatch.run.study import Study
+study = Study("mine", "netns", "", Choice(None, None))
+tables = {"chapter": study.tables("09-history"), "ledger": study.ledger_tables("mine")}
+print(json.dumps({"chapters": study.notebooks} | tables))
+"""
+
+
+def test_a_ledger_is_only_of_its_own_dataset(two_datasets: Tree):
+    study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
+    assert "09-history" in study["chapters"]
+    assert "data/years/history/points.parquet" in study["chapter"]
+    assert "data/mine/backlog/points.parquet" in study["ledger"]
+    assert not [path for path in study["ledger"] if path.startswith("data/years")]
+
+
+def test_a_chapter_of_a_dataset_that_was_not_measured_is_left_out(two_datasets: Tree):
+    shutil.rmtree(two_datasets.path / "data/years")
+    study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
+    assert "01-backlog" in study["chapters"] and "09-history" not in study["chapters"]
+    assert study["chapter"] == []
+
+
+def test_a_dataset_that_has_the_experiment_shows_its_own():
+    assert tables.holder("reference", "backlog") == "reference"
+    assert tables.holder("unknown", "backlog") == "unknown"
+    own = views.shown("reference", "backlog")
+    assert views.origin(own, "reference") == ""
+    assert views.origin(own, "decision").startswith("It was measured as a dataset of its own")

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import polars as pl
 
-from deathmatch.analysis import phrases, reply_rates, searched, stats
+from deathmatch.analysis import phrases, provenance, reply_rates, searched, stats
 from deathmatch.analysis.by_trial import counted, rounds_of_all, shared_rounds
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP
 from deathmatch.data import laws, limits, tables
@@ -262,6 +262,27 @@ class Experiment:
             .fill_null(""),
             wrong=pl.col("wrong").fill_null(False),
         )  # fmt: skip
+
+
+def shown(dataset: str, name: str) -> Experiment:
+    """Return an experiment as the paper of a dataset shows it: maybe of another dataset's trials.
+
+    Which one, `tables.holder` tells.
+    """
+    return Experiment(tables.holder(dataset, name), name)
+
+
+def origin(experiment: Experiment, dataset: str) -> str:
+    """Return where and when another dataset than the paper's measured an experiment, or ""."""
+    if experiment.dataset == dataset:
+        return ""
+    began = experiment.trials["started_at"].drop_nulls().sort()
+    days = began.dt.strftime("%-d %B %Y").unique(maintain_order=True).to_list()
+    return (
+        f"It was measured as a dataset of its own, {phrases.code(experiment.dataset)}, on "
+        f"{phrases.enumeration(days) or 'an unknown day'}, on the "
+        f"{provenance.testbed(experiment.trials)}."
+    )
 
 
 ENDINGS = {

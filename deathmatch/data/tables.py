@@ -194,6 +194,18 @@ def path_of(dataset: str, experiment: str, table: str) -> Path:
     return ROOT / "data" / dataset / experiment / f"{table}.parquet"
 
 
+def holder(dataset: str, experiment: str) -> str:
+    """Return the dataset whose tables the paper of `dataset` shows for an experiment.
+
+    It is the dataset itself, unless one that its file names under `also` has them instead.
+    """
+    also = files.dataset(dataset).also if dataset in files.names("dataset") else ()
+    tabled = (
+        name for name in (dataset, *also) if path_of(name, experiment, "trials").is_file()
+    )  # fmt: skip
+    return next(tabled, dataset)
+
+
 def read(dataset: str, experiment: str, table: str) -> pl.DataFrame:
     """Return one table of a dataset; UserError if it is absent or has other columns or types.
 

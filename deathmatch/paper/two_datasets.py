@@ -97,9 +97,11 @@ WIDE = 100
 def compare_experiments(dataset: str, compare: str, *experiments: str) -> None:
     """Show a section with a figure and a table for each experiment that both datasets have.
 
-    Shows nothing if `compare` is empty; raises UserError if there is no such dataset.
+    Shows nothing if `compare` is empty, or the paper shows all of another dataset; raises UserError
+    if there is no such dataset.
     """
-    if not compare:
+    own = [name for name in experiments if tables.holder(dataset, name) == dataset]
+    if not compare or not own:
         return
     _check(dataset, compare)
     _show_text(f"## Compared with the dataset {compare} {{#sec-{experiments[0]}-compare}}")

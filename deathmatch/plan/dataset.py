@@ -216,6 +216,11 @@ class Dataset(NamedSpec):
         description="A second dataset in data/, compared with this one where the command line "
         "names none.",
     )
+    also: Many[str] = Field(
+        (), min_length=1,
+        description="Datasets with experiments that this one lacks, whose chapters its paper and "
+        "explorer show once they are measured; the claims are decided without them.",
+    )  # fmt: skip
     waives: dict[str, Annotated[str, Field(min_length=10)]] = Field(
         default_factory=dict,
         description="Rules of `check --strict` that its measurements break, each with the reason "

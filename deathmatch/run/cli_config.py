@@ -49,8 +49,10 @@ def choice(asked: Settings) -> Choice:
 def study(asked: Settings, only_paper: bool = False) -> Study:
     """Return the requested study; with `only_paper`, the part of it that is measured by now.
 
-    Raises UserError for a comparison that does not exist, and for a paper of nothing.
+    Raises UserError for a comparison that does not exist, for a wrong `also`, and for a paper of
+    nothing.
     """
+    _check_also(asked.dataset)
     study = Study(
         dataset=asked.dataset,
         testbed=asked.testbed,
@@ -90,6 +92,24 @@ def _compared(dataset: str, asked: str) -> str:
     if asked:
         raise UserError(what, where=f"{WHERE}, key compare", remedy=remedy)
     raise files.mistake("dataset", dataset, ("compare",), what, remedy)
+
+
+def _check_also(dataset: str) -> None:
+    """Raise UserError unless the paper has each experiment from one dataset, and all exist."""
+    spec = files.dataset(dataset)
+    others = [name for name in files.names("dataset") if name != dataset]
+    holders = dict.fromkeys(spec.experiments, dataset)
+    for name in spec.also:
+        if name not in others:
+            what = f"there is no other dataset {name[: paths.LONGEST]!r}"
+            remedy = f"{validation_errors.near(name, others)}known: {', '.join(others)}"
+            raise files.mistake("dataset", dataset, ("also",), what, remedy)
+        for experiment in files.dataset(name).experiments:
+            if experiment in holders:
+                what = f"the experiment {experiment} is both in {holders[experiment]} and in {name}"
+                remedy = "leave it out of one of them, or name another dataset"
+                raise files.mistake("dataset", dataset, ("also",), what, remedy)
+            holders[experiment] = name
 
 
 def _check_known(kind: str, names: Iterable[str], key: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from deathmatch.builds import clients, not_built, server_build, server_commands, tool_differences
+from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.hosts import node
 from deathmatch.paper import own
@@ -131,6 +132,17 @@ class Study:
         return sorted({*self.tidied, *tabled.intersection(self.choice.experiments or tabled)})
 
     @cached_property
+    def also(self) -> dict[str, str]:
+        """The dataset of each experiment that the paper shows of another one.
+
+        None where servers or experiments are chosen.
+        """
+        if not self.choice.whole:
+            return {}
+        holders = {name: tables.holder(self.dataset, name) for name in files.names("experiment")}
+        return {name: holder for name, holder in holders.items() if holder != self.dataset}
+
+    @cached_property
     def tidied(self) -> list[str]:
         """The experiments with trials, present or planned, that get tables."""
         return sorted({trial.experiment.name for trial in self.trials})
@@ -248,7 +260,7 @@ class Study:
         return [
             path.stem
             for path in sorted(Path("notebooks").glob("*.md"))
-            if set(experiments_of(path)) & set(self.measured)
+            if set(experiments_of(path)) & {*self.measured, *self.also}
             and (self.own or path.stem != own.NOTEBOOK)
         ]
 
@@ -270,7 +282,7 @@ class Study:
 
     @property
     def all_tables(self) -> list[str]:
-        """The tables of every experiment, of the dataset and of the one to compare with."""
+        """The tables of every experiment that the paper or the explorer reads."""
         return self.tables_of(files.names("experiment"))
 
     def tables(self, notebook: str) -> list[str]:
@@ -278,8 +290,10 @@ class Study:
         return self.tables_of(experiments_of(Path("notebooks", f"{notebook}.md")))
 
     def tables_of(self, wanted: list[str]) -> list[str]:
-        """Return the tables of experiments, of the dataset and of the one to compare with."""
-        return [table for name in self.datasets for table in self._tables_of(name, wanted)]
+        """Return the tables of experiments: of `datasets`, and of what the paper shows `also`."""
+        shown = [(name, wanted) for name in self.datasets]
+        shown += [(self.also[name], [name]) for name in wanted if name in self.also]
+        return [table for dataset, names in shown for table in self._tables_of(dataset, names)]
 
     def _tables_of(self, dataset: str, wanted: list[str]) -> list[str]:
         if dataset != self.dataset:

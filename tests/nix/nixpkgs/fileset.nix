@@ -1,5 +1,6 @@
-# Three functions of nixpkgs' lib.fileset, with its meaning: a file set is a path or what these
-# functions return, a path that does not exist is refused, and folders without a file are left out.
+# Four functions of nixpkgs' lib.fileset, with its meaning: a file set is a path or what these
+# functions return, only `maybeMissing` takes a path that does not exist, and folders without a file
+# are left out.
 let
   isSet = value: builtins.isAttrs value && value._type or null == "fileset";
   # { base, keeps } of a set: the file or folder that it is within, and which files it holds of it.
@@ -66,6 +67,13 @@ in
           }
         ) (parts "fileFilter" path)
       );
+
+  maybeMissing =
+    path:
+    if !builtins.isPath path then
+      throw "lib.fileset.maybeMissing: the argument must be a path"
+    else
+      fileSet (if builtins.pathExists path then parts "maybeMissing" path else [ ]);
 
   toSource =
     { root, fileset }:
