@@ -117,6 +117,9 @@ def test_the_citation_is_of_the_dataset_and_refers_to_the_project(certified):
     assert cited["authors"] == project["authors"]
     assert [one["title"] for one in cited["references"]] == [project["title"]]
     assert "trials of" in cited["abstract"] and "commit" in cited["abstract"]
+    version = project["version"]
+    assert cited["version"] == version == graph(certified)["./"]["version"]
+    assert [reference["version"] for reference in cited["references"]] == [version]
 
 
 def test_what_a_checker_is_to_make_again_is_listed_and_their_part_left_to_them(certified):

@@ -18,7 +18,7 @@ from deathmatch.cli import complete, main
 from deathmatch.cli.arguments import SHELLS
 from deathmatch.cli.commands import COMMANDS, GROUPS
 from deathmatch.errors import UserError
-from deathmatch.plan import files, new_server
+from deathmatch.plan import files, new_server, release
 from deathmatch.plan.paths import names
 
 SNAKEFILES = [ROOT / "Snakefile", *sorted((ROOT / "workflow").glob("*.smk"))]
@@ -62,6 +62,14 @@ def test_alone_it_lists_what_there_is_to_do(words):
     assert len(shown) == len(main.MEASURE) + len(main.EXAMPLES)
     for line in shown:
         check_line(line)
+
+
+def test_it_prints_the_version_and_the_commit():
+    words = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    head = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    said = deathmatch("--version").succeeded().text
+    version, commit = re.fullmatch(r"Deathmatch (\S+), commit (\w+)(?:-dirty)?\n", said).groups()
+    assert version == release.version() and head.startswith(commit)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -20,6 +20,7 @@ WIDTH = 99
 OVERVIEW = """\
 usage: {program} COMMAND [ARGUMENT...]
        {program} COMMAND --help
+       {program} --version
 
 {groups}Examples, to be pasted in the project's folder:
 {examples}
@@ -50,6 +51,9 @@ def main(words: Sequence[str] | None = None) -> int | None:
     if not words or words[0] in ("-h", "--help", "help"):
         print(overview(), end="")
         return 0
+    if words == ["--version"]:
+        print(version())
+        return 0
     name, *rest = words
     command = COMMANDS.get(name)
     if command is None:
@@ -68,6 +72,16 @@ def main(words: Sequence[str] | None = None) -> int | None:
 def run() -> None:
     """Run `main` as a program: a mistake of the user's ends it with a message, not a traceback."""
     run_main(main)
+
+
+def version() -> str:
+    """Return the project's version and commit, for a report or a citation."""
+    # Help needs no library, and this needs PyYAML.
+    from deathmatch.measure import commit
+    from deathmatch.plan import release
+
+    here = commit.of(ROOT)
+    return f"Deathmatch {release.version()}, commit {here.name or f'unknown: {here.unknown}'}"
 
 
 def overview() -> str:

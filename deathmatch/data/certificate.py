@@ -16,13 +16,12 @@ import yaml
 from deathmatch.checks.report import PASSED
 from deathmatch.data import check, checksums, crate
 from deathmatch.data.strict.report import Report
-from deathmatch.plan import files
+from deathmatch.plan import files, release
 from deathmatch.plan.dataset import EVERY_TABLE, TABLES
 from deathmatch.plan.record import MEASURED
-from deathmatch.plan.root import ROOT
 from deathmatch.plan.selection import Choice
 
-CITATION, CODECHECK = "CITATION.cff", "codecheck.yml"
+CODECHECK = "codecheck.yml"
 CODECHECK_VERSION = "https://codecheck.org.uk/spec/config/1.0/"
 # What an independent checker fills in (CODECHECK, specification of the configuration file, 1.0).
 CHECKERS = """\
@@ -57,10 +56,10 @@ def write(dataset: str, report: Report) -> list[Path]:
     A `codecheck.yml` in which a checker has signed is kept as it is.
     """
     folder = Path("data", dataset)
-    project = yaml.safe_load((ROOT / CITATION).read_text())
+    project = release.project()
     measured = _measured(folder)
     about = _about(dataset, project, measured, report.summary())
-    made = {CITATION: _citation(about, project)}
+    made = {release.CITATION: _citation(about, project)}
     if not _signed(folder / CODECHECK):
         made[CODECHECK] = _codecheck(folder, about, project)
     for name, text in made.items():
@@ -68,7 +67,7 @@ def write(dataset: str, report: Report) -> list[Path]:
     (folder / checksums.NAME).write_text(checksums.text(folder))
     whole = json.dumps(crate.metadata(folder, about), indent=1, ensure_ascii=False)
     (folder / crate.NAME).write_text(whole + "\n")
-    return [folder / name for name in (CITATION, CODECHECK, checksums.NAME, crate.NAME)]
+    return [folder / name for name in (release.CITATION, CODECHECK, checksums.NAME, crate.NAME)]
 
 
 def _measured(folder: Path) -> pl.DataFrame:
@@ -99,6 +98,7 @@ def _about(dataset: str, project: dict, trials: pl.DataFrame, checked: str) -> c
         name=dataset,
         title=f"{project['title']}: dataset {dataset}",
         description=" ".join([description, *([f"Waived: {'; '.join(waived)}"] if waived else [])]),
+        version=release.version(),
         licence=project["license"],
         authors=tuple(author["name"] for author in project["authors"]),
         keywords=tuple(project["keywords"]),
@@ -117,12 +117,13 @@ def _citation(about: crate.About, project: dict) -> str:
         "type": "dataset",
         "title": about.title,
         "abstract": about.description,
+        "version": about.version,
         "date-released": about.ended_at[:10],
         "license": project["license"],
         "authors": project["authors"],
         "keywords": project["keywords"],
         "references": [
-            {"type": "software", "title": project["title"], "authors": project["authors"]}
+            {key: project[key] for key in ("type", "title", "authors", "version")}
         ],
     })  # fmt: skip
 

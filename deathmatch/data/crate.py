@@ -31,6 +31,8 @@ class About:
     name: str
     title: str
     description: str
+    version: str
+    """The version of the project that certified it."""
     licence: str
     authors: tuple[str, ...]
     keywords: tuple[str, ...]
@@ -58,6 +60,7 @@ def metadata(folder: Path, about: About) -> Node:
         "@type": "Dataset",
         "name": about.title,
         "description": about.description,
+        "version": about.version,
         "datePublished": about.ended_at[:10],
         "license": {"@id": f"https://spdx.org/licenses/{about.licence}"},
         "keywords": ", ".join(about.keywords),

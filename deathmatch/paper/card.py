@@ -17,6 +17,7 @@ from deathmatch.analysis.views import Experiment
 from deathmatch.data import limits, records
 from deathmatch.paper import display, theme
 from deathmatch.paper.charts import by_rate
+from deathmatch.plan import release
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.typed import typed
@@ -57,7 +58,7 @@ def numbers(
 ) -> dict:
     """Return what the card shows as what JSON can hold."""
     return {
-        "experiment": held.name, "dataset": held.dataset,
+        "version": release.version(), "experiment": held.name, "dataset": held.dataset,
         "verdict": analysis.verdict(held, made), "standing": analysis.standing(made, held.name),
         "facts": dict(card_facts.facts(held, recorded, server)),
         "servers": [
@@ -78,7 +79,8 @@ def page(
     theme.register()
     trials = held.trials.row(0, named=True)
     machine = f"{trials['cpu']}, {trials['cpus']} CPUs, Linux {trials['kernel']}, " \
-              f"testbed {trials['testbed']}, commit {trials['commit']}"  # fmt: skip
+              f"testbed {trials['testbed']}, version {said['version']}, " \
+              f"commit {trials['commit']}"  # fmt: skip
     return Template((PAPER / "card.html").read_text()).substitute(
         title=html.escape(server.title),
         experiment=html.escape(f"{held.name}: {held.spec.title}"),

@@ -12,7 +12,7 @@ from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.hosts import node
 from deathmatch.paper import own
-from deathmatch.plan import files, matrix, nothing
+from deathmatch.plan import files, matrix, nothing, release
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
@@ -28,11 +28,15 @@ INSTRUMENTS = sorted(
     for kind in ("connections", "descriptors", "packets")
     for p in Path("data", kind).glob("*.json")
 )
-PAPER = sorted(
-    str(p)
-    for p in Path("paper/source").glob("*")
-    if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
-)
+# The paper and the explorer show the version that stands in CITATION.cff.
+PAPER = [
+    release.CITATION,
+    *sorted(
+        str(p)
+        for p in Path("paper/source").glob("*")
+        if p.is_file() and p.suffix in {".html", ".typ", ".css", ".lua", ".md", ".bib", ".js"}
+    ),
+]
 SERVERS = sorted(str(p) for p in Path("servers").glob("*/server.toml"))
 # The explorer's inputs besides tables and the paper's style: it names each server's file.
 EXPLORER = [

@@ -1,12 +1,11 @@
 """Where a dataset was measured, by what, and how to cite it, as dicts of text and numbers."""
 
 import polars as pl
-import yaml
 
 from deathmatch.analysis import provenance, views
 from deathmatch.data import archive
 from deathmatch.paper.explore.servers import post
-from deathmatch.plan import files
+from deathmatch.plan import files, release
 from deathmatch.plan.root import ROOT
 
 _MACHINE = ["testbed", "cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain"]
@@ -58,22 +57,20 @@ def experiments(measured: set[str]) -> list[dict]:
 
 
 def citation(dataset: str) -> dict:
-    """Return how to cite the study and the dataset: a sentence, and an entry of BibTeX.
-
-    A dataset that was certified has a citation of its own.
-    """
-    own = ROOT / "data" / dataset / "CITATION.cff"
-    known = yaml.safe_load((own if own.is_file() else ROOT / "CITATION.cff").read_text())
-    authors = [author.get("name", "") for author in known["authors"]]
-    title = known["title"] if own.is_file() else f"{known['title']}: dataset {dataset}"
-    year = str(known.get("date-released", ""))[:4]
-    lines = [f"  author = {{{' and '.join(f'{{{name}}}' for name in authors)}}},",
-             f"  title  = {{{title}}},"]  # fmt: skip
-    lines += [f"  year   = {{{year}}},"] if year else []
+    """Return how to cite the study and the dataset: a sentence, and an entry of BibTeX."""
+    project = release.project()
+    authors = [author["name"] for author in project["authors"]]
+    title = f"{project['title']}: dataset {dataset}"
+    year = project["date-released"][:4]
+    fields = {
+        "author": " and ".join(f"{{{name}}}" for name in authors),
+        "title": title, "version": project["version"], "year": year,
+    }  # fmt: skip
+    lines = [f"  {name:7} = {{{value}}}," for name, value in fields.items()]
     return {
-        "sentence": f"{'; '.join(authors)}: {title}.{f' {year}.' if year else ''}",
-        "message": known["message"],
-        "licence": known["license"],
+        "sentence": f"{'; '.join(authors)}: {title}. Version {project['version']}. {year}.",
+        "message": project["message"],
+        "licence": project["license"],
         "bibtex": "\n".join([f"@misc{{deathmatch-{dataset},", *lines, "}"]),
     }
 

@@ -36,6 +36,6 @@ function aboutView(main) {
     section("Add a server of yours", made("p", {}, "A server is one folder. In a clone of the study, on Debian 12 (README.md has Nix and containers too):"),
       made("dl", { class: "steps" }, steps.flatMap(([command, why]) => [made("dt", {}, made("code", {}, command)), made("dd", {}, why)])),
       made("p", {}, "servers/README.md has every key of server.toml; .github/CONTRIBUTING.md says how to hand in a server or a dataset.")),
-    section("This page", made("p", {}, "One file that fetches nothing. The address says what is shown: a copied link shows the same again. "
+    section("This page", made("p", {}, `Version ${DATA.version} of Deathmatch made this file, which fetches nothing. ` + "The address says what is shown: a copied link shows the same again. "
       + "Tables are sorted by DataTables (MIT licence), charts drawn by Vega-Lite (BSD licence). "), made("p", {}, made("a", { href: "deathmatch.html" }, "The paper"), " says what it means.")));
 }
