@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from conftest import Tree
 
-from deathmatch.analysis import history, views
+from deathmatch.analysis import history, searched, views
 from deathmatch.data import tables
 from deathmatch.paper import theme
 from deathmatch.paper.charts import history as charts
@@ -191,11 +191,15 @@ def test_a_paper_shows_an_experiment_that_another_dataset_measured(two_datasets:
     two_datasets.snakemake(CHAPTER, dataset="mine").succeeded()
     cells = json.loads((two_datasets.path / CHAPTER).read_text())["cells"]
     prose = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
-    origin = r"measured as a dataset of its own, `years`, on \d+ \w+ 2026, on the testbed netns: 2"
+    origin = r"of another dataset, `years`, measured on \d+ \w+ 2026 on the testbed netns: 2 CPUs"
     assert len(re.findall(origin, prose)) == 2, prose
     assert "The newest release takes more CPU for a request than the oldest in 1 of 1" in prose
-    shown = json.dumps(cells)
+    shown = json.dumps([cell.get("outputs") for cell in cells])
     assert "data/years/history/points.parquet" in shown and "data/mine" not in shown
+    # These trials searched for no capacity.
+    assert searched.NO_SEARCH in shown and "search then finds" not in prose
+    assert "fig-history-memory" in shown and "fig-history-capacity" not in shown
+    assert "Memory (MB)" in shown and "Capacity (req/s)" not in shown
 
 
 STUDY = """
@@ -228,4 +232,4 @@ def test_a_dataset_that_has_the_experiment_shows_its_own():
     assert tables.holder("unknown", "backlog") == "unknown"
     own = views.shown("reference", "backlog")
     assert views.origin(own, "reference") == ""
-    assert views.origin(own, "decision").startswith("It was measured as a dataset of its own")
+    assert "is of another dataset, `reference`, measured on" in views.origin(own, "decision")

@@ -198,7 +198,8 @@ def on_two_runtimes(changed: pl.DataFrame) -> pl.DataFrame:
 def table(points: pl.DataFrame, probes: pl.DataFrame) -> pl.DataFrame:
     """Return a row for each measured release with its costs, medians over trials.
 
-    Columns: system, release, year, runtime, trials, cpu_us, rss_mb, capacity (req/s, in words).
+    Columns: system, release, year, runtime, trials, cpu_us, rss_mb, and where there was a search
+    capacity (req/s, in words).
     """
     cost = over_years(points, CPU_PER_REPLY)
     memory = over_years(points, LARGEST_RSS).select("server", rss_mb=pl.col("median") / 1e6)
@@ -209,7 +210,7 @@ def table(points: pl.DataFrame, probes: pl.DataFrame) -> pl.DataFrame:
     )
     return joined.select(
         "system", "release", "year", "runtime", "trials", pl.col("median").alias("cpu_us"),
-        "rss_mb", "capacity",
+        "rss_mb", *(["capacity"] if len(probes) else []),
     )  # fmt: skip
 
 

@@ -279,8 +279,9 @@ def origin(experiment: Experiment, dataset: str) -> str:
     began = experiment.trials["started_at"].drop_nulls().sort()
     days = began.dt.strftime("%-d %B %Y").unique(maintain_order=True).to_list()
     return (
-        f"It was measured as a dataset of its own, {phrases.code(experiment.dataset)}, on "
-        f"{phrases.enumeration(days) or 'an unknown day'}, on the "
+        f"The experiment *{experiment.name}* is of another dataset, "
+        f"{phrases.code(experiment.dataset)}, measured on "
+        f"{phrases.enumeration(days) or 'an unknown day'} on the "
         f"{provenance.testbed(experiment.trials)}."
     )
 
