@@ -137,16 +137,10 @@ def test_the_chart_has_a_panel_for_each_system_and_a_colour_for_each_runtime():
     known = pl.concat([TORNADO, points(node_0_dot_10=[10, 11, 12])])
     frame = history.over_years(known, CPU_PER_REPLY)
     chart = charts.over_years(frame, "CPU").to_dict()
-    assert [panel["title"] for panel in _titled(chart)] == ["Node.js", "Tornado"]
+    assert [panel["title"] for panel in chart["concat"]] == ["Node.js", "Tornado"]
     line = next(layer for layer in chart["concat"][1]["layer"] if "color" in layer["encoding"])
     assert line["encoding"]["color"]["scale"]["domain"] == ["Python 2.7", "Python 3.11", "its own"]
     assert charts.over_years(frame.clear(), "CPU") is None
-
-
-def _titled(chart: dict) -> list[dict]:
-    return [
-        next(layer for layer in panel["layer"] if "title" in layer) for panel in chart["concat"]
-    ]
 
 
 PLAN = """
@@ -204,18 +198,23 @@ def test_a_paper_shows_an_experiment_that_another_dataset_measured(two_datasets:
 
 STUDY = """
 import json
+from deathmatch.paper.explore import history
 from deathmatch.plan.selection import Choice
 from deathmatch.run.study import Study
 study = Study("mine", "netns", "", Choice(None, None))
 tables = {"chapter": study.tables("09-history"), "ledger": study.ledger_tables("mine")}
-print(json.dumps({"chapters": study.notebooks} | tables))
+print(json.dumps({"chapters": study.notebooks, "explorer": history.view("mine")} | tables))
 """
 
 
-def test_a_ledger_is_only_of_its_own_dataset(two_datasets: Tree):
+def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: Tree):
     study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
     assert "09-history" in study["chapters"]
     assert "data/years/history/points.parquet" in study["chapter"]
+    explorer = study["explorer"]
+    assert explorer["sources"][0] == "data/years/history/points.parquet"
+    assert "a dataset of its own, years, on" in explorer["origin"]
+    assert [release["server"] for release in explorer["releases"]] == ["tornado-1", "tornado"]
     assert "data/mine/backlog/points.parquet" in study["ledger"]
     assert not [path for path in study["ledger"] if path.startswith("data/years")]
 
@@ -224,7 +223,7 @@ def test_a_chapter_of_a_dataset_that_was_not_measured_is_left_out(two_datasets: 
     shutil.rmtree(two_datasets.path / "data/years")
     study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
     assert "01-backlog" in study["chapters"] and "09-history" not in study["chapters"]
-    assert study["chapter"] == []
+    assert study["chapter"] == [] and study["explorer"] is None
 
 
 def test_a_dataset_that_has_the_experiment_shows_its_own():

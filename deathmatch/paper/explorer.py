@@ -16,7 +16,7 @@ from deathmatch.analysis import published
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import scripts, theme
-from deathmatch.paper.explore import about, ledger, quantities, servers, variants
+from deathmatch.paper.explore import about, history, ledger, quantities, servers, variants
 from deathmatch.plan import files, paths, release
 from deathmatch.plan.root import ROOT
 
@@ -25,7 +25,7 @@ SOURCE = PAPER / "explore"
 # In the order in which each uses those before it.
 SCRIPTS = (
     "elements.js", "data.js", "address.js", "download.js", "cells.js", "browse.js", "charts.js",
-    "variants.js", "server.js", "compare.js", "claims.js", "about.js", "main.js",
+    "variants.js", "server.js", "compare.js", "history.js", "claims.js", "about.js", "main.js",
 )  # fmt: skip
 # A limit of ours: the page is to open at once.
 LARGEST_BYTES = 6_000_000
@@ -67,6 +67,7 @@ def document(datasets: list[str]) -> dict:
         "of_rate": {s.name: [q.name for q in quantities.of_rate(s.client)] for s in shown},
         "servers": servers.rows(datasets, rows["trials"]),
         "claims": claims,
+        "history": [view for dataset in datasets if (view := history.view(dataset))],
         "theme": theme.config()["config"],
     } | {kind: table(kind_rows) for kind, kind_rows in rows.items()}
 

@@ -6,28 +6,49 @@ In: frames of `deathmatch.analysis.history`. Out: one chart, or None where there
 import altair as alt
 import polars as pl
 
+from deathmatch.analysis import verdict_words
 from deathmatch.analysis.history import OWN_RUNTIME, main_line
+from deathmatch.analysis.interval import Interval
 from deathmatch.paper import theme
 
 _COLUMNS = 3
-# Without the diamond, which is a post's value, and the stroke, which a line hides.
+# Without the diamond, which is a post's value, and the stroke, which a line hides. Fewer than
+# colours, so that two runtimes have both in common only after all pairs.
 _SHAPES = [
-    "circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left",
+    "circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right",
 ]  # fmt: skip
 
 
 def over_years(
     frame: pl.DataFrame, title: str, theirs: pl.DataFrame | None = None
 ) -> alt.ConcatChart | None:
-    """Return the median over the year of release, with its interval.
+    """Return the panels of `by_system` as one chart with one legend, for a page of paper."""
+    legend = alt.Legend(title="runtime", orient="top", columns=4, symbolOpacity=1)
+    panels = [
+        panel.properties(title=name, width=150, height=115)
+        for name, panel in by_system(frame, title, theirs, legend).items()
+    ]
+    return alt.concat(*panels, columns=_COLUMNS) if panels else None
+
+
+def by_system(
+    frame: pl.DataFrame,
+    title: str,
+    theirs: pl.DataFrame | None = None,
+    legend: alt.Legend | None = None,
+) -> dict[str, alt.LayerChart]:
+    """Return by system a panel: the median over the year of release, with its interval.
 
     A colour and a shape are a runtime, so that a line changes both at a seam. All panels have one
-    pair of axes. `frame` has the columns system, year, release, runtime, median, low, high;
-    `theirs`, the posts' own values, system, year, median.
+    pair of axes. `frame` has the columns system, year, release, runtime, trials, median, low, high;
+    `theirs`, the posts' own values, system, year, median. Without a `legend` for all panels, each
+    has its own with the runtimes of its releases.
     """
     shown = frame.drop_nulls("median")
     if shown.is_empty():
-        return None
+        return {}
+    texts = [verdict_words.effect_text(Interval.from_row(row)) for row in shown.to_dicts()]
+    shown = shown.with_columns(measured=pl.Series(texts))
     theirs = shown.select("system", "year", "median").clear() if theirs is None else theirs
     theirs = theirs.filter(pl.col("system").is_in(shown["system"].to_list()))
     years = pl.concat([shown["year"], theirs["year"]])
@@ -40,26 +61,33 @@ def over_years(
               axis=alt.Axis(format="d", tickCount=4))  # fmt: skip
     y = alt.Y("median:Q", title=title, scale=y_scale, axis=theme.axes.axis(y_scale))
     runtimes = sorted(shown["runtime"].unique(maintain_order=True), key=OWN_RUNTIME.__eq__)
-    legend = alt.Legend(title="runtime", orient="top", columns=4, symbolOpacity=1)
-    colour = alt.Color("runtime:N", legend=legend, scale=alt.Scale(domain=runtimes))
-    shape = alt.Shape("runtime:N", legend=legend, scale=alt.Scale(domain=runtimes, range=_SHAPES))
-    panels = []
+    tooltip = ["release", "runtime", "year", alt.Tooltip("measured", title=title)]
+    panels = {}
     for name in shown["system"].unique(maintain_order=True):
         releases = shown.filter(system=name)
-        mine = alt.Chart(releases, title=name).encode(x=x)
+        keys = legend or _own_legend(releases)
+        colour = alt.Color("runtime:N", legend=keys, scale=alt.Scale(domain=runtimes))
+        shape = alt.Shape("runtime:N", legend=keys, scale=alt.Scale(domain=runtimes, range=_SHAPES))
+        mine = alt.Chart(releases).encode(x=x)
         connected = alt.Chart(main_line(releases)).encode(x=x, y=y)
-        of_posts = alt.Chart(theirs.filter(system=name)).encode(x=x, y=y)
+        of_posts = theirs.filter(system=name)
         layers = [
             connected.mark_line(color=theme.GREY, strokeWidth=1, strokeDash=[2, 2]),
             mine.mark_line().encode(y=y, color=colour),
             mine.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q", color=colour),
-            mine.mark_point(size=45).encode(
-                y=y, color=colour, shape=shape,
-                tooltip=["release", "runtime", "year", alt.Tooltip("median", format=".3g")],
+            mine.mark_point(size=60, opacity=1).encode(
+                y=y, color=colour, shape=shape, tooltip=tooltip
             ),
-            of_posts.mark_point(
+        ]
+        if len(of_posts):
+            diamonds = alt.Chart(of_posts).mark_point(
                 filled=False, shape="diamond", color=theme.GREY, size=55, strokeWidth=1.5
-            ),
-        ]  # fmt: skip
-        panels.append(alt.layer(*layers).properties(width=150, height=115))
-    return alt.concat(*panels, columns=_COLUMNS)
+            )
+            layers.append(diamonds.encode(x=x, y=y))
+        panels[name] = alt.layer(*layers)
+    return panels
+
+
+def _own_legend(releases: pl.DataFrame) -> alt.Legend:
+    runtimes = releases["runtime"].unique(maintain_order=True).to_list()
+    return alt.Legend(title=None, orient="bottom", columns=2, symbolOpacity=1, values=runtimes)

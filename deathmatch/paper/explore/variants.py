@@ -19,6 +19,7 @@ from deathmatch.analysis import (
     systems,
     views,
 )
+from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.views import LABEL_FACTORS
 from deathmatch.data import limits
@@ -118,7 +119,11 @@ def measured(
 ) -> list[float | int] | None:
     """Return one value a trial as a measured quantity; `at_least`: it may be more."""
     known = [scale * value for value in values if value is not None and isfinite(value)]
-    over_trials = stats.interval(known)
+    return cell(stats.interval(known), at_least)
+
+
+def cell(over_trials: Interval, at_least: bool = False) -> list[float | int] | None:
+    """Return an interval over trials as a measured quantity; `at_least`: it may be more."""
     if not over_trials.trials:
         return None
     ends = [_short(end) for end in (over_trials.estimate, over_trials.low, over_trials.high)]

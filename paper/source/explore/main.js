@@ -5,9 +5,13 @@
     variants: variantsView,
     servers: (main, name) => (name ? serverView(main, name) : serversView(main)),
     compare: compareView,
+    ...(DATA.history.length ? { history: historyView } : {}),
     claims: (main, name) => (name ? claimView(main, name) : claimsView(main)),
     about: aboutView,
   };
+  for (const link of document.querySelectorAll('.views a[href^="#/"]')) {
+    if (!(link.getAttribute("href").slice(2) in VIEWS)) link.remove();
+  }
   const main = document.getElementById("text");
   const dataset = document.title;
 
