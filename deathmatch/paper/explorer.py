@@ -67,7 +67,7 @@ def document(datasets: list[str]) -> dict:
         "of_rate": {s.name: [q.name for q in quantities.of_rate(s.client)] for s in shown},
         "servers": servers.rows(datasets, rows["trials"]),
         "claims": claims,
-        "history": [view for dataset in datasets if (view := history.view(dataset))],
+        "history": history.all_views(datasets),
         "theme": theme.config()["config"],
     } | {kind: table(kind_rows) for kind, kind_rows in rows.items()}
 

@@ -18,6 +18,12 @@ _COLUMNS = ["system", "release", "year", "runtime", "server"]
 _OF_PAGE = {"$schema", "config"}
 
 
+def all_views(datasets: list[str]) -> list[dict]:
+    """Return the view of each dataset; once where two datasets show the same trials."""
+    views_of = [view(dataset) for dataset in datasets]
+    return list({shown["dataset"]: shown for shown in views_of if shown}.values())
+
+
 def view(dataset: str) -> dict | None:
     """Return CPU per reply of the releases: a chart for each system, and a row for each release.
 
