@@ -17,7 +17,7 @@ from playwright.sync_api import Page
 
 from deathmatch.analysis import reply_rates, stats, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
-from deathmatch.data import tables
+from deathmatch.data import archive, tables
 from deathmatch.errors import UserError
 from deathmatch.paper import explorer, scripts
 from deathmatch.paper.explore import variants
@@ -85,9 +85,15 @@ def nothing(frame: pl.DataFrame, table: str) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, network) -> Path:
-    """The folder with three explorers: of two datasets, of nothing measured, of releases."""
+    """The folder with three explorers: of two datasets, of nothing measured, of releases.
+
+    One of the two datasets has raw logs.
+    """
     tree = Tree(copy_tree(tmp_path_factory.mktemp("explorer") / "tree"), network)
     plant(tree, "small", EXPERIMENTS, ROUNDS)
+    for experiment in EXPERIMENTS:
+        packed = Path("data", "reference", experiment, archive.NAME)
+        shutil.copy(ROOT / packed, tree.path / "data" / "small" / experiment)
     plant(tree, "others", EXPERIMENTS[:1], 2, hostile)
     plant(tree, "nothing", EXPERIMENTS[:1], 1, nothing)
     plant_releases(tree, "years")
@@ -260,9 +266,10 @@ def test_a_server_has_a_page_with_its_file_its_curves_and_its_trials(page):
     )
     assert len(drawn) >= 6 and min(drawn) >= 2
     page.locator("summary", has_text="trials").click()
-    assert "data/small/backlog/yucan/" in page.locator("main").inner_text()
+    assert "data/small/backlog/raw.tar.xz: yucan/" in page.locator("main").inner_text()
     trials = saved(page, "Trials as CSV")
     assert {row["server"] for row in trials} == {"yucan"} and trials[0]["raw"].startswith("data/")
+    assert all(bool(row["raw"]) == (row["dataset"] == "small") for row in trials)
     rates = saved(page, "Rates as CSV")
     assert {"rate_rps", "reply_rate_rps", "reply_rate_rps_low"} <= set(rates[0])
 

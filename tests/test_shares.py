@@ -87,7 +87,7 @@ def test_times_of_jobs_and_set_up_are_read_as_written(tmp_path):
 
 
 def test_records_are_read_from_an_archive(tmp_path):
-    (tmp_path / "storage").symlink_to(ROOT / "data/first/storage")
+    (tmp_path / "storage").symlink_to(ROOT / "data/reference/storage")
     read = shares.records(tmp_path)
     assert {record["experiment"] for record in read} == {"storage"}
     assert shares.steps_table([shares.spent(record) for record in read]).startswith(

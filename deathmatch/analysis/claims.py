@@ -9,7 +9,6 @@ header of `data/published/claims.toml` explains all of it.
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import polars as pl
 
@@ -42,7 +41,6 @@ from deathmatch.analysis.values import Values, in_shared_blocks
 from deathmatch.data import archive
 from deathmatch.hosts import sandbox
 from deathmatch.plan import files, paths
-from deathmatch.plan.root import ROOT
 from deathmatch.quantities.definitions import QUANTITIES
 
 
@@ -158,13 +156,9 @@ def _sides(dataset: str, compared: tuple[Compared, ...]) -> tuple[Side, ...]:
 def _side(dataset: str, experiment: str, selector: dict, values: Values) -> Side:
     frame = selecting.selected(dataset, experiment, selector)
     alone = frame is not None and frame.select("server", "variant").n_unique() == 1
-    folder = Path("data", dataset, experiment)
-    packed = folder / archive.NAME
-    raw = packed if (ROOT / packed).is_file() else folder
-    # Within the archive, trials have the folders that they were measured in.
     inside = f"{frame['server'][0]}/{frame['variant'][0]}" if alone else ""
-    between = ": " if raw == packed else "/"
-    logs = f"{raw.as_posix()}{between}{inside}".rstrip(":/ ")
+    before = archive.logs_prefix(dataset, experiment)
+    logs = f"{before}{inside}".rstrip(":/ ") if before else ""
     return Side(selecting.selector_phrase(selector), stats.interval(values.all), logs)
 
 

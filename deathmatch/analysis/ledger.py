@@ -18,7 +18,8 @@ BOTH = "then and now"
 class Side:
     """One side of what a rule compares: the variant in words, and its value over trials.
 
-    `raw` is the folder of the trials' raw logs, or their archive and the folder in it.
+    `raw` is the folder of the trials' raw logs, or their archive and the folder in it; empty where
+    the dataset keeps tables alone.
     """
 
     what: str

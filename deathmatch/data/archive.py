@@ -12,9 +12,10 @@ import tarfile
 from pathlib import Path
 
 from deathmatch.data import records
-from deathmatch.data.inventory import Inventory
+from deathmatch.data.inventory import RECORD, Inventory
 from deathmatch.errors import UserError
 from deathmatch.plan import selection
+from deathmatch.plan.root import ROOT
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.typed import typed
 
@@ -66,6 +67,18 @@ def _pack(folder: Path, paths: list[Path]) -> Path:
             for file in sorted(below for below in path.rglob("*") if below.is_file()):
                 archive.add(file, file.relative_to(folder), filter=anonymous)
     return partial.rename(folder / NAME)
+
+
+def logs_prefix(dataset: str, experiment: str) -> str:
+    """Return what stands before server, variant and number in the path of a trial's raw logs.
+
+    It is the archive, in which trials have the folders that they were measured in, or the
+    experiment's folder; empty where the dataset keeps tables alone.
+    """
+    folder = Path("data", dataset, experiment)
+    if (ROOT / folder / NAME).is_file():
+        return f"{folder / NAME}: "
+    return f"{folder}/" if any((ROOT / folder).glob(f"*/*/*/{RECORD}")) else ""
 
 
 def unpack(file: Path, to: Path) -> None:

@@ -80,5 +80,5 @@ def _verdict(when: str, verdict: Verdict) -> dict:
     return {
         "heading": f"{when.capitalize()}: {verdict.verdict}",
         "lines": list(filter(None, lines)),
-        "raw": list(dict.fromkeys(side.raw for side in verdict.sides)),
+        "raw": list(dict.fromkeys(side.raw for side in verdict.sides if side.raw)),
     }

@@ -60,7 +60,9 @@ def study(asked: Settings, only_paper: bool = False) -> Study:
         choice=choice(asked),
         only_paper=only_paper,
     )
-    if not study.frozen and not study.measured:
+    if study.frozen:
+        _check_tables(study)
+    elif not study.measured:
         raise UserError(
             f"none of its {len(study.choice.trials(study.dataset))} trials is measured, and "
             "`snakemake paper` only makes the paper of what is",
@@ -68,6 +70,18 @@ def study(asked: Settings, only_paper: bool = False) -> Study:
             remedy=f"measure it, and get the paper too: {study.command}",
         )
     return study
+
+
+def _check_tables(study: Study) -> None:
+    """Raise UserError if a dataset that is only read keeps less than its own paper needs."""
+    lacking = [table for table in study.own_tables if not Path(table).is_file()]
+    if lacking:
+        raise UserError(
+            f"it lacks {len(lacking)} of the tables that its paper needs, such as {lacking[0]}",
+            where=f"data/{study.dataset}",
+            remedy="restore them if git has them; the paper of another dataset can show what is "
+            f"left: ./shell snakemake paper --config dataset=NAME compare={study.dataset}",
+        )
 
 
 def _compared(dataset: str, asked: str) -> str:

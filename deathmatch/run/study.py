@@ -285,6 +285,11 @@ class Study:
         return [f"{self.folder}/{name}/trials.parquet" for name in self.measured]
 
     @property
+    def own_tables(self) -> list[str]:
+        """The tables of every experiment of the dataset."""
+        return self._tables_of(self.dataset, files.names("experiment"))
+
+    @property
     def all_tables(self) -> list[str]:
         """The tables of every experiment that the paper or the explorer reads."""
         return self.tables_of(files.names("experiment"))

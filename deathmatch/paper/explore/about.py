@@ -33,7 +33,10 @@ def summary(dataset: str) -> dict:
         "commits": _counted(known, ["commit"]),
         "place": provenance.place(trials) if len(known) else "",
         "cannot": provenance.cannot(trials) if len(known) else "",
-        "raw": {experiment.name: _raw(dataset, experiment.name) for experiment in seen if len(experiment.trials)},
+        "raw": {
+            experiment.name: archive.logs_prefix(dataset, experiment.name)
+            for experiment in seen if len(experiment.trials)
+        },
     }
 
 
@@ -73,12 +76,6 @@ def citation(dataset: str) -> dict:
         "licence": project["license"],
         "bibtex": "\n".join([f"@misc{{deathmatch-{dataset},", *lines, "}"]),
     }
-
-
-def _raw(dataset: str, experiment: str) -> str:
-    """Return what stands before server, variant and number in the path of a trial's raw logs."""
-    packed = f"data/{dataset}/{experiment}/{archive.NAME}"
-    return f"{packed}: " if (ROOT / packed).is_file() else f"data/{dataset}/{experiment}/"
 
 
 def _counted(trials: pl.DataFrame, columns: list[str]) -> list[dict]:

@@ -27,7 +27,11 @@ const TIMES_OF = grouped(TIMES);
 const titleOf = (server) => SERVERS.get(server)?.title ?? server;
 const experimentOf = (name) => EXPERIMENTS.get(name)?.title ?? name;
 const nameOf = (variant) => [titleOf(variant.server), variant.label].filter(Boolean).join(", ");
-const rawOf = (trial) => `${DATASETS.get(trial.dataset).raw[trial.experiment]}${trial.server}/${trial.variant}/${trial.n}`;
+// The path of a trial's raw logs; empty where the dataset keeps tables alone.
+const rawOf = (trial) => {
+  const before = DATASETS.get(trial.dataset).raw[trial.experiment];
+  return before && `${before}${trial.server}/${trial.variant}/${trial.n}`;
+};
 // Memory is shown in MB and times in ms; the CSV has the units of the columns' names.
 const UNITS = { B: ["MB", 1e-6], "µs": ["ms", 1e-3] };
 const unitOf = (name) => {
