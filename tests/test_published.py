@@ -512,7 +512,7 @@ def test_bibliography_is_read_by_pandoc_and_holds_every_source():
 
 
 # They stand for servers on another library, and are ranked by themselves.
-OTHER_LIBRARIES = {"txws", "pypy-txws"}
+OTHER_LIBRARIES = {"pypy-txws", "pypy-txws-0.7", "txws", "txws-0.7"}
 
 
 def stand_ins(when: str) -> list[tuple[str, str]]:

@@ -8,14 +8,6 @@ import socket
 import sys
 from importlib import import_module
 
-from twisted.internet.protocol import Factory, Protocol
-from txws import WebSocketFactory
-
-
-class Echo(Protocol):
-    def dataReceived(self, data):
-        self.transport.write(data)
-
 
 def main(address, port, backlog, processes, mechanism):
     listener = socket.socket()
@@ -27,12 +19,19 @@ def main(address, port, backlog, processes, mechanism):
     for _ in range(int(processes) - 1):
         if os.fork() == 0:
             break
+    # A reactor must be installed before txWS 0.7 imports the default one.
     import_module("twisted.internet." + mechanism + "reactor").install()
     from twisted.internet import reactor
+    from twisted.internet.protocol import Factory, Protocol
+    from txws import WebSocketFactory
 
-    reactor.adoptStreamPort(
-        listener.fileno(), socket.AF_INET, WebSocketFactory(Factory.forProtocol(Echo))
-    )
+    class Echo(Protocol):
+        def dataReceived(self, data):
+            self.transport.write(data)
+
+    factory = Factory()
+    factory.protocol = Echo
+    reactor.adoptStreamPort(listener.fileno(), socket.AF_INET, WebSocketFactory(factory))
     reactor.run()
 
 
