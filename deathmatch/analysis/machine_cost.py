@@ -39,7 +39,7 @@ def costs(dataset: str, other: str) -> pl.DataFrame:
     """
     parts = [pl.DataFrame(schema=COSTS)]
     for name in sorted({*measured(dataset)} & {*measured(other)}):
-        keys = ["server", *files.experiment(name).factors, "version", RATE]
+        keys = ["server", "configuration", *files.experiment(name).factors, "version", RATE]
         sides = [_per_variant(part, name, keys) for part in (dataset, other)]
         both = sides[0].join(sides[1].drop("label"), on=keys, suffix="_other", nulls_equal=True)
         lowest = both.filter(pl.col(RATE) == pl.col(RATE).min().over("label"))
