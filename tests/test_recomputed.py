@@ -11,6 +11,7 @@ import json
 import re
 import tomllib
 from math import exp
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,8 @@ from conftest import ROOT
 from scipy.stats import bootstrap, t
 
 DATA = ROOT / "data" / "reference"
+# Measured apart; its tables alone are committed.
+HISTORY = ROOT / "data" / "history" / "history"
 PAPER = ROOT / "paper" / "reference" / "deathmatch.html"
 REPLY, RATE = "reply_rate_offered_window_rps", "offered_rate_rps"
 # Laws whose break leaves out a part of a point only: modes of CPU time, times of replies.
@@ -609,9 +612,101 @@ def products() -> list[str]:
     ]
 
 
+def numbers_in(name: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", name)]
+
+
+def releases() -> dict[str, list[dict]]:
+    """Return the releases of each system, by year, then by the numbers of library and runtime."""
+    systems: dict[str, list[dict]] = {}
+    for path in sorted((ROOT / "servers").glob("*/server.toml")):
+        server = tomllib.loads(path.read_text())
+        release = server.get("release", {}) | {"server": path.parent.name}
+        series = None if "runtime" in release else release.get("series_year")
+        release["year"] = series or release.get("year")
+        release["library"] = re.split(r",| on ", release.get("name", ""))[0]
+        release.setdefault("runtime", "its own")
+        if "history" in server["experiments"] and release.get("system") and release["year"]:
+            systems.setdefault(release["system"], []).append(release)
+    order = ("library", "runtime")
+    return {
+        system: sorted(
+            systems[system], key=lambda row: (row["year"], *(numbers_in(row[key]) for key in order))
+        )
+        for system in sorted(systems, key=str.lower)
+    }
+
+
+def before(release: dict, earlier: list[dict]) -> dict:
+    """Return the same release on another runtime, else the last one, on its runtime if there is."""
+    for key in ("library", "runtime"):
+        if alike := [row for row in earlier if row[key] == release[key]]:
+            return alike[-1]
+    return earlier[-1]
+
+
+def costs_of_releases() -> pl.DataFrame:
+    """Return the CPU time of a reply in each trial that has every rate, in microseconds."""
+    points = counted(pl.read_parquet(HISTORY / "points.parquet")).filter(pl.col("replies") > 0)
+    whole = pl.col(RATE).n_unique().over("server", "n") == points[RATE].n_unique()
+    us = pl.col("server_cpu_ns").sum() / pl.col("replies").sum() / 1000
+    return points.filter(whole).group_by("server", "n").agg(us=us)
+
+
+def fifteen_years() -> list[str]:
+    """What releases cost; no sentence where the dataset is not here."""
+    if not HISTORY.is_dir():
+        return []
+    costs = costs_of_releases()
+    trials = pl.read_parquet(HISTORY / "trials.parquet")
+
+    def ratios(after: dict, earlier: dict) -> pl.Series:
+        sides = (pl.col("server") == row["server"] for row in (after, earlier))
+        return paired(costs, *sides, column="us").drop_nulls()
+
+    since, changes, runtimes = {}, [], []
+    for system, rows in releases().items():
+        measured = [row for row in rows if row["server"] in costs["server"]]
+        if len(measured) > 1:
+            since[system] = ratios(measured[-1], measured[0])
+        for place, after in enumerate(measured[1:], start=1):
+            earlier = before(after, measured[:place])
+            ratio = ratios(after, earlier)
+            changes.append((max(ratio.median(), 1 / ratio.median()), earlier, after, ratio))
+            if earlier["library"] == after["library"]:
+                both = f"{earlier['runtime']}, then {after['runtime']}"
+                runtimes.append(f"{system} {times(ratio)} ({both})")
+    largest = [
+        f"from {earlier['name']} to {after['name']} {times(ratio)}, "
+        f"cause: {after.get('jump', 'unknown')}"
+        for size, earlier, after, ratio in sorted(changes, key=lambda row: -row[0])[:3]
+        if size > 4 / 3
+    ]
+    ends = [
+        [float(end) for end in re.findall(r"[\d.]+(?= to|, n)", median(ratio, digits=9))]
+        for ratio in since.values()
+    ]
+    more, less = sum(low > 1 for low, _ in ends), sum(high < 1 for _, high in ends)
+    days = trials["started_at"].drop_nulls().sort().dt.strftime("%-d %B %Y")
+    results = questions("then, of the time").filter(role="result")["verdict"].to_list()
+    sentences = [
+        f"another dataset, history, measured on {' and '.join(days.unique(maintain_order=True))} "
+        f"on the testbed {trials['testbed'][0]}: {trials['cpus'].drop_nulls()[0]} CPUs",
+        f"more CPU for a request than the oldest in {more} of {len(since)} systems, less in "
+        f"{less}, and in {len(since) - more - less} these trials show no difference.",
+        "CPU for a reply with the last release over that with the first: "
+        + "; ".join(f"{system} {times(ratio)}" for system, ratio in since.items()),
+        f"The largest changes between neighbours: {'; '.join(largest) or 'none'}.",
+        f"is {results.count('replicated')}, and of those that are not it is "
+        f"{results.count('not replicated')}",
+    ]
+    return [*sentences, *runtimes]
+
+
 CHAPTERS = (
     dataset_and_laws, posts, backlog, servers_on_one_cpu, dynamic, orders, static, overhead,
     stored_bytes, websockets, readiness, deaths_of_select, accept_queue, products, verdicts,
+    fifteen_years,
 )  # fmt: skip
 
 
@@ -667,8 +762,8 @@ def test_a_caption_counts_the_trials_of_its_tables():
     drawn = [caption for caption in drawn if "points.parquet" in caption]
     assert len(drawn) >= 9
     for caption in drawn:
-        named = re.findall(r"data/reference/([\w-]+)/points\.parquet", caption)
-        trials = [table(experiment, "trials") for experiment in named]
+        named = re.findall(r"data/(?:reference|history)/[\w-]+(?=/points\.parquet)", caption)
+        trials = [pl.read_parquet(ROOT / folder / "trials.parquet") for folder in named]
         sizes = pl.concat(
             frame.filter(pl.col("outcome").str.starts_with("measured"))
             .group_by("server", "variant")
@@ -839,11 +934,13 @@ def texts(part: object) -> list[str]:
     return [text for value in inner for text in texts(value)]
 
 
-def experiments(notebook: str) -> list[str]:
-    """Return the experiments of the dataset that a notebook reads, by its header."""
-    measured = sorted(path.parent.name for path in DATA.glob("*/trials.parquet"))
+def experiments(notebook: str) -> list[Path]:
+    """Return the folders of the experiments that a notebook reads, by its header."""
+    tabled = [*DATA.glob("*/trials.parquet"), *HISTORY.glob("trials.parquet")]
+    measured = sorted(path.parent for path in tabled)
     (named,) = re.findall(r"^  experiments: (.*)$", (ROOT / notebook).read_text(), re.M)
-    return [name for name in measured if named == "all" or name in re.findall(r"[\w-]+", named)]
+    names = re.findall(r"[\w-]+", named)
+    return [folder for folder in measured if named == "all" or folder.name in names]
 
 
 def test_every_number_leads_to_its_cell_and_to_raw_logs(narrative):
@@ -859,7 +956,8 @@ def test_every_number_leads_to_its_cell_and_to_raw_logs(narrative):
         homes = [name for name, text in cells.items() if value in text]
         read = {experiment for name in homes for experiment in experiments(name)}
         assert read, f"no cell has {value!r}"
-        lost = [name for name in read if not (DATA / name / "raw.tar.xz").is_file()]
+        logged = read - {HISTORY}
+        lost = [folder.name for folder in logged if not (folder / "raw.tar.xz").is_file()]
         assert lost == [], f"{value!r} of {homes} has no raw logs"
 
 
