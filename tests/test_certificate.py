@@ -1,5 +1,6 @@
 """A dataset that passed the strict check gets checksums, a citation, a codecheck.yml, a crate."""
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -11,6 +12,8 @@ import polars as pl
 import pytest
 import yaml
 from conftest import ROOT, Tree, copy_tree
+
+from deathmatch.data import checksums
 
 FOLDER = "data/reference"
 MADE = {"checksums.sha256", "CITATION.cff", "codecheck.yml", "ro-crate-metadata.json"}
@@ -45,8 +48,16 @@ def certified(tmp_path_factory, network) -> Tree:
     return tree
 
 
-def graph(tree: Tree) -> dict[str, dict]:
-    nodes = json.loads((tree.path / FOLDER / "ro-crate-metadata.json").read_text())["@graph"]
+@pytest.fixture(params=["small", "committed"])
+def folder(request) -> Path:
+    """The folder of a certified dataset: that of the small copy, and the one that git keeps."""
+    if request.param == "committed":
+        return ROOT / FOLDER
+    return request.getfixturevalue("certified").path / FOLDER
+
+
+def graph(folder: Path) -> dict[str, dict]:
+    nodes = json.loads((folder / "ro-crate-metadata.json").read_text())["@graph"]
     found = {node["@id"]: node for node in nodes}
     assert len(found) == len(nodes)
     return found
@@ -63,42 +74,51 @@ def references(value: object) -> Iterator[str]:
             yield from references(inner)
 
 
-def test_sha256sum_agrees_with_each_checksum(certified):
+def test_sha256sum_agrees_with_each_checksum(folder):
     words = ["sha256sum", "--check", "--strict", "checksums.sha256"]
-    done = subprocess.run(words, cwd=certified.path / FOLDER, capture_output=True, text=True)
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "overhead/points.parquet: OK" in done.stdout and "CITATION.cff: OK" in done.stdout
-    assert len(done.stdout.splitlines()) == 7
+    experiments = len(list(folder.glob("*/points.parquet")))
+    assert experiments and len(done.stdout.splitlines()) >= 6 * experiments + 1
+    assert list(checksums.wrong(folder)) == []
 
 
-def test_the_crate_names_each_file_and_nothing_that_is_not_there(certified):
-    nodes = graph(certified)
+def test_the_crate_names_each_file_and_nothing_that_is_not_there(folder):
+    nodes = graph(folder)
     assert nodes["ro-crate-metadata.json"]["conformsTo"]["@id"].endswith("/ro/crate/1.1")
-    root, folder = nodes["./"], certified.path / FOLDER
+    root = nodes["./"]
     assert root["@type"] == "Dataset" and {"name", "description", "license"} <= root.keys()
     named = {name for node in nodes.values() for name in references(list(node.values()))}
     specification = nodes["ro-crate-metadata.json"]["conformsTo"]["@id"]
     assert named - {specification} <= nodes.keys()
     files = {name: node for name, node in nodes.items() if node["@type"] == "File"}
-    there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-    assert there - {"ro-crate-metadata.json"} == files.keys()
+    # The committed dataset may be unpacked in this clone.
+    there = {p.relative_to(folder) for p in folder.rglob("*") if p.is_file()}
+    shallow = {path.as_posix() for path in there if len(path.parts) <= 2}
+    assert shallow - {"ro-crate-metadata.json", "complete"} == files.keys()
     for name, node in files.items():
-        assert int(node["contentSize"]) == (folder / name).stat().st_size
-        said = subprocess.run(["sha256sum", folder / name], capture_output=True, text=True).stdout
-        assert said.startswith(node["sha256"])
+        content = (folder / name).read_bytes()
+        assert int(node["contentSize"]) == len(content)
+        assert node["sha256"] == hashlib.sha256(content).hexdigest()
 
 
-def test_the_crate_tells_how_the_data_came_about(certified):
-    nodes = graph(certified)
-    trials = pl.read_parquet(certified.path / FOLDER / "overhead" / "trials.parquet")
+def test_the_crate_says_how_the_data_came_about(folder):
+    nodes = graph(folder)
+    trials = pl.concat(
+        pl.read_parquet(path, columns=["server", "cpu", "kernel", "os", "started_at", "commit"])
+        for path in folder.glob("*/trials.parquet")
+    )
     root, measured = nodes["./"], nodes["#measured"]
-    assert root["description"].count(f"{len(trials)} trials of ") == 1
+    servers = trials["server"].n_unique()
+    assert root["description"].count(f"{len(trials)} trials of {servers} servers") == 1
     for column in ("cpu", "kernel", "os"):
         assert trials[column][0] in root["description"]
     assert "Waived: DM-INTERLEAVED: " in root["description"]
     assert measured["startTime"] == f"{trials['started_at'].min():%Y-%m-%dT%H:%M:%SZ}"
     assert set(nodes["#deathmatch"]["version"].split(", ")) == set(trials["commit"])
-    assert "data/reference: passed: " in nodes["#checked"]["description"]
+    checked = nodes["#checked"]["description"]
+    assert "data/reference: passed: " in checked and f" {len(trials)} trials, " in checked
 
 
 def test_the_citation_is_of_the_dataset_and_refers_to_the_project(certified):
@@ -107,22 +127,44 @@ def test_the_citation_is_of_the_dataset_and_refers_to_the_project(certified):
     assert cited["type"] == "dataset" and cited["cff-version"] == project["cff-version"]
     assert cited["title"] == f"{project['title']}: dataset reference"
     assert cited["authors"] == project["authors"]
-    assert [one["title"] for one in cited["references"]] == [project["title"]]
+    assert [source["title"] for source in cited["references"]] == [project["title"]]
     assert "trials of" in cited["abstract"] and "commit" in cited["abstract"]
     version = project["version"]
-    assert cited["version"] == version == graph(certified)["./"]["version"]
+    assert cited["version"] == version == graph(certified.path / FOLDER)["./"]["version"]
     assert [reference["version"] for reference in cited["references"]] == [version]
 
 
-def test_what_a_checker_is_to_make_again_is_listed_and_their_part_left_to_them(certified):
-    told = yaml.safe_load((certified.path / FOLDER / "codecheck.yml").read_text())
-    assert told["version"].endswith("/spec/config/1.0/")
-    files = [one["file"] for one in told["manifest"]]
-    tables = [name for name in files if name.endswith(".parquet")]
-    assert len(tables) == 5 and all((certified.path / FOLDER / name).is_file() for name in tables)
+def test_what_a_checker_is_to_make_again_is_listed_and_their_part_left_to_them(folder):
+    check = yaml.safe_load((folder / "codecheck.yml").read_text())
+    assert check["version"].endswith("/spec/config/1.0/")
+    files = [entry["file"] for entry in check["manifest"]]
+    tables = {name for name in files if name.endswith(".parquet")}
+    assert tables == {p.relative_to(folder).as_posix() for p in folder.glob("*/*.parquet")}
     assert "../../paper/reference/deathmatch.pdf" in files
-    assert all(one["comment"] for one in told["manifest"])
-    assert told["codechecker"] == [{"name": None, "ORCID": None}] and told["certificate"] is None
+    assert all(entry["comment"] for entry in check["manifest"])
+    assert check["codechecker"] == [{"name": None, "ORCID": None}] and check["certificate"] is None
+
+
+def test_the_committed_dataset_was_certified_by_a_version_with_release_notes():
+    folder = ROOT / FOLDER
+    version = graph(folder)["./"]["version"]
+    assert yaml.safe_load((folder / "CITATION.cff").read_text())["version"] == version
+    assert f"\n## Version {version}\n" in (ROOT / "experiments/CHANGELOG.md").read_text()
+
+
+def test_unpacking_leaves_the_checksums_right(tmp_path):
+    """The archive has a checksum; its trials, unpacked next to it, have none of their own."""
+    packed, loose = tmp_path / "packed" / "raw.tar.xz", tmp_path / "loose" / "points.parquet"
+    for file in (packed, loose):
+        file.parent.mkdir()
+        file.write_bytes(b"content")
+    (tmp_path / checksums.NAME).write_text(checksums.text(tmp_path))
+    for experiment in ("packed", "loose"):
+        trial = tmp_path / experiment / "null" / "backlog=128" / "1" / "trial.json"
+        trial.parent.mkdir(parents=True)
+        trial.write_text("{}")
+    found = [("loose/null/backlog=128/1/trial.json", "it has no checksum")]
+    assert list(checksums.wrong(tmp_path)) == found
 
 
 def test_certified_again_it_is_the_same_and_a_signed_check_is_kept(certified, tmp_path):
@@ -157,9 +199,9 @@ def test_a_dataset_that_does_not_pass_gets_none(certified, tmp_path):
     (tree.path / FOLDER / "overhead" / "raw.tar.xz").unlink()
     done = tree.deathmatch("check", "reference", "--strict", "--json").failed()
     assert done.status == 1
-    told = json.loads(done.text[done.text.index("{") :])
-    assert told["verdict"] == "could not be checked"
-    assert [one["id"] for one in told["rules"] if one["verdict"] == "unchecked"] == ["DM-RAW"]
+    report = json.loads(done.text[done.text.index("{") :])
+    assert report["verdict"] == "could not be checked"
+    assert [rule["id"] for rule in report["rules"] if rule["verdict"] == "unchecked"] == ["DM-RAW"]
     assert tree.deathmatch("certify", "reference").failed().status == 1
     assert not MADE & {path.name for path in (tree.path / FOLDER).iterdir()}
 
@@ -173,12 +215,13 @@ def test_another_program_finds_the_crate_valid(certified, tmp_path):
     seed = tmp_path / "seed.py"
     seed.write_text(SEED)
     subprocess.run([bin / "python", seed, tmp_path / "cache"], check=True)
-    done = subprocess.run(
-        [bin / "rocrate-validator", "--no-interactive", "validate", "--no-paging", "--offline",
-         "--cache-path", tmp_path / "cache", "--profile-identifier", "ro-crate-1.1",
-         "--output-format", "json", "--output-file", tmp_path / "said.json", Path(FOLDER)],
-        cwd=certified.path, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    said = json.loads((tmp_path / "said.json").read_text())
-    assert said["passed"] and said["issues"] == []
+    for tree in (certified.path, ROOT):
+        done = subprocess.run(
+            [bin / "rocrate-validator", "--no-interactive", "validate", "--no-paging", "--offline",
+             "--cache-path", tmp_path / "cache", "--profile-identifier", "ro-crate-1.1",
+             "--output-format", "json", "--output-file", tmp_path / "said.json", Path(FOLDER)],
+            cwd=tree, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        said = json.loads((tmp_path / "said.json").read_text())
+        assert said["passed"] and said["issues"] == []

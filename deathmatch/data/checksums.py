@@ -4,18 +4,25 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from deathmatch.data import archive
+
 NAME = "checksums.sha256"
 # They are made of the checksums, are filled in by a checker, or say that a run is over.
 LEFT_OUT = {NAME, "ro-crate-metadata.json", "codecheck.yml", "complete"}
 
 
 def listed(folder: Path) -> list[Path]:
-    """Return the dataset's files that have a checksum, sorted by name, hidden ones left out."""
-    files = (path for path in folder.rglob("*") if path.is_file())
+    """Return the dataset's files that have a checksum, sorted by name, hidden ones left out.
+
+    Raw logs that lie next to the archive that holds them have none: unpacking changes no dataset.
+    """
+    packed = {path.parent.name for path in folder.glob(f"*/{archive.NAME}")}
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return sorted(
-        path for path in files
-        if path.relative_to(folder).as_posix() not in LEFT_OUT
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        folder / file for file in files
+        if file.as_posix() not in LEFT_OUT
+        and not any(part.startswith(".") for part in file.parts)
+        and not (len(file.parts) > 2 and file.parts[0] in packed)
     )  # fmt: skip
 
 
