@@ -10,6 +10,7 @@ import pytest
 from conftest import ROOT
 
 from deathmatch.analysis import judging, published
+from deathmatch.paper import markdown
 from deathmatch.paper.notebook import EVAL
 from deathmatch.run import study
 
@@ -141,6 +142,45 @@ def test_the_narrative_has_no_verdict_but_the_ledgers():
     assert undecided_sentences(lines) == []
     assert unknown_verdicts(lines) == []
     assert any("20-claims.now_ostinelli_errors_are_queueing" in line for line in lines)
+
+
+MOST_IN_ABSTRACT = 6
+NUMBER = re.compile(r"\d+(?:[,\u202f ]\d{3}\b)*(?:\.\d+)?")
+
+
+def front_page() -> tuple[str, str]:
+    """Return the abstract and the text between it and the first section, with committed values."""
+    executed = sorted((ROOT / "paper" / "reference" / "notebooks").glob("*.ipynb"))
+    values = {
+        f"{path.stem}.{name}": text
+        for path in executed
+        for item in markdown.items_of(markdown.load(path))
+        if item["kind"] == "values"
+        for name, text in item["values"].items()
+    }
+    _, abstract, body = (ROOT / "paper" / "source" / "front.md").read_text().split("---\n")
+    abstract = abstract.partition("abstract: |")[2]
+    return markdown.resolved(abstract, values, "front.md"), re.split(r"^# ", body, flags=re.M)[0]
+
+
+def test_the_abstract_has_few_numbers():
+    abstract, _ = front_page()
+    numbers = NUMBER.findall(abstract)
+    assert 0 < len(numbers) <= MOST_IN_ABSTRACT, numbers
+
+
+def test_the_first_page_has_five_answers_of_one_computed_number_each_before_the_picture():
+    _, page = front_page()
+    answers = re.findall(r"^\d\. (.*)", page, re.M)
+    assert len(answers) == 5
+    assert [len(re.findall(r"\*\*\{value\}`[^`]+`\*\*", answer)) for answer in answers] == [1] * 5
+    assert all(re.search(r"\(@sec-[a-z0-9-]+\)\.$", answer) for answer in answers)
+    assert page.index(answers[-1]) < page.index("{show}`fig-findings`")
+
+
+def test_numbers_with_separators_are_counted_once():
+    counted = NUMBER.findall("Of 1\u202f122 trials and 16 000 requests, 0.5 % in 2009 to 2012.")
+    assert counted == ["1\u202f122", "16 000", "0.5", "2009", "2012"]
 
 
 @pytest.mark.parametrize(

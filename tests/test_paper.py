@@ -454,6 +454,43 @@ def test_a_figure_says_how_many_trials_which_interval_and_which_testbed(tmp_path
     assert provenance.sentence(["data/published/walkin2009.csv"]) == ""
 
 
+def test_a_caption_says_where_it_was_measured_only_if_most_of_the_dataset_was_elsewhere(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("deathmatch.data.tables.ROOT", tmp_path)
+
+    def measured(experiment: str, beds: list[str], kernels: list[str], dataset: str = "mine"):
+        """Write a table of trials; return the path of the points that it stands for."""
+        folder = tmp_path / "data" / dataset / experiment
+        folder.mkdir(parents=True)
+        pl.DataFrame(
+            {"server": "a", "variant": "v", "testbed": beds, "cpus": 2, "outcome": "measured",
+             "cpu": "Sempron", "kernel": kernels}
+        ).write_parquet(folder / "trials.parquet")  # fmt: skip
+        return f"data/{dataset}/{experiment}/points.parquet"
+
+    usual = measured("backlog", ["netns"] * 4, ["6.1"] * 4)
+    both_beds = measured("c10k", ["netns", "ec2-like"], ["6.1", "6.1"])
+    slow_bed = measured("dynamic", ["ec2-like"], ["6.1"])
+    new_kernel = measured("static", ["netns", "netns"], ["6.1", "6.2"])
+    other_dataset = measured("backlog", ["netns"], ["5.4"], dataset="theirs")
+    published_numbers = "data/published/walkin2009.csv"
+
+    assert provenance.usual_testbed("mine") == ("netns", 2, "Sempron", "6.1")
+    for sources in ([usual, published_numbers], [both_beds], []):
+        assert provenance.difference("mine", sources) == ""
+    expected = {
+        slow_bed: "Measured on testbed ec2-like: 2 CPUs (Sempron), Linux 6.1.",
+        new_kernel: "Measured also on testbed netns: 2 CPUs (Sempron), Linux 6.2.",
+        other_dataset: "Measured on testbed netns: 2 CPUs (Sempron), Linux 5.4.",
+    }
+    for source, text in expected.items():
+        assert provenance.difference("mine", [source]) == text
+    with_other = provenance.difference("mine", [usual, other_dataset])
+    assert with_other == "Measured also on testbed netns: 2 CPUs (Sempron), Linux 5.4."
+    assert provenance.usual_testbed("nothing") is None
+
+
 def test_intervals_of_a_chart_are_seen():
     frame = pl.DataFrame({"x": [1, 2], "y": [1, 2], "low": [1, 1], "high": [2, 3], "s": ["a", "b"]})
     theme.register()

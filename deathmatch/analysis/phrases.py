@@ -42,6 +42,14 @@ def part(some: int, whole: int) -> str:
     return f"{number(some)} of {number(whole)}" if whole else NOT_MEASURED
 
 
+def estimate(known: Interval, unit: str, digits: int = 0) -> str:
+    """Return "7 440 req/s": the number alone, where another text has its interval and trials."""
+    if not known.trials:
+        return NOT_MEASURED
+    space = "\u202f" if unit == "%" else " "
+    return f"{number(known.estimate, digits)}{space if unit else ''}{unit}"
+
+
 def interval(known: Interval, unit: str = "", digits: int = 0) -> str:
     """Return "7 440 req/s (interval 7 200 to 7 600, n = 3)".
 
@@ -51,8 +59,7 @@ def interval(known: Interval, unit: str = "", digits: int = 0) -> str:
     """
     if not known.trials:
         return NOT_MEASURED
-    space = "\u202f" if unit == "%" else " "
-    middle = f"{number(known.estimate, digits)}{space if unit else ''}{unit}"
+    middle = estimate(known, unit, digits)
     if known.low is None:
         return f"{middle} (n = {known.trials})"
     low, high = number(known.low, digits), number(known.high, digits)

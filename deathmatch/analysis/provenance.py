@@ -1,4 +1,8 @@
-"""What every figure says of its measurement: how many trials, which interval, which testbed."""
+"""What a figure says of its measurement: how many trials, which interval, which testbed.
+
+Alone, as in a report, a figure says all of it (`sentence`); in the paper, whose method says what
+holds of most, it says what differs (`difference`).
+"""
 
 from pathlib import PurePath
 
@@ -7,6 +11,10 @@ import polars as pl
 from deathmatch.analysis.stats import CONFIDENCE
 from deathmatch.data import tables
 from deathmatch.plan.dataset import Dataset
+
+TESTBED = ["testbed", "cpus", "cpu", "kernel"]
+"""The columns that say where a trial ran; `Testbed` has their values in this order."""
+Testbed = tuple[str, int, str, str]
 
 
 def sentence(sources: list[str], drawn: bool = True) -> str:
@@ -19,8 +27,7 @@ def sentence(sources: list[str], drawn: bool = True) -> str:
     frames = [frame for path in sources if (frame := _trials(path)) is not None]
     if not frames:
         return ""
-    known = ["server", "variant", "outcome", "testbed", "cpu", "cpus", "kernel"]
-    trials = pl.concat([frame.select(known) for frame in frames])
+    trials = pl.concat([frame.select(TESTBED) for frame in frames])
     counts = [_counts(frame) for frame in frames]
     fewest, most = min(low for low, _ in counts), max(high for _, high in counts)
     n = f"n = {most}" if fewest == most else f"n = {fewest} to {most}"
@@ -33,17 +40,53 @@ def sentence(sources: list[str], drawn: bool = True) -> str:
     return "; ".join([*parts, testbed(trials)]) + "."
 
 
+def difference(dataset: str, sources: list[str]) -> str:
+    """Return where the tables drawn were measured, as far as that differs from most of the dataset.
+
+    `sources` are as those of `sentence`. Of a figure that has trials of the dataset's usual
+    testbed, only other machines and kernels are named: its rows say which testbed they are of.
+    """
+    frames = [frame for path in sources if (frame := _trials(path)) is not None]
+    usual = usual_testbed(dataset)
+    if not frames or usual is None:
+        return ""
+    kinds = testbeds(pl.concat([frame.select(TESTBED) for frame in frames]))
+    if usual not in kinds:
+        return f"Measured on {testbeds_text(kinds)}."
+    others = [kind for kind in kinds if kind[1:] != usual[1:]]
+    return f"Measured also on {testbeds_text(others)}." if others else ""
+
+
+def usual_testbed(dataset: str) -> Testbed | None:
+    """Return the testbed of most trials of a dataset; None if no trial recorded it."""
+    tables_of_trials = sorted((tables.ROOT / "data" / dataset).glob("*/trials.parquet"))
+    frames = [pl.read_parquet(path, columns=TESTBED) for path in tables_of_trials]
+    if not frames:
+        return None
+    counted = (
+        pl.concat(frames)
+        .drop_nulls("cpu")
+        .group_by(TESTBED, maintain_order=True)
+        .len()
+        .sort(pl.all())
+    )
+    return max(counted.iter_rows(), key=lambda row: row[-1])[:-1] if len(counted) else None
+
+
 def testbed(trials: pl.DataFrame) -> str:
     """Return "testbed netns: 2 CPUs (AMD EPYC), Linux 6.1" for a table of trials."""
-    kinds = (
-        trials.drop_nulls("cpu").select("testbed", "cpus", "cpu", "kernel").unique().sort(pl.all())
-    )
-    return (
-        "; ".join(
-            f"testbed {bed}: {cpus} CPUs ({cpu}), Linux {kernel}"
-            for bed, cpus, cpu, kernel in kinds.iter_rows()
-        )
-        or "testbed not recorded"
+    return testbeds_text(testbeds(trials)) or "testbed not recorded"
+
+
+def testbeds(trials: pl.DataFrame) -> list[Testbed]:
+    """Return the testbeds that a table of trials names, each once and in order."""
+    return trials.drop_nulls("cpu").select(TESTBED).unique().sort(pl.all()).rows()
+
+
+def testbeds_text(kinds: list[Testbed]) -> str:
+    """Return testbeds as text, each as "testbed netns: 2 CPUs (AMD EPYC), Linux 6.1"."""
+    return "; ".join(
+        f"testbed {bed}: {cpus} CPUs ({cpu}), Linux {kernel}" for bed, cpus, cpu, kernel in kinds
     )
 
 

@@ -8,9 +8,10 @@ MIME = "application/vnd.deathmatch+json"
 
 
 def captions(dataset: str) -> dict[str, str]:
-    """Return by label what the paper says under a figure: caption, n, interval, testbed, source.
+    """Return by label what a report says under a figure: caption, n, interval, testbed, source.
 
-    The figures are those of the dataset's executed notebooks.
+    The figures are those of the dataset's executed notebooks. The paper has n and the usual testbed
+    in its method.
     """
     return {about["label"]: _text(about) for about in _figures(dataset)}
 

@@ -44,6 +44,7 @@ DEFAULT, FALLBACK = "quick", "reference"
 FIGURES = "DEATHMATCH_FIGURES"
 _LABEL = re.compile(r"(fig|tbl)-[a-z0-9]+(-[a-z0-9]+)*")
 _folder: Path | None = None
+_dataset = ""
 
 
 def setup(dataset: str, figures: Path | None = None) -> str:
@@ -53,7 +54,7 @@ def setup(dataset: str, figures: Path | None = None) -> str:
     notebooks' default was not measured; raises UserError if another dataset has no tables, shows
     any UserError as its sentence alone, and shows a number or text as the paper's prose does.
     """
-    global _folder
+    global _folder, _dataset
     paths.check_dataset(dataset, "parameter dataset, in the first cell")
     given = figures or os.environ.get(FIGURES)
     _folder = Path(given) if given else ROOT / "figures" / dataset
@@ -65,6 +66,7 @@ def setup(dataset: str, figures: Path | None = None) -> str:
             for kind in (str, int, float):
                 shell.display_formatter.formatters["text/plain"].for_type(kind, _print_as_prose)
         dataset = _measured(dataset)
+    _dataset = dataset
     return dataset
 
 
@@ -103,8 +105,8 @@ def figure(
     """Write a chart in four formats and show it.
 
     `label` begins with "fig-" and is what prose cites as @fig-…; `caption` is Markdown; `alt`
-    says in words what the chart shows; `source` names the data files drawn, from which the paper
-    also learns n and the testbed. Numbers in the chart are rounded to six significant digits.
+    says in words what the chart shows; `source` names the data files drawn, from which a
+    report also learns n and the testbed, and the paper how the testbed differs. Numbers in the chart are rounded to six significant digits.
     None, or a chart without a row of data, is `left_out`, as a table without a row is.
     Raises UserError before `display.setup`, for a bad label or an empty caption or alt text.
     """
@@ -143,6 +145,7 @@ def figure(
     shown = _sources(source)
     about = {"kind": "figure", "label": label, "caption": caption, "alt": alt, "source": shown}
     about["measured"] = provenance.sentence(shown, drawn=_intervals(spec))
+    about["differs"] = provenance.difference(_dataset, shown)
     svg = files["svg"].decode()
     drawn = {"image/svg+xml": svg, "text/plain": label}
     if FIGURES not in os.environ:

@@ -169,7 +169,7 @@ def _block(kind: str, content: dict | str, name: str, own: dict[str, str]) -> st
     body = content["caption"]
     if content["kind"] == "figure":
         attributes += f" alt={_quoted(content['alt'])}"
-        attributes += f" measured={_quoted(content.get('measured', ''))}"
+        attributes += f" differs={_quoted(content.get('differs', ''))}"
     else:
         own[content["label"]] = content["html"]
     return f"::::: {{{attributes}}}\n{body}\n:::::"

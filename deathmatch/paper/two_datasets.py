@@ -136,9 +136,6 @@ def _show_experiment(dataset: str, compare: str, experiment: str) -> None:
     client = files.experiment(experiment).client
     measure, meaning = MEASURES[registry.generator(client).headline if client else None]
     trials = measure(points(dataset, compare, experiment))
-    machines = "; ".join(
-        f"`{name}` on {_machine(views.Experiment(name, experiment))}" for name in (dataset, compare)
-    )
     if trials.is_empty():
         _show_text(f"*{experiment}*: the two datasets have no valid point in common.")
         return
@@ -156,7 +153,7 @@ def _show_experiment(dataset: str, compare: str, experiment: str) -> None:
         _show_text(f"*{experiment}*: every server of both answered all that both offered.")
     else:
         _show_dots(
-            drawn, experiment, meaning, best["label"].to_list(), len(alike), machines, source
+            drawn, experiment, meaning, best["label"].to_list(), len(alike), source
         )
     sides = {
         name: summary.filter(dataset=name).select(
@@ -190,7 +187,6 @@ def _show_dots(
     meaning: str,
     order: list[str],
     alike: int,
-    machines: str,
     source: list[str],
 ) -> None:
     """Show medians and intervals of both datasets; `alike` servers more answered all offered."""
@@ -206,7 +202,7 @@ def _show_dots(
         label=f"fig-{experiment}-compare",
         caption=(
             f"*{experiment}*, factors at their defaults: {meaning}; medians over trials with "
-            f"their intervals; @tbl-{experiment}-compare has {undrawn}. Measured {machines}."
+            f"their intervals; @tbl-{experiment}-compare has {undrawn}."
         ),
         alt="One row for each server, with one dot for each of the two datasets that has it.",
         source=source,
@@ -239,14 +235,6 @@ def interval_text() -> pl.Expr:
         return f"{phrases.brackets(Interval.from_row(row))}, n = {row['trials']}"
 
     return pl.struct(*stats.INTERVAL).map_elements(text, return_dtype=pl.String)
-
-
-def _machine(experiment: views.Experiment) -> str:
-    machine = experiment.machine
-    return (
-        f"{machine['cpus']} CPUs ({machine['cpu']}), Linux {machine['kernel']}, "
-        f"toolchain {machine['toolchain']}"
-    )
 
 
 def compare_claims(dataset: str, compare: str) -> None:

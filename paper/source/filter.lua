@@ -128,9 +128,9 @@ local resolve = {
 
 local function caption(div)
   local inlines = pandoc.utils.blocks_to_inlines(div.content, { pandoc.Space() })
-  local measured = div.attributes.measured or ""
-  if measured ~= "" then
-    inlines:extend({ pandoc.Space(), pandoc.Span({ pandoc.Str(measured) }, { class = "measured" }) })
+  local differs = div.attributes.differs or ""
+  if differs ~= "" then
+    inlines:extend({ pandoc.Space(), pandoc.Span({ pandoc.Str(differs) }, { class = "measured" }) })
   end
   local source = "Source: " .. div.attributes.source .. "."
   if html then
