@@ -199,6 +199,27 @@ def test_the_first_stand_in_that_ran_is_taken(plant):
     assert plant("backlog", rows + older)[claim].then.sides[0].what.startswith("Tornado 0.2,")
 
 
+def test_walkins_chart_is_compared_then_on_software_of_its_time(plant):
+    cost = {RATE: 9000, "backlog": 128}
+    configurations = {
+        "cherrypy": "production",
+        "webpy-modwsgi": "daemon",
+        "django-modwsgi": "daemon",
+    }
+    # Any of today's among those of the time would break the order.
+    today = [
+        {"server": server, "configuration": configuration, REPLY: 8000.0, **cost}
+        for server, configuration in configurations.items()
+    ]
+    time_of_post = [
+        {"server": server, REPLY: 1000.0 * place, **cost}
+        for place, server in enumerate(("cherrypy-3.2", "webpy-0.33", "django-1.1"), 1)
+    ]
+    tornado = [{"server": server, REPLY: 5000.0, **cost} for server in ("tornado", "tornado-0.2")]
+    row = plant("single-thread", today + time_of_post + tornado)["walkin-chart-order"]
+    assert row.then.verdict == judging.REPLICATED and row.now.verdict == judging.NOT
+
+
 def on_every_core(*servers: str) -> list[dict]:
     return [
         {"server": server, "schedulers": "all", RATE: 10_000, REPLY: 9000.0,
