@@ -24,7 +24,7 @@ from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.judging import LARGER, NOT, OPEN, REPLICATED, SMALLER, Part, claimed_range
 from deathmatch.analysis.ledger import Verdict
 from deathmatch.analysis.values import Values
-from deathmatch.data import tables
+from deathmatch.data import archive, tables
 from deathmatch.quantities.quantity import Kind
 
 RUNS = 3000
@@ -260,7 +260,7 @@ def test_code_changes_no_verdict_on_committed_data_unseen():
 def stored(tmp_path, monkeypatch):
     """Return a function that plants bytes per message of ETS, and returns the claim on them."""
     monkeypatch.setattr(tables, "ROOT", tmp_path)
-    monkeypatch.setattr(claims, "ROOT", tmp_path)
+    monkeypatch.setattr(archive, "ROOT", tmp_path)
     claim = next(one for one in published.claims() if one["id"] == "day-ets-bytes")
 
     def planted(sizes: list[float]) -> dict:

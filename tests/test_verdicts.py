@@ -15,7 +15,7 @@ from deathmatch.analysis import (
     selecting,
 )
 from deathmatch.analysis.ledger import Entry
-from deathmatch.data import tables
+from deathmatch.data import archive, tables
 from deathmatch.plan import files
 
 # What every point has unless it says otherwise.
@@ -48,7 +48,7 @@ def plant(tmp_path, monkeypatch):
     in each row otherwise. Fewer than nine trials that are all alike decide no rule of many parts.
     """
     monkeypatch.setattr(tables, "ROOT", tmp_path)
-    monkeypatch.setattr(claims, "ROOT", tmp_path)
+    monkeypatch.setattr(archive, "ROOT", tmp_path)
 
     def planted(
         experiment: str, rows: list[dict], trial: dict | None = None, trials: int = 9
