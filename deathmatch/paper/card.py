@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from string import Template
 
-from deathmatch.analysis import card_facts, phrases
 from deathmatch.analysis import card as analysis
+from deathmatch.analysis import card_facts, phrases
 from deathmatch.analysis.card import Row
 from deathmatch.analysis.views import Experiment
 from deathmatch.data import limits, records

@@ -106,7 +106,8 @@ def figure(
 
     `label` begins with "fig-" and is what prose cites as @fig-…; `caption` is Markdown; `alt`
     says in words what the chart shows; `source` names the data files drawn, from which a
-    report also learns n and the testbed, and the paper how the testbed differs. Numbers in the chart are rounded to six significant digits.
+    report also learns n and the testbed, and the paper how the testbed differs. Numbers in the
+    chart are rounded to six significant digits.
     None, or a chart without a row of data, is `left_out`, as a table without a row is.
     Raises UserError before `display.setup`, for a bad label or an empty caption or alt text.
     """

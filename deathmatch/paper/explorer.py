@@ -58,7 +58,9 @@ def document(datasets: list[str]) -> dict:
         "experiments": about.experiments(measured),
         "quantities": {
             name: {
-                "title": shown.title, "unit": shown.unit, "definition": shown.definition,
+                "title": shown.title,
+                "unit": shown.unit,
+                "definition": shown.definition,
                 "better": "high" if shown.quantity and shown.quantity.higher_is_better else "low",
             }
             for name, shown in quantities.named(spec.client for spec in known).items()

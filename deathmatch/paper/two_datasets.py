@@ -152,9 +152,7 @@ def _show_experiment(dataset: str, compare: str, experiment: str) -> None:
     if drawn.is_empty():
         _show_text(f"*{experiment}*: every server of both answered all that both offered.")
     else:
-        _show_dots(
-            drawn, experiment, meaning, best["label"].to_list(), len(alike), source
-        )
+        _show_dots(drawn, experiment, meaning, best["label"].to_list(), len(alike), source)
     sides = {
         name: summary.filter(dataset=name).select(
             "label", **{name: interval_text(), f"_{name}": "median"}

@@ -18,7 +18,9 @@ def effects(ratios: pl.DataFrame, dataset: str, other: str) -> alt.LayerChart:
 
     Both axes are logarithmic. On the diagonal two machines tell the same.
     """
-    span = pl.concat([ratios[f"{side}{name}"] for side in ("", "other_") for name in ("low", "high")])
+    span = pl.concat(
+        [ratios[f"{side}{name}"] for side in ("", "other_") for name in ("low", "high")]
+    )
     domain = [span.min() or 1, span.max() or 1]
     axis = {
         "scale": alt.Scale(type="log", nice=False, domain=domain),

@@ -6,7 +6,6 @@ from deathmatch.analysis import provenance, views
 from deathmatch.data import archive
 from deathmatch.paper.explore.servers import post
 from deathmatch.plan import files, release
-from deathmatch.plan.root import ROOT
 
 _MACHINE = ["testbed", "cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain"]
 
@@ -35,7 +34,8 @@ def summary(dataset: str) -> dict:
         "cannot": provenance.cannot(trials) if len(known) else "",
         "raw": {
             experiment.name: archive.logs_prefix(dataset, experiment.name)
-            for experiment in seen if len(experiment.trials)
+            for experiment in seen
+            if len(experiment.trials)
         },
     }
 

@@ -57,7 +57,9 @@ def _row(server: Server, of_datasets: dict[str, pl.DataFrame]) -> dict:
                 "title": server.called(name),
                 "about": configuration.about,
                 "experiments": list(configuration.experiments or ()),
-                "settings": [f"{key} = {value}" for key, value in configuration.placeholders.items()],
+                "settings": [
+                    f"{key} = {value}" for key, value in configuration.placeholders.items()
+                ],
             }
             for name, configuration in server.configurations.items()
         ],
@@ -65,7 +67,8 @@ def _row(server: Server, of_datasets: dict[str, pl.DataFrame]) -> dict:
         "packages": _packages(server),
         "sources": [*_files(server.name), *server.sources],
         "measured": [
-            _measured(dataset, systems_of, server.name) for dataset, systems_of in of_datasets.items()
+            _measured(dataset, systems_of, server.name)
+            for dataset, systems_of in of_datasets.items()
         ],
     }
 

@@ -212,7 +212,9 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
     if timed is None or seen.points.is_empty():
         return {}
     closed = hardest(seen.points) == 0
-    shown = seen.ranked(seen.valid_points).filter(reply_rates.at_rate(0) if closed else reply_rates.AT_TOP)
+    shown = seen.ranked(seen.valid_points).filter(
+        reply_rates.at_rate(0) if closed else reply_rates.AT_TOP
+    )
     key = [*_VARIANT, "n", RATE]
     bins = (
         seen.times.filter(pl.col("quantity").is_in(timed))
