@@ -399,7 +399,7 @@ def static() -> list[str]:
     yaws, mochiweb = over_nginx("yaws"), over_nginx("mochiweb")
     on_time = points.filter(~pl.col("client_limited"))
     return [
-        f"Yaws with its cache takes {yaws} the CPU of nginx for a reply, and MochiWeb {mochiweb},",
+        f"Yaws with its cache takes {yaws} the CPU of the tuned nginx for a reply, and the tuned MochiWeb {mochiweb},",
         f"Our client kept its schedule at {len(on_time)} of {len(points)} points, up to "
         f"{number(points[RATE].max())} requests a second.",
     ]
@@ -463,7 +463,7 @@ def dataset_and_laws() -> list[str]:
         *(f"{words} {cpus}" for words in ("one machine of", "Our machine has", "one of its")),
         f"holds the true median some {holds[0]} to {holds[1]} of the time.",
         f"the dataset has {number(len(trials))} trials, {n}, in random order.",
-        f"Every point was checked against {points['laws_judged'].explode().n_unique()} laws",
+        f"against those that apply to it of {points['laws_judged'].explode().n_unique()} laws",
         f"{len(points) - len(lawful(points))} of {number(len(points))} points break a law that "
         "excludes them",
         f"At {number(modes)} points, only the shares of CPU time by mode are excluded,",
