@@ -399,7 +399,8 @@ def static() -> list[str]:
     yaws, mochiweb = over_nginx("yaws"), over_nginx("mochiweb")
     on_time = points.filter(~pl.col("client_limited"))
     return [
-        f"Yaws with its cache takes {yaws} the CPU of the tuned nginx for a reply, and the tuned MochiWeb {mochiweb},",
+        f"Yaws with its cache takes {yaws} the CPU of the tuned nginx for a reply, "
+        f"and the tuned MochiWeb {mochiweb},",
         f"Our client kept its schedule at {len(on_time)} of {len(points)} points, up to "
         f"{number(points[RATE].max())} requests a second.",
     ]
