@@ -222,6 +222,8 @@ def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: 
     assert [release["server"] for release in explorer["releases"]] == ["tornado-1", "tornado"]
     assert "data/mine/backlog/points.parquet" in study["ledger"]
     assert not [path for path in study["ledger"] if path.startswith("data/years")]
+    [origin] = study["origins"]
+    assert origin.startswith("The experiment history is of another dataset, years, measured on ")
 
 
 def test_a_chapter_of_a_dataset_that_was_not_measured_is_left_out(two_datasets: Tree):
