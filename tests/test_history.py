@@ -204,7 +204,9 @@ from deathmatch.run.study import Study
 study = Study("mine", "netns", "", Choice(None, None))
 views = history.all_views(["mine", "years"])
 tables = {"chapter": study.tables("09-history"), "ledger": study.ledger_tables("mine")}
-print(json.dumps({"chapters": study.notebooks, "explorer": views} | tables))
+tables["compared"] = Study("first", "netns", "mine", Choice(None, None)).all_tables
+origins = [view["origin"] for view in history.all_views(["mine"])]
+print(json.dumps({"chapters": study.notebooks, "explorer": views, "origins": origins} | tables))
 """
 
 
@@ -212,12 +214,16 @@ def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: 
     study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
     assert "09-history" in study["chapters"]
     assert "data/years/history/points.parquet" in study["chapter"]
+    # The explorer shows it of the dataset that is compared with, too.
+    assert "data/years/history/points.parquet" in study["compared"]
     # Both datasets show the same trials.
     [explorer] = study["explorer"]
     assert explorer["sources"][0] == "data/years/history/points.parquet"
     assert [release["server"] for release in explorer["releases"]] == ["tornado-1", "tornado"]
     assert "data/mine/backlog/points.parquet" in study["ledger"]
     assert not [path for path in study["ledger"] if path.startswith("data/years")]
+    [origin] = study["origins"]
+    assert origin.startswith("The experiment history is of another dataset, years, measured on ")
 
 
 def test_a_chapter_of_a_dataset_that_was_not_measured_is_left_out(two_datasets: Tree):

@@ -489,6 +489,10 @@ def test_a_caption_says_where_it_was_measured_only_if_most_of_the_dataset_was_el
     with_other = provenance.difference("mine", [usual, other_dataset])
     assert with_other == "Measured also on testbed netns: 2 CPUs (Sempron), Linux 5.4."
     assert provenance.usual_testbed("nothing") is None
+    # No trial of it ran, so that none recorded its machine.
+    unrecorded = tmp_path / slow_bed.replace("points", "trials")
+    pl.read_parquet(unrecorded).with_columns(cpu=pl.lit(None, pl.String)).write_parquet(unrecorded)
+    assert provenance.difference("mine", [slow_bed]) == ""
 
 
 def test_intervals_of_a_chart_are_seen():

@@ -368,6 +368,9 @@ def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
     said = tree.snakemake("-n", dataset="kept").failed().text
     assert "data/kept: it lacks 1 of the tables that its paper needs, such as data/kept/" in said
     assert "compare=kept" in said and "Traceback" not in said
+    shutil.rmtree(tree.path / "data/kept")
+    said = tree.snakemake("-n", dataset="kept").failed().text
+    assert "data/kept: it has no tables, and it is only read" in said and "Traceback" not in said
 
 
 def test_the_paper_alone_is_the_committed_datasets(tree: Tree):

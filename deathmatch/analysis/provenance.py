@@ -43,14 +43,16 @@ def sentence(sources: list[str], drawn: bool = True) -> str:
 def difference(dataset: str, sources: list[str]) -> str:
     """Return where the tables drawn were measured, as far as that differs from most of the dataset.
 
-    `sources` are as those of `sentence`. Of a figure that has trials of the dataset's usual
-    testbed, only other machines and kernels are named: its rows say which testbed they are of.
+    `sources` are as those of `sentence`. A figure that has trials of the dataset's usual testbed
+    names only other machines and kernels: its rows say which testbed they are of. Empty where no
+    trial of the tables recorded its machine.
     """
     frames = [frame for path in sources if (frame := _trials(path)) is not None]
-    usual = usual_testbed(dataset)
-    if not frames or usual is None:
+    if not frames:
         return ""
     kinds = testbeds(pl.concat([frame.select(TESTBED) for frame in frames]))
+    if not kinds or (usual := usual_testbed(dataset)) is None:
+        return ""
     if usual not in kinds:
         return f"Measured on {testbeds_text(kinds)}."
     others = [kind for kind in kinds if kind[1:] != usual[1:]]

@@ -265,9 +265,9 @@ class Experiment:
 
 
 def shown(dataset: str, name: str) -> Experiment:
-    """Return an experiment as the paper of a dataset shows it: maybe of another dataset's trials.
+    """Return an experiment as the paper of a dataset shows it: with the trials of its holder.
 
-    Which one, `tables.holder` tells.
+    `tables.holder` says which dataset that is.
     """
     return Experiment(tables.holder(dataset, name), name)
 

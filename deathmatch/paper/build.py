@@ -95,7 +95,7 @@ def build(
     html_of: dict[str, str] = {}
     for path, notebook in sources:
         name = markdown.file_of(path, notebook)
-        text, full[name] = markdown.parted(markdown.blocks_of(notebook, name, html_of))
+        text, full[name] = markdown.parted(markdown.blocks_of(notebook, name, html_of, dataset))
         narrative[name] = (
             markdown.answered(markdown.without(text, absent, values)) if full[name] else text
         )

@@ -44,7 +44,6 @@ DEFAULT, FALLBACK = "quick", "reference"
 FIGURES = "DEATHMATCH_FIGURES"
 _LABEL = re.compile(r"(fig|tbl)-[a-z0-9]+(-[a-z0-9]+)*")
 _folder: Path | None = None
-_dataset = ""
 
 
 def setup(dataset: str, figures: Path | None = None) -> str:
@@ -54,7 +53,7 @@ def setup(dataset: str, figures: Path | None = None) -> str:
     notebooks' default was not measured; raises UserError if another dataset has no tables, shows
     any UserError as its sentence alone, and shows a number or text as the paper's prose does.
     """
-    global _folder, _dataset
+    global _folder
     paths.check_dataset(dataset, "parameter dataset, in the first cell")
     given = figures or os.environ.get(FIGURES)
     _folder = Path(given) if given else ROOT / "figures" / dataset
@@ -66,7 +65,6 @@ def setup(dataset: str, figures: Path | None = None) -> str:
             for kind in (str, int, float):
                 shell.display_formatter.formatters["text/plain"].for_type(kind, _print_as_prose)
         dataset = _measured(dataset)
-    _dataset = dataset
     return dataset
 
 
@@ -146,7 +144,6 @@ def figure(
     shown = _sources(source)
     about = {"kind": "figure", "label": label, "caption": caption, "alt": alt, "source": shown}
     about["measured"] = provenance.sentence(shown, drawn=_intervals(spec))
-    about["differs"] = provenance.difference(_dataset, shown)
     svg = files["svg"].decode()
     drawn = {"image/svg+xml": svg, "text/plain": label}
     if FIGURES not in os.environ:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import nbformat
 
-from deathmatch.analysis import phrases
+from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
 from deathmatch.paper.display import MIME
 
@@ -63,10 +63,12 @@ def items_of(notebook: nbformat.NotebookNode) -> list[dict]:
     return [content for kind, content in pairs if kind == MIME]
 
 
-def blocks_of(notebook: nbformat.NotebookNode, name: str, own: dict[str, str]) -> Blocks:
+def blocks_of(
+    notebook: nbformat.NotebookNode, name: str, own: dict[str, str], dataset: str
+) -> Blocks:
     """Return the notebook as (kind, Markdown): "prose", "code", "output", or a figure's label.
 
-    The study's own HTML is added to `own`, by its name in the Markdown.
+    The study's own HTML is added to `own`, by its name in the Markdown. `dataset` is the paper's.
     """
     blocks = []
     for cell in notebook.cells:
@@ -81,7 +83,7 @@ def blocks_of(notebook: nbformat.NotebookNode, name: str, own: dict[str, str]) -
             blocks.append(("code", f"::::: {{.code}}\n{fenced}\n:::::"))
         for kind, content in _outputs(cell):
             label = content["label"] if kind == MIME and "label" in content else "output"
-            blocks.append((label, _block(kind, content, name, own)))
+            blocks.append((label, _block(kind, content, name, own, dataset)))
     return [(kind, text) for kind, text in blocks if text]
 
 
@@ -155,7 +157,7 @@ def answered(text: str) -> str:
     return f"{title}\n\nThis dataset holds no answer."
 
 
-def _block(kind: str, content: dict | str, name: str, own: dict[str, str]) -> str:
+def _block(kind: str, content: dict | str, name: str, own: dict[str, str], dataset: str) -> str:
     if kind == "text/markdown":
         return content
     if kind == "text/plain":
@@ -169,7 +171,9 @@ def _block(kind: str, content: dict | str, name: str, own: dict[str, str]) -> st
     body = content["caption"]
     if content["kind"] == "figure":
         attributes += f" alt={_quoted(content['alt'])}"
-        attributes += f" differs={_quoted(content.get('differs', ''))}"
+        # The usual testbed depends on all tables, and a notebook may run before some exist.
+        differs = provenance.difference(dataset, content["source"])
+        attributes += f" differs={_quoted(differs)}"
     else:
         own[content["label"]] = content["html"]
     return f"::::: {{{attributes}}}\n{body}\n:::::"

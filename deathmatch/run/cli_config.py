@@ -74,6 +74,12 @@ def study(asked: Settings, only_paper: bool = False) -> Study:
 
 def _check_tables(study: Study) -> None:
     """Raise UserError if a dataset that is only read keeps less than its own paper needs."""
+    if not study.measured:
+        raise UserError(
+            "it has no tables, and it is only read",
+            where=f"data/{study.dataset}",
+            remedy="restore them if git has them, or name another dataset",
+        )
     lacking = [table for table in study.own_tables if not Path(table).is_file()]
     if lacking:
         raise UserError(

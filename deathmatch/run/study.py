@@ -136,15 +136,15 @@ class Study:
         return sorted({*self.tidied, *tabled.intersection(self.choice.experiments or tabled)})
 
     @cached_property
-    def also(self) -> dict[str, str]:
-        """The dataset of each experiment that the paper shows of another one.
+    def also(self) -> list[str]:
+        """The experiments that the paper shows of another dataset.
 
         None where servers or experiments are chosen.
         """
         if not self.choice.whole:
-            return {}
-        holders = {name: tables.holder(self.dataset, name) for name in files.names("experiment")}
-        return {name: holder for name, holder in holders.items() if holder != self.dataset}
+            return []
+        names = files.names("experiment")
+        return [name for name in names if tables.holder(self.dataset, name) != self.dataset]
 
     @cached_property
     def tidied(self) -> list[str]:
@@ -299,10 +299,11 @@ class Study:
         return self.tables_of(experiments_of(Path("notebooks", f"{notebook}.md")))
 
     def tables_of(self, wanted: list[str]) -> list[str]:
-        """Return the tables of experiments: of `datasets`, and of what the paper shows `also`."""
-        shown = [(name, wanted) for name in self.datasets]
-        shown += [(self.also[name], [name]) for name in wanted if name in self.also]
-        return [table for dataset, names in shown for table in self._tables_of(dataset, names)]
+        """Return the tables of experiments as `datasets` show them, maybe of another dataset."""
+        shown = dict.fromkeys(
+            (tables.holder(dataset, name), name) for dataset in self.datasets for name in wanted
+        )
+        return [table for holder, name in shown for table in self._tables_of(holder, [name])]
 
     def _tables_of(self, dataset: str, wanted: list[str]) -> list[str]:
         if dataset != self.dataset:

@@ -12,8 +12,8 @@ from deathmatch.analysis.interval import Interval
 from deathmatch.paper import theme
 
 _COLUMNS = 3
-# Without the diamond, which is a post's value, and the stroke, which a line hides. Fewer than
-# colours, so that two runtimes have both in common only after all pairs.
+# The diamond is a post's value, and a line hides the stroke. There is one shape fewer than colours,
+# so that no two runtimes share both before every pair of a shape and a colour is used.
 _SHAPES = [
     "circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right",
 ]  # fmt: skip

@@ -40,7 +40,7 @@ def view(dataset: str) -> dict | None:
     ]
     return {
         "dataset": measured.dataset,
-        "origin": views.origin(measured, dataset).replace("`", ""),
+        "origin": views.origin(measured, dataset).replace("*", "").replace("`", ""),
         "rates": measured.rates,
         "sources": measured.source("points", "trials"),
         "charts": charts_of_page,
