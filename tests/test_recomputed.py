@@ -578,7 +578,7 @@ def posts() -> list[str]:
         f"A message of {raw} bytes took {ets} bytes in ets,",
         f"He measured {thin / posted('day2011', **python):.2f} times, with two threads",
         f"For a message of {raw} bytes,",
-        f"peaked at {high} a second (Misultin) to {low} (Tornado).",
+        f"highest reply rates were {high} a second (Misultin) to {low} (Tornado).",
         f"opened ten thousand WebSockets to each of {timeouts['system'].n_unique()} servers,",
         f"On EC2 up to {most} connections to one server timed out, and only some",
         f"on EC2 up to {most} connections to one server timed out, and latencies",
