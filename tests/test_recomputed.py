@@ -404,7 +404,7 @@ def static() -> list[str]:
     return [
         f"Yaws with its cache takes {yaws} the CPU time of the tuned nginx for a reply, "
         f"and the tuned MochiWeb {mochiweb},",
-        f"Our client kept its schedule at {len(on_time)} of {len(points)} points, up to "
+        f"ours kept its schedule at {len(on_time)} of {len(points)} points, up to "
         f"{number(points[RATE].max())} requests a second.",
     ]
 
@@ -568,7 +568,6 @@ def posts() -> list[str]:
     return [
         f"MochiWeb's response time rose from about {ms[0]} to {ms[1]} ms.",
         f"Readers suspected the client, because every curve scattered past {scatter} requests a",
-        f"suspected his client, because every curve scattered past {scatter} requests a second.",
         f"on all cores Yucan answered about {short} requests a second with a backlog of 1 and "
         f"{long} with 128.",
         f"Tornado was faster than Yucan, with {tornado} replies a second,",
@@ -581,7 +580,6 @@ def posts() -> list[str]:
         f"highest reply rates were {high} a second (Misultin) to {low} (Tornado).",
         f"opened ten thousand WebSockets to each of {timeouts['system'].n_unique()} servers,",
         f"On EC2 up to {most} connections to one server timed out, and only some",
-        f"on EC2 up to {most} connections to one server timed out, and latencies",
     ]
 
 
@@ -770,7 +768,7 @@ def test_the_same_variants_on_two_machines(narrative):
     sentences = [
         f"takes {number(ratio.median(), 2)} times the CPU time in reference that it takes in "
         f"first: the median of the {len(ratio)} variants that both measured with one version of the "
-        f"server. The middle half of these ratios lies from {low} to {high}, and all lie from "
+        f"server. The middle half of the ratios lies from {low} to {high}, and all from "
         f"{number(ratio.min(), 2)} to {number(ratio.max(), 2)}",
     ]
     assert missing(sentences, narrative) == []
