@@ -148,7 +148,8 @@ def test_list_has_every_name_and_title():
         assert [line.split()[0] for line in lines] == files.names(kind)
         assert lines[0].endswith(f"  {files.load(kind, files.names(kind)[0]).title}")
     assert (
-        "01-backlog       Does the listen backlog decide?" in deathmatch("list", "notebooks").text
+        "01-backlog       Does the listen backlog limit the reply rate?"
+        in deathmatch("list", "notebooks").text
     )
 
 

@@ -125,10 +125,10 @@ def cannot(trials: pl.DataFrame) -> str:
     known = trials.drop_nulls("cpu")["cpu"]
     cpu = known[0] if len(known) else "unknown"
     return (
-        f"Both ends run on one machine of {cpus(trials)} CPUs ({cpu}) "
-        "over a virtual link. Variants of one server can be compared there, and mechanisms seen in "
-        "the kernel's counters. How fast a server is on other hardware, what a network card does, "
-        "and how a server scales over cores cannot: a server on every CPU takes its client's."
+        f"Client and server run on one machine of {cpus(trials)} CPUs ({cpu}) over a virtual link. "
+        "This compares variants of one server and shows mechanisms in the kernel's counters. It "
+        "cannot show how fast a server is on other hardware, what a network card does, or how a "
+        "server scales over cores, because a server on every CPU takes CPU time from its client."
     )
 
 
