@@ -196,17 +196,17 @@ def readiness() -> list[str]:
 
 
 def deaths_of_select() -> list[str]:
-    crash = table("select-crash").filter(server="tornado-1")
-    trials = crash.group_by("readiness", "variant", "n").agg(
+    trials = table("select-crash").group_by("server", "readiness", "variant", "n").agg(
         died=pl.col("server_state").str.starts_with("died").any()
     )
     died = {
-        mechanism: f"{part['died'].sum()} of {len(part)} trials"
-        for (mechanism,), part in trials.group_by("readiness")
+        key: f"{part['died'].sum()} of {len(part)} trials"
+        for key, part in trials.group_by("server", "readiness")
     }
-    select, epoll = died["select"], died["epoll"]
+    select, oldest = died["tornado-1", "select"], died["tornado-0.2", "select"]
     return [
-        f"under overload, Tornado 1.2.1 died in {select} on select and in {epoll} on epoll.",
+        f"under overload, Tornado 1.2.1 died in {select} on select and in "
+        f"{died['tornado-1', 'epoll']} on epoll; Tornado 0.2 died in {oldest} on select.",
         f"Tornado 1.2.1 on select died in {select} under overload.",
     ]
 
