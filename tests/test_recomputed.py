@@ -196,8 +196,10 @@ def readiness() -> list[str]:
 
 
 def deaths_of_select() -> list[str]:
-    trials = table("select-crash").group_by("server", "readiness", "variant", "n").agg(
-        died=pl.col("server_state").str.starts_with("died").any()
+    trials = (
+        table("select-crash")
+        .group_by("server", "readiness", "variant", "n")
+        .agg(died=pl.col("server_state").str.starts_with("died").any())
     )
     died = {
         key: f"{part['died'].sum()} of {len(part)} trials"
@@ -689,6 +691,13 @@ def fifteen_years() -> list[str]:
         sides = (pl.col("server") == row["server"] for row in (after, earlier))
         return paired(costs, *sides, column="us").drop_nulls()
 
+    def short(release: dict) -> str:
+        return re.split(r",| on ", release["name"])[0]
+
+    def span(rows: list[tuple[str, pl.Series]]) -> str:
+        rows = sorted(rows, key=lambda row: row[1].median())
+        return " to ".join(f"{times(rows[end][1])} ({rows[end][0]})" for end in (0, -1))
+
     since, changes, runtimes = {}, [], []
     for system, rows in releases().items():
         measured = [row for row in rows if row["server"] in costs["server"]]
@@ -697,15 +706,15 @@ def fifteen_years() -> list[str]:
         for place, after in enumerate(measured[1:], start=1):
             earlier = before(after, measured[:place])
             ratio = ratios(after, earlier)
-            changes.append((max(ratio.median(), 1 / ratio.median()), earlier, after, ratio))
             if earlier["library"] == after["library"]:
                 both = f"{earlier['runtime']}, then {after['runtime']}"
-                runtimes.append(f"{system} {times(ratio)} ({both})")
+                runtimes.append((f"{short(after)} on {both}", ratio))
+            else:
+                size = max(ratio.median(), 1 / ratio.median())
+                changes.append((size, earlier, after, ratio))
     largest = [
-        f"from {earlier['name']} to {after['name']} {times(ratio)}, "
-        f"cause: {after.get('jump', 'unknown')}"
-        for size, earlier, after, ratio in sorted(changes, key=lambda row: -row[0])[:3]
-        if size > 4 / 3
+        f"{short(after)} takes {times(ratio)} the CPU time of {short(earlier)}. {after['jump']}"
+        for _, earlier, after, ratio in sorted(changes, key=lambda row: -row[0])[:2]
     ]
     ends = [
         [float(end) for end in re.findall(r"[\d.]+(?= to|, n)", median(ratio, digits=9))]
@@ -719,13 +728,14 @@ def fifteen_years() -> list[str]:
         f"on the testbed {trials['testbed'][0]}: {trials['cpus'].drop_nulls()[0]} CPUs",
         f"more CPU time for a request than the oldest in {more} of {len(since)} systems, less in "
         f"{less}, and in {len(since) - more - less} these trials show no difference.",
-        "CPU time for a reply with the last release over that with the first: "
-        + "; ".join(f"{system} {times(ratio)}" for system, ratio in since.items()),
-        f"from one measured release to the next: {'; '.join(largest) or 'none'}.",
+        "The CPU time of a reply with the last release over that with the first is "
+        + span(list(since.items())),
+        *largest,
+        f"One release on the later of two runtimes takes {span(runtimes)} the CPU time",
         f"On releases of the posts' time, {results.count('replicated')} of the posts' results are "
         f"replicated and {results.count('not replicated')} are not",
     ]
-    return [*sentences, *runtimes]
+    return sentences
 
 
 CHAPTERS = (
