@@ -777,8 +777,8 @@ def test_the_same_variants_on_two_machines(narrative):
     low, high = (number(ratio.quantile(share), 2) for share in (0.25, 0.75))
     sentences = [
         f"takes {number(ratio.median(), 2)} times the CPU time in reference that it takes in "
-        f"first: the median of the {len(ratio)} variants that both measured with one version of the "
-        f"server. The middle half of the ratios lies from {low} to {high}, and all from "
+        f"first: the median of the {len(ratio)} variants that both measured with one version of "
+        f"the server. The middle half of the ratios lies from {low} to {high}, and all from "
         f"{number(ratio.min(), 2)} to {number(ratio.max(), 2)}",
     ]
     assert missing(sentences, narrative) == []
