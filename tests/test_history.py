@@ -187,7 +187,7 @@ def test_a_paper_shows_an_experiment_that_another_dataset_measured(two_datasets:
     prose = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
     origin = r"of another dataset, `years`, measured on \d+ \w+ 2026 on the testbed netns: 2 CPUs"
     assert len(re.findall(origin, prose)) == 2, prose
-    assert "The newest release takes more CPU for a request than the oldest in 1 of 1" in prose
+    assert "The newest release takes more CPU time for a request than the oldest in 1 of 1" in prose
     shown = json.dumps([cell.get("outputs") for cell in cells])
     assert "data/years/history/points.parquet" in shown and "data/mine" not in shown
     # These trials searched for no capacity.
