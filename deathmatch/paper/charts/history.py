@@ -25,7 +25,7 @@ def over_years(
     """Return the panels of `by_system` as one chart with one legend, for a page of paper."""
     legend = alt.Legend(title="runtime", orient="top", columns=4, symbolOpacity=1)
     panels = [
-        panel.properties(title=name, width=150, height=115)
+        panel.properties(title=name, width=130, height=110)
         for name, panel in by_system(frame, title, theirs, legend).items()
     ]
     return alt.concat(*panels, columns=_COLUMNS) if panels else None
