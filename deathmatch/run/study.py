@@ -8,7 +8,6 @@ from pathlib import Path
 import yaml
 
 from deathmatch.builds import clients, not_built, server_build, server_commands, tool_differences
-from deathmatch.data import tables
 from deathmatch.errors import UserError
 from deathmatch.hosts import node
 from deathmatch.paper import own
@@ -144,7 +143,7 @@ class Study:
         if not self.choice.whole:
             return []
         names = files.names("experiment")
-        return [name for name in names if tables.holder(self.dataset, name) != self.dataset]
+        return [name for name in names if _holder(self.dataset, name) != self.dataset]
 
     @cached_property
     def tidied(self) -> list[str]:
@@ -301,7 +300,7 @@ class Study:
     def tables_of(self, wanted: list[str]) -> list[str]:
         """Return the tables of experiments as `datasets` show them, maybe of another dataset."""
         shown = dict.fromkeys(
-            (tables.holder(dataset, name), name) for dataset in self.datasets for name in wanted
+            (_holder(dataset, name), name) for dataset in self.datasets for name in wanted
         )
         return [table for holder, name in shown for table in self._tables_of(holder, [name])]
 
@@ -370,3 +369,13 @@ def experiments_of(notebook: Path) -> list[str]:
             remedy="add to the header:\ndeathmatch:\n  experiments: [backlog]",
         )
     return named
+
+
+def _holder(dataset: str, experiment: str) -> str:
+    """Return `tables.holder` of both, which needs no tables where no other dataset is named."""
+    if dataset not in files.names("dataset") or not files.dataset(dataset).also:
+        return dataset
+    # Loading polars takes as long as all else that reading the Snakefile loads.
+    from deathmatch.data import tables
+
+    return tables.holder(dataset, experiment)
