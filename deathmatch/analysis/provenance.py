@@ -40,18 +40,18 @@ def sentence(sources: list[str], drawn: bool = True) -> str:
     return "; ".join([*parts, testbed(trials)]) + "."
 
 
-def difference(dataset: str, sources: list[str]) -> str:
+def difference(usual: Testbed | None, sources: list[str]) -> str:
     """Return where the tables drawn were measured, as far as that differs from most of the dataset.
 
-    `sources` are as those of `sentence`. A figure that has trials of the dataset's usual testbed
-    names only other machines and kernels: its rows say which testbed they are of. Empty where no
-    trial of the tables recorded its machine.
+    `usual` is the `usual_testbed` of the paper's dataset, and `sources` are as those of `sentence`.
+    A figure that has trials of the usual testbed names only other machines and kernels: its rows
+    say which testbed they are of. Empty where no trial of the tables recorded its machine.
     """
     frames = [frame for path in sources if (frame := _trials(path)) is not None]
     if not frames:
         return ""
     kinds = testbeds(pl.concat([frame.select(TESTBED) for frame in frames]))
-    if not kinds or (usual := usual_testbed(dataset)) is None:
+    if not kinds or usual is None:
         return ""
     if usual not in kinds:
         return f"Measured on {testbeds_text(kinds)}."

@@ -44,24 +44,20 @@ def effect_text(effect: Interval) -> str:
 
     An end of the interval that the load left open is given as "at least" or "at most".
     """
-    size = size_text(effect)
-    if not size:
-        return ""
-    closed = effect.low is not None and INFINITE not in (-effect.low, effect.high)
-    ends = f" [{short(effect.low)}, {short(effect.high)}]" if closed else ""
-    return f"{size}{ends}, n = {effect.trials}"
-
-
-def size_text(effect: Interval) -> str:
-    """Return an effect without interval and trials: "2.31", or "at most 0.508"; "" without one."""
     low, high = effect.low, effect.high
     if effect.estimate is None:
         return ""
-    if (low, high) == (-INFINITE, INFINITE):
-        return "no limit reached"
-    if high == INFINITE:
-        return f"at least {short(low)}"
-    return f"at most {short(high)}" if low == -INFINITE else short(effect.estimate)
+    if low is None:
+        text = short(effect.estimate)
+    elif (low, high) == (-INFINITE, INFINITE):
+        text = "no limit reached"
+    elif high == INFINITE:
+        text = f"at least {short(low)}"
+    elif low == -INFINITE:
+        text = f"at most {short(high)}"
+    else:
+        text = f"{short(effect.estimate)} [{short(low)}, {short(high)}]"
+    return f"{text}, n = {effect.trials}"
 
 
 def effect_phrase(verdict: Verdict) -> str:

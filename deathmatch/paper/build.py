@@ -30,7 +30,7 @@ from pathlib import Path
 import pypandoc
 import typst
 
-from deathmatch.analysis import phrases
+from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import markdown, own, scripts, titles
@@ -93,9 +93,11 @@ def build(
     narrative, full = {front.name: markdown.without(front_text, absent, values)}, {}
     # The study's HTML, by name.
     html_of: dict[str, str] = {}
+    # It depends on all tables, and a notebook may run before some exist.
+    usual = provenance.usual_testbed(dataset)
     for path, notebook in sources:
         name = markdown.file_of(path, notebook)
-        text, full[name] = markdown.parted(markdown.blocks_of(notebook, name, html_of, dataset))
+        text, full[name] = markdown.parted(markdown.blocks_of(notebook, name, html_of, usual))
         narrative[name] = (
             markdown.answered(markdown.without(text, absent, values)) if full[name] else text
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 import nbformat
 
 from deathmatch.analysis import phrases, provenance
+from deathmatch.analysis.provenance import Testbed
 from deathmatch.errors import UserError
 from deathmatch.paper.display import MIME
 
@@ -64,11 +65,12 @@ def items_of(notebook: nbformat.NotebookNode) -> list[dict]:
 
 
 def blocks_of(
-    notebook: nbformat.NotebookNode, name: str, own: dict[str, str], dataset: str
+    notebook: nbformat.NotebookNode, name: str, own: dict[str, str], usual: Testbed | None
 ) -> Blocks:
     """Return the notebook as (kind, Markdown): "prose", "code", "output", or a figure's label.
 
-    The study's own HTML is added to `own`, by its name in the Markdown. `dataset` is the paper's.
+    The study's own HTML is added to `own`, by its name in the Markdown. `usual` is the
+    testbed of which a caption says nothing.
     """
     blocks = []
     for cell in notebook.cells:
@@ -83,7 +85,7 @@ def blocks_of(
             blocks.append(("code", f"::::: {{.code}}\n{fenced}\n:::::"))
         for kind, content in _outputs(cell):
             label = content["label"] if kind == MIME and "label" in content else "output"
-            blocks.append((label, _block(kind, content, name, own, dataset)))
+            blocks.append((label, _block(kind, content, name, own, usual)))
     return [(kind, text) for kind, text in blocks if text]
 
 
@@ -157,7 +159,9 @@ def answered(text: str) -> str:
     return f"{title}\n\nThis dataset holds no answer."
 
 
-def _block(kind: str, content: dict | str, name: str, own: dict[str, str], dataset: str) -> str:
+def _block(
+    kind: str, content: dict | str, name: str, own: dict[str, str], usual: Testbed | None
+) -> str:
     if kind == "text/markdown":
         return content
     if kind == "text/plain":
@@ -171,8 +175,7 @@ def _block(kind: str, content: dict | str, name: str, own: dict[str, str], datas
     body = content["caption"]
     if content["kind"] == "figure":
         attributes += f" alt={_quoted(content['alt'])}"
-        # The usual testbed depends on all tables, and a notebook may run before some exist.
-        differs = provenance.difference(dataset, content["source"])
+        differs = provenance.difference(usual, content["source"])
         attributes += f" differs={_quoted(differs)}"
     else:
         own[content["label"]] = content["html"]
