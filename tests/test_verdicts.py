@@ -246,15 +246,15 @@ def test_now_is_judged_on_todays_erlang_where_both_sides_ran_on_it(plant):
 
 
 def test_a_pair_that_differs_in_one_factor_stays_on_one_release(plant):
-    def yaws(server: str, readiness: str, cpu_us: int) -> dict:
+    def yaws(server: str, readiness: str, switches: int) -> dict:
         return {"server": server, "readiness": readiness, "configuration": "cached", RATE: 2000,
-                REPLY: 2000.0, "replies": 4000, "server_cpu_us": cpu_us}  # fmt: skip
+                REPLY: 2000.0, "replies": 4000, "context_switches": switches}  # fmt: skip
 
     found = plant("static", [
-        yaws("yaws", "epoll", 400_000), yaws("yaws-poll", "poll", 800_000),
-        yaws("yaws-otp29", "epoll", 900_000),
+        yaws("yaws", "epoll", 4000), yaws("yaws-poll", "poll", 8000),
+        yaws("yaws-otp29", "epoll", 9000),
     ])  # fmt: skip
-    row = found["williams-kernel-polling-explains-cpu"]
+    row = found["williams-kernel-polling-yaws-fewer-switches"]
     assert row.same and compared_now(row) == ["Yaws", "Yaws"]
 
 
@@ -416,6 +416,28 @@ def test_nobody_waits_five_seconds_in_a_queue_of_three(plant, seconds, verdict):
         for server, configuration in (("mochiweb", "tuned"), ("node", "parsing"), ("tornado", None))
     ]  # fmt: skip
     assert plant("dynamic", rows)["ostinelli-others-fail-under-load"].now.verdict == verdict
+
+
+@pytest.mark.parametrize(("polling_us", "verdict"), [(20, judging.REPLICATED), (60, judging.NOT)])
+def test_a_difference_is_accounted_for_by_what_removes_more_than_half_of_it(
+    plant, polling_us, verdict
+):
+    # Without kernel polling eight times nginx's: with half of the difference gone, 2.8 times.
+    cpu_us = {
+        ("nginx", "tuned", "epoll"): 10,
+        ("yaws", "cached", "epoll"): polling_us,
+        ("mochiweb", "tuned", "epoll"): polling_us,
+        ("yaws-poll", "cached", "poll"): 80,
+        ("mochiweb-poll", "tuned", "poll"): 80,
+    }
+    found = plant("static", [
+        {"server": server, "configuration": configuration, "readiness": readiness, RATE: 2000,
+         REPLY: 2000.0, "replies": 4000, "server_cpu_ns": 4_000_000 * reply_us}
+        for (server, configuration, readiness), reply_us in cpu_us.items()
+    ])  # fmt: skip
+    row = found["williams-kernel-polling-explains-cpu"].now
+    assert row.verdict == verdict
+    assert row.sides[1].what.endswith("relative to nginx")
 
 
 def test_what_a_search_offered_beyond_the_capacity_decides_where_a_sweep_did_not(plant, tmp_path):

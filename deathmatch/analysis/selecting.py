@@ -404,7 +404,9 @@ def selector_phrase(selector: dict) -> str:
         # What the title says already, as "Yaws, poll" does, is not said again.
         if name not in own and not (known and title.endswith(f", {word}")):
             chosen.append(word + to)
-    return ", ".join(filter(None, [title, *chosen]))
+    phrase = ", ".join(filter(None, [title, *chosen]))
+    other = base.get("server")
+    return f"{phrase} relative to {files.server(other).title}" if other else phrase
 
 
 def _level_phrase(name: str, level) -> str:
