@@ -668,6 +668,20 @@ def test_a_claim_is_decided_on_what_opened_all_at_once_wherever_that_ran(plant):
     assert [need.there for need in all_at_once.now.needs] == ["10\u202f000"]
 
 
+def test_a_verdict_on_a_server_with_added_work_says_so(plant):
+    def yucan(server: str, bed: str = "") -> list[dict]:
+        return [
+            {"server": server, "backlog": backlog, "somaxconn": 4096, "schedulers": "one",
+             "variant": f"backlog={backlog}{bed}", RATE: 40_000, REPLY: replies}
+            for backlog, replies in ((5, 3000.0), (128, 3500.0))
+        ]  # fmt: skip
+
+    claim, plain = "walkin-backlog-5-to-128-one-core", yucan("yucan")
+    assert plant("backlog", plain)[claim].now.verdict == judging.REPLICATED
+    found = plant("backlog", [*plain, *yucan("yucan-work", ",own_testbed=both")])[claim]
+    assert found.now.verdict == found.then.verdict == "replicated, with added work"
+
+
 def test_the_levels_of_a_source_are_taken_in_their_order_of_preference(plant):
     cowboy = websocket("erlang-cowboy", "ec2-like", schedulers="all") | {"opening": 10_000}
     lost = cowboy | {"connection_timeouts": 700}

@@ -34,6 +34,7 @@ from deathmatch.analysis.judging import (
     OPEN,
     TESTED,
     UNREACHED,
+    WITH_WORK,
     Compared,
 )
 from deathmatch.analysis.ledger import Entry, Side, Verdict
@@ -112,10 +113,13 @@ def verdict(dataset: str, claim: dict) -> Verdict:
     elif word == UNREACHED:
         why = needs.unmet_phrase(conditions)
     quantity = QUANTITIES.get(_statistic(decided.compared))
-    emulated = needs.emulated(dataset, claim)
+    if needs.emulated(dataset, claim):
+        apart = EMULATED
+    else:
+        apart = WITH_WORK if releases.has_added_work(claim) else {}
     compared = ages.ages(dataset, claim)
     return Verdict(
-        EMULATED.get(word, word) if emulated else word,
+        apart.get(word, word),
         decided.interval,
         decided.as_claimed,
         decided.direction if word in DECIDED | {OPEN} else None,

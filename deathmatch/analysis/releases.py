@@ -50,6 +50,13 @@ def as_source(dataset: str, claim: dict) -> dict:
     return claim
 
 
+def has_added_work(claim: dict) -> bool:
+    """Return whether a claim's rule compares the server with added work that `as_source` names."""
+    added = {levels.get("server") for levels in published.as_list(claim.get("as_source", {}))}
+    named = {selector.get("server") for selector in published.selectors(claim["rule"])}
+    return not named.isdisjoint(added - {None})
+
+
 def at_levels(rule: dict, levels: dict) -> dict:
     """Return a rule of which every selector names these levels, too."""
     new = rule | {side: rule[side] | levels for side in ("a", "b", "where") if side in rule}
