@@ -198,6 +198,7 @@ def test_a_paper_shows_an_experiment_that_another_dataset_measured(two_datasets:
 
 STUDY = """
 import json
+from deathmatch.paper import explorer
 from deathmatch.paper.explore import history
 from deathmatch.plan.selection import Choice
 from deathmatch.run.study import Study
@@ -206,7 +207,14 @@ views = history.all_views(["mine", "years"])
 tables = {"chapter": study.tables("09-history"), "ledger": study.ledger_tables("mine")}
 tables["compared"] = Study("first", "netns", "mine", Choice(None, None)).all_tables
 origins = [view["origin"] for view in history.all_views(["mine"])]
-print(json.dumps({"chapters": study.notebooks, "explorer": views, "origins": origins} | tables))
+page = explorer.document(["mine"])
+page = {
+    "datasets": [about["dataset"] for about in page["datasets"]],
+    "trials": sorted({tuple(row[:3]) for row in page["trials"]["rows"]}),
+    "measured": {row["server"]: row["measured"] for row in page["servers"]},
+}
+shown = {"chapters": study.notebooks, "explorer": views, "origins": origins, "page": page}
+print(json.dumps(shown | tables))
 """
 
 
@@ -220,6 +228,16 @@ def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: 
     [explorer] = study["explorer"]
     assert explorer["sources"][0] == "data/years/history/points.parquet"
     assert [release["server"] for release in explorer["releases"]] == ["tornado-1", "tornado"]
+    assert study["page"]["datasets"] == ["mine", "years"]
+    assert study["page"]["trials"] == [
+        [dataset, experiment, server]
+        for dataset, experiment in (("mine", "backlog"), ("years", "history"))
+        for server in ("tornado", "tornado-1")
+    ]
+    measured = study["page"]["measured"]
+    assert [row["dataset"] for row in measured["tornado-1"]] == ["mine", "years"]
+    assert measured["tornado-1"][1]["figures"].startswith("history ")
+    assert [row["dataset"] for row in measured["yucan"]] == ["mine"]
     assert "data/mine/backlog/points.parquet" in study["ledger"]
     assert not [path for path in study["ledger"] if path.startswith("data/years")]
     [origin] = study["origins"]
@@ -231,6 +249,7 @@ def test_a_chapter_of_a_dataset_that_was_not_measured_is_left_out(two_datasets: 
     study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
     assert "01-backlog" in study["chapters"] and "09-history" not in study["chapters"]
     assert study["chapter"] == [] and study["explorer"] == []
+    assert study["page"]["datasets"] == ["mine"]
 
 
 def test_a_dataset_that_has_the_experiment_shows_its_own():

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from string import Template
 
-from deathmatch.analysis import published
+from deathmatch.analysis import published, views
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import scripts, theme
@@ -34,7 +34,8 @@ LARGEST_BYTES = 6_000_000
 def document(datasets: list[str]) -> dict:
     """Return all that the page shows of these datasets, as what JSON can hold.
 
-    The first dataset is the one that the page is of; the others are compared with it.
+    The first dataset is the one that the page is of; the others are compared with it. An experiment
+    that one of them shows of another dataset has that dataset's name; it decides no claim.
     """
     known = [files.experiment(name) for name in files.names("experiment")]
     stated = published.claims()
@@ -44,6 +45,9 @@ def document(datasets: list[str]) -> dict:
         roles = ledger.roles(evidence)
         parts += [variants.rows(dataset, spec.name, roles) for spec in known]
         claims += ledger.rows(dataset, evidence)
+    of_others = _of_other_datasets(datasets)
+    parts += [variants.rows(other, experiment, {}) for other, experiment in of_others]
+    named = dict.fromkeys([*datasets, *(other for other, _ in of_others)])
     rows = {
         kind: [row for part in parts for row in getattr(part, kind)]
         for kind in ("variants", "rates", "times", "trials")
@@ -53,7 +57,7 @@ def document(datasets: list[str]) -> dict:
     return {
         "version": release.version(),
         "dataset": datasets[0],
-        "datasets": [about.summary(dataset) for dataset in datasets],
+        "datasets": [about.summary(dataset) for dataset in named],
         "citation": about.citation(datasets[0]),
         "experiments": about.experiments(measured),
         "quantities": {
@@ -72,6 +76,17 @@ def document(datasets: list[str]) -> dict:
         "history": history.all_views(datasets),
         "theme": theme.config()["config"],
     } | {kind: table(kind_rows) for kind, kind_rows in rows.items()}
+
+
+def _of_other_datasets(datasets: list[str]) -> list[tuple[str, str]]:
+    """Return (dataset, experiment) of each experiment that `datasets` show of another dataset."""
+    experiments = files.names("experiment")
+    shown = (
+        (views.shown(dataset, experiment).dataset, experiment)
+        for dataset in datasets
+        for experiment in experiments
+    )
+    return [pair for pair in dict.fromkeys(shown) if pair[0] not in datasets]
 
 
 def table(rows: list[dict]) -> dict:
