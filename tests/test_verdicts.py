@@ -374,6 +374,16 @@ def test_a_verdict_on_emulated_cpus_says_so(plant, throttle, testbed, verdict):
         assert "guards broken: cap, served" in row.why
 
 
+def test_a_verdict_under_a_quota_of_cpu_time_says_that_it_is_emulated(plant):
+    rows = [
+        websocket("node-ws", environment, message_latency_p50_us=latency_us)
+        for environment, latency_us in (("ec2-like", 9000), ("unthrottled", 100))
+    ]
+    throttle = {"throttle": "cpu_quota_us 80000; cpu_period_us 100000"}
+    row = plant("c10k", rows, throttle)["moritz-metal-faster-for-every-server"].now
+    assert row.verdict == judging.EMULATED[judging.REPLICATED]
+
+
 def test_emulated_cpus_count_for_no_claim_about_a_queue(plant):
     rate = {RATE: 40_000, "somaxconn": 4096, "schedulers": "all"}
     rows = [

@@ -58,9 +58,12 @@ def verdict(dataset: str, claim: dict, decided: str, needs: Sequence[Need]) -> s
 
 
 def emulated(dataset: str, claim: dict) -> bool:
-    """Return whether some of what the rule compares ran on emulated CPUs."""
+    """Return whether some of what the rule compares ran on a quota of CPU time.
+
+    It stands for more CPUs than there are, or for a slower machine.
+    """
     frames = _frames(dataset, claim, selecting.trials)
-    return any(cpu_left.by_trial(frame, None)["emulated"].any() for frame in frames)
+    return any(frame["throttle"].str.contains("cpu_quota_us").any() for frame in frames)
 
 
 def unmet_phrase(needs: Sequence[Need]) -> str:
