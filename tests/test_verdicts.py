@@ -399,22 +399,20 @@ def test_emulated_cpus_count_for_no_claim_about_a_queue(plant):
     assert "emulated CPUs: not what an emulation can show" in row.why
 
 
-def test_a_cure_is_shown_only_where_there_is_an_illness(plant):
-    def cowboy(backlog: int, limit: int, replies: int) -> dict:
-        return {"server": "cowboy", "configuration": "raised", "backlog": backlog,
-                "replies": replies, "max_connections": limit, RATE: 40_000,
-                "duration_us": 1_000_000}  # fmt: skip
+def test_a_cause_of_errors_is_shown_only_where_there_are_errors(plant):
+    def tornado(rate: int, replies: int, timeouts: int) -> dict:
+        return {"server": "tornado", RATE: rate, REPLY: 5900.0, "replies": replies,
+                "errors_total": timeouts, "errors_client_timeout": timeouts,
+                "errors_socket_timeout": 0, "duration_us": 10_000_000}  # fmt: skip
 
-    cured = [cowboy(1024, 65535, 40_000), cowboy(1024, 1024, 40_000)]
-    claim = "ostinelli-cowboy-backlog-cures-errors"
-    assert (
-        plant("dynamic", [cowboy(128, 65535, 40_000), *cured])[claim].now.verdict
-        == judging.UNREACHED
-    )
-    assert (
-        plant("dynamic", [cowboy(128, 65535, 30_000), *cured])[claim].now.verdict
-        == judging.REPLICATED
-    )
+    def verdict(*rows: dict) -> str:
+        return plant("dynamic", [*rows])["ostinelli-errors-are-queueing"].now.verdict
+
+    # At 7000, 1.2 times what it answers, nobody waits for 5 s within 10 s.
+    short, long = tornado(7000, 70_000, 0), tornado(40_000, 60_000, 34_000)
+    assert verdict(short, tornado(40_000, 400_000, 0)) == judging.UNREACHED
+    assert verdict(short, long) == judging.REPLICATED
+    assert verdict(tornado(7000, 60_000, 1000), long) == judging.NOT
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(3, judging.UNREACHED), (20, judging.NOT)])
