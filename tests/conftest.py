@@ -196,7 +196,7 @@ class Tree:
 
 def copy_tree(to: Path) -> Path:
     """Copy the project's files, without what was measured and made of it; return the copy."""
-    left_out = {("data", "history"), ("tests", "data")}
+    left_out = {("data", "history"), ("data", "history-capacity"), ("tests", "data")}
     for name in project_files():
         if name.parts[1:2] in (("first",), ("reference",)) or name.parts[:2] in left_out:
             continue

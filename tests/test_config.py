@@ -152,6 +152,8 @@ WRITTEN = [
      "there is no other dataset 'mine'", "known: "),
     (MINE, "seed = 1", 'seed = 1\nalso = ["full", "history"]', "key also",
      "the experiment history is both in full and in history", "leave it out of one of them"),
+    (MINE, "seed = 1", 'seed = 1\nalso = ["history", "history-capacity", "full"]', "key also",
+     "the experiment history is both in history and in full", "leave it out of one of them"),
     (MINE, '["mine"]', '["mien"]', "key experiments.mine.grids.1.servers",
      "there is no server 'mien'", "known: "),
     (MINE, '["mine"]', '["otp-store"]', "key experiments.mine.grids.1.servers",

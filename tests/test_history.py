@@ -9,7 +9,7 @@ import pytest
 from conftest import Tree
 
 from deathmatch.analysis import history, searched, views
-from deathmatch.data import tables
+from deathmatch.data import table_files, tables
 from deathmatch.paper import theme
 from deathmatch.paper.charts import history as charts
 from deathmatch.plan import files
@@ -218,6 +218,66 @@ print(json.dumps(shown | tables))
 """
 
 
+@pytest.fixture
+def three_datasets(two_datasets: Tree) -> Tree:
+    """Two datasets, and a third one that searched for the capacity of the same releases.
+
+    Their capacities are planted, by the light client: 6000 req/s of Tornado 1.2, half of it of 6.6.
+    """
+    dataset = two_datasets.path / "config/datasets/mine.toml"
+    dataset.write_text(dataset.read_text().replace('["years"]', '["years", "rates"]'))
+    plan = PLAN.format(also="", experiment="history")
+    searching = plan.replace("duration_s", "search = {}\nduration_s")
+    two_datasets.write("config/datasets/rates.toml", searching)
+    folder = two_datasets.path / "data/rates/history"
+    folder.mkdir(parents=True)
+    light = pl.format("{},load_generator=roundtrip", pl.col("variant")).alias("variant")
+    read = {
+        table: pl.read_parquet(two_datasets.path / f"data/years/history/{table}.parquet")
+        for table in TABLES
+    }
+    for table, frame in read.items():
+        tables.write(frame.with_columns(light), "history", table, folder)
+    names = tables.columns("history", "probes")
+    keys = read["trials"].with_columns(light)
+    rates = {"tornado-1": 6000.0, "tornado": 3000.0}
+    capacity = ["capacity_rps", "capacity_low_rps", "capacity_high_rps"]
+    last = {"probe": 1, "round": 1, "step": "over, after", "offered_rate_rps": 7000,
+            "duration_us": 500_000, "outcome": "found", "reason": "",
+            "server_state": "ran", "client_state": "exit 0", "report": "whole"}  # fmt: skip
+    rows = [
+        {name: row[name] for name in names if name in row}
+        | last
+        | dict.fromkeys(capacity, rates[row["server"]])
+        for row in keys.to_dicts()
+    ]
+    tables.write(pl.DataFrame(rows, schema=names), "history", "probes", folder)
+    return two_datasets
+
+
+def test_a_chapter_has_the_searches_of_a_third_dataset(three_datasets: Tree):
+    three_datasets.snakemake(CHAPTER, dataset="mine").succeeded()
+    cells = json.loads((three_datasets.path / CHAPTER).read_text())["cells"]
+    prose = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
+    assert "The searches of *history* are of another dataset, `rates`, measured on" in prose
+    assert "than for the first in 0 of 1 systems, and lower in 1: 0.50 times (interval" in prose
+    shown = json.dumps([cell.get("outputs") for cell in cells])
+    for label in ("fig-history-capacity", "tbl-history-faster", "tbl-history-posts"):
+        assert label in shown
+    assert "data/rates/history/probes.parquet" in shown and "Capacity (req/s)" in shown
+    study = json.loads(three_datasets.run("python", "-c", STUDY).succeeded().text)
+    assert "data/rates/history/probes.parquet" in study["chapter"]
+    [explorer] = [view for view in study["explorer"] if view["dataset"] == "years"]
+    assert [measure["name"] for measure in explorer["measures"]] == [
+        CPU_PER_REPLY.name, "capacity_rps",
+    ]  # fmt: skip
+    assert [row["capacity_rps"][0] for row in explorer["releases"]] == [6000, 3000]
+    # A paper of the searches alone shows them too.
+    three_datasets.snakemake(CHAPTER.replace("mine", "rates"), dataset="rates").succeeded()
+    alone = (three_datasets.path / CHAPTER.replace("mine", "rates")).read_text()
+    assert "fig-history-capacity" in alone and "tbl-history-faster" in alone
+
+
 def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: Tree):
     study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
     assert "09-history" in study["chapters"]
@@ -253,8 +313,8 @@ def test_a_chapter_of_a_dataset_that_was_not_measured_is_left_out(two_datasets: 
 
 
 def test_a_dataset_that_has_the_experiment_shows_its_own():
-    assert tables.holder("reference", "backlog") == "reference"
-    assert tables.holder("unknown", "backlog") == "unknown"
+    assert table_files.holder("reference", "backlog") == "reference"
+    assert table_files.holder("unknown", "backlog") == "unknown"
     own = views.shown("reference", "backlog")
     assert views.origin(own, "reference") == ""
     assert "is of another dataset, `reference`, measured on" in views.origin(own, "decision")

@@ -435,7 +435,7 @@ def test_same_bytes_when_everything_is_made_twice(built, tmp_path):
 
 
 def test_a_figure_says_how_many_trials_which_interval_and_which_testbed(tmp_path, monkeypatch):
-    monkeypatch.setattr("deathmatch.data.tables.ROOT", tmp_path)
+    monkeypatch.setattr("deathmatch.data.table_files.ROOT", tmp_path)
     folder = tmp_path / "data" / "mine" / "backlog"
     folder.mkdir(parents=True)
     trials = {
@@ -457,7 +457,7 @@ def test_a_figure_says_how_many_trials_which_interval_and_which_testbed(tmp_path
 def test_a_caption_says_where_it_was_measured_only_if_most_of_the_dataset_was_elsewhere(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("deathmatch.data.tables.ROOT", tmp_path)
+    monkeypatch.setattr("deathmatch.data.table_files.ROOT", tmp_path)
 
     def measured(experiment: str, beds: list[str], kernels: list[str], dataset: str = "mine"):
         """Write a table of trials; return the path of the points that it stands for."""

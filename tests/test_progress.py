@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 from rich.console import Console, Group
 
-from deathmatch.data import tables
+from deathmatch.data import table_files, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files, matrix
 from deathmatch.run import build_times, cli_config, exit_summary, progress, run_trial, screen
@@ -388,7 +388,7 @@ def test_the_end_of_a_run_has_each_named_server_with_its_number_or_the_reason(
         if table == "points" and limited:
             frame = frame.with_columns(client_limited=pl.lit(True), limit=pl.lit("client"))
         tables.write(frame, "backlog", table, tmp_path / "data/full/backlog")
-    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(table_files, "ROOT", tmp_path)
     before, _, failed, todo = last_three(run)
     if not limited:
         assert re.fullmatch(r"result: null in backlog: highest reply rate .*\d.* req/s", before)

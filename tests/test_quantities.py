@@ -24,7 +24,7 @@ from deathmatch.analysis import (
 )
 from deathmatch.analysis.ab_result import Measured
 from deathmatch.analysis.committed import Record
-from deathmatch.data import tables
+from deathmatch.data import table_files, tables
 from deathmatch.data.strict import load_rules
 from deathmatch.paper.charts import findings
 from deathmatch.paper.explore import quantities, variants
@@ -60,7 +60,7 @@ def point(experiment: str, server: str, rate: int, cost_us: float, n: int, **mor
 @pytest.fixture
 def planted(tmp_path, monkeypatch):
     """Write a dataset with the experiments static, readiness and c10k."""
-    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(table_files, "ROOT", tmp_path)
     rows = {
         "static": [
             point("static", server, rate, cost, n, configuration="tuned")

@@ -8,7 +8,7 @@ import pytest
 from conftest import Tree, copy_tree
 
 from deathmatch.analysis import published, readiness, rules
-from deathmatch.data import tables, tidy
+from deathmatch.data import table_files, tables, tidy
 from deathmatch.measure import system_calls
 
 WAITS = {
@@ -165,7 +165,7 @@ def verdicts(folder, monkeypatch, name: str, rates: dict, limited: set = frozens
     path = folder / "data" / name / "readiness"
     path.mkdir(parents=True)
     tables.write(pl.DataFrame(rows, schema=names), "readiness", "points", path)
-    monkeypatch.setattr(tables, "ROOT", folder)
+    monkeypatch.setattr(table_files, "ROOT", folder)
     return {
         claim["id"]: rules.decide(name, "readiness", claim["rule"])
         for claim in published.claims()

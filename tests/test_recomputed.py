@@ -22,6 +22,7 @@ from scipy.stats import bootstrap, t
 DATA = ROOT / "data" / "reference"
 # Measured apart; its tables alone are committed.
 HISTORY = ROOT / "data" / "history" / "history"
+CAPACITIES = ROOT / "data" / "history-capacity" / "history" / "probes.parquet"
 PAPER = ROOT / "paper" / "reference" / "deathmatch.html"
 REPLY, RATE = "reply_rate_offered_window_rps", "offered_rate_rps"
 # Laws whose break leaves out a part of a point only: modes of CPU time, times of replies.
@@ -806,11 +807,64 @@ def fifteen_years() -> list[str]:
     return sentences
 
 
+def rates_of_posts() -> pl.DataFrame:
+    """Return the highest reply rate of one process that each post has: system, year, rps."""
+    published = [
+        pl.read_csv(ROOT / "data" / "published" / f"{source}.csv", infer_schema=False)
+        .with_columns(year=pl.lit(int(source[-4:])))
+        for source in ("walkin2009", "day2011", "ostinelli2011")
+    ]  # fmt: skip
+    one = [
+        pl.col(name).fill_null(alone).is_in([alone, ""])
+        for name, alone in (("schedulers", "one"), ("processes", "1"))
+    ]
+    rates = pl.concat(published, how="diagonal").filter(
+        pl.col("place").str.starts_with("post:"), pl.col("quantity") == "reply_rate", *one
+    )
+    known = {"Yucan": "OTP", "eventlet wsgi": "eventlet"}
+    return rates.group_by(pl.col("system").replace(known), "year").agg(
+        rps=pl.col("value").cast(pl.Float64).max()
+    )
+
+
+def highest_rates() -> list[str]:
+    """How the rate that each release answers in time changed; no sentence without searches."""
+    if not CAPACITIES.is_file():
+        return []
+    found = pl.read_parquet(CAPACITIES).filter(outcome="found")
+    found = found.select("server", "n", "capacity_rps")
+    since, of_posts = {}, []
+    posts = {(system, year): rps for system, year, rps in rates_of_posts().rows()}
+    for system, rows in releases().items():
+        measured = [row for row in rows if row["server"] in found["server"]]
+        if len(measured) > 1:
+            sides = (pl.col("server") == measured[end]["server"] for end in (-1, 0))
+            since[system] = paired(found, *sides, column="capacity_rps").drop_nulls()
+        for (name, year), rps in posts.items():
+            of_time = [row for row in rows if name == system and row["year"] <= year]
+            rates = found.filter(pl.col("server") == of_time[-1]["server"]) if of_time else []
+            if len(rates) >= 3:
+                of_posts.append(rates["capacity_rps"].median() / rps)
+    ends = [
+        [float(end) for end in re.findall(r"[\d.]+(?= to|, n)", median(ratio, digits=9))]
+        for ratio in since.values()
+    ]
+    higher, lower = sum(low > 1 for low, _ in ends), sum(high < 1 for _, high in ends)
+    ordered = sorted(since, key=lambda system: since[system].median())
+    span = " to ".join(f"{times(since[name])} ({name})" for name in (ordered[0], ordered[-1]))
+    return [
+        f"is higher for the last release than for the first in {higher} of {len(since)} systems, "
+        f"and lower in {lower}: {span}",
+        f"answer on one CPU of today {min(of_posts):.2g} to {max(of_posts):.2g} times the highest "
+        "rate that the posts report of one process",
+    ]
+
+
 CHAPTERS = (
     two_machines,
     dataset_and_laws, posts, backlog, servers_on_one_cpu, dynamic, orders, static, overhead,
     stored_bytes, websockets, readiness, deaths_of_select, accept_queue, products, verdicts,
-    fifteen_years,
+    fifteen_years, highest_rates,
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from conftest import ROOT, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deathmatch.data import tables, tidy
+from deathmatch.data import table_files, tables, tidy
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, httperf
 from deathmatch.plan.dataset import TABLES
@@ -141,7 +141,7 @@ def test_tables_are_written_whole_and_read_back(frames, tmp_path, monkeypatch):
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         f"{table}.parquet" for table in TABLES
     )
-    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(table_files, "ROOT", tmp_path)
     for table, frame in frames.items():
         # What no trial has recorded is not in the file.
         kept = pl.read_parquet(folder / f"{table}.parquet")

@@ -24,7 +24,7 @@ from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.judging import LARGER, NOT, OPEN, REPLICATED, SMALLER, Part, claimed_range
 from deathmatch.analysis.ledger import Verdict
 from deathmatch.analysis.values import Values
-from deathmatch.data import archive, tables
+from deathmatch.data import archive, table_files, tables
 from deathmatch.quantities.quantity import Kind
 
 RUNS = 3000
@@ -259,7 +259,7 @@ def test_code_changes_no_verdict_on_committed_data_unseen():
 @pytest.fixture
 def stored(tmp_path, monkeypatch):
     """Return a function that plants bytes per message of ETS, and returns the claim on them."""
-    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(table_files, "ROOT", tmp_path)
     monkeypatch.setattr(archive, "ROOT", tmp_path)
     claim = next(one for one in published.claims() if one["id"] == "day-ets-bytes")
 

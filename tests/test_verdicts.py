@@ -15,7 +15,7 @@ from deathmatch.analysis import (
     selecting,
 )
 from deathmatch.analysis.ledger import Entry
-from deathmatch.data import archive, tables
+from deathmatch.data import archive, table_files, tables
 from deathmatch.plan import files
 
 # What every point has unless it says otherwise.
@@ -47,7 +47,7 @@ def plant(tmp_path, monkeypatch):
     Each row is a point, of some trials whose measured values differ by up to a part in a hundred,
     in each row otherwise. Fewer than nine trials that are all alike decide no rule of many parts.
     """
-    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(table_files, "ROOT", tmp_path)
     monkeypatch.setattr(archive, "ROOT", tmp_path)
 
     def planted(

@@ -23,6 +23,12 @@ JUMP = 4 / 3
 OWN_RUNTIME = "its own"
 """The runtime of a release that is one itself."""
 
+CAPACITY_HEADING = "capacity (req/s)"
+CAPACITY_DEFINITION = (
+    "Capacity: the rate up to which a release answers in time, found by a search in each fresh "
+    "start, with a deep listen backlog"
+)
+
 RELEASE = {
     "system": pl.String,
     "year": pl.Int64,
@@ -38,7 +44,7 @@ CHANGE = {
     "same_release": pl.Boolean,  # on another runtime
     "runtime": pl.String,
     "why": pl.String,  # of a jump, as the later release's server.toml explains it
-    **stats.INTERVAL,  # of the ratio of their CPU per reply, later over earlier, paired by round
+    **stats.INTERVAL,  # of the ratio of a quantity, later over earlier, paired by round
 }
 
 # How the sources name a system, where that is not its name here.
@@ -110,6 +116,12 @@ def capacities(probes: pl.DataFrame) -> pl.DataFrame:
     return _dated(searched.capacities(probes, ["server"]))
 
 
+def capacity_by_trial(probes: pl.DataFrame) -> pl.DataFrame:
+    """Return the capacity of each trial whose search found one: server, n, capacity_rps."""
+    found = searched.ends(probes).filter(outcome=searched.FOUND)
+    return found.select("server", "n", searched.CAPACITY)
+
+
 def by_trial(points: pl.DataFrame, quantity: Quantity = CPU_PER_REPLY) -> pl.DataFrame:
     """Return a quantity of each trial that has a point at every rate: server, n, its name.
 
@@ -142,13 +154,32 @@ def published_rates() -> pl.DataFrame:
     return highest.sort("system", "year")
 
 
+def against_posts(capacities: pl.DataFrame) -> pl.DataFrame:
+    """Return for each post's rate the capacity of the system's release of its time.
+
+    Columns: those of `published_rates`, release, and INTERVAL of the capacity over that rate, which
+    is one value. The release is the last one of the post's year or before, in the order of RELEASE;
+    a system without one, or whose capacity was not found, has no row.
+    """
+    rows = []
+    for post in published_rates().to_dicts():
+        own = pl.col("system") == post["system"]
+        earlier = capacities.filter(own, pl.col("year") <= post["year"]).to_dicts()
+        if earlier and earlier[-1]["outcome"] == searched.FOUND:
+            last = earlier[-1]
+            ratios = {end: last[end] / post["reply_rate_rps"] for end in ("median", "low", "high")}
+            rows.append({**post, "release": last["release"], "trials": last["trials"], **ratios})
+    schema = published_rates().schema | {"release": pl.String} | stats.INTERVAL
+    return pl.DataFrame(rows, schema=schema)
+
+
 def changes(trials: pl.DataFrame) -> pl.DataFrame:
     """Return a row for each release and the one before it, as CHANGE has it.
 
     `trials` as `by_trial` returns them. Neighbours may be one release on two runtimes.
     """
     rows = [
-        _change(trials, _predecessor(after, measured[:position]), after)
+        _change(trials, _predecessor(after, measured[:position]), after, CPU_PER_REPLY.name)
         for _, system in _measured(trials).group_by("system", maintain_order=True)
         for measured in [system.to_dicts()]
         for position, after in enumerate(measured)
@@ -171,13 +202,14 @@ def main_line(releases_of_a_system: pl.DataFrame) -> pl.DataFrame:
     return releases_of_a_system[sorted(positions)]
 
 
-def since_first(trials: pl.DataFrame) -> pl.DataFrame:
+def since_first(trials: pl.DataFrame, quantity: str = CPU_PER_REPLY.name) -> pl.DataFrame:
     """Return a row for the last release of each system and its first one, as CHANGE has it.
 
-    `trials` as `by_trial` returns them. A system with one release has no row.
+    The ratio is of a quantity of `trials`, by trial as `by_trial` and `capacity_by_trial` return
+    them. A system with one release has no row.
     """
     rows = [
-        _change(trials, system.row(0, named=True), system.row(-1, named=True))
+        _change(trials, system.row(0, named=True), system.row(-1, named=True), quantity)
         for _, system in _measured(trials).group_by("system", maintain_order=True)
         if len(system) > 1
     ]
@@ -232,11 +264,9 @@ def _predecessor(release: dict, earlier: list[dict]) -> dict:
     return (same_release or same_runtime or earlier)[-1]
 
 
-def _change(trials: pl.DataFrame, before: dict, after: dict) -> dict:
+def _change(trials: pl.DataFrame, before: dict, after: dict, quantity: str) -> dict:
     server = pl.col("server")
-    ratio = stats.ratio(
-        trials, server == after["server"], server == before["server"], CPU_PER_REPLY.name
-    )
+    ratio = stats.ratio(trials, server == after["server"], server == before["server"], quantity)
     runtimes = list(dict.fromkeys([before["runtime"], after["runtime"]]))
     about = {
         "system": after["system"],

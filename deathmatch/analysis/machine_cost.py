@@ -8,7 +8,7 @@ import polars as pl
 
 from deathmatch.analysis import phrases, views
 from deathmatch.analysis.reply_rates import RATE
-from deathmatch.data import tables
+from deathmatch.data import table_files, tables
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import CPU_PER_REPLY
 
@@ -27,7 +27,7 @@ _KNOWN = ["cpu", "cpus", "kernel", "started_at", "outcome"]
 def measured(dataset: str) -> list[str]:
     """Return the experiments of which a dataset has tables."""
     named = files.names("experiment")
-    return [name for name in named if tables.path_of(dataset, name, "trials").is_file()]
+    return [name for name in named if table_files.path_of(dataset, name, "trials").is_file()]
 
 
 def costs(dataset: str, other: str) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 import polars as pl
 
 from deathmatch.analysis.stats import CONFIDENCE
-from deathmatch.data import tables
+from deathmatch.data import table_files
 from deathmatch.plan.dataset import Dataset
 
 TESTBED = ["testbed", "cpus", "cpu", "kernel"]
@@ -61,7 +61,7 @@ def difference(usual: Testbed | None, sources: list[str]) -> str:
 
 def usual_testbed(dataset: str) -> Testbed | None:
     """Return the testbed of most trials of a dataset; None if no trial recorded it."""
-    tables_of_trials = sorted((tables.ROOT / "data" / dataset).glob("*/trials.parquet"))
+    tables_of_trials = sorted((table_files.ROOT / "data" / dataset).glob("*/trials.parquet"))
     frames = [pl.read_parquet(path, columns=TESTBED) for path in tables_of_trials]
     if not frames:
         return None
@@ -163,7 +163,7 @@ def _trials(source: str) -> pl.DataFrame | None:
     parts = PurePath(source).parts
     if len(parts) != 4 or parts[0] != "data" or not parts[3].endswith(".parquet"):
         return None
-    path = tables.path_of(parts[1], parts[2], "trials")
+    path = table_files.path_of(parts[1], parts[2], "trials")
     return pl.read_parquet(path) if path.is_file() else None
 
 

@@ -20,6 +20,7 @@ LEAST_STARTS = 3
 FOUND, AT_LEAST, REFUSED = "found", "at least", "refused"
 COST_COLUMN = "cpu_us_"
 SHARE = "capacity_share"
+CAPACITY = "capacity_rps"
 HEADINGS = {
     "label": "Server", "outcome": "Outcome", "trials": "Starts", "median": "Capacity (req/s)",
     "low": "from", "high": "to", "reason": "Why not, or what else",
@@ -82,7 +83,7 @@ def _capacity(group: pl.DataFrame) -> dict:
         few = f"{len(with_capacity)} found one, where {LEAST_STARTS} must"
         remarks.insert(0, few)
         used = used.clear()
-    capacity = stats.interval(used["capacity_rps"].to_list())
+    capacity = stats.interval(used[CAPACITY].to_list())
     if len(used):
         capacity = replace(
             capacity,
@@ -130,7 +131,7 @@ def capacity_of_trials(probes: pl.DataFrame) -> dict[int, float]:
     The capacity is that with a deep listen backlog; an overload shows what the variant's own gives.
     """
     found = ends(probes).filter(outcome=search.FOUND).join(overloads(probes), on="n", how="anti")
-    return dict(found.select("n", "capacity_rps").iter_rows())
+    return dict(found.select("n", CAPACITY).iter_rows())
 
 
 def costs(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:

@@ -8,8 +8,9 @@ import polars as pl
 from deathmatch.analysis import phrases, provenance, reply_rates, searched, stats
 from deathmatch.analysis.by_trial import counted, rounds_of_all, shared_rounds
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP
-from deathmatch.data import laws, limits, tables
+from deathmatch.data import laws, limits, table_files, tables
 from deathmatch.plan import files
+from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.experiment import Experiment as Spec
 from deathmatch.plan.trial import CONFIGURATION
 from deathmatch.quantities.definitions import DIED
@@ -34,6 +35,8 @@ class Experiment:
     name: str
     # Factors that labels speak of too, where a server has more than one level of them.
     label_factors: tuple[str, ...] = ()
+    # The dataset that searched for capacities, if it is another one.
+    searched: str = ""
 
     @cached_property
     def spec(self) -> Spec:
@@ -43,8 +46,7 @@ class Experiment:
     @cached_property
     def trials(self) -> pl.DataFrame:
         """Every trial, with `label`: title, configuration and how the server runs, in words."""
-        defaults = {name: self.spec.factors[name].default for name in self.label_factors}
-        return label(self._read("trials"), defaults)
+        return self._called(self._read("trials"))
 
     @cached_property
     def points(self) -> pl.DataFrame:
@@ -89,28 +91,29 @@ class Experiment:
 
         With `title` and `label`.
         """
-        found = tables.of_any_client(self._of_all("probes"))
-        return self._with_labels(tables.of_own_client(found))
+        holder = Experiment(self.searched or self.dataset, self.name)
+        trials, found = (tables.of_any_client(holder._of_all(name)) for name in ("trials", PROBES))
+        return _labelled_as(self._called(trials), tables.of_own_client(found))
 
     def _read(self, table: str) -> pl.DataFrame:
         return tables.of_own_client(self._of_all(table))
 
     def _of_all(self, table: str) -> pl.DataFrame:
-        if not tables.path_of(self.dataset, self.name, table).is_file():
+        if not table_files.path_of(self.dataset, self.name, table).is_file():
             # A chapter may be about several experiments, of which the dataset has some.
             return pl.DataFrame(schema=tables.columns(self.name, table))
         return tables.read(self.dataset, self.name, table)
 
     def _scan(self, table: str) -> pl.LazyFrame:
-        if not tables.path_of(self.dataset, self.name, table).is_file():
+        if not table_files.path_of(self.dataset, self.name, table).is_file():
             return self._read(table).lazy()
         return tables.of_own_client(tables.scan(self.dataset, self.name, table))
 
     def _labelled(self, table: str) -> pl.DataFrame:
-        return self._with_labels(self._read(table))
+        return _labelled_as(self.trials, self._read(table))
 
-    def _with_labels(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.join(self.trials.select(*_TRIAL, "title", "label"), on=_TRIAL)
+    def _called(self, trials: pl.DataFrame) -> pl.DataFrame:
+        return label(trials, {name: self.spec.factors[name].default for name in self.label_factors})
 
     @cached_property
     def valid_points(self) -> pl.DataFrame:
@@ -214,7 +217,11 @@ class Experiment:
 
     def source(self, *names: str) -> list[str]:
         """Return the paths of tables, for a figure's `source`."""
-        return [f"data/{self.dataset}/{self.name}/{table}.parquet" for table in names]
+        holders = {PROBES: self.searched or self.dataset}
+        return [
+            f"data/{holders.get(table, self.dataset)}/{self.name}/{table}.parquet"
+            for table in names
+        ]
 
     def endings(self) -> pl.DataFrame:
         """Return how trials ended: label, version, trials, clean, reason; systems not run too.
@@ -264,25 +271,38 @@ class Experiment:
         )  # fmt: skip
 
 
+def _labelled_as(trials: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.join(trials.select(*_TRIAL, "title", "label"), on=_TRIAL)
+
+
 def shown(dataset: str, name: str) -> Experiment:
     """Return an experiment as the paper of a dataset shows it: with the trials of its holder.
 
-    `tables.holder` says which dataset that is.
+    `table_files.holder` says which dataset that is, and which one searched for capacities.
     """
-    return Experiment(tables.holder(dataset, name), name)
+    holder, searcher = (table_files.holder(dataset, name, table) for table in ("trials", PROBES))
+    return Experiment(holder, name, searched="" if searcher in (dataset, holder) else searcher)
 
 
 def origin(experiment: Experiment, dataset: str) -> str:
-    """Return where and when another dataset than the paper's measured an experiment, or ""."""
-    if experiment.dataset == dataset:
-        return ""
-    began = experiment.trials["started_at"].drop_nulls().sort()
-    days = began.dt.strftime("%-d %B %Y").unique(maintain_order=True).to_list()
+    """Return where and when other datasets than the paper's measured an experiment, or ""."""
+    sentences = []
+    if experiment.dataset != dataset:
+        what = f"The experiment *{experiment.name}* is"
+        sentences.append(_measured_in(what, experiment.dataset, experiment.trials))
+    if experiment.searched:
+        trials = tables.read(experiment.searched, experiment.name, "trials")
+        what = f"The searches of *{experiment.name}* are"
+        sentences.append(_measured_in(what, experiment.searched, trials))
+    return " ".join(sentences)
+
+
+def _measured_in(what: str, dataset: str, trials: pl.DataFrame) -> str:
+    days = trials["started_at"].drop_nulls().sort().dt.strftime("%-d %B %Y")
+    named = phrases.enumeration(days.unique(maintain_order=True).to_list())
     return (
-        f"The experiment *{experiment.name}* is of another dataset, "
-        f"{phrases.code(experiment.dataset)}, measured on "
-        f"{phrases.enumeration(days) or 'an unknown day'} on the "
-        f"{provenance.testbed(experiment.trials)}."
+        f"{what} of another dataset, {phrases.code(dataset)}, measured on "
+        f"{named or 'an unknown day'} on the {provenance.testbed(trials)}."
     )
 
 

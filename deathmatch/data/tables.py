@@ -45,14 +45,13 @@ import pandera.polars as pa
 import polars as pl
 
 from deathmatch.capacity_search import search
-from deathmatch.data import laws, limits, probes, steadiness
+from deathmatch.data import laws, limits, probes, steadiness, table_files
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, registry
 from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.record import OUTCOMES
-from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import CONFIGURATION, OWN_TESTBED
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
@@ -189,23 +188,6 @@ def schema(experiment: str, table: str) -> pa.DataFrameSchema:
     )
 
 
-def path_of(dataset: str, experiment: str, table: str) -> Path:
-    """Return the file of a table, whether or not it exists."""
-    return ROOT / "data" / dataset / experiment / f"{table}.parquet"
-
-
-def holder(dataset: str, experiment: str) -> str:
-    """Return the dataset whose tables the paper of `dataset` shows for an experiment.
-
-    It is the dataset itself, unless one that its file names under `also` has them instead.
-    """
-    also = files.dataset(dataset).also if dataset in files.names("dataset") else ()
-    tabled = (
-        name for name in (dataset, *also) if path_of(name, experiment, "trials").is_file()
-    )  # fmt: skip
-    return next(tabled, dataset)
-
-
 def read(dataset: str, experiment: str, table: str) -> pl.DataFrame:
     """Return one table of a dataset; UserError if it is absent or has other columns or types.
 
@@ -231,13 +213,13 @@ def _fitting(frame: Frame, experiment: str, table: str, path: Path) -> Frame:
     whole = _with_later(frame, wanted)
     if list(whole.collect_schema().items()) == list(wanted.items()):
         return whole
-    return check(frame, experiment, table, str(path.relative_to(ROOT)))
+    return check(frame, experiment, table, str(path.relative_to(table_files.ROOT)))
 
 
 def _existing(dataset: str, experiment: str, table: str) -> Path:
-    path = path_of(dataset, experiment, table)
+    path = table_files.path_of(dataset, experiment, table)
     if not path.is_file():
-        where = str(path.relative_to(ROOT))
+        where = str(path.relative_to(table_files.ROOT))
         raise UserError("no such table", where, f"run: snakemake --config dataset={dataset}")
     return path
 

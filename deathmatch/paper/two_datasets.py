@@ -15,7 +15,7 @@ from IPython.display import display as show_markdown
 from deathmatch.analysis import agreement, by_trial, claims, phrases, stats, verdict_words, views
 from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, RATE, REPLY, TOP
-from deathmatch.data import laws, tables
+from deathmatch.data import laws, table_files
 from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.paper import display, theme
@@ -100,13 +100,13 @@ def compare_experiments(dataset: str, compare: str, *experiments: str) -> None:
     Shows nothing if `compare` is empty, or the paper shows all of another dataset; raises UserError
     if there is no such dataset.
     """
-    own = [name for name in experiments if tables.holder(dataset, name) == dataset]
+    own = [name for name in experiments if table_files.holder(dataset, name) == dataset]
     if not compare or not own:
         return
     _check(dataset, compare)
     _show_text(f"## Compared with the dataset {compare} {{#sec-{experiments[0]}-compare}}")
     for experiment in experiments:
-        has = {name: tables.path_of(name, experiment, "points").is_file() for name in
+        has = {name: table_files.path_of(name, experiment, "points").is_file() for name in
                (dataset, compare)}  # fmt: skip
         if not all(has.values()):
             lacks = " and ".join(f"`{name}`" for name in has if not has[name])

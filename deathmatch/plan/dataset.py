@@ -218,8 +218,9 @@ class Dataset(NamedSpec):
     )
     also: Many[str] = Field(
         (), min_length=1,
-        description="Datasets with experiments that this one lacks, whose chapters its paper and "
-        "explorer show once they are measured; the claims are decided without them.",
+        description="Datasets with experiments that this one lacks, or with the searches of such "
+        "an experiment, whose chapters its paper and explorer show once they are measured; the "
+        "claims are decided without them.",
     )  # fmt: skip
     waives: dict[str, Annotated[str, Field(min_length=10)]] = Field(
         default_factory=dict,

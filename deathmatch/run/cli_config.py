@@ -115,21 +115,27 @@ def _compared(dataset: str, asked: str) -> str:
 
 
 def _check_also(dataset: str) -> None:
-    """Raise UserError unless the paper has each experiment from one dataset, and all exist."""
+    """Raise UserError unless the paper has each experiment from one dataset, and all exist.
+
+    The searches of an experiment may be another dataset's, where the first has none.
+    """
     spec = files.dataset(dataset)
     others = [name for name in files.names("dataset") if name != dataset]
     holders = dict.fromkeys(spec.experiments, dataset)
+    searched = {name for name, plan in spec.experiments.items() if plan.search}
     for name in spec.also:
         if name not in others:
             what = f"there is no other dataset {name[: paths.LONGEST]!r}"
             remedy = f"{validation_errors.near(name, others)}known: {', '.join(others)}"
             raise files.mistake("dataset", dataset, ("also",), what, remedy)
-        for experiment in files.dataset(name).experiments:
-            if experiment in holders:
+        for experiment, plan in files.dataset(name).experiments.items():
+            if experiment in holders and (not plan.search or experiment in searched):
                 what = f"the experiment {experiment} is both in {holders[experiment]} and in {name}"
                 remedy = "leave it out of one of them, or name another dataset"
                 raise files.mistake("dataset", dataset, ("also",), what, remedy)
-            holders[experiment] = name
+            holders.setdefault(experiment, name)
+            if plan.search:
+                searched.add(experiment)
 
 
 def _check_known(kind: str, names: Iterable[str], key: str) -> None:

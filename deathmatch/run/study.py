@@ -8,10 +8,12 @@ from pathlib import Path
 import yaml
 
 from deathmatch.builds import clients, not_built, server_build, server_commands, tool_differences
+from deathmatch.data import table_files
 from deathmatch.errors import UserError
 from deathmatch.hosts import node
 from deathmatch.paper import own
 from deathmatch.plan import files, matrix, nothing, release
+from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
@@ -143,7 +145,9 @@ class Study:
         if not self.choice.whole:
             return []
         names = files.names("experiment")
-        return [name for name in names if _holder(self.dataset, name) != self.dataset]
+        return [
+            name for name in names if table_files.holder(self.dataset, name) != self.dataset
+        ]
 
     @cached_property
     def tidied(self) -> list[str]:
@@ -300,8 +304,9 @@ class Study:
     def tables_of(self, wanted: list[str]) -> list[str]:
         """Return the tables of experiments as `datasets` show them, maybe of another dataset."""
         shown = dict.fromkeys(
-            (_holder(dataset, name), name) for dataset in self.datasets for name in wanted
-        )
+            (table_files.holder(dataset, name, table), name)
+            for dataset in self.datasets for name in wanted for table in ("trials", PROBES)
+        )  # fmt: skip
         return [table for holder, name in shown for table in self._tables_of(holder, [name])]
 
     def _tables_of(self, dataset: str, wanted: list[str]) -> list[str]:
@@ -369,13 +374,3 @@ def experiments_of(notebook: Path) -> list[str]:
             remedy="add to the header:\ndeathmatch:\n  experiments: [backlog]",
         )
     return named
-
-
-def _holder(dataset: str, experiment: str) -> str:
-    """Return `tables.holder` of both, which needs no tables where no other dataset is named."""
-    if dataset not in files.names("dataset") or not files.dataset(dataset).also:
-        return dataset
-    # Loading polars takes as long as all else that reading the Snakefile loads.
-    from deathmatch.data import tables
-
-    return tables.holder(dataset, experiment)

@@ -15,9 +15,10 @@ function quoted(value) {
 // A measured quantity takes five columns: median, ends of the interval, trials, and whether it is
 // no more than a lower bound.
 function csv(rows, columns) {
-  const head = columns.flatMap((name) => (name in DATA.quantities || name === "time_us" ? ENDS.map((end) => name + end) : [name]));
+  const measured = (name) => name in DATA.quantities || ["time_us", "capacity_rps"].includes(name);
+  const head = columns.flatMap((name) => (measured(name) ? ENDS.map((end) => name + end) : [name]));
   const lines = rows.map((row) => columns.flatMap((name) => {
-    if (!(name in DATA.quantities || name === "time_us")) return [row[name]];
+    if (!measured(name)) return [row[name]];
     const [median, low, high, trials, more] = row[name] ?? [];
     return [median, low, high, trials, row[name] ? Number(more ?? 0) : null];
   }));

@@ -1,0 +1,21 @@
+"""Where an experiment's tables are, and which dataset has them; no table is read."""
+
+from pathlib import Path
+
+from deathmatch.plan import files
+from deathmatch.plan.root import ROOT
+
+
+def path_of(dataset: str, experiment: str, table: str) -> Path:
+    """Return the file of a table, whether or not it exists."""
+    return ROOT / "data" / dataset / experiment / f"{table}.parquet"
+
+
+def holder(dataset: str, experiment: str, table: str = "trials") -> str:
+    """Return the dataset whose table the paper of `dataset` shows for an experiment.
+
+    It is the dataset itself, unless one that its file names under `also` has the table instead.
+    """
+    also = files.dataset(dataset).also if dataset in files.names("dataset") else ()
+    tabled = (name for name in (dataset, *also) if path_of(name, experiment, table).is_file())
+    return next(tabled, dataset)
