@@ -831,15 +831,16 @@ def highest_rates() -> list[str]:
     """How the rate that each release answers in time changed; no sentence without searches."""
     if not CAPACITIES.is_file():
         return []
-    found = pl.read_parquet(CAPACITIES).filter(outcome="found")
-    found = found.select("server", "n", "capacity_rps")
+    searches = pl.read_parquet(CAPACITIES).drop_nulls("outcome")
+    found = searches.filter(outcome="found").select("server", "n", "capacity_rps")
     since, of_posts = {}, []
     posts = {(system, year): rps for system, year, rps in rates_of_posts().rows()}
     for system, rows in releases().items():
-        measured = [row for row in rows if row["server"] in found["server"]]
-        if len(measured) > 1:
-            sides = (pl.col("server") == measured[end]["server"] for end in (-1, 0))
-            since[system] = paired(found, *sides, column="capacity_rps").drop_nulls()
+        measured = [row["server"] for row in rows if row["server"] in searches["server"]]
+        sides = (pl.col("server") == measured[end] for end in (-1, 0))
+        ratios = paired(found, *sides, column="capacity_rps").drop_nulls()
+        if len(measured) > 1 and len(ratios) >= 3:
+            since[system] = ratios
         for (name, year), rps in posts.items():
             of_time = [row for row in rows if name == system and row["year"] <= year]
             rates = found.filter(pl.col("server") == of_time[-1]["server"]) if of_time else []

@@ -117,9 +117,9 @@ def capacities(probes: pl.DataFrame) -> pl.DataFrame:
 
 
 def capacity_by_trial(probes: pl.DataFrame) -> pl.DataFrame:
-    """Return the capacity of each trial whose search found one: server, n, capacity_rps."""
-    found = searched.ends(probes).filter(outcome=searched.FOUND)
-    return found.select("server", "n", searched.CAPACITY)
+    """Return the capacity that each search found, else null: server, n, capacity_rps."""
+    found = pl.when(pl.col("outcome") == searched.FOUND).then(searched.CAPACITY)
+    return searched.ends(probes).select("server", "n", found.alias(searched.CAPACITY))
 
 
 def by_trial(points: pl.DataFrame, quantity: Quantity = CPU_PER_REPLY) -> pl.DataFrame:

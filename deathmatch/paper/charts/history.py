@@ -6,7 +6,7 @@ In: frames of `deathmatch.analysis.history`. Out: one chart, or None where there
 import altair as alt
 import polars as pl
 
-from deathmatch.analysis import verdict_words
+from deathmatch.analysis import searched, verdict_words
 from deathmatch.analysis.history import OWN_RUNTIME, main_line
 from deathmatch.analysis.interval import Interval
 from deathmatch.paper import theme
@@ -40,9 +40,10 @@ def by_system(
     """Return by system a panel: the median over the year of release, with its interval.
 
     A colour and a shape are a runtime, so that a line changes both at a seam. All panels have one
-    pair of axes. `frame` has the columns system, year, release, runtime, trials, median, low, high;
-    `theirs`, the posts' own values, system, year, median. Without a `legend` for all panels, each
-    has its own with the runtimes of its releases.
+    pair of axes. `frame` has the columns system, year, release, runtime, trials, median, low, high,
+    and perhaps `outcome`, by which a median may be a lower bound: ≥ marks it. `theirs`, the posts'
+    own values, has system, year, median. Without a `legend` for all panels, each has its own with
+    the runtimes of its releases.
     """
     shown = frame.drop_nulls("median")
     if shown.is_empty():
@@ -79,6 +80,9 @@ def by_system(
                 y=y, color=colour, shape=shape, tooltip=tooltip
             ),
         ]
+        if "outcome" in releases.columns:
+            bounds = alt.Chart(releases.filter(outcome=searched.AT_LEAST))
+            layers.append(bounds.mark_text(text="≥", dy=-10, fontSize=10).encode(x=x, y=y))
         if len(of_posts):
             diamonds = alt.Chart(of_posts).mark_point(
                 filled=False, shape="diamond", color=theme.GREY, size=55, strokeWidth=1.5
