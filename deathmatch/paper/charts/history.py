@@ -82,7 +82,7 @@ def by_system(
         ]
         if "outcome" in releases.columns:
             bounds = alt.Chart(releases.filter(outcome=searched.AT_LEAST))
-            layers.append(bounds.mark_text(text="≥", dy=-10, fontSize=10).encode(x=x, y=y))
+            layers.append(bounds.mark_text(text="≥", dy=-11).encode(x=x, y=y))
         if len(of_posts):
             diamonds = alt.Chart(of_posts).mark_point(
                 filled=False, shape="diamond", color=theme.GREY, size=55, strokeWidth=1.5
