@@ -155,6 +155,27 @@ def test_a_freeze_shows_in_the_latency_of_all_that_was_due(client):
     assert slower(text, "latency", 100_000) >= 90
 
 
+def test_fewer_bins_say_as_much_of_what_was_late(client):
+    """Every tenth answer takes 25 ms: some are later than one limit, none than the other."""
+
+    def answer(number, connection, data):
+        time.sleep(0.025 * (number % 10 == 0))
+        connection.sendall(data)
+
+    with Server(answer) as peer:
+        text = report(client, peer.port, 200, 1)
+    limits_us = (10_000, 1_000_000)
+    coarse = roundtrip.coarser(text, limits_us)
+    assert parse(coarse, 1) == parse(text, 1)
+    for limit_us in limits_us:
+        for quantity in ("latency", "service_time"):
+            assert slower(coarse, quantity, limit_us) == slower(text, quantity, limit_us)
+    assert slower(text, "latency", 10_000) >= 20
+    assert 2 <= len(times(coarse, "latency")) <= 3 < len(times(text, "latency"))
+    assert times(coarse, "send_lag").equals(times(text, "send_lag"))
+    assert roundtrip.coarser(coarse, limits_us) == coarse
+
+
 def test_overload_leaves_requests_unsent_and_says_so(client):
     def answer(_, connection, data):
         time.sleep(0.05)

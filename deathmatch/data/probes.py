@@ -14,6 +14,8 @@ from deathmatch.quantities.quantity import REPLY
 
 # A file next to the logs: the kernel's counters while it searched (`data.kernel_samples`).
 SAMPLES_CSV = "search.csv"
+# How the names of the logs begin.
+PROBE_LOGS = "probe-"
 # The result of the search, which only the row of its last probe has.
 END = {
     "outcome": pl.String,

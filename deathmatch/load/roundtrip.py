@@ -4,7 +4,9 @@ An experiment's `load` for it has `request` (the bytes sent, as in `conformance`
 `timeout_s`, and `reply_bytes` if the first exchange is not to tell it.
 """
 
+import itertools
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
@@ -288,6 +290,30 @@ def _own(fields: Fields, text: str) -> Fields:
         "client_cpu_total_percent": 100 * cpu_us / tested_us if tested_us else 0.0,
         **{f"send_lag_p{q}_us": None if us is None else round(us) for q, us in found},
     }
+
+
+def coarser(text: str, limits_us: Sequence[int]) -> str:
+    """Return a report with fewer bins, which says as much of what was later than each limit.
+
+    Bins of one quantity between the same two limits become one. Those of `send_lag`, by which the
+    client is judged, stay, as do those of `replies_at`.
+    """
+
+    def place(line: str) -> tuple[str, int] | str:
+        found = _BIN.fullmatch(line)
+        if not found or found[1] in ("send_lag", "replies_at"):
+            return line
+        centre_us = round((float(found[2]) + float(found[3])) / 2)
+        return found[1], bisect_left(limits_us, centre_us)
+
+    lines = []
+    for place_of_all, merged in itertools.groupby(text.split("\n"), place):
+        words = [line.split(" ") for line in merged]
+        if isinstance(place_of_all, tuple):
+            count = sum(int(bin_words[3]) for bin_words in words)
+            words = [[place_of_all[0], words[0][1], words[-1][2], str(count)]]
+        lines += [" ".join(line) for line in words]
+    return "\n".join(lines)
 
 
 def bins(text: str) -> list[tuple[str, float, float, int]]:

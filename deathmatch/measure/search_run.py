@@ -74,7 +74,7 @@ def _probe(
     context: Context, running: Running, offer: Offer, number: int, began_ns: int, rows: list[dict]
 ) -> dict:
     """Offer a rate; return its probe, as in trial.json, and add its samples to `rows`."""
-    log = context.out / f"probe-{number:02}.txt"
+    log = context.out / f"{probes.PROBE_LOGS}{number:02}.txt"
     load = search.load_of(offer.step, context.spec["load"])
     sampler = steps.sampler(context, began_ns)
     with sampler:
