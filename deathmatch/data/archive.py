@@ -2,8 +2,8 @@
 
 Each experiment's trials go into `data/NAME/<experiment>/raw.tar.xz`, next to the tables that were
 made of them: a tenth of the size, the same bytes whenever they are packed. `deathmatch unpack NAME`
-puts them back where they were measured. The reports of a search's probes have fewer bins there, since
-a search has thirty: as many as say what was late.
+puts them back where they were measured. The reports of a search's probes, of which a search has
+thirty, have fewer bins there: as many as say what was late.
 """
 
 import argparse

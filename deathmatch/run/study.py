@@ -145,9 +145,7 @@ class Study:
         if not self.choice.whole:
             return []
         names = files.names("experiment")
-        return [
-            name for name in names if table_files.holder(self.dataset, name) != self.dataset
-        ]
+        return [name for name in names if table_files.holder(self.dataset, name) != self.dataset]
 
     @cached_property
     def tidied(self) -> list[str]:

@@ -21,9 +21,12 @@ _OF_PAGE = {"$schema", "config"}
 
 
 def all_views(datasets: list[str]) -> list[dict]:
-    """Return the view of each dataset; once where two datasets show the same trials."""
-    views_of = [view(dataset) for dataset in datasets]
-    return list({shown["dataset"]: shown for shown in views_of if shown}.values())
+    """Return the view of each dataset; the first where two datasets show the same trials."""
+    views_of: dict[str, dict] = {}
+    for shown in map(view, datasets):
+        if shown:
+            views_of.setdefault(shown["dataset"], shown)
+    return list(views_of.values())
 
 
 def view(dataset: str) -> dict | None:
