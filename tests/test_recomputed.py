@@ -842,8 +842,9 @@ def highest_rates() -> list[str]:
         if len(measured) > 1 and len(ratios) >= 3:
             since[system] = ratios
         for (name, year), rps in posts.items():
-            of_time = [row for row in rows if name == system and row["year"] <= year]
-            rates = found.filter(pl.col("server") == of_time[-1]["server"]) if of_time else []
+            near = [row for row in rows if name == system and abs(row["year"] - year) <= 3]
+            near.sort(key=lambda row: abs(row["year"] - year))
+            rates = found.filter(pl.col("server").is_in([row["server"] for row in near[:1]]))
             if len(rates) >= 3:
                 of_posts.append(rates["capacity_rps"].median() / rps)
     ends = [

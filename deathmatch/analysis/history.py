@@ -20,6 +20,9 @@ EXPERIMENT = "history"
 JUMP = 4 / 3
 """A jump: a release costs over a third more than the one before it, or that one than this."""
 
+NEAR_YEARS = 3
+"""A release is of a post's time at most so many years before or after it."""
+
 OWN_RUNTIME = "its own"
 """The runtime of a release that is one itself."""
 
@@ -155,20 +158,24 @@ def published_rates() -> pl.DataFrame:
 
 
 def against_posts(capacities: pl.DataFrame) -> pl.DataFrame:
-    """Return for each post's rate the capacity of the system's release of its time.
+    """Return for each post's rate the capacity of the system's release nearest to the post's year.
 
     Columns: those of `published_rates`, release, and INTERVAL of the capacity over that rate, which
-    is one value. The release is the last one of the post's year or before, in the order of RELEASE;
-    a system without one, or whose capacity was not found, has no row.
+    is one value. Of two as near, the release that RELEASE has first counts. A system without one
+    within NEAR_YEARS, or whose capacity was not found, has no row.
     """
     rows = []
     for post in published_rates().to_dicts():
-        own = pl.col("system") == post["system"]
-        earlier = capacities.filter(own, pl.col("year") <= post["year"]).to_dicts()
-        if earlier and earlier[-1]["outcome"] == searched.FOUND:
-            last = earlier[-1]
-            ratios = {end: last[end] / post["reply_rate_rps"] for end in ("median", "low", "high")}
-            rows.append({**post, "release": last["release"], "trials": last["trials"], **ratios})
+        apart = (pl.col("year") - post["year"]).abs()
+        nearest = (
+            capacities.filter(pl.col("system") == post["system"], apart <= NEAR_YEARS)
+            .sort(apart, maintain_order=True)
+            .head(1)
+            .filter(outcome=searched.FOUND)
+        )
+        for release in nearest.to_dicts():
+            ends = {end: release[end] / post["reply_rate_rps"] for end in ("median", "low", "high")}
+            rows.append(post | {name: release[name] for name in ("release", "trials")} | ends)
     schema = published_rates().schema | {"release": pl.String} | stats.INTERVAL
     return pl.DataFrame(rows, schema=schema)
 
