@@ -748,12 +748,21 @@ def costs_of_releases() -> pl.DataFrame:
     return points.filter(whole).group_by("server", "n").agg(us=us)
 
 
+def where_measured(dataset: str) -> str:
+    """Return when and where a dataset of the experiment `history` was measured, as it is said."""
+    trials = pl.read_parquet(ROOT / "data" / dataset / "history" / "trials.parquet")
+    days = trials["started_at"].drop_nulls().sort().dt.strftime("%-d %B %Y")
+    return (
+        f"another dataset, {dataset}, measured on {' and '.join(days.unique(maintain_order=True))} "
+        f"on the testbed {trials['testbed'][0]}: {trials['cpus'].drop_nulls()[0]} CPUs"
+    )
+
+
 def fifteen_years() -> list[str]:
     """What releases cost; no sentence where the dataset is not here."""
     if not HISTORY.is_dir():
         return []
     costs = costs_of_releases()
-    trials = pl.read_parquet(HISTORY / "trials.parquet")
 
     def ratios(after: dict, earlier: dict) -> pl.Series:
         sides = (pl.col("server") == row["server"] for row in (after, earlier))
@@ -789,11 +798,9 @@ def fifteen_years() -> list[str]:
         for ratio in since.values()
     ]
     more, less = sum(low > 1 for low, _ in ends), sum(high < 1 for _, high in ends)
-    days = trials["started_at"].drop_nulls().sort().dt.strftime("%-d %B %Y")
     results = questions("then, of the time").filter(role="result")["verdict"].to_list()
     sentences = [
-        f"another dataset, history, measured on {' and '.join(days.unique(maintain_order=True))} "
-        f"on the testbed {trials['testbed'][0]}: {trials['cpus'].drop_nulls()[0]} CPUs",
+        where_measured("history"),
         f"than the oldest in {more} of {len(since)} systems, at equal load on one CPU",
         f"more CPU time for a request than the oldest in {more} of {len(since)} systems, less in "
         f"{less}, and in {len(since) - more - less} these trials show no difference.",
@@ -855,6 +862,7 @@ def highest_rates() -> list[str]:
     ordered = sorted(since, key=lambda system: since[system].median())
     span = " to ".join(f"{times(since[name])} ({name})" for name in (ordered[0], ordered[-1]))
     return [
+        where_measured("history-capacity"),
         f"is higher for the last release than for the first in {higher} of {len(since)} systems, "
         f"and lower in {lower}: {span}",
         f"answer on one CPU of today {min(of_posts):.2g} to {max(of_posts):.2g} times the highest "
