@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deathmatch.analysis import claims, judging, selecting, split_half
-from deathmatch.data import archive, tables
+from deathmatch.data import archive, table_files, tables
 from deathmatch.plan import files
 
 BYTES = "day-ets-bytes"
@@ -17,7 +17,7 @@ BYTES = "day-ets-bytes"
 @pytest.fixture
 def plant(tmp_path, monkeypatch):
     """Return a function that writes an experiment's points and trials as the dataset smoke's."""
-    for module in (tables, archive):
+    for module in (table_files, archive):
         monkeypatch.setattr(module, "ROOT", tmp_path)
 
     def planted(experiment: str, rows: list[dict]) -> str:
