@@ -61,7 +61,8 @@ def by_system(
     x = alt.X("year:Q", title="year of release", scale=x_scale,
               axis=alt.Axis(format="d", tickCount=4))  # fmt: skip
     y = alt.Y("median:Q", title=title, scale=y_scale, axis=theme.axes.axis(y_scale))
-    runtimes = sorted(shown["runtime"].unique(maintain_order=True), key=OWN_RUNTIME.__eq__)
+    # Also those of a release without a value, so that two quantities have the same colours.
+    runtimes = sorted(frame["runtime"].unique(maintain_order=True), key=OWN_RUNTIME.__eq__)
     tooltip = ["release", "runtime", "year", alt.Tooltip("measured", title=title)]
     panels = {}
     for name in shown["system"].unique(maintain_order=True):

@@ -39,7 +39,7 @@ function historyOf(shown) {
 function historyView(main) {
   main.append(made("h1", {}, "Releases over the years"),
     made("p", {}, "Each chart is a system and each mark a release. All releases of a system run the same program on the same machine at the same rates. "
-      + "Colour and shape show the language's runtime, a bar the interval over trials. A dashed line leads to the next release on another runtime. "
+      + "Colour and shape show the language's runtime, a bar the interval over trials. A dashed line leads to the next release on another runtime; ≥ marks a rate at which the client was the limit. "
       + "All charts of a quantity have the same axes, which are logarithmic."),
     ...DATA.history.map(historyOf));
 }
