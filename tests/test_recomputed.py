@@ -20,7 +20,7 @@ from conftest import ROOT
 from scipy.stats import bootstrap, t
 
 DATA = ROOT / "data" / "reference"
-# Measured apart; its tables alone are committed.
+# Measured apart from `reference`.
 HISTORY = ROOT / "data" / "history" / "history"
 CAPACITIES = ROOT / "data" / "history-capacity" / "history" / "probes.parquet"
 PAPER = ROOT / "paper" / "reference" / "deathmatch.html"
@@ -758,6 +758,21 @@ def where_measured(dataset: str) -> str:
     )
 
 
+def beyond_one(ratios: dict[str, pl.Series]) -> tuple[int, int]:
+    """Return how many ratios have an interval above 1, and how many one below."""
+    ends = [
+        [float(end) for end in re.findall(r"[\d.]+(?= to|, n)", median(ratio, digits=9))]
+        for ratio in ratios.values()
+    ]
+    return sum(low > 1 for low, _ in ends), sum(high < 1 for _, high in ends)
+
+
+def span(rows: list[tuple[str, pl.Series]]) -> str:
+    """Return the least and the largest ratio with their names."""
+    rows = sorted(rows, key=lambda row: row[1].median())
+    return " to ".join(f"{times(rows[end][1])} ({rows[end][0]})" for end in (0, -1))
+
+
 def fifteen_years() -> list[str]:
     """What releases cost; no sentence where the dataset is not here."""
     if not HISTORY.is_dir():
@@ -770,10 +785,6 @@ def fifteen_years() -> list[str]:
 
     def short(release: dict) -> str:
         return re.split(r",| on ", release["name"])[0]
-
-    def span(rows: list[tuple[str, pl.Series]]) -> str:
-        rows = sorted(rows, key=lambda row: row[1].median())
-        return " to ".join(f"{times(rows[end][1])} ({rows[end][0]})" for end in (0, -1))
 
     since, changes, runtimes = {}, [], []
     for system, rows in releases().items():
@@ -793,11 +804,7 @@ def fifteen_years() -> list[str]:
         f"{short(after)} takes {times(ratio)} the CPU time of {short(earlier)}. {after['jump']}"
         for _, earlier, after, ratio in sorted(changes, key=lambda row: -row[0])[:2]
     ]
-    ends = [
-        [float(end) for end in re.findall(r"[\d.]+(?= to|, n)", median(ratio, digits=9))]
-        for ratio in since.values()
-    ]
-    more, less = sum(low > 1 for low, _ in ends), sum(high < 1 for _, high in ends)
+    more, less = beyond_one(since)
     results = questions("then, of the time").filter(role="result")["verdict"].to_list()
     sentences = [
         where_measured("history"),
@@ -854,27 +861,20 @@ def highest_rates() -> list[str]:
             rates = found.filter(pl.col("server").is_in([row["server"] for row in near[:1]]))
             if len(rates) >= 3:
                 of_posts.append(rates["capacity_rps"].median() / rps)
-    ends = [
-        [float(end) for end in re.findall(r"[\d.]+(?= to|, n)", median(ratio, digits=9))]
-        for ratio in since.values()
-    ]
-    higher, lower = sum(low > 1 for low, _ in ends), sum(high < 1 for _, high in ends)
-    ordered = sorted(since, key=lambda system: since[system].median())
-    span = " to ".join(f"{times(since[name])} ({name})" for name in (ordered[0], ordered[-1]))
+    higher, lower = beyond_one(since)
     return [
         where_measured("history-capacity"),
         f"is higher for the last release than for the first in {higher} of {len(since)} systems, "
-        f"and lower in {lower}: {span}",
+        f"and lower in {lower}: {span(list(since.items()))}",
         f"answer on one CPU of today {min(of_posts):.2g} to {max(of_posts):.2g} times the highest "
         "rate that the posts report of one process",
     ]
 
 
 CHAPTERS = (
-    two_machines,
     dataset_and_laws, posts, backlog, servers_on_one_cpu, dynamic, orders, static, overhead,
     stored_bytes, websockets, readiness, deaths_of_select, accept_queue, products, verdicts,
-    fifteen_years, highest_rates,
+    fifteen_years, highest_rates, two_machines,
 )  # fmt: skip
 
 

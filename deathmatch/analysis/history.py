@@ -164,8 +164,8 @@ def against_posts(capacities: pl.DataFrame) -> pl.DataFrame:
     is one value. Of two as near, the release that RELEASE has first counts. A system without one
     within NEAR_YEARS, or whose capacity was not found, has no row.
     """
-    rows = []
-    for post in published_rates().to_dicts():
+    rows, posts = [], published_rates()
+    for post in posts.to_dicts():
         apart = (pl.col("year") - post["year"]).abs()
         nearest = (
             capacities.filter(pl.col("system") == post["system"], apart <= NEAR_YEARS)
@@ -176,7 +176,7 @@ def against_posts(capacities: pl.DataFrame) -> pl.DataFrame:
         for release in nearest.to_dicts():
             ends = {end: release[end] / post["reply_rate_rps"] for end in ("median", "low", "high")}
             rows.append(post | {name: release[name] for name in ("release", "trials")} | ends)
-    schema = published_rates().schema | {"release": pl.String} | stats.INTERVAL
+    schema = posts.schema | {"release": pl.String} | stats.INTERVAL
     return pl.DataFrame(rows, schema=schema)
 
 

@@ -46,7 +46,7 @@ class Experiment:
     @cached_property
     def trials(self) -> pl.DataFrame:
         """Every trial, with `label`: title, configuration and how the server runs, in words."""
-        return self._called(self._read("trials"))
+        return self._with_label(self._read("trials"))
 
     @cached_property
     def points(self) -> pl.DataFrame:
@@ -91,9 +91,9 @@ class Experiment:
 
         With `title` and `label`.
         """
-        holder = Experiment(self.searched or self.dataset, self.name)
+        holder = Experiment(self._holder(PROBES), self.name)
         trials, found = (tables.of_any_client(holder._of_all(name)) for name in ("trials", PROBES))
-        return _labelled_as(self._called(trials), tables.of_own_client(found))
+        return _labelled_as(self._with_label(trials), tables.of_own_client(found))
 
     def _read(self, table: str) -> pl.DataFrame:
         return tables.of_own_client(self._of_all(table))
@@ -112,7 +112,7 @@ class Experiment:
     def _labelled(self, table: str) -> pl.DataFrame:
         return _labelled_as(self.trials, self._read(table))
 
-    def _called(self, trials: pl.DataFrame) -> pl.DataFrame:
+    def _with_label(self, trials: pl.DataFrame) -> pl.DataFrame:
         return label(trials, {name: self.spec.factors[name].default for name in self.label_factors})
 
     @cached_property
@@ -217,11 +217,10 @@ class Experiment:
 
     def source(self, *names: str) -> list[str]:
         """Return the paths of tables, for a figure's `source`."""
-        holders = {PROBES: self.searched or self.dataset}
-        return [
-            f"data/{holders.get(table, self.dataset)}/{self.name}/{table}.parquet"
-            for table in names
-        ]
+        return [f"data/{self._holder(table)}/{self.name}/{table}.parquet" for table in names]
+
+    def _holder(self, table: str) -> str:
+        return self.searched if self.searched and table == PROBES else self.dataset
 
     def endings(self) -> pl.DataFrame:
         """Return how trials ended: label, version, trials, clean, reason; systems not run too.

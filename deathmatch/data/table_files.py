@@ -19,3 +19,9 @@ def holder(dataset: str, experiment: str, table: str = "trials") -> str:
     also = files.dataset(dataset).also if dataset in files.names("dataset") else ()
     tabled = (name for name in (dataset, *also) if path_of(name, experiment, table).is_file())
     return next(tabled, dataset)
+
+
+def of_other_datasets(dataset: str) -> dict[str, str]:
+    """Return the experiments that the paper of a dataset shows of another one, each with that."""
+    holders = {name: holder(dataset, name) for name in files.names("experiment")}
+    return {name: other for name, other in holders.items() if other != dataset}

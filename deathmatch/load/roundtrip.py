@@ -169,7 +169,7 @@ class Roundtrip(PrintingGenerator):
         `time_us` is a bin's centre, rounded; the report's own bins are at most 0.8 % wide.
         """
         rows = [
-            (quantity, round((lower + upper) / 2), count)
+            (quantity, _centre_us(lower, upper), count)
             for text in report
             for quantity, lower, upper, count in bins(text)
         ]
@@ -303,17 +303,21 @@ def coarser(text: str, limits_us: Sequence[int]) -> str:
         found = _BIN.fullmatch(line)
         if not found or found[1] in ("send_lag", "replies_at"):
             return line
-        centre_us = round((float(found[2]) + float(found[3])) / 2)
-        return found[1], bisect_left(limits_us, centre_us)
+        return found[1], bisect_left(limits_us, _centre_us(float(found[2]), float(found[3])))
 
-    lines = []
-    for place_of_all, merged in itertools.groupby(text.split("\n"), place):
-        words = [line.split(" ") for line in merged]
-        if isinstance(place_of_all, tuple):
-            count = sum(int(bin_words[3]) for bin_words in words)
-            words = [[place_of_all[0], words[0][1], words[-1][2], str(count)]]
-        lines += [" ".join(line) for line in words]
-    return "\n".join(lines)
+    merged: list[str] = []
+    for where, lines in itertools.groupby(text.split("\n"), place):
+        if isinstance(where, str):
+            merged += lines
+            continue
+        words = [line.split(" ") for line in lines]
+        count = sum(int(count) for *_, count in words)
+        merged.append(f"{where[0]} {words[0][1]} {words[-1][2]} {count}")
+    return "\n".join(merged)
+
+
+def _centre_us(lower_us: float, upper_us: float) -> int:
+    return round((lower_us + upper_us) / 2)
 
 
 def bins(text: str) -> list[tuple[str, float, float, int]]:

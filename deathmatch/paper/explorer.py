@@ -12,7 +12,8 @@ import json
 from pathlib import Path
 from string import Template
 
-from deathmatch.analysis import published, views
+from deathmatch.analysis import published
+from deathmatch.data import table_files
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import scripts, theme
@@ -45,7 +46,12 @@ def document(datasets: list[str]) -> dict:
         roles = ledger.roles(evidence)
         parts += [variants.rows(dataset, spec.name, roles) for spec in known]
         claims += ledger.rows(dataset, evidence)
-    of_others = _of_other_datasets(datasets)
+    of_others = dict.fromkeys(
+        (other, experiment)
+        for dataset in datasets
+        for experiment, other in table_files.of_other_datasets(dataset).items()
+        if other not in datasets
+    )
     parts += [variants.rows(other, experiment, {}) for other, experiment in of_others]
     named = dict.fromkeys([*datasets, *(other for other, _ in of_others)])
     rows = {
@@ -76,17 +82,6 @@ def document(datasets: list[str]) -> dict:
         "history": history.all_views(datasets),
         "theme": theme.config()["config"],
     } | {kind: table(kind_rows) for kind, kind_rows in rows.items()}
-
-
-def _of_other_datasets(datasets: list[str]) -> list[tuple[str, str]]:
-    """Return (dataset, experiment) of each experiment that `datasets` show of another dataset."""
-    experiments = files.names("experiment")
-    shown = (
-        (views.shown(dataset, experiment).dataset, experiment)
-        for dataset in datasets
-        for experiment in experiments
-    )
-    return [pair for pair in dict.fromkeys(shown) if pair[0] not in datasets]
 
 
 def table(rows: list[dict]) -> dict:

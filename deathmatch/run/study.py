@@ -142,10 +142,7 @@ class Study:
 
         None where servers or experiments are chosen.
         """
-        if not self.choice.whole:
-            return []
-        names = files.names("experiment")
-        return [name for name in names if table_files.holder(self.dataset, name) != self.dataset]
+        return list(table_files.of_other_datasets(self.dataset)) if self.choice.whole else []
 
     @cached_property
     def tidied(self) -> list[str]:

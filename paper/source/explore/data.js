@@ -44,8 +44,9 @@ const headingOf = (name) => {
   const [unit] = unitOf(name);
   return unit ? `${DATA.quantities[name].title} (${unit})` : DATA.quantities[name].title;
 };
-const definitionsOf = (names) => made("details", {}, made("summary", {}, "How each number is computed"),
-  made("ul", {}, names.map((name) => made("li", {}, `${DATA.quantities[name].definition}.`))));
+const computedAs = (definitions) => made("details", {}, made("summary", {}, "How each number is computed"),
+  made("ul", {}, definitions.map((definition) => made("li", {}, `${definition}.`))));
+const definitionsOf = (names) => computedAs(names.map((name) => DATA.quantities[name].definition));
 // Those quantities of a sweep of which one of the variants has a value.
 const quantitiesOf = (variants) => Object.keys(DATA.quantities).filter((name) => variants.some((row) => row[name]));
 const distinct = (values) => [...new Set(values)];

@@ -1,8 +1,8 @@
 // Releases of each system over the years: what was measured of each, a chart for each system.
 "use strict";
-const CAPACITY = "capacity_rps";
 
-const toldOf = (row, { name }) => (row[name] || name !== CAPACITY ? told(row[name]) : row.why_no_capacity ?? told(null));
+// Only a capacity may be missing where it was searched for: then the row has the reason.
+const toldOf = (row, { name }) => (row[name] ? told(row[name]) : row.why_no_capacity ?? told(null));
 
 function releasesOf({ measures, releases }) {
   const caption = "Each release: median over trials, interval, number of trials";
@@ -28,8 +28,7 @@ function historyOf(shown) {
   const columns = ["system", "release", "year", "runtime", "server", ...measures.map(({ name }) => name)];
   return section(`Measured in the dataset ${shown.dataset}`,
     made("p", {}, `Offered: ${shown.rates} requests per second. ${shown.origin}`),
-    made("details", {}, made("summary", {}, "How each number is computed"),
-      made("ul", {}, measures.map(({ definition }) => made("li", {}, `${definition}.`)))),
+    computedAs(measures.map(({ definition }) => definition)),
     ...measures.flatMap((measure) => panelsOf(measure, releases)),
     folded(`${digits(releases.length)} releases in numbers`, () => releasesOf(shown)),
     made("p", { class: "tools" }, saves("Releases as CSV", `history-${shown.dataset}`, columns, () => releases)),
