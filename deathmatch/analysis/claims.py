@@ -41,12 +41,34 @@ from deathmatch.analysis.ledger import Entry, Side, Verdict
 from deathmatch.analysis.values import Values, in_shared_blocks
 from deathmatch.data import archive
 from deathmatch.hosts import sandbox
-from deathmatch.plan import files, paths
+from deathmatch.plan import designs, files, matrix, paths
 from deathmatch.quantities.definitions import QUANTITIES
 
 
 def ledger(dataset: str) -> list[Entry]:
     """Return both verdicts on every claim, in the order of claims.toml, tested together.
+
+    A claim of `decided_elsewhere` has those of the other dataset.
+    """
+    elsewhere = decided_elsewhere(dataset)
+    others = {
+        (name, entry.claim): entry for name in set(elsewhere.values()) for entry in of_dataset(name)
+    }
+    return marked([
+        others.get((elsewhere.get(entry.claim), entry.claim), entry)
+        for entry in of_dataset(dataset)
+    ])  # fmt: skip
+
+
+def decided_elsewhere(dataset: str) -> dict[str, str]:
+    """Return the claims that a dataset leaves to one of its file's `decided_by`, each with that."""
+    others = files.dataset(dataset).decided_by if dataset in files.names("dataset") else ()
+    met = ((name, designs.met(matrix.trials(name))) for name in reversed(others))
+    return {claim: name for name, claims in met for claim in sorted(claims)}
+
+
+def of_dataset(dataset: str) -> list[Entry]:
+    """Return the ledger of a dataset's own trials alone.
 
     In a run of Snakemake it is read from the file that the rule `ledger` wrote.
     """
@@ -99,6 +121,7 @@ def entry(dataset: str, claim: dict) -> Entry:
         then=then,
         now=then if same else verdict(dataset, on_now),
         quotation=claim.get("quotation", ""),
+        dataset=dataset,
     )
 
 
@@ -228,5 +251,5 @@ def main(given: argparse.Namespace) -> int:
     """Write the ledger of the dataset named on the command line."""
     sandbox.die_with_owner()
     paths.check_dataset(given.dataset, "--dataset")
-    ledger_file.write(ledger(given.dataset), given.out)
+    ledger_file.write(of_dataset(given.dataset), given.out)
     return 0

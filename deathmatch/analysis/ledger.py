@@ -63,8 +63,9 @@ class Verdict:
 class Entry:
     """One claim with both verdicts.
 
-    `published` is the source's own ratio, `same` whether one variant stands for then and now;
-    `differences` names those that could explain a result other than the source's; `quotation` has
+    `dataset` is the one whose trials decide. `published` is the source's own ratio, `same` whether
+    one variant stands for then and now; `differences` names those that could explain a result other
+    than the source's; `quotation` has
     the source's words that the rule is made from, empty where claims.toml keeps none.
     """
 
@@ -82,6 +83,7 @@ class Entry:
     then: Verdict
     now: Verdict
     quotation: str = ""
+    dataset: str = ""
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -133,6 +135,7 @@ COLUMNS = {
     "published": pl.Float64,
     "same": pl.Boolean,
     "differences": pl.List(pl.String),
+    "dataset": pl.String,
 } | {f"{when}_{name}" if name else when: kind for when in WHEN for name, kind in _VERDICT.items()}
 
 

@@ -7,7 +7,7 @@ and does not test it.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -129,42 +129,44 @@ class Halves:
 
 def halves(dataset: str, ledger: Sequence[Entry]) -> Halves:
     """Return what random halves of the dataset's trials give; `ledger` is of all of them."""
-    stated = _stated(dataset, ledger)
+    stated = _stated(ledger)
+    deciders = dict.fromkeys((dataset, *(decider for decider, *_ in stated)))
     orders = {name: _medians(dataset, name, statistic) for name, statistic in ORDERED_BY.items()}
     orders = {name: medians for name, medians in orders.items() if len(medians) >= 3}
     headlines = _headlines(dataset)
 
     def again() -> tuple[list[str], dict[str, dict[str, float]], list[float | None]]:
         judged = [
-            rules.decide(dataset, claim["experiment"], claim["rule"]).verdict
-            for claim, _, _ in stated
+            rules.decide(decider, claim["experiment"], claim["rule"]).verdict
+            for decider, claim, _, _ in stated
         ]
         ordered = {name: _medians(dataset, name, ORDERED_BY[name]) for name in orders}
         return judged, ordered, _headlines(dataset)
 
-    judged, ordered, ratios = zip(*_each_half(dataset, again), strict=True)
+    judged, ordered, ratios = zip(*_each_half(deciders, again), strict=True)
     return Halves(_verdicts(stated, judged), _orders(orders, ordered), _ranges(headlines, ratios))
 
 
-def _stated(dataset: str, ledger: Sequence[Entry]) -> list[tuple[dict, str, str]]:
-    """Return the claims that are decided, with when, as the ledger has it, and the verdict."""
+def _stated(ledger: Sequence[Entry]) -> list[tuple[str, dict, str, str]]:
+    """Return the dataset that decides, the claim, when, as the ledger has it, and the verdict."""
     claims = {claim["id"]: claim for claim in published.claims()}
     stated = []
     for entry in ledger:
         for when, verdict in entry.verdicts.items():
             if verdict.verdict in (judging.REPLICATED, judging.NOT):
                 chosen = releases.then if when == "then" else releases.now
-                stated.append((chosen(dataset, claims[entry.claim]), when, verdict.verdict))
+                claim = chosen(entry.dataset, claims[entry.claim])
+                stated.append((entry.dataset, claim, when, verdict.verdict))
     return stated
 
 
 def _verdicts(
-    stated: Sequence[tuple[dict, str, str]], judged: Sequence[Sequence[str]]
+    stated: Sequence[tuple[str, dict, str, str]], judged: Sequence[Sequence[str]]
 ) -> pl.DataFrame:
     rows = [
         {"claim": claim["id"], "source": claim["source"], "says": claim["claim"], "when": when}
         | {"verdict": verdict, "same": 0, "other": 0, "open": 0}
-        for claim, when, verdict in stated
+        for _, claim, when, verdict in stated
     ]
     opposite = {judging.REPLICATED: judging.NOT, judging.NOT: judging.REPLICATED}
     for half in judged:
@@ -229,9 +231,9 @@ def _medians(dataset: str, experiment: str, statistic: str) -> dict[str, float]:
     return {server: float(pl.Series(known.all).median()) for server, known in by_server if known}
 
 
-def _each_half(dataset: str, compute: Callable[[], Any]) -> Iterator[Any]:
+def _each_half(datasets: Iterable[str], compute: Callable[[], Any]) -> Iterator[Any]:
     """Compute something on each random half, by medians; halves that are the same once."""
-    whole = _tables(dataset)
+    whole = {key: frame for name in datasets for key, frame in _tables(name).items()}
     last = max((frame["n"].max() for frame in whole.values() if len(frame)), default=0)
     known = {}
     for half in draws(last):

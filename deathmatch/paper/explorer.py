@@ -36,23 +36,28 @@ def document(datasets: list[str]) -> dict:
     """Return all that the page shows of these datasets, as what JSON can hold.
 
     The first dataset is the one that the page is of; the others are compared with it. An experiment
-    that one of them shows of another dataset has that dataset's name; it decides no claim.
+    that one of them shows of another dataset, or whose claims that decides, has that one's name.
     """
     known = [files.experiment(name) for name in files.names("experiment")]
     stated = published.claims()
     parts, claims = [], []
+    of_others: dict[tuple[str, str], ledger.Evidence] = {}
     for dataset in datasets:
         evidence = ledger.evidence(dataset, stated)
-        roles = ledger.roles(evidence)
+        roles = ledger.roles(evidence, dataset)
         parts += [variants.rows(dataset, spec.name, roles) for spec in known]
         claims += ledger.rows(dataset, evidence)
-    of_others = dict.fromkeys(
-        (other, experiment)
-        for dataset in datasets
-        for experiment, other in table_files.of_other_datasets(dataset).items()
-        if other not in datasets
-    )
-    parts += [variants.rows(other, experiment, {}) for other, experiment in of_others]
+        shown = [(other, name) for name, other in table_files.of_other_datasets(dataset).items()]
+        shown += [
+            (other, name)
+            for other in files.dataset(dataset).decided_by
+            for name in files.dataset(other).experiments
+        ]
+        of_others |= {key: evidence for key in shown if key[0] not in datasets}
+    parts += [
+        variants.rows(other, experiment, ledger.roles(evidence, other))
+        for (other, experiment), evidence in of_others.items()
+    ]
     named = dict.fromkeys([*datasets, *(other for other, _ in of_others)])
     rows = {
         kind: [row for part in parts for row in getattr(part, kind)]

@@ -241,7 +241,7 @@ def compare_claims(dataset: str, compare: str) -> None:
         return
     _check(dataset, compare)
     _show_text("## Every claim in both datasets {#sec-machines-claims}")
-    ledgers = [claims.ledger(name) for name in (dataset, compare)]
+    ledgers = [claims.of_dataset(name) for name in (dataset, compare)]
     shown = agreement.verdicts(*ledgers).unique("claim", keep="first", maintain_order=True)
     shown = shown.select("claim", "says", "kind")
     for ledger in ledgers:

@@ -222,6 +222,11 @@ class Dataset(NamedSpec):
         "an experiment, whose chapters its paper and explorer show once they are measured; the "
         "claims are decided without them.",
     )  # fmt: skip
+    decided_by: Many[str] = Field(
+        (), min_length=1,
+        description="Measured datasets that were planned for claims: a claim whose design one of "
+        "them meets is decided by the first such, in the paper and the explorer.",
+    )  # fmt: skip
     waives: dict[str, Annotated[str, Field(min_length=10)]] = Field(
         default_factory=dict,
         description="Rules of `check --strict` that its measurements break, each with the reason "

@@ -107,6 +107,11 @@ def unmet(planned: Iterable[Trial]) -> dict[str, str]:
     return lacking
 
 
+def met(planned: Iterable[Trial]) -> set[str]:
+    """Return the claims with a design that these trials meet."""
+    return {design.claim for design in designs()} - unmet(planned).keys()
+
+
 def by_variant(planned: Iterable[Trial]) -> Ways:
     """Return the trials of each variant, by experiment, server and variant, in their order."""
     ways: Ways = {}

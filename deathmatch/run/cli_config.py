@@ -49,10 +49,11 @@ def choice(asked: Settings) -> Choice:
 def study(asked: Settings, only_paper: bool = False) -> Study:
     """Return the requested study; with `only_paper`, the part of it that is measured by now.
 
-    Raises UserError for a comparison that does not exist, for a wrong `also`, and for a paper of
-    nothing.
+    Raises UserError for a comparison that does not exist, for a wrong `also` or `decided_by`, and
+    for a paper of nothing.
     """
     _check_also(asked.dataset)
+    _check_decided_by(asked.dataset)
     study = Study(
         dataset=asked.dataset,
         testbed=asked.testbed,
@@ -120,14 +121,10 @@ def _check_also(dataset: str) -> None:
     The searches of an experiment may be another dataset's, where the first has none.
     """
     spec = files.dataset(dataset)
-    others = [name for name in files.names("dataset") if name != dataset]
     holders = dict.fromkeys(spec.experiments, dataset)
     searched = {name for name, plan in spec.experiments.items() if plan.search}
     for name in spec.also:
-        if name not in others:
-            what = f"there is no other dataset {name[: paths.LONGEST]!r}"
-            remedy = f"{validation_errors.near(name, others)}known: {', '.join(others)}"
-            raise files.mistake("dataset", dataset, ("also",), what, remedy)
+        _check_other(dataset, "also", name)
         for experiment, plan in files.dataset(name).experiments.items():
             if experiment in holders and (not plan.search or experiment in searched):
                 what = f"the experiment {experiment} is both in {holders[experiment]} and in {name}"
@@ -136,6 +133,25 @@ def _check_also(dataset: str) -> None:
             holders.setdefault(experiment, name)
             if plan.search:
                 searched.add(experiment)
+
+
+def _check_decided_by(dataset: str) -> None:
+    """Raise UserError unless each dataset that decides claims of this one is measured."""
+    for name in files.dataset(dataset).decided_by:
+        _check_other(dataset, "decided_by", name)
+        if not files.dataset(name).frozen:
+            what = f"the dataset {name} is not frozen, so that its verdicts could change"
+            remedy = "measure it, and set `frozen = true` in its file"
+            raise files.mistake("dataset", dataset, ("decided_by",), what, remedy)
+
+
+def _check_other(dataset: str, key: str, name: str) -> None:
+    """Raise UserError unless the name under a dataset's key is that of another dataset."""
+    others = [known for known in files.names("dataset") if known != dataset]
+    if name not in others:
+        what = f"there is no other dataset {name[: paths.LONGEST]!r}"
+        remedy = f"{validation_errors.near(name, others)}known: {', '.join(others)}"
+        raise files.mistake("dataset", dataset, (key,), what, remedy)
 
 
 def _check_known(kind: str, names: Iterable[str], key: str) -> None:

@@ -322,11 +322,15 @@ class Study:
 
     @property
     def ledgers(self) -> list[str]:
-        """The files of the verdicts on every claim, of the dataset and of the one to compare with.
+        """The files of the verdicts on every claim: of the dataset, of those that decide claims
+        of it, and of the one to compare with.
 
         One job computes each for all that read it.
         """
-        return [f"{LEDGERS}/{name}.pickle" for name in self.datasets]
+        names = dict.fromkeys(
+            other for name in self.datasets for other in (name, *files.dataset(name).decided_by)
+        )
+        return [f"{LEDGERS}/{name}.pickle" for name in names]
 
     def ledgers_of(self, notebook: str) -> list[str]:
         """Return the ledgers that a notebook reads."""

@@ -11,7 +11,8 @@ from deathmatch.paper.explore.servers import post
 from deathmatch.paper.explore.variants import Roles
 
 Evidence = dict[str, list[dict]]
-"""By claim, the variants that its rule selects: {"when", "experiment", "server", "variant"}."""
+"""By claim, the variants that its rule selects: {"when", "experiment", "server", "variant"},
+and the "dataset" that decides it."""
 
 
 def rows(dataset: str, evidence: Evidence) -> list[dict]:
@@ -22,23 +23,28 @@ def rows(dataset: str, evidence: Evidence) -> list[dict]:
 def evidence(dataset: str, known: list[dict]) -> Evidence:
     """Return which variants the rule of each claim compares, then and now."""
     by_claim: Evidence = {}
+    elsewhere = claims.decided_elsewhere(dataset)
     for claim in known:
-        by_when = {"then": releases.then(dataset, claim), "now": releases.now(dataset, claim)}
-        then = _compared(dataset, by_when["then"])
+        decider = elsewhere.get(claim["id"], dataset)
+        by_when = {"then": releases.then(decider, claim), "now": releases.now(decider, claim)}
+        then = _compared(decider, by_when["then"])
         same = by_when["then"] == by_when["now"]
-        compared = {"then": then, "now": then if same else _compared(dataset, by_when["now"])}
+        compared = {"then": then, "now": then if same else _compared(decider, by_when["now"])}
         by_claim[claim["id"]] = [
-            {"when": when, "experiment": experiment, "server": server, "variant": variant}
+            {"dataset": decider, "when": when, "experiment": experiment, "server": server}
+            | {"variant": variant}
             for when, variants in compared.items()
             for experiment, server, variant in variants
         ]
     return by_claim
 
 
-def roles(evidence: Evidence) -> Roles:
-    """Return for what each variant stands in some claim."""
+def roles(evidence: Evidence, dataset: str) -> Roles:
+    """Return for what each variant of a dataset stands in some claim that it decides."""
     by_variant: Roles = {}
     for variant in (variant for many in evidence.values() for variant in many):
+        if variant["dataset"] != dataset:
+            continue
         key = (variant["experiment"], variant["server"], variant["variant"])
         by_variant.setdefault(key, set()).add(variant["when"])
     return by_variant
