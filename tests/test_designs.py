@@ -92,8 +92,15 @@ def test_a_dataset_that_decides_claims_lists_what_it_lacks_and_others_count_it()
     assert "deathmatch designs" in one and "smoke" in one
 
 
+def planned() -> list[Trial]:
+    """Return the trials of the datasets that are planned for claims."""
+    return [
+        trial for name in ("own-testbeds", "layers", "decision") for trial in matrix.trials(name)
+    ]
+
+
 def test_the_dataset_that_is_to_decide_names_every_design_that_it_does_not_meet():
-    unmet = designs.unmet(matrix.trials("decision")).keys()
+    unmet = designs.unmet(planned()).keys()
     unknown = {design.claim for design in designs.designs() if design.unknown_levels}
     text = files.path_of("dataset", "decision").read_text(encoding="utf-8")
     named = re.findall(r"^# (?:not offered|fewer trials): ([a-z0-9-]+),", text, re.MULTILINE)
@@ -103,7 +110,7 @@ def test_the_dataset_that_is_to_decide_names_every_design_that_it_does_not_meet(
 def test_the_null_server_is_offered_each_rate_of_the_source_s_client_in_each_round():
     offered: dict[tuple, set[int]] = {}
     carried: dict[tuple, set[int]] = {}
-    for trial in matrix.trials("decision"):
+    for trial in planned():
         if trial.experiment.client == trial.load_generator and trial.plan.rates_rps:
             key = (trial.experiment.name, trial.n, trial.testbed("netns"))
             rates = carried if trial.server.name in limits.CEILINGS else offered
