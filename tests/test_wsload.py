@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from side_by_side import turn
 
 from deathmatch.builds import clients, server_build, server_commands
 from deathmatch.data import tidy
+from deathmatch.data.strict import echoed
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, registry, wsload, wsload_records
 from deathmatch.load.generator import Part
@@ -109,15 +111,23 @@ class Null:
         self.process.stdout.close()
 
 
-def run(folder: Path, port: int, after=lambda: None) -> Path:
+def run(folder: Path, port: int, after=lambda: None, load=LOAD) -> Path:
     """Offer the load; return the log, with the records in its folder."""
     log = folder / f"wsload-{RATE_RPS}.txt"
-    words = clients.located(GENERATOR.command("127.0.0.1", port, LOAD, RATE_RPS, DURATION_S))
+    words = clients.located(GENERATOR.command("127.0.0.1", port, load, RATE_RPS, DURATION_S))
     with log.open("w") as out:
         process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT, cwd=folder)
         after()
-        process.wait(GENERATOR.time_limit_s(LOAD, DURATION_S))
+        process.wait(GENERATOR.time_limit_s(load, DURATION_S))
     return log
+
+
+def begun(log: Path) -> tuple[pl.DataFrame, dict]:
+    """Return a run's connections with `late_us`, how long after its time each began; its fields."""
+    connections = pl.read_parquet(log.with_suffix("") / "connections.parquet")
+    GENERATOR.compact(log, keep_events=True)
+    late = connections.with_columns(late_us=pl.col("started_us") - pl.col("intended_us"))
+    return late.sort("connection"), GENERATOR.parse(GENERATOR.read(log), DURATION_S)
 
 
 @pytest.fixture(scope="module")
@@ -394,6 +404,49 @@ def test_ten_thousand_handshakes_are_under_way_at_once(programs, tmp_path):
     assert fields["connections_opening_max"] == fields["connections_upgraded"] == 10_000
     assert fields["outcome_closed_by_server"] + fields["outcome_reset"] == 10_000
     assert fields["opening_rate_cps"] > 0
+
+
+# 200 connections, which a thousand a second opens in 0.2 s.
+AT_A_PACE = LOAD | {"opening": 0, "interval_s": 0.4}
+
+
+@pytest.mark.alone
+def test_connections_are_begun_at_the_pace_of_the_posts_client(programs, tmp_path):
+    with Null(programs) as null:
+        log = run(tmp_path, null.port, load=AT_A_PACE)
+    connections, fields = begun(log)
+    words = GENERATOR.command("127.0.0.1", null.port, AT_A_PACE, RATE_RPS, DURATION_S)
+    due = echoed.wsload_due(words, AT_A_PACE)
+    assert echoed.wsload(log.read_text()) == due
+    assert due != echoed.wsload_due([*words, "--open-rate=500"], AT_A_PACE)
+    assert connections["intended_us"].to_list() == list(range(0, 200_000, 1000))
+    assert connections["late_us"].min() >= 0 and connections["late_us"].median() < 20_000
+    assert connections["started_us"].max() >= 199_000
+    assert fields["connections_upgraded"] == 200 and fields["connection_timeouts"] == 0
+    assert 0 < fields["opening_rate_cps"] < 1100
+
+
+@pytest.mark.alone
+def test_connections_that_time_out_do_not_slow_the_beginning_of_others(programs, tmp_path):
+    # A queue of two, of which the server takes none.
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as deaf:
+        port = deaf.getsockname()[1]
+        (tmp_path / "as it has room").mkdir()
+        limited, _ = begun(run(tmp_path / "as it has room", port, load=AT_A_PACE | {"opening": 16}))
+        connections, fields = begun(run(tmp_path, port, load=AT_A_PACE))
+    assert len(connections) == 200 and connections["late_us"].median() < 20_000
+    assert connections["started_us"].max() < 1e6 * LOAD["timeout_s"]
+    assert fields["connections_upgraded"] == 0 and fields["connections_opening_max"] == 200
+    assert fields["outcome_connect_timeout"] == fields["connection_timeouts"] >= 190
+    # A client that waits for room begins no more than it has room for until the first time-out.
+    soon = limited.filter(pl.col("started_us") < 1e6 * LOAD["timeout_s"])
+    assert len(soon) == 16
+
+
+def test_a_client_of_several_begins_its_share_of_the_pace():
+    words = GENERATOR.command("10.0.0.1", 80, AT_A_PACE, RATE_RPS, DURATION_S, Part(1, 2))
+    assert {"--open-rate=1000", "--connections=200", "--client=1/2"} <= set(words)
+    assert not any(word.startswith("--opening") for word in words)
 
 
 @pytest.mark.alone

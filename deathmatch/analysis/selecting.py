@@ -421,6 +421,8 @@ def _level_phrase(name: str, level) -> str:
         return f"{phrases.number(level)} idle connections"
     if name == OWN_TESTBED:
         return f"testbed {level}"
+    if name == "opening" and not level:
+        return "1,000 opened a second"
     if name in ("readiness", "configuration", "layer", "environment"):
         return str(level)
     return f"{name.replace('_', ' ')} {level}"

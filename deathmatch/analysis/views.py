@@ -22,7 +22,8 @@ _POINT = [*_TRIAL, RATE]
 LABEL_FACTORS = (CONFIGURATION, "readiness", "schedulers", "max_connections", "opening", "run",
                  "values")  # fmt: skip
 _LEVEL_PHRASES = {**phrases.CPUS, "one": "", "65535": "", "1024": "at most 1024 connections",
-                  "128": "", "10000": "opened all at once", "planned": "",
+                  "0": "1,000 opened a second", "128": "", "10000": "opened all at once",
+                  "planned": "",
                   "five-minutes": "five minutes", "repeated": "",
                   "varied": "values that vary"}  # fmt: skip
 

@@ -42,6 +42,8 @@ from deathmatch.load.wsload_summary import (
 
 # The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
 POST_CONNECT_TIMEOUT_US = 2_000_000
+# It slept for a millisecond between two connections (src/wsdemo_stats.erl), or for up to two.
+POST_OPEN_RATE_CPS = 1000
 
 # The suffix of the file next to a log that records how evenly connections were served.
 SHARES = ".connections.parquet"
@@ -95,10 +97,12 @@ class Wsload(LoadGenerator[Report]):
 
         It writes its records into `wsload-<rate>` of its working directory. One source address is
         enough for 64,512 connections, with the testbed's range of ports. No more clients take part
-        than there are connections, or than may be in the making at a time (`opening`).
+        than there are connections, or than may be in the making at a time (`opening`). If `opening`
+        is 0, connections are begun at POST_OPEN_RATE_CPS, however many are in the making.
         """
         connections = max(1, round(rate_rps * load["interval_s"]))
-        own = part.among(min(connections, load["opening"]))
+        opening = load["opening"]
+        own = part.among(min(connections, opening) if opening else connections)
         if own is None:
             return None
 
@@ -108,7 +112,8 @@ class Wsload(LoadGenerator[Report]):
         return [
             "wsload", f"ws://{host}:{port}/", "--quiet",
             f"--connections={connections}",
-            f"--opening={load['opening']}", f"--size={load['message_bytes']}",
+            f"--opening={opening}" if opening else f"--open-rate={POST_OPEN_RATE_CPS}",
+            f"--size={load['message_bytes']}",
             f"--interval={time(load['interval_s'])}", f"--duration={time(duration_s)}",
             f"--handshake-timeout={time(load['timeout_s'])}", f"--drain={time(load['drain_s'])}",
             *([f"--messages={load['messages']}"] if "messages" in load else []),

@@ -105,21 +105,24 @@ WSLOAD = {
     "connections": "connections", "opening": "opening", "size": "size_bytes",
     "interval": "interval_us", "duration": "duration_us",
     "handshake-timeout": "handshake_timeout_us", "drain": "drain_us",
+    "open-rate": "open_rate_cps",
 }  # fmt: skip
+# A command has one of these two; the report repeats both.
+_WSLOAD_DEFAULTS = {"opening": "128", "open-rate": "max"}
 
 
 def wsload(text: str) -> dict[str, str] | None:
     """Return what wsload's summary repeats."""
     try:
         arguments = json.JSONDecoder().raw_decode(text[text.index("{") :])[0]["arguments"]
-        return {name: str(arguments[key]) for name, key in WSLOAD.items()}
+        return {name: str(arguments[key]).removesuffix(".0") for name, key in WSLOAD.items()}
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def wsload_due(words: list[str], load: Mapping) -> dict[str, str]:
     """Return the same settings of its command."""
-    given = options(words)
+    given = _WSLOAD_DEFAULTS | options(words)
     return {name: given[name].removesuffix("us") for name in WSLOAD if name in given}
 
 
