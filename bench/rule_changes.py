@@ -73,7 +73,9 @@ def claims_by_id(text: str, record: RuleRecord) -> dict[str, dict]:
 def changes(dataset: str, record: RuleRecord) -> list[dict]:
     """Return a row for each change of a rule after the record, oldest first."""
     path = rule_record.CLAIMS.as_posix()
-    later = git("log", "--reverse", "--format=%h", f"{record.commit}..HEAD", "--", path).split()
+    later = git(
+        "log", "--reverse", "--abbrev=7", "--format=%h", f"{record.commit}..HEAD", "--", path
+    ).split()
     before, rows = text_at(record.commit), []
     for commit in later:
         after = text_at(commit)
