@@ -30,6 +30,8 @@ _SHOWN_AT = {
     "overhead": {"": "fig-overhead-closed"},
     "storage": {"": "tbl-storage-bytes"},
 }  # fmt: skip
+ELSEWHERE = "tbl-claims-elsewhere"
+"""The table of the claims that another dataset decides."""
 SOURCES = {
     "walkin2009": "Walkin",
     "williams2009": "Williams",
@@ -39,8 +41,13 @@ SOURCES = {
 }
 
 
-def shown_at(entry: Entry) -> str:
-    """Return the label of the figure, table or section with an entry's data; "" if none."""
+def shown_at(entry: Entry, dataset: str) -> str:
+    """Return the label of the figure, table or section of a dataset's paper with an entry's data.
+
+    "" if it has none.
+    """
+    if entry.dataset != dataset:
+        return ELSEWHERE
     labels = _SHOWN_AT.get(entry.experiment, {})
     return next((labels[name] for name in entry.statistics if name in labels), labels.get("", ""))
 
@@ -60,12 +67,23 @@ def details(entry: Entry) -> dict:
     return {"facts": facts, "verdicts": verdicts}
 
 
-def _verdict(when: str, verdict: Verdict) -> dict:
-    lines = [verdict_words.effect_phrase(verdict)]
+def compared(verdict: Verdict) -> str:
+    """Return what a verdict compares, each side with its value, for a cell."""
+    return "; ".join(_sides(verdict))
+
+
+def _sides(verdict: Verdict) -> list[str]:
+    """Return a line for each side: what it is, and its value over trials."""
+    lines = []
     for side in verdict.sides:
         effect = verdict_words.effect_text(side.interval)
         value = verdict_words.with_unit(effect, verdict.unit) if effect else "no value"
         lines.append(f"{side.what or 'all servers'}: {value}")
+    return lines
+
+
+def _verdict(when: str, verdict: Verdict) -> dict:
+    lines = [verdict_words.effect_phrase(verdict), *_sides(verdict)]
     if verdict.ages:
         time = "of the time" if verdict.of_the_time else "the oldest that runs, or today's"
         lines.append(f"On {'; '.join(age.phrase for age in verdict.ages)}: {time}.")

@@ -116,12 +116,12 @@ def by_variant(planned: Iterable[Trial]) -> Ways:
     """Return the trials of each variant, by experiment, server and variant, in their order."""
     ways: Ways = {}
     for trial in planned:
-        key = (trial.experiment.name, trial.server.name, _of_server(trial.variant))
+        key = (trial.experiment.name, trial.server.name, without_load_generator(trial.variant))
         ways.setdefault(key, {}).setdefault(trial.variant.name, []).append(trial)
     return ways
 
 
-def _of_server(variant: Variant) -> Variant:
+def without_load_generator(variant: Variant) -> Variant:
     """Return a variant without the load generator, which is no setting of the server's."""
     return Variant(factors={k: v for k, v in variant.factors.items() if k != FACTOR})
 

@@ -1,0 +1,75 @@
+"""Claims that a dataset leaves to another one, which was planned for them."""
+
+from dataclasses import replace
+
+import pytest
+
+from deathmatch.analysis import claims, judging
+from deathmatch.data import rule_record
+from deathmatch.plan import designs, files, matrix
+
+ELSEWHERE = [
+    (dataset, other)
+    for dataset in files.names("dataset")
+    for other in files.dataset(dataset).decided_by
+]
+
+
+def test_some_dataset_leaves_claims_to_another():
+    assert ("reference", "own-testbeds") in ELSEWHERE
+
+
+@pytest.mark.parametrize(("dataset", "other"), ELSEWHERE)
+def test_the_ledger_has_the_other_s_verdict_on_each_claim_whose_design_it_meets(dataset, other):
+    left = {claim for claim, name in claims.decided_elsewhere(dataset).items() if name == other}
+    assert left and left <= designs.met(matrix.trials(other))
+    own, theirs = (
+        {entry.claim: (entry.then.verdict, entry.now.verdict) for entry in claims.of_dataset(name)}
+        for name in (dataset, other)
+    )
+    for entry in claims.ledger(dataset):
+        assert entry.dataset == (other if entry.claim in left else entry.dataset)
+        if entry.dataset in (dataset, other):
+            expected = theirs if entry.claim in left else own
+            assert (entry.then.verdict, entry.now.verdict) == expected[entry.claim]
+
+
+@pytest.mark.parametrize("verdict", judging.VERDICTS)
+def test_a_verdict_counts_whatever_it_is(monkeypatch, verdict):
+    made = {name: claims.of_dataset(name) for name in ("reference", "own-testbeds")}
+
+    def planted(dataset: str) -> list:
+        word = verdict if dataset == "own-testbeds" else judging.REPLICATED
+        return [
+            replace(entry, then=replace(entry.then, verdict=word), now=replace(entry.now, verdict=word))
+            for entry in made[dataset]
+        ]  # fmt: skip
+
+    left = claims.decided_elsewhere("reference").keys()
+    monkeypatch.setattr(claims, "of_dataset", planted)
+    words = {entry.claim: entry.now.verdict for entry in claims.ledger("reference")}
+    assert {words[claim] for claim in left} == {verdict}
+    assert {words[claim] for claim in words.keys() - left} == {judging.REPLICATED}
+
+
+def test_a_claim_is_not_left_to_a_dataset_that_lacks_one_trial_of_its_design():
+    trials = matrix.trials("own-testbeds")
+    met = designs.met(trials)
+    for claim in sorted(met):
+        own = [design for design in designs.designs() if design.claim == claim]
+        server, variant = own[0].variants[0]
+        served = [
+            trial for trial in trials
+            if trial.server.name == server and trial.experiment.name == own[0].experiment
+            and designs.without_load_generator(trial.variant) == variant
+        ]  # fmt: skip
+        last = max(served, key=lambda trial: trial.n)
+        assert claim not in designs.met([trial for trial in trials if trial != last]), claim
+
+
+@pytest.mark.parametrize(("dataset", "other"), ELSEWHERE)
+def test_the_rules_of_claims_left_to_a_dataset_are_those_of_its_first_trial(dataset, other):
+    record = rule_record.read(other)
+    today = rule_record.both_hashes(rule_record.CLAIMS.read_text(), record)
+    left = {claim for claim, name in claims.decided_elsewhere(dataset).items() if name == other}
+    assert {claim for claim in left if today[claim] != record.recorded(claim)} == set()
