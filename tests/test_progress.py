@@ -256,6 +256,20 @@ def test_each_ended_trial_is_told_of_those_chosen(run, tmp_path):
     assert run.ended(0) is None
 
 
+def test_a_checkout_that_changes_while_it_measures_is_reported_once(run, tmp_path):
+    run, _ = run
+    said = []
+    commits = ("a1", "a1", "a1-dirty", "a1-dirty", None, "a1")
+    for number, (trial, commit) in enumerate(zip(run.study.trials, commits)):
+        file = record(trial, tmp_path, machine=MEASURED["machine"] | {"commit": commit})
+        run.started(number, "trial", [str(file.relative_to(tmp_path))], [])
+        said.append(run.ended(number, brief=number == 2))
+    warned = [number for number, line in enumerate(said) if "the checkout has changed" in line]
+    assert warned == [2, 5]
+    assert said[2].startswith("the checkout") and "a1, now a1-dirty" in said[2]
+    assert "a1-dirty, now a1." in said[5]
+
+
 def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run):
     run, now = run
     noted = []

@@ -55,6 +55,8 @@ class Run:
     """How many of Snakemake's jobs are done, and how many there are."""
     after_s: float = 0
     """How long what is left after the trial that runs will take."""
+    commit: str | None = None
+    """By which commit the run's latest trial was measured, with "-dirty" if files were changed."""
 
     def __post_init__(self) -> None:
         self.began_s = self.clock()
@@ -79,7 +81,7 @@ class Run:
     def ended(self, number: int, brief: bool = False) -> str | None:
         """Note that a job has made its output; return how far the run is if it was a trial.
 
-        Nothing where it is `brief`: a screen shows that.
+        Where it is `brief`, a screen shows that: only a change of the commit is returned.
         """
         job = self.running.pop(number, None)
         if job is None:
@@ -98,11 +100,25 @@ class Run:
             # Another server's file may be broken meanwhile: this trial has ended all the same.
             return f"[{clock(self.elapsed_s)}] {job.name}: {error.what} ({error.where})"
         self.standing = self._standing()
-        if brief:
-            return None
         # It has none if its specification was changed while it ran.
-        outcome = self.records.get(job.trial, {}).get("outcome", "to be measured again")
-        return f"[{clock(self.elapsed_s)}, {progress.line(self.standing)}] {job.name}: {outcome}"
+        record = self.records.get(job.trial, {})
+        changed = self._commit_changed(record)
+        if brief:
+            return changed or None
+        outcome = record.get("outcome", "to be measured again")
+        told = f"[{clock(self.elapsed_s)}, {progress.line(self.standing)}] {job.name}: {outcome}"
+        return f"{told}\n{changed}" if changed else told
+
+    def _commit_changed(self, record: dict) -> str:
+        """Return what to say if the trial before was measured by another commit; "" if none was."""
+        before, now = self.commit, record.get("machine", {}).get("commit")
+        self.commit = now or before
+        if None in (before, now) or before == now:
+            return ""
+        return (
+            f"the checkout has changed since the last trial: {before}, now {now}. A dataset that is to "
+            "be shown needs one commit: edit in another clone while this one measures"
+        )
 
     def broke(self, number: int) -> None:
         """Note that a job's command failed."""
