@@ -41,9 +41,13 @@ def test_a_verdict_counts_whatever_it_is(monkeypatch, verdict):
     def planted(dataset: str) -> list:
         word = verdict if dataset == "own-testbeds" else judging.REPLICATED
         return [
-            replace(entry, then=replace(entry.then, verdict=word), now=replace(entry.now, verdict=word))
+            replace(
+                entry,
+                then=replace(entry.then, verdict=word),
+                now=replace(entry.now, verdict=word),
+            )
             for entry in made[dataset]
-        ]  # fmt: skip
+        ]
 
     left = claims.decided_elsewhere("reference").keys()
     monkeypatch.setattr(claims, "of_dataset", planted)
