@@ -93,14 +93,12 @@ def test_a_dataset_that_decides_claims_lists_what_it_lacks_and_others_count_it()
 
 
 def planned() -> list[Trial]:
-    """Return the trials of the datasets that are planned for claims."""
-    return [
-        trial for name in ("own-testbeds", "layers", "decision") for trial in matrix.trials(name)
-    ]
+    """Return the trials of the datasets that are planned for claims, and not measured yet."""
+    return [trial for name in ("layers", "decision") for trial in matrix.trials(name)]
 
 
 def test_the_dataset_that_is_to_decide_names_every_design_that_it_does_not_meet():
-    unmet = designs.unmet(planned()).keys()
+    unmet = designs.unmet(planned()).keys() - designs.met(matrix.trials("own-testbeds"))
     unknown = {design.claim for design in designs.designs() if design.unknown_levels}
     text = files.path_of("dataset", "decision").read_text(encoding="utf-8")
     named = re.findall(r"^# (?:not offered|fewer trials): ([a-z0-9-]+),", text, re.MULTILINE)

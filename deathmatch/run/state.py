@@ -116,8 +116,8 @@ class Run:
         if None in (before, now) or before == now:
             return ""
         return (
-            f"the checkout has changed since the last trial: {before}, now {now}. A dataset that is "
-            "to be shown needs one commit: edit in another clone while this one measures"
+            f"the checkout has changed since the last trial: {before}, now {now}. A dataset "
+            "that is to be shown needs one commit: edit in another clone while this one measures"
         )
 
     def broke(self, number: int) -> None:
