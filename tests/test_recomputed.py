@@ -995,10 +995,13 @@ def verdict_of(rule: dict, low: float, high: float, trials: int) -> str:
 def test_verdicts_of_both_datasets_follow_from_their_intervals():
     """Of rules with one ratio; those of `reference` are all compared with its ledger, too."""
     ledger = pl.read_parquet(ROOT / "figures" / "reference" / "claims.parquet")
+    # Another dataset decides the others.
+    ledger = ledger.filter(dataset="reference")
     ours = {row["says"]: row for row in ledger.to_dicts()}
     printed = {(says, when): both for says, when, *both in verdicts_of_both()}
     for (says, when), (verdict, _) in printed.items():
-        assert verdict == ours[says]["now" if when == BOTH else when], (says, when)
+        if says in ours:
+            assert verdict == ours[says]["now" if when == BOTH else when], (says, when)
     ran = ledger.filter((pl.col("then") != "not run") | (pl.col("now") != "not run"))["says"]
     assert set(ran) <= {says for says, _ in printed}
     rules = {claim["id"]: claim["rule"] for claim in stated_claims()["claim"]}
@@ -1173,7 +1176,7 @@ TYPED = [
     r"\b(19|20)\d\d\b", r"Tornado (0\.2|1\.2\.1)", r"listen\(2\)", r"\d+th percentile",
     r"10 000 requests a second", r"(backlog of|one of|with|than|to|found|saw|as) (1|5|128|256)\b",
     r"(more than|over|within) 5 s", r"has 33 bytes", r"With 900",
-    r"at most 128 handshakes", r"room for 1024 descriptors", r"hold 8000 descriptors",
+    r"at most 128 handshakes", r"at most 1 000 connections a second", r"room for 1024 descriptors", r"hold 8000 descriptors",
     r"same side of 1\b", r"Linux [\w.-]+", r"family \d+ model \d+",
 ]  # fmt: skip
 # Numbers that another test has, or no test, with the reason.

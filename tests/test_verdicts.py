@@ -666,7 +666,10 @@ def timed_out() -> Entry:
     known = {claim["id"]: claim for claim in published.claims()}
     claim = known["moritz-handshakes-grow-logarithmically"]
     few = {"statistic": "connection_timeouts", "threshold": 0.5, "direction": "below"}
-    return claims.entry("planted", claim | {"rule": claim["rule"] | few})
+    source = [{"opening": 10_000, "backlog": 128}, {"opening": 10_000}]
+    needs = {"handshakes_at_once": {"at_least": 10_000, "always": True, "why": "all at once"}}
+    planted = {"rule": claim["rule"] | few, "as_source": source, "needs": needs}
+    return claims.entry("planted", claim | planted)
 
 
 def test_a_claim_is_decided_on_what_opened_all_at_once_wherever_that_ran(plant):
