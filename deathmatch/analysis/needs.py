@@ -19,6 +19,8 @@ from deathmatch.quantities.definitions import QUANTITIES
 NOT_RECORDED = "not recorded"
 # The share of a server's replies that the least busy of its processes gave.
 LEAST_BUSY = "least_busy_process_share"
+# What `throttle` of a trial says of a server or a client that stands for another machine.
+_STANDS_FOR_ANOTHER = "cpu_quota_us|read_delay_us"
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,13 @@ def verdict(dataset: str, claim: dict, decided: str, needs: Sequence[Need]) -> s
 
 
 def emulated(dataset: str, claim: dict) -> bool:
-    """Return whether some of what the rule compares ran on a quota of CPU time.
+    """Return whether some of what the rule compares ran throttled.
 
-    It stands for more CPUs than there are, or for a slower machine.
+    A quota of CPU time stands for more CPUs than there are, or for a slower server; a delay of its
+    reads for a slower client.
     """
     frames = _frames(dataset, claim, selecting.trials)
-    return any(frame["throttle"].str.contains("cpu_quota_us").any() for frame in frames)
+    return any(frame["throttle"].str.contains(_STANDS_FOR_ANOTHER).any() for frame in frames)
 
 
 def unmet_phrase(needs: Sequence[Need]) -> str:

@@ -18,6 +18,14 @@ def verdicts_phrase(entry: Entry) -> str:
     return "; ".join(parts)
 
 
+def both_words(entry: Entry) -> str:
+    """Return an entry's verdicts in words alone, then and now; one where they are alike."""
+    words = {when: verdict.verdict for when, verdict in entry.verdicts.items()}
+    if len(set(words.values())) == 1:
+        return next(iter(words.values()))
+    return "; ".join(f"{when} {word}" for when, word in words.items())
+
+
 def verdict_text(verdict: Verdict) -> str:
     """Return one verdict for a cell, in Markdown; with what it compared only where decided."""
     effect = f": {effect_phrase(verdict)}" if verdict.verdict in TESTED else ""
