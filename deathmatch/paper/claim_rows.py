@@ -60,7 +60,6 @@ def details(entry: Entry) -> dict:
     facts = [["Claim", entry.says], ["Said in", f"{entry.place} ({entry.role})"]]
     facts += [["In the source's words", entry.quotation]] if entry.quotation else []
     facts += [["Rule", entry.rule]]
-    facts += [["Decided by", f"the dataset {entry.dataset}"]] if entry.dataset else []
     if entry.published is not None:
         facts.append(["The source's own", verdict_words.short(entry.published)])
     verdicts = [_verdict(when, verdict) for when, verdict in entry.verdicts.items()]

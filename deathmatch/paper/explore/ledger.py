@@ -66,6 +66,7 @@ def _compared(dataset: str, claim: dict) -> list[tuple[str, str, str]]:
 def _row(dataset: str, entry: Entry, compared: list[dict]) -> dict:
     return {
         "dataset": dataset,
+        "decided_by": entry.dataset,
         "claim": entry.claim,
         "source": post(entry.source),
         "experiment": entry.experiment,

@@ -38,7 +38,7 @@ function claimView(main, name) {
     main.append(made("p", {}, made("a", { href: `deathmatch.html#${encodeURIComponent(first.shown_at)}` }, "Where the paper shows it")));
   }
   for (const claim of found) {
-    if (SEVERAL) main.append(made("h2", {}, `In the dataset ${claim.dataset}`));
+    if (SEVERAL) main.append(made("h2", {}, `In the dataset ${claim.decided_by}`));
     for (const verdict of claim.verdicts) {
       main.append(section(verdict.heading, verdict.lines.map((line) => made("p", {}, line)),
         verdict.raw.map((path) => made("p", { class: "soft" }, "Raw logs: ", made("code", {}, path)))));
