@@ -39,7 +39,7 @@ from deathmatch.analysis.judging import (
 )
 from deathmatch.analysis.ledger import Entry, Side, Verdict
 from deathmatch.analysis.values import Values, in_shared_blocks
-from deathmatch.data import archive
+from deathmatch.data import archive, table_files
 from deathmatch.hosts import sandbox
 from deathmatch.plan import designs, files, matrix, paths
 from deathmatch.quantities.definitions import QUANTITIES
@@ -62,8 +62,8 @@ def ledger(dataset: str) -> list[Entry]:
 
 def decided_elsewhere(dataset: str) -> dict[str, str]:
     """Return the claims that a dataset leaves to one of its file's `decided_by`, each with that."""
-    others = files.dataset(dataset).decided_by if dataset in files.names("dataset") else ()
-    met = ((name, designs.met(matrix.trials(name))) for name in reversed(others))
+    others = reversed(table_files.deciders(dataset))
+    met = ((name, designs.met(matrix.trials(name))) for name in others)
     return {claim: name for name, claims in met for claim in sorted(claims)}
 
 

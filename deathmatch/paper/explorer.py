@@ -50,7 +50,7 @@ def document(datasets: list[str]) -> dict:
         shown = [(other, name) for name, other in table_files.of_other_datasets(dataset).items()]
         shown += [
             (other, name)
-            for other in files.dataset(dataset).decided_by
+            for other in table_files.deciders(dataset)
             for name in files.dataset(other).experiments
         ]
         of_others |= {key: evidence for key in shown if key[0] not in datasets}

@@ -328,7 +328,7 @@ class Study:
         One job computes each for all that read it.
         """
         names = dict.fromkeys(
-            other for name in self.datasets for other in (name, *files.dataset(name).decided_by)
+            other for name in self.datasets for other in (name, *table_files.deciders(name))
         )
         return [f"{LEDGERS}/{name}.pickle" for name in names]
 
