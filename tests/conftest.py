@@ -196,7 +196,8 @@ class Tree:
 
 def copy_tree(to: Path) -> Path:
     """Copy the project's files, without what was measured and made of it; return the copy."""
-    left_out = {("data", "history"), ("data", "history-capacity"), ("tests", "data")}
+    measured = {path.parts[-3] for path in ROOT.glob("data/*/*/points.parquet")}
+    left_out = {("tests", "data"), *(("data", dataset) for dataset in measured)}
     for name in project_files():
         if name.parts[1:2] in (("first",), ("reference",)) or name.parts[:2] in left_out:
             continue
