@@ -94,7 +94,7 @@ def test_a_dataset_that_decides_claims_lists_what_it_lacks_and_others_count_it()
 
 def planned() -> list[Trial]:
     """Return the trials of the datasets that are planned for claims, and not measured yet."""
-    return [trial for name in ("layers", "decision") for trial in matrix.trials(name)]
+    return [trial for name in ("both-cpus", "layers", "decision") for trial in matrix.trials(name)]
 
 
 def test_the_dataset_that_is_to_decide_names_every_design_that_it_does_not_meet():
