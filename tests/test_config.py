@@ -275,7 +275,7 @@ WRITTEN = [
     (TESTBED, 'cpus = "first"', 'cpus = "1,,2"', "key server.cpus", "'1,,2' does not match",
      "Its CPUs, as taskset writes them"),
     (TESTBED, 'title = "mine"', 'extends = "nets"', "key extends", "there is no testbed 'nets'",
-     "known: both, ec2-like, four-emulated, netns, slow-client"),
+     "known: both, ec2-like, four-emulated, netns, slow-client, time-wait"),
     (TESTBED, 'title = "mine"', 'extends = "mine"', "key extends", "it extends itself", "known: "),
     (TESTBED, 'cpus = "first"', 'cpus = "first"\ncpu_share = 0.5', "key server.cpu_period_us",
      "this key is missing", "add it: The length of the periods"),

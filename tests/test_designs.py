@@ -11,6 +11,7 @@ from deathmatch.plan.dataset import ExperimentPlan, Grid
 from deathmatch.plan.trial import Trial
 from deathmatch.run import design_lines
 
+PLANNED = ("both-cpus", "layers", "limits", "decision")
 DESIGN = designs.Design(
     "day-ets-bytes", "single-thread",
     Grid(servers=("null",), rates_rps=(2000, 5000), duration_s=10, trials=3),
@@ -92,13 +93,13 @@ def test_a_dataset_that_decides_claims_lists_what_it_lacks_and_others_count_it()
     assert "deathmatch designs" in one and "smoke" in one
 
 
-def planned() -> list[Trial]:
+def unmeasured() -> list[Trial]:
     """Return the trials of the datasets that are planned for claims, and not measured yet."""
-    return [trial for name in ("both-cpus", "layers", "decision") for trial in matrix.trials(name)]
+    return [trial for name in PLANNED for trial in matrix.trials(name)]
 
 
 def test_the_dataset_that_is_to_decide_names_every_design_that_it_does_not_meet():
-    unmet = designs.unmet(planned()).keys() - designs.met(matrix.trials("own-testbeds"))
+    unmet = designs.unmet(unmeasured()).keys() - designs.met(matrix.trials("own-testbeds"))
     unknown = {design.claim for design in designs.designs() if design.unknown_levels}
     text = files.path_of("dataset", "decision").read_text(encoding="utf-8")
     named = re.findall(r"^# (?:not offered|fewer trials): ([a-z0-9-]+),", text, re.MULTILINE)
@@ -108,7 +109,7 @@ def test_the_dataset_that_is_to_decide_names_every_design_that_it_does_not_meet(
 def test_the_null_server_is_offered_each_rate_of_the_source_s_client_in_each_round():
     offered: dict[tuple, set[int]] = {}
     carried: dict[tuple, set[int]] = {}
-    for trial in planned():
+    for trial in unmeasured():
         if trial.experiment.client == trial.load_generator and trial.plan.rates_rps:
             key = (trial.experiment.name, trial.n, trial.testbed("netns"))
             rates = carried if trial.server.name in limits.CEILINGS else offered
