@@ -87,19 +87,31 @@ def test_a_stand_in_that_changed_after_the_first_trial_is_seen(root):
     assert rule_record.both_hashes(changed, older)["a"] == older.recorded("a")
 
 
+def measure(root: Path) -> None:
+    trial = root / "data" / "mine" / "backlog" / "null" / "x" / "1"
+    trial.mkdir(parents=True)
+    (trial / "trial.json").write_text("{}")
+
+
 def test_the_rules_of_the_first_trial_stay_recorded(root):
     rule_record.keep("mine", "abc", root)
     first = rule_record.read("mine", root)
     assert first.commit == "abc" and first.rules == rule_record.hashes(RULES)
+    measure(root)
     (root / rule_record.CLAIMS).write_text(RULES.replace("1.0", "2.0"))
     rule_record.keep("mine", "def", root)
     assert rule_record.read("mine", root) == first
 
 
+def test_a_run_without_a_trial_leaves_no_rules_that_stay(root):
+    rule_record.keep("mine", "abc", root)
+    (root / rule_record.CLAIMS).write_text(RULES.replace("1.0", "2.0"))
+    rule_record.keep("mine", "def", root)
+    assert rule_record.read("mine", root).commit == "def"
+
+
 def test_a_dataset_that_was_begun_without_a_record_gets_none(root):
-    trial = root / "data" / "mine" / "backlog" / "null" / "x" / "1"
-    trial.mkdir(parents=True)
-    (trial / "trial.json").write_text("{}")
+    measure(root)
     rule_record.keep("mine", "abc", root)
     assert rule_record.read("mine", root) is None
 

@@ -101,9 +101,12 @@ def _without_words(node):
 
 
 def keep(dataset: str, commit: str | None, root: Path = ROOT) -> None:
-    """Record the rules of this moment, once: where no trial of the dataset was measured before."""
+    """Record the rules of this moment, unless a trial of the dataset was measured before.
+
+    A run that only built, or ended before its first trial, leaves a record that the next replaces.
+    """
     folder = root / "data" / dataset
-    if (folder / NAME).exists() or next(folder.glob("*/*/*/*/trial.json"), None):
+    if any(next(folder.glob(measured), None) for measured in ("*/*/*/*/trial.json", "*/*.parquet")):
         return
     at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     text = (root / CLAIMS).read_text()
