@@ -26,6 +26,7 @@ from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.values import Values
 from deathmatch.errors import UserError
 from deathmatch.plan import files
+from deathmatch.plan.trial import OWN_TESTBED
 from deathmatch.plan.root import ROOT
 from deathmatch.quantities.definitions import QUANTITIES
 
@@ -399,6 +400,7 @@ def test_selectors_fit_the_experiments_there_are():
                 continue
             factors = files.experiment(experiment).factors
             levels = {name: factor.levels for name, factor in factors.items()}
+            levels[OWN_TESTBED] = files.names("testbed")
             chosen = [*where.items(), *where.get("relative_to", {}).items()]
             for column, level in chosen:
                 if column in (*selecting.OWN, "server", "configuration"):

@@ -55,6 +55,9 @@ _LOOKS_LINE = re.compile(
     rf"^Time between looks at sockets \[ms\]: longest {_N} mean {_N}$", re.MULTILINE | re.ASCII
 )
 
+# What httperf prints at the first connect(2) whose error it does not expect: EADDRNOTAVAIL, if the
+# local ports are used up (connect(2)). It counts such connections as `other`.
+_NO_PORT = "httperf: connection failed with unexpected error 99\n"
 _LENGTH_LINE = re.compile(r"^Reply length \[B\]: first \d+ others (\d+)$", re.MULTILINE | re.ASCII)
 
 # Each pattern must match once, in the report's order; the columns are named by their new unit.
@@ -177,6 +180,9 @@ def fields_of(text: str) -> Fields:
         position = match.end()
         for column, found in zip(columns, match.groups()):
             fields[column] = _value(column, found)
+    if _NO_PORT in text:
+        fields["errors_address_unavailable"] += fields["errors_other"]
+        fields["errors_other"] = 0
     # Without its end, a line's last number may lack digits.
     if not text[position:].startswith("\n"):
         raise Truncated("the last line has no end")
