@@ -26,8 +26,8 @@ from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.values import Values
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.plan.trial import OWN_TESTBED
 from deathmatch.plan.root import ROOT
+from deathmatch.plan.trial import OWN_TESTBED
 from deathmatch.quantities.definitions import QUANTITIES
 
 LEDGER = tomllib.loads(published.CLAIMS.read_text())
