@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 from deathmatch.analysis import power  # noqa: E402
 from deathmatch.plan import matrix  # noqa: E402
 
-EARLIER, PLANNED, SEED = "reference", ("both-cpus", "layers", "limits", "decision"), 43
+EARLIER, PLANNED, SEED = "reference", ("both-cpus", "decision"), 43
 FILE = ROOT / "data" / "planned" / "power.csv"
 
 

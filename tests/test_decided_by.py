@@ -36,10 +36,11 @@ def test_the_ledger_has_the_other_s_verdict_on_each_claim_whose_design_it_meets(
 
 @pytest.mark.parametrize("verdict", judging.VERDICTS)
 def test_a_verdict_counts_whatever_it_is(monkeypatch, verdict):
-    made = {name: claims.of_dataset(name) for name in ("reference", "own-testbeds")}
+    deciders = files.dataset("reference").decided_by
+    made = {name: claims.of_dataset(name) for name in ("reference", *deciders)}
 
     def planted(dataset: str) -> list:
-        word = verdict if dataset == "own-testbeds" else judging.REPLICATED
+        word = verdict if dataset in deciders else judging.REPLICATED
         return [
             replace(
                 entry,
@@ -56,8 +57,9 @@ def test_a_verdict_counts_whatever_it_is(monkeypatch, verdict):
     assert {words[claim] for claim in words.keys() - left} == {judging.REPLICATED}
 
 
-def test_a_claim_is_not_left_to_a_dataset_that_lacks_one_trial_of_its_design():
-    trials = matrix.trials("own-testbeds")
+@pytest.mark.parametrize("other", sorted({other for _, other in ELSEWHERE}))
+def test_a_claim_is_not_left_to_a_dataset_that_lacks_one_trial_of_its_design(other):
+    trials = matrix.trials(other)
     met = designs.met(trials)
     for claim in sorted(met):
         own = [design for design in designs.designs() if design.claim == claim]
