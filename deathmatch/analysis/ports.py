@@ -20,7 +20,9 @@ def slowed(samples: pl.DataFrame, due_rps: float) -> pl.DataFrame:
     offering = samples.filter(pl.col("offered_rate_rps").is_not_null()).sort("n", "time_us")
     steps = offering.with_columns(
         since_us=pl.col("time_us") - pl.col("time_us").min().over("n"),
-        opened_rps=1e6 * (pl.col("client_active_opens").diff() / pl.col("time_us").diff()).over("n"),
+        opened_rps=1e6
+        * pl.col("client_active_opens").diff().over("n")
+        / pl.col("time_us").diff().over("n"),
     )
     slow = steps.filter(pl.col("opened_rps") < due_rps / 2)
     return (

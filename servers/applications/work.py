@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tornado"))
 
-import serve  # noqa: E402
+import serve
 
 WORK_S = 0.01
 
