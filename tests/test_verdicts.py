@@ -312,7 +312,7 @@ def test_every_server_on_debians_otp_is_among_those_that_stay_together():
     by_name = {server.name: server for server in files.servers()}
     on_25 = {name for name, one in by_name.items() if one.release and "OTP 25" in one.release.name}
     (erlang,) = (names for names in published.together() if "yaws" in names)
-    # Those that only Nix runs have an OTP of its own; `applications` is compared with no other server.
+    # Those that only Nix runs have an OTP of its own; `applications` is compared with no server.
     assert erlang - on_25 == {"misultin", "webmachine"}
     assert on_25 - erlang == {"applications"}
     for source in published.FACTORS:
