@@ -11,11 +11,11 @@ SLOW_US = 10_000_000
 
 
 def slowed(samples: pl.DataFrame, due_rps: float) -> pl.DataFrame:
-    """Return when the client first opened fewer than half of the connections due, by trial.
+    """Return when the client, at its pace by then, first opened fewer than half of what was due.
 
-    Columns: n; since_us, from the first sample of the load; client_time_wait, its ports that rest
-    then; opened_rps, the median of its samples' rates in the SLOW_US from then on. No row for a
-    trial in which it kept its pace.
+    A row for each trial. Columns: n; since_us, from the first sample of the load; client_time_wait,
+    its ports that rest then; opened_rps, the median of its samples' rates in the SLOW_US from then
+    on. In a trial in which it kept its pace, this is the end of the load.
     """
     offering = samples.filter(pl.col("offered_rate_rps").is_not_null()).sort("n", "time_us")
     steps = offering.with_columns(
@@ -24,7 +24,8 @@ def slowed(samples: pl.DataFrame, due_rps: float) -> pl.DataFrame:
         * pl.col("client_active_opens").diff().over("n")
         / pl.col("time_us").diff().over("n"),
     )
-    slow = steps.filter(pl.col("opened_rps") < due_rps / 2)
+    keeps = pl.col("opened_rps") >= due_rps / 2
+    slow = steps.filter(keeps.cum_max().over("n"), ~keeps)
     return (
         slow.filter(pl.col("since_us") <= pl.col("since_us").min().over("n") + SLOW_US)
         .group_by("n", maintain_order=True)
