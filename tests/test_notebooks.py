@@ -118,10 +118,12 @@ def undecided_sentences(lines: list[str]) -> list[str]:
 
 
 def unknown_verdicts(lines: list[str]) -> list[str]:
-    """Return the claims that sentences recall a verdict of, and that are none."""
+    """Return what sentences recall of the ledger that is no verdict, count or ratio of it."""
     known = {claim["id"].replace("-", "_") for claim in published.claims()}
+    ratios = {"applications", "applications_spread", "servers_spread"}
     counts = re.compile("(of_time|oldest|others|now|then)_|claims|results|within_years")
-    recalled = [name for line in lines for name in OF_LEDGER.findall(line)]
+    named = [name for line in lines for name in OF_LEDGER.findall(line)]
+    recalled = [name for name in named if name not in ratios]
     words = {word.replace(" ", "_") for word in judging.VERDICTS}
     return [
         name
