@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -555,6 +556,40 @@ def test_zero_on_a_log_axis_leaves_no_infinity_behind(tmp_path):
     bad = alt.Chart(frame).mark_point().encode(x=alt.value(float("inf")))
     with pytest.raises(UserError, match="not finite"):
         display.figure(bad, label="fig-y", caption="C.", alt="A.")
+
+
+def logarithmic(part: object) -> set[str]:
+    """Return the fields that a chart's specification draws on a logarithmic axis."""
+    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
+    fields = set().union(*map(logarithmic, inner))
+    if isinstance(part, dict) and isinstance(scale := part.get("scale"), dict):
+        return fields | (
+            {part["field"]} if scale.get("type") == "log" and "field" in part else set()
+        )
+    return fields
+
+
+def without_place(spec: dict) -> list[tuple[str, float]]:
+    """Return the values at or below zero that a chart draws on a logarithmic axis."""
+    fields = logarithmic(spec)
+    rows = [row for table in spec.get("datasets", {}).values() for row in table]
+    drawn = [(field, row[field]) for row in rows for field in fields & row.keys()]
+    return [
+        (field, value) for field, value in drawn if isinstance(value, (int, float)) and value <= 0
+    ]
+
+
+def test_no_figure_draws_zero_on_a_logarithmic_axis():
+    """Vega draws it at the axis's other end."""
+    specs = {
+        path.name: json.loads(path.read_text())
+        for path in (ROOT / "figures" / "reference").glob("*.json")
+    }
+    assert any(map(logarithmic, specs.values()))
+    assert {name: wrong for name, spec in specs.items() if (wrong := without_place(spec))} == {}
+    frame = pl.DataFrame({"n": [1, 2], "t_us": [5.0, 0.0], "server": ["a", "a"]})
+    planted = theme.lines(frame, "n", "t_us", "server", log_y=True).to_dict()
+    assert ("t_us", 0.0) in without_place(planted)
 
 
 # Mistakes ------------------------------------------------------------------------------------
