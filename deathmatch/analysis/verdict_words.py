@@ -71,19 +71,21 @@ def effect_text(effect: Interval) -> str:
 def effect_phrase(verdict: Verdict) -> str:
     """Return what a verdict compared: "reply rate (req/s), A over B: 2.3 [2, 3], n = 3".
 
-    A value alone carries its unit instead; empty where nothing was compared.
+    A value alone carries its unit instead; empty where nothing was compared. Of more than two sides
+    their number is said: which two decide may differ from trial to trial.
     """
     effect, sides = effect_text(verdict.interval), verdict.sides
     if not effect or not sides:
         return effect
     quantity, unit = verdict.quantity, verdict.unit
+    over = " over ".join(side.what or "all servers" for side in sides)
+    if len(sides) > 2:
+        over = f"of {len(sides)} compared"
     if verdict.as_claimed:
-        over = " over ".join(side.what or "all servers" for side in sides[:2])
         return f"trials as claimed ({', '.join(filter(None, [quantity, over]))}): {effect}"
     if len(sides) == 1:
         return f"{quantity}, {sides[0].what}: {with_unit(effect, unit)}"
     named = f"{quantity}{f' ({unit})' if unit else ''}" if quantity else ""
-    over = " over ".join(side.what or "all servers" for side in sides[:2])
     return f"{', '.join(filter(None, [named, over]))}: {effect}"
 
 
