@@ -11,7 +11,6 @@ from deathmatch.plan.dataset import ExperimentPlan, Grid
 from deathmatch.plan.trial import Trial
 from deathmatch.run import design_lines
 
-PLANNED = ("both-cpus", "decision")
 DESIGN = designs.Design(
     "day-ets-bytes", "single-thread",
     Grid(servers=("null",), rates_rps=(2000, 5000), duration_s=10, trials=3),
@@ -95,11 +94,11 @@ def test_a_dataset_that_decides_claims_lists_what_it_lacks_and_others_count_it()
 
 def unmeasured() -> list[Trial]:
     """Return the trials of the datasets that are planned for claims, and not measured yet."""
-    return [trial for name in PLANNED for trial in matrix.trials(name)]
+    return [trial for name in designs.unmeasured() for trial in matrix.trials(name)]
 
 
 def test_the_dataset_that_is_to_decide_names_every_design_that_it_does_not_meet():
-    datasets = (*PLANNED, *files.dataset("reference").decided_by)
+    datasets = (*designs.unmeasured(), *files.dataset("reference").decided_by)
     unmet = set.intersection(*({*designs.unmet(matrix.trials(name))} for name in datasets))
     unknown = {design.claim for design in designs.designs() if design.unknown_levels}
     text = files.path_of("dataset", "decision").read_text(encoding="utf-8")

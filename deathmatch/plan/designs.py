@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from deathmatch.load.registry import FACTOR
-from deathmatch.plan import files, json_schema, matrix, validation_errors
+from deathmatch.plan import files, json_schema, matrix, paths, validation_errors
 from deathmatch.plan.dataset import ExperimentPlan, Grid
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial, Variant
@@ -105,6 +105,12 @@ def unmet(planned: Iterable[Trial]) -> dict[str, str]:
         if why := _lacking(design, ways):
             lacking.setdefault(design.claim, why)
     return lacking
+
+
+def unmeasured() -> list[str]:
+    """Return the datasets that are planned for claims: not frozen, and compared with another."""
+    known = ((name, files.dataset(name)) for name in paths.names("dataset", ROOT))
+    return [name for name, dataset in known if dataset.compare and not dataset.frozen]
 
 
 def met(planned: Iterable[Trial]) -> set[str]:
