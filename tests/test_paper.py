@@ -686,6 +686,16 @@ def test_failing_cell_or_expression_names_its_line(tmp_path, body, place):
     assert not (tmp_path / "bad.ipynb").exists()
 
 
+def test_output_that_does_not_arrive_is_an_error_not_a_paper_without_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebook, "OUTPUT_WITHIN_S", 1)
+    source = tmp_path / "mute.md"
+    cell = "```{code-cell} ipython3\nget_ipython().kernel.iopub_thread.stop()\n```\n"
+    source.write_text(f"{HEADER}\n{cell}")
+    with pytest.raises(UserError, match="mute.md: what a cell printed did not arrive within 1 s"):
+        notebook.run(source, tmp_path / "mute.ipynb", {"dataset": "quick"}, tmp_path)
+    assert not (tmp_path / "mute.ipynb").exists()
+
+
 def test_a_notebook_runs_with_temporary_files_in_a_folder_of_a_long_name(tmp_path):
     """No socket of its kernel can have such a path."""
     source, made, folder = tmp_path / "x.md", tmp_path / "x.ipynb", tmp_path / ("long" * 30)

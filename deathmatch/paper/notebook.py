@@ -25,7 +25,7 @@ import jupytext
 import nbformat
 import papermill
 import traitlets.config
-from nbclient.exceptions import DeadKernelError
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
 from deathmatch import analysis
@@ -47,6 +47,9 @@ PRELOAD = (
 )
 # A UNIX socket's path has 107 bytes; the number of the socket takes the rest.
 LONGEST_SOCKET = 100
+# What a cell prints comes by another socket than its end. nbclient waits 4 s for it, which is too
+# short on a busy machine.
+OUTPUT_WITHIN_S = 120
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -63,7 +66,7 @@ def run(
     The cells run in `kernel`, or in a new Python.
 
     Raises UserError for a notebook that cannot be read, an unknown parameter, a failing cell or
-    expression (naming its line in `source`), or a kernel that ended.
+    expression (naming its line in `source`), a kernel that ended, or outputs that do not arrive.
     """
     notebook = read(source)
     _check_parameters(notebook, parameters, source)
@@ -84,6 +87,7 @@ def run(
                 cwd=ROOT,
                 progress_bar=False,
                 config=_sockets(scratch),
+                iopub_timeout=OUTPUT_WITHIN_S,
             )
         except PapermillExecutionError as error:
             raise _failure(error, source) from None
@@ -91,6 +95,11 @@ def run(
             raise UserError(
                 "the process that runs the cells ended", _shown(source),
                 "the machine may have had too little memory for it: run it again alone",
+            ) from None  # fmt: skip
+        except CellTimeoutError:
+            raise UserError(
+                f"what a cell printed did not arrive within {OUTPUT_WITHIN_S} s of its end",
+                _shown(source), "the machine may be busy: run it again alone",
             ) from None  # fmt: skip
         finally:
             os.environ.clear()
