@@ -120,8 +120,8 @@ def test_without_a_report_nothing_is_counted_and_nothing_decided(plant):
 
 def test_the_instruments_are_those_that_measure_the_harness():
     assert files.instruments() == [
-        "acceptors", "applications", "c-readiness", "eventmachine", "node-work", "null", "perl-ev",
-        "planted-lock", "ws-null", "yucan-work",
+        "acceptors", "applications", "c-readiness", "eventmachine", "lookups", "lookups-otp23",
+        "node-work", "null", "perl-ev", "planted-lock", "ws-null", "yucan-work",
     ]  # fmt: skip
 
 
