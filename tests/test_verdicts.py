@@ -9,6 +9,7 @@ from deathmatch.analysis import (
     c10k,
     claims,
     judging,
+    needs,
     published,
     releases,
     rules,
@@ -627,6 +628,24 @@ def test_a_saturated_client_makes_all_servers_alike(plant, testbed, mochiweb_rps
     found = plant("static", rows)["williams-client-is-saturated"]
     assert found.now.verdict == verdict
     assert verdict != judging.UNREACHED or "a client that saturates" in found.now.why
+
+
+@pytest.mark.parametrize(
+    ("slow", "fast", "verdict"),
+    [(0.1, 0.4, judging.NOT), (0.4, 0.1, judging.UNREACHED)],
+)
+def test_processes_share_the_work_at_the_rate_that_is_compared(plant, slow, fast, verdict):
+    """At 1,000 requests a second they may not: each has little to do."""
+    servers = {"eventlet-wsgi": ("http", 9000.0), "eventlet-echo": ("echo", 10_000.0)}
+    found = plant("overhead", [
+        {"server": server, "layer": layer, "schedulers": "all", RATE: rate, REPLY: replies,
+         needs.LEAST_BUSY: share}
+        for server, (layer, most) in servers.items()
+        for rate, replies, share in ((1000, 1000.0, slow), (0, most, fast))
+    ])  # fmt: skip
+    row = found["day-wsgi-overhead-significant"]
+    assert row.now.verdict == verdict
+    assert [need.there for need in row.now.needs] == [f"{fast}"]
 
 
 def test_every_need_is_met_by_some_data():

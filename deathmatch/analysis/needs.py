@@ -14,10 +14,10 @@ import polars as pl
 from deathmatch.analysis import cpu_left, judging, phrases, published, rules, selecting, stats
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.plan import files
-from deathmatch.quantities.definitions import QUANTITIES
+from deathmatch.quantities.definitions import PEAK, QUANTITIES
 
 NOT_RECORDED = "not recorded"
-# The share of a server's replies that the least busy of its processes gave.
+# The share of a server's CPU time that the least busy of its processes took.
 LEAST_BUSY = "least_busy_process_share"
 # What `throttle` of a trial says of a server or a client that stands for another machine.
 _STANDS_FOR_ANOTHER = "cpu_quota_us|read_delay_us"
@@ -216,13 +216,12 @@ def _descriptors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]
 
 
 def _spread(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
-    least = [
-        frame[LEAST_BUSY].min()
-        for frame in _frames(dataset, claim)
-        if LEAST_BUSY in frame.columns and len(frame)
-    ]
-    known = [share for share in least if share is not None]
-    text = f"{need['at_least']} of the replies or more from the least busy process"
+    frames = [frame for frame in _frames(dataset, claim) if LEAST_BUSY in frame.columns]
+    if published.statistics_of(claim["rule"]) == {PEAK}:
+        # Below that rate a process has little to do, and its connections were opened anew.
+        frames = [frame.filter(pl.col(REPLY) == pl.col(REPLY).max().over("n")) for frame in frames]
+    known = [share for frame in frames if (share := frame[LEAST_BUSY].min()) is not None]
+    text = f"{need['at_least']} of the CPU time or more in the least busy process"
     return _at_least(text, min(known, default=None), need, "")
 
 
@@ -253,7 +252,7 @@ def _gone(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
 def _at_least(text: str, there: float | None, need: dict, unit: str) -> tuple[str, str, bool]:
     if there is None:
         return text, NOT_RECORDED, False
-    digits = 0 if float(there).is_integer() else 1
+    digits = 0 if float(there).is_integer() else 2 if need["at_least"] < 1 else 1
     return text, f"{phrases.number(there, digits)}{unit}", there >= need["at_least"]
 
 
