@@ -196,7 +196,9 @@ def _rank(dataset: str, experiment: str, rule: dict) -> Iterator[Part]:
     # Ranks need at least two values that differ.
     differ = [n for n in blocks if all(len(set(side)) > 1 for side in ranked[n])]
     correlations = {n: float(spearmanr(*ranked[n]).statistic) for n in differ}
-    means = [[fmean(side.by_block[n] for n in differ) for side in pair] for pair in zip(*both)]
+    if not blocks:
+        return
+    means = [[fmean(side.by_block[n] for n in blocks) for side in pair] for pair in zip(*both)]
     yield Part(
         [Values(correlations or dict.fromkeys(blocks, math.nan), kind=Kind.CORRELATION)],
         *claimed_range(rule["threshold"], rule["direction"]),
