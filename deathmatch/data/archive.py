@@ -71,13 +71,14 @@ def _pack(folder: Path, paths: list[Path]) -> Path:
         for path in paths:
             for file in sorted(below for below in path.rglob("*") if below.is_file()):
                 member = anonymous(archive.gettarinfo(file, file.relative_to(folder)))
-                packed = _packed(file)
-                member.size = len(packed)
-                archive.addfile(member, io.BytesIO(packed))
+                content = packed(file)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
     return partial.rename(folder / NAME)
 
 
-def _packed(file: Path) -> bytes:
+def packed(file: Path) -> bytes:
+    """Return what an archive holds of a file: a probe's histograms are coarser there."""
     content = file.read_bytes()
     if not file.name.startswith(PROBE_LOGS) or not content.startswith(b"roundtrip: "):
         return content

@@ -13,7 +13,7 @@ from deathmatch.load.registry import FACTOR
 from deathmatch.plan import files, json_schema, matrix, paths, validation_errors
 from deathmatch.plan.dataset import ExperimentPlan, Grid
 from deathmatch.plan.root import ROOT
-from deathmatch.plan.trial import Trial, Variant
+from deathmatch.plan.trial import OWN_TESTBED, Trial, Variant
 
 CLAIMS = ROOT / "data" / "published" / "claims.toml"
 Ways = dict[tuple[str, str, Variant], dict[str, list[Trial]]]
@@ -141,7 +141,11 @@ def _lacking(design: Design, planned: Ways) -> str:
         ways = planned.get((design.experiment, server, variant), {})
         if not ways:
             return f"no {where}"
-        longest_first = sorted(ways.values(), key=len, reverse=True)
+        counted = [*filter(_is_counted, ways.values())]
+        if not counted:
+            return f"{where}: only by another load generator than the experiment's own"
+        searched = design.search or design.capacity_shares
+        longest_first = sorted(ways.values() if searched else counted, key=len, reverse=True)
         loads = [_load_lacking(design.grid, trials) for trials in longest_first]
         if all(loads):
             return f"{where}: {loads[0]}"
@@ -151,6 +155,15 @@ def _lacking(design: Design, planned: Ways) -> str:
         if shares := sorted({*design.capacity_shares} - _shares(searches)):
             return f"{where}: not {shares[0]:g} times its capacity"
     return ""
+
+
+def _is_counted(trials: list[Trial]) -> bool:
+    """Return whether rules count the points of a variant's trials: of its own load generator.
+
+    On a testbed of its own the other one may take its place.
+    """
+    factors = trials[0].variant.factors
+    return FACTOR not in factors or OWN_TESTBED in factors
 
 
 def _load_lacking(grid: Grid, trials: list[Trial]) -> str:

@@ -151,7 +151,7 @@ def _unlike(here: Path, packed: Path) -> str:
     for path in sorted(ours ^ theirs):
         return f"{path} is {'not in it' if path in ours else 'in it alone'}"
     for path in sorted(ours):
-        if (here / path).read_bytes() != (packed / path).read_bytes():
+        if archive.packed(here / path) != (packed / path).read_bytes():
             return f"{path} differs from what it holds"
     return ""
 
