@@ -691,7 +691,7 @@ def test_output_that_does_not_arrive_is_an_error_not_a_paper_without_it(tmp_path
     source = tmp_path / "mute.md"
     cell = "```{code-cell} ipython3\nget_ipython().kernel.iopub_thread.stop()\n```\n"
     source.write_text(f"{HEADER}\n{cell}")
-    with pytest.raises(UserError, match="mute.md: what a cell printed did not arrive within 1 s"):
+    with pytest.raises(UserError, match="what a cell printed did not arrive within 1 s"):
         notebook.run(source, tmp_path / "mute.ipynb", {"dataset": "quick"}, tmp_path)
     assert not (tmp_path / "mute.ipynb").exists()
 
