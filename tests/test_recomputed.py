@@ -266,9 +266,9 @@ def accept_queue() -> list[str]:
         f"{waits[0]} ms with a backlog of 128 and {waits[1]} ms with 4096.",
         f"with it, in overload, {number(resets, 1)} of 100 connections were reset.",
         f"all waiting connections answers {drain} as many as one that accepts them one at a time",
-        f"all waiting connections answered {drain} as many requests as one that",
-        f"The one that accepts all held up to {held['many']} itself, and the other {held['one']};",
-        f"Node's loop of before 2023, which accepts all, answered {node} as many",
+        f"all waiting connections answered {drain} as many as one that accepts them one at a",
+        f"the one that accepts all held up to {held['many']} itself, and the other {held['one']};",
+        f"Node's loop of before 2023, which accepts all, {node} as many as its successor",
     ]
 
 
@@ -371,7 +371,49 @@ def dynamic() -> list[str]:
     points = table("dynamic")
     late = points.filter(pl.col("errors_client_timeout") > 0)
     beyond = late.filter(pl.col(REPLY) < ALL_ANSWERED * pl.col(RATE))
-    return [f"At {len(beyond)} of {len(late)} points with such errors,", *with_and_without_work()]
+    return [
+        f"At {len(beyond)} of {len(late)} points with such errors,",
+        *by_server(),
+        *with_and_without_work(),
+    ]
+
+
+def at_most() -> pl.DataFrame:
+    """Return what each server answered at most in each trial of dynamic-rates: server, n, REPLY.
+
+    That is the capacity that a search found, where neither sweep nor overload shows a limit.
+    """
+    folder = ROOT / "data" / "dynamic-rates" / "dynamic"
+    probes = pl.read_parquet(folder / "probes.parquet").filter(outcome="found")
+    own = ~pl.col("variant").str.contains("load_generator=")
+    shown = ["server", "n", RATE, REPLY]
+    answered = pl.concat([
+        counted(pl.read_parquet(folder / "points.parquet").filter(own)).select(shown),
+        probes.filter(~pl.col("client_limited"), step="overload").select(shown),
+    ])  # fmt: skip
+    highest = answered.sort(REPLY).group_by("server", "n").last()
+    found = probes.group_by("server", "n").agg(pl.first("capacity_rps"))
+    in_full = pl.col(REPLY) >= ALL_ANSWERED * pl.col(RATE)
+    return highest.join(found, on=["server", "n"]).select(
+        "server", "n", pl.when(in_full).then("capacity_rps").otherwise(REPLY).alias(REPLY)
+    )
+
+
+def by_server() -> list[str]:
+    """Return what the post's servers answered at most, and today's, each over the next."""
+    post = pl.read_csv(ROOT / "data" / "published" / "ostinelli2011.csv", infer_schema_length=None)
+    plateaus = dict(post.filter(statistic="plateau").select("system", "value").iter_rows())
+    his = [plateaus[name] for name in ("Cowboy", "MochiWeb", "Node.js")]
+    highest = at_most()
+    cowboy, mochiweb = (
+        as_of_a_claim(paired(highest, pl.col("server") == faster, pl.col("server") == slower))
+        for faster, slower in (("cowboy-otp29", "mochiweb-otp29"), ("mochiweb-otp29", "node"))
+    )
+    return [
+        f"His Cowboy answered {his[0] / his[1]:.1f} times as many requests as his MochiWeb, "
+        f"and that {his[1] / his[2]:.1f} times as many as Node.js.",
+        f"Today's Cowboy answers {cowboy} as many as today's MochiWeb, and that {mochiweb} as",
+    ]
 
 
 def with_and_without_work() -> list[str]:
@@ -381,17 +423,7 @@ def with_and_without_work() -> list[str]:
     peaks = applications.group_by("n", "variant").agg(pl.max(REPLY))
     rounds = peaks.group_by("n").agg(ratio=pl.max(REPLY) / pl.min(REPLY))
     spread = as_of_a_claim(rounds["ratio"])
-    usual = {
-        "node": "configuration=parsing,backlog=128,schedulers=one,values=repeated",
-        "tornado": "backlog=128,schedulers=one,readiness=epoll,values=repeated",
-    }
-    plain = counted(table("dynamic")).filter(
-        pl.any_horizontal(
-            (pl.col("server") == server) & (pl.col("variant") == variant)
-            for server, variant in usual.items()
-        )
-    )
-    highest = plain.group_by("server", "n").agg(pl.max(REPLY))
+    highest = at_most()
     apart = paired(highest, pl.col("server") == "node", pl.col("server") == "tornado")
     return [
         f"the fastest of four servers answers {alone(spread)} as many requests a second as the",

@@ -645,7 +645,7 @@ def test_processes_share_the_work_at_the_rate_that_is_compared(plant, slow, fast
     ])  # fmt: skip
     row = found["day-wsgi-overhead-significant"]
     assert row.now.verdict == verdict
-    assert [need.there for need in row.now.needs] == [f"{fast}"]
+    assert [need.there for need in row.now.needs] == [f"{fast:.2f}"]
 
 
 def test_every_need_is_met_by_some_data():
