@@ -689,7 +689,8 @@ def test_failing_cell_or_expression_names_its_line(tmp_path, body, place):
 def test_output_that_does_not_arrive_is_an_error_not_a_paper_without_it(tmp_path, monkeypatch):
     monkeypatch.setattr(notebook, "OUTPUT_WITHIN_S", 1)
     source = tmp_path / "mute.md"
-    cell = "```{code-cell} ipython3\nget_ipython().kernel.iopub_thread.stop()\n```\n"
+    mute = "get_ipython().kernel.iopub_thread.send_multipart = lambda *_, **__: None"
+    cell = f"```{{code-cell}} ipython3\n{mute}\n```\n"
     source.write_text(f"{HEADER}\n{cell}")
     with pytest.raises(UserError, match="what a cell printed did not arrive within 1 s"):
         notebook.run(source, tmp_path / "mute.ipynb", {"dataset": "quick"}, tmp_path)

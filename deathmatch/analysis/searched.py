@@ -126,8 +126,11 @@ def offered_at(probes: pl.DataFrame, share: float) -> pl.DataFrame:
 
 
 def capacity_of_trials(probes: pl.DataFrame) -> dict[int, float]:
-    """Return the capacity that each trial `n` of a variant found, with a deep listen backlog."""
-    found = ends(probes).filter(outcome=search.FOUND)
+    """Return the capacity that each trial `n` of a variant found and did not exceed.
+
+    The capacity is that with a deep listen backlog; an overload shows what the variant's own gives.
+    """
+    found = ends(probes).filter(outcome=search.FOUND).join(overloads(probes), on="n", how="anti")
     return dict(found.select("n", CAPACITY).iter_rows())
 
 
