@@ -371,10 +371,11 @@ def dynamic() -> list[str]:
     points = table("dynamic")
     late = points.filter(pl.col("errors_client_timeout") > 0)
     beyond = late.filter(pl.col(REPLY) < ALL_ANSWERED * pl.col(RATE))
+    highest = at_most()
     return [
         f"At {len(beyond)} of {len(late)} points with such errors,",
-        *by_server(),
-        *with_and_without_work(),
+        *by_server(highest),
+        *with_and_without_work(highest),
     ]
 
 
@@ -399,12 +400,11 @@ def at_most() -> pl.DataFrame:
     )
 
 
-def by_server() -> list[str]:
+def by_server(highest: pl.DataFrame) -> list[str]:
     """Return what the post's servers answered at most, and today's, each over the next."""
     post = pl.read_csv(ROOT / "data" / "published" / "ostinelli2011.csv", infer_schema_length=None)
     plateaus = dict(post.filter(statistic="plateau").select("system", "value").iter_rows())
     his = [plateaus[name] for name in ("Cowboy", "MochiWeb", "Node.js")]
-    highest = at_most()
     cowboy, mochiweb = (
         as_of_a_claim(paired(highest, pl.col("server") == faster, pl.col("server") == slower))
         for faster, slower in (("cowboy-otp29", "mochiweb-otp29"), ("mochiweb-otp29", "node"))
@@ -416,14 +416,13 @@ def by_server() -> list[str]:
     ]
 
 
-def with_and_without_work() -> list[str]:
+def with_and_without_work(highest: pl.DataFrame) -> list[str]:
     """Return what the fastest server answers over the slowest, by their highest rates."""
     measured = pl.read_parquet(ROOT / "data" / "limits" / "dynamic" / "points.parquet")
     applications = counted(measured).filter(server="applications")
     peaks = applications.group_by("n", "variant").agg(pl.max(REPLY))
     rounds = peaks.group_by("n").agg(ratio=pl.max(REPLY) / pl.min(REPLY))
     spread = as_of_a_claim(rounds["ratio"])
-    highest = at_most()
     apart = paired(highest, pl.col("server") == "node", pl.col("server") == "tornado")
     return [
         f"the fastest of four servers answers {alone(spread)} as many requests a second as the",

@@ -1,6 +1,7 @@
 """Verdicts on planted datasets: each holds one way in which a rule could say what data do not."""
 
 import re
+from collections.abc import Callable
 
 import polars as pl
 import pytest
@@ -576,17 +577,27 @@ def test_a_rank_wants_enough_servers(plant, levels, verdict):
     assert found["moritz-ec2-does-not-predict-metal"].now.verdict == verdict
 
 
-def test_three_rates_rank_no_servers_by_their_first_error(plant):
+def by_speed(answered: Callable[[int, int], int]) -> list[dict]:
+    """Return points of seven servers, each faster than the last, with `answered(n, rate)`."""
     servers = ["cowboy", "gevent", "go", "mochiweb", "netty", "node", "tornado"]
-    found = plant("dynamic", [
+    return [
         {"server": server, "configuration": configuration, RATE: rate, REPLY: 100.0 * n,
-         "duration_us": 1_000_000, "replies": rate if rate < 3000 * n else 0}
+         "duration_us": 1_000_000, "replies": answered(n, rate)}
         for n, server in enumerate(servers, 1) for rate in (3000, 12_000, 40_000)
         for configuration in files.server(server).configurations_in("dynamic")[:1] or [None]
-    ])  # fmt: skip
+    ]  # fmt: skip
+
+
+def test_three_rates_rank_no_servers_by_their_first_error(plant):
+    found = plant("dynamic", by_speed(lambda n, rate: rate if rate < 3000 * n else 0))
     row = found["ostinelli-faster-servers-err-later"]
     assert row.now.verdict == judging.UNREACHED and "12 offered rates" in row.now.why
     assert "there: 3" in row.now.why
+
+
+def test_servers_that_all_err_at_the_lowest_rate_have_no_rank(plant):
+    found = plant("dynamic", by_speed(lambda n, rate: 0))
+    assert found["ostinelli-faster-servers-err-later"].now.verdict == judging.UNREACHED
 
 
 @pytest.mark.parametrize("testbed", ["netns", None])

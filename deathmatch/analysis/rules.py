@@ -196,14 +196,15 @@ def _rank(dataset: str, experiment: str, rule: dict) -> Iterator[Part]:
     # Ranks need at least two values that differ.
     differ = [n for n in blocks if all(len(set(side)) > 1 for side in ranked[n])]
     correlations = {n: float(spearmanr(*ranked[n]).statistic) for n in differ}
-    if not blocks:
-        return
-    means = [[fmean(side.by_block[n] for n in blocks) for side in pair] for pair in zip(*both)]
+    chance = 1.0
+    if differ:
+        means = [[fmean(side.by_block[n] for n in differ) for side in pair] for pair in zip(*both)]
+        chance = trial_tests.chance_of_order(*means)
     yield Part(
         [Values(correlations or dict.fromkeys(blocks, math.nan), kind=Kind.CORRELATION)],
         *claimed_range(rule["threshold"], rule["direction"]),
         compared=_compared(experiment, rule),
-        chance=trial_tests.chance_of_order(*means) if differ else 1,
+        chance=chance,
     )
 
 
