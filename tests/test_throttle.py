@@ -180,10 +180,19 @@ def test_each_second_trial_has_longer_periods(here, n, period_us):
     made.end()
 
 
+def wait_for_member(group: cgroup.Group, pid: int) -> None:
+    """Return once a process that joins the group by itself, as the first thing it does, has."""
+    deadline = time.monotonic() + HUNG_S
+    while str(pid) not in group.read("cgroup.procs").split():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_each_thread_is_capped_and_the_group_has_them_all(here):
     made = applied(here, EMULATED.model_copy(update={"cpu_share": 0.05}), "none", 4)
     process = here.start([*made.prefix(), "sleep", "infinity"], talk=True)
     folder = made.group.folder
+    wait_for_member(made.group, process.pid)
     (thread,) = here.threads(process.pid)
     made.cap_threads([thread, 4_000_000])
     members = {1: "tasks", 2: "cgroup.threads"}[made.group.version]
@@ -207,10 +216,7 @@ def test_threads_of_version_2_are_moved_one_by_one(here):
         pytest.skip(f"no cgroup of version 2 can be made here: {error}")
     words = ["sh", "-c", f'{group.joining()} && exec "$@"', "sh", "sleep", "infinity"]
     process = here.start(words, talk=True)
-    deadline = time.monotonic() + HUNG_S
-    while str(process.pid) not in group.read("cgroup.procs").split():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for_member(group, process.pid)
     group.thread_groups([process.pid], {2: {}}, controller="")
     inner = group.folder / f"thread-{process.pid}"
     assert inner.joinpath("cgroup.type").read_text() == "threaded\n"
