@@ -10,7 +10,7 @@ import html
 import json
 import re
 import tomllib
-from math import exp, inf
+from math import ceil, exp, inf, log
 from pathlib import Path
 
 import numpy as np
@@ -371,20 +371,50 @@ def dynamic() -> list[str]:
     points = table("dynamic")
     late = points.filter(pl.col("errors_client_timeout") > 0)
     beyond = late.filter(pl.col(REPLY) < ALL_ANSWERED * pl.col(RATE))
-    highest = at_most()
+    highest = at_most("dynamic-rates")
     return [
         f"At {len(beyond)} of {len(late)} points with such errors,",
         *by_server(highest),
         *with_and_without_work(highest),
+        f"at two thirds of its highest reply rate, is {tail_over_mean()} their mean.",
+        f"half a million lookups of a value take {proplists_over_keyfind()} the CPU time with it",
     ]
 
 
-def at_most() -> pl.DataFrame:
-    """Return what each server answered at most in each trial of dynamic-rates: server, n, REPLY.
+def tail_over_mean() -> str:
+    """Return the 99th percentile over the mean of the times of Node.js's connections."""
+    node = at_most("dynamic-times").filter(server="node")
+    times = pl.scan_parquet(ROOT / "data" / "dynamic-times" / "dynamic" / "times.parquet").filter(
+        ~pl.col("variant").str.contains("load_generator="),
+        server="node", quantity="connection_time",
+    ).drop_nulls("time_us").collect()  # fmt: skip
+    wanted = node[REPLY].median() * 0.667
+    nearest = min(times[RATE].unique(), key=lambda rate: abs(log(rate / wanted)))
+    each = times.filter(pl.col(RATE) == nearest).select(
+        "n", pl.col("time_us").repeat_by("count")
+    ).explode("time_us")  # fmt: skip
+    trials = each.sort("time_us").partition_by("n")
+    tails = (one["time_us"][ceil(0.99 * len(one)) - 1] for one in trials)
+    means = (one["time_us"].mean() for one in trials)
+    return as_of_a_claim(pl.Series([tail / mean for tail, mean in zip(tails, means)]))
+
+
+def proplists_over_keyfind() -> str:
+    """Return the CPU time of a reply with half a million lookups, over that with Misultin's."""
+    points = counted(pl.read_parquet(ROOT / "data" / "lookups" / "dynamic" / "points.parquet"))
+    costs = points.filter(server="lookups").with_columns(
+        us=pl.col("server_cpu_ns") / pl.col("replies")
+    )
+    named = pl.col("configuration")
+    return as_of_a_claim(paired(costs, named == "proplists", named == "keyfind", "us"))
+
+
+def at_most(dataset: str) -> pl.DataFrame:
+    """Return what each server answered at most in each trial of a dataset: server, n, REPLY.
 
     That is the capacity that a search found, where neither sweep nor overload shows a limit.
     """
-    folder = ROOT / "data" / "dynamic-rates" / "dynamic"
+    folder = ROOT / "data" / dataset / "dynamic"
     probes = pl.read_parquet(folder / "probes.parquet").filter(outcome="found")
     own = ~pl.col("variant").str.contains("load_generator=")
     shown = ["server", "n", RATE, REPLY]

@@ -215,19 +215,27 @@ def at_share(
 def rate_at_share(dataset: str, experiment: str, named: Named, share: float) -> int | None:
     """Return the offered rate nearest to a share of a variant's highest reply rate.
 
-    That is its capacity where a search found it and the sweep did not show it. None if no rate is
-    within NEAR_SHARE of that, or if nothing limited the variant at any rate.
+    That is its capacity where a search found it and the sweep did not show it; a trial
+    that nothing limited may lie anywhere above its value. None if no rate is within NEAR_SHARE of
+    that, or if such trials leave open which rate it is.
     """
     variant = _variant(dataset, experiment, named, Points.VALID, None)
     if variant is None:
         return None
     peaks = _with_search(variant, dataset, experiment, named).values(HIGHEST_REPLY_RATE)
-    if not peaks or peaks.unbounded:
+    if not peaks:
         return None
-    wanted_rps = share * median(peaks.all)
     rates = [rate for rate in variant.points[RATE].unique().sort() if rate]
-    nearest = min(rates, key=lambda rate: abs(math.log(rate / wanted_rps)))
-    return nearest if 1 / NEAR_SHARE <= nearest / wanted_rps <= NEAR_SHARE else None
+    open_ended = peaks.at_least - peaks.below.keys()
+    most = [math.inf if n in open_ended else peak for n, peak in peaks.by_block.items()]
+    rate_rps, *others = {_nearest(rates, share * median(known)) for known in (peaks.all, most)}
+    return None if others else rate_rps
+
+
+def _nearest(rates: list[int], wanted_rps: float) -> int | None:
+    """Return the rate nearest to one, by their ratio; None if none is within NEAR_SHARE of it."""
+    near = [rate for rate in rates if 1 / NEAR_SHARE <= rate / wanted_rps <= NEAR_SHARE]
+    return min(near, key=lambda rate: abs(math.log(rate / wanted_rps)), default=None)
 
 
 @cache

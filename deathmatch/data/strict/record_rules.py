@@ -165,18 +165,25 @@ def samples_cover_the_points(trial: Measured) -> Iterator[str]:
 @RECORD.add("DM-TIMES", "reject", DATA)
 def times_add_up(trial: Measured) -> Iterator[str]:
     """A trial took as long as its rates were to be offered, its steps add up to that, and no rate
-    began before the last one had been offered for its time.
+    began before the last one had been offered for its time, which ends one connection early.
     """
     duration_us = trial.spec["duration_s"] * 1e6
+    per_connection = trial.spec.get("load", {}).get("requests_per_connection", 1)
+
+    def least_us(point: dict) -> float:
+        rate_rps = point["offered_rate_rps"]
+        between_us = 1e6 * per_connection / rate_rps if rate_rps else 0
+        return 0.95 * duration_us - between_us
+
     began = [point["began_us"] for point in trial.points if "began_us" in point]
     for (earlier, later), point in zip(pairwise(began), trial.points):
         ran = point["server_state"] == "ran"
-        if later < earlier or (ran and later - earlier < 0.95 * duration_us):
+        if later < earlier or (ran and later - earlier < least_us(point)):
             yield f"the rate after {point['offered_rate_rps']} req/s began too early"
     offering, wall = trial.record.get("offering_us"), trial.record.get("wall_us")
     all_ran = all(point["server_state"] == "ran" for point in trial.points)
-    least_us = 0.95 * duration_us * len(trial.points) if all_ran else 0
-    if None not in (offering, wall) and not least_us <= offering <= wall:
+    in_all_us = sum(map(least_us, trial.points)) if all_ran else 0
+    if None not in (offering, wall) and not in_all_us <= offering <= wall:
         yield f"load was offered for {offering} us of {wall} us"
     if steps_us := trial.record.get("steps_us"):
         inside_us = sum(steps_us.values()) - steps_us.get(BEFORE_WALL, 0)
