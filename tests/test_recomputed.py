@@ -377,7 +377,7 @@ def dynamic() -> list[str]:
         *by_server(highest),
         *with_and_without_work(highest),
         f"at two thirds of its highest reply rate, is {tail_over_mean()} their mean.",
-        f"half a million lookups of a value take {proplists_over_keyfind()} the CPU time with it",
+        f"take {proplists_over_keyfind()} the CPU time of as many with that function",
     ]
 
 
