@@ -28,6 +28,7 @@ REPLY, RATE = "reply_rate_offered_window_rps", "offered_rate_rps"
 # Laws whose break leaves out a part of a point only: modes of CPU time, times of replies.
 IN_PART = ["LAW-CPU-MODES", "LAW-STEADY"]
 ALL_ANSWERED = 0.97
+BY_HTTPERF = ~pl.col("variant").str.contains("load_generator=")
 
 pytestmark = pytest.mark.skipif(not PAPER.is_file(), reason="no paper is committed")
 
@@ -107,8 +108,12 @@ def student(ratios: pl.Series) -> tuple[float, float, float]:
 
 def as_of_a_claim(ratios: pl.Series) -> str:
     """Return the geometric mean with Student's interval, as the paper writes it."""
-    mean, low, high = (number(value, 2) for value in student(ratios))
-    return f"{mean} times (interval {low} to {high}, n = {len(ratios)})"
+    return with_interval(*student(ratios), len(ratios))
+
+
+def with_interval(mean: float, low: float, high: float, trials: int) -> str:
+    mean, low, high = (number(value, 2) for value in (mean, low, high))
+    return f"{mean} times (interval {low} to {high}, n = {trials})"
 
 
 def alone(text: str) -> str:
@@ -388,8 +393,7 @@ def tail_over_mean() -> str:
     """
     node = at_most("dynamic-times").filter(server="node")
     times = pl.scan_parquet(ROOT / "data" / "dynamic-times" / "dynamic" / "times.parquet").filter(
-        ~pl.col("variant").str.contains("load_generator="),
-        server="node", quantity="connection_time",
+        BY_HTTPERF, server="node", quantity="connection_time",
     ).drop_nulls("time_us").collect()  # fmt: skip
     wanted = node[REPLY].median() * 0.667
     nearest = min(times[RATE].unique(), key=lambda rate: abs(log(rate / wanted)))
@@ -402,8 +406,7 @@ def tail_over_mean() -> str:
     mean, _, _ = student(tails / means)
     _, low, _ = student((tails - 5) / (means + 5))
     _, _, high = student((tails + 5) / (means - 5))
-    mean, low, high = (number(value, 2) for value in (mean, low, high))
-    return f"{mean} times (interval {low} to {high}, n = {len(trials)})"
+    return with_interval(mean, low, high, len(trials))
 
 
 def proplists_over_keyfind() -> str:
@@ -423,10 +426,9 @@ def at_most(dataset: str) -> pl.DataFrame:
     """
     folder = ROOT / "data" / dataset / "dynamic"
     probes = pl.read_parquet(folder / "probes.parquet").filter(outcome="found")
-    own = ~pl.col("variant").str.contains("load_generator=")
     shown = ["server", "n", RATE, REPLY]
     answered = pl.concat([
-        counted(pl.read_parquet(folder / "points.parquet").filter(own)).select(shown),
+        counted(pl.read_parquet(folder / "points.parquet").filter(BY_HTTPERF)).select(shown),
         probes.filter(~pl.col("client_limited"), step="overload").select(shown),
     ])  # fmt: skip
     highest = answered.sort(REPLY).group_by("server", "n").last()

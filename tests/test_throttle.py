@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import AS_ROOT, HUNG_S, Tree
+from conftest import AS_ROOT, HUNG_S, Tree, wait_for
 
 from deathmatch.data import tidy
 from deathmatch.errors import UserError
@@ -182,10 +182,7 @@ def test_each_second_trial_has_longer_periods(here, n, period_us):
 
 def wait_for_member(group: cgroup.Group, pid: int) -> None:
     """Return once a process that joins the group by itself, as the first thing it does, has."""
-    deadline = time.monotonic() + HUNG_S
-    while str(pid) not in group.read("cgroup.procs").split():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: str(pid) in group.read("cgroup.procs").split(), "it is in the group")
 
 
 def test_each_thread_is_capped_and_the_group_has_them_all(here):

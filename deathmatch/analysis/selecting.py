@@ -215,9 +215,9 @@ def at_share(
 def rate_at_share(dataset: str, experiment: str, named: Named, share: float) -> int | None:
     """Return the offered rate nearest to a share of a variant's highest reply rate.
 
-    That is its capacity where a search found it and the sweep did not show it; a trial
-    that nothing limited may lie anywhere above its value. None if no rate is within NEAR_SHARE of
-    that, or if such trials leave open which rate it is.
+    That is its capacity where a search found it and the sweep did not show it; a trial that nothing
+    limited may lie anywhere above its value. None if no rate is within NEAR_SHARE of that, or if
+    such trials leave open which rate it is.
     """
     variant = _variant(dataset, experiment, named, Points.VALID, None)
     if variant is None:
@@ -226,8 +226,7 @@ def rate_at_share(dataset: str, experiment: str, named: Named, share: float) -> 
     if not peaks:
         return None
     rates = [rate for rate in variant.points[RATE].unique().sort() if rate]
-    open_ended = peaks.at_least - peaks.below.keys()
-    most = [math.inf if n in open_ended else peak for n, peak in peaks.by_block.items()]
+    most = [math.inf if n in peaks.open_ended else peak for n, peak in peaks.by_block.items()]
     rate_rps, *others = {_nearest(rates, share * median(known)) for known in (peaks.all, most)}
     return None if others else rate_rps
 

@@ -41,9 +41,14 @@ class Values:
         return set(self.by_block)
 
     @property
+    def open_ended(self) -> frozenset[int]:
+        """The blocks whose value may be more by any amount."""
+        return self.at_least - self.below.keys()
+
+    @property
     def unbounded(self) -> bool:
         """Whether some value may be more by any amount."""
-        return bool(self.at_least - self.below.keys())
+        return bool(self.open_ended)
 
     @property
     def is_exact(self) -> bool:

@@ -168,11 +168,10 @@ def times_add_up(trial: Measured) -> Iterator[str]:
     began before the last one had been offered for its time, which ends one connection early.
     """
     duration_us = trial.spec["duration_s"] * 1e6
-    per_connection = trial.spec.get("load", {}).get("requests_per_connection", 1)
+    calls = trial.spec.get("load", {}).get("requests_per_connection")
 
     def least_us(point: dict) -> float:
-        rate_rps = point["offered_rate_rps"]
-        between_us = 1e6 * per_connection / rate_rps if rate_rps else 0
+        between_us = 1e6 * calls / point["offered_rate_rps"] if calls else 0
         return 0.95 * duration_us - between_us
 
     began = [point["began_us"] for point in trial.points if "began_us" in point]
