@@ -121,7 +121,9 @@ def unknown_verdicts(lines: list[str]) -> list[str]:
     """Return what sentences recall of the ledger that is no verdict, count or ratio of it."""
     known = {claim["id"].replace("-", "_") for claim in published.claims()}
     ratios = {"applications", "applications_spread", "servers_spread", "cowboy_over_mochiweb",
-              "mochiweb_over_node", "tail_over_mean", "proplists_over_keyfind"}  # fmt: skip
+              "mochiweb_over_node", "tail_over_mean", "proplists_over_keyfind", "handshakes_spread",
+              "timed_out_at_pace", "passive_over_active", "native_over_interpreted",
+              "production_over_bare"}  # fmt: skip
     counts = re.compile("(of_time|oldest|others|now|then)_|claims|results|within_years")
     named = [name for line in lines for name in OF_LEDGER.findall(line)]
     recalled = [name for name in named if name not in ratios]

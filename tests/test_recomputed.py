@@ -324,6 +324,27 @@ def websockets() -> list[str]:
         f"{(both['ms'] > both['ms_plain']).sum()} of {len(both)} servers had a longer 95th "
         "percentile of latency",
         f"fame: {whole} servers held them all on one CPU.",
+        *handshakes_at_pace(),
+    ]
+
+
+def handshakes_at_pace() -> list[str]:
+    """Return what is said of connections begun as the post's client did: dataset handshakes."""
+    points = counted(pl.read_parquet(ROOT / "data" / "handshakes" / "c10k" / "points.parquet"))
+    five = ["erlang-cowboy-otp29", "gevent-websocket", "node-ws", "pypy-tornado", "tornado-ws"]
+    mean = pl.col("handshake_time_mean_us")
+    rounds = points.filter(pl.col("server").is_in(five), schedulers="all").group_by("n")
+    spread = rounds.agg(ratio=mean.max() / mean.min(), servers=pl.len()).filter(servers=len(five))
+    lost = pl.col("connection_timeouts")
+    one = points.filter(
+        pl.col("schedulers").fill_null("one") == "one", pl.col("server") != "ws-null"
+    ).group_by("server", "variant").agg(lost, any=lost.sum() > 0)  # fmt: skip
+    ((values, server),) = one.filter("any").select(lost, "server").rows()
+    titles = dict(table("c10k", "trials").select("server", "title").iter_rows())
+    return [
+        f"has a mean handshake of {as_of_a_claim(spread['ratio'])} the fastest's.",
+        f"{titles[server]} lost {median(pl.Series(values))} of ten thousand, and 0 of "
+        f"{len(one) - 1} others any",
     ]
 
 
@@ -339,6 +360,31 @@ def servers_on_one_cpu() -> list[str]:
         f"is at most {today.max():.3f}, n = {len(today)}",
         f"Yucan's highest reply rate is {faster} that of today's Tornado.",
         f"{len(unlimited)} of {len(ranked)} servers answered all that they were offered,",
+        *settings_of_erlang(),
+    ]
+
+
+def settings_of_erlang() -> list[str]:
+    """Return what a setting of Yucan or Yaws makes of its capacity: all searches found one.
+
+    Every rate of the sweep was answered in full.
+    """
+    folder = ROOT / "data" / "yucan-yaws" / "single-thread"
+    assert (pl.read_parquet(folder / "points.parquet")[REPLY] >= ALL_ANSWERED * 10_000).all()
+    found = pl.read_parquet(folder / "probes.parquet").filter(outcome="found")
+    server, configuration = pl.col("server"), pl.col("configuration")
+    passive, native, production = (
+        as_of_a_claim(paired(found, above, below, "capacity_rps"))
+        for above, below in (
+            (server == "yucan-passive", server == "yucan"),
+            (server == "yucan", server == "yucan-nojit"),
+            (configuration == "production", configuration == "bare"),
+        )
+    )
+    return [
+        f"sockets answers at most {passive} as many requests as with active ones,",
+        f"Yucan with native code {native} as many as without,",
+        f"and Yaws in a production configuration {production} as many as bare",
     ]
 
 

@@ -320,6 +320,15 @@ def carried(points: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def on_one_cpu(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the points, unthrottled and on one CPU, that have a report."""
+    return points.filter(
+        ASKED,
+        pl.col("environment") == "unthrottled",
+        pl.col("schedulers").fill_null("one") == "one",
+    )
+
+
 def held(points: pl.DataFrame) -> pl.DataFrame:
     """Return of each of today's servers on one CPU, unthrottled: label, whole, late,
     outcome_completed.
@@ -328,11 +337,7 @@ def held(points: pl.DataFrame) -> pl.DataFrame:
     trial all connections were held and none timed out. Late: what was not held had not been opened
     when the run ended.
     """
-    plain = views.of_today(views.subjects(points)).filter(
-        ASKED,
-        pl.col("environment") == "unthrottled",
-        pl.col("schedulers").fill_null("one") == "one",
-    )
+    plain = on_one_cpu(views.of_today(views.subjects(points)))
     kept = pl.col("outcome_completed") == pl.col("connections")
     whole = (kept & (pl.col("connection_timeouts") == 0)).all()
     accounted = pl.sum_horizontal("outcome_completed", *LATE)

@@ -6,7 +6,9 @@ frames for tables.
 
 import polars as pl
 
-from deathmatch.analysis.c10k import ASKED, ENVIRONMENT_TITLES, LATE
+from deathmatch.analysis import phrases, stats, views
+from deathmatch.analysis.c10k import ASKED, ENVIRONMENT_TITLES, LATE, on_one_cpu
+from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE
 
 # The first and the last fifth of a run are compared, as for the growth of the latency.
@@ -109,3 +111,23 @@ def side_by_side(points: pl.DataFrame) -> pl.DataFrame:
         )
         .sort("environment", "label", descending=[True, False])
     )
+
+
+def timed_out_at_pace(points: pl.DataFrame) -> pl.DataFrame:
+    """Return how many connections timed out in trials at the pace of the post's client, on one CPU.
+
+    Columns: label, and INTERVAL of `connection_timeouts` over trials, the highest median first.
+    """
+    at_pace = on_one_cpu(views.subjects(points)).filter(opening=0)
+    timed_out = stats.summarise(at_pace, ["label"], "connection_timeouts")
+    return timed_out.sort("median", descending=True)
+
+
+def most_timed_out(timed_out: pl.DataFrame) -> str:
+    """Return which row of `timed_out_at_pace` has the most, and how many of the others have any."""
+    if not len(timed_out):
+        return f"connections that timed out: {phrases.NOT_MEASURED}"
+    most, others = timed_out.row(0, named=True), timed_out[1:]
+    lost = phrases.interval(Interval.from_row(most))
+    with_any = phrases.part((others["high"] > 0).sum(), len(others))
+    return f"{most['label']} lost {lost} of ten thousand, and {with_any} others any"
