@@ -342,9 +342,9 @@ def handshakes_at_pace() -> list[str]:
     ((values, server),) = one.filter("any").select(lost, "server").rows()
     titles = dict(table("c10k", "trials").select("server", "title").iter_rows())
     return [
-        f"has a mean handshake of {as_of_a_claim(spread['ratio'])} the fastest's.",
+        f"nearly tied on his own hardware is {as_of_a_claim(spread['ratio'])} the fastest.",
         f"{titles[server]} lost {median(pl.Series(values))} of ten thousand, and 0 of "
-        f"{len(one) - 1} others any",
+        f"{len(one) - 1} others lost any",
     ]
 
 

@@ -130,4 +130,4 @@ def most_timed_out(timed_out: pl.DataFrame) -> str:
     most, others = timed_out.row(0, named=True), timed_out[1:]
     lost = phrases.interval(Interval.from_row(most))
     with_any = phrases.part((others["high"] > 0).sum(), len(others))
-    return f"{most['label']} lost {lost} of ten thousand, and {with_any} others any"
+    return f"{most['label']} lost {lost} of ten thousand, and {with_any} others lost any"
