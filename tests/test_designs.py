@@ -135,7 +135,7 @@ def test_trials_that_only_count_are_enough_to_refute_too():
     trials = {
         name: min(design["trials"] for design in claim["design"]) for name, claim in known.items()
     }
-    # Both were measured before this was known: the first is replicated, the second planned again.
+    # Both were measured before this was known: the first is replicated, the second measured again.
     perl = "moritz-perl-loses-most-connections"
     assert {name: trials[name] for name in known if not refutes(trials[name], known[name])} == {
         "walkin-select-dies-of-its-descriptors": 6, perl: 7,

@@ -329,14 +329,17 @@ def websockets() -> list[str]:
 
 
 def handshakes_at_pace() -> list[str]:
-    """Return what is said of connections begun as the post's client did: dataset handshakes."""
-    points = counted(pl.read_parquet(ROOT / "data" / "handshakes" / "c10k" / "points.parquet"))
+    """Return what is said of connections begun as the post's client did, by who measured it."""
+    points, again = (
+        counted(pl.read_parquet(ROOT / "data" / dataset / "c10k" / "points.parquet"))
+        for dataset in ("handshakes", "connection-timeouts")
+    )
     five = ["erlang-cowboy-otp29", "gevent-websocket", "node-ws", "pypy-tornado", "tornado-ws"]
     mean = pl.col("handshake_time_mean_us")
     rounds = points.filter(pl.col("server").is_in(five), schedulers="all").group_by("n")
     spread = rounds.agg(ratio=mean.max() / mean.min(), servers=pl.len()).filter(servers=len(five))
     lost = pl.col("connection_timeouts")
-    one = points.filter(
+    one = again.filter(
         pl.col("schedulers").fill_null("one") == "one", pl.col("server") != "ws-null"
     ).group_by("server", "variant").agg(lost, any=lost.sum() > 0)  # fmt: skip
     ((values, server),) = one.filter("any").select(lost, "server").rows()
