@@ -3,6 +3,7 @@
 import csv
 import importlib
 import io
+import itertools
 import json
 import os
 import re
@@ -225,6 +226,21 @@ def test_a_link_shows_the_same_again(browser, page, made):
     assert other.locator("table.grid th", has_text="Conformance").count() == 1
     assert other.complaints == []
     other.close()
+
+
+def test_each_filter_stands_with_its_name_and_apart_from_the_others(page):
+    go(page, "#/variants")
+    boxes = page.locator(".filters .field").evaluate_all(
+        """fields => fields.map(field => {
+            const {top, left, right, bottom} = field.getBoundingClientRect();
+            return [top, left, right, bottom];
+        })"""
+    )
+    assert len(boxes) > 5
+    # A field that is broken over two lines is as high as both.
+    assert all(bottom - top < 40 for top, _, _, bottom in boxes), boxes
+    for before, after in itertools.pairwise(boxes):
+        assert after[0] > before[0] or after[1] - before[2] >= 8, boxes
 
 
 def test_the_csv_has_what_the_tables_say(page):
