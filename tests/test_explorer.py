@@ -307,6 +307,9 @@ def test_servers_and_datasets_stand_side_by_side(page):
     page.wait_for_function("location.hash.includes('datasets=small')")
     heads = page.locator("table thead th").all_inner_texts()
     assert len(heads) >= 2 and not any("others" in head for head in heads)
+    go(page, "#/compare?servers=tornado&experiment=readiness")
+    assert page.get_by_role("checkbox", name="small").count() == 1
+    assert page.get_by_role("checkbox", name="others").count() == 0
 
 
 def test_a_claim_opens_to_its_rule_and_its_evidence(page):
@@ -316,7 +319,7 @@ def test_a_claim_opens_to_its_rule_and_its_evidence(page):
     page.locator("table.grid a").first.click()
     page.wait_for_function("document.activeElement.tagName === 'H1'")
     text = page.locator("main").inner_text()
-    assert "Rule" in text and re.search(r"Then|Now", text)
+    assert "Rule" in text and re.search(r"(Then|Now).*, in the dataset small\n", text)
 
 
 def test_releases_have_a_chart_for_each_system_with_each_value_and_its_source(browser, made, page):

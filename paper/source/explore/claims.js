@@ -33,15 +33,14 @@ function claimView(main, name) {
     return;
   }
   const [first] = found;
-  const oneDataset = SEVERAL && found.length === 1 ? [["Dataset", first.decided_by]] : [];
-  main.append(made("h1", {}, first.says), facts([...first.facts.filter(([title]) => title !== "Claim"), ["Experiment", experimentOf(first.experiment)], ...oneDataset]));
+  main.append(made("h1", {}, first.says), facts([...first.facts.filter(([title]) => title !== "Claim"), ["Experiment", experimentOf(first.experiment)]]));
   if (first.shown_at) {
     main.append(made("p", {}, made("a", { href: `deathmatch.html#${encodeURIComponent(first.shown_at)}` }, "Where the paper shows it")));
   }
   for (const claim of found) {
-    if (found.length > 1) main.append(made("h2", {}, `In the dataset ${claim.decided_by}`));
+    const inDataset = SEVERAL ? `, in the dataset ${claim.decided_by}` : "";
     for (const verdict of claim.verdicts) {
-      main.append(section(verdict.heading, verdict.lines.map((line) => made("p", {}, line)),
+      main.append(section(`${verdict.heading}${inDataset}`, verdict.lines.map((line) => made("p", {}, line)),
         verdict.raw.map((path) => made("p", { class: "soft" }, "Raw logs: ", made("code", {}, path)))));
     }
     const servers = distinct(claim.compared.map((one) => one.server));

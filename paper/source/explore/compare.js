@@ -33,7 +33,9 @@ function compareView(main) {
     every.addEventListener("change", () => go({ variants: every.checked ? "all" : "" }));
     tools.append(field("Experiment", which), made("label", {}, every, " every variant"));
   }
+  const withThem = new Set(VARIANTS.filter((row) => row.experiment === experiment && chosen.includes(row.server)).map((row) => row.dataset));
   for (const name of SEVERAL ? DATASETS.keys() : []) {
+    if (chosen.length && !withThem.has(name)) continue;
     const tick = made("input", { type: "checkbox" });
     tick.checked = !datasets.length || datasets.includes(name);
     tick.addEventListener("change", () => {
