@@ -45,7 +45,8 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
   const column = known.get(sort.replace(/^-/, "")) ?? 0;
 
   const narrow = matchMedia("(max-width: 40rem)").matches;
-  const folded = made("details", { class: "filters", open: narrow ? null : "" }, made("summary", {}, "Filters"));
+  const choices = made("div", { class: "tools" });
+  const folded = made("details", { class: "filters", open: narrow ? null : "" }, made("summary", {}, "Filters"), choices);
   const bar = made("div", { class: "tools", role: "search", "aria-label": `Filters of the ${what}` }, folded);
   for (const filter of filters) {
     const select = made("select", {}, made("option", { value: "" }, "all"));
@@ -58,14 +59,14 @@ function browse({ view, what, caption, rows, columns, filters, always, some = ()
       chosen[filter.key] = select.value;
       changed();
     });
-    folded.append(field(filter.title, select));
+    choices.append(field(filter.title, select));
   }
   const search = made("input", { type: "search", value: query, autocomplete: "off", spellcheck: "false" });
   search.addEventListener("input", () => {
     query = search.value;
     changed();
   });
-  folded.append(field("Text", search));
+  choices.append(field("Text", search));
 
   const boxes = columns.map((each) => {
     const tick = made("input", { type: "checkbox", value: each.key });

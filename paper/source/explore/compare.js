@@ -33,14 +33,14 @@ function compareView(main) {
     every.addEventListener("change", () => go({ variants: every.checked ? "all" : "" }));
     tools.append(field("Experiment", which), made("label", {}, every, " every variant"));
   }
-  const withThem = new Set(VARIANTS.filter((row) => row.experiment === experiment && chosen.includes(row.server)).map((row) => row.dataset));
-  for (const name of SEVERAL ? DATASETS.keys() : []) {
-    if (chosen.length && !withThem.has(name)) continue;
+  const ofThem = VARIANTS.filter((row) => row.experiment === experiment && chosen.includes(row.server));
+  const offered = [...DATASETS.keys()].filter((name) => !chosen.length || ofThem.some((row) => row.dataset === name));
+  for (const name of SEVERAL ? offered : []) {
     const tick = made("input", { type: "checkbox" });
     tick.checked = !datasets.length || datasets.includes(name);
     tick.addEventListener("change", () => {
-      const now = [...DATASETS.keys()].filter((each) => (each === name ? tick.checked : !datasets.length || datasets.includes(each)));
-      go({ datasets: now.length === DATASETS.size ? "" : now.join(",") });
+      const now = offered.filter((each) => (each === name ? tick.checked : !datasets.length || datasets.includes(each)));
+      go({ datasets: now.length === offered.length ? "" : now.join(",") });
     });
     tools.append(made("label", {}, tick, ` ${name}`));
   }
@@ -60,8 +60,7 @@ function compareView(main) {
     main.append(made("p", { class: "note" }, "No experiment has measured all of them."));
     return;
   }
-  const both = (row) => !datasets.length || datasets.includes(row.dataset);
-  const mine = VARIANTS.filter((row) => row.experiment === experiment && chosen.includes(row.server) && both(row));
+  const mine = ofThem.filter((row) => !datasets.length || datasets.includes(row.dataset));
   // A server of which the default variant was not measured shows what was.
   const plainOnes = new Set(mine.filter((row) => row.plain).map((row) => row.server));
   const variants = mine.filter((row) => all || row.plain || !plainOnes.has(row.server));
