@@ -156,6 +156,25 @@ def backlog() -> list[str]:
     ]
 
 
+def some_backlog() -> list[str]:
+    """Return the smallest gain of a backlog of 128 over one of 1, of three servers."""
+    folder = ROOT / "data" / "backlog-of-one" / "backlog"
+    points = counted(pl.read_parquet(folder / "points.parquet"))
+    server, backlog = pl.col("server"), pl.col("backlog")
+    peaks = points.filter((server != "null") | (pl.col(RATE) == 16_000))
+    peaks = peaks.group_by("server", "backlog", "n").agg(pl.max(REPLY))
+    gains = [
+        student(paired(peaks.filter(server == name), backlog == 128, backlog == 1))
+        for name in ("null", "tornado", "yucan")
+    ]
+    mean, low, high = min(gains)
+    trials = peaks.filter(server == "null", backlog == 1)["n"].n_unique()
+    return [
+        f"The smallest of the three gains is {mean:.3f} times (interval {low:.3f} to {high:.3f}, "
+        f"n = {trials}) the replies"
+    ]
+
+
 def served_at_steady_rate() -> pl.DataFrame:
     """Return the points of the open loop that were served, with `us`, the CPU time of a reply."""
     points = counted(table("readiness"))
@@ -201,6 +220,24 @@ def readiness() -> list[str]:
         f"At {steady} requests a second, a request without idle connections costs {epoll_none} of "
         f"CPU time with epoll and {poll_none} with poll; with {number(most)} idle ones, it costs "
         f"{epoll} with epoll and {poll} with poll.",
+    ]
+
+
+def epoll_over_select() -> list[str]:
+    """Return what Tornado answers in a closed loop with epoll, over what it does with select."""
+    folder = ROOT / "data" / "idle-connections" / "readiness"
+    points = counted(pl.read_parquet(folder / "points.parquet"))
+    points = points.filter(pl.col(RATE) == 0, idle_connections=900)
+    mechanism = pl.col("readiness")
+    today, old = (
+        as_of_a_claim(
+            paired(points.filter(server=server), mechanism == "epoll", mechanism == "select")
+        )
+        for server in ("tornado", "tornado-1")
+    )
+    return [
+        f"with 900 idle connections, today's Tornado answers {today} as many",
+        f"as many requests with epoll as with select, and Tornado 1.2.1 {old} as many",
     ]
 
 
@@ -363,8 +400,23 @@ def servers_on_one_cpu() -> list[str]:
         f"is at most {today.max():.3f}, n = {len(today)}",
         f"Yucan's highest reply rate is {faster} that of today's Tornado.",
         f"{len(unlimited)} of {len(ranked)} servers answered all that they were offered,",
+        f"The highest reply rate of Tornado 0.2 is {old_tornado_over_yucan()} that of Yucan",
         *settings_of_erlang(),
     ]
+
+
+def old_tornado_over_yucan() -> str:
+    """Return the ratio of the capacities that searches found: both answered the sweep in full."""
+    folder = ROOT / "data" / "one-core" / "single-thread"
+    server = pl.col("server")
+    old = server.is_in(["tornado-0.2", "yucan-otp23"])
+    points = pl.read_parquet(folder / "points.parquet").filter(old)
+    assert (points[REPLY] >= ALL_ANSWERED * points[RATE]).all()
+    found = pl.read_parquet(folder / "probes.parquet").filter(old, outcome="found")
+    found = found.group_by("server", "n").agg(pl.first("capacity_rps"))
+    return as_of_a_claim(
+        paired(found, server == "tornado-0.2", server == "yucan-otp23", "capacity_rps")
+    )
 
 
 def settings_of_erlang() -> list[str]:
@@ -1017,9 +1069,9 @@ def highest_rates() -> list[str]:
 
 
 CHAPTERS = (
-    dataset_and_laws, posts, backlog, servers_on_one_cpu, dynamic, orders, static, overhead,
-    stored_bytes, websockets, readiness, deaths_of_select, accept_queue, products, verdicts,
-    fifteen_years, highest_rates, two_machines,
+    dataset_and_laws, posts, backlog, some_backlog, servers_on_one_cpu, dynamic, orders, static, overhead,
+    stored_bytes, websockets, readiness, epoll_over_select, deaths_of_select, accept_queue,
+    products, verdicts, fifteen_years, highest_rates, two_machines,
 )  # fmt: skip
 
 
