@@ -170,8 +170,8 @@ def some_backlog() -> list[str]:
     mean, low, high = min(gains)
     trials = peaks.filter(server == "null", backlog == 1)["n"].n_unique()
     return [
-        f"The smallest of the three gains is {mean:.3f} times (interval {low:.3f} to {high:.3f}, "
-        f"n = {trials}) the replies"
+        f"that gains least answers {mean:.3f} times (interval {low:.3f} to {high:.3f}, "
+        f"n = {trials}) as many requests with 128 as with 1"
     ]
 
 
