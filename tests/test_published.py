@@ -606,6 +606,8 @@ def test_a_dataset_without_data_has_a_ledger_of_claims_not_run():
         (Interval(), ""),
         (Interval(1, 1.034), "1.03, n = 1"),
         (Interval(3, 2.5, 2.25, 3.0), "2.5 [2.25, 3], n = 3"),
+        (Interval(12, 1.0095, 1.0071, 1.0119), "1.01 [1.007, 1.012], n = 12"),
+        (Interval(3, 2.5, 2.5, 2.5), "2.5 [2.5, 2.5], n = 3"),
         (Interval(3, 9876.5, 9000.0, 12000.0), "9\u202f876 [9\u202f000, 12\u202f000], n = 3"),
     ],
 )

@@ -64,7 +64,9 @@ def effect_text(effect: Interval) -> str:
     elif low == -INFINITE:
         text = f"at most {short(high)}"
     else:
-        text = f"{short(effect.estimate)} [{short(low)}, {short(high)}]"
+        # A narrow interval needs more digits: "1.01 [1.01, 1.01]" would hide that it excludes 1.
+        digits = next((n for n in (3, 4, 5) if short(low, n) != short(high, n)), 3)
+        text = f"{short(effect.estimate, digits)} [{short(low, digits)}, {short(high, digits)}]"
     return f"{text}, n = {effect.trials}"
 
 
@@ -95,6 +97,6 @@ def with_unit(effect: str, unit: str) -> str:
     return f"{value}{f' {unit}' if unit else ''}{comma}{n}"
 
 
-def short(value: float) -> str:
-    """Return a number to three significant digits, whole from a thousand on."""
-    return phrases.number(value) if abs(value) >= 1000 else f"{value:.3g}"
+def short(value: float, digits: int = 3) -> str:
+    """Return a number to so many significant digits, whole from a thousand on."""
+    return phrases.number(value) if abs(value) >= 1000 else f"{value:.{digits}g}"
