@@ -51,8 +51,8 @@ def plain_text(page: str) -> str:
     return " ".join(text.replace("’", "'").split())
 
 
-def table(experiment: str, name: str = "points") -> pl.DataFrame:
-    return pl.read_parquet(DATA / experiment / f"{name}.parquet")
+def table(experiment: str, name: str = "points", dataset: str = "reference") -> pl.DataFrame:
+    return pl.read_parquet(ROOT / "data" / dataset / experiment / f"{name}.parquet")
 
 
 def lawful(points: pl.DataFrame) -> pl.DataFrame:
@@ -106,13 +106,13 @@ def student(ratios: pl.Series) -> tuple[float, float, float]:
     return exp(logs.mean()), exp(logs.mean() - half), exp(logs.mean() + half)
 
 
-def as_of_a_claim(ratios: pl.Series) -> str:
+def as_of_a_claim(ratios: pl.Series, digits: int = 2) -> str:
     """Return the geometric mean with Student's interval, as the paper writes it."""
-    return with_interval(*student(ratios), len(ratios))
+    return with_interval(*student(ratios), len(ratios), digits)
 
 
-def with_interval(mean: float, low: float, high: float, trials: int) -> str:
-    mean, low, high = (number(value, 2) for value in (mean, low, high))
+def with_interval(mean: float, low: float, high: float, trials: int, digits: int = 2) -> str:
+    mean, low, high = (number(value, digits) for value in (mean, low, high))
     return f"{mean} times (interval {low} to {high}, n = {trials})"
 
 
@@ -158,21 +158,16 @@ def backlog() -> list[str]:
 
 def some_backlog() -> list[str]:
     """Return the smallest gain of a backlog of 128 over one of 1, of three servers."""
-    folder = ROOT / "data" / "backlog-of-one" / "backlog"
-    points = counted(pl.read_parquet(folder / "points.parquet"))
+    points = counted(table("backlog", dataset="backlog-of-one"))
     server, backlog = pl.col("server"), pl.col("backlog")
     peaks = points.filter((server != "null") | (pl.col(RATE) == 16_000))
     peaks = peaks.group_by("server", "backlog", "n").agg(pl.max(REPLY))
     gains = [
-        student(paired(peaks.filter(server == name), backlog == 128, backlog == 1))
+        paired(peaks.filter(server == name), backlog == 128, backlog == 1)
         for name in ("null", "tornado", "yucan")
     ]
-    mean, low, high = min(gains)
-    trials = peaks.filter(server == "null", backlog == 1)["n"].n_unique()
-    return [
-        f"that gains least answers {mean:.3f} times (interval {low:.3f} to {high:.3f}, "
-        f"n = {trials}) as many requests with 128 as with 1"
-    ]
+    least = as_of_a_claim(min(gains, key=student), 3)
+    return [f"that gains least answers {least} as many requests with 128 as with 1"]
 
 
 def served_at_steady_rate() -> pl.DataFrame:
@@ -225,8 +220,7 @@ def readiness() -> list[str]:
 
 def epoll_over_select() -> list[str]:
     """Return what Tornado answers in a closed loop with epoll, over what it does with select."""
-    folder = ROOT / "data" / "idle-connections" / "readiness"
-    points = counted(pl.read_parquet(folder / "points.parquet"))
+    points = counted(table("readiness", dataset="idle-connections"))
     points = points.filter(pl.col(RATE) == 0, idle_connections=900)
     mechanism = pl.col("readiness")
     today, old = (
@@ -368,8 +362,7 @@ def websockets() -> list[str]:
 def handshakes_at_pace() -> list[str]:
     """Return what is said of connections begun as the post's client did, by who measured it."""
     points, again = (
-        counted(pl.read_parquet(ROOT / "data" / dataset / "c10k" / "points.parquet"))
-        for dataset in ("handshakes", "connection-timeouts")
+        counted(table("c10k", dataset=dataset)) for dataset in ("handshakes", "connection-timeouts")
     )
     five = ["erlang-cowboy-otp29", "gevent-websocket", "node-ws", "pypy-tornado", "tornado-ws"]
     mean = pl.col("handshake_time_mean_us")
@@ -405,29 +398,25 @@ def servers_on_one_cpu() -> list[str]:
     ]
 
 
+def capacities_on_one_cpu(dataset: str, *, of: pl.Expr) -> pl.DataFrame:
+    """Return the searches that found a capacity; every rate of the sweep was answered in full."""
+    points = table("single-thread", dataset=dataset).filter(of)
+    assert (points[REPLY] >= ALL_ANSWERED * points[RATE]).all()
+    return table("single-thread", "probes", dataset).filter(of, outcome="found")
+
+
 def old_tornado_over_yucan() -> str:
-    """Return the ratio of the capacities that searches found: both answered the sweep in full."""
-    folder = ROOT / "data" / "one-core" / "single-thread"
     server = pl.col("server")
     old = server.is_in(["tornado-0.2", "yucan-otp23"])
-    points = pl.read_parquet(folder / "points.parquet").filter(old)
-    assert (points[REPLY] >= ALL_ANSWERED * points[RATE]).all()
-    found = pl.read_parquet(folder / "probes.parquet").filter(old, outcome="found")
-    found = found.group_by("server", "n").agg(pl.first("capacity_rps"))
+    found = capacities_on_one_cpu("one-core", of=old)
     return as_of_a_claim(
         paired(found, server == "tornado-0.2", server == "yucan-otp23", "capacity_rps")
     )
 
 
 def settings_of_erlang() -> list[str]:
-    """Return what a setting of Yucan or Yaws makes of its capacity: all searches found one.
-
-    Every rate of the sweep was answered in full.
-    """
-    folder = ROOT / "data" / "yucan-yaws" / "single-thread"
-    points = pl.read_parquet(folder / "points.parquet")
-    assert (points[REPLY] >= ALL_ANSWERED * points[RATE]).all()
-    found = pl.read_parquet(folder / "probes.parquet").filter(outcome="found")
+    """Return what a setting of Yucan or Yaws makes of its capacity: all searches found one."""
+    found = capacities_on_one_cpu("yucan-yaws", of=pl.lit(True))
     server, configuration = pl.col("server"), pl.col("configuration")
     passive, native, production = (
         as_of_a_claim(paired(found, above, below, "capacity_rps"))
@@ -513,7 +502,7 @@ def tail_over_mean() -> str:
 
 def proplists_over_keyfind() -> str:
     """Return the CPU time of a reply with half a million lookups, over that with Misultin's."""
-    points = counted(pl.read_parquet(ROOT / "data" / "lookups" / "dynamic" / "points.parquet"))
+    points = counted(table("dynamic", dataset="lookups"))
     costs = points.filter(server="lookups").with_columns(
         us=pl.col("server_cpu_ns") / pl.col("replies")
     )
@@ -526,11 +515,10 @@ def at_most(dataset: str) -> pl.DataFrame:
 
     That is the capacity that a search found, where neither sweep nor overload shows a limit.
     """
-    folder = ROOT / "data" / dataset / "dynamic"
-    probes = pl.read_parquet(folder / "probes.parquet").filter(outcome="found")
+    probes = table("dynamic", "probes", dataset).filter(outcome="found")
     shown = ["server", "n", RATE, REPLY]
     answered = pl.concat([
-        counted(pl.read_parquet(folder / "points.parquet").filter(BY_HTTPERF)).select(shown),
+        counted(table("dynamic", dataset=dataset).filter(BY_HTTPERF)).select(shown),
         probes.filter(~pl.col("client_limited"), step="overload").select(shown),
     ])  # fmt: skip
     highest = answered.sort(REPLY).group_by("server", "n").last()
@@ -559,8 +547,7 @@ def by_server(highest: pl.DataFrame) -> list[str]:
 
 def with_and_without_work(highest: pl.DataFrame) -> list[str]:
     """Return what the fastest server answers over the slowest, by their highest rates."""
-    measured = pl.read_parquet(ROOT / "data" / "limits" / "dynamic" / "points.parquet")
-    applications = counted(measured).filter(server="applications")
+    applications = counted(table("dynamic", dataset="limits")).filter(server="applications")
     peaks = applications.group_by("n", "variant").agg(pl.max(REPLY))
     rounds = peaks.group_by("n").agg(ratio=pl.max(REPLY) / pl.min(REPLY))
     spread = as_of_a_claim(rounds["ratio"])
@@ -947,7 +934,7 @@ def costs_of_releases() -> pl.DataFrame:
 
 def where_measured(dataset: str) -> str:
     """Return when and where a dataset of the experiment `history` was measured, as it is said."""
-    trials = pl.read_parquet(ROOT / "data" / dataset / "history" / "trials.parquet")
+    trials = table("history", "trials", dataset)
     days = trials["started_at"].drop_nulls().sort().dt.strftime("%-d %B %Y")
     return (
         f"another dataset, {dataset}, measured on {' and '.join(days.unique(maintain_order=True))} "
@@ -1252,7 +1239,7 @@ def of_each_trial(dataset: str, claim: dict, side: dict) -> pl.DataFrame:
     spec = tomllib.loads((ROOT / "experiments" / f"{experiment}.toml").read_text())
     levels = {name: factor["default"] for name, factor in spec["factors"].items()}
     levels |= {"configuration": first_configuration(side["server"], experiment)} | side
-    points = pl.read_parquet(ROOT / "data" / dataset / experiment / "points.parquet").filter(
+    points = table(experiment, dataset=dataset).filter(
         pl.col(name).is_null() | (pl.col(name) == level)
         for name, level in levels.items()
         if level is not None
