@@ -1067,8 +1067,8 @@ def highest_rates() -> list[str]:
 
 CHAPTERS = (
     dataset_and_laws, posts, backlog, some_backlog, servers_on_one_cpu, dynamic, orders, static,
-    overhead, stored_bytes, websockets, pypy_over_cpython, readiness, epoll_over_select, deaths_of_select,
-    accept_queue, products, verdicts, fifteen_years, highest_rates, two_machines,
+    overhead, stored_bytes, websockets, pypy_over_cpython, readiness, epoll_over_select,
+    deaths_of_select, accept_queue, products, verdicts, fifteen_years, highest_rates, two_machines,
 )  # fmt: skip
 
 
