@@ -124,7 +124,7 @@ def unknown_verdicts(lines: list[str]) -> list[str]:
               "mochiweb_over_node", "tail_over_mean", "proplists_over_keyfind", "handshakes_spread",
               "timed_out_at_pace", "passive_over_active", "native_over_interpreted",
               "production_over_bare", "old_tornado_over_yucan", "epoll_over_select",
-              "epoll_over_select_then", "least_gain_of_backlog", "pypy_over_cpython"}  # fmt: skip
+              "epoll_over_select_then", "least_gain_of_backlog"}  # fmt: skip
     counts = re.compile("(of_time|oldest|others|now|then)_|claims|results|within_years")
     named = [name for line in lines for name in OF_LEDGER.findall(line)]
     recalled = [name for name in named if name not in ratios]

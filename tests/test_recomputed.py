@@ -182,16 +182,6 @@ def served_at_steady_rate() -> pl.DataFrame:
     )
 
 
-def pypy_over_cpython() -> list[str]:
-    """Return the mean latency of Tornado's messages under PyPy, over that under CPython."""
-    points = counted(table("c10k", dataset="five-minutes")).filter(run="five-minutes")
-    server = pl.col("server")
-    ratios = paired(
-        points, server == "pypy-tornado", server == "tornado-ws", "message_latency_mean_us"
-    )
-    return [f"today's Tornado under PyPy is {as_of_a_claim(ratios)} that under CPython"]
-
-
 def readiness() -> list[str]:
     served = served_at_steady_rate()
     (steady,) = served[RATE].unique()
@@ -1067,8 +1057,8 @@ def highest_rates() -> list[str]:
 
 CHAPTERS = (
     dataset_and_laws, posts, backlog, some_backlog, servers_on_one_cpu, dynamic, orders, static,
-    overhead, stored_bytes, websockets, pypy_over_cpython, readiness, epoll_over_select,
-    deaths_of_select, accept_queue, products, verdicts, fifteen_years, highest_rates, two_machines,
+    overhead, stored_bytes, websockets, readiness, epoll_over_select, deaths_of_select,
+    accept_queue, products, verdicts, fifteen_years, highest_rates, two_machines,
 )  # fmt: skip
 
 
