@@ -176,7 +176,7 @@ def completed(line: str) -> list[str]:
         ("deathmatch trial --testbed ", files.names("testbed")),
         ("deathmatch notebook notebooks/01", ["notebooks/01-backlog.md"]),
         ("deathmatch notebook --dataset smoke notebooks/01", ["notebooks/01-backlog.md"]),
-        ("deathmatch notebook notebooks/01-backlog.md --compare q", ["quick"]),
+        ("deathmatch notebook notebooks/01-backlog.md --compare quic", ["quick"]),
         ("deathmatch failures --retry smo", ["smoke"]),
         ("deathmatch completion ", list(SHELLS)),
         ("deathmatch new-server mine --kind web", ["websocket"]),
