@@ -29,6 +29,12 @@ def merge(histograms: Iterable[pl.DataFrame]) -> pl.DataFrame:
     return summed.sort(columns, nulls_last=True).select(whole.columns)
 
 
+def rounded_us(time_us: pl.Expr, digits: int) -> pl.Expr:
+    """Return times, in us, to so many significant digits; null times stay."""
+    magnitude = 10 ** (time_us.clip(1).log10().floor().clip(digits - 1) - (digits - 1))
+    return ((time_us / magnitude).round() * magnitude).cast(pl.Int64)
+
+
 def quantiles_us(
     histogram: pl.DataFrame, wanted: Sequence[float], total: int | None = None
 ) -> list[int | float | None]:

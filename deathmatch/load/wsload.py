@@ -174,7 +174,7 @@ class Wsload(LoadGenerator[Report]):
         return Report(texts, times.cast(TIMES_SCHEMA), known)
 
     def parse(self, report: Report, duration_s: float) -> Fields:
-        """Return the summary's counts and the exact statistics, named and typed as in COLUMNS.
+        """Return the summary's counts and the statistics of times, named and typed as in COLUMNS.
 
         Quantiles are over all connections opened and all messages due: one that lies among those
         that never ended is None. Mean, standard deviation and maximum are of those that did.
@@ -206,13 +206,11 @@ class Wsload(LoadGenerator[Report]):
     def histogram(self, report: Report) -> pl.DataFrame:
         """Return the histograms over the whole run without what never ended.
 
-        `time_us` is rounded to three significant digits; the statistics in `points` are not.
+        `time_us` is rounded to three significant digits, not to four as for `points`.
         """
-        magnitude = 10 ** (pl.col("time_us").clip(1).log10().floor().clip(2) - 2)
-        rounded = ((pl.col("time_us") / magnitude).round() * magnitude).cast(pl.Int64)
         return (
             report.times.drop_nulls("time_us")
-            .group_by("quantity", time_us=rounded)
+            .group_by("quantity", time_us=histogram.rounded_us(pl.col("time_us"), 3))
             .agg(pl.col("count").sum().cast(pl.Int64))
             .sort("quantity", "time_us")
             .cast(histogram.SCHEMA)

@@ -163,8 +163,8 @@ class ExperimentPlan(Spec):
     )
     keep_events: bool | None = Field(
         None,
-        description="Keep the client's record of each message; without, lossless histograms of "
-        "each second; for wsload.",
+        description="Keep the client's record of each message; without, histograms of each second, "
+        "of times to four digits; for wsload.",
     )
     search: Search | None = Field(
         None,
