@@ -15,19 +15,35 @@ ELSEWHERE = [
 ]
 
 
+@pytest.fixture(scope="module")
+def entries() -> dict[str, list[claims.Entry]]:
+    """What each dataset's own trials decide."""
+    return {name: claims.of_dataset(name) for name in sorted({*sum(ELSEWHERE, ())})}
+
+
+@pytest.fixture(scope="module")
+def ledgers(entries) -> dict[str, list[claims.Entry]]:
+    """The ledger of each dataset that leaves claims to others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claims, "of_dataset", entries.get)
+        return {name: claims.ledger(name) for name, _ in ELSEWHERE}
+
+
 def test_some_dataset_leaves_claims_to_another():
     assert ("reference", "own-testbeds") in ELSEWHERE
 
 
 @pytest.mark.parametrize(("dataset", "other"), ELSEWHERE)
-def test_the_ledger_has_the_other_s_verdict_on_each_claim_whose_design_it_meets(dataset, other):
+def test_the_ledger_has_the_other_s_verdict_on_each_claim_whose_design_it_meets(
+    entries, ledgers, dataset, other
+):
     left = {claim for claim, name in claims.decided_elsewhere(dataset).items() if name == other}
     assert left and left <= designs.met(matrix.trials(other))
     own, theirs = (
-        {entry.claim: (entry.then.verdict, entry.now.verdict) for entry in claims.of_dataset(name)}
+        {entry.claim: (entry.then.verdict, entry.now.verdict) for entry in entries[name]}
         for name in (dataset, other)
     )
-    for entry in claims.ledger(dataset):
+    for entry in ledgers[dataset]:
         assert entry.dataset == (other if entry.claim in left else entry.dataset)
         if entry.dataset in (dataset, other):
             expected = theirs if entry.claim in left else own
@@ -35,9 +51,8 @@ def test_the_ledger_has_the_other_s_verdict_on_each_claim_whose_design_it_meets(
 
 
 @pytest.mark.parametrize("verdict", judging.VERDICTS)
-def test_a_verdict_counts_whatever_it_is(monkeypatch, verdict):
+def test_a_verdict_counts_whatever_it_is(entries, monkeypatch, verdict):
     deciders = files.dataset("reference").decided_by
-    made = {name: claims.of_dataset(name) for name in ("reference", *deciders)}
 
     def planted(dataset: str) -> list:
         word = verdict if dataset in deciders else judging.REPLICATED
@@ -47,7 +62,7 @@ def test_a_verdict_counts_whatever_it_is(monkeypatch, verdict):
                 then=replace(entry.then, verdict=word),
                 now=replace(entry.now, verdict=word),
             )
-            for entry in made[dataset]
+            for entry in entries[dataset]
         ]
 
     left = claims.decided_elsewhere("reference").keys()
