@@ -50,7 +50,8 @@ def test_a_card_shows_the_server_whatever_came_out(tree: Tree):
 def test_a_card_names_how_the_kernel_saw_its_queue_and_how_to_measure_the_rest(tree: Tree):
     card = json.loads((tree.path / "paper/mine/card.json").read_text())
     facts = card["facts"]
-    assert re.match(r"the experiment sets none, the kernel has [\d,]+", facts["Listen backlog"])
+    queue = facts["Listen backlog"]
+    assert re.match(r"the experiment sets none, the kernel has [\d\u202f]+", queue)
     assert facts["Memory per idle connection"].startswith("not measured: only c10k measures it")
     assert 'readiness = ["epoll"] below [factors]' in facts["Readiness mechanism"]
     # Each row has numbers; those of points that do not count are in parentheses.

@@ -52,8 +52,11 @@ def _memory(points: pl.DataFrame, server: Server) -> str:
 def _backlog(trials: pl.DataFrame, points: pl.DataFrame, samples: pl.DataFrame) -> str:
     asked = trials["backlog"].max() if "backlog" in trials.columns else None
     granted = samples["accept_queue_limit"].max()
-    said = "the experiment sets none" if asked is None else f"requested {asked:,}"
-    said += ", the kernel's was not read" if granted is None else f", the kernel has {granted:,}"
+    said = "the experiment sets none" if asked is None else f"requested {phrases.number(asked)}"
+    said += (
+        ", the kernel's was not read" if granted is None
+        else f", the kernel has {phrases.number(granted)}"
+    )  # fmt: skip
     if points.is_empty():
         return said
     highest = points.filter(pl.col(RATE) == pl.col(RATE).max())

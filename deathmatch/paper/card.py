@@ -156,7 +156,7 @@ def _servers(made: Sequence[Row]) -> str:
             _marked(row, _number(quantity, row.values[quantity.name]))
             for quantity in analysis.QUANTITIES
         ),
-        "–" if row.ease_rps is None else f"{row.ease_rps:,}",
+        "–" if row.ease_rps is None else phrases.number(row.ease_rps),
     ] for row in made]  # fmt: skip
     return _table(heads, lines)
 
@@ -181,7 +181,7 @@ def _number(quantity: Quantity, value: float | None) -> str:
     if value is None:
         return "–"
     shown = value / 1e6 if quantity.unit == "B" else value
-    return f"{shown:,.0f}" if shown >= 100 else f"{shown:.3g}"
+    return phrases.number(shown) if shown >= 100 else f"{shown:.3g}"
 
 
 def _checks(recorded: Sequence[dict]) -> str:
