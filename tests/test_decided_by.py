@@ -18,14 +18,14 @@ ELSEWHERE = [
 @pytest.fixture(scope="module")
 def entries() -> dict[str, list[claims.Entry]]:
     """What each dataset's own trials decide."""
-    return {name: claims.of_dataset(name) for name in sorted({*sum(ELSEWHERE, ())})}
+    return {name: claims.of_dataset(name) for name in {name for pair in ELSEWHERE for name in pair}}
 
 
 @pytest.fixture(scope="module")
 def ledgers(entries) -> dict[str, list[claims.Entry]]:
     """The ledger of each dataset that leaves claims to others."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claims, "of_dataset", entries.get)
+        patch.setattr(claims, "of_dataset", entries.__getitem__)
         return {name: claims.ledger(name) for name, _ in ELSEWHERE}
 
 

@@ -43,7 +43,7 @@ DECIDED = [
 ]
 PURE = [
     "analysis", "archive", "config", "histogram", "load", "matrix", "migrate", "prose",
-    "published", "queue_model", "stats", "systems", "tidy", "views",
+    "published", "queue_model", "stats", "systems", "tidy", "two_datasets", "views",
 ]  # fmt: skip
 
 

@@ -179,10 +179,11 @@ class Wsload(LoadGenerator[Report]):
         Quantiles are over all connections opened and all messages due: one that lies among those
         that never ended is None. Mean, standard deviation and maximum are of those that did.
         `connection_timeouts` counts as the post's client did: TCP connections that took more than
-        2 s. `message_latency_growth` is the median latency of the run's last fifth (a minute of the
-        post's five) over that of its first. `connections_opening_max` is how many connections were
-        in the making at a time at most: of several clients the sum, which they need not have
-        reached together. What is taken of samples is None here (`sampled`), and so is CHURN.
+        2 s, rounded to 1 ms by DIGITS. `message_latency_growth` is the median latency of the run's
+        last fifth (a minute of the post's five) over that of its first. `connections_opening_max`
+        is how many connections were in the making at a time at most: of several clients the sum,
+        which they need not have reached together. What is taken of samples is None here
+        (`sampled`), and so is CHURN.
         Raises Truncated if a summary is not whole, or not that of the records next to it.
         """
         parts = [counts_of(text) for text in report.texts]
