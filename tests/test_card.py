@@ -33,7 +33,6 @@ def tree(tmp_path_factory, network) -> Tree:
     return tree
 
 
-@pytest.mark.alone
 def test_a_card_shows_the_server_whatever_came_out(tree: Tree):
     card = json.loads((tree.path / "paper/mine/card.json").read_text())
     assert card["servers"][0]["server"] == "mine"

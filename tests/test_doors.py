@@ -146,4 +146,5 @@ def test_the_readmes_server_and_dataset_are_measured(tree: Tree):
 def test_readme_and_contributing_agree_on_how_long_the_tests_take():
     for name in ("README.md", ".github/CONTRIBUTING.md"):
         text = " ".join((ROOT / name).read_text().split())
-        assert re.search(r"\./shell pytest`? (#|takes) half an hour to three quarters,? on two CPUs", text), name
+        took = r"\./shell pytest`? (#|takes) half an hour to three quarters,? on two CPUs"
+        assert re.search(took, text), name

@@ -1,6 +1,9 @@
 """The tests' own turns: who is alone is alone, and nobody waits for ever."""
 
 import fcntl
+import importlib.util
+import os
+import re
 import subprocess
 import sys
 import threading
@@ -9,7 +12,7 @@ import pytest
 from conftest import HUNG_S, ROOT, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
-from side_by_side import joined, turn
+from side_by_side import LONGEST, joined, turn
 
 
 def taken(folder) -> bool:
@@ -62,6 +65,29 @@ def test_tests_that_share_a_fixture_are_one_unit():
     units = joined([{"a"}, {"b"}, set(), {"a", "c"}, {"b"}, {"c"}, set()])
     assert units[0] == units[3] == units[5] and units[1] == units[4]
     assert len({units[0], units[1], units[2], units[6]}) == 4
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("xdist"), reason="nixpkgs is not known to hold it")
+def test_a_worker_begins_with_the_longest_and_ends_with_who_is_alone(tmp_path):
+    """Real workers, with the options of ./shell: not with the unit that has the most tests."""
+    files = {
+        "conftest.py": "from side_by_side import pytest_collection_modifyitems\n",
+        "test_a.py": "import pytest\n\n@pytest.mark.alone\ndef test_alone(): pass\n",
+        "test_b.py": "import pytest\n\n@pytest.fixture(scope='module')\ndef one(): pass\n\n"
+        "@pytest.mark.parametrize('n', range(5))\ndef test_of_many(one, n): pass\n",
+        LONGEST[0]: "def test_long(): pass\n",
+        "pytest.ini": "[pytest]\nmarkers = alone\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-v", "-n", "1", "-p", "no:cacheprovider"],
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = re.findall(r"PASSED \S*::test_(\w+)", done.stdout)
+    assert ran == ["long", *["of_many"] * 5, "alone"]
 
 
 @given(st.lists(st.sets(st.integers(0, 6), max_size=3), max_size=12))

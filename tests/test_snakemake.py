@@ -412,7 +412,6 @@ def assert_needs_no_network(page: Path) -> None:
     assert errors == []
 
 
-@pytest.mark.alone
 def test_from_servers_to_the_paper(tree: Tree):
     """The paper is made although a server cannot be measured; then the run fails and says why."""
     tree.never_client_limited()

@@ -18,8 +18,6 @@ TRIAL = "data/{}/backlog/null/backlog=128,schedulers=one,somaxconn=4096/1"
 SETTING = "/proc/sys/net/ipv4/tcp_max_syn_backlog"
 RATE_RPS, DURATION_S = 200, 0.5
 
-pytestmark = pytest.mark.alone
-
 
 @pytest.fixture(scope="module", params=["root", "user"] if AS_ROOT else ["user"])
 def machines(request, tmp_path_factory):

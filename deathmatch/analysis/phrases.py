@@ -4,6 +4,7 @@ import polars as pl
 
 from deathmatch.analysis.interval import Interval
 
+THIN = "\u202f"  # narrow no-break space between thousands
 # In brackets, as it stands for a number.
 NOT_MEASURED = "(not measured in this dataset)"
 # At the end of a caption of CPU time.
@@ -19,7 +20,7 @@ def number(value: float | None, digits: int = 0) -> str:
 
     What rounds to nothing has no sign.
     """
-    return NOT_MEASURED if value is None else f"{value:z,.{digits}f}".replace(",", "\u202f")
+    return NOT_MEASURED if value is None else f"{value:z,.{digits}f}".replace(",", THIN)
 
 
 def percent(share: float) -> str:

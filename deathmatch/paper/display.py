@@ -29,7 +29,7 @@ from great_tables import GT
 from IPython import get_ipython
 from IPython.display import display as show
 
-from deathmatch.analysis import absence, provenance
+from deathmatch.analysis import absence, phrases, provenance
 from deathmatch.errors import UserError
 from deathmatch.paper import no_html, theme
 from deathmatch.paper.captions import MIME
@@ -37,7 +37,6 @@ from deathmatch.plan import paths
 from deathmatch.plan.root import ROOT
 
 VEGALITE = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-THIN = "\u202f"  # narrow no-break space between thousands
 # The dataset that the notebooks name first, and the one that JupyterLab shows until it is measured.
 DEFAULT, FALLBACK = "quick", "reference"
 # Set while a notebook is executed for the paper: the folder of its figures.
@@ -251,11 +250,11 @@ def _formatted(frame: pl.DataFrame, names: dict, decimals: dict) -> GT:
     )
     for column, kind in frame.schema.items():
         if column in decimals:
-            made = made.fmt_number(column, decimals=decimals[column], sep_mark=THIN)
+            made = made.fmt_number(column, decimals=decimals[column], sep_mark=phrases.THIN)
         elif kind.is_integer():
-            made = made.fmt_integer(column, sep_mark=THIN)
+            made = made.fmt_integer(column, sep_mark=phrases.THIN)
         elif kind.is_float():
-            made = made.fmt_number(column, n_sigfig=3, sep_mark=THIN)
+            made = made.fmt_number(column, n_sigfig=3, sep_mark=phrases.THIN)
         elif kind == pl.String:
             made = made.fmt_markdown(column)
         elif kind == pl.Boolean:
@@ -304,7 +303,7 @@ def text_of(thing: object) -> str:
     """Return what prose shows for a value: floats to three significant digits, else str()."""
     if isinstance(thing, bool) or not isinstance(thing, int | float):
         return str(thing)
-    return f"{thing:,}".replace(",", THIN) if isinstance(thing, int) else f"{thing:.3g}"
+    return phrases.number(thing) if isinstance(thing, int) else f"{thing:.3g}"
 
 
 def _check(label: str, prefix: str, caption: str) -> None:
