@@ -19,11 +19,14 @@ WORKERS = 2
 TURNS = Path(__file__).resolve().parent.parent / "build" / "turns"
 
 LONGEST = [
-    "test_wsload.py", "test_python_of_nix.py", "test_snakemake.py", "test_nothing_measured.py",
-    "test_nix_faults.py", "test_conformance.py", "test_trial.py", "test_paper.py",
+    "test_nix_faults.py", "test_wsload.py", "test_python_of_nix.py", "test_snakemake.py",
+    "test_nothing_measured.py", "test_conformance.py", "test_trial.py", "test_paper.py",
     "test_one_folder.py", "test_shell.py",
 ]  # fmt: skip
-"""The files with the longest units, these first, so that the workers end together."""
+"""The files with the longest units, these first, so that the workers end together.
+
+The first is one unit, so that one worker has the second, whose tests wait for one build.
+"""
 
 QUICK = [
     "test_absence.py", "test_checks.py", "test_claim_rows.py", "test_disk_space.py",

@@ -81,8 +81,10 @@ def test_a_worker_begins_with_the_longest_and_ends_with_who_is_alone(tmp_path):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-n", "1", "-p", "no:cacheprovider"],
-        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
+        [sys.executable, "-m", "pytest", "-v", "-n", "1", "-p", "xdist", "-p", "no:cacheprovider"],
+        cwd=tmp_path,
+        env=os.environ
+        | {"PYTHONPATH": str(ROOT / "tests"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
