@@ -25,7 +25,8 @@ LONGEST = [
 ]  # fmt: skip
 """The files with the longest units, these first, so that the workers end together.
 
-The first is one unit, so that one worker has the second, whose tests wait for one build.
+The first is one unit. While a worker runs it, the other one runs all tests of wsload, which wait
+for the same build.
 """
 
 QUICK = [

@@ -4,7 +4,7 @@ import polars as pl
 
 from deathmatch.analysis.interval import Interval
 
-THIN = "\u202f"  # narrow no-break space between thousands
+THIN = "\u202f"  # narrow no-break space, between thousands and before %
 # In brackets, as it stands for a number.
 NOT_MEASURED = "(not measured in this dataset)"
 # At the end of a caption of CPU time.
@@ -47,7 +47,7 @@ def estimate(known: Interval, unit: str, digits: int = 0) -> str:
     """Return "7 440 req/s": the number alone, where another text has its interval and trials."""
     if not known.trials:
         return NOT_MEASURED
-    space = "\u202f" if unit == "%" else " "
+    space = THIN if unit == "%" else " "
     return f"{number(known.estimate, digits)}{space if unit else ''}{unit}"
 
 

@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 import polars as pl
 
+from deathmatch.analysis import phrases
 from deathmatch.analysis.stats import CONFIDENCE
 from deathmatch.data import table_files
 from deathmatch.plan.dataset import Dataset
@@ -33,7 +34,7 @@ def sentence(sources: list[str], drawn: bool = True) -> str:
     n = f"n = {most}" if fewest == most else f"n = {fewest} to {most}"
     parts = [f"{n} trials a variant"]
     if drawn:
-        level = f"{100 * CONFIDENCE:.0f}\u202f% bootstrap interval"
+        level = f"{100 * CONFIDENCE:.0f}{phrases.THIN}% bootstrap interval"
         # A resample of three has the smallest for its median in 7 of 27.
         bars = f"the trials' range (their {level})" if most <= 3 else f"{level} of the median"
         parts.append(f"bars and bands: {bars}")

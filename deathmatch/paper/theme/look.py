@@ -2,6 +2,8 @@
 
 import altair as alt
 
+from deathmatch.analysis import phrases
+
 # Okabe and Ito, Color Universal Design (2008), without yellow, which vanishes on paper, and
 # with the strongest contrasts first.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333"]
@@ -25,8 +27,8 @@ def config() -> alt.theme.ThemeConfig:
         "height": 300,
         "config": {
             "font": FONT,
-            # As `words.number` writes them.
-            "locale": {"number": {"decimal": ".", "thousands": "\u202f", "grouping": [3],
+            # As `phrases.number` writes them.
+            "locale": {"number": {"decimal": ".", "thousands": phrases.THIN, "grouping": [3],
                                   "currency": ["", ""]}},
             "background": "white",
             "view": {"stroke": None, "continuousWidth": 520, "continuousHeight": 300},
