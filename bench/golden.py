@@ -4,9 +4,9 @@
     ./shell python bench/golden.py write GOLDEN.json        in a checkout of the earlier commit
     ./shell python bench/golden.py compare GOLDEN.json      in this one; exits 1 if they differ
 
-`--tables [DATASET ...]`, `--ledger` and `--paper` choose parts; default: all. Compared are columns of
-tables, claims of the ledger, and of the paper in `paper/reference/` the numbers of each section's
-visible text, in their order. The script goes with the last issue of the round that it guards.
+`--tables [DATASET ...]`, `--ledger` and `--paper` choose parts; default: all. It compares columns
+of tables, claims of the ledger, and of the paper in `paper/reference/` the numbers of each
+section, in their order. The script goes with the last issue of the round that it guards.
 """
 
 import argparse
