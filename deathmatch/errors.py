@@ -1,9 +1,10 @@
 """Errors that the user can fix: one sentence each, never a traceback."""
 
+import difflib
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 
 class UserError(Exception):
@@ -20,6 +21,12 @@ class UserError(Exception):
         where = f"{self.where}: " if self.where else ""
         remedy = f"\n  {self.remedy}" if self.remedy else ""
         return f"{where}{self.what}{remedy}"
+
+
+def suggestions(name: str, known: Iterable[str]) -> str:
+    """Return "did you mean 'yaws', 'yucan'? ", up to three known names; empty if none is close."""
+    close = difflib.get_close_matches(name, list(known))
+    return f"did you mean {', '.join(map(repr, close))}? " if close else ""
 
 
 class Truncated(ValueError):

@@ -30,7 +30,7 @@ for the same build.
 """
 
 QUICK = [
-    "test_absence.py", "test_checks.py", "test_claim_rows.py", "test_disk_space.py",
+    "test_absence.py", "test_checks.py", "test_claim_rows.py",
     "test_histogram.py", "test_matrix.py", "test_paired.py", "test_queue_model.py",
     "test_stats.py", "test_style.py", "test_verdicts.py", "test_views.py",
 ]  # fmt: skip

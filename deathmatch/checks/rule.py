@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deathmatch.errors import UserError
-from deathmatch.plan import validation_errors
+from deathmatch.errors import UserError, suggestions
 
 
 @dataclass(frozen=True)
@@ -109,5 +108,5 @@ def check_names(rules: Iterable[Rule], names: Iterable[str], where: str, title: 
             raise UserError(
                 f"there is no rule {name!r} of {title}",
                 where=where,
-                remedy=f"{validation_errors.near(name, known)}known: {', '.join(known)}",
+                remedy=f"{suggestions(name, known)}known: {', '.join(known)}",
             )

@@ -1,5 +1,5 @@
-"""The command line: what there is to do, its help, its completion in shells.
+"""The command line: what there is to do, its help.
 
-Help and completion import none of the packages that do the work, so that they answer at once, and
+Help imports none of the packages that do the work, so that it answers at once, and
 on a machine where nothing is set up yet.
 """

@@ -1,24 +1,11 @@
 """The arguments of each command, with their help; `cli.commands` has what each command does."""
 
 import argparse
-from functools import partial
 from pathlib import Path
 
-from deathmatch.plan.paths import PLACES, names, path_of
+from deathmatch.plan.paths import PLACES
 from deathmatch.plan.registries import LISTS, PYTHON_2, PYTHON_3
 from deathmatch.plan.root import ROOT
-
-SHELLS = ("bash", "zsh", "fish")
-
-
-def named(parser: argparse.ArgumentParser, *flags: str, kind: str, **options) -> None:
-    """Add an argument that shells complete with the names of a kind, a key of `paths.PLACES`."""
-    parser.add_argument(*flags, **options).completer = partial(_names, kind)
-
-
-def _names(kind: str, **_) -> list[str]:
-    is_path = kind == "notebook"
-    return [str(path_of(kind, name).relative_to(ROOT)) if is_path else name for name in names(kind)]
 
 
 def listing(parser: argparse.ArgumentParser) -> None:
@@ -30,14 +17,14 @@ def listing(parser: argparse.ArgumentParser) -> None:
 
 def systems(parser: argparse.ArgumentParser) -> None:
     """Declare what `systems` takes."""
-    named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
+    parser.add_argument("dataset", help="a file in config/datasets/ that is measured")
 
 
 def audit(parser: argparse.ArgumentParser) -> None:
     """Declare what `audit` takes."""
-    named(parser, "testbed", kind="testbed", help="a file in config/testbeds/")
-    named(
-        parser, "--dataset", kind="dataset",
+    parser.add_argument("testbed", help="a file in config/testbeds/")
+    parser.add_argument(
+        "--dataset",
         help="the dataset whose load the hosts must carry; default: that of config/config.yaml",
     )  # fmt: skip
     parser.add_argument(
@@ -140,15 +127,15 @@ def descriptors(parser: argparse.ArgumentParser) -> None:
 def new_server(parser: argparse.ArgumentParser) -> None:
     """Declare what `new-server` takes."""
     parser.add_argument("name", nargs="?", default="", help="name of the new folder in servers/")
-    named(
-        parser, "--kind", kind="template", default="",
+    parser.add_argument(
+        "--kind", default="",
         help="kind of server, a folder in servers/_template/; default: the command asks",
     )  # fmt: skip
 
 
 def build(parser: argparse.ArgumentParser) -> None:
     """Declare what `build` takes."""
-    named(parser, "server", kind="server", help="a folder in servers/")
+    parser.add_argument("server", help="a folder in servers/")
     parser.add_argument(
         "--record", action="store_true",
         help="exit with 0 even if the build fails: its record is a result for Snakemake",
@@ -158,26 +145,26 @@ def build(parser: argparse.ArgumentParser) -> None:
 
 def _testbed(parser: argparse.ArgumentParser) -> None:
     """Add the option that names the testbed."""
-    named(
-        parser, "--testbed", kind="testbed", default="netns",
+    parser.add_argument(
+        "--testbed", default="netns",
         help="a file in config/testbeds/; default: netns",
     )  # fmt: skip
 
 
 def check_server(parser: argparse.ArgumentParser) -> None:
     """Declare what `check-server` takes."""
-    named(parser, "server", kind="server", help="a folder in servers/")
-    named(
-        parser, "--experiment", kind="experiment",
+    parser.add_argument("server", help="a folder in servers/")
+    parser.add_argument(
+        "--experiment",
         help="only as this experiment asks; default: each that the server serves",
     )  # fmt: skip
 
 
 def measure(parser: argparse.ArgumentParser) -> None:
     """Declare what `measure` takes."""
-    named(parser, "server", kind="server", help="a folder in servers/")
-    named(
-        parser, "--experiment", kind="experiment",
+    parser.add_argument("server", help="a folder in servers/")
+    parser.add_argument(
+        "--experiment",
         help="the experiment; default: the first that the server serves and whose load is a rate",
     )  # fmt: skip
     parser.add_argument(
@@ -194,14 +181,14 @@ def measure(parser: argparse.ArgumentParser) -> None:
 
 def rehearse(parser: argparse.ArgumentParser) -> None:
     """Declare what `rehearse` takes."""
-    named(parser, "dataset", kind="dataset", help="a file in config/datasets/")
+    parser.add_argument("dataset", help="a file in config/datasets/")
     _choice(parser)
     _testbed(parser)
 
 
 def lock(parser: argparse.ArgumentParser) -> None:
     """Declare what `lock` takes."""
-    named(parser, "server", kind="server", help="a folder in servers/")
+    parser.add_argument("server", help="a folder in servers/")
     parser.add_argument(
         "packages", nargs="*", metavar="PACKAGE",
         help="a name, or a name with a release such as flask==3.1.1; the packages replace "
@@ -237,8 +224,8 @@ def compare(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             side, metavar=side.upper(), help="SERVER, or SERVER:FACTOR=LEVEL,FACTOR=LEVEL"
         )
-    named(
-        parser, "--experiment", kind="experiment",
+    parser.add_argument(
+        "--experiment",
         help="the experiment; default: the first that both serve",
     )  # fmt: skip
     parser.add_argument(
@@ -280,15 +267,15 @@ def answer(parser: argparse.ArgumentParser) -> None:
 def _choice(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose some of a dataset's trials; `plan.selection` reads them."""
     for kind in ("server", "experiment"):
-        named(
-            parser, f"--{kind}s", kind=kind, default="all", metavar="NAMES",
+        parser.add_argument(
+            f"--{kind}s", default="all", metavar="NAMES",
             help=f"only these {kind}s, separated by commas; default: all",
         )  # fmt: skip
 
 
 def failures(parser: argparse.ArgumentParser) -> None:
     """Declare what `failures` takes."""
-    named(parser, "dataset", kind="dataset", help="a file in config/datasets/")
+    parser.add_argument("dataset", help="a file in config/datasets/")
     _choice(parser)
     parser.add_argument(
         "--retry", action="store_true", help="forget these trials, so that they run again"
@@ -302,16 +289,16 @@ def tidy(parser: argparse.ArgumentParser) -> None:
 
 def ledger(parser: argparse.ArgumentParser) -> None:
     """Declare what `ledger` takes."""
-    named(parser, "--dataset", kind="dataset", required=True, help="the dataset")
+    parser.add_argument("--dataset", required=True, help="the dataset")
     parser.add_argument("--out", type=Path, required=True, help="the file to write")
 
 
 def notebook(parser: argparse.ArgumentParser) -> None:
     """Declare what `notebook` takes."""
-    named(parser, "notebook", kind="notebook", type=Path, help="a file in notebooks/")
-    named(parser, "--dataset", kind="dataset", required=True, help="the dataset that it reads")
-    named(
-        parser, "--compare", kind="dataset", default="",
+    parser.add_argument("notebook", type=Path, help="a file in notebooks/")
+    parser.add_argument("--dataset", required=True, help="the dataset that it reads")
+    parser.add_argument(
+        "--compare", default="",
         help="a second dataset to compare with",
     )  # fmt: skip
     parser.add_argument(
@@ -323,7 +310,7 @@ def notebook(parser: argparse.ArgumentParser) -> None:
 def paper(parser: argparse.ArgumentParser) -> None:
     """Declare what `paper` takes."""
     source = ROOT / "paper" / "source"
-    named(parser, "--dataset", kind="dataset", required=True, help="the dataset")
+    parser.add_argument("--dataset", required=True, help="the dataset")
     parser.add_argument(
         "--notebooks", type=Path, nargs="+", required=True, help="executed notebooks, in order"
     )
@@ -341,9 +328,9 @@ def paper(parser: argparse.ArgumentParser) -> None:
 
 def explore(parser: argparse.ArgumentParser) -> None:
     """Declare what `explore` takes."""
-    named(parser, "--dataset", kind="dataset", required=True, help="the dataset")
-    named(
-        parser, "--compare", kind="dataset", default="",
+    parser.add_argument("--dataset", required=True, help="the dataset")
+    parser.add_argument(
+        "--compare", default="",
         help="a second dataset to compare with",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, required=True, help="the page to write")
@@ -351,7 +338,7 @@ def explore(parser: argparse.ArgumentParser) -> None:
 
 def check(parser: argparse.ArgumentParser) -> None:
     """Declare what `check` takes."""
-    named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
+    parser.add_argument("dataset", help="a file in config/datasets/ that is measured")
     _choice(parser)
     parser.add_argument(
         "--strict", action="store_true",
@@ -362,7 +349,7 @@ def check(parser: argparse.ArgumentParser) -> None:
 
 def archive(parser: argparse.ArgumentParser) -> None:
     """Declare what `archive` takes."""
-    named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
+    parser.add_argument("dataset", help="a file in config/datasets/ that is measured")
     _choice(parser)
     parser.add_argument(
         "--measured", action="store_true",
@@ -372,23 +359,18 @@ def archive(parser: argparse.ArgumentParser) -> None:
 
 def unpack(parser: argparse.ArgumentParser) -> None:
     """Declare what `unpack` takes."""
-    named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is packed")
+    parser.add_argument("dataset", help="a file in config/datasets/ that is packed")
 
 
 def certify(parser: argparse.ArgumentParser) -> None:
     """Declare what `certify` takes."""
-    named(parser, "dataset", kind="dataset", help="a file in config/datasets/ that is measured")
+    parser.add_argument("dataset", help="a file in config/datasets/ that is measured")
 
 
 def migrate(parser: argparse.ArgumentParser) -> None:
     """Declare what `migrate` takes."""
-    named(parser, "dataset", kind="dataset", help="a folder in data/")
+    parser.add_argument("dataset", help="a folder in data/")
 
 
 def nothing(parser: argparse.ArgumentParser) -> None:
     """Declare nothing."""
-
-
-def completion(parser: argparse.ArgumentParser) -> None:
-    """Declare what `completion` takes."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell that you type in")

@@ -229,15 +229,6 @@ GROUPS: dict[str, dict[str, Command]] = {
             arguments.nothing, "",
             "Both are made from the models in deathmatch/plan/.",
         ),
-        "completion": Command(
-            "print a script that makes a shell complete names with the Tab key", "cli.complete",
-            arguments.completion, "bash",
-            "For this session, from the project's folder:\n"
-            '  bash, zsh   eval "$(bin/deathmatch completion bash)"    or zsh\n'
-            "  fish        bin/deathmatch completion fish | source\n"
-            "Put the same line, with the path of your clone, into ~/.bashrc, ~/.zshrc (after "
-            "compinit) or ~/.config/fish/config.fish to keep it.",
-        ),
     },
 }  # fmt: skip
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}

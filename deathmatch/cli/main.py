@@ -1,18 +1,15 @@
 """The study's one command line: `./shell deathmatch`, or `python -m deathmatch`."""
 
 import argparse
-import difflib
 import os
-import re
 import signal
 import sys
 import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 
-from deathmatch.cli import complete
 from deathmatch.cli.commands import COMMANDS, GROUPS, STEPS, Command
-from deathmatch.errors import UserError, run_main
+from deathmatch.errors import UserError, run_main, suggestions
 from deathmatch.plan.root import ROOT
 
 PROGRAM = "./shell deathmatch"
@@ -45,8 +42,6 @@ EXAMPLES = (
 
 def main(words: Sequence[str] | None = None) -> int | None:
     """Run the command that `words` (default: sys.argv) name; return its exit status."""
-    if "_ARGCOMPLETE" in os.environ:
-        return complete.answer()
     words = list(sys.argv[1:] if words is None else words)
     if not words or words[0] in ("-h", "--help", "help"):
         print(overview(), end="")
@@ -57,7 +52,7 @@ def main(words: Sequence[str] | None = None) -> int | None:
     name, *rest = words
     command = COMMANDS.get(name)
     if command is None:
-        remedy = f"{near(name, COMMANDS)}{PROGRAM} alone lists the commands"
+        remedy = f"{suggestions(name, COMMANDS)}{PROGRAM} alone lists the commands"
         raise UserError(f"there is no command {name!r}", remedy=remedy)
     given = parser(name, command).parse_args(rest)
     module = import_module(f"deathmatch.{command.module}")
@@ -120,33 +115,12 @@ def example(name: str, command: Command) -> str:
     return f"{PROGRAM} {name} {command.example}".rstrip()
 
 
-def near(word: str, known: Sequence[str]) -> str:
-    """Return "did you mean …? " with the nearest of the known words, empty if none is near."""
-    # `new_server` and `check_dataset` are what Snakemake calls them.
-    word = word.replace("_", "-")
-    likely = difflib.get_close_matches(word, known, n=1)
-    likely += [name for name in known if word.startswith(f"{name}-")]
-    return f"did you mean {likely[0]}? " if likely else ""
-
-
 class _Parser(argparse.ArgumentParser):
-    """Ends with a `UserError` that says what is near and where help is."""
+    """Ends with a `UserError` that says where help is."""
 
     def error(self, message: str) -> None:
-        options = list(self._option_string_actions)
-        hint = ""
-        if message.startswith("unrecognized arguments: "):
-            whole = message.removeprefix("unrecognized arguments: ")
-            strange = next(iter(whole.split()), whole)
-            message, hint = f"it takes no {strange!r}", near(strange.partition("=")[0], options)
-        elif match := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
-            known = re.findall(r"[^', ]+", match[2])
-            message, hint = (
-                f"there is no {match[1]!r}; known: {', '.join(known)}",
-                near(match[1], known),
-            )
         name = self.prog.removeprefix(f"{PROGRAM} ")
-        raise UserError(message, name, f"{hint}{self.prog} --help shows an example")
+        raise UserError(message, name, f"{self.prog} --help shows an example")
 
 
 def _wrapped(line: str) -> str:

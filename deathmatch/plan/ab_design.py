@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, suggestions
 from deathmatch.load import registry
-from deathmatch.plan import files, matrix, own_dataset, validation_errors
+from deathmatch.plan import files, matrix, own_dataset
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 from deathmatch.plan.trial import CONFIGURATION, Variant
@@ -79,8 +79,7 @@ def levels(chosen: Side, name: str) -> dict[str, Level]:
         if factor not in known:
             raise UserError(
                 f"{chosen.server!r} has no factor {factor!r} in {name!r}",
-                remedy=validation_errors.near(factor, list(known))
-                + f"its factors: {', '.join(known)}",
+                remedy=suggestions(factor, list(known)) + f"its factors: {', '.join(known)}",
             )
         level = next((level for level in known[factor] if str(level) == text), None)
         if level is None:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, suggestions
 from deathmatch.plan import paths, server_checks, validation_errors
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.experiment import Experiment
@@ -112,7 +112,7 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
         known = names(kind, root)
         raise UserError(
             f"there is no {kind} {name[: paths.LONGEST]!r}",
-            remedy=f"{validation_errors.near(name, known)}known: {', '.join(known)}; "
+            remedy=f"{suggestions(name, known)}known: {', '.join(known)}; "
             f"a new one is {path_of(kind, '<name>', root).relative_to(root)}",
         )
     # A testbed may extend another.

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 from deathmatch.builds import nix, server_build, server_commands
 from deathmatch.plan.server import Server
-from deathmatch.run import build_kinds
 
 REGISTRY_S = {"cargo": 90, "go": 30, "npm": 10, "maven": 15, "pypi": 10}
 """Rough guesses for a build on two idle cores, by the registry of its packages.
@@ -29,7 +28,13 @@ def seconds(server: Server) -> float:
         return measured_s
     if server.slow_build:
         return SLOW_S
-    return build_kinds.largest(server, REGISTRY_S, UNPACKED_S, OWN_S)
+    guesses_s = [s for key, s in REGISTRY_S.items() if getattr(server.packages, key, None)]
+    build = server.build or ""
+    if "cargo build" in build:
+        guesses_s.append(REGISTRY_S["cargo"])
+    if "toolchains/debian" in build:
+        guesses_s.append(UNPACKED_S)
+    return max(guesses_s, default=OWN_S)
 
 
 def _measured_s(server: Server) -> float | None:

@@ -26,9 +26,7 @@ from deathmatch.run import (
     checkout,
     cli_config,
     cluster,
-    command_line,
     design_lines,
-    disk_space,
     exit_summary,
     forks,
     job_times,
@@ -145,8 +143,6 @@ class Call:
         study = cli_config.study(settings, self.only_paper)
         if not self.workflow.is_main_process:
             return study
-        if misspelt := self.misspelt():
-            raise misspelt
         checkout.check_writable(dataset=study.dataset)
         study.check_toolchain(here=not self.elsewhere)
         if not self.only_paper:
@@ -161,7 +157,6 @@ class Call:
         said = [
             study.summary(),
             *study.builds_line(),
-            disk_space.line(study.disk_space),
             *(short_points.lines(study.trials) if dry else ()),
             *study.left_out(),
             *(design_lines.of_dataset(study.dataset, study.trials) if whole and dry else []),
@@ -180,22 +175,14 @@ class Call:
             snakemake_internals.make_due(self.workflow, [f"{folder}/trial.json"])
         return place, trial
 
-    def misspelt(self) -> UserError | None:
-        """Return the message for an unknown target; None for Snakemake's own message."""
-        rules = [rule.name for rule in self.workflow.rules]
-        targets = sorted(snakemake_internals.targets(self.workflow))
-        return command_line.mistake(targets, rules)
-
     def begin(self) -> None:
         """Take the checkout and make it ready for the first job: the Snakefile's `onstart`.
 
-        Raises WorkflowError if another run has the checkout, or the disk has too little space.
+        Raises WorkflowError if another run has the checkout.
         """
         exit_summary.interrupted_in_order()
         try:
             checkout.hold()
-            if self.run is not None:
-                disk_space.check(self.study.disk_space)
         except UserError as error:
             raise WorkflowError(str(error)) from None
         # A trial's sandbox ends when this process does, even by SIGKILL.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, suggestions
 from deathmatch.plan import files, paths, selection, validation_errors
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.settings import Settings
@@ -150,7 +150,7 @@ def _check_other(dataset: str, key: str, name: str) -> None:
     others = [known for known in files.names("dataset") if known != dataset]
     if name not in others:
         what = f"there is no other dataset {name[: paths.LONGEST]!r}"
-        remedy = f"{validation_errors.near(name, others)}known: {', '.join(others)}"
+        remedy = f"{suggestions(name, others)}known: {', '.join(others)}"
         raise files.mistake("dataset", dataset, (key,), what, remedy)
 
 

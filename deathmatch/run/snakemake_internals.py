@@ -11,8 +11,7 @@ from collections.abc import Iterable
 def targets(workflow) -> set[str]:
     """Return the targets of the command line; Snakemake knows them once it collects the jobs.
 
-    Without them `snakemake paper` measures what is missing, and a misspelt target gets Snakemake's
-    own message.
+    Without them `snakemake paper` measures what is missing.
     """
     return set(getattr(getattr(workflow, "dag_settings", None), "targets", None) or ())
 

@@ -18,7 +18,7 @@ from deathmatch.plan.selection import Choice
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
-from deathmatch.run import build_times, disk_space, progress
+from deathmatch.run import build_times, progress
 
 PUBLISHED = sorted(
     str(p) for p in Path("data/published").glob("*") if p.suffix in {".csv", ".toml"}
@@ -181,12 +181,6 @@ class Study:
             f"builds: {len(self.unbuilt)} before the first trial, about {wait};"
             f" the longest is {longest.name}, {alone}"
         ]
-
-    @cached_property
-    def disk_space(self) -> disk_space.Need:
-        """What it may take of the disk until it has ended."""
-        left = [trial for trial in self.trials if trial not in self.records]
-        return disk_space.needed([] if self.only_paper else left, self.unbuilt)
 
     def left_out(self) -> list[str]:
         """Return a sentence for each chosen name that is not measured."""

@@ -17,7 +17,6 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_deathmatch import early, targets
 
 IDLE = "Nothing to be done"
-UNKNOWN_TARGET = "MissingRuleException"
 # An event has reported it with its log.
 REPORTED = (
     "RuleException:\nCalledProcessError",
@@ -165,8 +164,9 @@ class LogHandler(LogHandlerBase):
         if record.levelno >= logging.ERROR:
             if any(number in message for number in FULL):
                 return _full()
-            if refusal := self._refusal(message):
-                return refusal
+            if self.call and self.call.refusal:
+                # Snakemake reports the rule that asked for it.
+                return str(self.call.refusal)
         # An event has reported which job, with its log.
         if message.startswith(REPORTED):
             return None
@@ -178,14 +178,6 @@ class LogHandler(LogHandlerBase):
         if record.module == "job_scheduler" and not self.common_settings.verbose:
             return None
         return self.format(record) if self.usual.filter(record) else None
-
-    def _refusal(self, message: str) -> str | None:
-        """Return what a user must do, where Snakemake reports the rule that asked for it."""
-        if self.call is None:
-            return None
-        if message.startswith(UNKNOWN_TARGET):
-            return str(self.call.misspelt() or "") or None
-        return str(self.call.refusal or "") or None
 
 
 def _full() -> str:
