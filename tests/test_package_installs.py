@@ -4,14 +4,14 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
 
 from deathmatch.builds import debian as of_debian
-from deathmatch.builds import lockers, package_installs
-from deathmatch.errors import UserError
+from deathmatch.builds import package_installs
 from deathmatch.plan import files
 from deathmatch.plan.registries import LISTS, OWN_NAMES
 
@@ -76,12 +76,23 @@ def test_modules_of_go_share_one_listener():
         assert "syscall" not in (ROOT / "servers" / name / "main.go").read_text()
 
 
-def test_maven_takes_whole_coordinates():
-    pom = lockers._pom("mine", ["org.example:one:1.0", "org.example:two:2"])
-    assert pom.count("<dependency>") == 2 and "<artifactId>mine</artifactId>" in pom
-    assert "<artifactId>two</artifactId>\n      <version>2</version>" in pom
-    with pytest.raises(UserError, match="is not a package of Maven"):
-        lockers._pom("mine", ["org.example"])
+def test_addresses_are_stripped_from_lists_and_nothing_else(tmp_path):
+    script = ROOT / "toolchains" / "strip_addresses.py"
+    npm, pip = (ROOT / "servers" / name for name in
+                ("node-ws/package-lock.json", "txws/requirements.txt"))  # fmt: skip
+    named = re.sub(
+        r'( +)"version": .*\n(?= +"integrity")',
+        r'\g<0>\1"resolved": "http://mirror.invalid/a.tgz",\n',
+        npm.read_text(),
+    )
+    address = "http://mirror.invalid/simple"
+    listed = f"--index-url {address}\n# from {address}\n{pip.read_text()}"
+    for path, text in ((npm, named), (pip, listed)):
+        assert "mirror.invalid" in text
+        copy = tmp_path / path.name
+        copy.write_text(text)
+        subprocess.run([sys.executable, script, copy], check=True)
+        assert copy.read_text() == path.read_text()
 
 
 def test_a_server_of_a_post_says_its_release_unless_it_is_an_instrument():

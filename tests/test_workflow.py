@@ -19,7 +19,7 @@ SWITCHED_OFF = {
     "Specify a conda environment or container for each rule.": "./shell, Nix or the Containerfile "
     "installs the same locked tools for every rule, and a trial is measured outside of containers",
 }
-LOCK = "deathmatch/builds/lock.py"
+COPY = "deathmatch/builds/copy.py"
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
 
 
@@ -66,7 +66,7 @@ def test_every_import_is_seen():
 def test_a_table_is_due_for_the_modules_that_make_it():
     used = code_inputs.of_module("data.tidy", ROOT)
     assert {"deathmatch/data/tidy.py", "deathmatch/load/httperf.py"} <= {*used}
-    assert (ROOT / LOCK).is_file() and LOCK not in used
+    assert (ROOT / COPY).is_file() and COPY not in used
     folders = (f"deathmatch/{name}/" for name in ("hosts/audit", "builds", "paper", "run"))
     assert not [file for file in used if file.startswith(tuple(folders))]
     assert len(used) < 100
@@ -80,7 +80,7 @@ def test_a_chart_makes_its_own_notebook_due():
                   in by_notebook[name]]  # fmt: skip
     assert with_chart == ["08-readiness"]
     for name, used in by_notebook.items():
-        assert LOCK not in used and not [file for file in used if "/run/" in file], name
+        assert COPY not in used and not [file for file in used if "/run/" in file], name
 
 
 # A Snakemake without what is set or read inside it.

@@ -6,7 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from deathmatch.builds import nix, package_installs, start_command, toolchain, unknown_tools
+from deathmatch.builds import nix, package_installs, toolchain
 from deathmatch.builds.server_commands import build_dir, environment, fill, package, tools
 from deathmatch.errors import UserError
 from deathmatch.hosts.logs import tail
@@ -49,7 +49,7 @@ def _build(server: Server) -> dict:
             return failed(written)
         result = _version(server)
         log.write(result["log"] or f"version: {result['version']}\n")
-    return failed(wrong) if result["ok"] and (wrong := start_command.wrong(server)) else result
+    return result
 
 
 def _written(before: set[str], server: Server) -> str:
@@ -87,8 +87,7 @@ def _version(server: Server) -> dict:
         return {"ok": True, "version": lines[0], "log": ""}
     shown = "\n".join(lines) or "it printed nothing"
     ended = f" and ended with exit status {version.returncode}" if version.returncode else ""
-    lock = start_command.lock_remedy(server, shown)
-    return failed(f"$ {server.version}\n{shown}\nthe version command failed{ended}{lock}")
+    return failed(f"$ {server.version}\n{shown}\nthe version command failed{ended}")
 
 
 def killed(name: str, what: str) -> UserError:
@@ -109,11 +108,10 @@ def failed(log: str) -> dict:
 def _foreign_tools(server: Server) -> str:
     """Return which of the server's tools Nix did not bring; empty where all are its own.
 
-    A program of the system under a Nix shell would be measured under Nix's name. Without Nix, which
-    of its tools are unknown.
+    A program of the system under a Nix shell would be measured under Nix's name.
     """
     if not nix.chosen():
-        return unknown_tools.message(server, environment(server.name)["PATH"])
+        return ""
     name = server.name
     path = environment(name)["PATH"]
     programs = {tool: shutil.which(tool, path=path) for tool in server.packages.tools}

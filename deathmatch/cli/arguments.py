@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 
 from deathmatch.plan.paths import PLACES
-from deathmatch.plan.registries import LISTS, PYTHON_2, PYTHON_3
 from deathmatch.plan.root import ROOT
 
 
@@ -184,26 +183,6 @@ def rehearse(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset", help="a file in config/datasets/")
     _choice(parser)
     _testbed(parser)
-
-
-def lock(parser: argparse.ArgumentParser) -> None:
-    """Declare what `lock` takes."""
-    parser.add_argument("server", help="a folder in servers/")
-    parser.add_argument(
-        "packages", nargs="*", metavar="PACKAGE",
-        help="a name, or a name with a release such as flask==3.1.1; the packages replace "
-        "requirements.in. Packages of npm, Cargo and Go are added to package.json, Cargo.toml and "
-        "go.mod; packages of Maven, GROUP:ARTIFACT:VERSION, replace pom.xml",
-    )  # fmt: skip
-    parser.add_argument(
-        "--of", choices=LISTS,
-        help="the registry; default: the registry whose list server.toml names, else pypi",
-    )  # fmt: skip
-    parser.add_argument(
-        "--python", choices=[PYTHON_3, PYTHON_2], default=PYTHON_3,
-        help=f"the Python that packages of pypi are for; default: {PYTHON_3}. For {PYTHON_2} the "
-        "list holds archives of sources, which toolchains/python2 builds",
-    )  # fmt: skip
 
 
 def trial(parser: argparse.ArgumentParser) -> None:

@@ -108,13 +108,6 @@ GROUPS: dict[str, dict[str, Command]] = {
             "The folder holds a small server that passes; put yours in its place. "
             "servers/README.md goes on from there.",
         ),
-        "lock": Command(
-            "lock the packages that a server takes from a registry, with hashes", "builds.lock",
-            arguments.lock, "mine h11",
-            "Writes a list of all packages that are needed, with releases and hashes: "
-            "requirements.txt for packages.pypi of server.toml, or package-lock.json, Cargo.lock, "
-            "go.sum, jars.sha256. It needs the network.",
-        ),
         "build": Command(
             "build one server", "builds.server_build", arguments.build, "mine",
             "Installs its packages, runs its build command and shows its version.",

@@ -9,7 +9,3 @@ OWN_NAMES = {
     "maven": "jars.sha256",
 }
 LISTS = tuple(OWN_NAMES)
-# The releases of Python that its packages are locked for: Debian 12's, and toolchains/python2's.
-PYTHON_3, PYTHON_2 = "3.11", "2.7"
-# The program that installs what a list names.
-INSTALLED_BY = {"pypi": "pip", "npm": "npm", "cargo": "cargo", "go": "go", "maven": "mvn"}

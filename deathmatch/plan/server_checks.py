@@ -12,7 +12,6 @@ from deathmatch.plan.paths import LONGEST
 from deathmatch.plan.registries import OWN_NAMES
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
-from deathmatch.plan.typed import typed
 from deathmatch.plan.validation_errors import Key, Mistake
 
 # What each command can use, with its meaning and what it takes; servers/README.md shows it.
@@ -102,8 +101,7 @@ def _check_files(server: Server, root: Path) -> None:
             what = f"{file[:LONGEST]!r} is not the name of a file"
             raise Mistake(["packages", key], what, "the list stands in the server's own folder")
         if not _is_inside(root / "servers" / server.name / file, root):
-            option = "" if key == "pypi" else f" --of {key}"
-            remedy = f"write it: {typed(f'deathmatch lock {server.name} PACKAGE...{option}')}"
+            remedy = "servers/README.md has the command that writes it"
             raise Mistake(["packages", key], f"there is no {file} next to it", remedy)
 
 

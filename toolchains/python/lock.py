@@ -9,6 +9,7 @@ nixpkgs' too.
 
 import datetime
 import json
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
@@ -16,11 +17,13 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-# A script finds only what is beside it.
-sys.path.insert(0, str(ROOT))
-
-from deathmatch.builds import lockers  # noqa: E402
-
+PLACE = ROOT / "build" / "lock"
+UV = "uv==0.13.9"
+# Debian 12's Python. Neither an index nor a place of this machine gets into a list.
+OPTIONS = [
+    "--quiet", "--upgrade", "--python-version", "3.11", "--generate-hashes",
+    "--no-emit-index-url", "--no-header", "--no-annotate",
+]  # fmt: skip
 FACTS = ROOT / "tests" / "nix" / "facts.json"
 
 NIX_NAMES = {"pypandoc-binary": "pypandoc"}
@@ -57,14 +60,16 @@ def list_of(group: str) -> Path:
 def resolve(names: Iterable[str], constraints: Path, out: Path) -> None:
     """Write what the groups need to `out`, with hashes; each release one that `constraints` has."""
     words = [word for name in names for word in ("--group", f"pyproject.toml:{name}")]
-    limits = ["--exclude-newer", str(pinned_on()), "--constraint", constraints]
-    lockers.compiled([*limits, *words], out, ROOT)
+    words += ["--exclude-newer", str(pinned_on()), "--constraint", str(constraints)]
+    uv = PLACE / "bin" / "uv"
+    subprocess.run([uv, "pip", "compile", *OPTIONS, *words, "-o", out], cwd=ROOT, check=True)
 
 
 def main() -> None:
     """Lock, with a uv of its own in build/."""
-    lockers.uv()
-    of_nixpkgs, together = lockers.HOME / "of-nixpkgs.txt", lockers.HOME / "together.txt"
+    subprocess.run([sys.executable, "-m", "venv", PLACE], check=True)
+    subprocess.run([PLACE / "bin" / "pip", "install", "--quiet", UV], check=True)
+    of_nixpkgs, together = PLACE / "of-nixpkgs.txt", PLACE / "together.txt"
     of_nixpkgs.write_text("".join(f"{name}=={at}\n" for name, at in releases().items()))
     resolve(groups(), of_nixpkgs, together)
     for name in groups():
