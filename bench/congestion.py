@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT))
 
 from deathmatch.errors import UserError  # noqa: E402
 from deathmatch.hosts import network_settings, sandbox  # noqa: E402
-from deathmatch.instruments import serving  # noqa: E402
+from deathmatch.instruments import instrument  # noqa: E402
 from deathmatch.measure import client  # noqa: E402
 from deathmatch.measure.context import Context  # noqa: E402
 from deathmatch.plan import matrix  # noqa: E402
@@ -35,9 +35,9 @@ def measured(
             return None
     # What the server does once, and connections of the algorithm before.
     client.warm_up(context)
-    before_ns, report = serving.cpu_ns(context), context.out / "report.txt"
+    before_ns, report = instrument.cpu_ns(context), context.out / "report.txt"
     offered = client.offer(context, rate_rps, duration_s, report)
-    spent_ns = serving.cpu_ns(context) - before_ns
+    spent_ns = instrument.cpu_ns(context) - before_ns
     fields = client.fields(context, offered, duration_s)
     if fields is None or not (good := context.generator.good(fields)):
         raise UserError("the load generator left no whole report", str(report), "run it again")
@@ -48,11 +48,11 @@ def measured(
 def compare(given: argparse.Namespace, experiment: str) -> None:
     """Print a line for each algorithm: medians over rounds, in an order that turns each round."""
     trial = next(
-        trial for trial in matrix.possible(serving.DATASET, [experiment])
+        trial for trial in matrix.possible(instrument.DATASET, [experiment])
         if trial.server.name == given.server
     )  # fmt: skip
     rows: dict[str, list[tuple[float, ...]]] = {name: [] for name in given.algorithms}
-    with tempfile.TemporaryDirectory() as out, serving.serving(trial, Path(out)) as context:
+    with tempfile.TemporaryDirectory() as out, instrument.serving(trial, Path(out)) as context:
         for number in range(given.rounds):
             turned = given.algorithms[:: -1 if number % 2 else 1]
             for algorithm in turned:
@@ -78,7 +78,7 @@ def main() -> int:
     given = parser.parse_args()
     try:
         for experiment in EXPERIMENTS:
-            serving.built("packets", given.server, experiment)
+            instrument.built("bench/congestion.py", given.server, experiment)
         # Each testbed has a sandbox of its own.
         return max(sandbox.call(partial(compare, given, name)) for name in EXPERIMENTS)
     except UserError as error:

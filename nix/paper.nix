@@ -22,12 +22,9 @@ pkgs.stdenvNoCC.mkDerivation {
       ../clients
       ../config
       ../data/accepting
-      ../data/connections
-      ../data/descriptors
       ../data/first
       # Measured after the others: a checkout may be without it.
       (fileset.maybeMissing ../data/history)
-      ../data/packets
       ../data/profile
       ../data/published
       ../data/reference

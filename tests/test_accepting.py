@@ -1,6 +1,7 @@
 """How connections are accepted: what the server counts, and what is made of it."""
 
 import json
+from argparse import Namespace
 
 import pytest
 from conftest import ROOT, Tree, traces
@@ -9,6 +10,7 @@ from deathmatch.analysis import accepting, queue_model
 from deathmatch.analysis.committed import Record
 from deathmatch.errors import UserError
 from deathmatch.instruments import accepting as instrument
+from deathmatch.instruments.instrument import drawn
 
 
 def row(accept: str, threads: int, backlog: int, work_us: int, repetition: int, **own) -> dict:
@@ -67,11 +69,11 @@ def test_a_wait_is_compared_with_what_a_full_queue_takes():
 
 
 def test_every_reading_in_an_order_that_is_drawn():
-    asked = ([1, 16], [8, 32, 32], 2)
-    planned = instrument.readings(*asked)
+    readings = instrument.readings(Namespace(threads=[1, 16], backlog=[8, 32, 32]))
+    planned = drawn(readings, 2)
     half = len(planned) // 2
     assert len(set(planned)) == len(planned) == 2 * (2 * 3 + 2 * 3)
-    assert planned == instrument.readings(*asked)
+    assert planned == drawn(readings, 2)
     kinds = [[(one.accept, one.threads, one.backlog, one.rate_rps) for one in part]
              for part in (planned[:half], planned[half:])]  # fmt: skip
     assert set(kinds[0]) == set(kinds[1]) and kinds[0] != kinds[1]

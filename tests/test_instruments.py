@@ -5,10 +5,11 @@ import re
 import pytest
 from conftest import ROOT
 
+from deathmatch.analysis import committed
 from deathmatch.cli.main import main
 from deathmatch.errors import UserError
 
-KINDS = ("accepting", "connections", "descriptors", "packets", "profile")
+KINDS = ("accepting", "profile")
 OF_ALL = [
     (["a/b"], "'a/b' cannot be a file's name"),
     (["a", "--repetitions", "0"], "--repetitions: it must be 1 or more"),
@@ -17,15 +18,7 @@ MISTAKES = [(kind, *mistake) for kind in KINDS for mistake in OF_ALL] + [
     ("accepting", ["a", "--duration", "0"], "--duration: it must be 1 or more"),
     ("accepting", ["a", "--threads", "65"], "--threads: it must be from 1 to 64"),
     ("accepting", ["a", "--backlog", "0"], "--backlog: it must be from 1 to 4096"),
-    ("connections", ["a", "--connections", "0"], "--connections: it must be 1 or more"),
-    ("connections", ["a", "--held", "-1"], "--held: it must be 0 or more"),
-    ("connections", ["a", "--memory-share", "2"],
-     "--memory-share: it must be more than 0 and at most 1"),
-    ("descriptors", ["a", "--most", "3"], "--most: it must be 16 or more"),
     ("profile", ["a", "--idle", "901"], "--idle: the experiment has no 901 idle connections"),
-    ("packets", ["a", "--rate", "0"], "--rate: it must be 1 or more"),
-    ("packets", ["a", "--server", "otp-store"], "is in no experiment that can send"),
-    ("packets", ["a", "--server", "ngnix"], "'ngnix'"),
 ]  # fmt: skip
 
 
@@ -34,3 +27,13 @@ def test_a_mistake_is_told_before_anything_is_measured(kind, words, said):
     with pytest.raises(UserError, match=re.escape(said)):
         main([kind, *words])
     assert not (ROOT / "data" / kind / "a.json").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"about": {}, "readings": '])
+def test_a_broken_record_is_named(text, monkeypatch, tmp_path):
+    monkeypatch.setattr("deathmatch.analysis.committed.ROOT", tmp_path)
+    file = tmp_path / "data" / "profile" / "mine.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    with pytest.raises(UserError, match="deathmatch profile mine"):
+        committed.load("profile", "mine")

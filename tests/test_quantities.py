@@ -11,8 +11,6 @@ from deathmatch.analysis import (
     c10k,
     claims,
     machine_cost,
-    million,
-    packet_cost,
     phrases,
     profile,
     published,
@@ -145,7 +143,6 @@ def pages() -> dict[str, float]:
         "compare": ab["a_median"],
         "two machines": machine.sort(NAME)[NAME][-1],
         "chapter of WebSockets": c10k.connection_costs(sockets)["cpu_us"][0],
-        "million": million.median(million.per_message(sockets), "server_us", "ws-null"),
     }
 
 
@@ -160,7 +157,7 @@ def test_the_same_words_have_the_same_number_on_every_page(planted):
     shown = pages()
     sweep = ("table of the chapter", "explorer", "claims", "side of a claim")
     rate = ("explorer at a rate", "chapter at a rate", "front figure", "two machines")
-    sockets = ("chapter of WebSockets", "million")
+    sockets = ("chapter of WebSockets",)
     for names, due in ((sweep, pooled("nginx")), (rate, 60 * 1.02), (sockets, 40 * 1.02)):
         assert {name: shown[name] for name in names} == pytest.approx(
             dict.fromkeys(names, due), rel=1e-4
@@ -176,14 +173,6 @@ def test_a_changed_definition_changes_every_page(planted, request):
 
 
 def test_a_changed_definition_changes_records_of_instruments_and_the_strict_check(doubled):
-    reading = {
-        "server": "a",
-        "mode": "plain",
-        "repetition": 1,
-        "replies": 10,
-        "server_cpu_ns": 50_000,
-    }
-    assert packet_cost.per_reply(Record(None, {}, [reading]))["server_us"][0] == 10
     profiled = {"mechanism": "poll", "idle": 0, "rate_rps": 1, "repetition": 1, "replies": 10,
                 "cpu_ns": 50_000, "phases": {"wait": 1}}  # fmt: skip
     assert profile.phases(Record(None, {}, [profiled]))["cpu_us"].sum() == 10

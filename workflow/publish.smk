@@ -26,7 +26,9 @@ rule notebook:
         lambda wildcards: CALL.study.ledgers_of(wildcards.notebook),
         "notebooks/{notebook}.md",
         study.PUBLISHED,
-        study.INSTRUMENTS,
+        lambda wildcards: study.records_of(
+            Path("notebooks", f"{wildcards.notebook}.md"), wildcards.dataset
+        ),
         lambda wildcards: code_inputs.of_notebook(f"notebooks/{wildcards.notebook}.md"),
     output:
         "paper/{dataset}/notebooks/{notebook}.ipynb",

@@ -3,13 +3,11 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from deathmatch.errors import UserError
 from deathmatch.plan.root import ROOT
 
 NAME = "reference"
-Made = TypeVar("Made", bound="Record")
 
 
 @dataclass(frozen=True)
@@ -26,17 +24,19 @@ class Record:
         return str(self.path.relative_to(ROOT))
 
 
-def load(kind: str, dataset: str, made: type[Made] = Record) -> Made:
-    """Return the dataset's own record of a kind, or the committed one where it has none.
-
-    Raises UserError for a file that does not hold such a record.
-    """
+def path_of(kind: str, dataset: str) -> Path:
+    """Return the dataset's own record of a kind, or the committed one where it has none."""
     folder = ROOT / "data" / kind
     own = folder / f"{dataset}.json"
-    path = own if own.is_file() else folder / f"{NAME}.json"
+    return own if own.is_file() else folder / f"{NAME}.json"
+
+
+def load(kind: str, dataset: str) -> Record:
+    """Return the record of `path_of`; UserError for a file that does not hold one."""
+    path = path_of(kind, dataset)
     try:
         read = json.loads(path.read_text())
-        return made(path, read["about"], read["readings"])
+        return Record(path, read["about"], read["readings"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"no record of {kind} can be read ({type(error).__name__})",

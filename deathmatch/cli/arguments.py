@@ -33,21 +33,22 @@ def audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
-def _instrument(parser: argparse.ArgumentParser, kind: str, repetitions: str) -> None:
+def _instrument(parser: argparse.ArgumentParser, kind: str, duration_s: int) -> None:
     """Declare what every instrument takes (`instruments.instrument`)."""
     parser.add_argument("name", help=f"name of the file to write, data/{kind}/<name>.json")
     parser.add_argument(
-        "--repetitions", type=int, default=5, metavar="N", help=f"{repetitions}; default: 5"
-    )
+        "--repetitions", type=int, default=5, metavar="N",
+        help="number of repetitions of each reading, in random order; default: 5",
+    )  # fmt: skip
+    parser.add_argument(
+        "--duration", type=int, default=duration_s, metavar="S", dest="duration_s",
+        help=f"duration of each reading in seconds; default: {duration_s}",
+    )  # fmt: skip
 
 
 def accepting(parser: argparse.ArgumentParser) -> None:
     """Declare what `accepting` takes."""
-    _instrument(parser, "accepting", "number of repetitions of each reading, in random order")
-    parser.add_argument(
-        "--duration", type=int, default=3, metavar="S", dest="duration_s",
-        help="duration of each reading in seconds; default: 3",
-    )  # fmt: skip
+    _instrument(parser, "accepting", 3)
     parser.add_argument(
         "--threads", type=int, action="append", default=[], metavar="N",
         help="number of threads that share the socket; repeatable; default: 1, 4 and 16",
@@ -58,49 +59,9 @@ def accepting(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def connections(parser: argparse.ArgumentParser) -> None:
-    """Declare what `connections` takes."""
-    _instrument(
-        parser, "connections", "number of repetitions of each state, each in new namespaces"
-    )
-    parser.add_argument(
-        "--connections", type=int, default=20_000, metavar="N",
-        help="number of connections in each state; default: 20000",
-    )  # fmt: skip
-    parser.add_argument(
-        "--held", type=int, default=200_000, metavar="N",
-        help="number of connections held together at the end, 0 for none; default: 200000",
-    )  # fmt: skip
-    parser.add_argument(
-        "--memory-share", type=float, default=0.3, metavar="SHARE",
-        help="maximum share of the available memory; default: 0.3",
-    )  # fmt: skip
-
-
-def packets(parser: argparse.ArgumentParser) -> None:
-    """Declare what `packets` takes."""
-    _instrument(parser, "packets", "number of repetitions of each server and mode, in random order")
-    parser.add_argument(
-        "--server", action="append", default=[], metavar="NAME",
-        help="a server to measure; repeatable; default: null, nginx, yucan and tornado",
-    )  # fmt: skip
-    parser.add_argument(
-        "--rate", type=int, default=1000, metavar="N",
-        help="connections per second, each with one request; default: 1000",
-    )  # fmt: skip
-    parser.add_argument(
-        "--duration", type=int, default=4, metavar="S", dest="duration_s",
-        help="duration of each reading in seconds; default: 4",
-    )  # fmt: skip
-
-
 def profile(parser: argparse.ArgumentParser) -> None:
     """Declare what `profile` takes."""
-    _instrument(parser, "profile", "number of repetitions of each reading, in random order")
-    parser.add_argument(
-        "--duration", type=int, default=5, metavar="S", dest="duration_s",
-        help="duration of each reading in seconds; default: 5",
-    )  # fmt: skip
+    _instrument(parser, "profile", 5)
     parser.add_argument(
         "--idle", type=int, action="append", default=[], metavar="N",
         help="number of idle connections; repeatable; default: 0, 900 and 8000",
@@ -109,17 +70,6 @@ def profile(parser: argparse.ArgumentParser) -> None:
         "--mechanism", action="append", default=[], metavar="NAME",
         choices=("select", "poll", "epoll", "io_uring"),
         help="readiness mechanism of the server; repeatable; default: all four",
-    )  # fmt: skip
-
-
-def descriptors(parser: argparse.ArgumentParser) -> None:
-    """Declare what `descriptors` takes."""
-    _instrument(
-        parser, "descriptors", "number of repetitions, each in a new process with new connections"
-    )
-    parser.add_argument(
-        "--most", type=int, default=16_000, metavar="N",
-        help="largest number of idle descriptors; default: 16000",
     )  # fmt: skip
 
 

@@ -66,32 +66,6 @@ GROUPS: dict[str, dict[str, Command]] = {
             "data/accepting/<name>.json. It first prints how long it takes. Nothing remains "
             "running.",
         ),
-        "connections": Command(
-            "measure what a TCP connection costs the kernel in each state",
-            "instruments.connections.command", arguments.connections,
-            "mine --connections 2000 --held 0 --repetitions 2",
-            "Holds connections between two namespaces, and writes the growth of the kernel's "
-            "caches to data/connections/<name>.json. Only root may read these caches; for other "
-            "users, it writes differences of the whole machine's memory. It first prints how much "
-            "it will hold and how long it takes. It changes no setting outside its namespaces, "
-            "and nothing remains running.",
-        ),
-        "descriptors": Command(
-            "measure what a wait costs by the number of idle descriptors",
-            "instruments.descriptors", arguments.descriptors, "mine --most 1000 --repetitions 2",
-            "Times select, poll and epoll_wait over more and more idle connections, with the "
-            "caches as the last wait left them, after others used them, and woken from sleep, and "
-            "writes the CPU time of a wait to data/descriptors/<name>.json. It first prints how "
-            "long it takes. Nothing remains running.",
-        ),
-        "packets": Command(
-            "measure who is charged for packet processing",
-            "instruments.packets", arguments.packets, "mine --server nginx",
-            "Offers servers the same rate of connections over a plain veth pair, with packets "
-            "steered to each side's CPUs, and with kernel threads that handle each side's, and "
-            "writes the CPU time of each to data/packets/<name>.json. It first prints how long it "
-            "takes.",
-        ),
         "profile": Command(
             "measure in which of the kernel's functions a request's time goes",
             "instruments.profile", arguments.profile, "mine --idle 900 --repetitions 1",

@@ -8,13 +8,12 @@ import argparse
 import dataclasses
 import itertools
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.instruments import serving
-from deathmatch.instruments.instrument import Instrument, Plan, Row, drawn, load_plan
+from deathmatch.instruments import instrument
+from deathmatch.instruments.instrument import Instrument, Row
 from deathmatch.measure import client
 from deathmatch.plan import matrix
 from deathmatch.plan.trial import Trial
@@ -51,55 +50,41 @@ class Reading:
         return f"{own}, {self.rate_rps:,} req/s"
 
 
-class Accepting(Instrument):
-    """The instrument."""
-
-    def plan(self, options: argparse.Namespace) -> Plan:
-        """Return every reading; UserError for numbers that the server does not take."""
-        for option, values, most in (
-            ("--threads", options.threads, MOST_THREADS), ("--backlog", options.backlog, DEEP),
-        ):  # fmt: skip
-            if not all(1 <= value <= most for value in values):
-                raise UserError(f"it must be from 1 to {most}", option, "give another number")
-        planned = readings(
-            options.threads or THREADS, options.backlog or BACKLOGS, options.repetitions
-        )
-        version = serving.built(self.kind, SERVER, EXPERIMENT)
-        return load_plan(planned, options.duration_s, AROUND_S, {"version": version})
-
-    def take(self, reading: Reading, options: argparse.Namespace, out: Path) -> list[Row]:
-        """Return what the server counted, as servers/acceptors/acceptors.c has it, and `replies`.
-
-        UserError if the server does not start or prints no account.
-        """
-        trial, duration_s = counting_trial(), options.duration_s
-        with serving.serving(trial, out, dataclasses.asdict(reading)) as context:
-            report = out / "report.txt"
-            offered = client.offer(context, reading.rate_rps, duration_s, report, load=LOAD)
-            replies = client.replies(context, offered, duration_s)
-        return [account(out / "server.log") | {"replies": replies}]
-
-
-main = Accepting("accepting", {"duration_s": 1}).main
-
-
-def readings(threads: Sequence[int], backlogs: Sequence[int], repetitions: int) -> list[Reading]:
-    """Return every reading, those of a repetition in an order that is drawn for it."""
+def readings(options: argparse.Namespace) -> list[Reading]:
+    """Return every reading; UserError for numbers that the server does not take."""
+    for option, values, most in (
+        ("--threads", options.threads, MOST_THREADS), ("--backlog", options.backlog, DEEP),
+    ):  # fmt: skip
+        if not all(1 <= value <= most for value in values):
+            raise UserError(f"it must be from 1 to {most}", option, "give another number")
     herds = [
         Reading(way, count, DEEP, 0, HERD_RPS)
-        for way, count in itertools.product(HERDS, dict.fromkeys(threads))
+        for way, count in itertools.product(HERDS, dict.fromkeys(options.threads or THREADS))
     ]
     queues = [
         Reading("one", 1, backlog, WORK_US, rate_rps)
-        for backlog, rate_rps in itertools.product(dict.fromkeys(backlogs), RATES_RPS)
-    ]
-    return drawn(herds + queues, repetitions)
+        for backlog in dict.fromkeys(options.backlog or BACKLOGS) for rate_rps in RATES_RPS
+    ]  # fmt: skip
+    return herds + queues
+
+
+def take(reading: Reading, options: argparse.Namespace, out: Path) -> Row:
+    """Return what the server counted, as servers/acceptors/acceptors.c has it, and `replies`.
+
+    UserError if the server does not start or prints no account.
+    """
+    trial, duration_s = counting_trial(), options.duration_s
+    with instrument.serving(trial, out, dataclasses.asdict(reading)) as context:
+        report = out / "report.txt"
+        offered = client.offer(context, reading.rate_rps, duration_s, report, load=LOAD)
+        replies = client.replies(context, offered, duration_s)
+    return account(out / "server.log") | {"replies": replies}
 
 
 def counting_trial() -> Trial:
     """Return a trial of the server on one CPU, which counts."""
     trial = next(
-        trial for trial in matrix.possible(serving.DATASET, [EXPERIMENT])
+        trial for trial in matrix.possible(instrument.DATASET, [EXPERIMENT])
         if trial.server.name == SERVER and trial.variant.factors["schedulers"] == "one"
     )  # fmt: skip
     return trial.model_copy(update={"server": trial.server.model_copy(update={"run": RUN})})
@@ -113,3 +98,6 @@ def account(log: Path) -> Row:
     except ValueError:
         what = f"the server printed no account of what it accepted, but {last!r}"
         raise UserError(what, log.name, "run it again") from None
+
+
+main = Instrument("accepting", EXPERIMENT, SERVER, AROUND_S, readings, take).main

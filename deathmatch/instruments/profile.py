@@ -12,13 +12,12 @@ import shutil
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.instruments import call_chains, serving
-from deathmatch.instruments.instrument import Instrument, Plan, Row, drawn, load_plan
+from deathmatch.instruments import call_chains, instrument
+from deathmatch.instruments.instrument import Instrument, Row
 from deathmatch.measure import client
 from deathmatch.measure.context import Context
 from deathmatch.plan import files, matrix
@@ -50,57 +49,42 @@ class Reading:
         return f"{self.mechanism}, {self.idle:,} idle, {self.rate_rps:,} req/s"
 
 
-class Profile(Instrument):
-    """The instrument."""
-
-    def plan(self, options: argparse.Namespace) -> Plan:
-        """Return every reading; UserError for an unknown level, and where perf cannot sample."""
-        known = files.experiment(EXPERIMENT).factors["idle_connections"].levels
-        for count in options.idle:
-            if count not in known:
-                what = f"the experiment has no {count} idle connections"
-                raise UserError(what, "--idle", f"give one of {', '.join(map(str, known))}")
-        if not shutil.which("perf"):
-            remedy = "install it: Debian has it in linux-perf; nixpkgs was not tried"
-            raise UserError("the program perf is missing", "PATH", remedy)
-        if os.geteuid() != 0 and int(PARANOID.read_text()) > 1:
-            what = "only root may see the kernel's functions"
-            raise UserError(what, str(PARANOID), "be root")
-        planned = readings(
-            options.mechanism or MECHANISMS, options.idle or IDLE, options.repetitions
-        )
-        version = serving.built(self.kind, SERVER, EXPERIMENT)
-        return load_plan(planned, options.duration_s, AROUND_S, {"version": version})
-
-    def take(self, reading: Reading, options: argparse.Namespace, out: Path) -> list[Row]:
-        """Return where the server's CPU time went at a rate.
-
-        {"replies", "cpu_ns", "phases": {name: samples}, "stacks": [[kernel functions, samples]]},
-        as `call_chains.summary` has them. UserError if the server or perf does not start.
-        """
-        with serving.serving(idle_trial(reading.mechanism, reading.idle), out) as context:
-            client.warm_up(context)
-            return [_profiled(context, reading.rate_rps, options.duration_s, out)]
-
-
-main = Profile("profile", {"duration_s": 1}).main
-
-
-def readings(mechanisms: Sequence[str], idle: Sequence[int], repetitions: int) -> list[Reading]:
-    """Return every reading, those of a repetition in an order that is drawn for it."""
+def readings(options: argparse.Namespace) -> list[Reading]:
+    """Return every reading; UserError for an unknown level, and where perf cannot sample."""
+    known = files.experiment(EXPERIMENT).factors["idle_connections"].levels
+    for count in options.idle:
+        if count not in known:
+            what = f"the experiment has no {count} idle connections"
+            raise UserError(what, "--idle", f"give one of {', '.join(map(str, known))}")
+    if not shutil.which("perf"):
+        remedy = "install it: Debian has it in linux-perf; nixpkgs was not tried"
+        raise UserError("the program perf is missing", "PATH", remedy)
+    if os.geteuid() != 0 and int(PARANOID.read_text()) > 1:
+        raise UserError("only root may see the kernel's functions", str(PARANOID), "be root")
+    mechanisms, idle = options.mechanism or MECHANISMS, options.idle or IDLE
     every = itertools.product(dict.fromkeys(mechanisms), dict.fromkeys(idle), RATES_RPS)
-    possible = [
+    return [
         Reading(mechanism, count, rate_rps)
         for mechanism, count, rate_rps in every
         if mechanism != "select" or count <= SELECT_IDLE
     ]
-    return drawn(possible, repetitions)
+
+
+def take(reading: Reading, options: argparse.Namespace, out: Path) -> Row:
+    """Return where the server's CPU time went at a rate.
+
+    {"replies", "cpu_ns", "phases": {name: samples}, "stacks": [[kernel functions, samples]]},
+    as `call_chains.summary` has them. UserError if the server or perf does not start.
+    """
+    with instrument.serving(idle_trial(reading.mechanism, reading.idle), out) as context:
+        client.warm_up(context)
+        return _profiled(context, reading.rate_rps, options.duration_s, out)
 
 
 def idle_trial(mechanism: str, idle: int) -> Trial:
     """Return the trial of the server with this mechanism and number of idle connections."""
     trial = next(
-        trial for trial in matrix.possible(serving.DATASET, [EXPERIMENT])
+        trial for trial in matrix.possible(instrument.DATASET, [EXPERIMENT])
         if trial.server.name == SERVER
     )  # fmt: skip
     factors = trial.variant.factors | {"readiness": mechanism, "idle_connections": idle}
@@ -116,9 +100,9 @@ def _profiled(context: Context, rate_rps: int, duration_s: float, out: Path) -> 
     cpus = context.cpus[context.clients[0].name]
     perf = context.server.start(words, output=log, cpus=cpus)
     time.sleep(OPEN_S)
-    before_ns = serving.cpu_ns(context)
+    before_ns = instrument.cpu_ns(context)
     offered = client.offer(context, rate_rps, duration_s, out / "report.txt")
-    cpu_ns = serving.cpu_ns(context) - before_ns
+    cpu_ns = instrument.cpu_ns(context) - before_ns
     status = perf.wait(duration_s + 10)
     if status != 0:
         what = f"perf ended with {status}: {log.read_text(errors='replace')[-300:]}"
@@ -131,3 +115,6 @@ def _profiled(context: Context, rate_rps: int, duration_s: float, out: Path) -> 
         "replies": client.replies(context, offered, duration_s), "cpu_ns": cpu_ns,
         **call_chains.summary(counted),
     }  # fmt: skip
+
+
+main = Instrument("profile", EXPERIMENT, SERVER, AROUND_S, readings, take).main

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from deathmatch.analysis import committed
 from deathmatch.builds import clients, not_built, server_build, server_commands, tool_differences
 from deathmatch.data import table_files
 from deathmatch.errors import UserError
@@ -14,6 +15,7 @@ from deathmatch.hosts import node
 from deathmatch.paper import own
 from deathmatch.plan import files, matrix, nothing, release
 from deathmatch.plan.dataset import PROBES
+from deathmatch.plan.root import ROOT
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
@@ -21,13 +23,7 @@ from deathmatch.plan.typed import typed
 from deathmatch.run import build_times, progress
 
 PUBLISHED = sorted(
-    str(p) for p in Path("data/published").glob("*") if p.suffix in {".csv", ".toml"}
-)
-# Records of instruments, of any machine.
-INSTRUMENTS = sorted(
-    str(p)
-    for kind in ("connections", "descriptors", "packets")
-    for p in Path("data", kind).glob("*.json")
+    str(p) for p in Path("data/published").rglob("*") if p.suffix in {".csv", ".toml"}
 )
 # The paper and the explorer show the version that stands in CITATION.cff.
 PAPER = [
@@ -45,6 +41,8 @@ EXPLORER = [
     *SERVERS,
 ]
 LEDGERS = "build/ledgers"
+# How a notebook's cell reads the record of a side instrument.
+LOADED_RECORD = re.compile(r'\bcommitted\.load\("([\w-]+)"')
 
 
 @dataclass(frozen=True)
@@ -349,6 +347,12 @@ def _header_of(text: str) -> dict:
 def reads_ledger(notebook: Path) -> bool:
     """Return whether a notebook's header says that it reads a ledger: `ledger: true`."""
     return bool(_header(notebook).get("ledger"))
+
+
+def records_of(notebook: Path, dataset: str) -> list[str]:
+    """Return the records of side instruments that a notebook's cells load for a dataset."""
+    kinds = LOADED_RECORD.findall(notebook.read_text())
+    return [str(committed.path_of(kind, dataset).relative_to(ROOT)) for kind in kinds]
 
 
 def experiments_of(notebook: Path) -> list[str]:
