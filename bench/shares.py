@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from deathmatch.data import archive, inventory  # noqa: E402
 from deathmatch.plan.record import BEFORE_WALL  # noqa: E402
-from deathmatch.run import job_times  # noqa: E402
+from deathmatch.run import state  # noqa: E402
 
 # Longer gaps between two trials are not the work between them: the run was stopped.
 PAUSE_S = 60
@@ -104,7 +104,7 @@ def between(trials: Iterable[Spent]) -> tuple[float, float]:
     return max(0, short_s), sum(gap_s for gap_s in gaps_s if gap_s > PAUSE_S)
 
 
-def covered_s(jobs: Iterable[job_times.JobTime]) -> float:
+def covered_s(jobs: Iterable[state.JobTime]) -> float:
     """Return for how many seconds at least one of the jobs ran."""
     total_s, until_s = 0.0, 0.0
     for job in sorted(jobs, key=lambda job: job.began_s):
@@ -114,7 +114,7 @@ def covered_s(jobs: Iterable[job_times.JobTime]) -> float:
 
 
 def by_kind(
-    trials: Sequence[Spent], jobs: Sequence[job_times.JobTime], set_up_s: float
+    trials: Sequence[Spent], jobs: Sequence[state.JobTime], set_up_s: float
 ) -> dict[str, float]:
     """Return the seconds of a run by kind."""
     between_s, _ = between(trials)
@@ -187,15 +187,15 @@ def main() -> int:
     trials = [spent(record) for record in records(ROOT / "data" / dataset)]
     if not trials:
         parser.error(f"data/{dataset} has no trial.json and no {archive.NAME}: measure it first")
-    jobs = [job for job in job_times.read(ROOT) if job.dataset == dataset]
-    set_up_s = job_times.set_up_s(ROOT)
+    jobs = [job for job in state.jobs(ROOT) if job.dataset == dataset]
+    set_up_s = state.set_up_s(ROOT)
     print(table(by_kind(trials, jobs, set_up_s)))
     if pauses_s := between(trials)[1]:
         print(f"not counted: {pauses_s:.0f} s between runs, in gaps of more than {PAUSE_S} s")
     if not jobs:
-        print(f"no job of this dataset is in {job_times.JOBS}: builds and paper are unknown")
+        print(f"no job of this dataset is in {state.JOBS}: builds and paper are unknown")
     if not set_up_s:
-        print(f"{job_times.SET_UP} is not there: set-up is unknown")
+        print(f"{state.SET_UP} is not there: set-up is unknown")
     print(f"\nother inside trials, seconds for each trial\n{steps_table(trials)}")
     return 0
 

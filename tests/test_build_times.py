@@ -7,7 +7,7 @@ from conftest import Tree
 
 from deathmatch.builds import nix, server_commands
 from deathmatch.plan import files
-from deathmatch.run import build_times
+from deathmatch.run import progress
 
 
 @pytest.fixture
@@ -20,31 +20,31 @@ def unbuilt(tmp_path, monkeypatch):
 
 def test_a_build_takes_as_long_as_its_kind(unbuilt):
     names = ["null", "tornado", "ws-null", "pypy-tornado"]
-    times_s = [build_times.seconds(files.server(name)) for name in names]
-    kinds_s = build_times.REGISTRY_S
-    assert times_s == [build_times.OWN_S, kinds_s["pypi"], kinds_s["cargo"], build_times.SLOW_S]
+    times_s = [progress.build_s(files.server(name)) for name in names]
+    kinds_s = progress.REGISTRY_S
+    assert times_s == [progress.OWN_S, kinds_s["pypi"], kinds_s["cargo"], progress.SLOW_S]
     assert times_s == sorted(times_s)
 
 
 def test_a_build_takes_as_long_as_the_last_one_here(unbuilt):
     (unbuilt / "null").mkdir()
     (unbuilt / "null/built.json").write_text(json.dumps({"ok": True}))
-    assert build_times.seconds(files.server("null")) == build_times.OWN_S
+    assert progress.build_s(files.server("null")) == progress.OWN_S
     (unbuilt / "null/built.json").write_text(json.dumps({"ok": True, "wall_us": 77_000_000}))
-    assert build_times.seconds(files.server("null")) == 77
+    assert progress.build_s(files.server("null")) == 77
 
 
 def test_two_are_built_at_a_time_and_with_nix_one(unbuilt, monkeypatch):
     own_s, pypi_s, cargo_s = (
-        build_times.OWN_S,
-        *map(build_times.REGISTRY_S.get, ("pypi", "cargo")),
+        progress.OWN_S,
+        *map(progress.REGISTRY_S.get, ("pypi", "cargo")),
     )
     servers = [files.server(name) for name in ("null", "tornado", "gevent", "ws-null")]
-    assert build_times.together_s([]) == 0
-    assert build_times.together_s(servers[:3]) == max(pypi_s, own_s + pypi_s)
-    assert build_times.together_s(servers) == cargo_s > own_s + 2 * pypi_s
+    assert progress.builds_s([]) == 0
+    assert progress.builds_s(servers[:3]) == max(pypi_s, own_s + pypi_s)
+    assert progress.builds_s(servers) == cargo_s > own_s + 2 * pypi_s
     monkeypatch.setattr(nix, "chosen", lambda: True)
-    assert build_times.together_s(servers) == cargo_s + own_s + 2 * pypi_s
+    assert progress.builds_s(servers) == cargo_s + own_s + 2 * pypi_s
 
 
 def test_the_longest_build_begins_first(tree: Tree):

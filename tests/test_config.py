@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from deathmatch.errors import UserError
 from deathmatch.plan import docs, files, schemas, validation_errors
 from deathmatch.plan.paths import PLACES
-from deathmatch.run import cli_config, config_file
+from deathmatch.run import cli_config
 from deathmatch.run.study import Study
 
 GIVEN = [
@@ -370,35 +370,33 @@ def test_mistakes_reach_the_user_as_one_message(tree: Tree):
     done = tree.snakemake("-n", dataset="mine", testbed="mine").failed()
     assert "servers/mine/server.toml, line 8, key run: unknown placeholder {hots}" in done.text
     tree.write("config/config.yaml", "")
-    assert "config/config.yaml: it is empty" in tree.snakemake("-n").failed().text
+    assert "config/config.yaml: it holds no keys" in tree.snakemake("-n").failed().text
 
 
 YAML = [
-    ("", "config.yaml: it is empty", "write `dataset: …`, `testbed: …`"),
-    ("# dataset: quick\n", "config.yaml: it is empty", "git checkout config/config.yaml"),
-    ("dataset: quick\n\ttestbed: netns\n", "line 2: not YAML: found character '\\t'", "no tab"),
-    ("dataset: quick\nservers: [a,\n", "line 3: not YAML: ", "git checkout config/config.yaml"),
-    ("dataset: quick: x\n", "line 1: not YAML: mapping values are not", "write `key: value`"),
-    ("- quick\n", "line 1: it is a list, not keys", "write `dataset: …`"),
-    ("dataset=quick\n", "line 1: it is text, not keys", "write `dataset: …`"),
-    ("dataset: \ud800", "line 1: the byte 0xed is not UTF-8", "save it as UTF-8"),
+    ("", "it holds no keys"),
+    ("# dataset: quick\n", "it holds no keys"),
+    ("dataset: quick\n\ttestbed: netns\n", "cannot be read: .*line 2"),
+    ("dataset: quick\nservers: [a,\n", "cannot be read: .*line 3"),
+    ("- quick\n", "it holds no keys"),
+    ("dataset=quick\n", "it holds no keys"),
+    ("dataset: \ud800", "cannot be read: .*utf-8"),
 ]
 
 
-@pytest.mark.parametrize(("text", "what", "remedy"), YAML)
-def test_settings_that_are_no_yaml(tmp_path, text, what, remedy):
+@pytest.mark.parametrize(("text", "what"), YAML)
+def test_settings_that_are_no_yaml(tmp_path, text, what):
     file = tmp_path / "config.yaml"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
-    with pytest.raises(UserError) as error:
-        config_file.check(file)
-    assert what in str(error.value) and remedy in str(error.value)
-    with pytest.raises(UserError, match=r"none.yaml: cannot be read: No such file"):
-        config_file.check(tmp_path / "none.yaml")
+    with pytest.raises(UserError, match=rf"config.yaml: {what}.*\n.*git checkout"):
+        cli_config.check_file(file)
+    with pytest.raises(UserError, match=r"none.yaml: cannot be read: .*No such file"):
+        cli_config.check_file(tmp_path / "none.yaml")
 
 
 def test_settings_that_yaml_reads_in_its_own_way(monkeypatch):
     monkeypatch.chdir(ROOT)
-    config_file.check(Path("config/config.yaml"))
+    cli_config.check_file(Path("config/config.yaml"))
     given = yaml.safe_load("\ufeffdataset: smoke\nservers: [null, yaws]\ncompare:\n")
     chosen = study(DEFAULTS | given)
     assert (chosen.served, chosen.compare) == (["null", "yaws"], "")

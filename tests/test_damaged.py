@@ -17,7 +17,7 @@ from deathmatch.errors import Truncated, UserError
 from deathmatch.load import httperf, registry, roundtrip, wsload
 from deathmatch.measure import system_calls
 from deathmatch.plan import files, validation_errors
-from deathmatch.run import cli_config, config_file
+from deathmatch.run import cli_config
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 HTTPERF = (TRIAL / "httperf-500.txt").read_text()
@@ -208,7 +208,7 @@ def test_a_configuration_that_yaml_cannot_read_is_told(tmp_path, text):
     file = tmp_path / "config.yaml"
     file.write_text(text)
     with pytest.raises(UserError, match="YAML"):
-        config_file.check(file)
+        cli_config.check_file(file)
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "a\0b", "..", "../../x", "/etc", "-n", "a\nb", "a;b"])

@@ -14,7 +14,7 @@ from deathmatch.plan.dataset import ExperimentPlan, Grid
 from deathmatch.plan.trial import Trial
 from deathmatch.quantities.definitions import QUANTITIES
 from deathmatch.quantities.quantity import Kind
-from deathmatch.run import design_lines
+from deathmatch.run import dry_run
 
 DESIGN = designs.Design(
     "day-ets-bytes", "single-thread",
@@ -90,7 +90,7 @@ def test_servers_of_a_design_serve_its_experiment_with_each_factor_that_it_names
 
 def test_a_dataset_that_decides_claims_lists_what_it_lacks_and_others_count_it():
     every, (one,) = (
-        design_lines.of_dataset(name, matrix.trials(name)) for name in ("reference", "smoke")
+        dry_run.unmet_designs(name, matrix.trials(name)) for name in ("reference", "smoke")
     )
     assert files.dataset("reference").decides_claims and len(every) > 10
     assert "12 trials" in next(line for line in every if "walkin-some-backlog-helps" in line)
@@ -159,7 +159,7 @@ def test_the_null_server_is_offered_each_rate_of_the_source_s_client_in_each_rou
 
 
 def test_designs_are_printed_with_their_load_by_experiment():
-    lines = design_lines.by_experiment()
+    lines = dry_run.by_experiment()
     assert any(line.startswith("backlog: ") and "trials" in line for line in lines)
     (own,) = [line for line in lines if "walkin-epoll-faster-with-many" in line]
     assert "tornado with readiness=epoll,select idle_connections=0,900: 25 trials" in own

@@ -24,7 +24,7 @@ from deathmatch.measure.spreading import Limits, Spread, spread
 from deathmatch.plan import files, matrix
 from deathmatch.plan.trial import OWN_TESTBED
 from deathmatch.quantities.quantity import RATE, REPLY
-from deathmatch.run import short_points
+from deathmatch.run import dry_run
 
 CAPACITY_RPS, TIMEOUT_S = 2000, 0.5
 # The least that a testbed may ask for: one process cannot hold the overload.
@@ -87,10 +87,10 @@ def test_every_backlog_of_the_light_client_is_searched_and_no_other_client():
 
 
 def test_short_points_are_named_before_they_are_measured():
-    (line,) = short_points.lines(matrix.trials("tour"))
+    (line,) = dry_run.short_points(matrix.trials("tour"))
     assert "backlog 2 of 10 s" in line and "accept-queue 2 of 16 s" in line
     assert "readiness 1 of 5 s" in line
-    assert short_points.lines(matrix.trials("full", experiments=["backlog", "storage"])) == []
+    assert dry_run.short_points(matrix.trials("full", experiments=["backlog", "storage"])) == []
 
 
 @pytest.mark.parametrize(("calls", "duration_s", "seen"), [

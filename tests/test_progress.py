@@ -7,12 +7,11 @@ from collections import Counter
 import polars as pl
 import pytest
 from conftest import ROOT
-from rich.console import Console, Group
 
 from deathmatch.data import table_files, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files, matrix
-from deathmatch.run import build_times, cli_config, exit_summary, progress, run_trial, screen
+from deathmatch.run import cli_config, exit_summary, progress, run_trial
 from deathmatch.run.state import Run, clock
 from deathmatch.run.study import Study
 
@@ -252,7 +251,6 @@ def test_each_ended_trial_is_told_of_those_chosen(run, tmp_path):
             f"] {trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}: {outcome}"
         )
     assert "left" not in said and "all measured" not in said
-    run.started(0, "tidy", ["data/full/backlog/points.parquet"], [])
     assert run.ended(0) is None
 
 
@@ -263,10 +261,10 @@ def test_a_checkout_that_changes_while_it_measures_is_reported_once(run, tmp_pat
     for number, (trial, commit) in enumerate(zip(run.study.trials, commits)):
         file = record(trial, tmp_path, machine=MEASURED["machine"] | {"commit": commit})
         run.started(number, "trial", [str(file.relative_to(tmp_path))], [])
-        said.append(run.ended(number, brief=number == 2))
+        said.append(run.ended(number))
     warned = [number for number, line in enumerate(said) if "the checkout has changed" in line]
     assert warned == [2, 5]
-    assert said[2].startswith("the checkout") and "a1, now a1-dirty" in said[2]
+    assert "a1, now a1-dirty" in said[2]
     assert "a1-dirty, now a1." in said[5]
 
 
@@ -287,47 +285,13 @@ def test_the_times_of_jobs_are_noted_once_they_have_made_their_output(run):
 def test_what_is_left_has_the_builds_before_the_next_trial(run):
     run, _ = run
     run.unbuilt = {"null": files.server("null"), "ws-null": files.server("ws-null")}
-    run.ended(0)
     trials_s = sum(map(progress.seconds, run.study.trials))
-    before_s = [build_times.together_s(run.unbuilt.values())]
+    before_s = [progress.builds_s(run.unbuilt.values())]
     for number, name in enumerate(("ws-null", "null")):
         run.started(number, "build", [f"build/servers/{name}/build.json"], [])
         run.ended(number)
-        before_s.append(run.wait_s() - trials_s)
+        before_s.append(run.standing.wait_s - trials_s)
     assert before_s[0] > before_s[1] > 0 == pytest.approx(before_s[2])
-
-
-def shown(run, columns):
-    console = Console(width=columns, force_terminal=False, color_system=None)
-    with console.capture() as caught:
-        # As the screen does, not as text that is joined to other text.
-        console.print(Group(screen.status(run)))
-    return caught.get().splitlines()
-
-
-@pytest.mark.parametrize("columns", [80, 120])
-def test_one_line_tells_all_at_any_width(run, tmp_path, columns):
-    run, now = run
-    first, second = run.study.trials[:2]
-    record(first, tmp_path, outcome="did not start")
-    run.started(1, "trial", [f"{first.path}/trial.json"], [])
-    run.ended(1)
-    run.started(2, "trial", [f"{second.path}/trial.json"], [])
-    now[0] = 310
-    (line,) = shown(run, columns)
-    start = rf"1 of {len(run.study.trials)} trials, 1 failed, 5:10, about .+ left │ 5:10 "
-    assert re.match(start + "backlog null", line) and len(line) <= columns
-
-
-def test_what_is_left_counts_down_while_a_trial_runs(run):
-    run, now = run
-    trial = run.study.trials[0]
-    run.started(1, "trial", [f"{trial.path}/trial.json"], [])
-    before_s = run.wait_s()
-    now[0] = 3
-    assert run.wait_s() == pytest.approx(before_s - 3)
-    now[0] = 1e6
-    assert run.wait_s() == pytest.approx(before_s - progress.seconds(trial))
 
 
 def test_after_the_trials_the_line_tells_the_steps_to_the_paper(run, tmp_path):
@@ -337,12 +301,8 @@ def test_after_the_trials_the_line_tells_the_steps_to_the_paper(run, tmp_path):
         run.started(number, "trial", [f"{trial.path}/trial.json"], [])
         run.ended(number)
     run.steps = (30, 40)
-    for number, name in enumerate(("01-backlog", "20-claims"), 100):
-        run.started(number, "notebook", [f"paper/full/notebooks/{name}.ipynb"], [])
-    (line,) = shown(run, 120)
-    total = len(run.study.trials)
-    assert line.startswith(f"{total} of {total} trials, step 31 of 40, 0:00 │ 0:00 notebook 01-b")
-    assert line.endswith("01-backlog and 1 more")
+    run.started(100, "notebook", ["paper/full/notebooks/01-backlog.ipynb"], [])
+    assert run.ended(100) == "[0:00, step 31 of 40] notebook 01-backlog"
 
 
 def last_three(run, stopped=False):

@@ -1,15 +1,9 @@
 """Snakemake: what it makes again and what not, and that killing it loses and leaves nothing."""
 
-import contextlib
-import fcntl
 import os
-import pty
 import re
 import shutil
 import signal
-import struct
-import subprocess
-import termios
 from pathlib import Path
 
 import psutil
@@ -239,7 +233,7 @@ def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
 
 
 def test_a_trial_that_is_gone_is_due_whoever_asks_for_its_table(killed_and_resumed):
-    """Measured again for the table, on a terminal; the paper alone is made without it."""
+    """Measured again for the table; the paper alone is made without it."""
     tree, _ = killed_and_resumed
     folder = next(iter(stamps(tree)))
     shutil.rmtree((tree.path / folder).parent)
@@ -247,12 +241,9 @@ def test_a_trial_that_is_gone_is_due_whoever_asks_for_its_table(killed_and_resum
     assert planned["trial"] == planned["tidy"] == 1
     planned = to_do(tree, "paper")
     assert planned["write_paper"] == 1 and "trial" not in planned
-    screen = on_a_terminal(tree, "snakemake", POINTS, "--config", "dataset=tiny")
+    said = tree.snakemake(POINTS, dataset="tiny").succeeded().text
     assert len(stamps(tree)) == 3
-    # A line that stays is written again in its place, and gone at the end.
-    assert re.search(r"2 of 3 trials\S*, 0:\d\d, about \d+ min left", screen)
-    assert "\r\x1b[2K" in screen and screen.count("\x1b[?25h") >= screen.count("\x1b[?25l")
-    ending = re.sub(r"\r|\x1b\[[?\d]*\w", "", screen).splitlines()[-3:]
+    ending = said.splitlines()[-3:]
     assert [line.split(":")[0] for line in ending] == ["paper", "failed", "next"]
 
 
@@ -267,27 +258,6 @@ def test_a_trial_measured_by_hand_is_due_once_its_server_changes(tree: Tree):
     source = tree.path / "servers/mine/broken.py"
     source.write_text(source.read_text() + "\n# Changed.\n")
     assert to_do(tree)["trial"] == 1
-
-
-def on_a_terminal(tree: Tree, *words: str) -> str:
-    """Run a command that succeeds on a terminal of 80 columns; return all that it wrote there."""
-    ours, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    plugins = {"PYTHONPATH": str(tree.path / "workflow" / "plugins"), "TERM": "xterm-256color"}
-    process = subprocess.Popen(
-        tree.command(*words), cwd=tree.path, env=os.environ | plugins, stdin=its, stdout=its,
-        stderr=its, start_new_session=True,
-    )  # fmt: skip
-    os.close(its)
-    written = b""
-    # Linux ends the reading with an error once nobody has the terminal open.
-    with contextlib.suppress(OSError):
-        while part := os.read(ours, 65536):
-            written += part
-    os.close(ours)
-    text = written.decode()
-    assert process.wait(HUNG_S) == 0, text
-    return text
 
 
 def test_a_record_that_is_not_whole_is_named(killed_and_resumed):

@@ -10,7 +10,7 @@ from servers.broken import FLOOD_BYTES
 
 from deathmatch.plan import files
 from deathmatch.quantities.good_answers import WRONG, only_good
-from deathmatch.run import run_trial, trial_summary
+from deathmatch.run import failures, run_trial
 
 # Below broken.py's limit at the first and third rate, above it at the second.
 RATES = [100, 800, 110]
@@ -110,7 +110,7 @@ def test_each_trial_says_how_it_ended(measured):
     ]:
         path = folders[server].relative_to(tree.path)
         assert f"[trial] {end.format(path)}\n" in done.text
-        assert trial_summary.measured(record(measured, server)) == ("measured" in end)
+        assert failures.measured(record(measured, server)) == ("measured" in end)
     # The run's own line says enough of it.
     assert " backlog null " in done.text
     assert f"{folders['null'].relative_to(tree.path)}/trial.json" not in done.text

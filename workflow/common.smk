@@ -1,11 +1,10 @@
 # What the rules share: the modules and functions that they use.
 import gc
-from pathlib import Path
 
 from deathmatch.builds import nix, toolchain
 from deathmatch.errors import UserError
 from deathmatch.plan import files, sources
-from deathmatch.run import build_times, call, code_inputs, config_file, study
+from deathmatch.run import call, cli_config, code_inputs, progress, study
 
 # A large matrix makes jobs that live to the end: looking for garbage is a tenth of a dry run.
 gc.set_threshold(100_000)
@@ -14,7 +13,7 @@ gc.set_threshold(100_000)
 DATASET_CHOSEN = "dataset" in config
 
 try:
-    config_file.check(Path("config/config.yaml"))
+    cli_config.check_file()
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -47,7 +46,7 @@ def trials_of(wildcards):
 
 def before_trials(wildcards):
     """Return a build's priority: the longest first, so that others are built meanwhile."""
-    return 1_000_000 + round(build_times.seconds(files.server(wildcards.server)))
+    return 1_000_000 + round(progress.build_s(files.server(wildcards.server)))
 
 
 def place_of(wildcards):

@@ -33,7 +33,7 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Prints each name with its title; without a kind, the names of every kind.",
         ),
         "designs": Command(
-            "print what claims need that a dataset measures", "run.design_lines",
+            "print what claims need that a dataset measures", "run.dry_run",
             arguments.nothing, "",
             "Which variants, loads and trials decide each claim, by experiment, and how long all "
             "of an experiment take. A dry run reports which of them a dataset does not meet.",

@@ -22,7 +22,7 @@ from deathmatch.plan import ab_design as plan
 from deathmatch.plan import files, own_dataset
 from deathmatch.plan.trial import Trial
 from deathmatch.quantities.good_answers import only_good
-from deathmatch.run import ab_report, progress, subcommands, trial_summary, untracked
+from deathmatch.run import ab_report, checkout, failures, progress, subcommands
 
 # The interval of two is 12.7 standard errors to either side (Student 1908), and says nothing.
 LEAST_BLOCKS = 3
@@ -152,7 +152,7 @@ def _check_time(wanted: Comparison, minutes: float) -> None:
 
 def _measure(wanted: Comparison, minutes: float, testbed: str) -> int:
     """Measure block after block while another one fits into the time; return the exit status."""
-    untracked.make_folders(wanted.name)
+    checkout.make_folders(wanted.name)
     ends = time.monotonic() + 60 * minutes
     try:
         for number in subcommands.rounds(ends):
@@ -170,4 +170,4 @@ def _measure(wanted: Comparison, minutes: float, testbed: str) -> int:
 
 def _is_measured(folder: Path) -> bool:
     record = folder / "trial.json"
-    return record.exists() and trial_summary.measured(records.read(record))
+    return record.exists() and failures.measured(records.read(record))

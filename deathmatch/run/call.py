@@ -26,13 +26,11 @@ from deathmatch.run import (
     checkout,
     cli_config,
     cluster,
-    design_lines,
+    dry_run,
     exit_summary,
     forks,
-    job_times,
-    short_points,
     snakemake_internals,
-    untracked,
+    state,
 )
 from deathmatch.run.state import Run
 from deathmatch.run.study import Study
@@ -147,7 +145,7 @@ class Call:
         study.check_toolchain(here=not self.elsewhere)
         if not self.only_paper:
             study.check_clients()
-        self.run = Run(study, note=job_times.add)
+        self.run = Run(study, note=state.add_job)
         if self.workflow.dryrun:
             snakemake_internals.go_through_no_hidden_job(self.workflow)
         if self.workflow.dryrun and study.trials:
@@ -157,9 +155,9 @@ class Call:
         said = [
             study.summary(),
             *study.builds_line(),
-            *(short_points.lines(study.trials) if dry else ()),
+            *(dry_run.short_points(study.trials) if dry else ()),
             *study.left_out(),
-            *(design_lines.of_dataset(study.dataset, study.trials) if whole and dry else []),
+            *(dry_run.unmet_designs(study.dataset, study.trials) if whole and dry else []),
         ]
         print(*said, sep="\n", file=sys.stderr)
         if self.workflow.executor_plugin is None:
@@ -190,7 +188,7 @@ class Call:
         os.environ["DEATHMATCH_SNAKEMAKE"] = snakemake.__version__
         os.environ[ONLY_PAPER] = "1" if self.only_paper else ""
         if self.run is not None:
-            untracked.make_folders(self.study.dataset)
+            checkout.make_folders(self.study.dataset)
             if self.study.trials and not self.only_paper:
                 rule_record.keep(self.study.dataset, commit.of(ROOT).name)
         snakemake_internals.start_without_delay(self.workflow)

@@ -8,10 +8,10 @@ import re
 import shutil
 import socket
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.run import untracked
 
 STATE = Path(".snakemake")
 PID = "deathmatch.pid"
@@ -20,6 +20,8 @@ RUN_LOCK = "deathmatch.lock"  # a file, as NFS locks no folder for writing
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EBADF)
 TEMPORARY = "deathmatch-run-"  # what the logger plugin begins the name of its folder with
 SHELLS = re.compile(r"""[\s'"\\$&;|<>()*?\[\]#~!`{}:]""")
+# Of a dataset; what its measurement makes stays out of git until its owner decides otherwise.
+FOLDERS = ("data", "figures", "paper")
 WRITTEN = (".snakemake", "build", "data", "figures", "paper")
 
 
@@ -82,7 +84,7 @@ def check_writable(root: Path = Path(), dataset: str = "") -> None:
     Of a `dataset`, that of its data, its figures and its paper.
     """
     folders = [root, *(root / name for name in WRITTEN), *(root / STATE).glob("*/")]
-    folders += [root / name / dataset for name in untracked.FOLDERS]
+    folders += [root / name / dataset for name in FOLDERS]
     for folder in folders:
         if folder.is_dir() and not os.access(folder, os.W_OK):
             raise UserError(
@@ -106,3 +108,16 @@ def check_name(root: Path) -> None:
             str(root),
             "move the clone, for example to ~/deathmatch",
         )
+
+
+def make_folders(dataset: str, root: Path = Path(), names: Sequence[str] = FOLDERS) -> None:
+    """Make the dataset's folders in `root`; each new one ignores itself, by a .gitignore of `*`.
+
+    `names` are those of FOLDERS to make it in; default: all. An existing folder stays as it is: its
+    .gitignore is removed to commit the dataset.
+    """
+    for name in names:
+        folder = root / name / dataset
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            (folder / ".gitignore").write_text("*\n")

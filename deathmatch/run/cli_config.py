@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import yaml
+
 from deathmatch.errors import UserError, suggestions
 from deathmatch.plan import files, paths, selection, validation_errors
 from deathmatch.plan.selection import Choice
@@ -10,7 +12,20 @@ from deathmatch.plan.settings import Settings
 from deathmatch.run.study import Study
 
 WHERE = "config/config.yaml or --config"
+FILE = Path("config/config.yaml")
 COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
+
+
+def check_file(file: Path = FILE) -> None:
+    """Raise UserError if Snakemake could not read the file, or if it holds no keys."""
+    back = "mend it, or take the committed one again: git checkout config/config.yaml"
+    try:
+        value = yaml.safe_load(file.read_text("utf-8-sig"))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        why = " ".join(str(error).split())
+        raise UserError(f"cannot be read: {why}", str(file), back) from None
+    if not isinstance(value, dict):
+        raise UserError("it holds no keys with values, `key: value`", str(file), back)
 
 
 def committed() -> bool:

@@ -1,13 +1,16 @@
 """How a run ends: its results, where the paper is, what failed and why, what to run next."""
 
 import signal
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deathmatch.errors import UserError
-from deathmatch.run import failures, server_results
+from deathmatch.run import failures
 from deathmatch.run.state import Job, Run
+from deathmatch.run.study import Study
 
+# A dry run does not wait for polars.
 if TYPE_CHECKING:
     from deathmatch.analysis.outcomes import Outcome
 
@@ -33,7 +36,7 @@ def lines(run: Run, stopped: bool) -> str:
     try:
         if study.trials:
             servers = failures.failures(study.dataset, study.choice)
-            results = [] if stopped else server_results.results(study, known=servers)
+            results = [] if stopped else _results(study, known=servers)
     except UserError as error:
         broken = [f"{error.where}: {error.what}"]
     jobs = [job for job in run.failed if job.rule != LISTING]
@@ -49,7 +52,7 @@ def lines(run: Run, stopped: bool) -> str:
     return "\n".join(
         [
             *unlisted,
-            *map(server_results.line, results),
+            *map(_result_line, results),
             f"paper:  {_paper(run)}",
             f"failed: {what[0] + more if what else _nothing(run)}",
             f"next:   {_next(run, jobs, list(servers), broken, empty, stopped)}",
@@ -115,3 +118,34 @@ def _next(
     if not Path(study.paper[0]).exists():
         return f"{study.command} makes the paper"
     return f"xdg-open {study.paper[0]}"
+
+
+def _result_line(result: "Outcome") -> str:
+    """Return a result in one line."""
+    title, number = result.quantity.title, result.number
+    what = f"{title} {number}" if number else f"no usable number, {result.why}"
+    return f"result: {result.server} in {result.experiment}: {what}"
+
+
+def _results(study: Study, known: Container[str] = ()) -> list["Outcome"]:
+    """Return the results of servers chosen by name, and of those without any usable number.
+
+    Without the servers that are `known` to have failed. Raises UserError for a damaged table.
+    """
+    from deathmatch.analysis.outcomes import labelled, outcomes
+
+    by_server: dict[str, list[Outcome]] = {}
+    for experiment in study.measured:
+        best = {}
+        for outcome in outcomes(labelled(study.dataset, experiment)):
+            best.setdefault(outcome.server, outcome)
+        for server, outcome in best.items():
+            by_server.setdefault(server, []).append(outcome)
+    named = study.choice.servers or ()
+    return [
+        result
+        for server in study.served
+        if server not in known
+        for result in by_server.get(server, [])
+        if server in named or not any(other.number for other in by_server[server])
+    ]

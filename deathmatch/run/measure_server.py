@@ -20,7 +20,7 @@ from deathmatch.plan import files, matrix, own_dataset
 from deathmatch.plan import measure_design as plan
 from deathmatch.plan.server import Server
 from deathmatch.quantities.quantity import REPLY
-from deathmatch.run import build_times, progress, subcommands, untracked
+from deathmatch.run import checkout, progress, subcommands
 
 SEARCH_SUFFIX = "-search"
 ROUNDS = 3
@@ -38,7 +38,7 @@ def main(given: argparse.Namespace) -> int:
     others = (
         plan.named_yardsticks(given.against, server, experiment)
         if given.against
-        else plan.yardsticks(server, experiment, build_times.seconds)
+        else plan.yardsticks(server, experiment, progress.build_s)
     )
     ends = time.monotonic() + 60 * given.minutes
     subcommands.hold()
@@ -104,7 +104,7 @@ def _measure(
     title = f"{server.title}, compared with yardsticks"
     content = plan.text(title, experiment, rates, duration_s, ROUNDS, SEED, search=False)
     own_dataset.write(name, content)
-    untracked.make_folders(name)
+    checkout.make_folders(name)
     trials = matrix.trials(name)
     number = 0
     for number in subcommands.rounds(ends, ROUNDS):

@@ -1,4 +1,4 @@
-"""How far a dataset is and how long it will still take."""
+"""How far a dataset is, and how long its builds and trials will still take."""
 
 import json
 import math
@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from deathmatch.builds import nix, server_build, server_commands
 from deathmatch.capacity_search import search
 from deathmatch.data import inventory, records
 from deathmatch.data.warm_up import LEAST_ROUNDS
 from deathmatch.errors import UserError
+from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
 from deathmatch.run.failures import UNMEASURED
 
@@ -170,3 +172,56 @@ def duration(seconds: float) -> str:
     """Return "9 min", in whole minutes, upward; "2 h 5 min" from two hours on."""
     minutes = max(1, math.ceil(seconds / 60))
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+REGISTRY_S = {"cargo": 90, "go": 30, "npm": 10, "maven": 15, "pypi": 10}
+"""Rough guesses for a build on two idle cores, by the registry of its packages.
+
+They serve until a build has been recorded here, which then counts instead."""
+
+UNPACKED_S = 15
+"""A build that unpacks a release of another Debian."""
+
+OWN_S = 5
+"""A build of a server's own sources, which also installs Debian packages."""
+
+SLOW_S = 300
+"""A build that `slow_build` says takes minutes."""
+
+
+def build_s(server: Server) -> float:
+    """Return how long the server's build will take if nothing else is built meanwhile."""
+    measured_s = _last_build_s(server)
+    if measured_s is not None:
+        return measured_s
+    if server.slow_build:
+        return SLOW_S
+    guesses_s = [s for key, s in REGISTRY_S.items() if getattr(server.packages, key, None)]
+    build = server.build or ""
+    if "cargo build" in build:
+        guesses_s.append(REGISTRY_S["cargo"])
+    if "toolchains/debian" in build:
+        guesses_s.append(UNPACKED_S)
+    return max(guesses_s, default=OWN_S)
+
+
+def _last_build_s(server: Server) -> float | None:
+    """Return how long its last build took, of whichever sources; None if that is unknown."""
+    folder = server_commands.build_dir(server.name)
+    for name in (server_build.RECORD, server_build.GOOD):
+        try:
+            return json.loads((folder / name).read_text())["wall_us"] / 1e6
+        except (FileNotFoundError, KeyError, ValueError):
+            continue
+    return None
+
+
+def builds_s(servers: Iterable[Server]) -> float:
+    """Return how long all of them take, as `workflow/build.smk` orders them: the longest first.
+
+    Two are built at a time; with Nix, one.
+    """
+    ends_s = [0.0] if nix.chosen() else [0.0, 0.0]
+    for took_s in sorted(map(build_s, servers), reverse=True):
+        ends_s[ends_s.index(min(ends_s))] += took_s
+    return max(ends_s)

@@ -15,7 +15,7 @@ from deathmatch.data import inventory, records
 from deathmatch.plan import files, matrix, own_dataset, paths, rehearsal, selection
 from deathmatch.plan import record as plan_record
 from deathmatch.plan.trial import Trial
-from deathmatch.run import progress, subcommands, trial_summary, untracked
+from deathmatch.run import checkout, failures, progress, subcommands
 
 FOLDER = Path("data", "planned")
 COLUMNS = dict.fromkeys(("experiment", "server", "variant", "outcome", "reason"), pl.String)
@@ -27,7 +27,7 @@ def main(given: argparse.Namespace) -> int:
     name = given.dataset + rehearsal.SUFFIX
     text = rehearsal.text(files.dataset(given.dataset))
     subcommands.hold()
-    untracked.make_folders(name)
+    checkout.make_folders(name)
     own_dataset.write(name, text)
     try:
         trials = selection.given(given).trials(name)
@@ -65,7 +65,7 @@ def _row(trial: Trial) -> Mapping[str, str]:
     if not file.exists():
         return named | {"outcome": NOT_RUN, "reason": "its trial could not be run"}
     record = records.read(file)
-    reason = trial_summary.reason_of(record) or _of_client(record["points"])
+    reason = failures.reason_of(record) or _of_client(record["points"])
     return named | {"outcome": record["outcome"], "reason": reason}
 
 

@@ -29,7 +29,7 @@ from deathmatch.measure import trial as measurement
 from deathmatch.plan import files, matrix
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.trial import Trial
-from deathmatch.run import progress, trial_summary, untracked
+from deathmatch.run import checkout, failures, progress
 
 LEAST_FREE_BYTES = 200_000_000
 # Exit status; 2 is that of a command line that cannot be read.
@@ -51,16 +51,14 @@ def main(given: argparse.Namespace) -> int:
     trial = matrix.find(given.trial.rstrip("/"))
     bed = files.testbed(trial.testbed(given.testbed))
     _check_disk(trial.path)
-    untracked.make_folders(trial.dataset, names=["data"])
+    checkout.make_folders(trial.dataset, names=["data"])
     sandbox.die_with_owner()
     measure = _on_machines if bed.kind == "ssh" else _in_namespaces
     if status := measure(trial, bed, given.testbed):
         return status
     record = records.read(trial.path / "trial.json")
-    # A run reports each trial by itself: only a reason is missing there.
-    if not given.any_outcome or trial_summary.reason_of(record):
-        print(f"[trial] {trial_summary.line(record, trial.path)}", file=sys.stderr)
-    return 0 if given.any_outcome or trial_summary.measured(record) else UNMEASURED
+    print(f"[trial] {failures.line(record, trial.path)}", file=sys.stderr)
+    return 0 if given.any_outcome or failures.measured(record) else UNMEASURED
 
 
 def _in_namespaces(trial: Trial, bed: plan.Testbed, default: str) -> int:

@@ -1,18 +1,26 @@
-"""What one call of Snakemake is doing and how far it is, for its logger and its screen."""
+"""What one call of Snakemake is doing and how far it is; when each of its jobs began and ended.
 
+The times of jobs are kept in `build/`, for `bench/shares.py`: Snakemake's own metadata has the time
+of an output, not that of its job.
+"""
+
+import csv
+import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.plan.trial import Trial
-from deathmatch.run import build_times, progress
-from deathmatch.run.job_times import JobTime
+from deathmatch.run import failures, progress
 from deathmatch.run.study import Study
 
 BUILD = "build"
 """The rule of `workflow/build.smk`."""
+JOBS = Path("build/job-times.csv")
+# `./shell` writes it: seconds, a tab and the step.
+SET_UP = Path("build/setup-times.tsv")
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,17 @@ def name_of(trial: Trial) -> str:
     return f"{trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
 
 
+@dataclass(frozen=True)
+class JobTime:
+    """When a job began and ended, in seconds since 1970."""
+
+    dataset: str
+    rule: str
+    output: str
+    began_s: float
+    ended_s: float
+
+
 @dataclass
 class Run:
     """The state of a run of a study; `clock` returns seconds."""
@@ -53,8 +72,6 @@ class Run:
     failed: list[Job] = field(default_factory=list)
     steps: tuple[int, int] = (0, 0)
     """How many of Snakemake's jobs are done, and how many there are."""
-    after_s: float = 0
-    """How long what is left after the trial that runs will take."""
     commit: str | None = None
     """By which commit the run's latest trial was measured, with "-dirty" if files were changed."""
 
@@ -64,24 +81,16 @@ class Run:
         self.unbuilt = {server.name: server for server in self.study.unbuilt}
         self.standing = self._standing()
 
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since the run began."""
-        return self.clock() - self.began_s
-
     def started(self, number: int, rule: str, output: list[str], logs: list[str]) -> None:
         """Note that Snakemake's job of that number runs from now on."""
         known = (self.study.order.get(str(Path(file).parent)) for file in output)
         trial = next((place_and_trial[1] for place_and_trial in known if place_and_trial), None)
         self.running[number] = Job(rule, tuple(output), tuple(logs), self.clock(), trial)
-        if trial:
-            # Computed once: a dataset has hundreds of trials.
-            self.after_s = self._standing({trial: {"outcome": "measured"}}).wait_s
 
-    def ended(self, number: int, brief: bool = False) -> str | None:
-        """Note that a job has made its output; return how far the run is if it was a trial.
+    def ended(self, number: int) -> str | None:
+        """Note that a job has made its output; return the line of progress, None if it is unknown.
 
-        Where it is `brief`, a screen shows that: only a change of the commit is returned.
+        "[5:10, 12 of 36 trials, about 9 min left] backlog null backlog=128 #1: measured".
         """
         job = self.running.pop(number, None)
         if job is None:
@@ -89,25 +98,36 @@ class Run:
         ended_s, took_s = time.time(), self.clock() - job.began_s
         output = job.output[0] if job.output else ""
         self.note(JobTime(self.study.dataset, job.rule, output, ended_s - took_s, ended_s))
-        if job.rule == BUILD:
+        outcome = changed = ""
+        if job.trial:
+            outcome, changed = self._trial_ended(job.trial)
+        elif job.rule == BUILD:
             self.unbuilt.pop(Path(output).parent.name, None)
-            self.standing = self._standing()
-        if job.trial is None:
-            return None
+            outcome = "" if _built(Path(output)) else f": failed; see {', '.join(job.logs)}"
+        self.standing = self._standing()
+        told = f"{clock(self.clock() - self.began_s)}, {self._how_far()}"
+        return f"[{told}] {job.name}{outcome}{changed}"
+
+    def _trial_ended(self, trial: Trial) -> tuple[str, str]:
+        """Return how a trial ended, and a warning if the checkout has changed since the last."""
         try:
-            self.records |= progress.measured([job.trial], self.study.testbed)
+            self.records |= progress.measured([trial], self.study.testbed)
         except UserError as error:
             # Another server's file may be broken meanwhile: this trial has ended all the same.
-            return f"[{clock(self.elapsed_s)}] {job.name}: {error.what} ({error.where})"
-        self.standing = self._standing()
+            return f": {error.what} ({error.where})", ""
         # It has none if its specification was changed while it ran.
-        record = self.records.get(job.trial, {})
-        changed = self._commit_changed(record)
-        if brief:
-            return changed or None
-        outcome = record.get("outcome", "to be measured again")
-        told = f"[{clock(self.elapsed_s)}, {progress.line(self.standing)}] {job.name}: {outcome}"
-        return f"{told}\n{changed}" if changed else told
+        record = self.records.get(trial)
+        if record is None:
+            return ": to be measured again", ""
+        if failures.reason_of(record):
+            return f": {failures.line(record, trial.path)}", self._commit_changed(record)
+        return f": {record['outcome']}", self._commit_changed(record)
+
+    def _how_far(self) -> str:
+        done, total = self.steps
+        if self.standing.ended and total:
+            return f"step {min(done + 1, total)} of {total}"
+        return progress.line(self.standing)
 
     def _commit_changed(self, record: dict) -> str:
         """Return what to say if the trial before was measured by another commit; "" if none was."""
@@ -116,7 +136,7 @@ class Run:
         if None in (before, now) or before == now:
             return ""
         return (
-            f"the checkout has changed since the last trial: {before}, now {now}. A dataset "
+            f"\nthe checkout has changed since the last trial: {before}, now {now}. A dataset "
             "that is to be shown needs one commit: edit in another clone while this one measures"
         )
 
@@ -125,17 +145,16 @@ class Run:
         if job := self.running.pop(number, None):
             self.failed.append(job)
 
-    def wait_s(self) -> float:
-        """Return how long what is left will take, counting down while a trial runs."""
-        for job in list(self.running.values()):
-            if job.trial:
-                spent_s = self.clock() - job.began_s
-                return max(self.after_s, self.standing.wait_s - spent_s)
-        return self.standing.wait_s
+    def _standing(self) -> progress.Standing:
+        builds_s = progress.builds_s(self.unbuilt.values())
+        return progress.standing(self.study.trials, self.records, builds_s)
 
-    def _standing(self, soon: dict[Trial, dict] | None = None) -> progress.Standing:
-        builds_s = build_times.together_s(self.unbuilt.values())
-        return progress.standing(self.study.trials, self.records | (soon or {}), builds_s)
+
+def _built(record: Path) -> bool:
+    try:
+        return bool(json.loads(record.read_text())["ok"])
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def clock(elapsed_s: float) -> str:
@@ -143,3 +162,34 @@ def clock(elapsed_s: float) -> str:
     minutes, seconds = divmod(int(elapsed_s), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def add_job(job: JobTime, root: Path = Path()) -> None:
+    """Append a job to the file."""
+    file = root / JOBS
+    file.parent.mkdir(exist_ok=True)
+    new = not file.exists()
+    with file.open("a", newline="") as rows:
+        writer = csv.writer(rows)
+        if new:
+            writer.writerow(field.name for field in fields(JobTime))
+        writer.writerow(astuple(job))
+
+
+def jobs(root: Path = Path()) -> list[JobTime]:
+    """Return the jobs of all runs in the order of their ends; none if nothing ran yet."""
+    try:
+        with (root / JOBS).open(newline="") as rows:
+            return [
+                JobTime(**row | {name: float(row[name]) for name in ("began_s", "ended_s")})
+                for row in csv.DictReader(rows)
+            ]
+    except FileNotFoundError:
+        return []
+
+
+def set_up_s(root: Path = Path()) -> float:
+    """Return the seconds that the steps of the set-up took; 0 if none is known."""
+    file = root / SET_UP
+    lines = file.read_text().splitlines() if file.exists() else []
+    return sum(float(line.partition("\t")[0]) for line in lines)

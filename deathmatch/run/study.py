@@ -20,7 +20,7 @@ from deathmatch.plan.selection import Choice
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
-from deathmatch.run import build_times, progress
+from deathmatch.run import progress
 
 PUBLISHED = sorted(
     str(p) for p in Path("data/published").rglob("*") if p.suffix in {".csv", ".toml"}
@@ -156,7 +156,7 @@ class Study:
         if self.only_paper:
             all_trials = len(self.choice.trials(self.dataset))
             return about + f"{trials} of {all_trials} trials are there; only the paper is made"
-        builds_s = build_times.together_s(self.unbuilt)
+        builds_s = progress.builds_s(self.unbuilt)
         return about + progress.line(progress.standing(self.trials, self.records, builds_s))
 
     @cached_property
@@ -172,9 +172,9 @@ class Study:
         """Return a line on how long the builds take before the first trial; none if none is due."""
         if not self.unbuilt:
             return []
-        wait = progress.duration(build_times.together_s(self.unbuilt))
-        longest = max(self.unbuilt, key=build_times.seconds)
-        alone = progress.duration(build_times.seconds(longest))
+        wait = progress.duration(progress.builds_s(self.unbuilt))
+        longest = max(self.unbuilt, key=progress.build_s)
+        alone = progress.duration(progress.build_s(longest))
         return [
             f"builds: {len(self.unbuilt)} before the first trial, about {wait};"
             f" the longest is {longest.name}, {alone}"

@@ -34,7 +34,7 @@ from deathmatch.load import httperf, registry, roundtrip, wsload
 from deathmatch.measure import system_calls
 from deathmatch.plan import files, validation_errors
 from deathmatch.plan.paths import PLACES
-from deathmatch.run import cli_config, config_file
+from deathmatch.run import cli_config
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 Check = Callable[[Any], None]
@@ -247,7 +247,7 @@ def strace(content: bytes) -> None:
 def config_yaml(content: bytes) -> None:
     with planted(content, "config.yaml") as file:
         try:
-            config_file.check(file)
+            cli_config.check_file(file)
             value = yaml.safe_load(content)
         except UserError as error:
             return told(error)

@@ -1,4 +1,4 @@
-"""What a run shows: on a terminal one line that stays, else a line for each trial; what went wrong.
+"""What a run shows: a line of progress for each job that has ended, and what went wrong.
 
 Snakemake looks for loggers on PYTHONPATH, by the name of this folder, before it reads the
 Snakefile. That begins a deathmatch.run.call.Call, which has the state of the run. All that
@@ -10,6 +10,8 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterable
+from pathlib import Path
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -57,8 +59,8 @@ class LogHandler(LogHandlerBase):
         # Where the disk is full, Snakemake's own log is too: that is reported once.
         logging.raiseExceptions = False
         given = self.common_settings
-        # The output of the jobs, a deathmatch.run.screen.Screen, from the first job on.
-        self.screen = None
+        # The logs of each job that has begun.
+        self.logs: dict[int, list[str]] = {}
         # Whether the run has begun, and whether it ended early.
         self.going = self.stopped = self.interrupted = False
         self.failed: set[int] = set()
@@ -93,9 +95,6 @@ class LogHandler(LogHandlerBase):
 
     def close(self) -> None:
         """Say how the run ended."""
-        if self.screen is not None:
-            self.screen.stop()
-            self.screen = None
         if self.interrupted and self.run:
             # That a command ended so is no failure of it.
             self.run.failed.clear()
@@ -105,13 +104,10 @@ class LogHandler(LogHandlerBase):
         super().close()
 
     def _say(self, text: str) -> None:
-        if self.screen is not None:
-            self.screen.say(text)
-        else:
-            print(text, file=self.stream, flush=True)
+        print(text, file=self.stream, flush=True)
 
     def _note(self, record: logging.LogRecord) -> None:
-        """Keep the state of the run, and the screen, as the record says."""
+        """Keep the state of the run as the record says."""
         event = getattr(record, "event", None)
         if self.common_settings.dryrun or self.call is None:
             return
@@ -119,14 +115,7 @@ class LogHandler(LogHandlerBase):
             self.going = True
             if self.run:
                 self.run.started(record.jobid, record.rule_name, record.output, record.log)
-            self._shown().begin(record.jobid, record.log)
-            # An ordinary user is asked for a password while packages are installed.
-            if record.rule_name != "build" or os.geteuid() == 0:
-                self.screen.show_line()
-        elif event == LogEvent.JOB_FINISHED:
-            self._shown().end(record.job_id)
-        elif event == LogEvent.JOB_ERROR:
-            self._shown().end(record.jobid)
+            self.logs[record.jobid] = list(record.log)
         elif event == LogEvent.PROGRESS:
             if self.run:
                 self.run.steps = (record.done, record.total)
@@ -135,23 +124,13 @@ class LogHandler(LogHandlerBase):
         elif record.getMessage().startswith(IDLE):
             self.going = True
 
-    def _shown(self):
-        """Return the screen, which begins with the first job."""
-        if self.screen is None:
-            # Only here: rich takes its time to load.
-            from deathmatch.run.screen import Screen
-
-            given = self.common_settings
-            live = self.run is not None and not (given.verbose or given.debug_dag)
-            self.screen = Screen(self.run, self.stream, live)
-        return self.screen
-
     def _text(self, record: logging.LogRecord) -> str | None:
         event = getattr(record, "event", None)
         message = record.getMessage()
         if event == LogEvent.JOB_FINISHED:
-            brief = self.screen is not None and self.screen.lines
-            return self.run.ended(record.job_id, brief=brief) if self.run else None
+            # A job of no run, such as check_dataset, says what it has found.
+            told = self.run.ended(record.job_id) if self.run else None
+            return told or _written(self.logs.get(record.job_id, []))
         if event == LogEvent.JOB_ERROR:
             # Snakemake reports each again as it ends.
             if record.jobid in self.failed:
@@ -193,4 +172,11 @@ def _full() -> str:
 def _failure(record: logging.LogRecord) -> str:
     """Return which job failed and where all stands that its command has written."""
     what = f"rule {record.rule_name} failed: {', '.join(record.output) or record.shellcmd}"
-    return "\n".join([what, *(f"  log: {name}" for name in record.log)])
+    lines = [what, *(f"  log: {name}" for name in record.log), _written(record.log)]
+    return "\n".join(filter(None, lines))
+
+
+def _written(logs: Iterable[str]) -> str:
+    """Return what stands in these logs."""
+    texts = (Path(name).read_text(errors="replace") for name in logs if Path(name).is_file())
+    return "\n".join(text.rstrip() for text in texts)

@@ -1,9 +1,10 @@
-"""What the designs of claims ask for, and what a dataset lacks of them, as lines for a terminal."""
+"""What a dry run reports of a dataset: short points, and designs of claims that it lacks."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from deathmatch.plan import designs, files
+from deathmatch.plan.dataset import LEAST_POINT_S, least_overload_s
 from deathmatch.plan.trial import Trial
 from deathmatch.plan.typed import typed
 from deathmatch.run import progress
@@ -37,7 +38,7 @@ def _variants(design: designs.Design) -> str:
     return f"{', '.join(design.grid.servers)}{factors}{planned}"
 
 
-def of_dataset(name: str, trials: Sequence[Trial]) -> list[str]:
+def unmet_designs(name: str, trials: Sequence[Trial]) -> list[str]:
     """Return what a dataset lacks of the designs: a line a claim if it `decides_claims`, else one.
 
     `trials` are all of it. There is no line where nothing is lacking.
@@ -50,3 +51,28 @@ def of_dataset(name: str, trials: Sequence[Trial]) -> list[str]:
     if files.dataset(name).decides_claims:
         return [count, *(f"  {claim}: {why}" for claim, why in lacking.items())]
     return [f"{count}; {typed('deathmatch designs')} prints them"]
+
+
+def short_points(trials: Iterable[Trial]) -> list[str]:
+    """Return a line with the shortest points of each experiment, and how long they should be.
+
+    That is LEAST_POINT_S where a search offers the overload. No line where all are long enough.
+    The strict check has rules of what was measured, DM-POINT-TIME and DM-OVERLOAD-TIME.
+    """
+    short: dict[str, tuple[float, float]] = {}
+    for trial in trials:
+        if trial.duration_s is None:
+            continue
+        search, least_s = trial.plan.search, least_overload_s(trial.experiment.load_as_written)
+        if search and search.overload_shares:
+            least_s = LEAST_POINT_S
+        if trial.duration_s < least_s:
+            name = trial.experiment.name
+            shortest = (trial.duration_s, least_s)
+            short[name] = min(shortest, short.get(name, shortest))
+    if not short:
+        return []
+    points = ", ".join(
+        f"{name} {seconds:g} of {least_s:g} s" for name, (seconds, least_s) in sorted(short.items())
+    )
+    return [f"short points: {points}; an overload looks answered until twice the time-out"]
