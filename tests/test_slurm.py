@@ -11,7 +11,7 @@ from conftest import AS_ROOT, HUNG_S, ROOT, Tree, copy_tree, kill, wait_for
 
 from deathmatch.builds import tool_differences
 from deathmatch.errors import UserError
-from deathmatch.hosts import node
+from deathmatch.hosts import hardware
 from deathmatch.run import cluster
 
 PLUGIN = ROOT / "workflow" / "plugins" / "snakemake_logger_plugin_deathmatch"
@@ -87,13 +87,13 @@ def machine(**other) -> dict:
 
 def test_nodes_of_one_kind_need_not_have_the_same_bytes_of_memory():
     alike = [("one", machine()), ("two", machine(memory_bytes=255_700_000_000))]
-    assert not list(node.differences(alike))
+    assert not list(hardware.differences(alike))
 
 
 def test_two_kinds_of_node_are_not_mixed(monkeypatch):
     records = [("one", machine()), ("two", machine(cpu="B"))]
     tool_differences.check("tiny", records)
-    monkeypatch.setenv(node.RUN, "mine")
+    monkeypatch.setenv(hardware.RUN, "mine")
     with pytest.raises(UserError, match="two kinds of machine would be mixed: cpu") as refused:
         tool_differences.check("tiny", records)
     assert "A   (one)" in str(refused.value) and "B   (two)" in str(refused.value)
@@ -109,7 +109,7 @@ def test_a_node_of_other_packages_builds_nothing_again(tree: Tree):
         record["tools"]["gcc"] = "gcc 1.0"
         file.write_text(json.dumps(record))
     stamp = (built / "built.json").stat().st_ino
-    tree.environment[node.RUN] = "mine"
+    tree.environment[hardware.RUN] = "mine"
     done = tree.deathmatch("trial", f"{TRIAL}/1").failed()
     assert "servers/null: built on a node where gcc is gcc 1.0, and here it is" in done.text
     assert (built / "built.json").stat().st_ino == stamp

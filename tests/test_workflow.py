@@ -67,7 +67,7 @@ def test_a_table_is_due_for_the_modules_that_make_it():
     used = code_inputs.of_module("data.tidy", ROOT)
     assert {"deathmatch/data/tidy.py", "deathmatch/load/httperf.py"} <= {*used}
     assert (ROOT / COPY).is_file() and COPY not in used
-    folders = (f"deathmatch/{name}/" for name in ("hosts/audit", "builds", "paper", "run"))
+    folders = (f"deathmatch/{name}" for name in ("hosts/audit.py", "builds/", "paper/", "run/"))
     assert not [file for file in used if file.startswith(tuple(folders))]
     assert len(used) < 100
 

@@ -16,7 +16,7 @@ from deathmatch.builds import debian, nix, not_built, staging, tool_differences,
 from deathmatch.builds.server_commands import build_dir, tools
 from deathmatch.builds.steps import ATTEMPT, LOG, failed, inside, killed, write
 from deathmatch.errors import UserError
-from deathmatch.hosts import hardware, node, sandbox
+from deathmatch.hosts import hardware, sandbox
 from deathmatch.hosts.logs import tail
 from deathmatch.plan import files, sources
 from deathmatch.plan.root import ROOT
@@ -142,7 +142,7 @@ def built(server: Server) -> dict:
     if record := _good(server):
         write(build_dir(server.name) / RECORD, record)
         return record
-    if node.on_cluster() and (record := _of_sources(server)):
+    if hardware.on_cluster() and (record := _of_sources(server)):
         return _on_node(server, record)
     _build_and_report(server)
     return json.loads((build_dir(server.name) / RECORD).read_text())
@@ -221,7 +221,7 @@ def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dic
     trials = list(trials)
     if not trials:
         return []
-    machine = {"machine": hardware.describe()} if node.on_cluster() else {}
+    machine = {"machine": hardware.describe()} if hardware.on_cluster() else {}
     own_tools = {
         name: tools(server) if (build_dir(name) / RECORD).exists() else {}
         for name, server in {server.name: server for _, server in trials}.items()

@@ -7,7 +7,7 @@ different days. Every `trial.json` records its own (`toolchain`), and `check` re
 from collections.abc import Iterable, Iterator
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import node
+from deathmatch.hosts import hardware
 
 # Tools of the harness that may differ within a dataset: they neither serve nor offer load.
 FREE = {"python", "snakemake"}
@@ -55,7 +55,7 @@ def check(dataset: str, records: Iterable[tuple[str, dict]]) -> None:
     Or, in a job of a cluster, of two kinds of machine.
     """
     records = list(records)
-    for key, places in node.differences(records) if node.on_cluster() else []:
+    for key, places in hardware.differences(records) if hardware.on_cluster() else []:
         raise _mixed(
             dataset, "kinds of machine", key, places,
             "A dataset holds one kind. Name one for the rule `trial`, by slurm_partition\n"

@@ -27,8 +27,8 @@ def audit(parser: argparse.ArgumentParser) -> None:
         help="the dataset whose load the hosts must carry; default: that of config/config.yaml",
     )  # fmt: skip
     parser.add_argument(
-        "--accept", action="append", default=[], metavar="RULE",
-        help="a rule that does not refuse the run; repeatable, added to `accepts` of the testbed",
+        "--accept", action="append", default=[], metavar="CHECK",
+        help="a check that does not refuse the run; repeatable, added to `accepts` of the testbed",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 

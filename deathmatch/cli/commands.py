@@ -54,8 +54,8 @@ GROUPS: dict[str, dict[str, Command]] = {
         "audit": Command(
             "report what on a testbed would spoil a measurement, and how to fix it",
             "run.audit", arguments.audit, "netns",
-            "Reads the settings and counters of each host, and measures the link under test for "
-            "a moment. Exits 3 if a finding refuses a run.",
+            "Reads the settings and limits of each host, and looks for a second what else runs. "
+            "Exits 3 if a finding refuses a run.",
         ),
         "accepting": Command(
             "measure how long a connection waits to be accepted, and who is woken",

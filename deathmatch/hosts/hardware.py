@@ -1,9 +1,17 @@
-"""What hardware and system a machine has: machines of one kind agree in this."""
+"""What hardware and system a machine has, and whether machines are of one kind."""
 
+import os
 import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+
+RUN = "DEATHMATCH_RUN"
+"""The name of the run that a job belongs to; set on a cluster only, by whoever submits it."""
+
+MEMORY_SHARE = 0.1
+"""By how much of the larger one the memories of two machines of one kind may differ: what Linux
+calls its total leaves out what firmware and kernel took, which is never quite the same."""
 
 
 def read(path: str) -> str:
@@ -41,3 +49,39 @@ def processor(cpuinfo: str) -> str:
     )
     name = name or platform.processor()
     return f"{name}, family {family} model {model}" if family and model else name
+
+
+def cpu_numbers(text: str) -> list[int]:
+    """Return the numbers of a list as the kernel and taskset(1) write it, such as "0-3,8" or ""."""
+    numbers: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
+
+
+def on_cluster() -> bool:
+    """Return whether this process belongs to a run on a cluster: to a job, or to what submits."""
+    return RUN in os.environ
+
+
+def differences(records: Iterable[tuple[str, dict]]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Return each property in which machines differ, with {its value: where it was first seen}.
+
+    A record is (where, trial), the latter as in `trial.json`, of which `machine` is read.
+    """
+    kinds: dict[str, dict] = {key: {} for key in ("cpu", "cpus", "memory_bytes", "os")}
+    for where, trial in records:
+        for key, values in kinds.items():
+            value = trial.get("machine", {}).get(key)
+            if value is not None and not any(_same(key, value, other) for other in values):
+                values[value] = where
+    for key, values in kinds.items():
+        if len(values) > 1:
+            yield key, {f"{value}": where for value, where in values.items()}
+
+
+def _same(key: str, value, other) -> bool:
+    if key == "memory_bytes":
+        return abs(value - other) <= MEMORY_SHARE * max(value, other)
+    return value == other

@@ -1,13 +1,12 @@
 """The `ssh` testbed: a server and clients that are machines of their own, each behind an agent."""
 
-import json
 import time
 from collections.abc import Mapping
 from functools import partial
 
 from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
-from deathmatch.hosts import opening
+from deathmatch.hosts import host_state, opening
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.installation import Install
 from deathmatch.hosts.testbed import SERVER, Testbed, prepared, together
@@ -47,14 +46,10 @@ def _open(name: str, side: plan.Side) -> Host:
 
 def _interface(host: Host, side: plan.Side, where: str) -> str:
     """Return the interface that has the host's address under test."""
-    interfaces = {
-        address["local"]: link["ifname"]
-        for link in json.loads(host.run("ip", "-json", "-4", "address", "show"))
-        for address in link.get("addr_info", [])
-    }
+    interfaces = host_state.by_address(host.run("ip", "-json", "-4", "address", "show"))
     if side.host_address not in interfaces:
-        has = ", ".join(f"{address} on {link}" for address, link in interfaces.items())
+        has = ", ".join(f"{address} on {link['ifname']}" for address, link in interfaces.items())
         raise UserError(
             f"that host has no address {side.host_address}", where, f"write one of these: {has}"
         )
-    return interfaces[side.host_address]
+    return interfaces[side.host_address]["ifname"]

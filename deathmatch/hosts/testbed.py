@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from deathmatch.errors import UserError
-from deathmatch.hosts import memory, network_settings, throttle
+from deathmatch.hosts import hardware, memory, network_settings, throttle
 from deathmatch.hosts.host import Connected, Host, dial
 from deathmatch.hosts.installation import Install, Installation
 from deathmatch.hosts.memory import Memory
@@ -159,10 +159,7 @@ def cpus(which: str, available: Sequence[int]) -> list[int]:
         return first
     if which == "most":
         return first if len(first) > 1 else available
-    chosen = []
-    for part in which.split(","):
-        first, _, end = part.partition("-")
-        chosen += range(int(first), int(end or first) + 1)
+    chosen = hardware.cpu_numbers(which)
     absent = sorted(set(chosen) - set(available))
     if absent:
         raise UserError(

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deathmatch.errors import UserError
-from deathmatch.hosts.audit.demand import open_at_most
-from deathmatch.hosts.audit.limit_rules import OWN_DESCRIPTORS
+from deathmatch.hosts.audit import OWN_DESCRIPTORS, open_at_most
 from deathmatch.hosts.host import Host
 from deathmatch.measure.context import Context
 

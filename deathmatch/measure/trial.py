@@ -18,7 +18,7 @@ from deathmatch.builds import clients
 from deathmatch.data import cpu_shares, emulation
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import UserError
-from deathmatch.hosts import network_settings
+from deathmatch.hosts import audit, network_settings
 from deathmatch.hosts import testbed as beds
 from deathmatch.measure import (
     churn,
@@ -26,7 +26,6 @@ from deathmatch.measure import (
     conformance,
     earlier_conformance,
     generator_check,
-    host_checks,
     machine,
     search_run,
     steps,
@@ -103,9 +102,9 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
 def measure_load(context: Context) -> dict:
     """Return what a trial under load adds to the record: the steps, and what they were taken on."""
     bed = context.bed.spec
-    with context.times.of("audit"):
-        beginning = host_checks.begin(context)
     try:
+        with context.times.of("audit"):
+            states = audit.before_trial(context.bed, context.cpus, context.spec)
         with Guard(context.memory, context.server, context.server_pids):
             record = _measured(context)
     except NotMeasured as error:
@@ -124,8 +123,6 @@ def measure_load(context: Context) -> dict:
     }  # fmt: skip
     with context.times.of("stop"):
         context.end()
-    with context.times.of("audit"):
-        seen = host_checks.end(context, beginning)
     sides = zip(context.clients, bed.client_sides)
     return record | {
         "offering_us": context.state.offering_us,
@@ -139,7 +136,7 @@ def measure_load(context: Context) -> dict:
         "cpus": context.cpus,
         "cpus_note": "" if context.bed.separate else beds.shared_note(context.cpus),
         "separate": context.bed.separate,
-        "hosts": seen,
+        "hosts": states,
     }
 
 

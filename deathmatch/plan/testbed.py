@@ -223,7 +223,7 @@ class Testbed(NamedSpec):
         "that its kernel lets one set. Default, also if it refuses all: the kernel's own.",
     )
     accepts: Annotated[Many[str], *DISTINCT] = Field(
-        (), description="Rules of the audit that refuse a run elsewhere, and not here."
+        (), description="Checks of the audit that refuse a run elsewhere, and not here."
     )
     server: ServerSide = Field(description="The server's host.")
     client: ClientSide = Field(

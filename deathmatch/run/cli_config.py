@@ -16,8 +16,8 @@ FILE = Path("config/config.yaml")
 COMMITTED = "reference"  # the dataset that git holds, with its figures and its paper
 
 
-def check_file(file: Path = FILE) -> None:
-    """Raise UserError if Snakemake could not read the file, or if it holds no keys."""
+def check_file(file: Path = FILE) -> dict:
+    """Return what the file says; raise UserError if Snakemake could not read it, or it is empty."""
     back = "mend it, or take the committed one again: git checkout config/config.yaml"
     try:
         value = yaml.safe_load(file.read_text("utf-8-sig"))
@@ -26,6 +26,7 @@ def check_file(file: Path = FILE) -> None:
         raise UserError(f"cannot be read: {why}", str(file), back) from None
     if not isinstance(value, dict):
         raise UserError("it holds no keys with values, `key: value`", str(file), back)
+    return value
 
 
 def committed() -> bool:

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from deathmatch.hosts import node
+from deathmatch.hosts import hardware
 
 ALIVE = Path(".snakemake", "deathmatch.alive")
 BEAT_S = 10.0
@@ -30,7 +30,7 @@ PREFIX = "deathmatch_"
 def lead(file: Path = ALIVE, beat_s: float = BEAT_S) -> None:
     """Name this run for its jobs, and say from now on that it is alive, until it ends."""
     run = uuid.uuid4().hex
-    os.environ[node.RUN] = run
+    os.environ[hardware.RUN] = run
     file.parent.mkdir(exist_ok=True)
     file.write_text(f"{run} 0\n")
 
@@ -47,7 +47,7 @@ def lead(file: Path = ALIVE, beat_s: float = BEAT_S) -> None:
 
 def follow(file: Path = ALIVE, beat_s: float = BEAT_S, silence_s: float = SILENCE_S) -> None:
     """End this process, and so the job that it does, when the run that it belongs to is gone."""
-    run = os.environ.get(node.RUN, "")
+    run = os.environ.get(hardware.RUN, "")
     root = Path.cwd()
 
     def watch() -> None:

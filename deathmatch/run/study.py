@@ -11,7 +11,7 @@ from deathmatch.analysis import committed
 from deathmatch.builds import clients, not_built, server_build, server_commands, tool_differences
 from deathmatch.data import table_files
 from deathmatch.errors import UserError
-from deathmatch.hosts import node
+from deathmatch.hosts import hardware
 from deathmatch.paper import own
 from deathmatch.plan import files, matrix, nothing, release
 from deathmatch.plan.dataset import PROBES
@@ -226,7 +226,7 @@ class Study:
     @property
     def command(self) -> str:
         """The command that measures what is chosen and makes its paper."""
-        profile = "--profile profiles/slurm " if node.on_cluster() else ""
+        profile = "--profile profiles/slurm " if hardware.on_cluster() else ""
         # What config/config.yaml says when it comes.
         bed = [] if self.testbed == "netns" else [f"testbed={self.testbed}"]
         chosen = [f"dataset={self.dataset}", *bed, *self.choice.settings]

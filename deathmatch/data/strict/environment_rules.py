@@ -1,6 +1,6 @@
 """Rules about what else the machine did: nothing took the CPU that server and client were to have.
 
-Bounds that the audit has too are those of hosts.audit.machine_rules.
+Bounds that the audit has too are those of hosts.audit.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from deathmatch.data.strict.origin_rules import differing
 from deathmatch.data.strict.rule import AGAIN, THREATS, loaded
 from deathmatch.errors import UserError
 from deathmatch.hosts import network_settings
-from deathmatch.hosts.audit.machine_rules import REFUSED_BUSY
+from deathmatch.hosts.audit import REFUSED_BUSY
 from deathmatch.plan import files
 
 # A server that loses a fifth of the time is at its limit when it seems to use 83 % of a CPU.

@@ -12,7 +12,7 @@ from deathmatch.checks.rule import Finding, Rules, whole
 from deathmatch.data.strict.evidence import Evidence
 from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.rule import AGAIN, DATA, DESIGN, readable
-from deathmatch.hosts import node
+from deathmatch.hosts import hardware
 from deathmatch.load import registry
 from deathmatch.plan.record import MEASURED
 
@@ -83,7 +83,7 @@ def tools_are_named(trial: Measured) -> Iterator[str]:
 def one_machine(evidence: Evidence) -> Iterator[Finding]:
     """All trials were measured on one kind of machine: CPU, number of CPUs, memory, system."""
     records = [(trial.where, trial.record) for trial in evidence.readable]
-    return _several(node.differences(records))
+    return _several(hardware.differences(records))
 
 
 @ORIGIN.add("DM-MACHINE-NAMED", "reject", DATA, AGAIN)
