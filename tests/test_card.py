@@ -1,4 +1,4 @@
-"""`deathmatch measure`: a small real run, and the card that it writes."""
+"""`deathmatch measure`: small real runs of one server and of two, and the cards that they write."""
 
 import json
 import re
@@ -7,15 +7,18 @@ import tomllib
 import pytest
 from conftest import Tree, copy_tree
 
+from deathmatch.analysis import paired
 from deathmatch.data import records, tidy
+from deathmatch.errors import UserError
 from deathmatch.plan import measure_design, release
 from deathmatch.quantities.quantity import REPLY
 
 WRITE = """
 import sys
+from deathmatch.analysis.views import Experiment
 from deathmatch.paper import card
-from deathmatch.plan import files
-print(card.write("mine", "backlog", files.server(sys.argv[1])))
+from deathmatch.plan.measure_design import Side
+card.show(card.of_subject(Experiment("mine", "backlog"), [Side(sys.argv[1])], 3))
 """
 
 
@@ -25,7 +28,7 @@ def tree(tmp_path_factory, network) -> Tree:
     tree = Tree(copy_tree(tmp_path_factory.mktemp("card") / "tree"), network)
     tree.server("mine", "ok")
     tree.server("wrong", "wrong")
-    words = ["mine", "--against", "wrong,null", "--minutes", "0.1"]
+    words = ["mine", "wrong", "null", "--name", "mine", "--minutes", "0.1"]
     done = tree.deathmatch("measure", *words).succeeded()
     assert done.text.endswith("paper/mine/card.html\n")
     assert "the time of the search is over; first rates only for " in done.text
@@ -110,5 +113,106 @@ def test_a_dataset_of_that_name_is_not_overwritten(tree: Tree):
     tree.server("smoke", "ok")
     said = tree.deathmatch("measure", "smoke").failed().text
     assert "there is another dataset called 'smoke'" in said and "--name" in said
-    said = tree.deathmatch("measure", "mine", "--against", "postgres").failed().text
+    said = tree.deathmatch("measure", "mine", "wrong", "postgres").failed().text
     assert "there is no server 'postgres'" in said
+
+
+def test_a_side_is_a_server_with_settings():
+    side = measure_design.side("yucan:backlog=5,schedulers=all")
+    assert str(side) == "yucan:backlog=5,schedulers=all"
+    assert measure_design.levels(side, "backlog") == {"backlog": 5, "schedulers": "all"}
+    assert measure_design.variant(side, "backlog").factors["somaxconn"] == 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "names no server"),
+        ("yucan:", None),
+        ("yucan:backlog", "names no server"),
+        ("yucan:=5", "names no server"),
+        ("yucann", "there is no server 'yucann'"),
+    ],
+)
+def test_what_names_no_side_is_refused(text, says):
+    if says is None:
+        assert measure_design.side(text).named == ()
+        return
+    with pytest.raises(UserError, match=says):
+        measure_design.side(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("yucan:backlogs=5", "did you mean 'backlog'"), ("yucan:backlog=6", "its levels: 1, ")],
+)
+def test_a_factor_or_level_that_is_not_there_is_named(text, says):
+    with pytest.raises(UserError) as error:
+        measure_design.levels(measure_design.side(text), "backlog")
+    assert says in str(error.value)
+
+
+def test_both_sides_need_an_experiment_under_load():
+    sides = [measure_design.side(name) for name in ("ws-null", "yucan")]
+    with pytest.raises(UserError, match=r"no experiment measures .* under load"):
+        measure_design.experiment(sides, None)
+    stores = [measure_design.side(name) for name in ("otp-store", "python-store")]
+    with pytest.raises(UserError, match=r"no experiment measures .* under load"):
+        measure_design.experiment(stores, None)
+    both = [measure_design.side(name) for name in ("null", "yucan")]
+    assert measure_design.experiment(both, "single-thread") == "single-thread"
+    with pytest.raises(UserError, match="'static' does not measure null, yucan"):
+        measure_design.experiment(both, "static")
+
+
+def test_too_little_time_is_refused_before_anything_is_built(tree):
+    refused = tree.deathmatch("measure", "null", "null", "--minutes", "0.1").failed()
+    assert "too few for 3 blocks" in refused.text and "--minutes" in refused.text
+    assert not list((tree.path / "config/datasets").glob("null-*"))
+
+
+@pytest.mark.parametrize(
+    ("statistic", "low", "high", "worse"),
+    [
+        ("cpu_us_per_reply", 1.06, 1.10, True),
+        ("cpu_us_per_reply", 1.04, 1.10, False),
+        ("cpu_us_per_reply", 0.80, 0.90, False),
+        ("peak_reply_rate_rps", 0.90, 0.94, True),
+        ("peak_reply_rate_rps", 0.90, 0.96, False),
+        ("peak_reply_rate_rps", 1.06, 1.10, False),
+        ("cpu_us_per_reply", None, None, False),
+    ],
+)
+def test_worse_is_what_the_whole_interval_says(statistic, low, high, worse):
+    assert paired.worse_by({"statistic": statistic, "low": low, "high": high}, 0.05) == worse
+
+
+def test_a_condition_that_is_none_is_refused(tree):
+    said = tree.deathmatch("measure", "null", "null", "--fail-if", "slower").failed().text
+    assert "'slower' is no condition" in said and 'write "slower-than 5 %"' in said
+
+
+def test_a_variant_against_itself_is_compared_and_its_trials_are_a_dataset(tree):
+    done = tree.deathmatch(
+        "measure", "null", "null", "--rates", "200", "--duration", "1", "--minutes", "1.9",
+        "--seed", "3", "--experiment", "backlog", "--name", "twice",
+        "--fail-if", "slower-than", "500", "%",
+    ).succeeded()  # fmt: skip
+    record = json.loads((tree.path / "paper/twice/card.json").read_text())
+    assert record["verdict"] in done.text and "A against A" not in done.text
+    comment = (tree.path / "paper/twice/card.md").read_text()
+    assert comment.startswith(f"**{record['verdict']}**\n") and "| CPU per reply at 200" in comment
+    blocks = done.text.count("trial 1 of 4")
+    first = record["rows"][0]
+    assert first["statistic"] == "cpu_us_per_reply" and first["offered_rate_rps"] == 200
+    # A busy client may have been the limit: then the block does not count, and that is said.
+    assert first["blocks"] <= blocks and "points do not count" in done.text
+    assert set(record["rows"][0]) == set(paired.ROWS)
+    page = (tree.path / "paper/twice/card.html").read_text()
+    assert page.count("<svg") == 1 and record["verdict"] in page
+    trials = tree.trials("twice")
+    assert sorted(n for _, n in trials) == list(range(1, 4 * blocks + 1))
+    assert f"trials = {4 * blocks}" in (tree.path / "config/datasets/twice.toml").read_text()
+    tree.deathmatch("check", "twice")
+    again = tree.deathmatch("measure", "null", "null", "--name", "twice").failed()
+    assert "called 'twice'" in again.text and "Traceback" not in again.text

@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 from deathmatch.analysis import (
-    ab_result,
     by_trial,
     c10k,
     claims,
     machine_cost,
+    paired,
     phrases,
     profile,
     published,
@@ -20,7 +20,6 @@ from deathmatch.analysis import (
     static_files,
     views,
 )
-from deathmatch.analysis.ab_result import Measured
 from deathmatch.analysis.committed import Record
 from deathmatch.data import table_files, tables
 from deathmatch.data.strict import load_rules
@@ -124,10 +123,12 @@ def pages() -> dict[str, float]:
         row["median"] for rows in front.values() for row in rows if row.get("readiness") == "poll"
     }
     trials = [
-        Measured(1, place, "AB"[place % 2], ready.points.filter(variant="poll", n=1 + place % 3))
+        paired.Measured(
+            1, place, "AB"[place % 2], ready.points.filter(variant="poll", n=1 + place % 3)
+        )
         for place in range(4)
     ]
-    [ab] = ab_result.rows(trials, 1, NAME).filter(pl.col("statistic") == NAME).to_dicts()
+    [ab] = paired.rows(trials, 1, NAME).filter(pl.col("statistic") == NAME).to_dicts()
     machine = machine_cost.costs("planted", "planted").filter(experiment="readiness")
     sockets = views.Experiment("planted", "c10k").valid_points
     return {

@@ -111,20 +111,42 @@ def check_server(parser: argparse.ArgumentParser) -> None:
 
 def measure(parser: argparse.ArgumentParser) -> None:
     """Declare what `measure` takes."""
-    parser.add_argument("server", help="a folder in servers/")
     parser.add_argument(
-        "--experiment",
-        help="the experiment; default: the first that the server serves and whose load is a rate",
+        "servers", nargs="+", metavar="SERVER",
+        help="SERVER, or SERVER:FACTOR=LEVEL,FACTOR=LEVEL. One: compared with the null server and "
+        "two others. Two: compared in blocks, ABBA. More: the first, compared with the others",
     )  # fmt: skip
+    parser.add_argument(
+        "--experiment", help="the experiment; default: the first that all of them serve"
+    )
     parser.add_argument(
         "--minutes", type=float, default=10, metavar="N",
-        help="how long it may take, builds and at least one round included; default: 10",
+        help="how long it may take, without the builds of two servers; default: 10",
     )  # fmt: skip
     parser.add_argument(
-        "--against", metavar="NAMES",
-        help="the yardsticks, joined by commas; default: the null server and two others",
+        "--rates", type=int, nargs="+", metavar="RPS",
+        help="offered rates in requests per second; default: for two servers those of the dataset "
+        "tour, else shares of each server's capacity, which a search finds",
     )  # fmt: skip
-    parser.add_argument("--name", help="name of the dataset; default: the server's")
+    parser.add_argument(
+        "--duration", type=float, metavar="S",
+        help="duration of each rate in seconds; default: that of tour, or as the time allows",
+    )  # fmt: skip
+    parser.add_argument(
+        "--statistic", default="cpu_us_per_reply", metavar="NAME",
+        help="of two: the quantity of the verdict, as claims.toml names it; default: "
+        "cpu_us_per_reply",
+    )  # fmt: skip
+    parser.add_argument(
+        "--fail-if", nargs="+", metavar="WORDS",
+        help='of two: exit with 4 if the second is worse by more, such as "slower-than 5 %%": the '
+        "whole interval of the --statistic must lie beyond",
+    )  # fmt: skip
+    parser.add_argument(
+        "--json", action="store_true", help="print the numbers as JSON, and nothing else"
+    )
+    parser.add_argument("--name", help="name of the dataset; default: the servers' names")
+    parser.add_argument("--seed", type=int, help="seed of the order of the trials")
     _testbed(parser)
 
 
@@ -144,47 +166,6 @@ def trial(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--any-outcome", action="store_true",
         help="exit with 0 even if the server was not built, did not start or did not conform",
-    )  # fmt: skip
-
-
-def compare(parser: argparse.ArgumentParser) -> None:
-    """Declare what `compare` takes."""
-    for side in "ab":
-        parser.add_argument(
-            side, metavar=side.upper(), help="SERVER, or SERVER:FACTOR=LEVEL,FACTOR=LEVEL"
-        )
-    parser.add_argument(
-        "--experiment",
-        help="the experiment; default: the first that both serve",
-    )  # fmt: skip
-    parser.add_argument(
-        "--minutes", type=float, default=10, metavar="N",
-        help="minutes of measuring, without builds; default: 10",
-    )  # fmt: skip
-    parser.add_argument(
-        "--rates", type=int, nargs="+", metavar="RPS",
-        help="offered rates in requests per second; default: those of the dataset tour",
-    )  # fmt: skip
-    parser.add_argument(
-        "--duration",
-        type=float,
-        metavar="S",
-        help="duration of each rate in seconds; default: that of tour",
-    )
-    parser.add_argument(
-        "--statistic", default="cpu_us_per_reply", metavar="NAME",
-        help="quantity of the verdict, as claims.toml names it; default: cpu_us_per_reply",
-    )  # fmt: skip
-    _testbed(parser)
-    parser.add_argument("--name", help="name of the dataset; default: compare-A-B")
-    parser.add_argument("--seed", type=int, help="seed of the order of the blocks; default: random")
-    parser.add_argument(
-        "--json", action="store_true", help="print the numbers as JSON, and nothing else"
-    )
-    parser.add_argument(
-        "--fail-if", nargs="+", metavar="WORDS",
-        help='exit with 4 if B is worse than A by more, such as "slower-than 5 %%": the whole '
-        "interval of the --statistic must lie beyond",
     )  # fmt: skip
 
 

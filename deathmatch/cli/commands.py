@@ -93,11 +93,11 @@ GROUPS: dict[str, dict[str, Command]] = {
             "each check with what was wrong. Measures nothing. Exits 1 if a check fails.",
         ),
         "measure": Command(
-            "measure a server compared with yardsticks, and write its card",
-            "run.measure_server", arguments.measure, "null --minutes 3",
-            "Finds rates for the server, the null server and two others by a short search, offers "
-            "three shares of each capacity in three rounds, and writes paper/<name>/card.html: how "
-            "the server does, against what, and what limited it.",
+            "measure a server compared with others, and write its card",
+            "run.measure_server", arguments.measure, "null mine --minutes 3",
+            "Compares one server with yardsticks, at shares of each one's capacity, or two servers "
+            "or settings in blocks of trials, and writes paper/<name>/card.html. To compare two "
+            "versions of your server, copy its folder.",
         ),
         "trial": Command(
             "run one trial", "run.run_trial", arguments.trial,
@@ -105,15 +105,6 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Builds the server, starts it, checks its answers and measures it at each rate. The "
             "folder then holds trial.json, server.log and the load generator's reports; "
             "`./shell snakemake -n` lists the trials of a dataset.",
-        ),
-        "compare": Command(
-            "compare two servers, or two settings of one", "run.ab_run",
-            arguments.compare,
-            "null mine --minutes 3",
-            "Measures A and B in blocks of four trials, ABBA or BAAB by chance, until the time is "
-            "over. Reports the ratio with its interval, the detectable difference, and A against "
-            "A. To compare two versions of your server, copy its folder. The trials are "
-            "a dataset of their own.",
         ),
     },
     STEPS: {

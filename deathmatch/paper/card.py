@@ -1,50 +1,251 @@
-"""The card of a server: one page that shows how it does, against what, and why.
+"""The card: one page that shows how a server does, against what, and why; or two compared.
 
-It fetches nothing, is readable on a phone, and prints on two sheets.
+It fetches nothing, is readable on a phone, and prints on two sheets. Its table is on the terminal
+and in Markdown too, its numbers are in JSON.
 """
 
 import html
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
+from typing import Any
+
+import altair as alt
+import polars as pl
+from rich.console import Console
+from rich.table import Table
 
 from deathmatch.analysis import card as analysis
-from deathmatch.analysis import card_facts, phrases
+from deathmatch.analysis import card_facts, paired, phrases
 from deathmatch.analysis.card import Row
+from deathmatch.analysis.paired import Measured
 from deathmatch.analysis.views import Experiment
 from deathmatch.data import limits, records
 from deathmatch.paper import display, theme
 from deathmatch.paper.charts import by_rate
-from deathmatch.plan import release
+from deathmatch.plan import files, release
+from deathmatch.plan.measure_design import Side
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.typed import typed
 from deathmatch.quantities.quantity import REPLY, Quantity
 
 PAPER = ROOT / "paper" / "source"
-NAME = "card.html"
 BUSY = 1 / 3
 """The share of the CPUs from which on other work is named: less may be an error of counting."""
 CURVES = (
     (REPLY, "reply rate (req/s)"),
     ("connection_time_median_us", "median connection time (µs)"),
 )
+RATIOS = {"": "B / A", "aa_": "A / A", "bb_": "B / B"}
+"""The ratios of a pair, by the columns' prefix."""
+# Not the terminal's where that is narrower, as a pipe has none.
+WIDTH = 110
+
+Section = tuple[str, str, str]
+"""A heading, HTML below it, and a remark below that."""
 
 
-def write(dataset: str, experiment: str, server: Server) -> Path:
-    """Write `paper/<dataset>/card.html`, and the same numbers as `card.json`; return the page."""
-    held = Experiment(dataset, experiment)
+@dataclass(frozen=True)
+class Card:
+    """What a card shows.
+
+    `heads` and `lines` are its table, `remarks` sentences that belong to the verdict, `wrong` those
+    about points that do not count; `before` and `after` are the page's sections around the table.
+    """
+
+    dataset: str
+    title: str
+    about: str
+    verdict: str
+    remarks: Sequence[str]
+    wrong: Sequence[str]
+    heads: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    table_title: str
+    table_remark: str
+    before: Sequence[Section]
+    after: Sequence[Section]
+    numbers: dict[str, Any]
+
+
+def show(card: Card, as_json: bool = False) -> None:
+    """Write `card.html`, `card.json` and `card.md` into `paper/<dataset>`, and print the card.
+
+    With `as_json`, print what `card.json` has, and nothing else.
+    """
+    folder = Path("paper", card.dataset)
+    (ROOT / folder).mkdir(parents=True, exist_ok=True)
+    numbers = {"version": release.version(), "dataset": card.dataset, "verdict": card.verdict}
+    written = json.dumps(numbers | card.numbers, indent=2)
+    (ROOT / folder / "card.json").write_text(written + "\n")
+    (ROOT / folder / "card.md").write_text(markdown(card))
+    (ROOT / folder / "card.html").write_text(page(card))
+    if as_json:
+        print(written)
+        return
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.width = max(console.width, WIDTH)
+    table = Table(box=None, pad_edge=False)
+    for number, head in enumerate(card.heads):
+        table.add_column(head, justify="right" if number else "left")
+    for line in card.lines:
+        table.add_row(*line)
+    print(card.about, end="\n\n")
+    console.print(table)
+    print("", card.verdict, *card.remarks, *card.wrong, card.table_remark, sep="\n")
+    paper = typed(f"snakemake paper --config dataset={card.dataset}")
+    print(f"\npaper: {paper}\n{folder}/card.html")
+
+
+def markdown(card: Card) -> str:
+    """Return the card's verdict and table as Markdown, for a comment on a pull request."""
+    lines = [f"| {' | '.join(cells)} |" for cells in (card.heads, *card.lines)]
+    lines.insert(1, f"|{'---|' * len(card.heads)}")
+    return "\n".join([f"**{card.verdict}**", "", card.about, "", *lines, "", card.table_remark, ""])
+
+
+def page(card: Card) -> str:
+    """Return the card as a whole page of HTML."""
+    sections = [
+        ("What was wrong", _list(card.wrong), ""),
+        *card.before,
+        (card.table_title, _table(card.heads, card.lines), card.table_remark),
+        *card.after,
+    ]
+    body = "".join(
+        f"<h2>{html.escape(heading)}</h2>\n{content}\n"
+        + (f"<p><small>{html.escape(remark)}</small></p>\n" if remark else "")
+        for heading, content, remark in sections
+    )
+    return Template((PAPER / "card.html").read_text()).substitute(
+        title=html.escape(card.title),
+        about=html.escape(card.about),
+        verdict=html.escape(card.verdict),
+        remarks="".join(f"<p>{html.escape(remark)}</p>\n" for remark in card.remarks),
+        body=body,
+    )
+
+
+def of_subject(held: Experiment, sides: Sequence[Side], rounds: int) -> Card:
+    """Return the card of a server and its yardsticks; the first of the sides is the server.
+
+    `rounds` is how many are wanted.
+    """
+    server = files.server(sides[0].server)
     made = analysis.rows(held, server.name)
-    folder = ROOT / "paper" / dataset
-    folder.mkdir(parents=True, exist_ok=True)
     recorded = _records(held, server)
-    said = numbers(held, made, recorded, server)
-    (folder / "card.json").write_text(json.dumps(said, indent=2) + "\n")
-    path = folder / NAME
-    path.write_text(page(held, made, server, said, recorded))
-    return path.relative_to(ROOT)
+    facts = dict(card_facts.facts(held, recorded, server))
+    standing = analysis.standing(made, held.name)
+    heads, lines = _servers(made)
+    settings = _list(f"{name}: {text}" for name, text in server.limits.items())
+    theme.register()
+    return Card(
+        held.dataset, server.title, f"{held.name}: {held.spec.title}",
+        analysis.verdict(held, made), [standing] if standing else [], wrong(held, made, rounds),
+        heads, lines, "Compared with yardsticks of the same run",
+        "Intervals over rounds; ratios within rounds. The last columns are medians at each "
+        "server's lowest rate. Numbers in parentheses come from points that do not count.",
+        before=[(
+            "Rate and latency", f'<div class="figures">{"".join(_charts(held, made))}</div>',
+            "Medians over rounds. Hollow points show the limit of the load generator or the "
+            "testbed, not of the server.",
+        )],
+        after=[
+            ("Connections", _table(["Connections", ""], facts.items(), "wide facts"), ""),
+            ("Conformance", _checks(recorded), ""),
+            ("Declared settings and limits", settings, ""),
+            _repeat(held, sides[:1]),
+        ],
+        numbers={
+            "experiment": held.name, "standing": standing, "facts": facts,
+            "servers": [
+                {
+                    "server": row.server, "outcome": row.outcome, "rounds": row.rounds,
+                    "limit": row.limit, "at_least": row.at_least, "counts": row.counts,
+                    **row.values,
+                    "reply_rate_rps": row.peak.row, "subject_over_it": row.of_subject.row,
+                }
+                for row in made
+            ],
+        },
+    )  # fmt: skip
+
+
+def of_pair(
+    held: Experiment, sides: Sequence[Side], trials: Sequence[Measured], rows: pl.DataFrame,
+    seed: int,
+) -> Card:  # fmt: skip
+    """Return the card of two variants compared; `rows` are those of `paired.rows`."""
+    first = rows.row(0, named=True)
+    about = f"A: {sides[0]}; B: {sides[1]}; experiment {held.name}"
+    theme.register()
+    svg = display.render(ratios_chart(rows).to_dict())["svg"].decode()
+    return Card(
+        held.dataset, f"{sides[0]} and {sides[1]}", about, paired.verdict(first),
+        [text for text in [paired.nulls(first)] if text], [paired.left_out(trials)],
+        ["quantity", "A", "B", "B / A", "interval", "would show"],
+        [_pair_line(row) for row in rows.iter_rows(named=True)], "Quantities", paired.LEVEL,
+        before=[("Ratios", f'<figure role="img" aria-label="ratios">{svg}</figure>', "")],
+        after=[_repeat(held, sides)],
+        numbers={
+            "a": str(sides[0]), "b": str(sides[1]), "experiment": held.name, "seed": seed,
+            "rows": rows.to_dicts(),
+        },
+    )  # fmt: skip
+
+
+def _pair_line(row: dict) -> list[str]:
+    low, high = row["low"], row["high"]
+    return [
+        paired.quantity(row),
+        *("" if row[key] is None else phrases.number(row[key], 1)
+          for key in ("a_median", "b_median")),
+        "" if row["ratio"] is None else f"{row['ratio']:.3f}",
+        "" if low is None else f"{low:.3f} to {high:.3f}",
+        "" if row["detectable"] is None else f"{row['detectable'] - 1:.1%}",
+    ]  # fmt: skip
+
+
+def ratios_chart(rows: pl.DataFrame) -> alt.LayerChart:
+    """Return a row for each quantity and rate: three ratios with their intervals, and a line at 1.
+
+    The axis is logarithmic: half and double are equally far from 1.
+    """
+    bounds = ("ratio", "low", "high")
+    long = pl.DataFrame(
+        [
+            {"quantity": paired.quantity(row), "kind": kind}
+            | {name: row[f"{prefix}{name}"] for name in bounds}
+            for row in rows.iter_rows(named=True)
+            for prefix, kind in RATIOS.items()
+        ],
+        schema={"quantity": pl.String, "kind": pl.String} | dict.fromkeys(bounds, pl.Float64),
+    )
+    names = long["quantity"].unique(maintain_order=True).to_list()
+    kinds = list(RATIOS.values())
+    span = pl.concat([long[name] for name in bounds]).drop_nulls()
+    scale = alt.Scale(
+        type="log", nice=False,
+        domain=[min(0.9, 0.98 * (span.min() or 1)), max(1.1, 1.02 * (span.max() or 1))],
+    )  # fmt: skip
+    base = alt.Chart(long).encode(
+        x=alt.X("ratio:Q", title="ratio (logarithmic)", scale=scale),
+        y=alt.Y("quantity:N", title=None, sort=names, axis=alt.Axis(labelLimit=310)),
+        yOffset=alt.YOffset("kind:N", sort=kinds),
+        color=alt.Color(
+            "kind:N", title=None, sort=kinds,
+            scale=alt.Scale(
+                domain=kinds, range=[theme.PALETTE[0], theme.GREY, theme.PALETTE[4]]
+            ),
+        ),
+    )  # fmt: skip
+    bars = base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q")
+    equal = alt.Chart(pl.DataFrame({"one": [1.0]})).mark_rule(strokeDash=[4, 3]).encode(x="one:Q")
+    layers = alt.layer(equal, bars, base.mark_point(size=55))
+    return layers.properties(width=380, height=48 * max(1, len(names)))
 
 
 def _records(held: Experiment, server: Server) -> list[dict]:
@@ -53,52 +254,27 @@ def _records(held: Experiment, server: Server) -> list[dict]:
     return [records.read(file) for file in sorted(folder.glob("*/*/trial.json"))]
 
 
-def numbers(
-    held: Experiment, made: Sequence[Row], recorded: Sequence[dict], server: Server
-) -> dict:
-    """Return what the card shows as what JSON can hold."""
-    return {
-        "version": release.version(), "experiment": held.name, "dataset": held.dataset,
-        "verdict": analysis.verdict(held, made), "standing": analysis.standing(made, held.name),
-        "facts": dict(card_facts.facts(held, recorded, server)),
-        "servers": [
-            {
-                "server": row.server, "outcome": row.outcome, "rounds": row.rounds,
-                "limit": row.limit, "at_least": row.at_least, "counts": row.counts, **row.values,
-                "reply_rate_rps": row.peak.row, "subject_over_it": row.of_subject.row,
-            }
-            for row in made
-        ],
-    }  # fmt: skip
-
-
-def page(
-    held: Experiment, made: Sequence[Row], server: Server, said: dict, recorded: Sequence[dict]
-) -> str:
-    """Return the whole page; `said` is what `numbers` returns."""
-    theme.register()
-    trials = held.trials.row(0, named=True)
-    machine = f"{trials['cpu']}, {trials['cpus']} CPUs, Linux {trials['kernel']}, " \
-              f"testbed {trials['testbed']}, version {said['version']}, " \
-              f"commit {trials['commit']}"  # fmt: skip
-    return Template((PAPER / "card.html").read_text()).substitute(
-        title=html.escape(server.title),
-        experiment=html.escape(f"{held.name}: {held.spec.title}"),
-        verdict=html.escape(said["verdict"]),
-        standing=html.escape(said["standing"]),
-        charts="\n".join(_charts(held, made)),
-        servers=_servers(made),
-        wrong=_list(wrong(held, made)),
-        facts=_table(["Connections", ""], said["facts"].items()),
-        checks=_checks(recorded),
-        settings=_list(f"{name}: {text}" for name, text in server.limits.items()),
-        machine=html.escape(machine),
-        repeat=html.escape(typed(f"deathmatch measure {server.name} --experiment {held.name}")),
-        paper=html.escape(typed(f"snakemake paper --config dataset={held.dataset}")),
+def _repeat(held: Experiment, sides: Sequence[Side]) -> Section:
+    """Return the section that names the machine and the command."""
+    trial = held.trials.row(0, named=True)
+    machine = (
+        f"{trial['cpu']}, {trial['cpus']} CPUs, Linux {trial['kernel']}, testbed "
+        f"{trial['testbed']}, version {release.version()}, commit {trial['commit']}."
+    )
+    words = f"deathmatch measure {' '.join(map(str, sides))} --experiment {held.name}"
+    paper = typed(f"snakemake paper --config dataset={held.dataset}")
+    return (
+        "How to repeat it",
+        (
+            f"<p>{html.escape(machine)}</p>\n<p><code>{html.escape(typed(words))}</code></p>\n"
+            f"<p><code>{html.escape(paper)}</code> writes the whole paper of these trials. "
+            "README.md says how to cite and hand in.</p>"
+        ),
+        "",
     )
 
 
-def wrong(held: Experiment, made: Sequence[Row]) -> list[str]:
+def wrong(held: Experiment, made: Sequence[Row], wanted: int) -> list[str]:
     """Return what keeps numbers of the card from counting, a sentence each."""
     said = []
     for row in made:
@@ -119,9 +295,10 @@ def wrong(held: Experiment, made: Sequence[Row]) -> list[str]:
             )
         )
     rounds = made[0].rounds
-    if rounds < 3:
+    if rounds < wanted:
         said.append(
-            f"{rounds} of 3 rounds were measured: no interval. Give it more time with --minutes."
+            f"{rounds} of {wanted} rounds were measured: no interval. Give it more time with "
+            "--minutes."
         )
     return said
 
@@ -141,8 +318,8 @@ def _charts(held: Experiment, made: Sequence[Row]) -> Iterable[str]:
         yield f'<figure role="img" aria-label="{html.escape(title)}">{svg}</figure>'
 
 
-def _servers(made: Sequence[Row]) -> str:
-    """Return the table of servers."""
+def _servers(made: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Return the heads and the lines of the table of servers."""
     heads = [
         "Server", "Highest reply rate (req/s)", "This server over it", "Limit",
         *(_shown(quantity).heading for quantity in analysis.QUANTITIES), "at (req/s)",
@@ -158,7 +335,7 @@ def _servers(made: Sequence[Row]) -> str:
         ),
         "–" if row.ease_rps is None else phrases.number(row.ease_rps),
     ] for row in made]  # fmt: skip
-    return _table(heads, lines)
+    return heads, lines
 
 
 def _peak(row: Row) -> str:
@@ -194,13 +371,18 @@ def _checks(recorded: Sequence[dict]) -> str:
     return _table(["Check", "Result"], lines) if lines else ""
 
 
-def _table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+def _table(
+    heads: Sequence[str], lines: Iterable[Sequence[str]], classes: str = "wide"
+) -> str:  # fmt: skip
     head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>\n"
         for line in lines
     )
-    return f"<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
+    return (
+        f'<div class="{classes}"><table><thead><tr>{head}</tr></thead>\n'
+        f"<tbody>{body}</tbody></table></div>"
+    )
 
 
 def _list(items: Iterable[str]) -> str:

@@ -1,11 +1,18 @@
-"""What `deathmatch measure NAME` measures: a server with its yardsticks, at rates of its own."""
+"""What `deathmatch measure A [B ...]` measures: servers with settings, their rates, the dataset.
 
+side("yucan:backlog=5,schedulers=one")
+"""
+
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, suggestions
 from deathmatch.load import registry
 from deathmatch.plan import files, matrix, own_dataset
 from deathmatch.plan.server import Server
+from deathmatch.plan.spec import Level
+from deathmatch.plan.trial import CONFIGURATION, Variant
 
 CEILINGS = ("null", "ws-null")
 """Servers that answer at once: what they do is the most that testbed and client carry."""
@@ -19,30 +26,104 @@ SHARES = (0.5, 0.9, 1.3)
 """Which shares of a server's capacity are offered: half, nearly all, and an overload."""
 LEAST_S, SHORTEST_S, LONGEST_S = 0.5, 2.0, 10.0
 """How long each rate is offered: least in a single round; shortest and longest in several."""
+REMARK = "Measured by deathmatch measure."
 
 
-def experiment(server: Server, wanted: str | None) -> str:
-    """Return the experiment in which the server is measured: `wanted`, else its first.
+@dataclass(frozen=True)
+class Side:
+    """A server with the settings that were named; the others have their defaults."""
 
-    UserError if the server serves none whose load is a rate.
-    """
-    able = [
-        name for name in server.experiments
-        if (client := files.experiment(name).client) and registry.client(client).searches
-    ]  # fmt: skip
-    if wanted is not None and wanted not in able:
-        what = f"servers/{server.name} is not measured by an offered rate in {wanted!r}"
-        raise UserError(what, "option --experiment", f"choose of {', '.join(able) or 'none'}")
-    if not able:
+    server: str
+    named: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """Return it as it is typed: `yucan:backlog=5`."""
+        settings = ",".join(f"{factor}={level}" for factor, level in self.named)
+        return f"{self.server}:{settings}" if settings else self.server
+
+
+def side(text: str) -> Side:
+    """Return the side that a word names; UserError if it is not SERVER[:FACTOR=LEVEL,...]."""
+    server, _, settings = text.partition(":")
+    pairs = [pair.partition("=") for pair in settings.split(",")] if settings else []
+    if not server or any(not (name and equals and level) for name, equals, level in pairs):
         raise UserError(
-            f"servers/{server.name} serves no experiment whose load is a rate",
-            "key experiments", f"it serves {', '.join(server.experiments)}; "
-            f"measure those by snakemake --config dataset=smoke servers={server.name}",
-        )  # fmt: skip
+            f"{text!r} names no server with settings",
+            remedy="write SERVER, or SERVER:FACTOR=LEVEL,FACTOR=LEVEL, such as yucan:backlog=5",
+        )
+    files.server(server)
+    return Side(server, tuple((name, level) for name, _, level in pairs))
+
+
+def experiment(sides: Sequence[Side], wanted: str | None) -> str:
+    """Return the experiment in which all are measured: `wanted`, else the first that all serve.
+
+    Two are offered the same load, which need not be a rate; otherwise each is offered rates of its
+    own. UserError if there is none.
+    """
+    servers = [files.server(side.server) for side in sides]
+    able = [
+        name for name in servers[0].experiments
+        if all(name in server.experiments and server.runs for server in servers)
+        and (client := files.experiment(name).client)
+        and (len(sides) == 2 or registry.client(client).searches)
+    ]  # fmt: skip
+    load = "under load" if len(sides) == 2 else "by an offered rate"
+    names = ", ".join(dict.fromkeys(server.name for server in servers))
+    if not able:
+        served = "; ".join(
+            f"{server.name} serves {', '.join(server.experiments)}"
+            for server in dict.fromkeys(servers)
+        )
+        raise UserError(
+            f"no experiment measures {names} {load}",
+            "key experiments of server.toml",
+            f"{served}; snakemake --config dataset=smoke servers={names.replace(' ', '')} "
+            "measures each in what it serves",
+        )
+    if wanted is not None and wanted not in able:
+        files.experiment(wanted)
+        what = f"{wanted!r} does not measure {names} {load}"
+        raise UserError(what, "option --experiment", f"choose one of {', '.join(able)}")
     return wanted or able[0]
 
 
-def yardsticks(server: Server, name: str, build_s: Callable[[Server], float]) -> list[Server]:
+def levels(chosen: Side, name: str) -> dict[str, Level]:
+    """Return the level of each factor that a side names, in the experiment called `name`.
+
+    UserError if the server lacks the factor or the level.
+    """
+    server, spec = files.server(chosen.server), files.experiment(name)
+    known = {
+        factor: matrix.known_levels(spec.factors[factor], server.factors.get(factor)) or ()
+        for factor in spec.factors
+    }
+    known |= {CONFIGURATION: server.configurations_in(name), registry.FACTOR: spec.load_generators}
+    known = {factor: able for factor, able in known.items() if able}
+    chosen_levels: dict[str, Level] = {}
+    for factor, text in chosen.named:
+        if factor not in known:
+            raise UserError(
+                f"{chosen.server!r} has no factor {factor!r} in {name!r}",
+                remedy=suggestions(factor, list(known)) + f"its factors: {', '.join(known)}",
+            )
+        level = next((level for level in known[factor] if str(level) == text), None)
+        if level is None:
+            raise UserError(
+                f"the factor {factor!r} of {chosen.server!r} has no level {text!r} in {name!r}",
+                remedy=f"its levels: {', '.join(map(str, known[factor]))}",
+            )
+        chosen_levels[factor] = level
+    return chosen_levels
+
+
+def variant(chosen: Side, name: str) -> Variant:
+    """Return the variant that a side is in an experiment: what it names, else the defaults."""
+    named = {factor: (level,) for factor, level in levels(chosen, name).items()}
+    return matrix.product(files.experiment(name), named, files.server(chosen.server))[0]
+
+
+def yardsticks(server: Server, name: str, build_s: Callable[[Server], float]) -> list[Side]:
     """Return whom the server is compared with: the ceiling, and the two that are built soonest.
 
     One of the server's own language comes before others. `build_s` says how long a build takes.
@@ -60,38 +141,33 @@ def yardsticks(server: Server, name: str, build_s: Callable[[Server], float]) ->
         key=lambda other: (build_s(other), other.name),
     )
     own = [other for other in rest if other.language == server.language][:1]
-    return ceilings + (own + [other for other in rest if other not in own])[:YARDSTICKS]
+    chosen = ceilings + (own + [other for other in rest if other not in own])[:YARDSTICKS]
+    return [Side(other.name) for other in chosen]
 
 
-def named_yardsticks(names: str, server: Server, experiment: str) -> list[Server]:
-    """Return the servers whose names, joined by commas, were given; UserError for a wrong one."""
-    chosen = [files.server(name) for name in names.split(",") if name != server.name]
-    for other in chosen:
-        if experiment not in other.experiments or not other.runs:
-            what = f"{other.name} is not measured in {experiment!r}"
-            known = ", ".join(known.name for known in matrix.serving(experiment))
-            raise UserError(what, "option --against", f"choose of {known}")
-    return chosen
+def dataset_name(sides: Sequence[Side], given: str | None) -> str:
+    """Return the name of the dataset; UserError if it cannot be one, or if another one has it.
 
-
-REMARK = "Measured by deathmatch measure."
-
-
-def dataset_name(server: Server, given: str | None) -> str:
-    """Return the name of the dataset; UserError if it cannot be one."""
-    own_dataset.check_name(given or server.name, REMARK)
-    return given or server.name
+    A pair's trials are blocks, which those of an earlier run must not join.
+    """
+    name = given or re.sub(r"[^\w.-]+", "-", "-".join(map(str, sides))).strip("-")
+    own_dataset.check_name(name, "" if len(sides) == 2 else REMARK)
+    return name
 
 
 def text(
-    title: str, name: str, rates: Mapping[str, Sequence[int]], duration_s: float, trials: int,
-    seed: int, search: bool,
+    title: str, name: str, rates: Mapping[Side, Sequence[int]], duration_s: float, trials: int,
+    seed: int, search: bool = False,
 ) -> str:  # fmt: skip
-    """Return the text of a dataset's file: an experiment, and the rates of each server."""
+    """Return the text of a dataset's file: an experiment, and the rates of each side."""
     head = {"title": title, "remark": REMARK, "trials": trials, "seed": seed}
     steps = {"rates_rps": next(iter(rates.values())), "duration_s": duration_s}
     steps |= {"search": SEARCH} if search else {}
-    grids = [{"servers": [server], "rates_rps": own} for server, own in rates.items()]
+    grids = [
+        {"servers": [side.server], "rates_rps": own}
+        | {factor: [level] for factor, level in levels(side, name).items()}
+        for side, own in rates.items()
+    ]
     return own_dataset.text(head, {name: (steps | own_dataset.like_model(name), grids)})
 
 

@@ -1,4 +1,4 @@
-"""The quantities by name: what claims, chapters, the explorer and `deathmatch compare` report.
+"""The quantities by name: what claims, chapters, the explorer and `deathmatch measure` report.
 
 A name is the one that rules in claims.toml use. A definition that changes here changes every page.
 """

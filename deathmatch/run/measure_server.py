@@ -1,120 +1,287 @@
-"""Measure a server compared with yardsticks, and write its card.
+"""Measure servers, and write their card: `./shell deathmatch measure A [B ...]`.
 
-`./shell deathmatch measure NAME` searches for each server's capacity during a third of the time.
-Then rounds of trials offer three shares of it, server after server, until the time is over. The
+One server is compared with yardsticks: a search finds each one's capacity in a third of the time,
+then rounds of trials offer three shares of it. Two are compared in blocks of four trials, ABBA or
+BAAB, at the same rates. Of several, the first is compared with the others as with yardsticks. The
 trials are those of an ordinary dataset.
 """
 
 import argparse
+import itertools
+import random
+import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from deathmatch.analysis import searched
+from deathmatch.analysis import paired, searched
+from deathmatch.analysis.paired import Measured
+from deathmatch.analysis.views import Experiment
 from deathmatch.data import inventory, tidy
+from deathmatch.errors import UserError
 from deathmatch.paper import card
 from deathmatch.plan import files, matrix, own_dataset
 from deathmatch.plan import measure_design as plan
-from deathmatch.plan.server import Server
+from deathmatch.plan.measure_design import Side
+from deathmatch.plan.trial import Trial
 from deathmatch.quantities.quantity import REPLY
 from deathmatch.run import checkout, progress, subcommands
 
 SEARCH_SUFFIX = "-search"
 ROUNDS = 3
+# The interval of two is 12.7 standard errors to either side (Student 1908), and says nothing.
+LEAST_BLOCKS = 3
 SEARCH_SHARE = 1 / 3
 """The share of the time after the builds in which searches begin."""
 SEED = 1
+WORSE = 4
+"""The exit status where `--fail-if` is so."""
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one call measures."""
+
+    dataset: str
+    experiment: str
+    sides: tuple[Side, ...]
+    pair: bool
+    testbed: str
+    seed: int
+
+    def rounds(self) -> Iterator[list[tuple[int, Trial]]]:
+        """Yield the trials of each round in their order, each with its side's number.
+
+        A round of a pair is a block of four trials, others have a trial of each side.
+        """
+        variants = [plan.variant(side, self.experiment) for side in self.sides]
+        earlier: Counter = Counter()
+        for number in itertools.count(1):
+            trials = []
+            for which in self._order(number):
+                server = self.sides[which].server
+                earlier[server, variants[which]] += 1
+                trial = Trial(
+                    dataset=self.dataset, experiment=files.experiment(self.experiment),
+                    plan=own_dataset.model(self.experiment), server=files.server(server),
+                    variant=variants[which], n=earlier[server, variants[which]],
+                )  # fmt: skip
+                trials.append((which, trial))
+            yield trials
+
+    def _order(self, number: int) -> list[int]:
+        if self.pair:
+            return [paired.SIDES.index(side) for side in paired.order(self.seed, number)]
+        chance = random.Random(f"{self.seed}/{number}")
+        return chance.sample(range(len(self.sides)), len(self.sides))
+
+    def measure(self, ends: float, most: float) -> tuple[int, int]:
+        """Measure round after round while there is time; return how many, and an exit status.
+
+        `most` rounds, and one at least. A pair's trial that fails ends the run with its status.
+        """
+        checkout.make_folders(self.dataset)
+        done = 0
+        try:
+            for number, trials in zip(subcommands.rounds(ends, most), self.rounds()):
+                for place, (which, trial) in enumerate(trials, 1):
+                    left = subcommands.minutes_left(ends)
+                    of = f"trial {place} of {len(trials)}: {self.sides[which]}"
+                    _say(f"round {number}, {of}; {left:.1f} min left")
+                    status = subcommands.trial(trial, self.testbed, any_outcome=not self.pair)
+                    if status and self.pair:
+                        return done, status
+                done = number
+        except KeyboardInterrupt:
+            _say("interrupted: what whole rounds show follows")
+            return done, INTERRUPTED
+        return done, 0
 
 
 def main(given: argparse.Namespace) -> int:
-    """Measure the server named on the command line, write its card, return the exit status."""
-    server = files.server(given.server)
-    name = plan.dataset_name(server, given.name)
-    experiment = plan.experiment(server, given.experiment)
+    """Measure as the command line says, write the card, return the exit status."""
+    named = tuple(map(plan.side, given.servers))
+    pair = len(named) == 2
+    tolerated = _tolerated(given, pair)
+    dataset = plan.dataset_name(named, given.name)
+    experiment = plan.experiment(named, given.experiment)
     files.testbed(given.testbed)
-    others = (
-        plan.named_yardsticks(given.against, server, experiment)
-        if given.against
-        else plan.yardsticks(server, experiment, progress.build_s)
-    )
+    for side in named:
+        plan.levels(side, experiment)
+    if pair:
+        seed = random.SystemRandom().randrange(1, 10**6) if given.seed is None else given.seed
+        run = Run(dataset, experiment, named, pair, given.testbed, seed)
+        return _compare(run, given, tolerated)
+    sides = tuple(dict.fromkeys(named))
+    if len({side.server for side in sides}) < len(sides):
+        what = "settings of one server are compared two at a time"
+        raise UserError(what, remedy=f"measure {sides[0]} {sides[1]}")
+    if len(sides) == 1:
+        others = plan.yardsticks(files.server(sides[0].server), experiment, progress.build_s)
+        sides += tuple(others)
+    seed = SEED if given.seed is None else given.seed
+    return _against_yardsticks(Run(dataset, experiment, sides, pair, given.testbed, seed), given)
+
+
+def _tolerated(given: argparse.Namespace, pair: bool) -> float | None:
+    """Return the share in `--fail-if slower-than 5 %`, None without it; UserError if wrong."""
+    if given.statistic not in paired.STATISTICS:
+        what = f"{given.statistic!r} is not compared"
+        raise UserError(what, "--statistic", f"choose of {', '.join(paired.STATISTICS)}")
+    if given.fail_if is None:
+        return None
+    if not pair:
+        what = "only two servers have a verdict that a run can fail by"
+        raise UserError(what, "option --fail-if", "name two: measure A B --fail-if slower-than 5 %")
+    asked = re.fullmatch(r"slower-than (\d+(?:\.\d+)?) ?%", " ".join(given.fail_if))
+    if asked is None:
+        what = f"{' '.join(given.fail_if)!r} is no condition"
+        raise UserError(what, "option --fail-if", 'write "slower-than 5 %"')
+    return float(asked[1]) / 100
+
+
+def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> int:
+    """Measure a pair in blocks, at the same rates; return the exit status."""
+    model = own_dataset.model(run.experiment)
+    rates = dict.fromkeys(run.sides, tuple(given.rates or model.rates_rps or ()))
+    duration_s = given.duration or model.duration_s or 0
+    _check_time(run, given.minutes, len(rates[run.sides[0]]) * duration_s)
+    subcommands.hold()
+    for server in dict.fromkeys(side.server for side in run.sides):
+        subcommands.build(server)
+    title = "; ".join(f"{letter}: {side}" for letter, side in zip(paired.SIDES, run.sides))
+
+    def write(blocks: int) -> None:
+        trials = 4 // len(set(run.sides)) * blocks
+        text = plan.text(title, run.experiment, rates, duration_s, trials, run.seed)
+        own_dataset.write(run.dataset, text)
+
+    write(LEAST_BLOCKS)
+    blocks, status = run.measure(time.monotonic() + 60 * given.minutes, float("inf"))
+    if not blocks:
+        return status
+    write(blocks)
+    _tidy(run)
+    held = Experiment(run.dataset, run.experiment)
+    measured = [
+        Measured(number, place, paired.SIDES[which], _points_of(held, trial))
+        for number, trials in zip(range(1, blocks + 1), run.rounds())
+        for place, (which, trial) in enumerate(trials, 1)
+    ]
+    rows = paired.rows(measured, run.seed, given.statistic)
+    card.show(card.of_pair(held, run.sides, measured, rows, run.seed), given.json)
+    first = rows.row(0, named=True)
+    if status == 0 and tolerated is not None and paired.worse_by(first, tolerated):
+        _say(f"B is worse than A by more than {tolerated:.0%}")
+        return WORSE
+    return status
+
+
+def _points_of(held: Experiment, trial: Trial) -> pl.DataFrame:
+    return held.points.filter(server=trial.server.name, variant=trial.variant.name, n=trial.n)
+
+
+def _check_time(run: Run, minutes: float, offered_s: float) -> None:
+    """Raise UserError if the time is too short for blocks that give an interval."""
+    around_s = progress.OVERHEAD_S + progress.START_STOP_S
+    warm_up_s = max(trial.warm_up_s for _, trial in next(run.rounds()))
+    least = LEAST_BLOCKS * 4 * (offered_s + around_s + warm_up_s) / 60
+    if minutes < least:
+        raise UserError(
+            f"{minutes:g} minutes are too few for {LEAST_BLOCKS} blocks of four trials",
+            "--minutes",
+            f"give it {least:.1f} at least, fewer --rates, or a shorter --duration",
+        )
+
+
+def _against_yardsticks(run: Run, given: argparse.Namespace) -> int:
+    """Measure a server and yardsticks, each at rates of its own; return the exit status."""
     ends = time.monotonic() + 60 * given.minutes
     subcommands.hold()
-    names = ", ".join(other.name for other in others)
-    _say(f"{server.name} in {experiment}, compared with {names}")
-    subcommands.build(server.name)
-    built = [server, *(other for other in others if subcommands.run("build", other.name) == 0)]
-    rates, slowdown = _rates(name, experiment, built, given.testbed, ends)
-    _measure(name, experiment, rates, given.testbed, ends, slowdown)
-    print(card.write(name, experiment, server))
-    return 0
+    subject, *others = run.sides
+    _say(f"{subject} in {run.experiment}, compared with {', '.join(map(str, others))}")
+    subcommands.build(subject.server)
+    built = [other for other in others if subcommands.run("build", other.server) == 0]
+    run = Run(run.dataset, run.experiment, (subject, *built), False, run.testbed, run.seed)
+    if given.rates:
+        rates, slowdown = dict.fromkeys(run.sides, tuple(given.rates)), 1.0
+    else:
+        rates, slowdown = _search(run, ends)
+    server = files.server(subject.server)
+    around_s = progress.OVERHEAD_S + progress.START_STOP_S + server.warm_up_s
+    trial_s = (ends - time.monotonic()) / len(rates) / slowdown
+    duration_s = given.duration or plan.duration_s(trial_s, around_s, ROUNDS)
+    title = f"{server.title}, compared with yardsticks"
+    text = plan.text(title, run.experiment, rates, duration_s, ROUNDS, run.seed)
+    own_dataset.write(run.dataset, text)
+    rounds, status = run.measure(ends, ROUNDS)
+    if status and not rounds:
+        return status
+    if rounds < ROUNDS:
+        _say(f"no time for round {rounds + 1} of {ROUNDS}")
+    _tidy(run)
+    held = Experiment(run.dataset, run.experiment)
+    card.show(card.of_subject(held, run.sides, ROUNDS), given.json)
+    return status
 
 
-def _rates(
-    name: str, experiment: str, servers: Sequence[Server], testbed: str, ends: float
-) -> tuple[dict[str, tuple[int, ...]], float]:
-    """Return the rates for each server, and by what factor trials took longer than estimated.
+def _search(run: Run, ends: float) -> tuple[dict[Side, tuple[int, ...]], float]:
+    """Return the rates for each side, and by what factor trials took longer than estimated.
 
     The rates are shares of the capacity that a search found. When the time of the search is over,
-    each server left is offered the first rates only. The factor is 1 at least.
+    each side left is offered the first rates only. The factor is 1 at least.
     """
-    dataset = name + SEARCH_SUFFIX
-    first = {server.name: plan.FIRST_RATES_RPS for server in servers}
-    title = f"{servers[0].title}: search for rates"
+    dataset = run.dataset + SEARCH_SUFFIX
+    first = dict.fromkeys(run.sides, plan.FIRST_RATES_RPS)
+    title = f"{files.server(run.sides[0].server).title}: search for rates"
     began = time.monotonic()
     search_ends = began + SEARCH_SHARE * (ends - began)
     search, estimated_s = True, 0.0
-    own_dataset.write(dataset, plan.text(title, experiment, first, 1, 1, SEED, search))
+
+    def write() -> None:
+        text = plan.text(title, run.experiment, first, 1, 1, run.seed, search)
+        own_dataset.write(dataset, text)
+
+    write()
     records = []
-    for server in first:
+    for side in first:
         if search and time.monotonic() >= search_ends:
             search = False
-            left = list(first)[list(first).index(server) :]
-            _say(f"the time of the search is over; first rates only for {', '.join(left)}")
-            own_dataset.write(dataset, plan.text(title, experiment, first, 1, 1, SEED, search))
+            left = ", ".join(map(str, list(first)[list(first).index(side) :]))
+            _say(f"the time of the search is over; first rates only for {left}")
+            write()
         elif search:
-            _say(f"search for the capacity of {server}")
-        for trial in matrix.trials(dataset, [server]):
-            subcommands.trial(trial, testbed)
-            estimated_s += progress.seconds(trial)
-            records.append(inventory.of_trial(trial))
+            _say(f"search for the capacity of {side}")
+        for trial in matrix.trials(dataset, [side.server]):
+            if trial.variant == plan.variant(side, run.experiment):
+                subcommands.trial(trial, run.testbed)
+                estimated_s += progress.seconds(trial)
+                records.append(inventory.of_trial(trial))
     slowdown = max(1, (time.monotonic() - began) / estimated_s)
-    frames = tidy.frames(experiment, filter(Path.exists, records))
-    return {server: plan.own_rates(_capacity_rps(frames, server)) for server in first}, slowdown
+    frames = tidy.frames(run.experiment, filter(Path.exists, records))
+    return {
+        side: plan.own_rates(_capacity_rps(frames, side, run.experiment)) for side in first
+    }, slowdown
 
 
-def _capacity_rps(frames: Mapping[str, pl.DataFrame], server: str) -> float:
-    """Return a server's capacity; where no search found it, the most that it answered."""
-    capacity = searched.ends(frames["probes"].filter(server=server))["capacity_rps"].max()
-    most = frames["points"].filter(server=server)[REPLY].max()
-    return capacity or most or plan.FIRST_RATES_RPS[0]
+def _capacity_rps(frames: Mapping[str, pl.DataFrame], side: Side, experiment: str) -> float:
+    """Return a side's capacity; where no search found it, the most that it answered."""
+    variant = plan.variant(side, experiment).name
+    probes, points = (
+        frames[table].filter(server=side.server, variant=variant) for table in ("probes", "points")
+    )
+    capacity = searched.ends(probes)["capacity_rps"].max()
+    return capacity or points[REPLY].max() or plan.FIRST_RATES_RPS[0]
 
 
-def _measure(
-    name: str, experiment: str, rates: Mapping[str, tuple[int, ...]], testbed: str, ends: float,
-    slowdown: float,
-) -> None:  # fmt: skip
-    """Measure round after round while there is time; ROUNDS at most, one at least."""
-    server = files.server(next(iter(rates)))
-    around_s = progress.OVERHEAD_S + progress.START_STOP_S + server.warm_up_s
-    trial_s = (ends - time.monotonic()) / len(rates) / slowdown
-    duration_s = plan.duration_s(trial_s, around_s, ROUNDS)
-    title = f"{server.title}, compared with yardsticks"
-    content = plan.text(title, experiment, rates, duration_s, ROUNDS, SEED, search=False)
-    own_dataset.write(name, content)
-    checkout.make_folders(name)
-    trials = matrix.trials(name)
-    number = 0
-    for number in subcommands.rounds(ends, ROUNDS):
-        for trial in (trial for trial in trials if trial.n == number):
-            left = subcommands.minutes_left(ends)
-            _say(f"round {number} of {ROUNDS}: {trial.server.name}; {left:.1f} min left")
-            subcommands.trial(trial, testbed)
-    if number < ROUNDS:
-        _say(f"no time for round {number + 1} of {ROUNDS}")
-    subcommands.run("tidy", f"data/{name}/{experiment}")
+def _tidy(run: Run) -> None:
+    subcommands.run("tidy", f"data/{run.dataset}/{run.experiment}")
 
 
 def _say(text: str) -> None:

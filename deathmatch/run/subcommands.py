@@ -35,9 +35,12 @@ def build(server: str) -> None:
         )  # fmt: skip
 
 
-def trial(given: Trial, testbed: str) -> None:
-    """Measure a trial on a testbed; its record has how it ended."""
-    run("trial", str(given.path), "--testbed", testbed, "--any-outcome")
+def trial(given: Trial, testbed: str, any_outcome: bool = True) -> int:
+    """Measure a trial on a testbed; return the exit status, 0 also if the server failed, unless
+    `any_outcome` is false. Its record has how it ended.
+    """
+    option = ["--any-outcome"] if any_outcome else []
+    return run("trial", str(given.path), "--testbed", testbed, *option)
 
 
 def rounds(ends_s: float, most: float = math.inf) -> Iterator[int]:
