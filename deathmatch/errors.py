@@ -23,10 +23,16 @@ class UserError(Exception):
         return f"{where}{self.what}{remedy}"
 
 
-def suggestions(name: str, known: Iterable[str]) -> str:
-    """Return "did you mean 'yaws', 'yucan'? ", up to three known names; empty if none is close."""
+def close_names(name: str, known: Iterable[str]) -> str:
+    """Return "did you mean 'yaws', 'yucan'?", up to three known names; empty if none is close."""
     close = difflib.get_close_matches(name, list(known))
-    return f"did you mean {', '.join(map(repr, close))}? " if close else ""
+    return f"did you mean {', '.join(map(repr, close))}?" if close else ""
+
+
+def suggestions(name: str, known: Iterable[str]) -> str:
+    """Return `close_names`, or "known: " and all of them where none is close."""
+    names = list(known)
+    return close_names(name, names) or f"known: {', '.join(names)}"
 
 
 class Truncated(ValueError):

@@ -75,14 +75,14 @@ POINT = {
 
 
 def test_a_point_says_what_came_and_went_before_it():
-    validation_errors.check(RecordedPoint, POINT, "trial.json")
+    validation_errors.validated(RecordedPoint, POINT, "trial.json")
     found = warm_up.columns(POINT["warm_up"])
     assert found == {"warm_up_rounds": 11, "warm_up_first_cps": 300.0, "warm_up_last_cps": 700.0,
                      "warm_up_steady": True}  # fmt: skip
     assert set(warm_up.columns({}).values()) == {None}
     broken = POINT | {"warm_up": {"connections": 1000}}
     with pytest.raises(UserError, match="warm_up"):
-        validation_errors.check(RecordedPoint, broken, "trial.json")
+        validation_errors.validated(RecordedPoint, broken, "trial.json")
 
 
 def point(server: str, not_opened: int) -> dict:

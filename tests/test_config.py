@@ -13,8 +13,6 @@ import jsonschema
 import pytest
 import yaml
 from conftest import ROOT, Tree
-from hypothesis import given
-from hypothesis import strategies as st
 
 from deathmatch.errors import UserError
 from deathmatch.plan import docs, files, schemas, validation_errors
@@ -30,7 +28,7 @@ GIVEN = [
     ("experiments=../x", "key experiments", "there is no experiment", "known: accept-queue"),
     ("datset=full", "key datset", "unknown key", "did you mean 'dataset'"),
     ("dataset=2009", "key dataset", "there is no dataset '2009'", "known: "),
-    ("dataset=2009.5", "key dataset", "2009.5 is not text", "A file in config/datasets/."),
+    ("dataset=2009.5", "key dataset", "valid string, not 2009.5", "config/schemas/config.json"),
     ("compare=never", "key compare", "data/never holds no tables", "measure it first"),
 ]
 
@@ -123,176 +121,93 @@ status = [200]
 """,
 }
 RATES = "rates_rps = [500, 2000]"
-# file, old text, new text, where, what, remedy
+# file, old text, new text, key, what
 WRITTEN = [
-    (MINE, RATES, RATES + "\nrate = 1", "key experiments.mine.rate", "unknown key",
-     "did you mean 'rates_rps'"),
-    (MINE, RATES, "rates_rps = [0, 500]", "key experiments.mine.rates_rps",
-     "the client httperf has no closed loop", "1 request a second or more"),
-    (MINE, RATES, "rates_rps = [500, 500]", "key experiments.mine.rates_rps",
-     "500 stands here twice", "Offered rates"),
-    (MINE, RATES, "", "key experiments.mine.rates_rps", "this key is missing",
-     "the client of 'mine' needs it"),
-    (MINE, "seed = 1\n", "", "key seed", "this key is missing", "add it: Seeds the order"),
-    (MINE, "backlog = [1]", "bakclog = [1]", "key experiments.mine.grids.1.bakclog",
-     "has no factor 'bakclog'", "its factors: backlog"),
-    (MINE, "backlog = [1]", "backlog = [2]", "key experiments.mine.grids.1.backlog",
-     "has no level 2", "its levels: 1, 5"),
-    (MINE, "seed = 1", 'seed = 1\nrounds = "adaptive"', "key rounds",
-     "no adaptive rounds", "set `trials`"),
-    (MINE, "seed = 1", "seed = 1\nbudget_hours = 0.2", "key budget_hours",
-     "no adaptive rounds", "set `trials`"),
-    (MINE, "seed = 1", 'seed = 1\ncompare = "never"', "key compare",
-     "data/never holds no tables", "measure it first"),
-    (MINE, "seed = 1", 'seed = 1\ncompare = "mine"', "key compare",
-     "'mine' is the dataset itself", "name another dataset"),
-    (MINE, "seed = 1", 'seed = 1\ndecided_by = ["own-testbedz"]', "key decided_by",
-     "there is no other dataset 'own-testbedz'", "did you mean 'own-testbeds'"),
-    (MINE, "seed = 1", 'seed = 1\ndecided_by = ["full"]', "key decided_by",
-     "the dataset full is not frozen", "set `frozen = true`"),
-    (MINE, "seed = 1", 'seed = 1\nalso = ["histroy"]', "key also",
-     "there is no other dataset 'histroy'", "did you mean 'history'"),
-    (MINE, "seed = 1", 'seed = 1\nalso = ["mine"]', "key also",
-     "there is no other dataset 'mine'", "known: "),
-    (MINE, "seed = 1", 'seed = 1\nalso = ["full", "history"]', "key also",
-     "the experiment history is both in full and in history", "leave it out of one of them"),
-    (MINE, "seed = 1", 'seed = 1\nalso = ["history", "history-capacity", "full"]', "key also",
-     "the experiment history is both in history and in full", "leave it out of one of them"),
-    (MINE, '["mine"]', '["mien"]', "key experiments.mine.grids.1.servers",
-     "there is no server 'mien'", "known: "),
-    (MINE, '["mine"]', '["otp-store"]', "key experiments.mine.grids.1.servers",
-     "'otp-store' does not serve 'mine'",
-     "add it to experiments in servers/otp-store/server.toml"),
+    (MINE, RATES, RATES + "\nrate = 1", "experiments.mine.rate",
+     "unknown key\n  did you mean 'rates_rps'"),
+    (MINE, RATES, RATES + "\nxyz = 1", "experiments.mine.xyz",
+     "unknown key\n  config/schemas/dataset.json has every key"),
+    (MINE, RATES, "rates_rps = [0, 500]", "experiments.mine.rates_rps",
+     "the client httperf has no closed loop"),
+    (MINE, RATES, "rates_rps = [500, 500]", "experiments.mine.rates_rps", "500 is there twice"),
+    (MINE, RATES, "", "experiments.mine.rates_rps", "this key is missing"),
+    (MINE, "seed = 1\n", "", "seed", "this key is missing"),
+    (MINE, "backlog = [1]", "bakclog = [1]", "experiments.mine.grids.1.bakclog",
+     "has no factor 'bakclog'"),
+    (MINE, "backlog = [1]", "backlog = [2]", "experiments.mine.grids.1.backlog", "has no level 2"),
+    (MINE, "seed = 1", 'seed = 1\ncompare = "never"', "compare", "data/never holds no tables"),
+    (MINE, "seed = 1", 'seed = 1\ncompare = "mine"', "compare", "'mine' is the dataset itself"),
+    (MINE, "seed = 1", 'seed = 1\ndecided_by = ["referense"]', "decided_by",
+     "there is no other dataset 'referense'\n  did you mean 'reference'"),
+    (MINE, "seed = 1", 'seed = 1\ndecided_by = ["full"]', "decided_by",
+     "the dataset full is not frozen"),
+    (MINE, "seed = 1", 'seed = 1\nalso = ["mine"]', "also", "there is no other dataset 'mine'"),
+    (MINE, "seed = 1", 'seed = 1\nalso = ["full", "history"]', "also",
+     "the experiment history is both in full and in history"),
+    (MINE, "seed = 1", 'seed = 1\nalso = ["history", "history-capacity", "full"]', "also",
+     "the experiment history is both in history and in full"),
+    (MINE, '["mine"]', '["mien"]', "experiments.mine.grids.1.servers", "there is no server 'mien'"),
+    (MINE, '["mine"]', '["otp-store"]', "experiments.mine.grids.1.servers",
+     "'otp-store' does not serve 'mine'"),
     (MINE, RATES, RATES + '\nsearch = { servers = ["otp-store"] }',
-     "key experiments.mine.search.servers", "'otp-store' does not serve 'mine'",
-     "add it to experiments in servers/otp-store/server.toml"),
+     "experiments.mine.search.servers", "'otp-store' does not serve 'mine'"),
     (MINE, RATES, RATES + "\nsearch = { overload_shares = [1] }",
-     "key experiments.mine.search.overload_shares", "1 is", "multiples"),
+     "experiments.mine.search.overload_shares.0", "greater than 1, not 1"),
     (MINE, RATES, RATES + "\nsearch = { overload_shares = [1.5], overload_s = 6 }",
-     "key experiments.mine.search.overload_s", "in 6 s an overload looks answered",
-     "set 10 or more"),
+     "experiments.mine.search.overload_s", "in 6 s an overload looks answered"),
     (MINE, RATES, RATES + "\nsearch = { overload_shares = [1.5] }",
-     "key experiments.mine.search.overload_shares", "no grid has the load generator",
-     'add a grid with load_generator = ["roundtrip"]'),
-    (MINE, "experiments.mine", "experiments.mien", "key experiments.mien",
-     "there is no experiment 'mien'", "known: "),
-    (SERVER, 'run = "', 'rnu = "', "key rnu", "unknown key", "did you mean 'run'"),
-    (SERVER, "{host}", "{hots}", "key run", "unknown placeholder {hots}", "{host}"),
-    (SERVER, "{build}/bin", "{bulid}/bin", "key build", "unknown placeholder {bulid}", "{build}"),
-    (SERVER, "{port}", "{port", "key run", "a literal brace is written twice", "{port}"),
-    (SERVER, "{port}", "{port:d}", "key run", "placeholder 'port' is more than a name", "{port}"),
-    (SERVER, "{port}", "{port!r}", "key run", "placeholder 'port' is more than a name", "{port}"),
-    (SERVER, "tools = []", 'tools = []\nnot_run = "x"', "key packages.not_run", "unknown key",
-     "it belongs above the first line of the kind [table]; allowed here: cargo, debian"),
-    (SERVER, 'title = "mine"', 'title = "  "', "key title", "'  ' is empty", "The name that"),
-    (SERVER, "mine {host}", "mine '{host}", "key run", "No closing quotation", "{host}"),
-    *((SERVER, "mine {host} {port} {backlog}", run, "key run", f"{word!r} is the shell's",
-       'run = "sh {folder}/start.sh {host} {port}"')
-      for word, run in [
-          ("|", "mine {host} {port} {backlog} | cat"),
-          ("&&", "cd x && mine {host} {port} {backlog}"),
-          (">", "mine {host} {port} {backlog} >log"),
-          ("$HOME/mine", "$HOME/mine {host} {port} {backlog}"),
-          ("NAME=1", "NAME=1 mine {host} {port} {backlog}"),
-      ]),
-    (MINE, "[[experiments.mine.grids]]\nservers", "[[experiments.mine.blocks]]\nservers",
-     "key experiments.mine.blocks", "unknown key", "rename it: its name is grids now"),
-    (SERVER, 'experiments = ["mine"]', 'experiments = ["mien"]', "key experiments",
-     "there is no experiment 'mien'", "known: "),
-    (SERVER, "backlog = []", "bakclog = []", "key factors.bakclog",
-     "no experiment that it serves has this factor", "known: backlog"),
-    (SERVER, "backlog = []", "backlog = [7]", "key factors.backlog", "has the level 7", "known: 1"),
+     "experiments.mine.search.overload_shares", "no grid has the load generator"),
+    (MINE, "experiments.mine", "experiments.mien", "experiments.mien",
+     "there is no experiment 'mien'"),
+    (SERVER, 'run = "', 'rnu = "', "rnu", "unknown key\n  did you mean 'run'"),
+    (SERVER, "{host}", "{hots}", "run", "unknown placeholder {hots}\n  known: {build}"),
+    (SERVER, "{build}/bin", "{bulid}/bin", "build", "unknown placeholder {bulid}"),
+    (SERVER, "{port}", "{port", "run", "a literal brace is written twice"),
+    (SERVER, "{port}", "{port:d}", "run", "placeholder 'port' is more than a name"),
+    (SERVER, 'title = "mine"', 'title = "  "', "title", "not '  '"),
+    (SERVER, "mine {host}", "mine '{host}", "run", "No closing quotation"),
+    (SERVER, 'experiments = ["mine"]', 'experiments = ["mien"]', "experiments",
+     "there is no experiment 'mien'"),
+    (SERVER, "backlog = []", "bakclog = []", "factors.bakclog",
+     "no experiment that it serves has this factor"),
+    (SERVER, "backlog = []", "backlog = [7]", "factors.backlog", "has the level 7\n  known: 1"),
     (SERVER, "[factors]", "[deviations]\n\"it replies\" = \"No.\"\n\n[factors]",
-     "key deviations.it replies", "no experiment that it serves has this check",
-     "known: it answers"),
-    (SERVER, "[packages]", "[packages", "line 10: ", "not TOML", "`[packages`\n  fix the syntax"),
-    # With the others of SERVER: every mistake that server.toml can hold.
-    *((SERVER, f'{key} = "', f'un{key} = "', f"key un{key}", "unknown key", "allowed here: about")
-      for key in ("title", "language", "about", "version")),
-    (SERVER, 'title = "mine"\n', "", "key title", "this key is missing", "add it: The name that"),
-    (SERVER, 'language = "C"\n', "", "key language", "this key is missing", "add it: What the"),
-    (SERVER, 'title = "mine"', "title = 1", "key title", "1 is not text", "The name"),
-    (SERVER, 'title = "mine"', 'title = ""', "key title", "'' is empty", "The name that"),
-    (SERVER, 'run = "mine {host} {port} {backlog}"', 'run = ""', "key run", "'' is empty", "start"),
-    (SERVER, '["mine"]', '"mine"', "key experiments", "'mine' is not a list", "serves"),
-    (SERVER, '["mine"]', '["mine", "mine"]', "key experiments", "'mine' stands here twice",
-     "serves"),
-    (SERVER, 'source = "ours"', 'source = "walkin"', "key source", "no reference has the key",
-     "known: ours, "),
-    (SERVER, "tools = []", 'tools = "erl"', "key packages.tools", "is not a list",
-     "Programs its commands use"),
-    (SERVER, "tools = []", 'tools = ["/bin/erl"]', "key packages.tools.0", "does not match", ""),
-    (SERVER, "tools = []", 'debain = ["erlang-base"]', "key packages.debain", "unknown key",
-     "did you mean 'debian'"),
-    (SERVER, "tools = []", 'debian = ["Lua 5.4"]', "key packages.debian.0", "does not match", ""),
-    (SERVER, "tools = []", 'nix = ["lua 5"]', "key packages.nix.0", "does not match", ""),
-    (SERVER, "tools = []", "nix = []", "key packages.nix", "[] is empty", "Attributes that hold"),
-    (SERVER, "tools = []", 'pypi = "lock.txt"', "key packages.pypi", "there is no lock.txt next to",
-     "servers/README.md has the command"),
-    (SERVER, "tools = []", 'maven = "jars.sha256"', "key packages.maven", "there is no jars.sha256",
-     "servers/README.md has the command"),
-    (SERVER, "tools = []", 'npm = "lock.json"', "key packages.npm", "its list must be called",
-     "name package-lock.json"),
-    (SERVER, 'version = "true"', 'version = "echo {port}"', "key version", "unknown placeholder",
-     "known: {build}, {folder}"),
-    (SERVER, 'build = "mkdir -p {build}/bin"', 'sources = ["servers/nul"]', "key sources",
-     "there is no servers/nul", "from the root"),
-    (SERVER, 'build = "mkdir -p {build}/bin"', "ready_timeout_s = 0", "key ready_timeout_s",
-     "0 is less than the least allowed, 1", "How long it may take"),
-    (SERVER, 'build = "mkdir -p {build}/bin"', "slow_build = 1", "key slow_build",
-     "1 is not true or false", "takes minutes"),
-    (SERVER, 'build = "mkdir -p {build}/bin"', 'title = "twice"', "line 7: ",
-     'not TOML: cannot overwrite a value: `title = "twice"`', "a key once"),
-    (SERVER, 'language = "C"', "language = C", "line 2: ",
-     "not TOML: invalid value: `language = C`",
-     "text stands in quotes"),
-    (SERVER, 'language = "C"', "language = 2009-11-22", "key language",
-     "the date 2009-11-22 is not text", "What the server is written in"),
-    (SERVER, 'language = "C"', "language = 20:09:11", "key language",
-     "the time 20:09:11 is not text", "What the server is written in"),
-    (SERVER, 'language = "C"', "[language]", "key language", "a table is not text", "What the"),
-    (SERVER, 'language = "C"', "language = true", "key language", "true is not text", "What the"),
-    (SERVER, 'title = "mine"', 'title = " cherryPY"', "key title",
-     "servers/cherrypy has the title 'CherryPy' too", "give each its own"),
-    (SERVER, "mine {host} {port} {backlog}", "mine {host} 80 {backlog}", "key run",
-     "does not use {port}", "listen on the port {port}"),
-    (SERVER, "mine {host} {port} {backlog}", "mine {host} {port}", "key run",
-     "does not use {backlog}", "take backlog out of [factors]"),
-    (SERVER, "backlog = []", "backlog = 5", "key factors.backlog", "5 is not a list",
-     "The factors it can"),
-    (SERVER, "[factors]", "[configurations.Tuned]\n\n[factors]", "key configurations.Tuned",
-     "'Tuned' does not match", "lower-case letters, digits and hyphens"),
-    (SERVER, "[factors]", "[configurations.tuned]\n\n[factors]", "key configurations.tuned.about",
-     "this key is missing", "add it: What is different"),
+     "deviations.it replies", "no experiment that it serves has this check"),
+    (SERVER, "[packages]", "[packages", "", "not TOML: "),
+    (SERVER, 'language = "C"', "language = C", "", "not TOML: Invalid value (at line 2"),
+    (SERVER, 'title = "mine"', "title = 1", "title", "valid string, not 1"),
+    (SERVER, '["mine"]', '["mine", "mine"]', "experiments", "'mine' is there twice"),
+    (SERVER, 'source = "ours"', 'source = "walkin"', "source", "no reference has the key"),
+    (SERVER, "tools = []", 'tools = ["/bin/erl"]', "packages.tools.0", "not '/bin/erl'"),
+    (SERVER, "tools = []", 'pypi = "lock.txt"', "packages.pypi", "there is no lock.txt next to"),
+    (SERVER, "tools = []", 'npm = "lock.json"', "packages.npm", "its list must be called"),
+    (SERVER, 'build = "mkdir -p {build}/bin"', 'sources = ["servers/nul"]', "sources",
+     "there is no servers/nul"),
+    (SERVER, 'language = "C"', "[language]", "language", "valid string"),
+    (SERVER, 'title = "mine"', 'title = " cherryPY"', "title",
+     "servers/cherrypy has the title 'CherryPy' too"),
+    (SERVER, "mine {host} {port} {backlog}", "mine {host} 80 {backlog}", "run",
+     "does not use {port}"),
+    (SERVER, "mine {host} {port} {backlog}", "mine {host} {port}", "run", "does not use {backlog}"),
+    (SERVER, "[factors]", "[configurations.Tuned]\n\n[factors]", "configurations.Tuned",
+     "not 'Tuned'"),
+    (SERVER, "[factors]", "[configurations.tuned]\n\n[factors]", "configurations.tuned.about",
+     "this key is missing"),
     (SERVER, "[factors]",
      '[configurations.tuned]\nexperiments = ["static"]\nabout = "x"\n\n[factors]',
-     "key configurations.tuned.experiments", "does not serve 'static'", "known: mine"),
-    (SERVER, "[factors]", "[limits]\ntimeout = 60\n\n[factors]", "key limits.timeout",
-     "60 is not text", "Each limit"),
-    (SERVER, "[factors]", "[limit]\n\n[factors]", "key limit", "unknown key", "'limits'"),
+     "configurations.tuned.experiments", "does not serve 'static'"),
     (TESTBED, 'cpus = "last"', 'cpus = "last"\nspare_sources = "10.78.0.5/28"',
-     "key client.spare_sources", "has host bits set", "as 10.78.0.0/28"),
-    (TESTBED, 'cpus = "first"', 'cpus = "1,,2"', "key server.cpus", "'1,,2' does not match",
-     "Its CPUs, as taskset writes them"),
-    (TESTBED, 'title = "mine"', 'extends = "nets"', "key extends", "there is no testbed 'nets'",
-     "known: both, ec2-like, four-emulated, netns, slow-client, time-wait"),
-    (TESTBED, 'title = "mine"', 'extends = "mine"', "key extends", "it extends itself", "known: "),
-    (TESTBED, 'cpus = "first"', 'cpus = "first"\ncpu_share = 0.5', "key server.cpu_period_us",
-     "this key is missing", "add it: The length of the periods"),
-    (EXPERIMENT, 'client = "httperf"\n', "", "key client", "this key is missing",
-     'httperf, roundtrip, wsload; or `measures = "storage"`'),
-    (EXPERIMENT, 'client = "httperf"', 'client = "memory"', "key client",
-     "'memory' is not 'httperf', 'roundtrip' or 'wsload'", "The load generator"),
-    (EXPERIMENT, 'client = "httperf"', 'client = "httperf"\nmeasures = "storage"', "key client",
-     "storage is measured without a load generator", "take out `client` or `measures`"),
-    (EXPERIMENT, "levels = [1, 5]", "levels = [1, 2.5]", "key factors.backlog.levels.1",
-     "2.5 is not text or a whole number", "Every level"),
-    (EXPERIMENT, 'send = "GET"', 'send = "GET"\nframes = []', "key conformance.0.frames",
-     "[] is empty", "The WebSocket frames"),
-    (EXPERIMENT, 'send = "GET"\n', "", "key conformance.0.send", "nothing is sent",
-     "either `send` or `frames`"),
-    (EXPERIMENT, "timeout_s = 5", "timeout_s = 0", "key load.timeout_s",
-     "0 is not greater than 0", "How long the client waits"),
+     "client", "has host bits set"),
+    (TESTBED, 'cpus = "first"', 'cpus = "1,,2"', "server.cpus", "not '1,,2'"),
+    (TESTBED, 'title = "mine"', 'extends = "nets"', "extends", "there is no testbed 'nets'"),
+    (TESTBED, 'title = "mine"', 'extends = "mine"', "extends", "it extends itself"),
+    (TESTBED, 'cpus = "first"', 'cpus = "first"\ncpu_share = 0.5', "server", "cpu_period_us"),
+    (EXPERIMENT, 'client = "httperf"\n', "", "", "an experiment has a `client`, or `measures"),
+    (EXPERIMENT, 'client = "httperf"', 'client = "memory"', "client", "not 'memory'"),
+    (EXPERIMENT, "levels = [1, 5]", "levels = [1, 2.5]", "factors.backlog.levels.1",
+     "valid string or Input should be a valid integer"),
+    (EXPERIMENT, 'send = "GET"\n', "", "conformance.0", "either `send` or `frames`"),
+    (EXPERIMENT, "timeout_s = 5", "timeout_s = 0", "load.timeout_s", "greater than 0, not 0"),
 ]  # fmt: skip
 
 MIDDLE = """extends = "base"
@@ -353,13 +268,9 @@ def said(shared_tree: Tree) -> list[str]:
 
 @pytest.mark.parametrize("index", range(len(WRITTEN)), ids=[f"{w[0]}-{w[3]}" for w in WRITTEN])
 def test_mistake_in_a_file(said: list[str], index: int):
-    name, old, _, *parts = WRITTEN[index]
-    for part in (name, *parts):
-        assert part in said[index]
-    # A key that is missing is reported at its table, or at the first line.
-    missing = "missing" in said[index] or "nothing is sent" in said[index]
-    line = GOOD[name][: GOOD[name].index(old)].count("\n") + 1
-    assert abs(int(re.search(r"\bline (\d+)", said[index])[1]) - line) <= (3 if missing else 1)
+    name, _, _, key, what = WRITTEN[index]
+    assert said[index].startswith(f"{name}, key {key}: " if key else f"{name}: ")
+    assert what in said[index]
 
 
 def test_mistakes_reach_the_user_as_one_message(tree: Tree):
@@ -368,7 +279,7 @@ def test_mistakes_reach_the_user_as_one_message(tree: Tree):
     for name, text in GOOD.items():
         tree.write(name, text.replace("{host}", "{hots}"))
     done = tree.snakemake("-n", dataset="mine", testbed="mine").failed()
-    assert "servers/mine/server.toml, line 8, key run: unknown placeholder {hots}" in done.text
+    assert "servers/mine/server.toml, key run: unknown placeholder {hots}" in done.text
     tree.write("config/config.yaml", "")
     assert "config/config.yaml: it holds no keys" in tree.snakemake("-n").failed().text
 
@@ -453,35 +364,22 @@ def test_what_is_left_out_of_a_choice_is_said(monkeypatch):
     assert study(DEFAULTS).left_out() == []
 
 
-def test_file_that_is_not_text(tmp_path):
+@pytest.mark.parametrize("content", [b'title = "\xff"\n', GOOD[MINE].encode("UTF-16")])
+def test_file_that_is_not_text(tmp_path, content):
     path = tmp_path / "config" / "datasets" / "x.toml"
     path.parent.mkdir(parents=True)
-    path.write_bytes(b'title = "\xff"\n')
-    with pytest.raises(UserError, match=r"x.toml, line 1: the byte 0xff is not UTF-8"):
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"x.toml: not TOML: 'utf-8' codec can't decode"):
         files.dataset("x", tmp_path)
 
 
-@pytest.mark.parametrize("encoding", ["UTF-8-SIG", "UTF-16"])
-def test_file_with_a_byte_order_mark(tmp_path, encoding):
+def test_what_other_editors_write_is_no_mistake(tmp_path):
+    """A byte-order mark, tabs, the line ends of another system."""
     path = tmp_path / "config" / "datasets" / "x.toml"
     path.parent.mkdir(parents=True)
-    path.write_bytes(GOOD[MINE].encode(encoding))
-    mark = encoding.removesuffix("-SIG")
-    said = f"x.toml, line 1: it begins with the byte-order mark of {mark}\n  save it as UTF-8 with"
-    with pytest.raises(UserError, match=re.escape(said)):
-        files.dataset("x", tmp_path)
-
-
-def test_tabs_and_line_ends_of_another_system_are_no_mistake(tmp_path):
-    path = tmp_path / "config" / "datasets" / "x.toml"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(GOOD[MINE].replace("\n", "\r\n").replace(" = ", "\t=\t").encode())
+    text = GOOD[MINE].replace("\n", "\r\n").replace(" = ", "\t=\t")
+    path.write_bytes(text.encode("UTF-8-SIG"))
     assert files.dataset("x", tmp_path).title == "mine"
-    path.write_bytes(path.read_bytes().replace(b"seed", b"\tsed"))
-    with pytest.raises(
-        UserError, match=r"x.toml, line 3, key sed: unknown key\n  did you mean 'seed'"
-    ):
-        files.dataset("x", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -590,8 +488,7 @@ def places(value: Any, place: tuple = ()) -> Iterator[tuple]:
 
 
 @pytest.mark.parametrize("file", GOOD)
-def test_whatever_stands_in_a_file_is_said_in_our_words(file):
-    """No message is the library's own, and each has a remedy."""
+def test_whatever_stands_in_a_file_is_no_traceback(file):
     model = next(model for kind, model in files.MODELS.items()
                  if Path(file).match(PLACES[kind].format("mine")))  # fmt: skip
     mistaken = 0
@@ -602,20 +499,8 @@ def test_whatever_stands_in_a_file_is_said_in_our_words(file):
                 inner = inner[step]
             inner[key] = wrong
             try:
-                validation_errors.validated(model, value)
-            except validation_errors.Mistake as mistake:
+                validation_errors.validated(model, value, file, "what to do")
+            except UserError as error:
                 mistaken += 1
-                said = f"{mistake.what} {mistake.remedy}"
-                assert mistake.remedy and not re.search("Input|pydantic|[Vv]alid|should", said)
+                assert error.where.startswith(file) and error.what and error.remedy
     assert mistaken > 50
-
-
-def test_line_of_a_nested_key():
-    text = "a = 1\n\n[t]\nb = 1\n[[t.u]]\nc = 1\n[[t.u]]\nc = 2\n[t.v]\n'x' = 1\n"
-    where = {("a",): 1, ("t", "b"): 4, ("t", "u", 0, "c"): 6, ("t", "u", 1, "c"): 8, ("t", "v"): 9}
-    assert {key: validation_errors.line_of(text, list(key)) for key in where} == where
-
-
-@given(st.text())
-def test_line_of_never_leaves_the_text(text):
-    assert 1 <= validation_errors.line_of(text, ["a", "b"]) <= max(1, len(text.splitlines()))

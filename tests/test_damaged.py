@@ -175,7 +175,7 @@ def test_a_record_of_brackets_alone_is_no_json(tmp_path):
         records.read(file)
 
 
-TOO_MUCH = ["a = " + "9" * 5000, "a = " + "[" * 3000, "a" + ".a" * 3000 + " = 1"]
+TOO_MUCH = ["a = " + "9" * 5000, "a = " + "[" * 3000]
 
 
 @pytest.mark.parametrize("text", TOO_MUCH)
@@ -185,7 +185,7 @@ def test_what_no_file_of_settings_holds_is_no_toml(tmp_path, text):
     readers = (published.claims, published.differences, published.planned, published.together,
                lambda path: registry.read("mine", path))  # fmt: skip
     with pytest.raises(UserError, match="not TOML"):
-        validation_errors.parse(text, "here")
+        validation_errors.parse(text.encode(), "here")
     for read in readers:
         with pytest.raises(UserError) as caught:
             read(file)
@@ -207,7 +207,7 @@ def test_a_client_that_names_itself_is_told(tmp_path):
 def test_a_configuration_that_yaml_cannot_read_is_told(tmp_path, text):
     file = tmp_path / "config.yaml"
     file.write_text(text)
-    with pytest.raises(UserError, match="YAML"):
+    with pytest.raises(UserError, match="cannot be read"):
         cli_config.check_file(file)
 
 
@@ -221,7 +221,7 @@ def test_a_name_that_leads_elsewhere_is_none(name):
 
 
 def test_a_blank_word_on_the_command_line_is_told():
-    with pytest.raises(UserError, match="it takes no"):
+    with pytest.raises(UserError, match="unrecognized arguments"):
         command_line.main(["trial", "here", " "])
 
 

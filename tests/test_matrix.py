@@ -267,16 +267,16 @@ def test_a_level_sets_the_load_and_another_the_time_that_a_rate_is_offered():
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("message_bytes = 33", "message_bytes = 33\nopening = 5", "take it out of `load`"),
-        ('load = "opening"', 'load = "opennig"', "`load` knows no 'opennig'"),
-        ("{ five-minutes = 300 }", "{ five = 300 }", "the factor has no level 'five'"),
+        ("message_bytes = 33", "message_bytes = 33\nopening = 5", "`load` has 'opening'"),
+        ('load = "opening"', 'load = "opennig"', "`load` has no key 'opennig'"),
+        ("{ five-minutes = 300 }", "{ five = 300 }", "the factor 'run' has no level 'five'"),
     ],
 )
 def test_a_factor_of_the_load_that_contradicts_is_told(old, new, said):
     text = (ROOT / "experiments/c10k.toml").read_text()
     assert text.count(old) == 1
     with pytest.raises(UserError) as raised:
-        validation_errors.check(Experiment, tomllib.loads(text.replace(old, new)), "c10k.toml")
+        validation_errors.validated(Experiment, tomllib.loads(text.replace(old, new)), "c10k.toml")
     assert said in str(raised.value)
 
 

@@ -174,8 +174,8 @@ def several(*own: str) -> str:
          "clients.0.governor", HERE, "leave the key out"),
         ("ssh", f'{CLIENT}ssh = "there"\n[server]\njitter = "delay 1ms"\n', "server.jitter",
          "only a link that ends with its trial may jitter", "leave it out of kind ssh"),
-        ("ssh", f'{CLIENT}ssh = "-oProxyCommand=sh"\n', "client.ssh", "does not match", ""),
-        ("netns", f'{CLIENT}sources = ["a.b.c.d"]\n', "client.sources", "does not match", ""),
+        ("ssh", f'{CLIENT}ssh = "-oProxyCommand=sh"\n', "client.ssh", "should match", ""),
+        ("netns", f'{CLIENT}sources = ["a.b.c.d"]\n', "client.sources", "should match", ""),
     ],
 )  # fmt: skip
 def test_testbed_that_contradicts_itself(tmp_path, kind, clients, key, problem, remedy):
@@ -189,7 +189,7 @@ def test_testbed_that_contradicts_itself(tmp_path, kind, clients, key, problem, 
     with pytest.raises(UserError) as error:
         files.testbed("mine", tmp_path)
     told = str(error.value)
-    assert told.startswith("config/testbeds/mine.toml") and f"key {key}" in told, told
+    assert told.startswith("config/testbeds/mine.toml") and key in told, told
     assert problem in told and remedy in told, told
 
 

@@ -29,22 +29,26 @@ QUOTED = {"STUDY.options", "params.options"}
 @pytest.mark.parametrize("level", HOSTILE)
 def test_a_level_is_one_word_and_the_name_of_a_folder(level):
     text = (ROOT / "experiments" / "backlog.toml").read_text()
-    value = validation_errors.parse(text, "backlog.toml")
+    value = validation_errors.parse(text.encode(), "backlog.toml")
     value["factors"]["schedulers"]["levels"] = [level]
-    with pytest.raises(validation_errors.Mistake):
-        validation_errors.validated(files.MODELS["experiment"], value)
-    value = validation_errors.parse((ROOT / "config/datasets/quick.toml").read_text(), "quick.toml")
+    with pytest.raises(UserError):
+        validation_errors.validated(files.MODELS["experiment"], value, "x.toml")
+    value = validation_errors.parse(
+        (ROOT / "config/datasets/quick.toml").read_bytes(), "quick.toml"
+    )
     value["experiments"]["backlog"]["grids"][0]["schedulers"] = [level]
-    with pytest.raises(validation_errors.Mistake):
-        validation_errors.validated(files.MODELS["dataset"], value)
+    with pytest.raises(UserError):
+        validation_errors.validated(files.MODELS["dataset"], value, "x.toml")
 
 
 @pytest.mark.parametrize("key", ["../../../etc/passwd", "/etc/passwd", "net/core", "a", "net. x"])
 def test_a_kernel_setting_is_below_proc_sys(key):
-    value = validation_errors.parse((ROOT / "config/testbeds/netns.toml").read_text(), "netns.toml")
+    value = validation_errors.parse(
+        (ROOT / "config/testbeds/netns.toml").read_bytes(), "netns.toml"
+    )
     value["server"]["sysctl"] = {key: 1}
-    with pytest.raises(validation_errors.Mistake):
-        validation_errors.validated(files.MODELS["testbed"], value)
+    with pytest.raises(UserError):
+        validation_errors.validated(files.MODELS["testbed"], value, "x.toml")
 
 
 @pytest.fixture
@@ -77,7 +81,7 @@ def test_a_server_s_lists_stand_in_its_own_folder(project, listed):
     file.write_text(GOOD[SERVER].replace("tools = []", listed))
     with pytest.raises(UserError) as caught:
         files.server("mine", project)
-    assert caught.value.where.startswith(f"{SERVER}, line ")
+    assert caught.value.where.startswith(f"{SERVER}, key ")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ def test_a_server_s_sources_stand_in_the_project(project, path):
     file.write_text(f'sources = ["{path}"]\n{GOOD[SERVER]}')
     with pytest.raises(UserError, match="in the project") as caught:
         files.server("mine", project)
-    assert caught.value.where == f"{SERVER}, line 1, key sources"
+    assert caught.value.where == f"{SERVER}, key sources"
 
 
 def test_paths_are_one_word_of_a_server_s_commands(monkeypatch, tmp_path):

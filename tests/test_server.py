@@ -99,7 +99,7 @@ def test_version_command_that_fails(tree: Tree, command, reason):
 def test_a_title_that_another_server_has_is_refused_at_build(tree: Tree):
     tree.server("one", "ok", title="tornado")
     said = tree.deathmatch("build", "one").failed().text
-    assert "servers/one/server.toml, line 1, key title" in said
+    assert "servers/one/server.toml, key title" in said
     assert "servers/tornado has the title" in said
 
 

@@ -32,6 +32,6 @@ def test_a_step_that_fails_ends_and_is_counted():
 
 @pytest.mark.parametrize("steps_us", [{"lunch": 1}, {"stop": -1}, {"stop": 0.5}])
 def test_a_record_has_whole_microseconds_of_known_steps(steps_us):
-    validation_errors.check(RecordedSteps, {"stop": 1}, "here")
+    validation_errors.validated(RecordedSteps, {"stop": 1}, "here")
     with pytest.raises(UserError, match="here"):
-        validation_errors.check(RecordedSteps, steps_us, "here")
+        validation_errors.validated(RecordedSteps, steps_us, "here")

@@ -17,7 +17,6 @@ import polars as pl
 from deathmatch.errors import UserError
 from deathmatch.plan import json_schema, validation_errors
 from deathmatch.plan.root import ROOT
-from deathmatch.plan.validation_errors import Mistake
 from deathmatch.quantities.definitions import QUANTITIES
 
 FOLDER = ROOT / "data" / "published"
@@ -157,8 +156,8 @@ def claims(path: Path = CLAIMS) -> list[dict]:
 
 @cache
 def _claims(path: Path, mtime_ns: int) -> list[dict]:
-    text, ledger = _toml(path)
-    json_schema.validate("claims", ledger, path.name, text)
+    ledger = _toml(path)
+    json_schema.validate("claims", ledger, path.name)
     seen = set()
     for at, claim in enumerate(ledger["claim"]):
         unknown = sorted(statistics_of(claim["rule"]) - set(ledger["statistics"]) - set(QUANTITIES))
@@ -167,7 +166,7 @@ def _claims(path: Path, mtime_ns: int) -> list[dict]:
             (unknown, "rule", f"undefined statistic {unknown}", "define it under [statistics]"),
         ):
             if problem:
-                raise Mistake(["claim", at, key], what, remedy).located(path.name, text)
+                raise UserError(what, validation_errors.at(path.name, ["claim", at, key]), remedy)
         seen.add(claim["id"])
     return ledger["claim"]
 
@@ -179,20 +178,18 @@ def differences(path: Path = DIFFERENCES) -> list[dict]:
 
 @cache
 def _differences(path: Path, mtime_ns: int) -> list[dict]:
-    text, known = _toml(path)
-    json_schema.validate("differences", known, path.name, text)
+    known = _toml(path)
+    json_schema.validate("differences", known, path.name)
     return known["difference"]
 
 
 @cache
 def _parsed(path: Path, mtime_ns: int) -> dict:
-    return _toml(path)[1]
+    return _toml(path)
 
 
-def _toml(path: Path) -> tuple[str, dict]:
-    """Return a file's text and what it holds; UserError if it is not TOML."""
-    text = validation_errors.decoded(path.read_bytes(), path.name)
-    return text, validation_errors.parse(text, path.name)
+def _toml(path: Path) -> dict:
+    return validation_errors.parse(path.read_bytes(), path.name)
 
 
 def planned(path: Path = CLAIMS) -> dict[str, str]:

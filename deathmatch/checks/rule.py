@@ -108,5 +108,5 @@ def check_names(rules: Iterable[Rule], names: Iterable[str], where: str, title: 
             raise UserError(
                 f"there is no rule {name!r} of {title}",
                 where=where,
-                remedy=f"{suggestions(name, known)}known: {', '.join(known)}",
+                remedy=suggestions(name, known),
             )

@@ -52,8 +52,7 @@ def main(words: Sequence[str] | None = None) -> int | None:
     name, *rest = words
     command = COMMANDS.get(name)
     if command is None:
-        remedy = f"{suggestions(name, COMMANDS)}{PROGRAM} alone lists the commands"
-        raise UserError(f"there is no command {name!r}", remedy=remedy)
+        raise UserError(f"there is no command {name!r}", remedy=suggestions(name, COMMANDS))
     given = parser(name, command).parse_args(rest)
     module = import_module(f"deathmatch.{command.module}")
     # From here on, what was begun is ended orderly: see `deathmatch.__main__`.

@@ -60,10 +60,8 @@ def _no_number(word: str) -> None:
 def _check(record: dict, file: Path) -> None:
     spec = record.get("spec")
     under_load = isinstance(spec, dict) and spec.get("client") is not None
-    try:
-        validation_errors.check(LoadRecord if under_load else StorageRecord, record, str(file))
-    except UserError as error:
-        raise UserError(error.what, error.where, remedy(file)) from None
+    model = LoadRecord if under_load else StorageRecord
+    validation_errors.validated(model, record, str(file), remedy(file))
 
 
 def remedy(file: Path) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
 from deathmatch.plan.spec import (
     AS_WRITTEN,
@@ -13,7 +13,6 @@ from deathmatch.plan.spec import (
     Many,
     NamedSpec,
     Spec,
-    contradiction,
 )
 
 # The tables of each experiment of a dataset; deathmatch/data/tables.py has their schemas.
@@ -236,18 +235,6 @@ class Dataset(NamedSpec):
     experiments: dict[str, ExperimentPlan] = Field(
         description="Each experiment's part of the dataset."
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _no_adaptive_rounds(cls, value: Any) -> Any:
-        for key in ("rounds", "budget_hours"):
-            if isinstance(value, dict) and key in value:
-                remedy = (
-                    "remove the key and set `trials`, in the dataset or in a grid: each variant "
-                    "has a number of trials that is fixed beforehand"
-                )
-                raise contradiction((key,), "a dataset has no adaptive rounds any more", remedy)
-        return value
 
     def tables(self, experiment: str) -> tuple[str, ...]:
         """Return the names of the experiment's tables: `probes` only where there is a search."""

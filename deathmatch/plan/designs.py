@@ -81,9 +81,8 @@ def designs() -> tuple[Design, ...]:
 
 @cache
 def _designs(file: Path, mtime_ns: int) -> tuple[Design, ...]:
-    text = validation_errors.decoded(file.read_bytes(), file.name)
-    ledger = validation_errors.parse(text, file.name)
-    json_schema.validate("claims", ledger, file.name, text)
+    ledger = validation_errors.parse(file.read_bytes(), file.name)
+    json_schema.validate("claims", ledger, file.name)
     claims = ledger["claim"]
     return tuple(_design(claim, keys) for claim in claims for keys in claim.get("design", []))
 

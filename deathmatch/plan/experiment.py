@@ -15,7 +15,6 @@ from deathmatch.plan.spec import (
     NamedSpec,
     Setting,
     Spec,
-    contradiction,
 )
 
 # The load generators that an experiment can name.
@@ -143,8 +142,7 @@ class ConformanceCheck(Spec):
     @model_validator(mode="after")
     def _sends_one_thing(self) -> "ConformanceCheck":
         if (self.send is None) == (self.frames is None):
-            what = "both `send` and `frames`" if self.send is not None else "nothing is sent"
-            raise contradiction(("send",), what, "a check has either `send` or `frames`")
+            raise ValueError("a check has either `send` or `frames`")
         return self
 
     @cached_property
@@ -189,43 +187,28 @@ class Experiment(NamedSpec):
 
     @model_validator(mode="after")
     def _load_or_none(self) -> "Experiment":
-        if self.client is None and self.measures is None:
-            remedy = f'name a load generator: {", ".join(CLIENTS)}; or `measures = "storage"`'
-            raise contradiction(("client",), "this key is missing", remedy)
-        if self.client is not None and self.measures is not None:
-            what = f"{self.measures} is measured without a load generator"
-            raise contradiction(("client",), what, "take out `client` or `measures`")
+        if (self.client is None) == (self.measures is None):
+            raise ValueError('an experiment has a `client`, or `measures = "storage"`')
         for key in ("load", "conformance"):
-            absent = getattr(self, key) is None
-            if absent and self.client is not None:
-                meaning = type(self).model_fields[key].description
-                raise contradiction((key,), "this key is missing", f"add it: {meaning}")
+            if getattr(self, key) is None and self.client is not None:
+                raise ValueError(f"an experiment with a client needs `{key}`")
         return self
 
     @model_validator(mode="after")
-    def _levels_of_load_are_once(self) -> "Experiment":
+    def _factors_fit(self) -> "Experiment":
         known = self.load.model_dump(exclude_unset=True) if self.load else {}
+        if registry.FACTOR in self.factors:
+            raise ValueError(f"every experiment has the factor {registry.FACTOR}: take it out")
         for name, factor in self.factors.items():
             if factor.load in known:
-                what = f"`load` has {factor.load!r} and so has the factor"
-                raise contradiction(("factors", name, "load"), what, "take it out of `load`")
+                raise ValueError(f"`load` has {factor.load!r}, and so has the factor {name!r}")
             if factor.load is not None and factor.load not in Load.model_fields:
-                what = f"`load` knows no {factor.load!r}"
-                remedy = f"known: {', '.join(Load.model_fields)}"
-                raise contradiction(("factors", name, "load"), what, remedy)
+                raise ValueError(
+                    f"`load` has no key {factor.load!r}, which the factor {name!r} sets"
+                )
             odd = sorted(set(factor.durations_s or ()) - set(factor.levels))
             if odd:
-                what = f"the factor has no level {odd[0]!r}"
-                remedy = f"its levels: {', '.join(map(str, factor.levels))}"
-                raise contradiction(("factors", name, "durations_s"), what, remedy)
-        return self
-
-    @model_validator(mode="after")
-    def _load_generator_is_no_factor_of_its_own(self) -> "Experiment":
-        if registry.FACTOR in self.factors:
-            what = "every experiment that knows this factor has it"
-            remedy = "take it out; a dataset's grid may name its levels"
-            raise contradiction(("factors", registry.FACTOR), what, remedy)
+                raise ValueError(f"the factor {name!r} has no level {odd[0]!r}")
         return self
 
     @property

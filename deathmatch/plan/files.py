@@ -1,11 +1,10 @@
 """The study's TOML files, each read and checked once: experiments, servers, datasets, testbeds.
 
-A file that breaks its model is reported with file, line, key and remedy.
+A file that breaks its model is reported with file, key and remedy.
 """
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import NamedSpec
 from deathmatch.plan.testbed import Testbed
-from deathmatch.plan.validation_errors import Key, Mistake
+from deathmatch.plan.validation_errors import Key
 
 MODELS: dict[str, type[NamedSpec]] = {
     "experiment": Experiment,
@@ -27,15 +26,6 @@ MODELS: dict[str, type[NamedSpec]] = {
     "dataset": Dataset,
     "testbed": Testbed,
 }
-
-
-@dataclass(frozen=True)
-class _File:
-    """A TOML file, with what its mistakes are reported by."""
-
-    shown: str
-    text: str
-    value: dict[str, Any]
 
 
 def experiment(name: str, root: Path = ROOT) -> Experiment:
@@ -110,11 +100,9 @@ def load(kind: str, name: str, root: Path = ROOT) -> Any:
     # Another name would lead elsewhere; servers/_template/ holds no server.
     if not usable or not path.is_file():
         known = names(kind, root)
-        raise UserError(
-            f"there is no {kind} {name[: paths.LONGEST]!r}",
-            remedy=f"{suggestions(name, known)}known: {', '.join(known)}; "
-            f"a new one is {path_of(kind, '<name>', root).relative_to(root)}",
-        )
+        new = path_of(kind, "<name>", root).relative_to(root)
+        what = f"there is no {kind} {name[: paths.LONGEST]!r}"
+        raise UserError(what, remedy=f"{suggestions(name, known)}\n  a new one is {new}")
     # A testbed may extend another.
     read = [path_of(kind, bed, root) for bed in names(kind, root)] if kind == "testbed" else [path]
     return _checked(kind, name, root, tuple(file.stat().st_mtime_ns for file in read))
@@ -145,43 +133,40 @@ def newest(names: Iterable[str], root: Path = ROOT) -> list[str]:
 
 
 def mistake(kind: str, name: str, key: Key, what: str, remedy: str, root: Path = ROOT) -> UserError:
-    """Return the error of one key of a file, with the line that sets it."""
-    path = path_of(kind, name, root)
-    return Mistake(key, what, remedy).located(str(path.relative_to(root)), path.read_text())
+    """Return the error of one key of a file."""
+    shown = str(path_of(kind, name, root).relative_to(root))
+    return UserError(what, validation_errors.at(shown, key), remedy)
 
 
 @cache
 def _checked(kind: str, name: str, root: Path, mtimes_ns: tuple[int, ...]) -> NamedSpec:
     value: dict[str, Any] = {}
-    for file in _chain(kind, name, root):
-        value = _merged(value, file.value)
-        try:
-            spec = validation_errors.validated(MODELS[kind], value, name)
-            if isinstance(spec, Server):
-                _check_server(spec, root)
-        except Mistake as error:
-            raise error.located(file.shown, file.text) from None
+    for shown, own in _chain(kind, name, root):
+        value = _merged(value, own)
+        remedy = f"config/schemas/{kind}.json has every key"
+        spec = validation_errors.validated(MODELS[kind], value, shown, remedy, name)
+    if isinstance(spec, Server):
+        _check_server(spec, root)
     return spec
 
 
-def _chain(kind: str, name: str, root: Path) -> list[_File]:
-    """Return the file and those that it extends, the last of them first."""
+def _chain(kind: str, name: str, root: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Return the path and the content of the file and of those that it extends, it last."""
     chain, extended = [_read(path_of(kind, name, root), root)], [name]
-    while kind == "testbed" and (base := chain[0].value.get("extends")) is not None:
+    while kind == "testbed" and (base := chain[0][1].get("extends")) is not None:
         known = [other for other in names(kind, root) if other not in extended]
         if base not in known:
             what = "it extends itself" if base in extended else f"there is no {kind} {base!r}"
-            mistake = Mistake(["extends"], what, f"known: {', '.join(known)}")
-            raise mistake.located(chain[0].shown, chain[0].text)
+            where = validation_errors.at(chain[0][0], ["extends"])
+            raise UserError(what, where, suggestions(base, known))
         chain.insert(0, _read(path_of(kind, base, root), root))
         extended.append(base)
     return chain
 
 
-def _read(path: Path, root: Path) -> _File:
+def _read(path: Path, root: Path) -> tuple[str, dict[str, Any]]:
     shown = str(path.relative_to(root))
-    text = validation_errors.decoded(path.read_bytes(), shown)
-    return _File(shown, text, validation_errors.parse(text, shown))
+    return shown, validation_errors.parse(path.read_bytes(), shown)
 
 
 def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
@@ -199,6 +184,8 @@ def _check_server(server: Server, root: Path) -> None:
     for name in server.experiments:
         if name not in known:
             what = f"there is no experiment {name!r}"
-            raise Mistake(["experiments"], what, f"known: {', '.join(known)}")
+            raise mistake(
+                "server", server.name, ["experiments"], what, suggestions(name, known), root
+            )
     experiments = [experiment(name, root) for name in server.experiments]
     server_checks.check(server, experiments, root)

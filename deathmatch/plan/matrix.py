@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, suggestions
 from deathmatch.load import registry
 from deathmatch.load.registry import FACTOR
 from deathmatch.plan import files
@@ -347,7 +347,7 @@ def _check_known(dataset: Dataset, key: Key, kind: str, name: str) -> None:
     known = files.names(kind)
     if name not in known:
         what = f"there is no {kind} {name!r}"
-        raise _mistake(dataset, key, what, f"known: {', '.join(known)}")
+        raise _mistake(dataset, key, what, suggestions(name, known))
 
 
 def _check_served(

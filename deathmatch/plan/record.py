@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from deathmatch.plan.spec import Level, Spec, contradiction
+from deathmatch.plan.spec import Level, Spec
 
 MEASURED = ("measured", "measured, with failures")
 ENDED_WELL = "exit 0"
@@ -87,8 +87,7 @@ class RecordedNetwork(RecordPart):
     @model_validator(mode="after")
     def _whole_or_different(self) -> Self:
         if (self.settings is None) == (self.differs is None):
-            what = "a host has settings, or what differs from the first host's"
-            raise contradiction(("differs",), what, "measure it again")
+            raise ValueError("a host has settings, or what differs from the first host's")
         return self
 
 
@@ -253,16 +252,15 @@ class RecordedPoint(RecordPart):
     def _by_one_or_by_several(self) -> Self:
         ones = [key for key in ("log", "client_state") if getattr(self, key) is not None]
         if self.clients is None and len(ones) < 2:
-            what = "a point has log and client_state, or clients: this one lacks both"
-            raise contradiction(("clients",), what, "measure it again")
+            raise ValueError("a point has log and client_state, or clients: this one lacks both")
         if self.clients is not None and (ones or "command" in (self.model_extra or {})):
-            what = f"a point of several clients has no {ones[0] if ones else 'command'} of its own"
-            raise contradiction(("clients",), what, "measure it again")
+            own = ones[0] if ones else "command"
+            raise ValueError(f"a point of several clients has no {own} of its own")
         names = [client.client for client in self.clients or []]
         logs = [client.log for client in self.clients or []]
         for what, values in (("client", names), ("log", logs)):
             if len(set(values)) < len(values):
-                raise contradiction(("clients",), f"two of them have the same {what}", "rename one")
+                raise ValueError(f"two clients have the same {what}")
         return self
 
 
@@ -414,8 +412,7 @@ class TrialRecord(RecordPart):
         try:
             datetime.datetime.strptime(self.started_at, "%Y-%m-%dT%H:%M:%SZ")
         except ValueError:
-            what = f"there is no such time as {self.started_at}"
-            raise contradiction(("started_at",), what, "measure it again") from None
+            raise ValueError(f"there is no such time as {self.started_at}") from None
         return self
 
     @model_validator(mode="after")
@@ -423,8 +420,7 @@ class TrialRecord(RecordPart):
         for name, host in (self.hosts or {}).items() if self.separate else ():
             for key in ("machine", "interface"):
                 if getattr(host, key) is None:
-                    what = "hosts that are separate are described"
-                    raise contradiction(("hosts", name, key), what, "measure it again")
+                    raise ValueError(f"hosts that are separate are described: {name} has no {key}")
         return self
 
 
@@ -446,15 +442,14 @@ class LoadRecord(TrialRecord):
     @model_validator(mode="after")
     def _searched_as_planned(self) -> Self:
         if self.search is not None and not (self.spec.model_extra or {}).get("search"):
-            what = "a search that the specification does not have"
-            raise contradiction(("search",), what, "measure it again")
+            raise ValueError("it has a search that its specification does not have")
         return self
 
     @model_validator(mode="after")
     def _each_rate_once(self) -> Self:
         rates = [point.offered_rate_rps for point in self.points]
         if len(set(rates)) < len(rates):
-            raise contradiction(("points",), "a rate is there twice", "measure it again")
+            raise ValueError("a rate is there twice")
         return self
 
 

@@ -7,9 +7,9 @@ from pydantic import ConfigDict, Field
 
 from deathmatch.plan.registries import LISTS
 from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec
-from deathmatch.plan.validation_errors import NOT_BLANK
 
-Text = Annotated[str, Field(pattern=NOT_BLANK)]
+# A text that says something.
+Text = Annotated[str, Field(pattern=r"\S")]
 Attribute = Annotated[str, Field(pattern=r"^[A-Za-z_][\w'-]*(\.[A-Za-z_][\w'-]*)*$")]
 
 

@@ -1,18 +1,20 @@
 """What a model cannot check of a server: experiments, factors, files, placeholders that exist."""
 
+import itertools
 import re
 import shlex
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from deathmatch.errors import UserError
 from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.paths import LONGEST
 from deathmatch.plan.registries import OWN_NAMES
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
-from deathmatch.plan.validation_errors import Key, Mistake
+from deathmatch.plan.validation_errors import at
 
 # What each command can use, with its meaning and what it takes; servers/README.md shows it.
 PLACES = {
@@ -36,39 +38,29 @@ PLACEHOLDERS = {
 }
 
 
+Problem = tuple[list[str], str, str]
+"""A key of server.toml, what is wrong with it, and what to do."""
+
+
 def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None:
-    """Raise Mistake at the first key that names what is not there.
+    """Raise UserError at the first key that names what is not there.
 
     `experiments` are those that the server serves.
     """
-    _check_files(server, root)
-    for name, configuration in server.configurations.items():
-        for key in ("experiments", "first_in"):
-            for experiment in getattr(configuration, key) or ():
-                if experiment not in server.experiments:
-                    what = f"the server does not serve {experiment!r}"
-                    raise _unknown(["configurations", name, key], what, server.experiments)
     levels: dict[str, list[Level]] = {}
     for experiment in experiments:
         for factor, spec in experiment.factors.items():
             levels.setdefault(factor, []).extend(spec.levels)
-    _check_factors(server, levels)
-    for experiment in experiments if server.runs else ():
-        _check_conditions(server, experiment)
-    checks = [check.name for experiment in experiments for check in experiment.conformance or ()]
-    for name in server.deviations:
-        if name not in checks:
-            what = "no experiment that it serves has this check"
-            raise _unknown(["deviations", name], what, checks)
-    of_harness = [
-        name
-        for experiment in experiments
-        for name, spec in experiment.factors.items()
-        if spec.of_harness
-    ]
-    _check_commands(server, of_harness)
-    loaded = not experiments or any(experiment.client for experiment in experiments)
-    _check_use(server, levels, loaded)
+    problems = itertools.chain(
+        _of_files(server, root),
+        _of_configurations(server),
+        _of_factors(server, experiments, levels),
+        _of_deviations(server, experiments),
+        _of_commands(server, experiments),
+        _of_use(server, experiments, levels),
+    )
+    for key, what, remedy in problems:
+        raise UserError(what, at(f"servers/{server.name}/server.toml", key), remedy)
 
 
 def with_one_title(servers: Iterable[Server]) -> tuple[Server, Server] | None:
@@ -82,27 +74,25 @@ def with_one_title(servers: Iterable[Server]) -> tuple[Server, Server] | None:
     return None
 
 
-def _check_files(server: Server, root: Path) -> None:
+def _of_files(server: Server, root: Path) -> Iterator[Problem]:
     bibliography = root / "paper" / "source" / "references.bib"
     sources = ["ours", *_citation_keys(bibliography, bibliography.stat().st_mtime_ns)]
     if server.source not in sources:
-        raise _unknown(["source"], f"no reference has the key {server.source!r}", sources)
+        yield ["source"], f"no reference has the key {server.source!r}", _known(sources)
     for path in server.sources:
         if not _is_inside(root / path, root):
-            raise Mistake(
-                ["sources"], f"there is no {path[:LONGEST]} in the project",
-                "name files and folders from the root, without .. and symbolic links elsewhere",
-            )  # fmt: skip
+            what = f"there is no {path[:LONGEST]} in the project"
+            yield ["sources"], what, "name files and folders from the project's root"
     for key, file in server.packages.lists.items():
         own = OWN_NAMES[key]
         if own and file != own:
-            raise Mistake(["packages", key], f"its list must be called {own}", f"name {own}")
+            yield ["packages", key], f"its list must be called {own}", f"name {own}"
         if Path(file).name != file or len(file) > LONGEST or "\0" in file:
             what = f"{file[:LONGEST]!r} is not the name of a file"
-            raise Mistake(["packages", key], what, "the list stands in the server's own folder")
+            yield ["packages", key], what, "the list stands in the server's own folder"
         if not _is_inside(root / "servers" / server.name / file, root):
             remedy = "servers/README.md has the command that writes it"
-            raise Mistake(["packages", key], f"there is no {file} next to it", remedy)
+            yield ["packages", key], f"there is no {file} next to it", remedy
 
 
 def _is_inside(path: Path, root: Path) -> bool:
@@ -120,42 +110,59 @@ def _citation_keys(bibliography: Path, mtime_ns: int) -> list[str]:
     return re.findall(r"^@\w+\{([^,]+),", bibliography.read_text(), re.M)
 
 
-def _check_factors(server: Server, levels: dict[str, list[Level]]) -> None:
+def _of_configurations(server: Server) -> Iterator[Problem]:
+    for name, configuration in server.configurations.items():
+        for key in ("experiments", "first_in"):
+            for experiment in getattr(configuration, key) or ():
+                if experiment not in server.experiments:
+                    what = f"the server does not serve {experiment!r}"
+                    yield ["configurations", name, key], what, _known(server.experiments)
+
+
+def _of_factors(
+    server: Server, experiments: Sequence[Experiment], levels: dict[str, list[Level]]
+) -> Iterator[Problem]:
     """Check the factors that it can set against those of the experiments that it serves."""
-    if not server.experiments:
-        return
-    for factor, known in server.factors.items():
+    for factor, known in server.factors.items() if experiments else ():
         if factor not in levels:
             what = "no experiment that it serves has this factor"
-            raise _unknown(["factors", factor], what, sorted(levels))
+            yield ["factors", factor], what, _known(sorted(levels))
         for level in known:
             if level not in levels[factor]:
                 what = f"no experiment that it serves has the level {level!r}"
-                raise _unknown(["factors", factor], what, levels[factor])
+                yield ["factors", factor], what, _known(levels[factor])
+    for experiment in experiments if server.runs else ():
+        # One conformance check at least must apply to what the server can set.
+        checks = experiment.conformance or ()
+        missing = [sorted((check.when or {}).keys() - server.factors.keys()) for check in checks]
+        if checks and all(missing):
+            factor = missing[0][0]
+            what = f"experiment {experiment.name!r} checks its answers by this factor"
+            remedy = f"add it with the levels that the server knows, of {_levels(levels, factor)}"
+            yield ["factors", factor], what, remedy
 
 
-def _check_conditions(server: Server, experiment: Experiment) -> None:
-    """Check that one conformance check at least applies to what the server can set."""
-    checks = experiment.conformance or ()
-    missing = [sorted((check.when or {}).keys() - server.factors.keys()) for check in checks]
-    if checks and all(missing):
-        factor = missing[0][0]
-        levels = list(experiment.factors[factor].levels)
-        raise Mistake(
-            ["factors", factor],
-            f"experiment {experiment.name!r} checks its answers by the factor {factor!r}, which "
-            "the server lacks",
-            f"add it under [factors] with the levels that the server knows, of {levels}",
-        )
+def _levels(levels: dict[str, list[Level]], factor: str) -> str:
+    return ", ".join(map(str, dict.fromkeys(levels[factor])))
 
 
-def _check_commands(server: Server, of_harness: Iterable[str]) -> None:
+def _of_deviations(server: Server, experiments: Sequence[Experiment]) -> Iterator[Problem]:
+    checks = [check.name for experiment in experiments for check in experiment.conformance or ()]
+    for name in server.deviations:
+        if name not in checks:
+            what = "no experiment that it serves has this check"
+            yield ["deviations", name], what, _known(checks)
+
+
+def _of_commands(server: Server, experiments: Sequence[Experiment]) -> Iterator[Problem]:
     """Check that each command can be filled: its braces, quotes and placeholders."""
-    own = [
-        key
-        for configuration in server.configurations.values()
-        for key in configuration.placeholders
+    of_harness = [
+        name
+        for experiment in experiments
+        for name, spec in experiment.factors.items()
+        if spec.of_harness
     ]
+    own = [key for each in server.configurations.values() for key in each.placeholders]
     filled = [*PLACES, *PLACEHOLDERS, *of_harness, *server.factors, *own]
     for key, command, places in (
         ("version", server.version, PLACES),
@@ -167,42 +174,22 @@ def _check_commands(server: Server, of_harness: Iterable[str]) -> None:
             used = _placeholders(command)
             shlex.split(command)
         except ValueError as error:
-            what = f"{error}; a literal brace is written twice"
-            raise _unknown([key], what, known) from None
+            yield [key], f"{error}; a literal brace is written twice", _known(known)
+            return
         for place in used:
             if f"{{{place}}}" not in known:
-                raise _unknown([key], f"unknown placeholder {{{place}}}", known)
-    if syntax := _shell_syntax(server.run):
-        raise Mistake(
-            ["run"],
-            f"it is started without a shell, and {syntax!r} is the shell's",
-            "write the commands into a script of the server's folder that ends with `exec` and the "
-            'server, and start that: run = "sh {folder}/start.sh {host} {port}"; a variable is set '
-            "by `env NAME=value` before the command",
-        )
+                yield [key], f"unknown placeholder {{{place}}}", _known(known)
 
 
-def _shell_syntax(command: str) -> str:
-    """Return the first word that only a shell understands, outside quotes; empty if none is."""
-    operators = set("();<>|&")
-    for word in shlex.shlex(re.sub(r"\\.", "_", command), posix=False, punctuation_chars=True):
-        if set(word) <= operators:
-            return word
-    for number, word in enumerate(re.findall(r"""(?:"[^"]*"|'[^']*'|\S)+""", command)):
-        if re.match(r"[A-Za-z_]\w*=", word) and number == 0:
-            return word
-        if not word.startswith("'") and re.search(r"\$[A-Za-z_({]|^~/", word):
-            return word
-    return ""
+def _of_use(
+    server: Server, experiments: Sequence[Experiment], levels: dict[str, list[Level]]
+) -> Iterator[Problem]:
+    """Check that the start command uses its address, and each factor that it can set.
 
-
-def _check_use(server: Server, levels: dict[str, list[Level]], loaded: bool) -> None:
-    """Check that the start command uses what it must: its address, and each factor it can set.
-
-    A server that is not `loaded` by a client has no address.
+    A server that no client loads has no address.
     """
-    remedies = {"host": "listen on the address {host}", "port": "listen on the port {port}"}
-    needed = list(remedies) if loaded else []
+    loaded = not experiments or any(experiment.client for experiment in experiments)
+    needed = ["host", "port"] if loaded else []
     for factor, known in server.factors.items():
         # With one level there is nothing to set; schedulers may be taken from the CPUs given.
         if len(known or levels.get(factor, [])) > 1 and factor != "schedulers":
@@ -210,8 +197,7 @@ def _check_use(server: Server, levels: dict[str, list[Level]], loaded: bool) -> 
     used = _placeholders(server.run)
     for name in needed:
         if name not in used:
-            remedy = remedies.get(name, f"use it, or take {name} out of [factors]")
-            raise Mistake(["run"], f"the command does not use {{{name}}}", remedy)
+            yield ["run"], f"the command does not use {{{name}}}", "servers/README.md explains it"
 
 
 def _placeholders(command: str) -> list[str]:
@@ -223,5 +209,5 @@ def _placeholders(command: str) -> list[str]:
     return [name for _, name, *_ in fields]
 
 
-def _unknown(key: Key, what: str, known: Iterable[Level]) -> Mistake:
-    return Mistake(key, what, f"known: {', '.join(map(str, dict.fromkeys(known)))}")
+def _known(names: Iterable[Level]) -> str:
+    return f"known: {', '.join(map(str, dict.fromkeys(names)))}"

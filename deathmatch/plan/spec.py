@@ -4,7 +4,6 @@ from collections.abc import Hashable
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, WrapValidator
-from pydantic_core import PydanticCustomError
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -45,7 +44,7 @@ AS_WRITTEN = WrapValidator(_as_written)
 def _distinct(items: tuple) -> tuple:
     twice = next((item for place, item in enumerate(items) if item in items[:place]), None)
     if twice is not None:
-        raise PydanticCustomError("repeated", "{twice} stands here twice", {"twice": repr(twice)})
+        raise ValueError(f"{twice!r} is there twice")
     return items
 
 
@@ -79,11 +78,6 @@ class NamedSpec(Spec):
         return hash(self._name)
 
 
-def contradiction(key: tuple[str, ...], what: str, remedy: str) -> PydanticCustomError:
-    """Return the error of a model's validator that concerns one key of it.
-
-    `deathmatch.plan.validation_errors` reads it.
-    """
-    # Braces would be placeholders.
-    message = what.replace("{", "{{").replace("}", "}}")
-    return PydanticCustomError("contradiction", message, {"key": key, "remedy": remedy})
+def contradiction(key: tuple[str | int, ...], what: str, remedy: str) -> ValueError:
+    """Return the error of a model's validator that concerns one key of it."""
+    return ValueError(f"{'.'.join(map(str, key))}: {what}; {remedy}")

@@ -47,8 +47,9 @@ def settings(given: dict) -> Settings:
         given = given | {"servers": ["null" if name is None else name for name in given["servers"]]}
     # A name that is a number: YAML reads it as one.
     given = {key: str(value) if type(value) is int else value for key, value in given.items()}
-    validation_errors.check(Settings, given, WHERE)
-    asked = Settings.model_validate(given)
+    asked = validation_errors.validated(
+        Settings, given, WHERE, "config/schemas/config.json has every key"
+    )
     chosen = choice(asked)
     _check_known("dataset", [asked.dataset], "dataset")
     _check_known("testbed", [asked.testbed], "testbed")
@@ -166,8 +167,7 @@ def _check_other(dataset: str, key: str, name: str) -> None:
     others = [known for known in files.names("dataset") if known != dataset]
     if name not in others:
         what = f"there is no other dataset {name[: paths.LONGEST]!r}"
-        remedy = f"{suggestions(name, others)}known: {', '.join(others)}"
-        raise files.mistake("dataset", dataset, (key,), what, remedy)
+        raise files.mistake("dataset", dataset, (key,), what, suggestions(name, others))
 
 
 def _check_known(kind: str, names: Iterable[str], key: str) -> None:

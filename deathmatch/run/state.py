@@ -105,7 +105,7 @@ class Run:
             self.unbuilt.pop(Path(output).parent.name, None)
             outcome = "" if _built(Path(output)) else f": failed; see {', '.join(job.logs)}"
         self.standing = self._standing()
-        told = f"{clock(self.clock() - self.began_s)}, {self._how_far()}"
+        told = f"{clock(self.clock() - self.began_s)}, {self._how_far(job)}"
         return f"[{told}] {job.name}{outcome}{changed}"
 
     def _trial_ended(self, trial: Trial) -> tuple[str, str]:
@@ -123,9 +123,9 @@ class Run:
             return f": {failures.line(record, trial.path)}", self._commit_changed(record)
         return f": {record['outcome']}", self._commit_changed(record)
 
-    def _how_far(self) -> str:
+    def _how_far(self, job: Job) -> str:
         done, total = self.steps
-        if self.standing.ended and total:
+        if self.standing.ended and not job.trial:
             return f"step {min(done + 1, total)} of {total}"
         return progress.line(self.standing)
 

@@ -161,19 +161,15 @@ def settings(kind: str) -> Callable[[random.Random], bytes]:
 
 
 def settings_file(kind: str) -> Check:
-    """A file of settings gives a spec that is read back the same, or a mistake with its line."""
+    """A file of settings gives a spec that is read back the same, or a mistake with its key."""
 
     def check(content: bytes) -> None:
         shown = PLACES[kind].format("mine")
         try:
-            text = validation_errors.decoded(content, shown)
-            value = validation_errors.parse(text, shown)
-            try:
-                spec = validation_errors.validated(files.MODELS[kind], value, "mine")
-                if kind == "server":
-                    files._check_server(spec, ROOT)
-            except validation_errors.Mistake as mistake:
-                raise mistake.located(shown, text) from None
+            value = validation_errors.parse(content, shown)
+            spec = validation_errors.validated(files.MODELS[kind], value, shown, name="mine")
+            if kind == "server":
+                files._check_server(spec, ROOT)
         except UserError as error:
             assert error.where.startswith(shown)
             return told(error)
