@@ -483,7 +483,7 @@ def test_an_unknown_source_is_answered_with_the_nearest():
             "needs.cpus = { at_least = 1.5",
             "'cpus' was unexpected",
         ),
-        ("needs.cpu_left = { at_least = 1.5", "needs.cpu_left = { most = 1.5", "at_least"),
+        ("needs.cpu_left = { at_least = 1.5", "needs.cpu_left = { most = 1.5", "needs.cpu_left"),
         ('role = "result"', 'role = "result"\nnote = "x"', "'note' was unexpected"),
         ("[[claim]]", "[[claim", "not TOML"),
     ],

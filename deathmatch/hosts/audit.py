@@ -11,13 +11,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from deathmatch.checks.findings import Finding, sorted_findings
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, suggestions
 from deathmatch.hosts import hardware, host_state
 from deathmatch.hosts.host import GOVERNORS
 from deathmatch.hosts.host_state import State
 from deathmatch.hosts.testbed import SERVER, Testbed
 from deathmatch.load import registry
-from deathmatch.plan import validation_errors
 
 MACHINE = "this machine"
 """Where a finding is about the one machine that all hosts of a testbed are on."""
@@ -325,7 +324,7 @@ def check_accepts(names: Iterable[str], where: str) -> None:
         if name not in NAMES:
             raise UserError(
                 f"the audit has no check {name!r}", where,
-                f"{validation_errors.near(name, NAMES)}known: {', '.join(NAMES)}",
+                suggestions(name, NAMES),
             )  # fmt: skip
 
 
