@@ -8,7 +8,6 @@
 #   snakemake paper --config dataset=full      of another, as far as it is measured
 #   snakemake --report report.html             what was made, with captions, as one page
 #   snakemake retry                            try again what could not be built or measured
-#   snakemake new_server --config name=mine    a folder to start from; likewise kind=websocket
 #   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
 #   snakemake archive --config dataset=mine    its raw logs in one file for each experiment
 #   snakemake certify --config dataset=mine    checked strictly: checksums, citation, RO-Crate
@@ -54,7 +53,6 @@ localrules:
     certify,
     check_dataset,
     complete,
-    new_server,
     paper,
     report_figures,
     retry,

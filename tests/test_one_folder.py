@@ -80,7 +80,7 @@ def test_each_kind_of_server_passes_its_checks_as_it_stands(tree: Tree):
     kinds = [path.name for path in (tree.path / "servers" / "_template").iterdir()]
     parts = []
     for kind in kinds:
-        tree.snakemake("new_server", name=f"a-{kind}", kind=kind).succeeded()
+        tree.deathmatch("new-server", f"a-{kind}", "--kind", kind).succeeded()
         # Not in the tests' own network: a build may download.
         Tree(tree.path).deathmatch("build", f"a-{kind}").succeeded()
         parts += [
@@ -133,7 +133,7 @@ def test_the_advice_is_what_can_be_typed(tree: Tree):
     assert "\n  ./shell deathmatch build one\n" in text
     assert "\n  ./shell deathmatch measure one\n" in text
     assert "\n  ./shell snakemake --config dataset=smoke servers=one\n" in text
-    assert "other kinds: kind=NAME, of one-request, keep-alive, websocket" in text
+    assert "other kinds: --kind, one of one-request, keep-alive, websocket" in text
     tree.environment["DEATHMATCH_SHELL"] = ""
     text = tree.deathmatch("new-server", "two", "--kind=keep-alive").succeeded().text
     assert "\n  deathmatch build two\n" in text and "other kinds" not in text
@@ -143,6 +143,8 @@ def test_the_advice_is_what_can_be_typed(tree: Tree):
     said = tree.deathmatch("new-server", "three", "--kind=udp").failed().text
     assert "there is no kind 'udp' of server\n  known: one-request, keep-alive, websocket" in said
     assert not (tree.path / "servers/three").exists()
+    said = tree.deathmatch("new-server", "Bad Name").failed().text
+    assert "new-server: 'Bad Name' cannot be the name of a server\n  use lower-case" in said
 
 
 def test_the_template_is_no_server(shared_tree: Tree):

@@ -14,18 +14,6 @@ rule retry:
         "python -IS bin/forked failures {params.dataset:q} {params.options:q} --retry > {log:q} 2>&1"
 
 
-rule new_server:
-    log:
-        "build/logs/new_server.log",
-    params:
-        name=CALL.settings.name or "",
-        kind=CALL.settings.kind or "",
-    message:
-        "Make a folder for a new server"
-    shell:
-        "python -IS bin/forked new-server {params.name:q} --kind={params.kind:q} > {log:q} 2>&1"
-
-
 rule check_dataset:
     log:
         "build/logs/check_dataset.log",

@@ -35,21 +35,20 @@ GROUPS: dict[str, dict[str, Command]] = {
         "designs": Command(
             "print what claims need that a dataset measures", "run.dry_run",
             arguments.nothing, "",
-            "Which variants, loads and trials decide each claim, by experiment, and how long all "
-            "of an experiment take. A dry run reports which of them a dataset does not meet.",
+            "Prints by experiment which variants, loads and trials decide each claim, and how long "
+            "they take.",
         ),
         "rehearse": Command(
             "run each variant of a dataset once, for a second", "run.rehearse",
             arguments.rehearse, "smoke --servers null",
-            "Shows before days of measuring which variants run: the outcome of each, and the "
-            "reason if it did not run well, in data/planned/<dataset>-rehearsal.csv. Builds what "
-            "is not built. What has run is not run again. Exits 1 if a variant did not run well.",
+            "Writes the outcome of each variant to data/planned/<dataset>-rehearsal.csv. Exits 1 "
+            "if one did not run well.",
         ),
         "systems": Command(
             "print a Markdown row for every system", "analysis.systems",
             arguments.systems, "reference",
-            "Which version ran, in which variants, whether it answered as each experiment asks, "
-            "one figure for each experiment, or why it did not run.",
+            "A row has the version, the variants, one number for each experiment, or why the "
+            "system did not run.",
         ),
         "audit": Command(
             "report what on a testbed would spoil a measurement, and how to fix it",
@@ -60,19 +59,14 @@ GROUPS: dict[str, dict[str, Command]] = {
         "accepting": Command(
             "measure how long a connection waits to be accepted, and who is woken",
             "instruments.accepting", arguments.accepting, "mine --backlog 128 --threads 16",
-            "Offers connections to a server in C that counts its own waits and switches, and that "
-            "reads from the kernel's time stamps how long each request was there before it was "
-            "read; by backlog and load, and by the way in which threads share the socket. Writes "
-            "data/accepting/<name>.json. It first prints how long it takes. Nothing remains "
-            "running.",
+            "Offers connections to a server in C, by backlog and load, and by the way in which "
+            "threads share the socket. Writes data/accepting/<name>.json.",
         ),
         "profile": Command(
             "measure in which of the kernel's functions a request's time goes",
             "instruments.profile", arguments.profile, "mine --idle 900 --repetitions 1",
             "Samples the call chains of a server in C with perf, for each readiness mechanism, by "
-            "idle connections and rate, and writes how many samples were taken where to "
-            "data/profile/<name>.json. Needs perf, and root where the kernel hides its functions "
-            "from other users. It first prints how long it takes. Nothing remains running.",
+            "idle connections and rate. Writes data/profile/<name>.json.",
         ),
     },
     "Add a server": {
@@ -89,22 +83,20 @@ GROUPS: dict[str, dict[str, Command]] = {
         "check-server": Command(
             "check in seconds that a server answers as its experiments ask",
             "run.check_server", arguments.check_server, "null --experiment single-thread",
-            "Builds it if that is due, starts it for each experiment and configuration, and prints "
-            "each check with what was wrong. Measures nothing. Exits 1 if a check fails.",
+            "Builds and starts it, and prints each check with what was wrong. Exits 1 if a check "
+            "fails.",
         ),
         "measure": Command(
             "measure a server compared with others, and write its card",
             "run.measure_server", arguments.measure, "null mine --minutes 3",
-            "Compares one server with yardsticks, at shares of each one's capacity, or two servers "
-            "or settings in blocks of trials, and writes paper/<name>/card.html. To compare two "
-            "versions of your server, copy its folder.",
+            "Compares one server with yardsticks, or two servers or settings with each other, and "
+            "writes paper/<name>/card.html.",
         ),
         "trial": Command(
             "run one trial", "run.run_trial", arguments.trial,
             "data/smoke/backlog/mine/backlog=128,somaxconn=4096/1",
             "Builds the server, starts it, checks its answers and measures it at each rate. The "
-            "folder then holds trial.json, server.log and the load generator's reports; "
-            "`./shell snakemake -n` lists the trials of a dataset.",
+            "folder then holds trial.json, server.log and the load generator's reports.",
         ),
     },
     STEPS: {
@@ -136,8 +128,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "explore": Command(
             "make a web page to explore every variant of a dataset", "paper.explorer",
             arguments.explore, "--dataset smoke --out paper/smoke/explore.html",
-            "One HTML file that fetches nothing: a table to sort and filter, a page for each "
-            "server, comparisons, the claims. `./shell snakemake paper` makes it with the paper.",
+            "One HTML file that fetches nothing; `./shell snakemake paper` makes it too.",
         ),
         "failures": Command(
             "list the servers that could not be measured", "run.failures",
@@ -151,11 +142,8 @@ GROUPS: dict[str, dict[str, Command]] = {
             "check that a dataset is fit to be compared with others", "data.check",
             arguments.check,
             "smoke",
-            "The dataset must be complete, measured on one machine, each experiment with one "
-            "toolchain, without impossible counters, and free of your personal names and paths. "
-            "It also prints how many points are unusable. With --strict, all rules are applied, to "
-            "the raw logs too. "
-            "Exits 3 if a rule rejects the dataset and 1 if it could not be checked.",
+            "It must be complete, of one machine and toolchain, without impossible counters, and "
+            "free of personal names. Exits 3 if it is not, and 1 if it could not be checked.",
         ),
         "archive": Command(
             "pack a dataset's raw logs for git", "data.archive", arguments.archive, "smoke",
@@ -165,8 +153,7 @@ GROUPS: dict[str, dict[str, Command]] = {
             "put a packed dataset's raw logs where they were measured", "data.unpack",
             arguments.unpack,
             "smoke",
-            "A run then goes on with the trials that are left, in any clone on a machine of the "
-            "same kind. What is measured there already stays as it is.",
+            "A run then goes on with the trials that are left, on a machine of the same kind.",
         ),
         "certify": Command(
             "give a dataset checksums, a citation, a codecheck.yml and an RO-Crate",

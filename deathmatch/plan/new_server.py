@@ -24,7 +24,7 @@ KINDS = {
 def main(given: argparse.Namespace) -> int:
     """Make `servers/NAME/`, which is measured as it stands; UserError if it cannot be made."""
     name, kind = given.name, given.kind
-    where = "snakemake new_server --config name=NAME kind=KIND"
+    where = "new-server"
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise UserError(
             f"{name!r} cannot be the name of a server" if name else "the server has no name yet",
@@ -76,7 +76,7 @@ def advice(name: str, kind: str, chosen: bool) -> str:
     lines = [
         f"servers/{name}/ is there, with a small Python server in it: put yours in its place.",
         f"  its kind is {kind}, {KINDS[kind]}; it serves {', '.join(experiments(kind))}",
-        *([] if chosen else [f"  other kinds: kind=NAME, of {', '.join(KINDS)}"]),
+        *([] if chosen else [f"  other kinds: --kind, one of {', '.join(KINDS)}"]),
         f"  {typed(f'deathmatch build {name}')}",
         "      builds it and shows its version",
         f"  {typed(f'deathmatch check-server {name}')}",

@@ -19,10 +19,4 @@ class Settings(Spec):
     experiments: Chosen = Field(
         description='"all", a list, or names joined by commas: files in experiments/.'
     )
-    name: str | None = Field(None, description="For new_server: the name of the folder to make.")
-    kind: str | None = Field(
-        None,
-        description="For new_server: what the server is like; one-request, keep-alive or "
-        "websocket.",
-    )
     compare: str = Field(description="A second dataset to compare with the first; empty for none.")
