@@ -35,6 +35,13 @@ def suggestions(name: str, known: Iterable[str]) -> str:
     return close_names(name, names) or f"known: {', '.join(names)}"
 
 
+def as_typed(command: str) -> str:
+    """Return the command with what this one was called through, `./shell`, before it."""
+    # Set by ./shell; a shell of `nix develop`, or one that ./shell has opened, needs no such word.
+    through = os.environ.get("DEATHMATCH_SHELL", "")
+    return f"{through} {command}".strip()
+
+
 class Truncated(ValueError):
     """A load generator's report that ends before its last line, or is not its own."""
 

@@ -10,7 +10,7 @@ from conftest import Tree, copy_tree
 from deathmatch.analysis import paired
 from deathmatch.data import records, tidy
 from deathmatch.errors import UserError
-from deathmatch.plan import measure_design, release
+from deathmatch.plan import measure_design, paths
 from deathmatch.quantities.quantity import REPLY
 
 WRITE = """
@@ -44,7 +44,7 @@ def test_a_card_shows_the_server_whatever_came_out(tree: Tree):
     assert card["verdict"].startswith("mine answer")
     page = (tree.path / "paper/mine/card.html").read_text()
     assert "wrong: answers wrongly: " in page and "1 of 3 rounds were measured" in page
-    assert f"version {release.version()}, commit " in page
+    assert f"version {paths.version()}, commit " in page
     assert page.count("<svg") == 2 and ">mine<" in page
     assert not re.search(r"(src|href)=", page.replace("xlink:href", ""))
 

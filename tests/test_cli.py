@@ -11,7 +11,7 @@ from conftest import HUNG_S, ROOT, Done
 from deathmatch.cli import main
 from deathmatch.cli.commands import COMMANDS, GROUPS
 from deathmatch.errors import UserError
-from deathmatch.plan import files, release
+from deathmatch.plan import files, paths
 
 SNAKEFILES = [ROOT / "Snakefile", *sorted((ROOT / "workflow").glob("*.smk"))]
 RULES = {rule for path in SNAKEFILES for rule in re.findall(r"rule (\w+):", path.read_text())}
@@ -61,7 +61,7 @@ def test_it_prints_the_version_and_the_commit():
     head = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
     said = deathmatch("--version").succeeded().text
     version, commit = re.fullmatch(r"Deathmatch (\S+), commit (\w+)(?:-dirty)?\n", said).groups()
-    assert version == release.version() and head.startswith(commit)
+    assert version == paths.version() and head.startswith(commit)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

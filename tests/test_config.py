@@ -322,9 +322,8 @@ def test_settings_that_yaml_reads_in_its_own_way(monkeypatch):
          "    servers/otp-store does not serve c10k or static; it serves storage\n"
          "    servers/yucan does not serve c10k or static; it serves "),
         ("misultin", "all", "    servers/misultin cannot run here: "),
-        ("", "all", "servers= names none\n  leave out servers="),
-        (",", "all", "servers= names none\n  leave out servers="),
-        ("all", [], "experiments= names none"),
+        (",", "all", "nothing to measure\n  its experiments: "),
+        ("all", [], "nothing to measure\n  its experiments: "),
     ],
 )  # fmt: skip
 def test_nothing_to_measure(monkeypatch, servers, experiments, said):
@@ -350,9 +349,9 @@ def test_nothing_to_measure_in_a_dataset_of_ones_own(tree: Tree):
         "    except Exception as error: print(error)"
     )
     said = tree.run("python", "-c", script).succeeded().text
-    assert "dataset 'none': it has no experiment\n  add one to config/datasets/none.toml" in said
-    assert "'tiny': nothing to measure: it does not have c10k\n  its experiments: backlog" in said
-    assert "servers/idle serves no experiment: `experiments` of its server.toml is empty" in said
+    assert "dataset 'none': nothing to measure\n  its experiments: none" in said
+    assert "    dataset 'tiny' does not have c10k\n  its experiments: backlog" in said
+    assert "servers/idle does not serve backlog; it serves none" in said
 
 
 def test_what_is_left_out_of_a_choice_is_said(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from deathmatch.data import records
 from deathmatch.measure import earlier_conformance
-from deathmatch.plan.full_conformance import Full, key_of
+from deathmatch.plan.trial import Full, conformance_key
 
 
 @pytest.fixture
@@ -23,16 +23,16 @@ def record(tmp_path_factory) -> dict:
 
 def write(folder: Path, n: int, record: dict, **more) -> None:
     (folder / str(n)).mkdir()
-    full = Full(more.pop("trial", n), key_of(record)).record()
+    full = Full(more.pop("trial", n), conformance_key(record)).record()
     text = json.dumps(record | {"n": n, "full_conformance": full} | more)
     (folder / str(n) / "trial.json").write_text(text)
 
 
 def test_the_first_trial_has_them_in_full_and_the_next_names_it(tmp_path, record):
     record |= {"n": 2}
-    assert earlier_conformance.full(tmp_path / "2", record) == Full(2, key_of(record))
+    assert earlier_conformance.full(tmp_path / "2", record) == Full(2, conformance_key(record))
     write(tmp_path, 1, record)
-    assert earlier_conformance.full(tmp_path / "2", record) == Full(1, key_of(record))
+    assert earlier_conformance.full(tmp_path / "2", record) == Full(1, conformance_key(record))
 
 
 def test_another_kernel_or_build_has_them_in_full_again(tmp_path, record):
@@ -43,7 +43,7 @@ def test_another_kernel_or_build_has_them_in_full_again(tmp_path, record):
         {"spec": record["spec"] | {"server_sha256": 64 * "0"}},
     ):
         newer = record | {"n": 2} | change
-        assert earlier_conformance.full(tmp_path / "2", newer) == Full(2, key_of(newer))
+        assert earlier_conformance.full(tmp_path / "2", newer) == Full(2, conformance_key(newer))
 
 
 def test_a_short_form_or_a_failure_is_no_full_form(tmp_path, record):

@@ -22,7 +22,7 @@ from deathmatch.data import archive, tables
 from deathmatch.errors import UserError
 from deathmatch.paper import explorer, scripts
 from deathmatch.paper.explore import variants
-from deathmatch.plan import files, release, selection
+from deathmatch.plan import files, paths, selection
 from deathmatch.plan.dataset import TABLES
 from deathmatch.run import study
 
@@ -358,8 +358,8 @@ def test_the_page_tells_machine_citation_and_how_to_add_a_server(page):
     text = page.locator("main").inner_text()
     trials = tables.read("reference", "backlog", "trials")
     assert trials["cpu"].drop_nulls()[0] in text and trials["kernel"].drop_nulls()[0] in text
-    assert f"Version {release.version()} of Deathmatch made this" in text
-    assert f"dataset small. Version {release.version()}. " in text
+    assert f"Version {paths.version()} of Deathmatch made this" in text
+    assert f"dataset small. Version {paths.version()}. " in text
     assert "@misc{deathmatch-small" in text and "./shell deathmatch new-server mine" in text
 
 

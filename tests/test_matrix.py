@@ -281,7 +281,7 @@ def test_a_factor_of_the_load_that_contradicts_is_told(old, new, said):
 
 
 FINGERPRINT = (
-    "from deathmatch.plan import files, sources\nprint(sources.fingerprint(files.server({!r})))"
+    "from deathmatch.plan import files, server\nprint(server.fingerprint(files.server({!r})))"
 )
 
 

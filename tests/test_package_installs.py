@@ -13,7 +13,7 @@ from conftest import ROOT
 from deathmatch.builds import debian as of_debian
 from deathmatch.builds import package_installs
 from deathmatch.plan import files
-from deathmatch.plan.registries import LISTS, OWN_NAMES
+from deathmatch.plan.server import LISTS, OWN_NAMES
 
 BUILD = ROOT / "build" / "servers" / "x"
 # The word by which each registry's program is known in its command.

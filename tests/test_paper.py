@@ -20,7 +20,7 @@ from deathmatch.errors import UserError
 from deathmatch.paper import build, display, markdown, notebook, theme
 from deathmatch.paper.display import MIME
 from deathmatch.paper.theme import parts
-from deathmatch.plan import release
+from deathmatch.plan import paths
 from deathmatch.plan.root import ROOT
 
 HERE = Path(__file__).parent / "paper"
@@ -317,7 +317,7 @@ def test_html_resolves_numbers_references_and_citations(built):
     html = (built / "deathmatch.html").read_text()
     prose = re.sub(r"<script.*?</script>|<[^>]+>", "", html, flags=re.S).replace("\u00a0", " ")
     prose = " ".join(prose.split())
-    assert f"Version {release.version()}, dataset quick" in prose
+    assert f"Version {paths.version()}, dataset quick" in prose
     assert "the best server reached 9,160 replies a second" in prose
     assert "Yucan reached 9,160 replies a second over 10 rates (Figure 1)" in prose
     assert "the mechanism is in Appendix A.1" in prose
@@ -348,7 +348,7 @@ def test_pdf_has_a_title_bookmarks_and_tags(whole):
 
 def test_pdf_holds_captions_numbers_and_references(text):
     flat = " ".join(text.split())
-    assert f"Version {release.version()}, dataset quick" in flat
+    assert f"Version {paths.version()}, dataset quick" in flat
     assert "the best server reached 9,160 replies a second" in flat
     assert "Figure 1. Reply rate by offered rate; bands are 95% intervals." in flat
     assert "Table 2. A table of many columns" in flat

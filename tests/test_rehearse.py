@@ -5,12 +5,13 @@ import tomllib
 
 from conftest import Tree
 
-from deathmatch.plan import files, rehearsal
+from deathmatch.plan import files
+from deathmatch.run import rehearse
 
 
 def test_a_rehearsal_has_every_variant_but_those_that_only_last_longer():
     dataset = files.dataset("decision")
-    text = rehearsal.text(dataset)
+    text = rehearse.text_of(dataset)
     planned = tomllib.loads(text)
     assert planned["trials"] == 1 and "search" not in text
     for name, plan in dataset.experiments.items():

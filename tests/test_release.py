@@ -5,7 +5,7 @@ import subprocess
 
 from conftest import ROOT
 
-from deathmatch.plan import release
+from deathmatch.plan import paths
 
 SOURCES = (
     "*.py", "*.md", "*.toml", "*.nix", "*.js", "*.cff", "shell", "paper/source", ":!data",
@@ -13,15 +13,15 @@ SOURCES = (
 
 
 def test_the_version_is_of_the_month_of_its_release_and_has_release_notes():
-    year, month, number = map(int, release.version().split("."))
-    assert release.project()["date-released"].startswith(f"{year}-{month:02}-") and number > 0
+    year, month, number = map(int, paths.version().split("."))
+    assert paths.project()["date-released"].startswith(f"{year}-{month:02}-") and number > 0
     notes = re.findall(r"^## Version (\S+)$", (ROOT / "experiments/CHANGELOG.md").read_text(), re.M)
-    assert notes[0] == release.version()
+    assert notes[0] == paths.version()
 
 
 def test_no_other_source_repeats_the_version():
     search = ["git", "-C", str(ROOT), "grep", "--fixed-strings", "--files-with-matches"]
     files = subprocess.run(
-        [*search, release.version(), "--", *SOURCES], capture_output=True, text=True, check=True
+        [*search, paths.version(), "--", *SOURCES], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert set(files) == {release.CITATION, "experiments/CHANGELOG.md"}
+    assert set(files) == {paths.CITATION, "experiments/CHANGELOG.md"}

@@ -22,7 +22,7 @@ from deathmatch.data.strict.measured import Measured
 from deathmatch.errors import UserError
 from deathmatch.hosts import network_settings
 from deathmatch.plan import files
-from deathmatch.plan.full_conformance import key_of
+from deathmatch.plan.trial import conformance_key
 
 HTTP = "static/nginx/configuration=tuned,backlog=1024,schedulers=one,readiness=epoll"
 # One trial of each is enough of what is large; a label can only be swapped between two variants.
@@ -142,7 +142,7 @@ def short_form(sample: Sample) -> None:
 
     def shorten(record: dict) -> None:
         without("the file")(record)
-        record["full_conformance"] = {"trial": record["n"] + 1, "key": key_of(record)}
+        record["full_conformance"] = {"trial": record["n"] + 1, "key": conformance_key(record)}
 
     sample.record(shorten)
 

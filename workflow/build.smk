@@ -1,6 +1,6 @@
 rule build:
     input:
-        lambda wildcards: sources.files(files.server(wildcards.server)),
+        lambda wildcards: server.source_files(files.server(wildcards.server)),
         lambda wildcards: toolchain.recipes(wildcards.server),
     output:
         "build/servers/{server}/build.json",

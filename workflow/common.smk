@@ -3,7 +3,7 @@ import gc
 
 from deathmatch.builds import nix, toolchain
 from deathmatch.errors import UserError
-from deathmatch.plan import files, sources
+from deathmatch.plan import files, server
 from deathmatch.run import call, cli_config, code_inputs, progress, study
 
 # A large matrix makes jobs that live to the end: looking for garbage is a tenth of a dry run.

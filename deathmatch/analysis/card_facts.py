@@ -10,10 +10,10 @@ import polars as pl
 
 from deathmatch.analysis import phrases
 from deathmatch.analysis.views import Experiment
+from deathmatch.errors import as_typed
 from deathmatch.load import registry
 from deathmatch.plan import files, matrix
 from deathmatch.plan.server import Server
-from deathmatch.plan.typed import typed
 from deathmatch.quantities.definitions import MEMORY_PER_CONNECTION
 from deathmatch.quantities.quantity import RATE
 
@@ -125,4 +125,4 @@ def _unmeasured(server: Server, experiments: Sequence[str]) -> str:
         dataset = next(name for name in DATASETS if matrix.trials(name, [server.name], [own[0]]))
         chosen = f"dataset={dataset} servers={server.name} experiments={own[0]}"
         command = f"snakemake --config {chosen}"
-    return f"not measured here; to measure it: {typed(command)}"
+    return f"not measured here; to measure it: {as_typed(command)}"

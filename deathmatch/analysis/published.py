@@ -15,7 +15,7 @@ import pandera.polars as pa
 import polars as pl
 
 from deathmatch.errors import UserError
-from deathmatch.plan import json_schema, validation_errors
+from deathmatch.plan import schemas, validation_errors
 from deathmatch.plan.root import ROOT
 from deathmatch.quantities.definitions import QUANTITIES
 
@@ -157,7 +157,7 @@ def claims(path: Path = CLAIMS) -> list[dict]:
 @cache
 def _claims(path: Path, mtime_ns: int) -> list[dict]:
     ledger = _toml(path)
-    json_schema.validate("claims", ledger, path.name)
+    schemas.validate("claims", ledger, path.name)
     seen = set()
     for at, claim in enumerate(ledger["claim"]):
         unknown = sorted(statistics_of(claim["rule"]) - set(ledger["statistics"]) - set(QUANTITIES))
@@ -179,7 +179,7 @@ def differences(path: Path = DIFFERENCES) -> list[dict]:
 @cache
 def _differences(path: Path, mtime_ns: int) -> list[dict]:
     known = _toml(path)
-    json_schema.validate("differences", known, path.name)
+    schemas.validate("differences", known, path.name)
     return known["difference"]
 
 

@@ -18,9 +18,9 @@ from deathmatch.builds.steps import ATTEMPT, LOG, failed, inside, killed, write
 from deathmatch.errors import UserError
 from deathmatch.hosts import hardware, sandbox
 from deathmatch.hosts.logs import tail
-from deathmatch.plan import files, sources
+from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
-from deathmatch.plan.server import Server
+from deathmatch.plan.server import Server, fingerprint
 
 # Files of a server's build folder.
 RECORD = "build.json"  # the record of the last attempt
@@ -38,7 +38,7 @@ def write_build(server: Server) -> dict:
     """
     out, began_ns = build_dir(server.name), time.monotonic_ns()
     # The sources may change while it builds.
-    made_of = {"server_sha256": sources.fingerprint(server)}
+    made_of = {"server_sha256": fingerprint(server)}
     keep = _of_this_toolchain(out)
     with staging.folder(out, keep) as new:
         for file in (RECORD, GOOD, LOG):
@@ -156,7 +156,7 @@ def _of_sources(server: Server) -> dict | None:
     for file in (RECORD, GOOD):
         path = build_dir(server.name) / file
         record = json.loads(path.read_text()) if path.exists() else {}
-        if record.get("ok") and record["server_sha256"] == sources.fingerprint(server):
+        if record.get("ok") and record["server_sha256"] == fingerprint(server):
             return record
     return None
 
@@ -208,7 +208,7 @@ def _fitting(server: Server, file: str) -> dict | None:
     if not record.exists():
         return None
     result = json.loads(record.read_text())
-    now = (sources.fingerprint(server), tools(server))
+    now = (fingerprint(server), tools(server))
     return result if (result.get("server_sha256"), result.get("tools")) == now else None
 
 

@@ -10,9 +10,8 @@ from deathmatch.builds import nix, package_installs, toolchain
 from deathmatch.builds.server_commands import build_dir, environment, fill, package, tools
 from deathmatch.errors import UserError
 from deathmatch.hosts.logs import tail
-from deathmatch.plan import sources
 from deathmatch.plan.root import ROOT
-from deathmatch.plan.server import Server
+from deathmatch.plan.server import Server, source_files
 
 # The statuses of a shell that was killed, and of a shell whose command was killed.
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
@@ -32,7 +31,7 @@ def _build(server: Server) -> dict:
     out = build_dir(name)
     if nix.chosen() and not nix.build(name, package(name), out / LOG):
         return failed(tail(out / LOG))
-    before = set(sources.files(server))
+    before = set(source_files(server))
     with (out / LOG).open("a") as log:
         for command in _commands(server):
             log.write(f"$ {command}\n")
@@ -59,7 +58,7 @@ def _written(before: set[str], server: Server) -> str:
     """
     # An editor's own files come and go.
     added = [
-        name for name in sources.files(server)
+        name for name in source_files(server)
         if name not in before and not Path(name).name.startswith(".")
     ]  # fmt: skip
     if not added:

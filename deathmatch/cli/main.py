@@ -72,10 +72,10 @@ def version() -> str:
     """Return the project's version and commit, for a report or a citation."""
     # Help needs no library, and this needs PyYAML.
     from deathmatch.measure import commit
-    from deathmatch.plan import release
+    from deathmatch.plan import paths
 
     here = commit.of(ROOT)
-    return f"Deathmatch {release.version()}, commit {here.name or f'unknown: {here.unknown}'}"
+    return f"Deathmatch {paths.version()}, commit {here.name or f'unknown: {here.unknown}'}"
 
 
 def overview() -> str:

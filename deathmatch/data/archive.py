@@ -17,12 +17,11 @@ from deathmatch.capacity_search import search
 from deathmatch.data import records
 from deathmatch.data.inventory import RECORD, Inventory
 from deathmatch.data.probes import PROBE_LOGS
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, as_typed
 from deathmatch.load import roundtrip
 from deathmatch.plan import selection
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.selection import Choice
-from deathmatch.plan.typed import typed
 
 NAME = "raw.tar.xz"
 DAMAGED = (tarfile.TarError, OSError, EOFError, ValueError)
@@ -50,7 +49,7 @@ def pack(dataset: str, chosen: Choice, so_far: bool = False) -> list[Path]:
         raise UserError(
             f"{len(missing)} of {len(held.chosen)} trials are missing, the first {missing[0].path}",
             f"data/{dataset}",
-            f"measure them first: {typed(' '.join(words))}; "
+            f"measure them first: {as_typed(' '.join(words))}; "
             "or pack what is there: deathmatch archive --measured",
         )
     folders: dict[Path, list[Path]] = {}

@@ -16,7 +16,7 @@ import yaml
 from deathmatch.checks.report import PASSED
 from deathmatch.data import check, checksums, crate
 from deathmatch.data.strict.report import Report
-from deathmatch.plan import files, release
+from deathmatch.plan import files, paths
 from deathmatch.plan.dataset import EVERY_TABLE, TABLES
 from deathmatch.plan.record import MEASURED
 from deathmatch.plan.selection import Choice
@@ -56,10 +56,10 @@ def write(dataset: str, report: Report) -> list[Path]:
     A `codecheck.yml` in which a checker has signed is kept as it is.
     """
     folder = Path("data", dataset)
-    project = release.project()
+    project = paths.project()
     measured = _measured(folder)
     about = _about(dataset, project, measured, report.summary())
-    made = {release.CITATION: _citation(about, project)}
+    made = {paths.CITATION: _citation(about, project)}
     if not _signed(folder / CODECHECK):
         made[CODECHECK] = _codecheck(folder, about, project)
     for name, text in made.items():
@@ -67,7 +67,7 @@ def write(dataset: str, report: Report) -> list[Path]:
     (folder / checksums.NAME).write_text(checksums.text(folder))
     whole = json.dumps(crate.metadata(folder, about), indent=1, ensure_ascii=False)
     (folder / crate.NAME).write_text(whole + "\n")
-    return [folder / name for name in (release.CITATION, CODECHECK, checksums.NAME, crate.NAME)]
+    return [folder / name for name in (paths.CITATION, CODECHECK, checksums.NAME, crate.NAME)]
 
 
 def _measured(folder: Path) -> pl.DataFrame:
@@ -98,7 +98,7 @@ def _about(dataset: str, project: dict, trials: pl.DataFrame, checked: str) -> c
         name=dataset,
         title=f"{project['title']}: dataset {dataset}",
         description=" ".join([description, *([f"Waived: {'; '.join(waived)}"] if waived else [])]),
-        version=release.version(),
+        version=paths.version(),
         licence=project["license"],
         authors=tuple(author["name"] for author in project["authors"]),
         keywords=tuple(project["keywords"]),

@@ -13,7 +13,7 @@ import h11
 from deathmatch.hosts.host import Connected, Dial, Host
 from deathmatch.hosts.host import dial as here
 from deathmatch.measure import websocket
-from deathmatch.plan.spelled_out import spelled_out
+from deathmatch.plan.experiment import spelled_out
 
 TIMEOUT_S = 5
 # For an answer that need not come.

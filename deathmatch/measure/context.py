@@ -20,9 +20,8 @@ from deathmatch.measure.conformance import Check
 from deathmatch.measure.idle_connections import Idle
 from deathmatch.measure.server_process import Stop
 from deathmatch.measure.step_times import StepTimes
-from deathmatch.plan.full_conformance import Full
 from deathmatch.plan.spec import Level
-from deathmatch.plan.trial import Trial
+from deathmatch.plan.trial import Full, Trial
 
 PORT = 8080
 

@@ -7,8 +7,8 @@ from typing import Any
 from deathmatch.data import records
 from deathmatch.errors import UserError
 from deathmatch.measure.conformance import probe
-from deathmatch.plan.full_conformance import Full, key_of
 from deathmatch.plan.record import MEASURED
+from deathmatch.plan.trial import Full, conformance_key
 
 
 def full(folder: Path, record: Mapping[str, Any]) -> Full:
@@ -16,7 +16,7 @@ def full(folder: Path, record: Mapping[str, Any]) -> Full:
 
     `folder` is the trial's own, `record` what its record has before it is measured.
     """
-    key = key_of(record)
+    key = conformance_key(record)
     for file in sorted(folder.parent.glob("[0-9]*/trial.json")):
         own = Full(int(file.parent.name), key)
         if file.parent == folder:

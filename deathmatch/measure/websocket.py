@@ -14,7 +14,7 @@ from websockets.uri import parse_uri
 
 from deathmatch.hosts.host import Dial
 from deathmatch.hosts.host import dial as here
-from deathmatch.plan.spelled_out import spelled_out
+from deathmatch.plan.experiment import spelled_out
 
 # Larger than any message of an experiment; one that never ends must not fill the memory.
 LONGEST_MESSAGE_BYTES = 1_000_000

@@ -34,7 +34,7 @@ from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import markdown, own, scripts, titles
-from deathmatch.plan import paths, release
+from deathmatch.plan import paths
 from deathmatch.plan.root import ROOT
 
 PAPER = ROOT / "paper" / "source"
@@ -141,7 +141,7 @@ def _pandoc(
         f"--output={work / ('deathmatch.' + target)}", f"--lua-filter={PAPER / 'filter.lua'}",
         "--citeproc", f"--bibliography={references.resolve()}",
         "--metadata=link-citations:true", f"--metadata=figures:{figures}",
-        f"--metadata=edition:Version {release.version()}, dataset {dataset}",
+        f"--metadata=edition:Version {paths.version()}, dataset {dataset}",
         f"--metadata=text-width-pt:{TEXT_WIDTH_PT}", f"--metadata=text-height-pt:{TEXT_HEIGHT_PT}",
         f"--metadata-file={work / 'elsewhere.json'}",
     ]  # fmt: skip

@@ -23,13 +23,13 @@ from deathmatch.analysis.card import Row
 from deathmatch.analysis.paired import Measured
 from deathmatch.analysis.views import Experiment
 from deathmatch.data import limits, records
+from deathmatch.errors import as_typed
 from deathmatch.paper import display, theme
 from deathmatch.paper.charts import by_rate
-from deathmatch.plan import files, release
+from deathmatch.plan import files, paths
 from deathmatch.plan.measure_design import Side
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
-from deathmatch.plan.typed import typed
 from deathmatch.quantities.quantity import REPLY, Quantity
 
 PAPER = ROOT / "paper" / "source"
@@ -78,7 +78,7 @@ def show(card: Card, as_json: bool = False) -> None:
     """
     folder = Path("paper", card.dataset)
     (ROOT / folder).mkdir(parents=True, exist_ok=True)
-    numbers = {"version": release.version(), "dataset": card.dataset, "verdict": card.verdict}
+    numbers = {"version": paths.version(), "dataset": card.dataset, "verdict": card.verdict}
     written = json.dumps(numbers | card.numbers, indent=2)
     (ROOT / folder / "card.json").write_text(written + "\n")
     (ROOT / folder / "card.md").write_text(markdown(card))
@@ -96,7 +96,7 @@ def show(card: Card, as_json: bool = False) -> None:
     print(card.about, end="\n\n")
     console.print(table)
     print("", card.verdict, *card.remarks, *card.wrong, card.table_remark, sep="\n")
-    paper = typed(f"snakemake paper --config dataset={card.dataset}")
+    paper = as_typed(f"snakemake paper --config dataset={card.dataset}")
     print(f"\npaper: {paper}\n{folder}/card.html")
 
 
@@ -259,14 +259,14 @@ def _repeat(held: Experiment, sides: Sequence[Side]) -> Section:
     trial = held.trials.row(0, named=True)
     machine = (
         f"{trial['cpu']}, {trial['cpus']} CPUs, Linux {trial['kernel']}, testbed "
-        f"{trial['testbed']}, version {release.version()}, commit {trial['commit']}."
+        f"{trial['testbed']}, version {paths.version()}, commit {trial['commit']}."
     )
     words = f"deathmatch measure {' '.join(map(str, sides))} --experiment {held.name}"
-    paper = typed(f"snakemake paper --config dataset={held.dataset}")
+    paper = as_typed(f"snakemake paper --config dataset={held.dataset}")
     return (
         "How to repeat it",
         (
-            f"<p>{html.escape(machine)}</p>\n<p><code>{html.escape(typed(words))}</code></p>\n"
+            f"<p>{html.escape(machine)}</p>\n<p><code>{html.escape(as_typed(words))}</code></p>\n"
             f"<p><code>{html.escape(paper)}</code> writes the whole paper of these trials. "
             "README.md says how to cite and hand in.</p>"
         ),

@@ -18,7 +18,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import scripts, theme
 from deathmatch.paper.explore import about, history, ledger, quantities, servers, variants
-from deathmatch.plan import files, paths, release
+from deathmatch.plan import files, paths
 from deathmatch.plan.root import ROOT
 
 PAPER = ROOT / "paper" / "source"
@@ -66,7 +66,7 @@ def document(datasets: list[str]) -> dict:
     measured = {row["experiment"] for row in rows["variants"]}
     shown = [spec for spec in known if spec.name in measured]
     return {
-        "version": release.version(),
+        "version": paths.version(),
         "dataset": datasets[0],
         "datasets": [about.summary(dataset) for dataset in named],
         "citation": about.citation(datasets[0]),

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from deathmatch.load.registry import FACTOR
-from deathmatch.plan import files, json_schema, matrix, paths, validation_errors
+from deathmatch.plan import files, matrix, paths, schemas, validation_errors
 from deathmatch.plan.dataset import ExperimentPlan, Grid
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import OWN_TESTBED, Trial, Variant
@@ -82,7 +82,7 @@ def designs() -> tuple[Design, ...]:
 @cache
 def _designs(file: Path, mtime_ns: int) -> tuple[Design, ...]:
     ledger = validation_errors.parse(file.read_bytes(), file.name)
-    json_schema.validate("claims", ledger, file.name)
+    schemas.validate("claims", ledger, file.name)
     claims = ledger["claim"]
     return tuple(_design(claim, keys) for claim in claims for keys in claim.get("design", []))
 

@@ -11,9 +11,9 @@ from deathmatch.plan import files, schemas
 from deathmatch.plan.experiment import Factor
 from deathmatch.plan.record import TrialRecord
 from deathmatch.plan.root import ROOT
+from deathmatch.plan.selection import Settings
 from deathmatch.plan.server import Server
 from deathmatch.plan.server_checks import PLACEHOLDERS, PLACES
-from deathmatch.plan.settings import Settings
 
 MARK = "<!-- From here on this is written by `./shell deathmatch docs`. -->\n"
 REFERENCE = """

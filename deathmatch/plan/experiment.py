@@ -1,13 +1,15 @@
 """An experiment: one question, one file `experiments/<name>.toml`."""
 
+import re
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
 from deathmatch.load import registry
-from deathmatch.plan.load import Load
+from deathmatch.load.registry import LoadKey
 from deathmatch.plan.spec import (
+    AS_WRITTEN,
     FactorLevel,
     FactorName,
     Level,
@@ -19,6 +21,46 @@ from deathmatch.plan.spec import (
 
 # The load generators that an experiment can name.
 CLIENTS = registry.names()
+
+
+LOAD_TYPES = {"text": str, "integer": int, "number": float, "boolean": bool}
+
+
+def load_keys() -> dict[str, dict[str, LoadKey]]:
+    """Return {key: {load generator: what it declares}}, in the order of the load generators."""
+    declarations: dict[str, dict[str, LoadKey]] = {}
+    for name in registry.names():
+        for key, declared in registry.client(name).load.items():
+            declarations.setdefault(key, {})[name] = declared
+    return declarations
+
+
+def _load_field(declared: dict[str, LoadKey]) -> Any:
+    """Return type and default of a key; its bounds are those of the generator that comes first."""
+    first = next(iter(declared.values()))
+    meanings: dict[str, list[str]] = {}
+    for name, load_key in declared.items():
+        meanings.setdefault(load_key.description, []).append(name)
+    described = " ".join(f"{text} ({', '.join(names)})." for text, names in meanings.items())
+    bounds = {"ge": first.at_least, "gt": first.above, "le": first.at_most}
+    bounded = Annotated[
+        LOAD_TYPES[first.type],
+        Field(**{name: value for name, value in bounds.items() if value is not None}),
+    ]
+    kind = Annotated[bounded, AS_WRITTEN] if first.type == "number" else bounded
+    # Only a key that every load generator needs is needed here; each checks its other keys itself.
+    by_all = len(declared) == len(registry.names())
+    if by_all and all(load_key.required for load_key in declared.values()):
+        return kind, Field(description=described)
+    return kind | None, Field(None, description=described)
+
+
+Load = create_model(
+    "Load",
+    __base__=Spec,
+    __doc__="What the client asks for.",
+    **{key: _load_field(declared) for key, declared in load_keys().items()},
+)
 
 
 class Factor(Spec):
@@ -225,3 +267,8 @@ class Experiment(NamedSpec):
     def load_as_written(self) -> dict[str, Any]:
         """The keys that the file gives `load`; none without load."""
         return self.load.model_dump(exclude_unset=True) if self.load else {}
+
+
+def spelled_out(text: str) -> str:
+    """Return a text with each {a*4000} replaced by 4000 times that character."""
+    return re.sub(r"\{(.)\*(\d+)\}", lambda match: match[1] * int(match[2]), text)

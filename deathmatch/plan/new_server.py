@@ -6,11 +6,10 @@ import shutil
 import sys
 import tomllib
 
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, as_typed
 from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
-from deathmatch.plan.typed import typed
 
 TEMPLATES = ROOT / "servers" / "_template"
 KINDS = {
@@ -70,19 +69,19 @@ def advice(name: str, kind: str, chosen: bool) -> str:
     clients = [files.experiment(experiment).client for experiment in experiments(kind)]
     rated = any(client and registry.client(client).searches for client in clients)
     compare = [
-        f"  {typed(f'deathmatch measure {name}')}",
+        f"  {as_typed(f'deathmatch measure {name}')}",
         "      compares it with other servers in ten minutes, writes its card",
     ]
     lines = [
         f"servers/{name}/ is there, with a small Python server in it: put yours in its place.",
         f"  its kind is {kind}, {KINDS[kind]}; it serves {', '.join(experiments(kind))}",
         *([] if chosen else [f"  other kinds: --kind, one of {', '.join(KINDS)}"]),
-        f"  {typed(f'deathmatch build {name}')}",
+        f"  {as_typed(f'deathmatch build {name}')}",
         "      builds it and shows its version",
-        f"  {typed(f'deathmatch check-server {name}')}",
+        f"  {as_typed(f'deathmatch check-server {name}')}",
         "      checks its answers, in seconds",
         *(compare if rated else []),
-        f"  {typed(measure)}",
+        f"  {as_typed(measure)}",
         "      measures it in all that it serves, writes the paper",
         "  servers/README.md explains every key and placeholder of server.toml",
     ]

@@ -1,10 +1,14 @@
-"""Paths of everything that has a name, and the names that exist; no file is read."""
+"""Where everything of the project lies that has a name, the names that exist, its own version."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.plan.root import ROOT
+
+# What the project is: its version, authors and licence.
+CITATION = "CITATION.cff"
 
 PLACES = {
     "server": "servers/{}/server.toml",
@@ -57,3 +61,17 @@ def names(kind: str, root: Path = ROOT) -> list[str]:
                 what, str(where), f"rename it: {ALLOWED[kind]}, a letter or digit first"
             )
     return known
+
+
+@cache
+def project() -> dict:
+    """Return the fields of the project's CITATION.cff (Citation File Format 1.2.0)."""
+    # Names alone, for help, need no library.
+    import yaml
+
+    return yaml.safe_load((ROOT / CITATION).read_text())
+
+
+def version() -> str:
+    """Return the project's version, as year.month.number; commits after it have the same."""
+    return project()["version"]

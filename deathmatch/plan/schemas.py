@@ -1,11 +1,16 @@
-"""JSON Schemas of the specs, made from their models: `config/schemas/`."""
+"""JSON Schemas, `config/schemas/`: made from the models of specs, or written by hand."""
 
 import json
 from functools import cache
 from typing import Any
 
+import jsonschema
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
+
+from deathmatch.errors import UserError
+from deathmatch.plan.root import ROOT
+from deathmatch.plan.validation_errors import SHOWN, at
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -55,3 +60,19 @@ def of_any_key(part: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of the values of a table whose keys are free; empty if it has none."""
     free = [*part.get("patternProperties", {}).values(), part.get("additionalProperties")]
     return next((inner for inner in free if isinstance(inner, dict)), {})
+
+
+def validate(kind: str, value: dict[str, Any], file: str) -> None:
+    """Check a value against `config/schemas/<kind>.json`; UserError with the file and the key."""
+    problems = sorted(
+        _validator(kind).iter_errors(value), key=lambda e: [str(part) for part in e.path]
+    )
+    for problem in problems[:1]:
+        remedy = f"config/schemas/{kind}.json has every key"
+        raise UserError(problem.message[:SHOWN], at(file, list(problem.absolute_path)), remedy)
+
+
+@cache
+def _validator(kind: str) -> jsonschema.Draft202012Validator:
+    schema = json.loads((ROOT / "config" / "schemas" / f"{kind}.json").read_text())
+    return jsonschema.Draft202012Validator(schema)

@@ -1,15 +1,36 @@
-"""Which trials of a dataset a command is about: `servers=` and `experiments=` of Snakemake.
+"""What is asked for: `config/config.yaml`, `--config` over it, and the trials that they choose.
 
-A command of its own takes the same as `--servers` and `--experiments`, so that it knows what the
-run knew.
+A command of its own takes `servers=` and `experiments=` of Snakemake as `--servers` and
+`--experiments`, so that it knows what the run knew.
 """
 
 import argparse
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from deathmatch.plan import matrix, nothing
-from deathmatch.plan.settings import Chosen
+from pydantic import Field
+
+from deathmatch.errors import UserError
+from deathmatch.plan import files, matrix
+from deathmatch.plan.spec import Many, Spec
 from deathmatch.plan.trial import Trial
+
+Chosen = str | Many[str]
+
+
+class Settings(Spec):
+    """What snakemake measures and publishes."""
+
+    dataset: str = Field(description="A file in config/datasets/.")
+    testbed: str = Field(description="A file in config/testbeds/.")
+    servers: Chosen = Field(
+        description='"all", a list, or names joined by commas: folders in servers/, each measured '
+        "in every experiment of the dataset that it serves."
+    )
+    experiments: Chosen = Field(
+        description='"all", a list, or names joined by commas: files in experiments/.'
+    )
+    compare: str = Field(description="A second dataset to compare with the first; empty for none.")
 
 
 @dataclass(frozen=True)
@@ -28,8 +49,21 @@ class Choice:
         """Return the dataset's trials of this choice; UserError if there is none."""
         chosen = matrix.trials(dataset, _list(self.servers), _list(self.experiments))
         if not chosen:
-            raise nothing.reason(dataset, self.servers, self.experiments)
+            held = ", ".join(sorted(files.dataset(dataset).experiments)) or "none"
+            why = "".join(f"\n    {each}" for each in self.left_out(dataset, []))
+            raise UserError(
+                f"nothing to measure{why}", f"dataset {dataset!r}", f"its experiments: {held}"
+            )
         return chosen
+
+    def left_out(self, dataset: str, measured: Collection[str]) -> list[str]:
+        """Return a sentence for each chosen name that is not among what is `measured`."""
+        held = sorted(files.dataset(dataset).experiments)
+        asked = [name for name in held if self.experiments is None or name in self.experiments]
+        absent = [name for name in self.experiments or () if name not in held]
+        return [f"dataset {dataset!r} does not have {name}" for name in absent] + [
+            _unmeasured(name, asked) for name in self.servers or () if name not in measured
+        ]
 
     @property
     def settings(self) -> list[str]:
@@ -58,6 +92,15 @@ def _names(chosen: Chosen) -> tuple[str, ...] | None:
         return None
     names = chosen.split(",") if isinstance(chosen, str) else chosen
     return tuple(name.strip() for name in names if name.strip())
+
+
+def _unmeasured(name: str, experiments: Collection[str]) -> str:
+    """Return in words why a server that is named is measured in none of the experiments."""
+    server = files.server(name)
+    if not server.runs:
+        return f"servers/{name} cannot run here: {server.not_run}"
+    asked, serves = " or ".join(experiments) or "any", ", ".join(server.experiments) or "none"
+    return f"servers/{name} does not serve {asked}; it serves {serves}"
 
 
 def _list(names: tuple[str, ...] | None) -> list[str] | None:

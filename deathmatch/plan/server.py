@@ -1,12 +1,23 @@
 """A server: one system under test, one folder `servers/<name>/` with its `server.toml`."""
 
-from functools import cached_property
+import hashlib
+from functools import cache, cached_property
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from deathmatch.plan.registries import LISTS
+from deathmatch.plan.root import ROOT
 from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec
+
+# By the key of [packages]; None where any name will do.
+OWN_NAMES = {
+    "pypi": None,
+    "npm": "package-lock.json",
+    "cargo": "Cargo.lock",
+    "go": "go.mod",
+    "maven": "jars.sha256",
+}
+LISTS = tuple(OWN_NAMES)
 
 # A text that says something.
 Text = Annotated[str, Field(pattern=r"\S")]
@@ -250,3 +261,27 @@ class Server(NamedSpec):
         """Return what figures call one of its configurations; a former one by its name."""
         known = self.configurations.get(configuration)
         return (known and known.title) or configuration.replace("-", " ")
+
+
+def source_files(server: Server) -> list[str]:
+    """Return the files that the server is made from, relative to the project's root, sorted.
+
+    They are those of its folder and of what `sources` of its server.toml names.
+    """
+    folders = [ROOT / "servers" / server.name, *(ROOT / path for path in server.sources)]
+    return sorted(
+        str(path.relative_to(ROOT))
+        for folder in folders
+        for path in [folder, *folder.rglob("*")]
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+
+
+@cache
+def fingerprint(server: Server) -> str:
+    """Return the SHA-256 of the names and contents of the server's sources, in hexadecimal."""
+    digest = hashlib.sha256()
+    for name in source_files(server):
+        content = (ROOT / name).read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()

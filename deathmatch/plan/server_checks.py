@@ -11,8 +11,7 @@ from pathlib import Path
 from deathmatch.errors import UserError
 from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.paths import LONGEST
-from deathmatch.plan.registries import OWN_NAMES
-from deathmatch.plan.server import Server
+from deathmatch.plan.server import OWN_NAMES, Server
 from deathmatch.plan.spec import Level
 from deathmatch.plan.validation_errors import at
 

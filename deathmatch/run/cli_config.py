@@ -7,8 +7,7 @@ import yaml
 
 from deathmatch.errors import UserError, suggestions
 from deathmatch.plan import files, paths, selection, validation_errors
-from deathmatch.plan.selection import Choice
-from deathmatch.plan.settings import Settings
+from deathmatch.plan.selection import Choice, Settings
 from deathmatch.run.study import Study
 
 WHERE = "config/config.yaml or --config"

@@ -3,10 +3,10 @@
 import argparse
 from collections.abc import Iterable, Sequence
 
+from deathmatch.errors import as_typed
 from deathmatch.plan import designs, files
 from deathmatch.plan.dataset import LEAST_POINT_S, least_overload_s
 from deathmatch.plan.trial import Trial
-from deathmatch.plan.typed import typed
 from deathmatch.run import progress
 
 
@@ -50,7 +50,7 @@ def unmet_designs(name: str, trials: Sequence[Trial]) -> list[str]:
     count = f"claims: {len(lacking)} of {total} designs are not met by dataset {name}"
     if files.dataset(name).decides_claims:
         return [count, *(f"  {claim}: {why}" for claim, why in lacking.items())]
-    return [f"{count}; {typed('deathmatch designs')} prints them"]
+    return [f"{count}; {as_typed('deathmatch designs')} prints them"]
 
 
 def short_points(trials: Iterable[Trial]) -> list[str]:

@@ -13,11 +13,11 @@ from pathlib import Path
 from deathmatch.builds import server_commands
 from deathmatch.data import records
 from deathmatch.data.inventory import Inventory
+from deathmatch.errors import as_typed
 from deathmatch.plan import selection
 from deathmatch.plan.record import MEASURED, OUTCOMES
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
-from deathmatch.plan.typed import typed
 
 UNMEASURED = tuple(outcome for outcome in OUTCOMES if outcome not in MEASURED)
 
@@ -69,7 +69,7 @@ def report(failed: dict[str, Failure], again: str) -> str:
 
 def retry(dataset: str, chosen: Choice) -> str:
     """Return the command that forgets what could not be measured."""
-    return typed(" ".join(["snakemake retry --config", f"dataset={dataset}", *chosen.settings]))
+    return as_typed(" ".join(["snakemake retry --config", f"dataset={dataset}", *chosen.settings]))
 
 
 def failures(dataset: str, chosen: Choice) -> dict[str, Failure]:

@@ -12,11 +12,17 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.data import inventory, records
-from deathmatch.plan import files, matrix, own_dataset, paths, rehearsal, selection
+from deathmatch.plan import files, matrix, own_dataset, paths, selection
 from deathmatch.plan import record as plan_record
+from deathmatch.plan.dataset import Dataset, ExperimentPlan, Grid
+from deathmatch.plan.experiment import Experiment
 from deathmatch.plan.trial import Trial
 from deathmatch.run import checkout, failures, progress, subcommands
 
+SUFFIX = "-rehearsal"
+RATE_RPS = 100
+DURATION_S = 1
+MESSAGES = 1000
 FOLDER = Path("data", "planned")
 COLUMNS = dict.fromkeys(("experiment", "server", "variant", "outcome", "reason"), pl.String)
 NOT_RUN = "not run"
@@ -24,8 +30,8 @@ NOT_RUN = "not run"
 
 def main(given: argparse.Namespace) -> int:
     """Rehearse the dataset named on the command line; return 1 if a variant does not run."""
-    name = given.dataset + rehearsal.SUFFIX
-    text = rehearsal.text(files.dataset(given.dataset))
+    name = given.dataset + SUFFIX
+    text = text_of(files.dataset(given.dataset))
     subcommands.hold()
     checkout.make_folders(name)
     own_dataset.write(name, text)
@@ -74,3 +80,32 @@ def _of_client(points: Sequence[Mapping]) -> str:
     states = [plan_record.client_state(point) for point in points if "client_state" in point]
     wrong = [state for state in states if state != plan_record.ENDED_WELL]
     return f"load generator: {wrong[0]}" if wrong else ""
+
+
+def text_of(dataset: Dataset) -> str:
+    """Return the text of the rehearsal's file."""
+    head = {"title": f"rehearsal: {dataset.title}", "trials": 1, "seed": dataset.seed}
+    experiments = {}
+    for name, plan in dataset.experiments.items():
+        experiment = files.experiment(name)
+        grids = [_variants(experiment, grid) for grid in plan.grids]
+        experiments[name] = (_steps(experiment, plan), grids)
+    return own_dataset.text(head, experiments)
+
+
+def _steps(experiment: Experiment, plan: ExperimentPlan) -> dict[str, object]:
+    """Return what a trial goes through, as short as it can be."""
+    if experiment.client is None:
+        return {"messages": [MESSAGES]}
+    steps: dict[str, object] = {"rates_rps": [RATE_RPS], "duration_s": DURATION_S}
+    if plan.warm_up_rate_rps is not None:
+        steps |= {"warm_up_rate_rps": RATE_RPS, "warm_up_s": DURATION_S}
+    return steps
+
+
+def _variants(experiment: Experiment, grid: Grid) -> dict[str, object]:
+    """Return a grid's servers and levels, without factors that only say how long a trial is."""
+    named = {"servers": grid.servers, "omit": grid.omit}
+    lasting = {name for name, factor in experiment.factors.items() if factor.durations_s}
+    levels = {name: known for name, known in grid.levels.items() if name not in lasting}
+    return {key: value for key, value in named.items() if value} | levels

@@ -10,16 +10,15 @@ import yaml
 from deathmatch.analysis import committed
 from deathmatch.builds import clients, not_built, server_build, server_commands, tool_differences
 from deathmatch.data import table_files
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, as_typed
 from deathmatch.hosts import hardware
 from deathmatch.paper import own
-from deathmatch.plan import files, matrix, nothing, release
+from deathmatch.plan import files, matrix, paths
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
-from deathmatch.plan.typed import typed
 from deathmatch.run import progress
 
 PUBLISHED = sorted(
@@ -27,7 +26,7 @@ PUBLISHED = sorted(
 )
 # The paper and the explorer show the version that stands in CITATION.cff.
 PAPER = [
-    release.CITATION,
+    paths.CITATION,
     *sorted(
         str(p)
         for p in Path("paper/source").glob("*")
@@ -184,8 +183,7 @@ class Study:
         """Return a sentence for each chosen name that is not measured."""
         if self.frozen:
             return []
-        chosen = self.choice
-        return nothing.left_out(self.dataset, chosen.servers, chosen.experiments, self.served)
+        return self.choice.left_out(self.dataset, self.served)
 
     def listing(self) -> str:
         """Return the matrix, a line for each variant: how many of its trials are measured."""
@@ -231,7 +229,7 @@ class Study:
         bed = [] if self.testbed == "netns" else [f"testbed={self.testbed}"]
         chosen = [f"dataset={self.dataset}", *bed, *self.choice.settings]
         words = [f"snakemake {profile}--config", *chosen]
-        return typed(" ".join(words))
+        return as_typed(" ".join(words))
 
     @property
     def folder(self) -> Path:

@@ -7,10 +7,9 @@ import sys
 import time
 from collections.abc import Iterator
 
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, as_typed
 from deathmatch.hosts import sandbox
 from deathmatch.plan.trial import Trial
-from deathmatch.plan.typed import typed
 from deathmatch.run import checkout
 
 
@@ -31,7 +30,7 @@ def build(server: str) -> None:
     if run("build", server):
         raise UserError(
             f"{server} could not be built", f"build/servers/{server}/build.log",
-            f"fix it, and try: {typed(f'deathmatch build {server}')}",
+            f"fix it, and try: {as_typed(f'deathmatch build {server}')}",
         )  # fmt: skip
 
 

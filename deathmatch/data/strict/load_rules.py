@@ -18,8 +18,8 @@ from deathmatch.data.strict.rule import AGAIN, LOAD, THREATS, loaded
 from deathmatch.load import registry
 from deathmatch.load.generator import Part
 from deathmatch.plan import record as plan
+from deathmatch.plan.experiment import spelled_out
 from deathmatch.plan.record import ENDED_WELL
-from deathmatch.plan.spelled_out import spelled_out
 from deathmatch.quantities.definitions import CPU_PER_REPLY
 
 ADDRESS = re.compile(r"--server=(\S+) --port=(\d+)|--host=(\S+) --port=(\d+)|ws://([^:]+):(\d+)/")

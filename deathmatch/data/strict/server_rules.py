@@ -8,7 +8,7 @@ from deathmatch.data.strict.evidence import Evidence
 from deathmatch.data.strict.measured import Measured
 from deathmatch.data.strict.origin_rules import differing
 from deathmatch.data.strict.rule import AGAIN, DESIGN, loaded
-from deathmatch.plan.full_conformance import key_of
+from deathmatch.plan.trial import conformance_key
 
 # Each listening socket has a queue of its own, and the sample is their sum.
 SEVERAL = {("accept", "reuseport"), ("schedulers", "all")}
@@ -48,7 +48,7 @@ def full_checks_are_of_the_same_build(evidence: Evidence) -> Iterator[Finding]:
         full = trial.record.get("full_conformance")
         if not full:
             continue
-        if full["key"] != key_of(trial.record):
+        if full["key"] != conformance_key(trial.record):
             yield Finding("its key is not that of what its record says", trial.where)
         if full["trial"] == trial.record["n"]:
             continue

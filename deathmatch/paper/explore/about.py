@@ -5,7 +5,7 @@ import polars as pl
 from deathmatch.analysis import provenance, views
 from deathmatch.data import archive
 from deathmatch.paper.explore.servers import post
-from deathmatch.plan import files, release
+from deathmatch.plan import files, paths
 
 _MACHINE = ["testbed", "cpu", "cpus", "memory_bytes", "kernel", "os", "toolchain"]
 
@@ -61,7 +61,7 @@ def experiments(measured: set[str]) -> list[dict]:
 
 def citation(dataset: str) -> dict:
     """Return how to cite the study and the dataset: a sentence, and an entry of BibTeX."""
-    project = release.project()
+    project = paths.project()
     authors = [author["name"] for author in project["authors"]]
     title = f"{project['title']}: dataset {dataset}"
     year = project["date-released"][:4]
