@@ -1,7 +1,6 @@
 """What claims need that a dataset measures, and what a dataset lacks of it."""
 
 import math
-import re
 
 import pytest
 
@@ -100,15 +99,6 @@ def test_a_dataset_that_decides_claims_lists_what_it_lacks_and_others_count_it()
 def unmeasured() -> list[Trial]:
     """Return the trials of the datasets that are planned for claims, and not measured yet."""
     return [trial for name in designs.unmeasured() for trial in matrix.trials(name)]
-
-
-def test_the_dataset_that_is_to_decide_names_every_design_that_it_does_not_meet():
-    datasets = (*designs.unmeasured(), *files.dataset("reference").decided_by)
-    unmet = set.intersection(*({*designs.unmet(matrix.trials(name))} for name in datasets))
-    unknown = {design.claim for design in designs.designs() if design.unknown_levels}
-    text = files.path_of("dataset", "decision").read_text(encoding="utf-8")
-    named = re.findall(r"^# (?:not offered|fewer trials): ([a-z0-9-]+),", text, re.MULTILINE)
-    assert sorted(named) == sorted(unmet - unknown)
 
 
 def comparisons(claim: dict) -> int:

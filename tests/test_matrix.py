@@ -129,18 +129,6 @@ def test_each_experiment_says_what_it_measures():
         assert loaded != ("measures" in spec) and loaded != ("messages" in spec)
 
 
-def test_a_testbed_of_its_own_is_named_where_it_is_not_the_datasets():
-    spec, yucan = files.experiment("backlog"), files.server("yucan")
-    (own,) = matrix.product(spec, {"own_testbed": ("both",)}, yucan)
-    (plain,) = matrix.product(spec, {}, yucan)
-    assert own.factors == plain.factors | {"own_testbed": "both"}
-    trial = matrix.find(f"data/scaling/backlog/yucan/{own.name}/1")
-    assert trial.variant == own and trial.testbed("netns") == "both"
-    assert matrix.find(f"data/scaling/backlog/yucan/{plain.name}/1").testbed("netns") == "netns"
-    with pytest.raises(UserError, match="no 'own_testbed=none'"):
-        matrix.find(f"data/scaling/backlog/yucan/{plain.name},own_testbed=none/1")
-
-
 def test_a_load_generator_is_named_only_where_it_is_not_the_experiments_own():
     spec, yucan = files.experiment("backlog"), files.server("yucan")
     own, other = matrix.product(spec, {"load_generator": ("httperf", "roundtrip")}, yucan)

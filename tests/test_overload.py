@@ -22,7 +22,6 @@ from deathmatch.data.strict.measured import Measured
 from deathmatch.load import registry
 from deathmatch.measure.spreading import Limits, Spread, spread
 from deathmatch.plan import files, matrix
-from deathmatch.plan.trial import OWN_TESTBED
 from deathmatch.quantities.quantity import RATE, REPLY
 from deathmatch.run import dry_run
 
@@ -82,8 +81,6 @@ def test_every_backlog_of_the_light_client_is_searched_and_no_other_client():
     assert {trial.load_generator for trial in asked} == {registry.LIGHT}
     assert len({trial.variant.factors["backlog"] for trial in asked}) > 4
     assert {trial.search["overload_s"] for trial in asked} == {10}
-    elsewhere = [t for t in matrix.trials("decision") if OWN_TESTBED in t.variant.factors]
-    assert elsewhere and not any(trial.search for trial in elsewhere)
 
 
 def test_short_points_are_named_before_they_are_measured():

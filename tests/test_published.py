@@ -27,7 +27,6 @@ from deathmatch.analysis.values import Values
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
-from deathmatch.plan.trial import OWN_TESTBED
 from deathmatch.quantities.definitions import QUANTITIES
 
 LEDGER = tomllib.loads(published.CLAIMS.read_text())
@@ -400,7 +399,6 @@ def test_selectors_fit_the_experiments_there_are():
                 continue
             factors = files.experiment(experiment).factors
             levels = {name: factor.levels for name, factor in factors.items()}
-            levels[OWN_TESTBED] = files.names("testbed")
             chosen = [*where.items(), *where.get("relative_to", {}).items()]
             for column, level in chosen:
                 if column in (*selecting.OWN, "server", "configuration"):
@@ -479,11 +477,11 @@ def test_an_unknown_source_is_answered_with_the_nearest():
         ('experiment = "storage"', 'experiment = "memory"', "experiment"),
         ('rule.basis = "size"', 'rule.basis = "guess"', "rule.basis"),
         (
-            "needs.cpu_left = { at_least = 1.5",
-            "needs.cpus = { at_least = 1.5",
-            "'cpus' was unexpected",
+            "needs.cpus = { at_least = 2",
+            "needs.cores = { at_least = 2",
+            "'cores' was unexpected",
         ),
-        ("needs.cpu_left = { at_least = 1.5", "needs.cpu_left = { most = 1.5", "needs.cpu_left"),
+        ("needs.cpus = { at_least = 2", "needs.cpus = { most = 2", "needs.cpus"),
         ('role = "result"', 'role = "result"\nnote = "x"', "'note' was unexpected"),
         ("[[claim]]", "[[claim", "not TOML"),
     ],
@@ -594,11 +592,12 @@ def test_a_claim_that_was_not_run_says_why(name, reason):
     assert claims.not_run_reason("never-measured", claim).startswith(reason)
 
 
-def test_a_dataset_without_data_has_a_ledger_of_claims_not_run():
+def test_a_dataset_without_data_has_a_ledger_of_claims_not_run_or_out_of_reach():
     frame = ledger.frame(claims.ledger("never-measured"))
     assert dict(frame.schema) == ledger.COLUMNS and len(frame) == len(CLAIMS)
     for when in ledger.WHEN:
-        assert set(frame[when]) == {judging.NOT_RUN} and "" not in frame[f"{when}_why"].to_list()
+        words = [judging.UNREACHED if "out_of_reach" in c else judging.NOT_RUN for c in CLAIMS]
+        assert frame[when].to_list() == words and "" not in frame[f"{when}_why"].to_list()
     told = claims.differences("never-measured")
     assert len(told) == len(DIFFERENCES) and set(told["trials"]) == {0}
 

@@ -829,8 +829,7 @@ def products() -> list[str]:
 # The words of a verdict in the paper's table of both datasets, after the software that it is on.
 VERDICT = re.compile(
     r"(?:^|; )(?:(then|now) )?"
-    r"((?:(?:not )?replicated|inconclusive|condition not reached|not run)"
-    r"(?:, emulated|, with added work)?)(?= \(|;|$)"
+    r"((?:(?:not )?replicated|inconclusive|condition not reached|not run))(?= \(|;|$)"
 )
 DECIDED = {"replicated", "not replicated"}
 BOTH = "then and now"

@@ -238,11 +238,11 @@ def test_verdicts_are_marked_that_fall_when_all_are_tested_together():
     assert multiplicity.marks([0.04]) == [""]
 
 
-def test_verdicts_that_are_counted_apart_are_tested_together_with_the_others():
-    for word in (*judging.EMULATED.values(), *judging.WITH_WORK.values(), OPEN, NOT, REPLICATED):
+def test_a_verdict_is_a_test_if_it_has_trials_enough():
+    for word in (OPEN, NOT, REPLICATED):
         assert claims.is_tested(Verdict(word, Interval(3, 1.0)))
         assert not claims.is_tested(Verdict(word, Interval(2, 1.0)))
-    fragile = Verdict(judging.EMULATED[NOT], Interval(3, 1.0), on_edge=True, fragile="fragile")
+    fragile = Verdict(NOT, Interval(3, 1.0), on_edge=True, fragile="fragile")
     assert verdict_words.remarks(fragile) == ["fragile", verdict_words.ON_EDGE]
 
 

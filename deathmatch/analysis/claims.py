@@ -28,13 +28,11 @@ from deathmatch.analysis import (
 from deathmatch.analysis.interval import NO_TRIAL
 from deathmatch.analysis.judging import (
     DECIDED,
-    EMULATED,
     MINIMUM_TRIALS,
     NOT_RUN,
     OPEN,
     TESTED,
     UNREACHED,
-    WITH_WORK,
     Compared,
 )
 from deathmatch.analysis.ledger import Entry, Side, Verdict
@@ -127,6 +125,13 @@ def entry(dataset: str, claim: dict) -> Entry:
 
 def verdict(dataset: str, claim: dict) -> Verdict:
     """Return the verdict on one claim as its rule stands."""
+    compared = ages.ages(dataset, claim)
+    of_the_time = ages.of_the_time(claim, compared)
+    if reason := claim.get("out_of_reach"):
+        lacking = needs.Need("a testbed that brings its condition about", reason, met=False)
+        return Verdict(
+            UNREACHED, ages=compared, of_the_time=of_the_time, why=reason, needs=(lacking,)
+        )
     decided = rules.decide(dataset, claim["experiment"], claim["rule"])
     conditions = needs.check(dataset, claim, decided)
     word = needs.verdict(dataset, claim, decided.verdict, conditions)
@@ -136,20 +141,15 @@ def verdict(dataset: str, claim: dict) -> Verdict:
     elif word == UNREACHED:
         why = needs.unmet_phrase(conditions)
     quantity = QUANTITIES.get(_statistic(decided.compared))
-    if needs.emulated(dataset, claim):
-        apart = EMULATED
-    else:
-        apart = WITH_WORK if releases.has_added_work(claim) else {}
-    compared = ages.ages(dataset, claim)
     return Verdict(
-        apart.get(word, word),
+        word,
         decided.interval,
         decided.as_claimed,
         decided.direction if word in DECIDED | {OPEN} else None,
         decided.on_edge,
         judging.error(decided) if word in DECIDED else None,
         ages=compared,
-        of_the_time=ages.of_the_time(claim, compared),
+        of_the_time=of_the_time,
         why=why,
         quantity=quantity.title if quantity else "",
         unit=quantity.unit if quantity else "",

@@ -19,14 +19,10 @@ from deathmatch.quantities.quantity import Kind
 REPLICATED, NOT, OPEN = "replicated", "not replicated", "inconclusive"
 UNREACHED, NOT_RUN = "condition not reached", "not run"
 VERDICTS = (REPLICATED, NOT, OPEN, UNREACHED, NOT_RUN)
-EMULATED = {word: f"{word}, emulated" for word in (REPLICATED, NOT, OPEN)}
-"""The words for verdicts on trials with a quota of CPU time, which are counted apart."""
-WITH_WORK = {word: f"{word}, with added work" for word in (REPLICATED, NOT, OPEN)}
-"""The words for verdicts on a server to which work was added, which are counted apart too."""
 DECIDED = frozenset({REPLICATED, NOT})
 """The verdicts that decide a claim."""
-TESTED = DECIDED | {OPEN} | set(EMULATED.values()) | set(WITH_WORK.values())
-"""The verdicts that a test gave, on a quota of CPU time and with added work too."""
+TESTED = DECIDED | {OPEN}
+"""The verdicts that a test gave."""
 LARGER, SMALLER = "larger than claimed", "smaller than claimed"
 """Directions that hold, of a size that does not."""
 MINIMUM_TRIALS = published.minimum_trials()

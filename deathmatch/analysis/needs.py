@@ -11,16 +11,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from deathmatch.analysis import cpu_left, judging, phrases, published, rules, selecting, stats
+from deathmatch.analysis import judging, phrases, published, rules, selecting, stats
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.plan import files
-from deathmatch.quantities.definitions import PEAK, QUANTITIES
+from deathmatch.quantities.definitions import DIED, PEAK, QUANTITIES
 
 NOT_RECORDED = "not recorded"
 # The share of a server's CPU time that the least busy of its processes took.
 LEAST_BUSY = "least_busy_process_share"
-# What `throttle` of a trial says of a server or a client that stands for another machine.
-_STANDS_FOR_ANOTHER = "cpu_quota_us|read_delay_us"
 
 
 @dataclass(frozen=True)
@@ -57,16 +55,6 @@ def verdict(dataset: str, claim: dict, decided: str, needs: Sequence[Need]) -> s
     if decided != judging.REPLICATED or any(need.always for need in unmet):
         return judging.UNREACHED
     return decided
-
-
-def emulated(dataset: str, claim: dict) -> bool:
-    """Return whether some of what the rule compares ran throttled.
-
-    A quota of CPU time stands for more CPUs than there are, or for a slower server; a delay of its
-    reads for a slower client.
-    """
-    frames = _frames(dataset, claim, selecting.trials)
-    return any(frame["throttle"].str.contains(_STANDS_FOR_ANOTHER).any() for frame in frames)
 
 
 def unmet_phrase(needs: Sequence[Need]) -> str:
@@ -123,26 +111,15 @@ def _frames(dataset: str, claim: dict, table=selecting.points) -> list[pl.DataFr
     ]
 
 
-def _cpu_left(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
-    text = f"the CPU time of {need['at_least']} CPUs, left to the server by the client"
-    trials, samples = (
-        _frames(dataset, claim, table) for table in (selecting.trials, selecting.samples)
-    )
-    left = cpu_left.by_trial(
-        *(pl.concat(frames) if frames else None for frames in (trials, samples))
-    )
-    if left.is_empty():
-        return text, NOT_RECORDED, False
-    if left["emulated"].any():
-        on = need.get("on")
-        allowed = on is not None and files.testbed(on).server.emulated_cpus is not None
-        points = _frames(dataset, claim)
-        broken = cpu_left.broken(left, pl.concat(points) if points else None, pl.concat(trials))
-        if not allowed or broken:
-            why = f"guards broken: {broken}" if allowed else "not what an emulation can show"
-            return text, f"emulated CPUs: {why}", False
-    by_variant = left.group_by("server", "variant", maintain_order=True)
-    return _at_least(text, by_variant.agg(pl.col("left").median())["left"].max(), need, "")
+def _cpus(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
+    own = [
+        len({*server} - {*(client or ())})
+        for frame in _frames(dataset, claim, selecting.trials)
+        for server, client in frame.select("server_cpus", "client_cpus").rows()
+        if server is not None
+    ]
+    text = f"{need['at_least']} CPUs of the server on which no client runs"
+    return _at_least(text, max(own, default=None), need, "")
 
 
 def _offered(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
@@ -150,13 +127,6 @@ def _offered(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     known = [us / 1e6 for us in longest if us is not None]
     text = f"each rate offered for {need['at_least']} s"
     return _at_least(text, min(known, default=None), need, " s")
-
-
-def _opening(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
-    text = f"{phrases.number(need['at_least'])} handshakes under way at once"
-    allowed = [frame["opening"].min() for frame in _frames(dataset, claim)]
-    known = [most for most in allowed if most is not None]
-    return _at_least(text, min(known, default=None), need, "")
 
 
 def _errors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
@@ -202,16 +172,26 @@ def _levels(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
 
 
 def _descriptors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
-    highest = []
-    for selector in published.selectors(claim["rule"]):
-        frame = selecting.selected(dataset, claim["experiment"], selector)
-        if frame is not None:
-            by_trial = frame.group_by("n", maintain_order=True).agg(
-                pl.col("server_descriptors_max").max()
-            )
-            highest.append(by_trial["server_descriptors_max"].median())
+    """Return how many descriptors the server held in the trials that it survived.
+
+    What it held as it died nobody sampled: where it died in each trial, nothing is asked.
+    """
+    chosen = [
+        selecting.selected(dataset, claim["experiment"], selector)
+        for selector in published.selectors(claim["rule"])
+    ]
+    held = [
+        frame.group_by("n", maintain_order=True).agg(
+            pl.col("server_descriptors_max").max(), died=DIED.any()
+        )
+        for frame in chosen
+        if frame is not None
+    ]
+    text = f"{phrases.number(need['at_least'])} descriptors open in a server that survived"
+    if held and all(frame["died"].all() for frame in held):
+        return text, "it died in each trial", True
+    highest = [frame.filter(~pl.col("died"))["server_descriptors_max"].median() for frame in held]
     known = [value for value in highest if value is not None]
-    text = f"{phrases.number(need['at_least'])} descriptors open in the server"
     return _at_least(text, min(known, default=None), need, "")
 
 
@@ -244,11 +224,6 @@ def _network_card(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool
     return "network cards between client and server", there if virtual else "there", not virtual
 
 
-def _gone(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
-    """Return that it is not there; only rules of earlier commits need it (`rule_changes`)."""
-    return need["what"], "gone: ours instead", False
-
-
 def _at_least(text: str, there: float | None, need: dict, unit: str) -> tuple[str, str, bool]:
     if there is None:
         return text, NOT_RECORDED, False
@@ -257,9 +232,8 @@ def _at_least(text: str, there: float | None, need: dict, unit: str) -> tuple[st
 
 
 _CHECKS: dict[str, Callable] = {
-    "cpu_left": _cpu_left,
+    "cpus": _cpus,
     "offered_s": _offered,
-    "handshakes_at_once": _opening,
     "errors": _errors,
     "queue_s": _queue,
     "rates": _rates,
@@ -268,9 +242,6 @@ _CHECKS: dict[str, Callable] = {
     "spread": _spread,
     "reference": _reference,
     "network_card": _network_card,
-    "gone": _gone,
 }
 # Without these a replication would say as little as a refutation.
-_ALWAYS = {
-    "cpu_left", "errors", "rates", "levels", "spread", "reference", "network_card", "gone",
-}  # fmt: skip
+_ALWAYS = {"cpus", "errors", "rates", "levels", "spread", "reference", "network_card"}

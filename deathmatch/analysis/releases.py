@@ -3,19 +3,15 @@
 A rule names servers, each with its first configuration. `[then.<source>]` and `[now.<source>]` of
 claims.toml, or a claim's own `then` and `now`, say what of theirs is nearest to the source's and
 what is today's; it stands in wherever all that the rule compares of that server ran so. The header
-of claims.toml explains it. `as_source` of a claim says how the source ran all of them: both
-verdicts are on that, wherever all that the rule compares ran so. Likewise the testbed that its need
-`cpu_left` names.
+of claims.toml explains it.
 """
 
 from deathmatch.analysis import published, selecting
 from deathmatch.plan import files
-from deathmatch.plan.trial import OWN_TESTBED
 
 
 def then(dataset: str, claim: dict) -> dict:
     """Return the claim on the release and settings nearest to the source's that ran."""
-    claim = as_source(dataset, claim)
     return _replaced(claim, _chosen(dataset, claim, "then"))
 
 
@@ -24,7 +20,6 @@ def now(dataset: str, claim: dict) -> dict:
 
     Where it ranges over servers, it compares the newest measured release of each system.
     """
-    claim = as_source(dataset, claim)
     claim = _replaced(claim, _chosen(dataset, claim, "now"))
     return claim | {"rule": _of_today(dataset, claim["experiment"], claim["rule"])}
 
@@ -35,36 +30,6 @@ def _of_today(dataset: str, experiment: str, rule: dict) -> dict:
         return rule | {"rules": [_of_today(dataset, experiment, part) for part in rule["rules"]]}
     servers = selecting.ranged_servers(dataset, experiment, rule)
     return rule if files.newest(servers) == servers else rule | {selecting.TODAY: True}
-
-
-def as_source(dataset: str, claim: dict) -> dict:
-    """Return the claim on the first levels of its `as_source` at which all that it compares ran."""
-    testbed = claim.get("needs", {}).get("cpu_left", {}).get("on")
-    own = {OWN_TESTBED: testbed} if testbed else {}
-    for options in published.as_list(claim.get("as_source", {})):
-        levels = options | own
-        rule = at_levels(claim["rule"], levels)
-        chosen = published.selectors(rule)
-        if levels and chosen and all(_ran(dataset, claim, selector) for selector in chosen):
-            return claim | {"rule": rule}
-    return claim
-
-
-def has_added_work(claim: dict) -> bool:
-    """Return whether a claim's rule compares the server with added work that `as_source` names."""
-    added = {levels.get("server") for levels in published.as_list(claim.get("as_source", {}))}
-    named = {selector.get("server") for selector in published.selectors(claim["rule"])}
-    return not named.isdisjoint(added - {None})
-
-
-def at_levels(rule: dict, levels: dict) -> dict:
-    """Return a rule of which every selector names these levels, too."""
-    new = rule | {side: rule[side] | levels for side in ("a", "b", "where") if side in rule}
-    if "over" in rule and not {"a", "where"} & rule.keys():
-        new["where"] = levels
-    if "rules" in rule:
-        new["rules"] = [at_levels(part, levels) for part in rule["rules"]]
-    return new
 
 
 def _chosen(dataset: str, claim: dict, when: str) -> dict[str, dict]:

@@ -20,7 +20,6 @@ from deathmatch.analysis.values import Values
 from deathmatch.data import limits, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.plan.trial import OWN_TESTBED
 from deathmatch.quantities.definitions import HIGHEST_REPLY_RATE, PEAK, QUANTITIES, hardest
 from deathmatch.quantities.good_answers import only_good
 from deathmatch.quantities.quantity import RATE, Points, Quantity
@@ -324,7 +323,7 @@ def _table(
             return None
     if given is None:
         return None
-    return tables.on_own_testbed(tables.of_any_client(given) if any_client else given)
+    return tables.of_any_client(given) if any_client else tables.of_own_client(given)
 
 
 def selected(
@@ -364,8 +363,6 @@ def _at_defaults(
 ) -> pl.DataFrame:
     """Return the rows of a table with each factor `but` these at its default."""
     frame = table(dataset, experiment)
-    if OWN_TESTBED not in but:
-        frame = frame.filter(pl.col(OWN_TESTBED).is_null())
     return views.default_variants(frame, experiment, but)
 
 
@@ -426,8 +423,6 @@ def _level_phrase(name: str, level) -> str:
         return phrases.CPUS[level]
     if name == "idle_connections":
         return f"{phrases.number(level)} idle connections"
-    if name == OWN_TESTBED:
-        return f"testbed {level}"
     if name == "opening" and not level:
         return "1,000 opened a second"
     if name in ("readiness", "configuration", "layer", "environment"):

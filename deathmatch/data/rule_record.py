@@ -17,7 +17,7 @@ from deathmatch.plan.root import ROOT
 NAME = "rules.json"
 CLAIMS = Path("data/published/claims.toml")
 # What decides a claim: its rule, and what of the data it is decided on.
-_DECIDES = ("experiment", "rule", "needs", "as_source", "then", "now")
+_DECIDES = ("experiment", "rule", "needs", "out_of_reach", "then", "now")
 # Words for readers, which decide nothing.
 _WORDS = ("text", "basis", "why")
 

@@ -52,7 +52,7 @@ from deathmatch.load import histogram, registry
 from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.record import OUTCOMES
-from deathmatch.plan.trial import CONFIGURATION, OWN_TESTBED
+from deathmatch.plan.trial import CONFIGURATION
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
@@ -224,24 +224,16 @@ def _existing(dataset: str, experiment: str, table: str) -> Path:
     return path
 
 
+_LOAD_GENERATOR = rf"\b{registry.FACTOR}=[^,]*"
+"""The level of the factor in a variant's name, which has one where it is not the default."""
+
+
 def of_own_client(frame: Frame) -> Frame:
-    """Return a table's rows of the experiment's own load generator, on the dataset's own testbed.
+    """Return a table's rows of the experiment's own load generator.
 
-    Trials of another one in its place answer another question: what the client contributes, or what
-    more CPUs do.
+    Trials of another one in its place answer another question: what the client contributes.
     """
-    return frame.filter(~pl.col("variant").str.contains(rf"\b({registry.FACTOR}|{OWN_TESTBED})="))
-
-
-def on_own_testbed(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a table's rows of `of_own_client`, and those of other testbeds that a grid names.
-
-    Column `own_testbed` has which, null for the dataset's own.
-    """
-    named = pl.col("variant").str.extract(rf"\b{OWN_TESTBED}=([^,]+)").alias(OWN_TESTBED)
-    placed = frame.with_columns(named)
-    elsewhere = placed.filter(pl.col(OWN_TESTBED).is_not_null())
-    return pl.concat([of_own_client(placed), elsewhere])
+    return frame.filter(~pl.col("variant").str.contains(_LOAD_GENERATOR))
 
 
 def of_any_client(frame: pl.DataFrame) -> pl.DataFrame:
@@ -249,9 +241,10 @@ def of_any_client(frame: pl.DataFrame) -> pl.DataFrame:
 
     Variants are named as if the experiment's own had; where both did, the rows are its own.
     """
-    factor, key = rf"\b{registry.FACTOR}=[^,]*", ["server", "variant", "n"]
-    foreign = pl.col("variant").str.contains(factor)
-    named = pl.col("variant").str.replace(factor, "").str.strip_chars(",").str.replace(",,", ",")
+    key = ["server", "variant", "n"]
+    foreign = pl.col("variant").str.contains(_LOAD_GENERATOR)
+    without = pl.col("variant").str.replace(_LOAD_GENERATOR, "")
+    named = without.str.strip_chars(",").str.replace(",,", ",")
     own, others = (
         frame.filter(~foreign),
         frame.filter(foreign).with_columns(

@@ -7,7 +7,7 @@ Files of the controllers: cgroup-v1/cpu-acct, cgroup-v1/memory and cgroup-v2 of 
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,27 +34,8 @@ while [ $# -gt 0 ]; do echo "$2" >"$group/$1"; shift 2; done
 # A member that was killed is one until it is reaped.
 _REMOVE = """
 tries=0
-for inner in "$1"/*/; do test ! -d "$inner" || rmdir "$inner" 2>/dev/null || :; done
 until rmdir "$1"; do
-  for inner in "$1"/*/; do test ! -d "$inner" || rmdir "$inner" 2>/dev/null || :; done
   tries=$((tries + 1)); [ $tries -lt 40 ] || exit 1; sleep 0.05
-done
-"""
-# A group of version 2 is made threaded before its controller is enabled: then its parent may have
-# members (cgroup-v2, "Threads"). A thread that has ended since cannot be moved.
-_THREADS = """
-parent=$1 version=$2 threads=$3 controller=$4
-shift 4
-for thread in $threads; do
-  group="$parent/thread-$thread"
-  mkdir -p "$group"
-  if [ $version = 2 ]; then
-    echo threaded >"$group/cgroup.type"
-    test -z "$controller" || echo "+$controller" >"$parent/cgroup.subtree_control"
-  fi
-  for setting in "$@"; do echo "${setting#*=}" >"$group/${setting%%=*}"; done
-  case $version in 1) members=tasks ;; 2) members=cgroup.threads ;; esac
-  echo "$thread" >"$group/$members" 2>/dev/null || test ! -d "/proc/$thread"
 done
 """
 
@@ -65,12 +46,11 @@ def _pairs(values: Mapping[str, object]) -> list[str]:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of a host: its folder there, its version, and the group of the host's agent."""
+    """A group of a host: its folder there, and its version."""
 
     host: Host
     folder: Path
     version: int
-    home: Path
 
     def also(self, controller: str, settings: Settings) -> bool:
         """Add another controller, if it is of version 2; return whether it is in force.
@@ -102,36 +82,12 @@ class Group:
         """Return the counters of a file that has a name and a number on each line."""
         return {name: int(value) for name, value in map(str.split, self.read(file).splitlines())}
 
-    def add(self, pid: int | str) -> None:
-        """Make a process a member; UserError if the kernel refuses."""
-        self.host.run("sh", "-c", 'echo "$1" >"$2"', "sh", str(pid), f"{self.folder}/cgroup.procs")
-
-    def thread_groups(
-        self, threads: Iterable[int], settings: Settings, controller: str = "cpu"
-    ) -> None:
-        """Give each of its members' threads a group of its own below it, with these settings.
-
-        Threads are no members of version 1 or 2 in the same way: the file differs, and of version 2
-        the groups are `threaded`. UserError if the kernel refuses.
-        """
-        words = [f"{name}={value}" for name, value in settings[self.version].items()]
-        listed = " ".join(map(str, threads))
-        script = ["sh", "-ec", _THREADS, "sh", str(self.folder), str(self.version), listed]
-        self.host.run(*script, controller, *words)
-
     def joining(self) -> str:
         """Return the shell command by which a process becomes its member."""
         return f"echo $$ > {shlex.quote(f'{self.folder}/cgroup.procs')}"
 
-    def release(self) -> None:
-        """Return its members to the group of the host's agent, and remove it."""
-        script = 'for pid in $(cat "$1"); do echo "$pid" >"$2" || :; done'
-        files = [f"{folder}/cgroup.procs" for folder in (self.folder, self.home)]
-        self.host.run("sh", "-c", script, "sh", *files)
-        self.remove()
-
     def remove(self) -> None:
-        """Remove it with the groups below it; its members must have ended.
+        """Remove it; its members must have ended.
 
         UserError if they have not, after two seconds.
         """
@@ -176,8 +132,7 @@ def make(host: Host, controller: str, settings: Settings) -> Group:
         try:
             _made(host, words)
             host.run("sh", "-ec", _SET, "sh", str(group), *_pairs(settings[number]))
-            home = next(folder for version, folder in places if version == number)
-            return Group(host, group, number, home)
+            return Group(host, group, number)
         except UserError as error:
             tried.append(error.what.rpartition("failed: ")[2])
     raise Refused("; ".join(tried) or f"no cgroup with a {controller} controller")
@@ -195,7 +150,7 @@ def _made(host: Host, words: list[str]) -> None:
 # First, groups that killed trials left are removed; a group that is locked or has members stays.
 _MAKE = """
 for left in "$1/$2"*; do
-  test ! -d "$left" || flock --nonblock "$left" rmdir "$left"/*/ "$left" 2>/dev/null || :
+  test ! -d "$left" || flock --nonblock "$left" rmdir "$left" 2>/dev/null || :
 done
 test -z "$4" || echo "+$4" >"$1/cgroup.subtree_control"
 mkdir "$3"

@@ -64,13 +64,9 @@ class Testbed:
             written[SERVER] = self.spec.server.cpus_all
         return {host.name: cpus(written[host.name], host.affinity()) for host in self.hosts}
 
-    def throttle(self, cpus: int, n: int = 1) -> Throttle:
-        """Throttle the server as its side says, on that many CPUs; UserError as in `throttle`.
-
-        `n` is the trial's number; where CPUs are emulated, `cpus` is how many.
-        """
-        sides = {client: self.side(client.name) for client in self.clients}
-        return throttle.apply(self.server, self.spec.server, self.link, cpus, n, sides)
+    def throttle(self, cpus: int) -> Throttle:
+        """Throttle the server as its side says, on that many CPUs; UserError as in `throttle`."""
+        return throttle.apply(self.server, self.spec.server, self.link, cpus)
 
     def limit_memory(self, throttled: Throttle | None = None) -> Memory:
         """Limit the server's memory as its side says; `throttled` is what holds for its CPU."""

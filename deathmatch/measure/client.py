@@ -199,23 +199,11 @@ def _offered(
 def _start(context: Context, made: list[Load], at_ns: dict[str, int]) -> None:
     """Start the load generators, at once or at instants of their hosts' clocks."""
     for load in made:
-        words = [*_slowed(context, load.client), *load.words]
         load.process = load.client.start(
-            words, output=load.log, cpus=context.cpus[load.client.name], folder=load.folder,
+            load.words, output=load.log, cpus=context.cpus[load.client.name], folder=load.folder,
             at_ns=at_ns.get(load.client.name),
         )  # fmt: skip
         context.state.loads.setdefault(load.client.name, []).append(load.process)
-
-
-def _slowed(context: Context, client: Host) -> list[str]:
-    """Return the words before a load generator that delay its reads, if its testbed says so."""
-    sides = dict(zip(context.bed.spec.client_names, context.bed.spec.client_sides))
-    delay_us = sides[client.name].read_delay_us
-    if delay_us is None:
-        return []
-    inject = f"--inject=read:delay_enter={delay_us}"
-    options = ["--follow-forks", "--seccomp-bpf", "--quiet=all", "--output=/dev/null"]
-    return ["strace", *options, "--trace=read", inject]
 
 
 def _loads(

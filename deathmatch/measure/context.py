@@ -141,9 +141,8 @@ def prepare(trial: Trial, spec: dict, hosts: Testbed, out: Path) -> Context:
     level = trial.variant.factors.get("schedulers", "one")
     cpus = hosts.cpus(level != "one")
     _keep_off(hosts, cpus)
-    emulated = hosts.spec.server.emulated_cpus
-    available = emulated or len(cpus["server"])
-    throttled = hosts.throttle(1 if emulated and level == "one" else available, trial.n)
+    available = len(cpus["server"])
+    throttled = hosts.throttle(available)
     limited = hosts.limit_memory(throttled)
     return Context(
         trial=trial, spec=spec, out=out, bed=hosts,

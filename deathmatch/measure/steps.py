@@ -94,9 +94,6 @@ def offer(
     The samples at either end make its counters exact. `load` replaces that of the trial, and an
     `overload` is as in `client.offer`.
     """
-    if context.throttle.thread_cap:
-        # By now, after the warm-up, all its workers run.
-        context.throttle.cap_threads(list(worker_times.threads(context.server)))
     worked_before = worker_times.cpu_ns(context.server)
     started_ns = time.monotonic_ns()
     with context.times.of("offering"):

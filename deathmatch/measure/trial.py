@@ -15,7 +15,6 @@ from pathlib import Path
 import polars as pl
 
 from deathmatch.builds import clients
-from deathmatch.data import cpu_shares, emulation
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import UserError
 from deathmatch.hosts import audit, network_settings
@@ -116,7 +115,6 @@ def measure_load(context: Context) -> dict:
     record["stops"] = [stop.record() for stop in context.state.stops]
     if context.throttle.record:
         record["throttle"] = context.throttle.record | context.throttle.stalls()
-        record |= _guarded(record)
     record |= {
         "memory": context.memory.record(), "server_cpu": context.accounting.record(),
         "server_log": context.server_log(),
@@ -138,16 +136,6 @@ def measure_load(context: Context) -> dict:
         "separate": context.bed.separate,
         "hosts": states,
     }
-
-
-def _guarded(record: dict) -> dict:
-    """Return what the record says of emulated CPUs, if there were any."""
-    throttled = record["throttle"]
-    if "emulated_cpus" not in throttled:
-        return {}
-    guards = emulation.of_trial(record["points"], throttled)
-    word = guards.word if guards else "not judged"
-    return {"emulation": guards and guards.record(), "throttle": throttled | {"guards": word}}
 
 
 def _measured(context: Context) -> dict:
@@ -289,11 +277,7 @@ def sweep(context: Context, running: Running) -> tuple[list[dict], dict | None]:
     with context.times.of("system_calls"):
         counted = count_system_calls(context) if not running.died() else None
     steps.stop(context, running)
-    samples = pl.DataFrame(sampler.rows, schema=SAMPLES)
-    samples.write_csv(context.out / "samples.csv")
-    duration_us = 1e6 * context.spec["duration_s"]
-    for point in points:
-        point["cpu"] = cpu_shares.shares(samples, point["offered_rate_rps"], duration_us)
+    pl.DataFrame(sampler.rows, schema=SAMPLES).write_csv(context.out / "samples.csv")
     return points, counted
 
 

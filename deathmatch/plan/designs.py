@@ -13,7 +13,7 @@ from deathmatch.load.registry import FACTOR
 from deathmatch.plan import files, matrix, paths, schemas, validation_errors
 from deathmatch.plan.dataset import ExperimentPlan, Grid
 from deathmatch.plan.root import ROOT
-from deathmatch.plan.trial import OWN_TESTBED, Trial, Variant
+from deathmatch.plan.trial import Trial, Variant
 
 CLAIMS = ROOT / "data" / "published" / "claims.toml"
 Ways = dict[tuple[str, str, Variant], dict[str, list[Trial]]]
@@ -157,12 +157,8 @@ def _lacking(design: Design, planned: Ways) -> str:
 
 
 def _is_counted(trials: list[Trial]) -> bool:
-    """Return whether rules count the points of a variant's trials: of its own load generator.
-
-    On a testbed of its own the other one may take its place.
-    """
-    factors = trials[0].variant.factors
-    return FACTOR not in factors or OWN_TESTBED in factors
+    """Return whether rules count the points of a variant's trials: of its own load generator."""
+    return FACTOR not in trials[0].variant.factors
 
 
 def _load_lacking(grid: Grid, trials: list[Trial]) -> str:

@@ -13,7 +13,7 @@ from deathmatch.plan.dataset import Dataset, ExperimentPlan, Grid, least_overloa
 from deathmatch.plan.experiment import Experiment, Factor
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
-from deathmatch.plan.trial import CONFIGURATION, OWN_TESTBED, Trial, Variant
+from deathmatch.plan.trial import CONFIGURATION, Trial, Variant
 from deathmatch.plan.validation_errors import Key
 
 
@@ -106,7 +106,7 @@ def find(path: str | Path) -> Trial:
         )
     known = {name: factor.levels for name, factor in experiment.factors.items()}
     known[CONFIGURATION] = tuple(server.configurations_in(experiment.name))
-    known |= {name: levels[1:] for name, levels in _implied(experiment).items()}
+    known[FACTOR] = _load_generators(experiment)[1:]
     factors: dict[str, Level] = {}
     for pair in [] if parts[4] == "default" else parts[4].split(","):
         name, _, text = pair.partition("=")
@@ -119,7 +119,7 @@ def find(path: str | Path) -> Trial:
         factors[name] = level
     variant = Variant(factors=factors)
     own = list(product(experiment, {}, server)[0].factors)
-    own += [name for name in _implied(experiment) if name in factors]
+    own += [FACTOR] if FACTOR in factors else []
     if list(factors) != own or variant.name != parts[4]:
         raise UserError(
             f"{path} names no trial", remedy=f"its factors, in this order: {', '.join(own)}"
@@ -279,8 +279,6 @@ def levels_of(experiment: Experiment, factor: str, servers: list[Server]) -> tup
         return tuple(sorted(set(itertools.chain.from_iterable(own))))
     if factor == FACTOR:
         return experiment.load_generators
-    if factor == OWN_TESTBED:
-        return tuple(files.names("testbed"))
     spec = experiment.factors.get(factor)
     return spec.levels if spec else ()
 
@@ -288,15 +286,7 @@ def levels_of(experiment: Experiment, factor: str, servers: list[Server]) -> tup
 def _factors(experiment: Experiment) -> list[str]:
     """Return the names of all factors that a grid of the experiment may name."""
     chosen = [FACTOR] if experiment.load_generators else []
-    return [*experiment.factors, CONFIGURATION, *chosen, OWN_TESTBED]
-
-
-def _implied(experiment: Experiment) -> dict[str, tuple[Level | None, ...]]:
-    """Return the factors that are left out of a variant at their first level, with all levels."""
-    return {
-        FACTOR: _load_generators(experiment),
-        OWN_TESTBED: (None, *files.names("testbed")),
-    }
+    return [*experiment.factors, CONFIGURATION, *chosen]
 
 
 def _load_generators(experiment: Experiment) -> tuple[str | None, ...]:
@@ -309,7 +299,7 @@ def product(
     """Return the combinations of levels of one grid for one server.
 
     A factor the server lacks is left out; a factor the grid does not name takes its default. The
-    factors `load_generator` and `own_testbed` are left out at their defaults.
+    factor `load_generator` is left out at its default.
     """
     axes: dict[str, list[Level]] = {}
     if own := server.configurations_in(experiment.name):
@@ -324,13 +314,9 @@ def product(
     combined = [
         dict(zip(axes, combination)) for combination in itertools.product(*axes.values())
     ]  # fmt: skip
-    left_out = {FACTOR: _load_generators(experiment)[0], OWN_TESTBED: None}
-    chosen = itertools.product(
-        *(levels.get(name, (default,)) for name, default in left_out.items())
-    )
+    default = _load_generators(experiment)[0]
     named = [
-        {name: level for name, level in zip(left_out, own) if level != left_out[name]}
-        for own in chosen
+        {} if level == default else {FACTOR: level} for level in levels.get(FACTOR, (default,))
     ]
     return [Variant(factors=factors | own) for own in named for factors in combined]
 

@@ -241,12 +241,6 @@ class RecordedPoint(RecordPart):
         "until the load generator ended, most first, of those with a hundredth of all or more; "
         "absent in trials measured before this was recorded.",
     )
-    cpu: dict[str, Count | None] | None = Field(
-        None,
-        description="CPU time while the rate was offered: `server_us`, `client_us`, `idle_us` and "
-        "`total_us` of the machine, in `span_us` of time; empty if nobody counted, absent in "
-        "trials measured before this was recorded.",
-    )
 
     @model_validator(mode="after")
     def _by_one_or_by_several(self) -> Self:
@@ -262,18 +256,6 @@ class RecordedPoint(RecordPart):
             if len(set(values)) < len(values):
                 raise ValueError(f"two clients have the same {what}")
         return self
-
-
-class RecordedEmulation(RecordPart):
-    """What the guards of emulated CPUs saw where the server was busiest (`data.emulation`)."""
-
-    offered_rate_rps: Count = Field(description="At which rate.")
-    workers: int = Field(ge=1, le=64, description="How many CPUs were emulated.")
-    used: float = Field(description="CPU time of the server over its quota.")
-    client: float = Field(description="CPU time of the load generators over the time.")
-    idle: float = Field(description="CPU time of nobody over that of all CPUs.")
-    served: float = Field(description="Work of the least of the workers over an even share.")
-    broken: list[str] = Field(description="The guards that are broken.")
 
 
 class RecordedProbe(RecordedPoint):
@@ -396,13 +378,7 @@ class TrialRecord(RecordPart):
         description="Which trial has the checks in full, where this one may have a short form; "
         "absent in trials measured before there was one.",
     )
-    throttle: Table | None = Field(
-        None, description="Which quotas, weights and jitter are in force; of emulated CPUs, "
-        "whether the guards are met.",
-    )  # fmt: skip
-    emulation: RecordedEmulation | None = Field(
-        None, description="What the guards of emulated CPUs saw; null if none could be judged."
-    )
+    throttle: Table | None = Field(None, description="Which quota and jitter are in force.")
     system_calls: RecordedCalls | None = Field(
         None, description="The server's system calls, if they were counted."
     )

@@ -73,12 +73,6 @@ class Side(Spec):
         description="The frequency governor that its CPUs have meanwhile, such as performance; it "
         "is restored. Only for kind ssh, and where the kernel has one.",
     )  # fmt: skip
-    cpu_weight: int | None = Field(
-        None, ge=1, le=10_000,
-        description="The weight of its cgroup on the CPUs that it shares with other hosts: its "
-        "weight over the sum of all weights is the share that it is sure of. Default: no cgroup, "
-        "and an equal share for each thread. Only for kind netns.",
-    )  # fmt: skip
 
     @property
     def host_address(self) -> str:
@@ -102,19 +96,11 @@ class ServerSide(Side):
         None, ge=1000, le=1_000_000,
         description="The length of the periods in which the share is counted.",
     )  # fmt: skip
-    emulated_cpus: int | None = Field(
-        None, ge=2, le=64,
-        description="How many CPUs a variant with schedulers=all has by emulation: each of the "
-        "server's threads may use `cpu_share` of a CPU, all together that many times as much. "
-        "Periods last five ticks of the kernel's clock at least, and twice as long in each second "
-        "trial. Default: no emulation. Only for kind netns.",
-    )  # fmt: skip
     jitter: str | None = Field(
         None,
         description="Words after `netem` for what the server sends (tc-netem(8)); not in force "
         "where the kernel has no netem, as trial.json then says.",
     )
-
     memory_share: Annotated[float, Field(gt=0, le=1), AS_WRITTEN] | None = Field(
         None,
         description="The share of the machine's memory that the server may use, by a cgroup's "
@@ -127,9 +113,6 @@ class ServerSide(Side):
         if self.cpu_share is not None and self.cpu_period_us is None:
             meaning = type(self).model_fields["cpu_period_us"].description
             raise contradiction(("cpu_period_us",), "this key is missing", f"add it: {meaning}")
-        if self.emulated_cpus is not None and self.cpu_share is None:
-            what = "this key is missing: an emulated CPU is a share of a real one"
-            raise contradiction(("cpu_share",), what, "add it")
         return self
 
 
@@ -159,29 +142,10 @@ class ClientSide(Side):
         "load of more connections than one address has ports for needs; default: none. For kind "
         "ssh, those that it has.",
     )  # fmt: skip
-    read_delay_us: int | None = Field(
-        None, ge=1, le=100_000,
-        description="How much longer each read(2) of the load generator takes, by strace(1): a "
-        "slow client, which is the limit at a rate that servers can answer. httperf reads once a "
-        "reply. Default: no delay, and no strace.",
-    )  # fmt: skip
-    real_time_share: Annotated[float, Field(gt=0, lt=1), AS_WRITTEN] | None = Field(
-        None,
-        description="Its load generators run before all else on its CPUs (SCHED_FIFO), but for no "
-        "more than this share of each second and CPU; not in force where the kernel refuses, as "
-        "trial.json then says. Default: the kernel's usual policy. Only with `cpu_weight`.",
-    )
     sysctl: dict[Setting, Level] = Field(
         default_factory=dict,
         description="Kernel settings of the host's namespace; those of a machine are restored.",
     )
-
-    @model_validator(mode="after")
-    def _real_time_has_a_group(self) -> "ClientSide":
-        if self.real_time_share is not None and self.cpu_weight is None:
-            what = "this key is missing: the share of `real_time_share` is that of a cgroup"
-            raise contradiction(("cpu_weight",), what, "add it")
-        return self
 
     @model_validator(mode="after")
     def _spare_sources_are_a_network(self) -> "ClientSide":
@@ -262,11 +226,6 @@ class Testbed(NamedSpec):
             if self.server.jitter is not None:
                 what = "only a link that ends with its trial may jitter: a machine's own would stay"
                 raise contradiction(("server", "jitter"), what, "leave it out of kind ssh")
-            for at, side in sides:
-                for key in ("cpu_weight", "emulated_cpus"):
-                    if getattr(side, key, None) is not None:
-                        what = "machines of their own share no CPU"
-                        raise contradiction((*at, key), what, "leave it out of kind ssh")
             return
         for at, side in sides:
             for key in ("ssh", "folder", "python", "governor"):

@@ -18,8 +18,6 @@ from deathmatch.plan.spec import Level
 
 # The factor that every experiment has: which of a server's own configurations runs.
 CONFIGURATION = "configuration"
-# The factor that every experiment has: a testbed of its own, where it is not the dataset's.
-OWN_TESTBED = "own_testbed"
 # A search for a capacity takes the deepest level of this factor.
 BACKLOG = "backlog"
 
@@ -130,13 +128,10 @@ class Trial(BaseModel):
         The dataset's keys but `servers`, and `backlog`: the deepest that the server and the
         experiment know, if that is a factor. There is none for a variant with another backlog or
         kernel setting than the default: it would be the same again, or in another queue. With an
-        overload, which differs by them, every variant of the light client has one. There is none
-        on a testbed that a variant names: it is for a ratio of rates that are offered there.
+        overload, which differs by them, every variant of the light client has one.
         """
         plan = self.plan.search
         if plan is None or (plan.servers and self.server.name not in plan.servers):
-            return None
-        if OWN_TESTBED in self.variant.factors:
             return None
         overloads = bool(plan.overload_shares)
         if overloads and self.load_generator != registry.LIGHT:
@@ -161,8 +156,6 @@ class Trial(BaseModel):
 
     def testbed(self, default: str) -> str:
         """Return the testbed on which it runs: that of one of its levels, else the default one."""
-        if own := self.variant.factors.get(OWN_TESTBED):
-            return own
         for name, level in self.variant.factors.items():
             factor = self.experiment.factors.get(name)
             if factor and (own := (factor.testbeds or {}).get(level)):

@@ -1,14 +1,12 @@
 """Is a testbed fit to measure on? `./shell deathmatch audit TESTBED`.
 
 Builds the testbed, reads what its hosts are like and looks for a second what else runs; then
-reports what is bad, why, and the command that fixes it, and which claims can be decided here that
-the committed dataset could not, for want of CPUs.
+reports what is bad, why, and the command that fixes it.
 Exit status 0: nothing refuses a run; 3: something does; 1: it could not be looked at.
 """
 
 import argparse
 import json
-import os
 import shutil
 import tempfile
 import textwrap
@@ -16,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from deathmatch.analysis import decidable
 from deathmatch.checks import findings
 from deathmatch.hosts import audit, netns_testbed, sandbox, ssh_testbed, testbed
 from deathmatch.hosts.audit import Audit, Demand
@@ -42,16 +39,13 @@ def main(given: argparse.Namespace) -> int:
         # The sandbox has said why.
         return findings.UNCHECKED
     found = audit.findings(seen, [*bed.accepts, *given.accept])
-    left = _cpus_left(bed, seen)
-    claims = decidable.by_place(left)
     if given.json:
         findings.say(json.dumps({
             "audit": asdict(seen), "findings": [one.as_json() for one in found],
-            "claims": {place or bed.name: names for place, names in claims.items()},
         }, indent=2))  # fmt: skip
     else:
         width = max(shutil.get_terminal_size((100, 24)).columns, findings.LEAST_WIDTH)
-        parts = [*_shown(seen, width), findings.report(found, width), *decidable.text(claims, left)]
+        parts = [*_shown(seen, width), findings.report(found, width)]
         findings.say("\n\n".join(part for part in (*parts, _verdict(found)) if part))
     return findings.status(found)
 
@@ -74,16 +68,6 @@ def _verdict(found: Sequence[findings.Finding]) -> str:
     counts = findings.counts(found) or "nothing found"
     spared = "; in spite of it: --accept CHECK, or `accepts` in the testbed's file" if fit else ""
     return f"{fit}fit to measure ({counts}{spared})"
-
-
-def _cpus_left(bed: plan.Testbed, seen: Audit) -> float:
-    """Return the CPUs left to a server that may use all, by a client that takes one whole CPU."""
-    if seen.separate:
-        return len(seen.cpus[testbed.SERVER])
-    available = sorted(os.sched_getaffinity(0))
-    own = set(testbed.cpus(bed.server.cpus_all or bed.server.cpus, available))
-    others = {cpu for side in bed.client_sides for cpu in testbed.cpus(side.cpus, available)}
-    return len(own) - min(len(own & others), len(bed.client_sides))
 
 
 def _looked_at(demand: Demand, hosts: testbed.Testbed) -> Audit:

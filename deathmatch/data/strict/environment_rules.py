@@ -84,12 +84,9 @@ def throttled_as_the_testbed_says(trial: Measured) -> Iterator[str | Unknown]:
     throttle = record.get("throttle") or {}
     quota_us = throttle.get("cpu_quota_us")
     cpus = len((record.get("cpus") or {}).get("server", []))
-    due_us, period_us = None, side.cpu_period_us
-    if side.emulated_cpus is not None:
-        cpus = 1 if trial.factors.get("schedulers", "one") == "one" else side.emulated_cpus
-        period_us = throttle.get("cpu_period_us", period_us)
+    due_us = None
     if side.cpu_share is not None:
-        due_us = round(side.cpu_share * cpus * period_us)
+        due_us = round(side.cpu_share * cpus * side.cpu_period_us)
     if quota_us != due_us:
         yield f"a quota of {quota_us} us, where the testbed has {due_us}"
 

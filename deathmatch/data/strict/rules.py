@@ -6,7 +6,6 @@ from dataclasses import replace
 from deathmatch.checks import report as checks
 from deathmatch.checks.rule import Rule, check_names
 from deathmatch.data.strict.archive_rules import ARCHIVE
-from deathmatch.data.strict.emulation_rules import EMULATION
 from deathmatch.data.strict.environment_rules import ENVIRONMENT
 from deathmatch.data.strict.evidence import Evidence
 from deathmatch.data.strict.load_rules import LOADS
@@ -18,7 +17,7 @@ from deathmatch.data.strict.server_rules import SERVER
 from deathmatch.data.strict.table_rules import TABLE, unusable_points
 from deathmatch.plan.dataset import Dataset
 
-GROUPS = (RECORD, TABLE, SCHEDULE, ORIGIN, SERVER, LOADS, ENVIRONMENT, EMULATION, ARCHIVE)
+GROUPS = (RECORD, TABLE, SCHEDULE, ORIGIN, SERVER, LOADS, ENVIRONMENT, ARCHIVE)
 RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS for rule in group.rules)
 _QUICK = {
     "DM-JSON", "DM-RECORD", "DM-TABLES", "DM-ROWS", "DM-COUNTERS", "DM-MISSING", "DM-UNPLANNED",

@@ -4,21 +4,8 @@
 -export([start/0, dispatch/3]).
 
 start() ->
-    Turns = turns(),
-    Handler = fun(_Headers) -> work(Turns), {200, <<"OK">>, <<"Hello, world">>} end,
-    Table = [{<<"/">>, Handler}],
+    Table = [{<<"/">>, fun(_Headers) -> {200, <<"OK">>, <<"Hello, world">>} end}],
     spawn_link(fun() -> serve(Table) end).
-
-%% Returns how many turns of a loop each request costs: those of the emulator's
-%% flag -work, or none.
-turns() ->
-    case init:get_argument(work) of
-        {ok, [[Turns]]} -> list_to_integer(Turns);
-        error -> 0
-    end.
-
-work(0) -> done;
-work(Turns) -> work(Turns - 1).
 
 serve(Table) ->
     receive
