@@ -22,21 +22,21 @@ configfile: "config/config.yaml"
 report: "workflow/report/study.rst"
 
 
-CALL = call.Call(workflow, config, DATASET_CHOSEN)
+INVOCATION = invocation.Invocation(workflow, config, DATASET_CHOSEN)
 # One trial at a time on a testbed, whatever else runs here.
-workflow.register_resource(CALL.machine, 100)
+workflow.register_resource(INVOCATION.machine, 100)
 
 
 wildcard_constraints:
     # A dataset to compare with is only read.
-    dataset="|".join({CALL.settings.dataset, CALL.paper_dataset}),
+    dataset="|".join({INVOCATION.settings.dataset, INVOCATION.paper_dataset}),
     experiment=r"[\w-]+",
     server=r"[\w.-]+",
     n=r"\d+",
 
 
 onstart:
-    CALL.begin()
+    INVOCATION.begin()
 
 
 include: "workflow/build.smk"
@@ -46,7 +46,7 @@ include: "workflow/publish.smk"
 include: "workflow/aside.smk"
 
 
-# They are short, and what they say is for whoever waits.
+# They are short, and print something for the user who waits.
 localrules:
     all,
     archive,
@@ -61,9 +61,9 @@ localrules:
 rule all:
     default_target: True
     input:
-        lambda wildcards: all_files(CALL.study),
+        lambda wildcards: all_files(INVOCATION.study),
 
 
 rule paper:
     input:
-        lambda wildcards: paper_files(CALL.study),
+        lambda wildcards: paper_files(INVOCATION.study),

@@ -313,8 +313,8 @@ def test_a_chapter_of_a_dataset_that_was_not_measured_is_left_out(two_datasets: 
 
 
 def test_a_dataset_that_has_the_experiment_shows_its_own():
-    assert table_files.holder("reference", "backlog") == "reference"
-    assert table_files.holder("unknown", "backlog") == "unknown"
+    assert table_files.dataset_with("reference", "backlog") == "reference"
+    assert table_files.dataset_with("unknown", "backlog") == "unknown"
     own = views.shown("reference", "backlog")
     assert views.origin(own, "reference") == ""
     assert "is of another dataset, `reference`, measured on" in views.origin(own, "decision")

@@ -121,7 +121,7 @@ def test_a_dry_run_goes_through_its_jobs_only_where_they_are_shown(monkeypatch, 
 
 def test_reading_the_snakefile_loads_no_module_that_only_measuring_needs():
     """They take as long as everything else that it loads of this project."""
-    script = "import deathmatch.run.call, sys; print(*sys.modules)"
+    script = "import deathmatch.run.invocation, sys; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )

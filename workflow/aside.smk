@@ -6,8 +6,8 @@ rule retry:
     log:
         "build/logs/retry.log",
     params:
-        dataset=CALL.settings.dataset,
-        options=CALL.choice.options,
+        dataset=INVOCATION.settings.dataset,
+        options=INVOCATION.choice.options,
     message:
         "Forget what could not be built or measured"
     shell:
@@ -18,8 +18,8 @@ rule check_dataset:
     log:
         "build/logs/check_dataset.log",
     params:
-        dataset=CALL.settings.dataset,
-        options=CALL.choice.options,
+        dataset=INVOCATION.settings.dataset,
+        options=INVOCATION.choice.options,
     message:
         "Check the dataset {params.dataset}"
     shell:
@@ -30,8 +30,8 @@ rule archive:
     log:
         "build/logs/archive.log",
     params:
-        dataset=CALL.settings.dataset,
-        options=CALL.choice.options,
+        dataset=INVOCATION.settings.dataset,
+        options=INVOCATION.choice.options,
     message:
         "Archive the raw logs of {params.dataset}"
     shell:
@@ -42,7 +42,7 @@ rule certify:
     log:
         "build/logs/certify.log",
     params:
-        dataset=CALL.settings.dataset,
+        dataset=INVOCATION.settings.dataset,
     message:
         "Certify the dataset {params.dataset}"
     shell:

@@ -4,7 +4,7 @@ import gc
 from deathmatch.builds import nix, toolchain
 from deathmatch.errors import UserError
 from deathmatch.plan import files, server
-from deathmatch.run import call, cli_config, code_inputs, progress, study
+from deathmatch.run import cli_config, code_inputs, invocation, progress, study
 
 # A large matrix makes jobs that live to the end: looking for garbage is a tenth of a dry run.
 gc.set_threshold(100_000)
@@ -40,7 +40,7 @@ def trial_records(trials):
 
 def trials_of(wildcards):
     """Return the records of an experiment."""
-    trials = CALL.of_dataset(wildcards.dataset).trials
+    trials = INVOCATION.of_dataset(wildcards.dataset).trials
     return trial_records(t for t in trials if t.experiment.name == wildcards.experiment)
 
 
@@ -51,7 +51,7 @@ def before_trials(wildcards):
 
 def place_of(wildcards):
     """Return a trial's place in the order, and the trial."""
-    return CALL.trial(
+    return INVOCATION.trial(
         "data/{dataset}/{experiment}/{server}/{variant}/{n}".format(**wildcards)
     )
 

@@ -9,16 +9,16 @@ rule trial:
     log:
         "build/logs/trial/{dataset}/{experiment}/{server}/{variant}/{n}.log",
     wildcard_constraints:
-        dataset=CALL.measured_dataset,
-    priority: lambda wildcards: len(CALL.study.order) - place_of(wildcards)[0]
+        dataset=INVOCATION.measured_dataset,
+    priority: lambda wildcards: len(INVOCATION.study.order) - place_of(wildcards)[0]
     resources:
         # profiles/slurm says 0: each has a node of its own.
-        **{CALL.machine: 100},
+        **{INVOCATION.machine: 100},
     params:
-        testbed=CALL.settings.testbed,
+        testbed=INVOCATION.settings.testbed,
     message:
         "Measure {wildcards.server} in {wildcards.experiment}, {wildcards.variant},"
-        " for the {wildcards.n}. time"
+        " trial {wildcards.n}"
     shell:
         "python -IS bin/forked trial --any-outcome --testbed {params.testbed:q}"
         ' "$(dirname {output:q})" > {log:q} 2>&1'
@@ -27,17 +27,17 @@ rule trial:
 # Fails, after all is measured and published, if a server could not be measured.
 rule complete:
     input:
-        lambda wildcards: CALL.of_dataset(wildcards.dataset).trial_tables,
-        lambda wildcards: CALL.study.paper,
+        lambda wildcards: INVOCATION.of_dataset(wildcards.dataset).trial_tables,
+        lambda wildcards: INVOCATION.study.paper,
     output:
         touch("data/{dataset}/complete"),
     log:
         "build/logs/complete/{dataset}.log",
     wildcard_constraints:
-        dataset=CALL.measured_dataset,
+        dataset=INVOCATION.measured_dataset,
     params:
         # Another choice may leave out what failed, or have more.
-        options=CALL.choice.options,
+        options=INVOCATION.choice.options,
     message:
         "List the servers that could not be measured"
     shell:

@@ -1,7 +1,7 @@
 # The verdicts on every claim: notebooks and the explorer read them.
 rule ledger:
     input:
-        lambda wildcards: CALL.study.ledger_tables(wildcards.decided),
+        lambda wildcards: INVOCATION.study.ledger_tables(wildcards.decided),
         study.PUBLISHED,
         study.SERVERS,
         code_inputs.of_module("analysis.claims"),
@@ -22,8 +22,10 @@ rule ledger:
 
 rule notebook:
     input:
-        lambda wildcards: CALL.of_dataset(wildcards.dataset).tables(wildcards.notebook),
-        lambda wildcards: CALL.study.ledgers_of(wildcards.notebook),
+        lambda wildcards: INVOCATION.of_dataset(wildcards.dataset).tables(
+            wildcards.notebook
+        ),
+        lambda wildcards: INVOCATION.study.ledgers_of(wildcards.notebook),
         "notebooks/{notebook}.md",
         study.PUBLISHED,
         lambda wildcards: study.records_of(
@@ -35,10 +37,10 @@ rule notebook:
     log:
         "build/logs/notebook/{dataset}/{notebook}.log",
     params:
-        compare=lambda wildcards: CALL.study.compare,
+        compare=lambda wildcards: INVOCATION.study.compare,
         # Another notebook would read a ledger that may be older than its tables.
         ledgers=lambda wildcards: (
-            study.LEDGERS if CALL.study.ledgers_of(wildcards.notebook) else ""
+            study.LEDGERS if INVOCATION.study.ledgers_of(wildcards.notebook) else ""
         ),
     message:
         "Run the notebook {wildcards.notebook}"
@@ -52,7 +54,7 @@ rule notebook:
 rule write_paper:
     input:
         code_inputs.of_module("paper.build"),
-        notebooks=lambda wildcards: CALL.of_dataset(
+        notebooks=lambda wildcards: INVOCATION.of_dataset(
             wildcards.dataset
         ).executed_notebooks,
         parts=study.PAPER,
@@ -78,8 +80,8 @@ rule write_paper:
 
 rule explore:
     input:
-        lambda wildcards: CALL.of_dataset(wildcards.dataset).all_tables,
-        lambda wildcards: CALL.study.ledgers,
+        lambda wildcards: INVOCATION.of_dataset(wildcards.dataset).all_tables,
+        lambda wildcards: INVOCATION.study.ledgers,
         study.PUBLISHED,
         study.EXPLORER,
         study.PAPER,
@@ -89,7 +91,7 @@ rule explore:
     log:
         "build/logs/explore/{dataset}.log",
     params:
-        compare=lambda wildcards: CALL.study.compare,
+        compare=lambda wildcards: INVOCATION.study.compare,
         ledgers=study.LEDGERS,
     message:
         "Make the explorer of {wildcards.dataset}"
@@ -102,7 +104,7 @@ rule explore:
 # The figures for `snakemake --report`, which shows only what a rule has made.
 rule report_figures:
     input:
-        lambda wildcards: CALL.of_dataset(wildcards.dataset).paper,
+        lambda wildcards: INVOCATION.of_dataset(wildcards.dataset).paper,
     output:
         report(
             directory("build/report/{dataset}"),

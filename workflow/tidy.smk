@@ -11,8 +11,8 @@ rule tidy:
     log:
         "build/logs/tidy/{dataset}/{experiment}.log",
     wildcard_constraints:
-        dataset=CALL.measured_dataset,
-        experiment="|".join(CALL.unsearched) or "-",
+        dataset=INVOCATION.measured_dataset,
+        experiment="|".join(INVOCATION.unsearched) or "-",
     message:
         "Make tables of the trials of {wildcards.experiment}"
     shell:
@@ -30,5 +30,5 @@ use rule tidy as tidy_searched with:
         seconds="data/{dataset}/{experiment}/seconds.parquet",
         probes="data/{dataset}/{experiment}/probes.parquet",
     wildcard_constraints:
-        dataset=CALL.measured_dataset,
-        experiment="|".join(CALL.searched) or "-",
+        dataset=INVOCATION.measured_dataset,
+        experiment="|".join(INVOCATION.searched) or "-",

@@ -23,7 +23,7 @@ SHARE = "capacity_share"
 CAPACITY = "capacity_rps"
 HEADINGS = {
     "label": "Server", "outcome": "Outcome", "trials": "Starts", "median": "Capacity (req/s)",
-    "low": "from", "high": "to", "reason": "Why not, or what else",
+    "low": "from", "high": "to", "reason": "Remark",
 }  # fmt: skip
 WHOLE_NUMBERS = {"median": 0, "low": 0, "high": 0}
 CAPTION = (

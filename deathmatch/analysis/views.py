@@ -276,12 +276,13 @@ def _labelled_as(trials: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def shown(dataset: str, name: str) -> Experiment:
-    """Return an experiment as the paper of a dataset shows it: with the trials of its holder.
+    """Return an experiment as the paper of a dataset shows it, maybe measured in another one.
 
-    `table_files.holder` says which dataset that is, and which one searched for capacities.
+    `table_files.dataset_with` says which dataset that is, and which one searched for capacities.
     """
-    holder, searcher = (table_files.holder(dataset, name, table) for table in ("trials", PROBES))
-    return Experiment(holder, name, searched="" if searcher in (dataset, holder) else searcher)
+    measured = table_files.dataset_with(dataset, name)
+    searched = table_files.dataset_with(dataset, name, PROBES)
+    return Experiment(measured, name, searched="" if searched in (dataset, measured) else searched)
 
 
 def origin(experiment: Experiment, dataset: str) -> str:

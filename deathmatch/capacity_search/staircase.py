@@ -1,8 +1,8 @@
 """Up-and-down trials: a step down after each that is over, a step up after each that is not.
 
-They crowd around the level at which half are over (Dixon and Mood 1948, A Method for Obtaining and
-Analyzing Sensitivity Data, Journal of the American Statistical Association 43). Levels are rates,
-and a step is a ratio. Pure.
+Their levels gather near the one at which half of them are over (Dixon and Mood 1948, A Method for
+Obtaining and Analyzing Sensitivity Data, Journal of the American Statistical Association 43).
+Levels are rates, and a step is a ratio. Pure.
 """
 
 import math

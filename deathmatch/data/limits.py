@@ -1,8 +1,8 @@
 """Whose limit a point shows: the server's, or that of the testbed that offered the load.
 
-A load generator can open connections on time and read their replies late, and says nothing of it.
-So the testbed's own limit is measured: the null server answers at once, and what is late there is
-late for every server. In: an experiment's tables. Out: a column of its points.
+A load generator can open connections on time and read their replies late, and its report does not
+show it. So the testbed's own limit is measured: the null server answers at once, and what is late
+there is late for every server. In: an experiment's tables. Out: a column of its points.
 """
 
 import polars as pl

@@ -11,7 +11,7 @@ def path_of(dataset: str, experiment: str, table: str) -> Path:
     return ROOT / "data" / dataset / experiment / f"{table}.parquet"
 
 
-def holder(dataset: str, experiment: str, table: str = "trials") -> str:
+def dataset_with(dataset: str, experiment: str, table: str = "trials") -> str:
     """Return the dataset whose table the paper of `dataset` shows for an experiment.
 
     It is the dataset itself, unless one that its file names under `also` has the table instead.
@@ -32,5 +32,5 @@ def _has_file(dataset: str) -> bool:
 
 def of_other_datasets(dataset: str) -> dict[str, str]:
     """Return the experiments that the paper of a dataset shows of another one, each with that."""
-    holders = {name: holder(dataset, name) for name in files.names("experiment")}
+    holders = {name: dataset_with(dataset, name) for name in files.names("experiment")}
     return {name: other for name, other in holders.items() if other != dataset}

@@ -100,7 +100,7 @@ def compare_experiments(dataset: str, compare: str, *experiments: str) -> None:
     Shows nothing if `compare` is empty, or the paper shows all of another dataset; raises UserError
     if there is no such dataset.
     """
-    own = [name for name in experiments if table_files.holder(dataset, name) == dataset]
+    own = [name for name in experiments if table_files.dataset_with(dataset, name) == dataset]
     if not compare or not own:
         return
     _check(dataset, compare)

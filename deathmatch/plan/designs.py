@@ -197,7 +197,7 @@ class _Load:
 def planned(chosen: Iterable[Design]) -> list[Trial]:
     """Return the trials that meet all of these designs, each variant with the load of all.
 
-    A multiple of a capacity is offered as a rate of its own, whichever it is.
+    A multiple of a capacity is planned as one more rate: its value is not known yet.
     """
     loads: dict[tuple[str, str, Variant], _Load] = {}
     for design in chosen:

@@ -21,7 +21,7 @@ KINDS = {
 
 
 def main(given: argparse.Namespace) -> int:
-    """Make `servers/NAME/`, which is measured as it stands; UserError if it cannot be made."""
+    """Make `servers/NAME/`, which can be measured at once; UserError if it cannot be made."""
     name, kind = given.name, given.kind
     where = "new-server"
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):

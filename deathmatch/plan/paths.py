@@ -36,7 +36,7 @@ def check_dataset(name: str, where: str) -> None:
     """Raise UserError if a dataset cannot have the name: folders are made and read by it."""
     if not usable("dataset", name):
         what = f"{name[:LONGEST]!r} cannot be the name of a dataset"
-        raise UserError(what, where, "name a folder of data/, as it stands there")
+        raise UserError(what, where, "give the name of a folder in data/")
 
 
 def path_of(kind: str, name: str, root: Path = ROOT) -> Path:

@@ -76,7 +76,7 @@ def _key(place: tuple[int | str, ...], value: Any) -> list[str]:
 
 
 def _keys(model: type[BaseModel]) -> list[str]:
-    """Return every key that a file of the model may have, in whichever of its tables."""
+    """Return every key that a file of the model may have, in any of its tables."""
     schema = model.model_json_schema()
     parts = [schema, *schema.get("$defs", {}).values()]
     return sorted({key for part in parts for key in part.get("properties", {})})

@@ -124,7 +124,7 @@ def _compared(dataset: str, asked: str) -> str:
         remedy = (
             f"measure it first: snakemake --config dataset={other}"
             if named
-            else "name a folder of data/, as it stands there"
+            else "give the name of a folder in data/"
         )
     if asked:
         raise UserError(what, where=f"{WHERE}, key compare", remedy=remedy)

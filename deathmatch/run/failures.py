@@ -1,7 +1,7 @@
 """List the servers that could not be measured: `./shell deathmatch failures DATASET`.
 
-Every table has their rows with the reason; the list is for whoever can fix them. `--retry` removes
-their records and failed builds, so that the next run tries them again.
+Every table has their rows with the reason; the list is for people who can fix them. `--retry`
+removes their records and failed builds, so that the next run tries them again.
 """
 
 import argparse

@@ -69,7 +69,7 @@ def on_testbed(measured: dict[Trial, dict], testbed: str) -> dict[Trial, dict]:
 
 
 def specified(trials: Iterable[Trial], root: Path = Path()) -> dict[Trial, dict]:
-    """Return the records of those trials that ended as specified now, on whichever testbed.
+    """Return the records of those trials that ended as specified now, on any testbed.
 
     A trial whose server, experiment or dataset has changed since is left out. Raises UserError that
     names every record that is not whole.
@@ -206,7 +206,7 @@ def build_s(server: Server) -> float:
 
 
 def _last_build_s(server: Server) -> float | None:
-    """Return how long its last build took, of whichever sources; None if that is unknown."""
+    """Return how long its last build took, even of other sources; None if unknown."""
     folder = server_commands.build_dir(server.name)
     for name in (server_build.RECORD, server_build.GOOD):
         try:

@@ -53,7 +53,7 @@ class Study:
     compare: str
     choice: Choice
     only_paper: bool = False
-    """Whether only the paper is made, of what is measured by now."""
+    """Whether only the paper is made, from the trials that have been measured."""
 
     @cached_property
     def frozen(self) -> bool:
@@ -160,7 +160,7 @@ class Study:
 
     @cached_property
     def unbuilt(self) -> list[Server]:
-        """The servers to build that were never built, from whichever sources."""
+        """The servers to build that were never built."""
         return [
             files.server(name)
             for name in self.built
@@ -287,9 +287,9 @@ class Study:
         return self.tables_of(experiments_of(Path("notebooks", f"{notebook}.md")))
 
     def tables_of(self, wanted: list[str]) -> list[str]:
-        """Return the tables of experiments as `datasets` show them, maybe of another dataset."""
+        """Return the tables of experiments that `datasets` show, maybe another dataset's."""
         shown = dict.fromkeys(
-            (table_files.holder(dataset, name, table), name)
+            (table_files.dataset_with(dataset, name, table), name)
             for dataset in self.datasets for name in wanted for table in ("trials", PROBES)
         )  # fmt: skip
         return [table for holder, name in shown for table in self._tables_of(holder, [name])]

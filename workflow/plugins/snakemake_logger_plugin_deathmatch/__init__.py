@@ -1,8 +1,8 @@
 """What a run shows: a line of progress for each job that has ended, and what went wrong.
 
 Snakemake looks for loggers on PYTHONPATH, by the name of this folder, before it reads the
-Snakefile. That begins a deathmatch.run.call.Call, which has the state of the run. All that
-Snakemake says stands in .snakemake/log.
+Snakefile. That makes a deathmatch.run.invocation.Invocation, which has the state of the run. All
+that Snakemake says stands in .snakemake/log.
 """
 
 import logging
@@ -74,15 +74,15 @@ class LogHandler(LogHandlerBase):
         )
 
     @property
-    def call(self):
-        """The call of Snakemake, a deathmatch.run.call.Call; None before the Snakefile began it."""
-        module = sys.modules.get("deathmatch.run.call")
-        return module and module.Call.latest
+    def invocation(self):
+        """This process's Invocation; None before the Snakefile has made it."""
+        module = sys.modules.get("deathmatch.run.invocation")
+        return module and module.Invocation.latest
 
     @property
     def run(self):
         """The state of the run, a deathmatch.run.state.Run; None where there is none."""
-        return self.call and self.call.run
+        return self.invocation and self.invocation.run
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write what there is to say of the record, if anything."""
@@ -98,7 +98,7 @@ class LogHandler(LogHandlerBase):
         if self.interrupted and self.run:
             # That a command ended so is no failure of it.
             self.run.failed.clear()
-        if self.going and self.call and (text := self.call.ending(self.stopped)):
+        if self.going and self.invocation and (text := self.invocation.ending(self.stopped)):
             self._say(text)
         self.going = False
         super().close()
@@ -109,7 +109,7 @@ class LogHandler(LogHandlerBase):
     def _note(self, record: logging.LogRecord) -> None:
         """Keep the state of the run as the record says."""
         event = getattr(record, "event", None)
-        if self.common_settings.dryrun or self.call is None:
+        if self.common_settings.dryrun or self.invocation is None:
             return
         if event == LogEvent.JOB_INFO:
             self.going = True
@@ -143,9 +143,9 @@ class LogHandler(LogHandlerBase):
         if record.levelno >= logging.ERROR:
             if any(number in message for number in FULL):
                 return _full()
-            if self.call and self.call.refusal:
+            if self.invocation and self.invocation.refusal:
                 # Snakemake reports the rule that asked for it.
-                return str(self.call.refusal)
+                return str(self.invocation.refusal)
         # An event has reported which job, with its log.
         if message.startswith(REPORTED):
             return None

@@ -1,4 +1,4 @@
-"""One call of Snakemake: the study that it is about, and what it does before its first job.
+"""One invocation of Snakemake: the study that it is about, and what it does before its first job.
 
 Snakemake knows its targets only once it collects the jobs. So the configuration is checked when the
 Snakefile is read, and the study is made when the first rule asks for it.
@@ -39,10 +39,10 @@ from deathmatch.run.study import Study
 ONLY_PAPER = "DEATHMATCH_ONLY_PAPER"
 
 
-class Call:
-    """A call of Snakemake; `latest` is the call of this process, for its logger."""
+class Invocation:
+    """An invocation of Snakemake; `latest` is that of this process, for its logger."""
 
-    latest: "Call | None" = None
+    latest: "Invocation | None" = None
 
     def __init__(self, workflow, config: dict, dataset_chosen: bool) -> None:
         """Check `config`; `dataset_chosen` says whether the command line names a dataset.
@@ -52,7 +52,7 @@ class Call:
         self.workflow, self.config = workflow, config
         self.run: Run | None = None
         self.refusal: UserError | None = None
-        Call.latest = self
+        Invocation.latest = self
         try:
             checkout.check_name(Path.cwd())
             checkout.check_writable()
@@ -99,7 +99,7 @@ class Call:
 
     @cached_property
     def only_paper(self) -> bool:
-        """Whether the paper alone is asked for, of what is measured by now."""
+        """Whether only the paper is asked for, from the trials that have been measured."""
         if self.workflow.remote_exec:
             return bool(os.environ.get(ONLY_PAPER))
         targets = snakemake_internals.targets(self.workflow)
@@ -128,7 +128,7 @@ class Call:
         """Return the study, for files of a dataset; WorkflowError if it is about another one."""
         if name != self.study.dataset:
             self.refusal = UserError(
-                f"this call of snakemake is about the dataset {self.study.dataset}, not {name}",
+                f"this run of snakemake is about the dataset {self.study.dataset}, not {name}",
                 remedy=f"name the other one: snakemake --config dataset={name}",
             )
             raise WorkflowError(str(self.refusal))
