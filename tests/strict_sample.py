@@ -15,9 +15,8 @@ from pathlib import Path
 from conftest import ROOT
 
 from deathmatch.data import archive, inventory, records, tidy
-from deathmatch.data.strict import rules
-from deathmatch.data.strict.evidence import gather
-from deathmatch.data.strict.report import Report
+from deathmatch.data.check import Report, asked
+from deathmatch.data.strict.evidence import gathered
 from deathmatch.plan import files, matrix
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.trial import Trial
@@ -103,14 +102,14 @@ class Sample:
         dataset = dataset or files.dataset("reference").model_copy(
             update={"frozen": False, "waives": {}}
         )
-        with gather(self.folder, dataset, plan, plan) as evidence:
-            return rules.ask(evidence)
+        with gathered(self.folder, dataset, plan, plan) as evidence:
+            return asked(evidence)
 
 
 def broken(report: Report) -> dict[str, list[str]]:
-    """Return what rules that reject or warn have seen, by their identifiers."""
-    return {
-        result.rule.id: [f"{seen.where}: {seen.what}" for seen in result.findings]
-        for result in report.results
-        if result.findings and result.rule.severity != "note"
-    }
+    """Return what was found, but for notes, by the name of the check."""
+    seen: dict[str, list[str]] = {}
+    for found in report.findings:
+        if found.severity != "note":
+            seen.setdefault(found.check, []).append(f"{found.where}: {found.text}")
+    return seen

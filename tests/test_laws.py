@@ -53,7 +53,7 @@ def test_each_law_has_a_statement_of_its_own():
     assert len(laws.LAWS) > 20
     for name, law in laws.LAWS.items():
         assert name == law.id and name.startswith("LAW-") and name == name.upper()
-        assert law.statement.endswith(".") and law.bound and law.clause
+        assert law.statement.endswith(".") and law.bound and law.source
     assert len({law.statement for law in laws.LAWS.values()}) == len(laws.LAWS)
 
 

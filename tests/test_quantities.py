@@ -22,7 +22,6 @@ from deathmatch.analysis import (
 )
 from deathmatch.analysis.committed import Record
 from deathmatch.data import table_files, tables
-from deathmatch.data.strict import load_rules
 from deathmatch.paper.charts import findings
 from deathmatch.paper.explore import quantities, variants
 from deathmatch.plan import files
@@ -173,12 +172,10 @@ def test_a_changed_definition_changes_every_page(planted, request):
     assert pages() == pytest.approx({name: 2 * value for name, value in before.items()}, rel=1e-4)
 
 
-def test_a_changed_definition_changes_records_of_instruments_and_the_strict_check(doubled):
+def test_a_changed_definition_changes_records_of_instruments(doubled):
     profiled = {"mechanism": "poll", "idle": 0, "rate_rps": 1, "repetition": 1, "replies": 10,
                 "cpu_ns": 50_000, "phases": {"wait": 1}}  # fmt: skip
     assert profile.phases(Record(None, {}, [profiled]))["cpu_us"].sum() == 10
-    trial = type("Trial", (), {"rows": [{"server_cpu_ns": 50_000, "replies": 10}]})
-    assert load_rules._cpu_us_per_reply(trial) == 10
 
 
 def test_two_variants_are_compared_at_rates_that_both_have(planted):

@@ -1,6 +1,7 @@
 """A machine that drifts between rounds makes no difference between variants that are alike."""
 
 import datetime as dt
+from pathlib import Path
 from types import SimpleNamespace
 
 import polars as pl
@@ -9,7 +10,8 @@ import pytest
 from deathmatch.analysis import by_trial, judging, reply_rates, rounds, systems, views
 from deathmatch.analysis.values import Values, in_shared_blocks
 from deathmatch.data import laws
-from deathmatch.data.strict import schedule_rules
+from deathmatch.data.strict import origin
+from deathmatch.data.strict.evidence import Trial
 from deathmatch.paper.explore import variants
 from deathmatch.quantities.definitions import CPU_PER_REPLY
 from deathmatch.quantities.quantity import RATE, REPLY, TOP
@@ -100,10 +102,9 @@ def test_the_drift_is_shown(points):
     assert row["ratio"] == row["all_ratio"] == pytest.approx(1 + DRIFT)
 
 
-def trial(server: str, n: int, minute: int) -> SimpleNamespace:
+def trial(server: str, n: int, minute: int) -> Trial:
     began = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(minutes=minute)
-    key = ("dynamic", server, "", str(n))
-    return SimpleNamespace(key=key, where="/".join(key), record={"started_at": began.isoformat()})
+    return Trial(f"data/mine/dynamic/{server}/x/{n}", Path(), {"started_at": began.isoformat()})
 
 
 def test_a_batch_hours_after_its_rounds_is_rejected():
@@ -111,8 +112,7 @@ def test_a_batch_hours_after_its_rounds_is_rejected():
         trial(name, n, 40 * n + place) for n in (1, 2, 3) for place, name in enumerate("abc")
     ]
     late = [trial("late", n, 300 + n) for n in (1, 2, 3)]
-    look = schedule_rules.trials_are_interleaved.look
-    assert list(look(SimpleNamespace(readable=of_rounds))) == []
-    found = list(look(SimpleNamespace(readable=of_rounds + late)))
+    assert list(origin.in_rounds(SimpleNamespace(trials=of_rounds))) == []
+    found = list(origin.in_rounds(SimpleNamespace(trials=of_rounds + late)))
     assert [one.where for one in found] == [one.where for one in late]
-    assert schedule_rules.trials_are_interleaved.severity == "reject"
+    assert {one.severity for one in found} == {"reject"}

@@ -1,6 +1,47 @@
-"""The strict check rejects each planted corruption by its own rule, and sound trials by none."""
+"""The strict check rejects each planted corruption, and sound trials not at all.
 
-import dataclasses
+Which check takes which of the 87 corruptions that were planted when there were 61 rules:
+
+- DM-TABLES: a value, the last bit of a float, a null, a histogram's count, a verdict on the client
+  or a point's limit edited; a row doubled, lost, or without raw logs; labels swapped in a
+  table; a table gone or truncated; a column too many
+- DM-RECORD: a record truncated, without a key, of a later or an earlier project
+- DM-RAW: samples out of order; a truncated histogram
+- DM-WHOLE: a truncated report or summary; a log gone; echoes not compared; more replies than
+  requests
+- DM-ARCHIVE: an archive that is truncated
+- DM-SPEC: folders swapped (with DM-STARTED); another load; a shorter time; a rate left out
+- DM-STARTED: folders and labels swapped (with DM-READINESS); another command; other CPUs than said
+- DM-TWICE: a trial, or a log, copied as another
+- DM-OUTCOME: a failure that is hidden
+- DM-CLIENT: a client that failed
+- DM-FRESH, DM-SEED: a start that is hidden; another seed
+- DM-TIMES: more load than time; steps that do not add up
+- DM-TOOLS, DM-MACHINE: another toolchain or kernel, a tool not named; another machine, or one not
+  named
+- DM-COMMIT, DM-SERVER: a commit with changes, or none; other sources, another version
+- DM-MISSING, DM-UNPLANNED: a trial missing; one too many
+- DM-COMMAND: a flag lost; an open loop that was closed
+- DM-KEEP-ALIVE, DM-BODY, DM-ANSWERS, DM-PACING: keep-alive off at the server; shorter bodies; wrong
+  echoes (once a warning); another pacing
+- DM-COUNTERS: keep-alive off in the kernel's count, and in roundtrip; an echo cut short; idle
+  connections lost; samples of a rate lost
+- DM-CONFORMANCE, DM-BACKLOG, DM-READINESS: a check left out, or failed; a wrong backlog, or one not
+  checked; a wrong readiness
+- DM-SYSCTL: a setting not in force; bbr at one end
+- DM-CPUS, DM-THROTTLED, DM-DESCRIPTORS, DM-FREQUENCY: other CPUs; a quota too many, or too
+  few; fewer descriptors; a governor that saves power
+- DM-STEAL, DM-NEIGHBOUR: a noisy neighbour on the host; one on the machine
+- DM-PRIVATE: a home in a log
+
+Given up, because no table, figure or sentence reads what they change: a log of no point; a rate cut
+short (`began_us`); another rate, a flag, or messages of another size in the line in which a report
+repeats its command (the command that was run is compared); a short form of the checks without the
+full one, and a full form of another kernel (sources, tools and kernel are compared by themselves);
+a process that was left. Two trials at one time was a warning, which rejected nothing. An archive of
+other trials than the folders hold: the archive is what the tables are compared with.
+"""
+
 import json
 import math
 import re
@@ -8,21 +49,18 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import polars as pl
 import pytest
 from conftest import ROOT
 from strict_sample import Sample, broken, unpack
 
-from deathmatch.checks.report import PASSED, REJECTED, UNCHECKED
-from deathmatch.data import archive, checksums, inventory
-from deathmatch.data.strict import evidence, load_rules, record_rules, rules, table_rules
-from deathmatch.data.strict.measured import Measured
-from deathmatch.errors import UserError
+from deathmatch.checks.findings import PASSED, REJECTED, UNCHECKED
+from deathmatch.data import archive, inventory
+from deathmatch.data.strict import handed_on, trials
+from deathmatch.data.strict.evidence import Trial
 from deathmatch.hosts import network_settings
 from deathmatch.plan import files
-from deathmatch.plan.trial import conformance_key
 
 HTTP = "static/nginx/configuration=tuned,backlog=1024,schedulers=one,readiness=epoll"
 # One trial of each is enough of what is large; a label can only be swapped between two variants.
@@ -137,14 +175,10 @@ def one_other_pacing(sample: Sample) -> None:
             log.write_text(log.read_text().replace('"client": {', pacing))
 
 
-def short_form(sample: Sample) -> None:
-    """The first trial has a short form, and the one that it names for the full form has none."""
-
-    def shorten(record: dict) -> None:
-        without("the file")(record)
-        record["full_conformance"] = {"trial": record["n"] + 1, "key": conformance_key(record)}
-
-    sample.record(shorten)
+def wrong_echoes(sample: Sample) -> None:
+    """The first trial's report has more of them than were counted when it ended."""
+    rewrite(sample, "wsload-10000.txt", '"mismatched_count": 0', '"mismatched_count": 5')
+    sample.record(lambda record: record["points"][0].update(wrong_answers=0))
 
 
 def without(start: str) -> Callable[[dict], object]:
@@ -174,50 +208,53 @@ RAW, TABLES = True, False
 STATIC, READINESS, OVERHEAD, C10K = TAKEN
 REPORT = "httperf-1000.txt"
 
-# What is planted, in which sample, whether the tables are made again after it, and the rules that
+# What is planted, in which sample, whether the tables are made again after it, and the checks that
 # must see it: those alone.
 PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
     ("a value edited", STATIC, TABLES,
      lambda s: frame(s, "points", first("connection_time_median_us", lambda v: v - 1)),
-     {"DM-VALUES"}),
+     {"DM-TABLES"}),
     ("the last bit of a float", STATIC, TABLES,
      lambda s: frame(s, "points", first("reply_rate_avg_rps", lambda v: math.nextafter(v, 0))),
-     {"DM-VALUES"}),
+     {"DM-TABLES"}),
     ("a value made null", STATIC, TABLES,
-     lambda s: frame(s, "points", first("errors_total", lambda v: None)), {"DM-VALUES"}),
+     lambda s: frame(s, "points", first("errors_total", lambda v: None)), {"DM-TABLES"}),
     ("a count of a histogram edited", OVERHEAD, TABLES,
-     lambda s: frame(s, "times", first("count", lambda v: v + 1)), {"DM-VALUES"}),
+     lambda s: frame(s, "times", first("count", lambda v: v + 1)), {"DM-TABLES"}),
     ("a verdict on the client edited", C10K, TABLES,
-     lambda s: frame(s, "points", first("client_limited", lambda v: not v)), {"DM-VALUES"}),
+     lambda s: frame(s, "points", first("client_limited", lambda v: not v)), {"DM-TABLES"}),
     ("the limit of a point edited", STATIC, TABLES,
-     lambda s: frame(s, "points", first("limit", lambda v: "testbed")), {"DM-VALUES"}),
+     lambda s: frame(s, "points", first("limit", lambda v: "testbed")), {"DM-TABLES"}),
     ("a row doubled", STATIC, TABLES,
-     lambda s: frame(s, "points", lambda t: pl.concat([t, t.head(1)])), {"DM-ROWS"}),
+     lambda s: frame(s, "points", lambda t: pl.concat([t, t.head(1)])), {"DM-TABLES"}),
     ("a row lost", READINESS, TABLES, lambda s: frame(s, "times", lambda t: t.slice(1)),
-     {"DM-ROWS"}),
+     {"DM-TABLES"}),
     ("rows of a trial without raw logs", OVERHEAD, TABLES,
      lambda s: frame(s, "samples", lambda t: pl.concat(
-         [t, t.filter(n=1).with_columns(n=pl.lit(9, pl.Int64))])), {"DM-ROWS"}),
+         [t, t.filter(n=1).with_columns(n=pl.lit(9, pl.Int64))])), {"DM-TABLES"}),
     ("labels swapped in a table", READINESS, TABLES,
      lambda s: frame(s, "points", lambda t: t.with_columns(pl.col("variant").reverse())),
-     {"DM-VALUES"}),
+     {"DM-TABLES"}),
     ("a table gone", STATIC, TABLES, lambda s: s.table("seconds").unlink(), {"DM-TABLES"}),
     ("a table truncated", STATIC, TABLES,
      lambda s: s.table("times").write_bytes(s.table("times").read_bytes()[:500]), {"DM-TABLES"}),
     ("a column too many", STATIC, TABLES,
      lambda s: frame(s, "points", lambda t: t.with_columns(more=1)), {"DM-TABLES"}),
-    ("a record truncated", STATIC, TABLES, lambda s: cut(s, "trial.json"), {"DM-JSON"}),
+    ("a record truncated", STATIC, TABLES, lambda s: cut(s, "trial.json"),
+     {"DM-RECORD", "DM-TABLES"}),
     ("a key of a record lost", STATIC, TABLES, lambda s: s.record(lambda r: r.pop("outcome")),
-     {"DM-RECORD"}),
+     {"DM-RECORD", "DM-TABLES"}),
     ("a record of a later project", STATIC, TABLES,
-     lambda s: s.record(lambda r: r.update(schema_version=99)), {"DM-RECORD"}),
+     lambda s: s.record(lambda r: r.update(schema_version=99)), {"DM-RECORD", "DM-TABLES"}),
     ("a record of an earlier project", STATIC, RAW,
-     lambda s: s.record(lambda r: r.pop("schema_version")), {"DM-SCHEMA"}),
+     lambda s: s.record(lambda r: r.pop("schema_version")), {"DM-RECORD"}),
     ("folders swapped", READINESS, RAW, lambda s: swap(s, relabel=False),
-     {"DM-PLACE", "DM-SPEC", "DM-SAME-SPEC", "DM-STARTED"}),
+     {"DM-SPEC", "DM-STARTED"}),
     ("folders and labels swapped", READINESS, RAW, lambda s: swap(s, relabel=True),
      {"DM-READINESS", "DM-STARTED"}),
-    ("a trial copied as another", STATIC, RAW, copied, {"DM-TWICE", "DM-OVERLAP"}),
+    ("a record of another number", STATIC, RAW, lambda s: s.record(lambda r: r.update(n=2)),
+     {"DM-PLACE"}),
+    ("a trial copied as another", STATIC, RAW, copied, {"DM-TWICE"}),
     ("a log copied from another trial", STATIC, RAW,
      lambda s: shutil.copy(s.trial / REPORT, s.trial.with_name("2") / REPORT), {"DM-TWICE"}),
     ("an outcome that hides a failure", STATIC, RAW,
@@ -225,32 +262,28 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
     ("a truncated report", STATIC, RAW, lambda s: cut(s, REPORT), {"DM-WHOLE"}),
     ("a truncated summary", C10K, RAW, lambda s: cut(s, "wsload-10000.txt"), {"DM-WHOLE"}),
     ("a truncated histogram", C10K, TABLES, lambda s: cut(s, "wsload-10000.parquet"),
-     {"DM-RAW", "DM-WHOLE"}),
-    ("a log gone", STATIC, RAW, lambda s: (s.trial / REPORT).unlink(), {"DM-LOGS"}),
-    ("a log of no point", STATIC, RAW,
-     lambda s: shutil.copy(s.trial / REPORT, s.trial / "httperf-7.txt"), {"DM-LOGS"}),
+     {"DM-RAW", "DM-TABLES"}),
+    ("a log gone", STATIC, RAW, lambda s: (s.trial / REPORT).unlink(), {"DM-WHOLE"}),
     ("samples of a rate lost", STATIC, RAW,
      lambda s: sampled(s, lambda t: t.filter(pl.col("offered_rate_rps").ne_missing(2000))),
-     {"DM-SAMPLES", "DM-COUNTERS"}),
+     {"DM-COUNTERS"}),
     ("samples out of order", STATIC, TABLES, lambda s: sampled(s, lambda t: pl.concat(
-        [t.head(2).reverse(), t.slice(2)])), {"DM-RAW"}),
+        [t.head(2).reverse(), t.slice(2)])), {"DM-RAW", "DM-TABLES"}),
     ("more load than time", STATIC, RAW,
      lambda s: s.record(lambda r: r.update(wall_us=r["offering_us"] - 1)), {"DM-TIMES"}),
     ("steps that do not add up", STATIC, RAW,
      lambda s: s.record(lambda r: r.update(steps_us={"offering": 1})), {"DM-TIMES"}),
-    ("a rate cut short", STATIC, RAW, lambda s: s.record(lambda r: r["points"][1].update(
-        began_us=r["points"][0]["began_us"] + 1000)), {"DM-TIMES"}),
     ("a trial of another toolchain", STATIC, RAW,
      lambda s: s.record(lambda r: r["tools"]["server"].update(cc="gcc-4.4 4.4.5")), {"DM-TOOLS"}),
     ("another kernel", STATIC, RAW,
      lambda s: s.record(lambda r: r["tools"]["harness"].update(kernel="2.6.32")), {"DM-TOOLS"}),
     ("a tool that is not named", STATIC, RAW,
-     lambda s: s.record(lambda r: r["tools"]["harness"].pop("httperf")), {"DM-TOOLS-NAMED"}),
+     lambda s: s.record(lambda r: r["tools"]["harness"].pop("httperf")), {"DM-TOOLS"}),
     ("another machine", STATIC, RAW, lambda s: s.record(lambda r: r["machine"].update(cpu="Z80")),
      {"DM-MACHINE"}),
     ("a machine that is not named", STATIC, RAW,
      lambda s: s.record(lambda r: r["machine"].update(cpu="")),
-     {"DM-MACHINE-NAMED", "DM-MACHINE"}),
+     {"DM-MACHINE"}),
     ("changes beside the commit", STATIC, RAW,
      lambda s: s.record(lambda r: r["machine"].update(commit="4d4e3c11478e-dirty")),
      {"DM-COMMIT"}),
@@ -259,57 +292,47 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
      {"DM-COMMIT"}),
     ("other sources of the server", STATIC, RAW,
      lambda s: s.record(lambda r: r["spec"].update(server_sha256="0" * 64)),
-     {"DM-SERVER", "DM-SPEC", "DM-SAME-SPEC"}),
+     {"DM-SERVER", "DM-SPEC"}),
     ("another version of the server", STATIC, RAW,
      lambda s: s.record(lambda r: r.update(version="null 0.0.1")), {"DM-SERVER"}),
     ("a trial missing", STATIC, RAW, lambda s: shutil.rmtree(s.trial),
-     {"DM-MISSING", "DM-REPETITIONS"}),
+     {"DM-MISSING"}),
     ("a trial too many", STATIC, RAW, lambda s: (
         s.record(lambda r: r.update(n=4)), s.trial.rename(s.trial.with_name("4"))),
-     {"DM-UNPLANNED", "DM-MISSING", "DM-REPETITIONS"}),
+     {"DM-UNPLANNED", "DM-MISSING"}),
     ("another load", STATIC, RAW,
      lambda s: s.record(lambda r: r["spec"]["load"].update(timeout_s=1)),
-     {"DM-SPEC", "DM-SAME-SPEC", "DM-COMMAND", "DM-ECHOED-COMMAND"}),
+     {"DM-SPEC", "DM-COMMAND"}),
     ("a shorter time", STATIC, RAW, lambda s: s.record(lambda r: r["spec"].update(duration_s=1)),
-     {"DM-SPEC", "DM-SAME-SPEC", "DM-COMMAND", "DM-ECHOED-COMMAND"}),
+     {"DM-SPEC", "DM-COMMAND"}),
     ("a rate left out", STATIC, RAW, lambda s: (
         s.record(lambda r: r["points"].pop()), (s.trial / "httperf-80000.txt").unlink()),
-     {"DM-RATES"}),
+     {"DM-SPEC"}),
     ("a start that is hidden", STATIC, RAW, lambda s: s.record(point(2, fresh_start=True)),
      {"DM-FRESH"}),
     ("another seed", STATIC, RAW, lambda s: s.record(lambda r: r.update(seed=7)), {"DM-SEED"}),
-    ("two trials at one time", STATIC, RAW, lambda s: s.record(
-        lambda r: r.update(wall_us=10**11)), {"DM-OVERLAP"}),
     ("a flag lost", STATIC, RAW, lambda s: s.record(lambda r: r["points"][0].update(
         command=re.sub(r" --timeout=\S+", "", r["points"][0]["command"]))), {"DM-COMMAND"}),
-    ("another rate than recorded", STATIC, RAW,
-     lambda s: rewrite(s, REPORT, r" --rate=100 ", " --rate=50 "), {"DM-ECHOED-COMMAND"}),
-    ("keep-alive off by a flag", STATIC, RAW,
-     lambda s: rewrite(s, REPORT, "--num-calls=10", "--num-calls=1"), {"DM-ECHOED-COMMAND"}),
     ("keep-alive off at the server", STATIC, RAW,
      lambda s: rewrite(s, REPORT, r"^(Connection length .*: )10\.000", r"\g<1>1.000"),
      {"DM-KEEP-ALIVE"}),
     ("keep-alive off in the kernel's count", STATIC, RAW,
      lambda s: sampled(s, growing("client_active_opens", 0.01)),
-     {"DM-COUNTERS", "DM-KEEP-ALIVE"}),
+     {"DM-COUNTERS"}),
     ("keep-alive off in roundtrip", OVERHEAD, RAW,
      lambda s: rewrite(s, "roundtrip-1000.txt", "^connects: 4$", "connects: 2000"),
-     {"DM-COUNTERS", "DM-KEEP-ALIVE"}),
-    ("messages of another size", C10K, RAW,
-     lambda s: rewrite(s, "wsload-10000.txt", '"size_bytes": 33', '"size_bytes": 3'),
-     {"DM-ECHOED-COMMAND"}),
+     {"DM-COUNTERS"}),
     ("an open loop that was closed", OVERHEAD, RAW,
      lambda s: rewrite(s, "roundtrip-1000.txt", "^loop: open", "loop: closed"),
-     {"DM-ECHOED-COMMAND"}),
+     {"DM-COMMAND"}),
     ("echoes that were not compared", C10K, RAW,
      lambda s: rewrite(s, "wsload-10000.txt", '"mismatched_count": 0', '"mismatched_count": null'),
      {"DM-WHOLE"}),
     ("an echo cut short", OVERHEAD, RAW,
      lambda s: rewrite(s, "roundtrip-1000.txt", r"^reply_bytes: \d+", "reply_bytes: 3"),
-     {"DM-COMPARED", "DM-COUNTERS"}),
+     {"DM-COUNTERS"}),
     ("messages at another pacing", C10K, RAW, one_other_pacing, {"DM-PACING"}),
-    ("wrong echoes", C10K, RAW,
-     lambda s: rewrite(s, "wsload-10000.txt", '"mismatched_count": 0', '"mismatched_count": 5'),
+    ("wrong echoes", C10K, RAW, wrong_echoes,
      {"DM-ANSWERS"}),
     ("shorter bodies under load", STATIC, RAW,
      lambda s: rewrite(s, REPORT, r"content 26\.0", "content 20.0"), {"DM-BODY"}),
@@ -319,11 +342,7 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
      lambda s: rewrite(s, REPORT, r"replies 2000 ", "replies 2001 "), {"DM-WHOLE"}),
     ("a check left out", STATIC, RAW, lambda s: s.record(without("the file")),
      {"DM-CONFORMANCE"}),
-    ("bbr at one end of one trial", STATIC, RAW, one_other_algorithm, {"DM-NETWORK"}),
-    ("a short form without the full one", STATIC, RAW, short_form, {"DM-CONFORMANCE-FULL"}),
-    ("a full form of another kernel", STATIC, RAW, lambda s: s.record(
-        lambda r: r.update(full_conformance={"trial": r["n"], "key": 64 * "0"})),
-     {"DM-CONFORMANCE-FULL"}),
+    ("bbr at one end of one trial", STATIC, RAW, one_other_algorithm, {"DM-SYSCTL"}),
     ("a check that failed", STATIC, RAW,
      lambda s: s.record(lambda r: check_of("the file")(r).update(ok=False)), {"DM-CONFORMANCE"}),
     ("a wrong backlog in the kernel", STATIC, RAW,
@@ -335,18 +354,16 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
      lambda s: s.record(lambda r: check_of("waits with")(r).update(name="waits with select")),
      {"DM-READINESS"}),
     ("idle connections lost", READINESS, RAW, lambda s: s.record(point(0, idle_held=499)),
-     {"DM-COUNTERS", "DM-IDLE"}),
+     {"DM-COUNTERS"}),
     ("a kernel setting not in force", STATIC, RAW,
      lambda s: s.record(kernel(**{"net.ipv4.tcp_syncookies": "0"})), {"DM-SYSCTL"}),
     ("other CPUs", STATIC, RAW, lambda s: s.record(lambda r: r["cpus"].update(client=[0])),
      {"DM-CPUS"}),
     ("a server on other CPUs than said", STATIC, RAW,
      lambda s: rewrite(s, "server.log", "taskset --cpu-list 0", "taskset --cpu-list 1"),
-     {"DM-CPUS", "DM-STARTED"}),
+     {"DM-STARTED"}),
     ("another command of the server", STATIC, RAW,
      lambda s: rewrite(s, "server.log", r"\A(\$ .*)$", r"\1 --fast"), {"DM-STARTED"}),
-    ("a process that was left", STATIC, RAW,
-     lambda s: s.record(lambda r: r["stops"][0].update(left=[42])), {"DM-STOPPED"}),
     ("a throttled CPU", STATIC, RAW, lambda s: s.record(
         lambda r: r.update(throttle={"cpu_quota_us": 40000, "cpu_period_us": 100000})),
      {"DM-THROTTLED"}),
@@ -364,12 +381,9 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
      {"DM-DESCRIPTORS"}),
     ("a home in a log", STATIC, RAW,
      lambda s: rewrite(s, "server.log", r"\Z", "open /home" "/ada/x.erl\n"), {"DM-PRIVATE"}),
-    ("an archive of other trials", STATIC, RAW,
-     lambda s: packed(s, lambda _: (s.trial / "server.log").write_text(
-         (s.trial / "server.log").read_text() + "more\n")), {"DM-ARCHIVE"}),
     ("an archive that is truncated", STATIC, RAW,
      lambda s: packed(s, lambda file: file.write_bytes(file.read_bytes()[:9999])),
-     {"DM-ARCHIVE"}),
+     {"DM-ARCHIVE", "DM-MISSING", "DM-TABLES"}),
 ]  # fmt: skip
 
 
@@ -384,56 +398,38 @@ def test_the_samples_are_sound(samples):
     ("experiment", "again", "spoil", "expected"), [p[1:] for p in PLANTED],
     ids=[p[0] for p in PLANTED],
 )  # fmt: skip
-def test_a_planted_corruption_is_seen_by_its_rules(
-    samples, tmp_path, experiment, again, spoil, expected
-):
+def test_a_planted_corruption_is_rejected(samples, tmp_path, experiment, again, spoil, expected):
     sample = samples[experiment].copy(tmp_path / "reference")
     spoil(sample)
     if again:
         sample.tidy()
     found = sample.report()
     assert broken(found).keys() == expected, broken(found)
-    rejected = any(rule.id in expected and rule.severity == "reject" for rule in rules.RULES)
-    assert found.status == (REJECTED if rejected else PASSED)
+    assert found.status == REJECTED
 
 
-def test_each_rule_that_rejects_or_warns_has_a_corruption_or_a_test_of_its_own():
+def test_each_check_rejects_a_corruption():
+    """But for DM-CHECKSUMS, DM-INTERLEAVED and DM-SEARCH, which have tests of their own."""
+    folder = ROOT / "deathmatch" / "data" / "strict"
+    source = "".join(file.read_text() for file in folder.glob("*.py"))
+    named = set(re.findall('"(DM-[A-Z-]+)"', source))
     planted = set().union(*(each[4] for each in PLANTED))
-    others = {
-        "DM-CACHED", "DM-CHECKSUMS", "DM-INTERLEAVED", "DM-LAW", "DM-OVERLOAD-TIME",
-        "DM-SEARCH", "DM-SOME-NEIGHBOUR", "DM-SOME-STEAL", "DM-USABLE",
-    }  # fmt: skip
-    asked = {rule.id for rule in rules.RULES if rule.severity != "note"}
-    assert asked == planted | others and not planted & others
-    assert len(PLANTED) >= 30
+    assert named - planted == {"DM-CHECKSUMS", "DM-INTERLEAVED", "DM-SEARCH"}
 
 
 def test_a_file_that_changed_since_its_checksum_was_made(samples, tmp_path):
     sample = samples["overhead"].copy(tmp_path / "reference")
-    (sample.folder / checksums.NAME).write_text(checksums.text(sample.folder))
+    there = sorted(path for path in sample.folder.rglob("*") if path.is_file())
+    names = [str(path.relative_to(sample.folder)) for path in there]
+    words = ["sha256sum", "--", *names]
+    made = subprocess.run(words, cwd=sample.folder, capture_output=True, text=True, check=True)
+    (sample.folder / handed_on.CHECKSUMS).write_text(made.stdout)
     assert broken(sample.report()) == {}
-    done = subprocess.run(
-        ["sha256sum", "--check", "--strict", "--quiet", checksums.NAME], cwd=sample.folder
-    )
-    assert done.returncode == 0
     log = sample.trial / "server.log"
     log.write_text(log.read_text() + "\n")
-    (sample.folder / "more.txt").write_text("more\n")
     found = broken(sample.report())
-    assert found.keys() == {"DM-CHECKSUMS"} and len(found["DM-CHECKSUMS"]) == 2
-    assert any("its checksum is another" in one for one in found["DM-CHECKSUMS"])
-
-
-@pytest.mark.parametrize(
-    ("column", "by", "seen"),
-    [("cpu_steal_us", 0.2, "DM-SOME-STEAL"), ("cpu_user_us", 0.3, "DM-SOME-NEIGHBOUR")],
-)
-def test_what_takes_a_part_of_the_cpu_is_told(samples, tmp_path, column, by, seen):
-    sample = samples["static"].copy(tmp_path / "reference")
-    sampled(sample, growing(column, by))
-    sample.tidy()
-    found = sample.report()
-    assert broken(found).keys() == {seen} and found.status == PASSED
+    assert found.keys() == {"DM-CHECKSUMS"} and len(found["DM-CHECKSUMS"]) == 1
+    assert "its checksum is another" in found["DM-CHECKSUMS"][0]
 
 
 @pytest.mark.parametrize(
@@ -443,64 +439,11 @@ def test_what_takes_a_part_of_the_cpu_is_told(samples, tmp_path, column, by, see
 def test_wrong_answers_alone_are_failures(outcome, wrong_answers, accused):
     point = {"server_state": "ran", "wrong_answers": wrong_answers}
     record = {"spec": {"client": "httperf"}, "outcome": outcome, "points": [point]}
-    trial = Measured("data/mine/static/x/default/1", Path(), record)
-    assert len(list(record_rules.outcome_is_that_of_its_points.look(trial))) == accused
+    trial = Trial("data/mine/static/x/default/1", Path(), record)
+    assert len(list(trials.outcome(trial))) == accused
 
 
-def test_a_broken_law_is_told_and_does_not_reject(samples):
-    """Where the tables have the column; that it is right, DM-VALUES sees."""
-    sample = samples["overhead"]
-    with evidence.gather(sample.folder, files.dataset("reference")) as gathered:
-        points = gathered.tables["overhead", "points"]
-        marks = [["LAW-STEADY", "LAW-CPU-MODES"], *[[]] * (len(points) - 1)]
-        column = pl.Series(table_rules.MARKS, marks, pl.List(pl.String))
-        tables = {("overhead", "points"): points.with_columns(column)}
-        looked = dataclasses.replace(gathered, tables=tables)
-        (seen,) = table_rules.laws_are_obeyed.look(looked)
-    assert seen.what.startswith("LAW-STEADY is broken at ")
-    assert table_rules.laws_are_obeyed.severity == "warn"
-
-
-def test_points_that_show_no_server_are_counted(samples):
-    sample = samples["static"]
-    with evidence.gather(sample.folder, files.dataset("reference")) as gathered:
-        points = gathered.tables["static", "points"]
-        for limited, said in ((len(points) // 2, []), (len(points) - 1, [len(points) - 1])):
-            marks = [True] * limited + [False] * (len(points) - limited)
-            column = pl.Series("client_limited", marks)
-            tables = {("static", "points"): points.with_columns(column).drop("limit", strict=False)}
-            looked = dataclasses.replace(gathered, tables=tables)
-            seen = list(table_rules.most_points_show_their_server.look(looked))
-            assert [int(finding.what.partition(" of ")[0]) for finding in seen] == said
-            report = rules.ask(looked, [])
-            assert f" {limited} of {len(points)} points unusable" in report.whole_text()
-            assert report.as_json()["unusable_points"] == limited
-    assert table_rules.most_points_show_their_server in rules.QUICK
-
-
-@pytest.mark.parametrize(
-    ("varied_ns", "seen"), [((110, 120, 130), True), ((104, 104, 104), False), ((110, 120), False)]
-)
-def test_a_server_that_gains_by_being_asked_the_same_is_told(varied_ns, seen):
-    """Nothing in data/reference varies what is asked for: the trials are made up."""
-
-    def trial(values: str, n: int, cpu_ns: int) -> Measured:
-        spec = {"client": "httperf", "factors": {"backlog": 128, "values": values}, "load": {}}
-        folder = f"data/mine/dynamic/node/values={values}/{n}"
-        rows = [{"server_cpu_ns": 1000 * cpu_ns, "replies": 1000}]
-        return Measured(folder, Path(), {"spec": spec}, rows=rows)
-
-    trials = [trial("repeated", n, ns) for n, ns in enumerate((99, 100, 101), 1)]
-    trials += [trial("varied", n, ns) for n, ns in enumerate(varied_ns, 1)]
-    looked = SimpleNamespace(loaded=trials, named="data/mine")
-    found = list(load_rules.repeating_brings_nothing.look(looked))
-    assert [one.where for one in found] == (["data/mine/dynamic/node"] if seen else [])
-    assert list(load_rules.payloads_vary.look(looked)) == []
-    (alone,) = load_rules.payloads_vary.look(SimpleNamespace(loaded=trials[:3], named="data/mine"))
-    assert alone.what == "httperf repeats one request"
-
-
-def test_two_hundred_sound_trials_are_rejected_by_no_rule(tmp_path):
+def test_two_hundred_sound_trials_are_not_rejected(tmp_path):
     """Trials as data/reference has them, of three kinds of load and of servers without load."""
     count = 0
     # The logs of c10k are the largest.
@@ -511,8 +454,7 @@ def test_two_hundred_sound_trials_are_rejected_by_no_rule(tmp_path):
         sample = Sample(folder, experiment)
         sample.tidy()
         found = sample.report(files.dataset("reference"))
-        assert found.by_verdict["reject"] == [] == found.by_verdict["unchecked"]
-        assert found.status == PASSED
+        assert found.status == PASSED, broken(found)
         count += found.trials
     assert count >= 200
 
@@ -522,11 +464,10 @@ def test_tables_without_raw_logs_could_not_be_checked(samples, tmp_path):
     sample = samples["overhead"].copy(tmp_path / "reference")
     for folder in {file.parents[2] for file in sample.files}:
         shutil.rmtree(folder)
-    dataset = files.dataset("reference")
-    found = sample.report(dataset)
+    found = sample.report(files.dataset("reference"))
     assert found.status == UNCHECKED != REJECTED
-    (result,) = found.by_verdict["unchecked"]
-    assert result.rule.id == "DM-RAW" and result.unknown[0].why in found.whole_text()
+    assert [one.check for one in found.findings if one.severity == "unchecked"] == ["DM-RAW"]
+    assert "no table could be made again" in found.text()
 
 
 def test_a_waiver_is_told_with_its_reason(samples, tmp_path):
@@ -537,31 +478,14 @@ def test_a_waiver_is_told_with_its_reason(samples, tmp_path):
     dataset = files.dataset("reference").model_copy(update={"waives": {"DM-COMMIT": reason}})
     found = sample.report(dataset)
     assert found.status == PASSED
-    said = found.whole_text()
+    said = found.text()
     assert "waived: DM-COMMIT" in said and f"waived: {reason}" in said and "1 waived" in said
-    told = {rule["id"]: rule for rule in found.as_json()["rules"]}
-    assert told["DM-COMMIT"]["waived"] == reason and told["DM-COMMIT"]["verdict"] == "waived"
-    assert len(told["DM-COMMIT"]["found"]) == 1 and told["DM-JSON"]["verdict"] == "passed"
-    unknown = dataset.model_copy(update={"waives": {"DM-COMMIST": reason}})
-    with pytest.raises(UserError, match="there is no rule 'DM-COMMIST'"):
-        sample.report(unknown)
+    (told,) = [one for one in found.as_json()["findings"] if one["check"] == "DM-COMMIT"]
+    assert told["waived"] == reason and told["verdict"] == "waived"
 
 
 def test_an_older_record_is_not_asked_what_it_could_not_say(samples, tmp_path):
     sample = samples["overhead"].copy(tmp_path / "reference")
     for file in sample.files:
         sample.record(lambda r: [r.pop(key) for key in ("schema_version", "seed")], file.parent)
-    found = sample.report()
-    assert broken(found) == {}
-    (seed,) = [one for one in found.results if one.rule.id == "DM-SEED"]
-    assert (seed.verdict, seed.older) == ("not asked", 5)
-
-
-def test_each_rule_has_an_identifier_of_its_own_and_a_clause_of_the_method():
-    names = [rule.id for rule in rules.RULES]
-    assert len(set(names)) == len(names) and all(re.fullmatch(r"DM(-[A-Z]+)+", n) for n in names)
-    method = (ROOT / "notebooks/00-method.md").read_text()
-    for rule in rules.RULES:
-        assert f"{{#{rule.clause}" in method, rule.id
-        assert rule.statement.endswith(".") and rule.remedy
-        assert rule.severity in ("reject", "warn", "note")
+    assert broken(sample.report()) == {}

@@ -26,7 +26,7 @@ _TABLES = ("trials", "points", "samples", "seconds")
 
 def statements() -> pl.DataFrame:
     """Return the laws: law, statement, bound, source."""
-    rows = [(f"`{law.id}`", law.statement, law.bound, law.clause) for law in laws.LAWS.values()]
+    rows = [(f"`{law.id}`", law.statement, law.bound, law.source) for law in laws.LAWS.values()]
     return pl.DataFrame(rows, schema=["law", "statement", "bound", "source"], orient="row")
 
 

@@ -143,7 +143,8 @@ GROUPS: dict[str, dict[str, Command]] = {
             arguments.check,
             "smoke",
             "It must be complete, of one machine and toolchain, without impossible counters, and "
-            "free of personal names. Exits 3 if it is not, and 1 if it could not be checked.",
+            "free of personal names; with --strict, every table is made again from the raw logs. "
+            "Exits 3 if it is not, and 1 if it could not be checked.",
         ),
         "archive": Command(
             "pack a dataset's raw logs for git", "data.archive", arguments.archive, "smoke",

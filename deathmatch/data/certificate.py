@@ -13,9 +13,9 @@ from pathlib import Path
 import polars as pl
 import yaml
 
-from deathmatch.checks.report import PASSED
+from deathmatch.checks.findings import PASSED
 from deathmatch.data import check, checksums, crate
-from deathmatch.data.strict.report import Report
+from deathmatch.data.check import Report
 from deathmatch.plan import files, paths
 from deathmatch.plan.dataset import EVERY_TABLE, TABLES
 from deathmatch.plan.record import MEASURED
@@ -42,7 +42,7 @@ def main(given: argparse.Namespace) -> int:
     report = check.checked(given.dataset, Choice(), strict=True)
     if report.status != PASSED:
         width = shutil.get_terminal_size((100, 24)).columns
-        print(report.whole_text(width), file=sys.stderr)
+        print(report.text(width), file=sys.stderr)
         print(f"data/{given.dataset}: no certificate is written", file=sys.stderr)
         return report.status
     for path in write(given.dataset, report):
@@ -58,7 +58,7 @@ def write(dataset: str, report: Report) -> list[Path]:
     folder = Path("data", dataset)
     project = paths.project()
     measured = _measured(folder)
-    about = _about(dataset, project, measured, report.summary())
+    about = _about(dataset, project, measured, report.summary)
     made = {paths.CITATION: _citation(about, project)}
     if not _signed(folder / CODECHECK):
         made[CODECHECK] = _codecheck(folder, about, project)

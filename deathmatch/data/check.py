@@ -1,25 +1,74 @@
-"""Is a dataset fit to be compared with others? `snakemake check_dataset --config dataset=NAME`.
+"""Is a dataset fit to be compared with others? `./shell deathmatch check NAME`.
 
-The rules of `data.strict` that records and tables alone can answer; with `--strict`, every table is
-recomputed from the raw logs and all rules are asked. Exit status 0: it passed; 3: a rule rejects
-it; 1: it could not be checked.
+What records and tables alone can answer; with `--strict`, every table is made again from the raw
+logs and all is checked. Exit status 0: it passed; 3: something rejects it; 1: it could not be
+checked.
 """
 
 import argparse
 import json
 import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-from deathmatch.checks.report import say
+from deathmatch.checks import findings
+from deathmatch.checks.findings import Finding
 from deathmatch.data.inventory import Inventory
-from deathmatch.data.strict import rules
-from deathmatch.data.strict.evidence import gather
-from deathmatch.data.strict.report import Report
+from deathmatch.data.strict import handed_on, origin, trials
+from deathmatch.data.strict.evidence import Evidence, gathered
 from deathmatch.errors import UserError
 from deathmatch.plan import files, selection
 from deathmatch.plan.selection import Choice
+
+Check = Callable[[Evidence], Iterable[Finding]]
+
+QUICK: tuple[Check, ...] = (
+    handed_on.counters, origin.planned, origin.specified, origin.tools_and_machine,
+    handed_on.nothing_private,
+)  # fmt: skip
+STRICT: tuple[Check, ...] = (
+    *QUICK, origin.placed, origin.clean_commit, origin.alike, origin.in_rounds,
+    trials.each_trial, handed_on.only_once, handed_on.checksums,
+)  # fmt: skip
+VERDICTS = {
+    findings.PASSED: "passed",
+    findings.REJECTED: "rejected",
+    findings.UNCHECKED: "could not be checked",
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found in a dataset of so many trials, the worst first."""
+
+    dataset: str
+    trials: int
+    findings: Sequence[Finding]
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        return findings.status(self.findings)
+
+    @property
+    def summary(self) -> str:
+        """One line: whether the dataset passed, of how many trials, with how many findings."""
+        verdict = f"data/{self.dataset}: {VERDICTS[self.status]}: {self.trials} trials"
+        counts = findings.counts(self.findings)
+        return f"{verdict}: {counts}" if counts else verdict
+
+    def text(self, width: int = 100) -> str:
+        """Return the whole report, at most `width` columns wide as far as words allow."""
+        begin = f"data/{self.dataset}/"
+        seen = findings.report(self.findings, width, lambda where: where.removeprefix(begin))
+        return f"{seen}\n\n{self.summary}" if seen else self.summary
+
+    def as_json(self) -> dict:
+        """Return the whole report, ready for JSON."""
+        return {
+            "dataset": self.dataset, "verdict": VERDICTS[self.status], "trials": self.trials,
+            "findings": [found.as_json() for found in self.findings],
+        }  # fmt: skip
 
 
 def main(given: argparse.Namespace) -> int:
@@ -27,35 +76,33 @@ def main(given: argparse.Namespace) -> int:
     choice = selection.given(given)
     report = checked(given.dataset, choice, strict=given.strict)
     if given.json:
-        say(json.dumps(report.as_json(), indent=2))
+        findings.say(json.dumps(report.as_json(), indent=2))
     else:
-        say(report.whole_text(shutil.get_terminal_size((100, 24)).columns))
+        findings.say(report.text(shutil.get_terminal_size((100, 24)).columns))
         if not choice.whole:
-            say(f"looked for the trials that {' '.join(choice.settings)} chooses")
+            findings.say(f"looked for the trials that {' '.join(choice.settings)} chooses")
     return report.status
 
 
 def checked(dataset: str, choice: Choice, *, strict: bool) -> Report:
-    """Return what the rules say of a dataset, and show the progress on a terminal.
+    """Return what is found in a dataset.
 
     From the project's root. Trials that are not chosen may be missing; those that are there are
     looked at all the same. Raises UserError if there is no such dataset, or nothing of it.
     """
     spec, held = files.dataset(dataset), Inventory(dataset)
-    # Before minutes are spent on it.
-    rules.check_waives(spec)
     if not held.folder.is_dir() or not any(held.folder.glob("*/*")):
         raise UserError(
             "nothing of it is here", str(held.folder), f"snakemake --config dataset={dataset}"
         )
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("experiments read", total=None)
+    chosen = [] if spec.frozen else Inventory(dataset, choice).chosen
+    possible = held.chosen if spec.frozen else list(held.possible.values())
+    with gathered(held.folder, spec, possible, chosen, from_raw=strict) as evidence:
+        return asked(evidence, STRICT if strict else QUICK)
 
-        def progress(done: int, total: int) -> None:
-            shown.update(task, completed=done, total=total)
 
-        chosen = [] if spec.frozen else Inventory(dataset, choice).chosen
-        possible = held.chosen if spec.frozen else list(held.possible.values())
-        with gather(held.folder, spec, possible, chosen, progress, recompute=strict) as evidence:
-            return rules.ask(evidence, rules.RULES if strict else rules.QUICK)
+def asked(evidence: Evidence, checks: Iterable[Check] = STRICT) -> Report:
+    """Return what is wrong with what was read, and what these checks find."""
+    found = [*evidence.findings, *(one for check in checks for one in check(evidence))]
+    ordered = findings.sorted_findings(found, evidence.dataset.waives)
+    return Report(evidence.dataset.name, len(evidence.found), ordered)

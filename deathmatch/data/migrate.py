@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch.data import judged, records, tables
+from deathmatch.data import records, tables, tidy
 from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.plan import files
@@ -49,7 +49,7 @@ def frames(dataset: Path) -> list[Path]:
         old = {file.stem: pl.read_parquet(file) for file in sorted(folder.glob("*.parquet"))}
         new = {name: todays(table, name, folder.name) for name, table in old.items()}
         if set(TABLES) <= set(new):
-            new["points"] = judged.points(folder.name, new)
+            new["points"] = tidy.marked_points(folder.name, new)
         for name, table in new.items():
             if not table.equals(old[name]) or table.columns != old[name].columns:
                 tables.write(table, folder.name, name, folder)

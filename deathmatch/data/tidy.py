@@ -6,15 +6,16 @@ and writes the tables that `deathmatch.data.tables` describes. The raw logs stay
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from deathmatch.data import (
-    judged,
     kernel_samples,
+    laws,
+    limits,
     offered_rate,
     probes,
     records,
@@ -65,7 +66,14 @@ def framed(experiment: str, made: Sequence[dict[str, list[dict]]]) -> dict[str, 
         )
         for table in EVERY_TABLE
     }
-    return frames_by_table | {"points": judged.points(experiment, frames_by_table)}
+    return frames_by_table | {"points": marked_points(experiment, frames_by_table)}
+
+
+def marked_points(experiment: str, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return an experiment's points with what needs all of its tables: `limits` and `laws`."""
+    given = laws.evidence(experiment, frames)
+    limited = limits.marked(given).drop(laws.MARKS, strict=False)
+    return laws.marked(limited, laws.judgements(given))
 
 
 def _measured(dataset: str, experiment: str) -> list[Path]:

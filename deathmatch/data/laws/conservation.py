@@ -5,8 +5,7 @@ All of it is counted by integers, so that no bound has slack.
 
 import polars as pl
 
-from deathmatch.checks.rule import Rules
-from deathmatch.data.laws.law import ALONE, Evidence, Law, judged, nothing
+from deathmatch.data.laws.law import ALONE, Evidence, judged, law, nothing
 from deathmatch.load import httperf, wsload_summary
 
 # IPv4 20 (RFC 791) and TCP 20 to 60 (RFC 9293): what a segment takes in addition to its data.
@@ -14,10 +13,8 @@ MOST_HEADERS_BYTES = 80
 # httperf prints sizes to one decimal.
 HALF_BYTE_STEP = 0.05
 
-LAWS = Rules(kind=Law)
 
-
-@LAWS.add("LAW-REQUESTS", "reject", "conservation", bound="none: whole numbers")
+@law("LAW-REQUESTS", "reject", "conservation", bound="none: whole numbers")
 def requests(evidence: Evidence) -> pl.DataFrame:
     """Requests are replies, and what failed; messages due are echoed, lost or unsent.
 
@@ -31,7 +28,7 @@ def requests(evidence: Evidence) -> pl.DataFrame:
     return judged(points, pl.col("requests"), pl.col("replies"), ended)
 
 
-@LAWS.add(
+@law(
     "LAW-CONNECTIONS", "reject", "conservation",
     bound="none: whole numbers; one that failed after an answer counts twice",
 )  # fmt: skip
@@ -51,7 +48,7 @@ def connections(evidence: Evidence) -> pl.DataFrame:
     return judged(points, ended, begun, begun + twice)
 
 
-@LAWS.add(
+@law(
     "LAW-HISTOGRAM", "reject", "conservation",
     bound="none; httperf counts a connection once, however many replies it had",
 )  # fmt: skip
@@ -66,7 +63,7 @@ def histogram(evidence: Evidence) -> pl.DataFrame:
     return judged(evidence.with_counted(quantity), pl.col("counted"), replies, replies)
 
 
-@LAWS.add(
+@law(
     "LAW-BYTES", "reject", "conservation",
     bound="headers of 0 to 80 bytes a segment (RFC 791, RFC 9293); above only where nothing failed",
 )  # fmt: skip
@@ -96,7 +93,7 @@ def bytes_received(evidence: Evidence) -> pl.DataFrame:
     )
 
 
-@LAWS.add("LAW-LOAD", "reject", "conservation", bound="one request")
+@law("LAW-LOAD", "reject", "conservation", bound="one request")
 def did_something(evidence: Evidence) -> pl.DataFrame:
     """A load generator whose report is whole, before a server that ran, asked something."""
     asked = pl.col("messages_due" if evidence.client == "wsload" else "requests")

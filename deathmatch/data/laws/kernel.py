@@ -2,8 +2,7 @@
 
 import polars as pl
 
-from deathmatch.checks.rule import Rules
-from deathmatch.data.laws.law import ALONE, KEY, RATE, TRIAL, Evidence, Law, judged, nothing
+from deathmatch.data.laws.law import ALONE, KEY, RATE, TRIAL, Evidence, judged, law, nothing
 from deathmatch.load.registry import IDLE_FACTOR
 
 # A SYN is sent again after 1 s at the earliest (RFC 6298, 2.1); a bin's centre lies below by half
@@ -19,10 +18,8 @@ _COUNTERS = ("server_listen", "server_passive", "server_sync", "server_retr", "s
              "client_active", "client_attempt", "client_syn", "client_received",
              "client_sent")  # fmt: skip
 
-LAWS = Rules(kind=Law)
 
-
-@LAWS.add(
+@law(
     "LAW-OPENS", "reject", "ActiveOpens, RFC 4022",
     bound="none; roundtrip's clients begin one more each to learn the answer, or two in httperf's "
     "place; a machine of its own has other connections too",
@@ -43,7 +40,7 @@ def opens(evidence: Evidence) -> pl.DataFrame:
     return judged(points, opens, begun, pl.when(ALONE).then(begun + more))
 
 
-@LAWS.add(
+@law(
     "LAW-ACCEPTS", "reject", "PassiveOpens, RFC 4022",
     bound="none from below; a server's own connections are counted too",
 )  # fmt: skip
@@ -62,7 +59,7 @@ def accepts(evidence: Evidence) -> pl.DataFrame:
     return judged(evidence.reported, accepts, connected, None)
 
 
-@LAWS.add(
+@law(
     "LAW-HELD", "reject", "CurrEstab, RFC 4022",
     bound="no more than were opened; no fewer, where all stood for a fifth of the run",
 )  # fmt: skip
@@ -89,7 +86,7 @@ def held(evidence: Evidence) -> pl.DataFrame:
     return judged(points, pl.col("seen"), held, pl.when(ALONE).then("connections_opened"))
 
 
-@LAWS.add(
+@law(
     "LAW-DROPS", "reject", "tcp_conn_request, Linux",
     bound="none: the kernel counts the one with the other",
 )  # fmt: skip
@@ -99,7 +96,7 @@ def drops(evidence: Evidence) -> pl.DataFrame:
     return judged(points, pl.col("server_listen_overflows"), None, pl.col("server_listen_drops"))
 
 
-@LAWS.add(
+@law(
     "LAW-RETRIES", "reject", "TCPSynRetrans, ListenDrops and netdev_max_backlog, Linux",
     bound="none; of servers that ran to the end, as a dying listener counts nothing, and of no "
     "more SYNs at once than a CPU's queue of packets holds",
@@ -119,7 +116,7 @@ def retries(evidence: Evidence) -> pl.DataFrame:
     return judged(here, pl.col("client_syn_retransmissions"), None, pl.col("server_listen_drops"))
 
 
-@LAWS.add(
+@law(
     "LAW-RETRY-TIMES", "reject", "RFC 6298, 2.1",
     bound="one such connection for as many SYNs as fit into the time limit, one a second",
 )  # fmt: skip
@@ -147,7 +144,7 @@ def retry_times(evidence: Evidence) -> pl.DataFrame:
     return judged(points, pl.col("slow").fill_null(0) + failed, retries / times, None)
 
 
-@LAWS.add(
+@law(
     "LAW-QUEUE", "reject", "sk_acceptq_is_full, Linux",
     bound="one more for each listener, of which a thread has one at most",
 )  # fmt: skip
@@ -161,14 +158,14 @@ def queue(evidence: Evidence) -> pl.DataFrame:
     return judged(evidence.during, pl.col("accept_queue_connections"), None, most)
 
 
-@LAWS.add("LAW-COUNTED", "reject", "two samples a point", bound="none")
+@law("LAW-COUNTED", "reject", "two samples a point", bound="none")
 def counted(evidence: Evidence) -> pl.DataFrame:
     """A server that ran has counters of its kernel."""
     ran = evidence.points.filter(pl.col("server_state") == "ran")
     return judged(ran, pl.col("server_passive_opens").is_not_null().cast(pl.Int64), 1, None)
 
 
-@LAWS.add("LAW-GROWING", "reject", "RFC 2578, Counter32", bound="none")
+@law("LAW-GROWING", "reject", "RFC 2578, Counter32", bound="none")
 def growing(evidence: Evidence) -> pl.DataFrame:
     """Counters of a network do not fall."""
     grow = [name for name in evidence.samples.columns if name.startswith(_COUNTERS)]

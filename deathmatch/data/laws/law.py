@@ -1,17 +1,16 @@
-"""What a law is: a rule with a bound, whose function makes judgements of a dataset's tables.
+"""What a law is: a statement with a bound, and a function that judges a dataset's tables by it.
 
 In: the tables of one experiment. Out: a row for each point that a law could judge, with what was
 seen and the bounds that it must lie in.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
-from deathmatch.checks.rule import Finding, Rule
 from deathmatch.plan.experiment import Experiment
 from deathmatch.quantities.quantity import RATE
 
@@ -86,37 +85,52 @@ class Evidence:
         return self._with_counted[quantity]
 
 
-@dataclass(frozen=True)
-class Law(Rule):
-    """One law; `clause` is the source of its statement, `bound` the slack that it allows and why.
+Judge = Callable[[Evidence], pl.DataFrame]
+"""From tables to KEY and JUDGED: at least a row for each point that it can judge, no other."""
 
-    `look` returns KEY and JUDGED, at least a row for each point that it can judge and none for the
-    others. Severities: "reject", no sound measurement breaks it; "warn", a sound measurement of a
-    run that has no number to give may break it; "note", not reported by itself. A point that breaks
-    a law is left out of figures and verdicts; if the law has `columns`, only columns and histograms
-    whose names begin with one of them are left out.
+
+@dataclass(frozen=True)
+class Law:
+    """A law: its identifier, what it states, the source of that, the bound with its slack and why.
+
+    Severities: "reject", no sound measurement breaks it; "warn", a sound measurement of a run that
+    has no number to give may break it; "note", not reported by itself. A point that breaks a law is
+    left out of figures and verdicts; if the law has `columns`, only columns and histograms whose
+    names begin with one of them are left out.
     """
 
-    bound: str = ""
-    columns: tuple[str, ...] = ()
+    id: str
+    severity: str
+    statement: str
+    source: str
+    bound: str
+    columns: tuple[str, ...]
+    judge: Judge = field(repr=False)
 
     @property
     def leaves_out(self) -> bool:
         """Whether a point that breaks it is left out as a whole."""
         return not self.columns
 
-    def judge(self, evidence: Evidence) -> pl.DataFrame:
+    def judgements(self, evidence: Evidence) -> pl.DataFrame:
         """Return KEY, `law`, JUDGED and `broken` of each judgement."""
-        judged = self.look(evidence).select(*KEY, pl.lit(self.id).alias("law"), *JUDGED)
-        return judged.with_columns(broken=broken())
+        made = self.judge(evidence).select(*KEY, pl.lit(self.id).alias("law"), *JUDGED)
+        return made.with_columns(broken=broken())
 
-    def seen(self, evidence: Evidence) -> Iterator[Finding]:
-        """Return the judgements of points that break it, such as "1200, at most 1000"."""
-        for row in self.judge(evidence).filter("broken").iter_rows(named=True):
-            words = {"at least": row["at_least"], "at most": row["at_most"]}
-            bounds = [f"{word} {bound:g}" for word, bound in words.items() if bound is not None]
-            where = f"{row['server']}/{row['variant']}/{row['n']}, {row[RATE]} req/s"
-            yield Finding(f"{row['seen']:g}, {' and '.join(bounds)}", where)
+
+def law(
+    id: str, severity: str, source: str, *, bound: str, columns: tuple[str, ...] = ()
+) -> Callable[[Judge], Law]:  # fmt: skip
+    """Return a decorator that makes a law of the function that judges it.
+
+    What it states is the first paragraph of the function's docstring.
+    """
+
+    def made(judge: Judge) -> Law:
+        statement = " ".join((judge.__doc__ or "").partition("\n\n")[0].split())
+        return Law(id, severity, statement, source, bound, columns, judge)
+
+    return made
 
 
 def judged(

@@ -7,8 +7,7 @@ breaks it. Each load generator reports another number to compare with.
 
 import polars as pl
 
-from deathmatch.checks.rule import Rules
-from deathmatch.data.laws.law import KEY, Evidence, Law, judged, nothing
+from deathmatch.data.laws.law import KEY, Evidence, judged, law, nothing
 
 # roundtrip's bins are at most 0.8 % wide and its times taken as their centres.
 HALF_BIN = 0.004
@@ -21,10 +20,8 @@ HALF_STEP_US = 50
 # since the last sample its counters may be off that are read after one another.
 OWN_DESCRIPTORS, SKEW = 8, 0.1
 
-LAWS = Rules(kind=Law)
 
-
-@LAWS.add(
+@law(
     "LAW-LITTLE", "reject", "Little 1961",
     bound="roundtrip: its connections, +0.4 % (half of a bin) and, in closed loop, -5 %; httperf: "
     "what the kernel's samples and its own peak allow, half of 0.1 ms a connection either "

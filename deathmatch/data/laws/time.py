@@ -1,9 +1,9 @@
-"""Times: in order, no longer than the run, and no more CPU time than there are CPUs."""
+"""Times: in order, no longer than the run, no more CPU time than there is; the run was steady."""
 
 import polars as pl
 
-from deathmatch.checks.rule import Rules
-from deathmatch.data.laws.law import KEY, RATE, TRIAL, Evidence, Law, judged
+from deathmatch.data.laws.law import KEY, RATE, TRIAL, Evidence, judged, law, nothing
+from deathmatch.data.steadiness import LEAST_CHANGE, PLATEAU
 from deathmatch.hosts.kernel import MODES
 
 # Quantities of which wsload's report has quantiles, by how their columns begin.
@@ -17,10 +17,8 @@ READING_US = 100_000
 # /proc/stat counts hundredths of a second, each mode rounded down.
 TICK_US = 10_000
 
-LAWS = Rules(kind=Law)
 
-
-@LAWS.add("LAW-CLOCK", "reject", "clock_gettime(2), CLOCK_MONOTONIC", bound="a microsecond")
+@law("LAW-CLOCK", "reject", "clock_gettime(2), CLOCK_MONOTONIC", bound="a microsecond")
 def clock(evidence: Evidence) -> pl.DataFrame:
     """Samples are in the order of their times."""
     step_us = pl.col("time_us").diff().over(TRIAL)
@@ -28,7 +26,7 @@ def clock(evidence: Evidence) -> pl.DataFrame:
     return judged(ordered, pl.col("step_us"), 1, None)
 
 
-@LAWS.add("LAW-QUANTILES", "reject", "the definition", bound="httperf's median is of bins of 1 ms")
+@law("LAW-QUANTILES", "reject", "the definition", bound="httperf's median is of bins of 1 ms")
 def quantiles(evidence: Evidence) -> pl.DataFrame:
     """A higher quantile is no shorter, none is beyond the extremes, nor is the mean."""
     points = evidence.reported
@@ -51,7 +49,7 @@ def quantiles(evidence: Evidence) -> pl.DataFrame:
     return judged(points, pl.sum_horizontal(inverted), None, 0)
 
 
-@LAWS.add(
+@law(
     "LAW-LONGEST", "reject", "the definition",
     bound="the digits printed; wsload waits for its last messages",
 )  # fmt: skip
@@ -78,7 +76,7 @@ def _timed(evidence: Evidence) -> pl.DataFrame:
     return evidence.points.join(cpus, on=TRIAL).join(walls, on=KEY)
 
 
-@LAWS.add(
+@law(
     "LAW-CPU", "reject", "the definition",
     bound="0.1 s for each CPU: a sample's counters are read after one another",
 )  # fmt: skip
@@ -89,7 +87,7 @@ def cpu(evidence: Evidence) -> pl.DataFrame:
     return judged(_timed(evidence), pl.col("server_cpu_ns") / 1000, None, most_us)
 
 
-@LAWS.add(
+@law(
     "LAW-CLIENT-CPU", "reject", "the definition",
     bound="0.1 s for each: its times begin with its process",
 )  # fmt: skip
@@ -111,7 +109,7 @@ def client_cpu(evidence: Evidence) -> pl.DataFrame:
     return judged(points, used_us, None, count * (lasted_us + READING_US))
 
 
-@LAWS.add(
+@law(
     "LAW-CPU-MODES", "note", "proc(5)",
     bound="0.01 s for each mode of each CPU (proc(5)), and 0.1 s",
     columns=("cpu_", "server_cpus_"),
@@ -132,3 +130,27 @@ def modes(evidence: Evidence) -> pl.DataFrame:
             judged(known, pl.sum_horizontal(names), wall_us - slack_us, wall_us + slack_us)
         )
     return pl.concat(parts)
+
+
+@law(
+    "LAW-STEADY", "warn", "Mann 1945; Kendall 1975; Hamed and Rao 1998; Pettitt 1979",
+    bound="a change of 10 %, at 1 % of false alarms (Mann-Kendall with Hamed and Rao's "
+    "correction, Pettitt), of ten intervals or more",
+    # While a queue grows, times depend on how long the run is; what was counted does not.
+    columns=("message_latency", "latency", "service_time", "response_time", "connection_time"),
+)  # fmt: skip
+def steady(evidence: Evidence) -> pl.DataFrame:
+    """What is measured neither drifts nor jumps while all load is offered."""
+    points = evidence.reported.drop_nulls("course")
+    change = pl.when(pl.col("course") == PLATEAU).then(0.0).otherwise(pl.col("course_change"))
+    return judged(points, change, -LEAST_CHANGE, LEAST_CHANGE)
+
+
+@law("LAW-FAIR", "warn", "the definition", bound="three messages due on it, none echoed")
+def fair(evidence: Evidence) -> pl.DataFrame:
+    """No connection that stood to the end got nothing, where most messages were echoed."""
+    if evidence.client != "wsload":
+        return nothing(evidence)
+    # Where half of all is lost, connections that get nothing are to be expected.
+    served = evidence.reported.filter(2 * pl.col("replies") >= pl.col("messages_due"))
+    return judged(served, pl.col("connections_starved"), None, 0)

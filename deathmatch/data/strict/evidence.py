@@ -1,224 +1,247 @@
-"""What the rules look at, gathered once: each trial's record, raw logs and rows, and the tables.
+"""A dataset as the checks look at it: records, rows made again from raw logs, tables compared.
 
-In: a dataset's folder, with raw logs in folders of trials or packed in each experiment's archive.
-Out: `Evidence`, which holds as long as the `with` block of `gather`.
+In: a dataset's folder, with each experiment's raw logs in its archive or in folders of trials.
+Out: `Evidence`, which holds as long as the `with` block of `gathered`.
 """
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
+from rich.console import Console
+from rich.progress import track
 
-from deathmatch.data import archive, inventory, judged, records, tables, tidy
-from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
-from deathmatch.data.strict.measured import Measured
-from deathmatch.data.strict.table_equality import (
-    Difference,
-    Held,
-    Table,
-    are_whole,
-    differences,
-    wrong_limits,
-)
+from deathmatch.capacity_search import search
+from deathmatch.checks.findings import Finding
+from deathmatch.data import archive, inventory, kernel_samples, records, tables, tidy
 from deathmatch.errors import UserError
-from deathmatch.plan.dataset import PROBES, Dataset
-from deathmatch.plan.trial import Trial
+from deathmatch.plan import record as plan
+from deathmatch.plan import trial as planning
+from deathmatch.plan.dataset import PROBES, TABLES, Dataset
 
+KEY = ["server", "variant", "n"]
 # What reading a damaged log may raise.
 DAMAGED = (UserError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError,
            EOFError, pl.exceptions.PolarsError)  # fmt: skip
+# They come from servers/<name>/server.toml, which may have been reworded since.
+NOT_MEASURED = {"title", "language"}
+AGAIN = "remove the trial's folder and run snakemake: it is measured again"
+REMAKE = "delete the table and run snakemake: it is made again from the raw logs"
 
-Progress = Callable[[int, int], object]
+
+class Offered(NamedTuple):
+    """A rate that was offered: what the record says, the row made of its logs, and the load."""
+
+    point: dict
+    row: dict
+    duration_s: float
+    load: dict
+    clients: list[dict]
 
 
 @dataclass(frozen=True)
+class Trial:
+    """One trial whose record can be read, and whose raw logs give rows of tables."""
+
+    where: str
+    """Its folder in the dataset, `data/<dataset>/<experiment>/<server>/<variant>/<n>`."""
+    folder: Path
+    """Where its raw logs are now."""
+    record: dict
+    """As in `trial.json`, with today's keys."""
+    rows: Mapping[str, list[dict]] = field(default_factory=dict, repr=False)
+    """Its rows of each table, made of the raw logs."""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Experiment, server, variant and number, as its folder has them."""
+        return tuple(self.where.split("/")[-4:])
+
+    @property
+    def spec(self) -> dict:
+        """Everything that decided what was measured."""
+        return self.record["spec"]
+
+    @property
+    def factors(self) -> dict:
+        """Its variant."""
+        return self.spec.get("factors", {})
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it was measured, with or without failures."""
+        return self.record["outcome"] in plan.MEASURED
+
+    @property
+    def points(self) -> list[dict]:
+        """What the record says of each offered rate, of a trial under load."""
+        return self.record["points"] if self.spec.get("client") else []
+
+    @property
+    def offers(self) -> list[Offered]:
+        """What was offered: at each of `points`, then at each probe of a search."""
+        duration_s, load = self.spec.get("duration_s", 0), self.spec.get("load", {})
+        probes = (self.record.get("search") or {}).get("probes", [])
+        pairs = zip(self.points, self.rows.get("points", []))
+        of_probes = zip(probes, self.rows.get(PROBES, []))
+        return [
+            Offered(point, row, duration_s, load, plan.loads(point)) for point, row in pairs
+        ] + [
+            Offered(probe, row, probe["duration_s"], search.load_of(probe["step"], load),
+                    plan.loads(probe))
+            for probe, row in of_probes
+        ]  # fmt: skip
+
+    @property
+    def samples(self) -> pl.DataFrame:
+        """The kernel's samples."""
+        rows = self.rows.get("samples", [])
+        return pl.DataFrame(rows, schema_overrides=kernel_samples.SCHEMA, infer_schema_length=None)
+
+    def log(self, name: str) -> str:
+        """Return the text of one of its raw logs, empty if there is none."""
+        file = self.folder / name
+        return file.read_text(errors="replace") if file.is_file() else ""
+
+
+@dataclass
 class Evidence:
     """A dataset as it lies there."""
 
     folder: Path
     dataset: Dataset
-    trials: tuple[Measured, ...]
-    planned: Mapping[str, Trial]
+    planned: Mapping[str, planning.Trial]
     """What the dataset plans and may hold by now, by folder."""
-    wanted: tuple[str, ...]
-    """The folders of what it plans, in the order in which they run; none of a frozen dataset, whose
-    plan may have grown since."""
-    tables: Mapping[tuple[str, str], Table]
-    """Each experiment's tables, or what is wrong with one; `times` and `seconds` without rows."""
-    differences: tuple[Difference, ...]
-    """Where tables are not what the raw logs give."""
-    packed: Mapping[str, str]
-    """What is wrong with an experiment's archive, or where it is not what its folders hold."""
-    unpacked: frozenset[str]
-    """The experiments that have neither folders of trials nor an archive."""
+    wanted: Sequence[str]
+    """The folders of what it must hold; none of a frozen dataset, whose plan may have grown."""
+    trials: list[Trial] = field(default_factory=list)
+    found: set[str] = field(default_factory=set)
+    """The folders of all trials that have a record, readable or not."""
+    points: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """Each experiment's table of that name."""
+    findings: list[Finding] = field(default_factory=list)
+    """What is wrong with archives, records, logs and tables."""
 
-    @cached_property
-    def readable(self) -> list[Measured]:
-        """The trials whose records can be read."""
-        return [trial for trial in self.trials if trial.record]
+    def name(self, *parts: object) -> str:
+        """Return how findings name what is in the dataset's folder."""
+        return "/".join(["data", self.dataset.name, *map(str, parts)])
 
-    @cached_property
-    def loaded(self) -> list[Measured]:
-        """The trials that were measured under load."""
-        return [trial for trial in self.readable if trial.points]
-
-    @property
-    def named(self) -> str:
-        """The dataset's folder as findings name it."""
-        return f"data/{self.dataset.name}"
+    def reject(self, check: str, where: str, text: str, remedy: str = AGAIN) -> None:
+        """Note a fault."""
+        self.findings.append(Finding(check, "reject", where, text, remedy))
 
 
 @contextlib.contextmanager
-def gather(
-    folder: Path, dataset: Dataset, possible: Sequence[Trial] = (), chosen: Sequence[Trial] = (),
-    progress: Progress = lambda done, total: None, *, recompute: bool = True,
+def gathered(
+    folder: Path, dataset: Dataset, possible: Sequence[planning.Trial] = (),
+    chosen: Sequence[planning.Trial] = (), *, from_raw: bool = True,
 ) -> Iterator[Evidence]:  # fmt: skip
     """Yield what there is of a dataset; archives are unpacked aside until the block ends.
 
-    `possible` are the trials that it may hold, `chosen` those that it must. `progress` is called
-    with how many experiments are read, of how many. Without `recompute`, raw logs are not read: a
-    trial has its record alone, and the laws are applied to the tables as they are.
+    `possible` are the trials that it may hold, `chosen` those that it must. Unless `from_raw`, no
+    raw log is read: a trial has its record alone, if that is unpacked, and the laws are applied to
+    the tables as they are. A terminal shows how many experiments are read.
     """
-    names = sorted(path.name for path in folder.iterdir() if _is_experiment(path))
-    trials: list[Measured] = []
-    read_tables: dict[tuple[str, str], Table] = {}
-    differing: list[Difference] = []
-    packed, unpacked = {}, set()
+    planned = {str(trial.path): trial for trial in possible}
+    evidence = Evidence(folder, dataset, planned, [str(trial.path) for trial in chosen])
+    known = ("*.parquet", archive.NAME, f"*/*/*/{inventory.RECORD}")
+    names = {path.relative_to(folder).parts[0] for one in known for path in folder.glob(f"*/{one}")}
     with tempfile.TemporaryDirectory(prefix="deathmatch-") as aside:
-        for number, name in enumerate(names):
-            progress(number, len(names))
-            raw, problem = _raw(folder, name, Path(aside) if recompute else None)
-            if problem:
-                packed[name] = problem
-            if raw is None:
-                unpacked.add(name)
-            held = Held({table: _table(folder, name, table) for table in dataset.tables(name)})
-            kept = held.tables if recompute else _marked(name, held.tables)
-            read_tables |= {(name, table): _kept(table, frame) for table, frame in kept.items()}
-            read = _measured if recompute else _recorded
-            own: list[Difference] = []
-            for file in inventory.recorded(raw, name) if raw else []:
-                trial, others = read(file, raw, dataset, held)
-                trials.append(trial)
-                own += others
-            if raw:
-                own += held.left(f"data/{dataset.name}/{name}")
-            if recompute and not own:
-                own += wrong_limits(f"data/{dataset.name}/{name}", name, held.tables)
-            differing += own
-        progress(len(names), len(names))
-        yield Evidence(
-            folder, dataset, tuple(trials), {str(trial.path): trial for trial in possible},
-            tuple(str(trial.path) for trial in chosen), read_tables, tuple(differing), packed,
-            frozenset(unpacked),
-        )  # fmt: skip
+        shown = Console(stderr=True)
+        for name in track(sorted(names), "experiments read", console=shown, transient=True):
+            kept = _kept_tables(evidence, name)
+            if from_raw:
+                _make_again(evidence, name, kept, Path(aside))
+            else:
+                evidence.trials += _recorded(evidence, name, folder)
+                if kept.keys() >= {*TABLES}:
+                    kept["points"] = tidy.marked_points(name, kept)
+            evidence.points |= {name: kept["points"]} if "points" in kept else {}
+        yield evidence
 
 
-def _is_experiment(path: Path) -> bool:
-    return path.is_dir() and (
-        any(path.glob("*.parquet")) or (path / archive.NAME).is_file()
-        or any(path.glob(f"*/*/*/{inventory.RECORD}"))
-    )  # fmt: skip
+def _kept_tables(evidence: Evidence, experiment: str) -> dict[str, pl.DataFrame]:
+    """Return an experiment's tables that can be read and have the columns of their schema."""
+    kept = {}
+    for table in evidence.dataset.tables(experiment):
+        file = evidence.folder / experiment / f"{table}.parquet"
+        where = evidence.name(experiment, file.name)
+        try:
+            kept[table] = tables.check(pl.read_parquet(file), experiment, table, where)
+        except UserError as error:
+            evidence.reject("DM-TABLES", where, error.what, REMAKE)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            why = f"it cannot be read: {str(error).splitlines()[0]}" if file.is_file() else "gone"
+            evidence.reject("DM-TABLES", where, why, REMAKE)
+    return kept
 
 
-def _raw(folder: Path, experiment: str, aside: Path | None) -> tuple[Path | None, str]:
-    """Return the folder under which an experiment's raw logs lie, and what is wrong with them.
-
-    An archive is unpacked to `aside`; with None, it is ignored.
-    """
-    file = folder / experiment / archive.NAME
-    here = folder if inventory.recorded(folder, experiment) else None
-    if aside is None or not file.is_file():
-        return here, ""
-    try:
-        archive.unpack(file, aside / experiment)
-    except archive.DAMAGED as error:
-        return here, f"it cannot be unpacked: {error}"
-    if here is None:
-        return aside, ""
-    return here, _unlike(here / experiment, aside / experiment)
+def _recorded(evidence: Evidence, experiment: str, raw: Path) -> Iterator[Trial]:
+    """Yield each trial of an experiment whose record can be read, without rows."""
+    for file in inventory.recorded(raw, experiment):
+        where = evidence.name(file.parent.relative_to(raw))
+        evidence.found.add(where)
+        try:
+            yield Trial(where, file.parent, records.read(file))
+        except UserError as error:
+            key = error.where.partition(", ")[2]
+            evidence.reject("DM-RECORD", where, f"{key}: {error.what}" if key else error.what)
 
 
-def _unlike(here: Path, packed: Path) -> str:
-    def listed(root: Path) -> set[Path]:
-        return {path.relative_to(root) for path in root.glob("*/*/*/**/*") if path.is_file()}
-
-    ours, theirs = listed(here), listed(packed)
-    for path in sorted(ours ^ theirs):
-        return f"{path} is {'not in it' if path in ours else 'in it alone'}"
-    for path in sorted(ours):
-        if archive.packed(here / path) != (packed / path).read_bytes():
-            return f"{path} differs from what it holds"
-    return ""
-
-
-def _table(folder: Path, experiment: str, table: str) -> Table:
-    """Return a table, or what is wrong with it."""
-    file = folder / experiment / f"{table}.parquet"
-    if not file.is_file():
-        return "there is none"
-    try:
-        return tables.check(pl.read_parquet(file), experiment, table, file.name)
-    except UserError as error:
-        return error.what
-    except (OSError, pl.exceptions.PolarsError) as error:
-        return f"it cannot be read: {str(error).splitlines()[0]}"
-
-
-def _kept(table: str, frame: Table) -> Table:
-    """Return a table for the rules, which need no row of a histogram."""
-    unneeded = table in ("times", "seconds") and isinstance(frame, pl.DataFrame)
-    return frame.clear() if unneeded else frame
-
-
-def _marked(experiment: str, held: Mapping[str, Table]) -> Mapping[str, Table]:
-    """Return tables whose points have the marks of `data.judged`, whatever they had."""
-    if not are_whole(held) or "offered_rate_rps" not in held["points"].columns:
-        return held
-    return {**held, "points": judged.points(experiment, held)}
+def _make_again(
+    evidence: Evidence, experiment: str, kept: Mapping[str, pl.DataFrame], aside: Path
+) -> None:
+    """Compare an experiment's tables with the rows of its raw logs, every value, bit by bit."""
+    file, raw = evidence.folder / experiment / archive.NAME, evidence.folder
+    if file.is_file():
+        # It is what is handed on, whatever its folders hold by now.
+        raw = aside
+        try:
+            archive.unpack(file, aside / experiment)
+        except archive.DAMAGED as error:
+            where, remedy = evidence.name(experiment, file.name), "pack it again: snakemake archive"
+            evidence.reject("DM-ARCHIVE", where, f"it cannot be unpacked: {error}", remedy)
+    if not inventory.recorded(raw, experiment):
+        text, remedy = "no raw logs: no table could be made again", "put back folders or archive"
+        where = evidence.name(experiment)
+        evidence.findings.append(Finding("DM-RAW", "unchecked", where, text, remedy))
+        return
+    made = []
+    for trial in _recorded(evidence, experiment, raw):
+        try:
+            rows = tidy.tidy(trial.folder / inventory.RECORD)
+        except DAMAGED as error:
+            text = f"no rows can be made of it: {type(error).__name__}: {error}".splitlines()[0]
+            evidence.reject("DM-RAW", trial.where, text)
+            continue
+        made.append(rows)
+        evidence.trials.append(Trial(trial.where, trial.folder, trial.record, rows))
+    for table, due in tidy.framed(experiment, made).items():
+        # A frozen dataset keeps the titles that its servers had.
+        named = NOT_MEASURED if evidence.dataset.frozen else set()
+        for key, text in _differences(due, kept.get(table, due), named):
+            evidence.reject("DM-TABLES", evidence.name(experiment, *key), f"{table}{text}", REMAKE)
 
 
-def _where(file: Path, raw: Path, dataset: Dataset) -> str:
-    return str(Path("data", dataset.name) / file.parent.relative_to(raw))
-
-
-def _recorded(
-    file: Path, raw: Path, dataset: Dataset, held: Held
-) -> tuple[Measured, list[Difference]]:
-    """Return one trial without its raw logs, and whether its row in the tables is missing."""
-    where = _where(file, raw, dataset)
-    lost = held.lacks("trials", where)
-    held.forget(where)
-    missing = [Difference(where, "rows", "trials: no row of this trial")] if lost else []
-    try:
-        return Measured(where, file.parent, records.read(file)), missing
-    except UserError as error:
-        return Measured(where, file.parent, {}, error), missing
-
-
-def _measured(
-    file: Path, raw: Path, dataset: Dataset, held: Held
-) -> tuple[Measured, list[Difference]]:
-    """Return one trial, and where its rows in the tables are not what its raw logs give."""
-    where = _where(file, raw, dataset)
-    try:
-        record = records.read(file)
-    except UserError as error:
-        held.forget(where)
-        return Measured(where, file.parent, {}, error), []
-    try:
-        rows = tidy.tidy(file)
-        samples = pl.DataFrame(schema=SAMPLES)
-        if made := list(rows["samples"]):
-            samples = pl.DataFrame(made, schema_overrides=SAMPLES, infer_schema_length=None)
-        trial = Measured(where, file.parent, record, rows=rows["points"],
-                         probe_rows=rows[PROBES], samples=samples)  # fmt: skip
-        return trial, differences(where, rows, held, dataset.frozen)
-    except DAMAGED as error:
-        held.forget(where)
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return Measured(where, file.parent, record, damaged=why), []
+def _differences(
+    due: pl.DataFrame, kept: pl.DataFrame, left_out: set[str]
+) -> Iterator[tuple[tuple, str]]:
+    """Yield the trial and the text of each difference; at most one for each column."""
+    due, kept = (frame.sort(KEY, maintain_order=True) for frame in (due, kept))
+    made, held = (frame.group_by(KEY, maintain_order=True).len("rows") for frame in (due, kept))
+    both = made.join(held, on=KEY, how="full", coalesce=True, maintain_order="left_right")
+    counts = both.with_columns(pl.col("rows", "rows_right").fill_null(0))
+    others = counts.filter(pl.col("rows") != pl.col("rows_right")).rows()
+    for *key, wanted, there in others:
+        yield tuple(key), f": {there} rows, where the raw logs give {wanted}"
+    for column in due.columns if not others else ():
+        differs = due[column].ne_missing(kept[column])
+        if column not in left_out and differs.any():
+            row = differs.arg_max()
+            text = f".{column}: {kept[column][row]}, where the raw logs give {due[column][row]}"
+            more = f"; {differs.sum() - 1} more" if differs.sum() > 1 else ""
+            yield due[KEY].row(row), text + more

@@ -1,4 +1,4 @@
-"""Who used a machine's CPUs at each rate: what the hypervisor took, and what others did."""
+"""Who used a machine's CPUs while a rate was offered: the hypervisor, and what is not measured."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ OURS = ["server_cpu_ns", "client_cpu_ns"]
 
 
 @dataclass(frozen=True)
-class Shares:
+class Others:
     """Shares of the CPU time at an offered rate: what the hypervisor took, and what others used.
 
     Others are what the machine did beyond the server and the load generators.
@@ -23,7 +23,7 @@ class Shares:
     others: float
 
 
-def shares(samples: pl.DataFrame, cpus: int) -> list[Shares]:
+def of_others(samples: pl.DataFrame, cpus: int) -> list[Others]:
     """Return the shares at each offered rate, of samples of one machine with so many CPUs.
 
     A counter that starts again counts from there.
@@ -45,4 +45,4 @@ def shares(samples: pl.DataFrame, cpus: int) -> list[Shares]:
         pl.col("cpu_steal_us") / pl.col("total_us"),
         others=(pl.col("total_us") - known) / (pl.col("span_us") * cpus),
     )
-    return [Shares(*row) for row in columns.rows()]
+    return [Others(*row) for row in columns.rows()]

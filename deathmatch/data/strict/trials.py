@@ -1,0 +1,230 @@
+"""What each trial must show of itself: its load, its answers, its server's settings, its CPUs.
+
+Plain functions from one trial to the checks that it fails, each with what was seen.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from deathmatch.capacity_search import search
+from deathmatch.checks.findings import Finding
+from deathmatch.data import cpu_time, probes
+from deathmatch.data.strict.evidence import AGAIN, Evidence, Trial
+from deathmatch.errors import UserError
+from deathmatch.load import registry
+from deathmatch.load.generator import Part
+from deathmatch.plan import files
+from deathmatch.plan.experiment import spelled_out
+from deathmatch.plan.record import BEFORE_WALL, ENDED_WELL, MEASURED, client_state
+
+ADDRESS = re.compile(r"--server=(\S+) --port=(\d+)|--host=(\S+) --port=(\d+)|ws://([^:]+):(\d+)/")
+# Each of several clients has its own; what is offered does not depend on them.
+PLACES = ("--source=", "--start-at=")
+# A file of the project, wherever the host has it.
+VALUES = re.compile(r"(?<=[,=])[^\s,=]*(?=clients/httperf/)")
+# A server that loses a fifth of the time is at its limit when it seems to use 83 % of a CPU.
+MOST_STOLEN = 0.2
+MOST_OTHER_WORK = 0.5
+# Each listening socket has a queue of its own, and the sample is their sum.
+SEVERAL = {("accept", "reuseport"), ("schedulers", "all")}
+SOMAXCONN = "net.core.somaxconn"
+WAITS = "waits with "
+
+Seen = Iterator[tuple[str, str]]
+"""Names of checks, each with what was seen instead."""
+
+
+def outcome(trial: Trial) -> Seen:
+    """A measured trial has points, all of which ran if it had no failures, else one that did not
+    or wrong answers; another has none, and a reason.
+    """
+    named, points = trial.record["outcome"], trial.record["points"]
+    failed = any(point["server_state"] != "ran" for point in trial.points)
+    wrong = any(point.get("wrong_answers") for point in trial.points)
+    due = {MEASURED[1]} if failed else {*MEASURED} if wrong else {MEASURED[0]}
+    seen = f"{named!r}: {len(points)} points, {'one' if failed else 'none'} that failed"
+    if trial.is_measured and (not points or (trial.points and named not in due)):
+        yield "DM-OUTCOME", seen
+    if not trial.is_measured and (points or not trial.record["reason"].strip()):
+        yield "DM-OUTCOME", f"{seen}, reason {trial.record['reason']!r}"
+
+
+def sweep(trial: Trial) -> Seen:
+    """Each rate was offered once, in its order, by a client that ended well and a whole report.
+
+    A server was started afresh for the first rate, and after each at which it failed. A sweep ends
+    early only where it could not be started again; the trial's times add up.
+    """
+    rates, due = [point["offered_rate_rps"] for point in trial.points], trial.spec["rates_rps"]
+    ended = "; then " in trial.points[-1]["server_state"]
+    if rates != (due[: len(rates)] if ended else due):
+        yield "DM-SPEC", f"offered {rates}, planned {due} req/s"
+    fresh = True
+    for point in trial.points:
+        at, ran = f"at {point['offered_rate_rps']} req/s", point["server_state"] == "ran"
+        if point["fresh_start"] != fresh:
+            yield "DM-FRESH", f"fresh start: {point['fresh_start']} {at}"
+        if ran and client_state(point) != ENDED_WELL:
+            yield "DM-CLIENT", f"{client_state(point)} {at}"
+        fresh = not ran
+    for point, row, _, _, clients in trial.offers:
+        if client_state(point) == ENDED_WELL and row["report"] != "whole":
+            logs = ", ".join(client["log"] for client in clients)
+            yield "DM-WHOLE", f"{logs}: gone, cut, or of impossible numbers"
+        if (row.get("loop") or "open") != ("open" if point["offered_rate_rps"] else "closed"):
+            yield "DM-COMMAND", f"its loop was {row['loop']} {point['offered_rate_rps']} req/s"
+    offering_us, wall_us = (trial.record.get(key) for key in ("offering_us", "wall_us"))
+    if None not in (offering_us, wall_us) and offering_us > wall_us:
+        yield "DM-TIMES", f"load was offered for {offering_us} us of {wall_us} us"
+    steps_us = trial.record.get("steps_us") or {}
+    if steps_us and sum(steps_us.values()) - steps_us.get(BEFORE_WALL, 0) != wall_us:
+        yield "DM-TIMES", f"its steps do not add up to its {wall_us} us"
+
+
+def called(trial: Trial) -> Seen:
+    """Each client was called with the words that the specification gives."""
+    generator = registry.of_trial(trial.spec)
+    for point, _, duration_s, load, clients in trial.offers:
+        for index, client in enumerate(clients):
+            command = client["command"] or ""
+            match = ADDRESS.search(command)
+            host, port = [group for group in match.groups() if group] if match else ("", "0")
+            words = generator.command(
+                host, int(port), load, point["offered_rate_rps"], duration_s,
+                Part(index, len(clients)),
+            ) or []  # fmt: skip
+            given, due = without_places(command), without_places(" ".join(words))
+            if given != due:
+                lost = [word for word in due if word not in given]
+                more = [word for word in given if word not in due]
+                yield "DM-COMMAND", f"{client['log']}: without {lost}, with {more}"
+
+
+def without_places(command: str) -> list[str]:
+    """Return a recorded command's words, the program's and those of a place left out.
+
+    The first records joined words without quotes: an option goes on to where the next begins.
+    """
+    marked = VALUES.sub("", command).replace(" -v", "").partition(" ")[2].split(" --")
+    words = [part if part.startswith("--") else f"--{part}" for part in marked]
+    return sorted(
+        word.replace("'", "").replace("///", "//") for word in words
+        if not word.startswith(PLACES)
+    )  # fmt: skip
+
+
+def answers(trial: Trial) -> Seen:
+    """Answers are as the checks want them, over connections that were kept; as many are wrong as
+    were counted when the trial ended.
+    """
+    generator, load = registry.of_trial(trial.spec), trial.spec["load"]
+    calls, uri, sizes = load.get("requests_per_connection"), load.get("uri"), set()
+    for check in trial.spec.get("conformance", []):
+        asked = check.get("send", "").startswith(f"GET {uri} ") and 200 in check.get("status", [])
+        if uri and asked and "body" in check:
+            sizes.add(len(spelled_out(check["body"]).encode()))
+    for point, row, *_ in trial.offers[: len(trial.points)]:
+        at, counted = f"at {row['offered_rate_rps']} req/s", point.get("wrong_answers")
+        if row["report"] != "whole" or not row["replies"]:
+            continue
+        if counted is not None and (wrong := generator.wrong_answers(row)) != counted:
+            yield "DM-ANSWERS", f"{wrong} wrong answers {at}, where {counted} were counted"
+        length, content = row.get("connection_length_replies"), row.get("reply_content_bytes")
+        well = point["server_state"] == "ran" and not row.get("errors_total")
+        if well and calls and length is not None and length < 0.99 * calls:
+            yield "DM-KEEP-ALIVE", f"{length:g} replies a connection, not {calls}, {at}"
+        # httperf prints whole bytes of a mean.
+        fits = content is None or any(abs(content - size) <= 0.5 for size in sizes)
+        if sizes and not fits and not generator.wrong(row):
+            yield "DM-BODY", f"bodies of {content:g} bytes, not {sorted(sizes)}, {at}"
+
+
+def searched(trial: Trial) -> Seen:
+    """A search came to what its rule gives for the results of its probes."""
+    asked, recorded = trial.spec.get("search"), trial.record.get("search") or {}
+    if not asked:
+        return
+    of_probes = [offered.row for offered in trial.offers[len(trial.points) :]]
+    _, end = search.replayed(asked, [probes.result(row) for row in of_probes])
+    given = (end.outcome, end.rate_rps) if end else (search.REFUSED, None)
+    if (own := (recorded.get("outcome"), recorded.get("rate_rps"))) != given:
+        yield "DM-SEARCH", "it says {}, {} req/s; its probes give {}, {} req/s".format(*own, *given)
+
+
+def conformance(trial: Trial) -> Seen:
+    """A server was measured after it had passed each check, but for known deviations, and waited
+    and listened as its variant says.
+
+    Where another trial has the checks in full, some may be missing.
+    """
+    checks, factors = trial.record.get("conformance") or [], trial.factors
+    full = (trial.record.get("full_conformance") or trial.record | {"trial": None})["trial"]
+    wanted = trial.spec.get("conformance", []) if full in (None, trial.record["n"]) else []
+    for name in {check["name"] for check in wanted} - {check["name"] for check in checks}:
+        yield "DM-CONFORMANCE", f"{name!r} was not checked"
+    for check in checks:
+        if not check["ok"] and f"{check['name']}:" not in trial.record["reason"]:
+            yield "DM-CONFORMANCE", f"{check['name']!r} failed, and is not a known deviation"
+    passed = {check["name"] for check in checks if check["ok"]}
+    seen = [name.removeprefix(WAITS) for name in passed if name.startswith(WAITS)]
+    if factors.get("readiness") not in (None, *seen):
+        yield "DM-READINESS", f"it waits with {seen}, not {factors['readiness']}"
+    if not isinstance(backlog := factors.get("backlog"), int):
+        return
+    if not any(name.startswith(f"listen backlog {backlog},") for name in passed):
+        yield "DM-BACKLOG", f"no check saw a listen backlog of {backlog}"
+    sysctl = (trial.record.get("sysctl") or {}).get("server", {})
+    due = min(backlog, int(sysctl.get(SOMAXCONN, backlog)))
+    several = not SEVERAL.isdisjoint(factors.items())
+    # 0 while nothing listens.
+    limits = {row["accept_queue_limit"] for row in trial.rows["samples"]} - {0, None, due}
+    for limit in sorted(limit for limit in limits if not several or limit % due):
+        yield "DM-BACKLOG", f"a queue of {limit} connections, where {due} were due"
+
+
+def settings(trial: Trial) -> Seen:
+    """Kernel settings and quota were those of variant and testbed."""
+    record = trial.record
+    seen = (record.get("sysctl") or {}).get("server", {})
+    for name, value in trial.spec.get("sysctl", {}).items():
+        if str(seen.get(name)).split() != str(value).split():
+            yield "DM-SYSCTL", f"{name} was {seen.get(name)}, not {value}"
+    cpus = (record.get("cpus") or {}).get("server", [])
+    quota_us = (record.get("throttle") or {}).get("cpu_quota_us")
+    try:
+        side = files.testbed(record["testbed"]).server
+        share, period_us = side.cpu_share, side.cpu_period_us
+        due_us = None if share is None else round(share * len(cpus) * period_us)
+    except UserError:
+        # There is no such testbed any more.
+        due_us = quota_us
+    if quota_us != due_us:
+        yield "DM-THROTTLED", f"a quota of {quota_us} us, where the testbed has {due_us}"
+
+
+def others(trial: Trial) -> Seen:
+    """Neither the hypervisor nor other work took the CPU time of server and client."""
+    record, samples = trial.record, trial.samples
+    if record.get("separate") or samples.is_empty():
+        return
+    for at in cpu_time.of_others(samples, (record.get("machine") or {}).get("cpus") or 1):
+        if at.stolen > MOST_STOLEN:
+            yield "DM-STEAL", f"{at.stolen:.0%} of the CPU time was stolen at {at.rate_rps} req/s"
+        if at.others > MOST_OTHER_WORK:
+            yield (
+                "DM-NEIGHBOUR",
+                f"{at.others:.0%} of the CPUs did other work at {at.rate_rps} req/s",
+            )
+
+
+UNDER_LOAD: tuple[Callable[[Trial], Seen], ...] = (
+    sweep, called, answers, searched, conformance, settings, others,
+)  # fmt: skip
+
+
+def each_trial(evidence: Evidence) -> Iterator[Finding]:
+    """What every trial must show of itself."""
+    for trial in evidence.trials:
+        for look in (outcome, *(UNDER_LOAD if trial.points else ())):
+            for check, text in look(trial):
+                yield Finding(check, "reject", trial.where, text, AGAIN)
