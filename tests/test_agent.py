@@ -14,7 +14,7 @@ import sshd
 from conftest import AS_ROOT, ROOT, ended, matching, wait_for
 from sshd import PATIENCE_S, PYTHON, SETTING, SOMEONE, Machines, connect
 
-from deathmatch.agent import code, journal
+from deathmatch.agent import journal, session
 from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
 from deathmatch.hosts import opening
@@ -29,7 +29,7 @@ def machines():
 
 def test_agent_needs_the_standard_library_only():
     """Of a host nothing is asked but Python: here it is started without what is installed."""
-    modules = [".".join(path.with_suffix("").parts) for path in code.files()]
+    modules = [".".join(path.with_suffix("").parts) for path in session.files()]
     script = "import sys; sys.path.insert(0, ''); import " + ", ".join(
         name for name in modules if not name.endswith("__")
     )
@@ -181,7 +181,7 @@ def test_first_connection_sets_up_and_says_so(machines: Machines):
         with connect(machines, someone, folder=folder, tell=said.append) as host:
             home = machines.home(someone)
             assert host.folder.is_relative_to(home / folder)
-    made = f"{folder}/agent-{code.digest()}"
+    made = f"{folder}/agent-{session.digest()}"
     assert said == [
         f"host {someone}: first connection of this version, copying the agent to {someone}:{made}"
     ]

@@ -25,7 +25,7 @@ CHECK = """
 import json, sys
 from pathlib import Path
 from deathmatch.builds import clone, server_build
-from deathmatch.hosts import logs, netns_testbed
+from deathmatch.hosts import netns_testbed, process as processes
 from deathmatch.measure import conformance, context, server_process
 from deathmatch.plan import files, matrix
 bed = files.testbed("netns")
@@ -60,7 +60,7 @@ for trial in matrix.trials("once"):
                       "factors": factors, "log_events": log_events,
                       "asked": [check.record() for check in logged],
                       "checks": [check.record() for check in checks],
-                      "log": logs.tail(running.log)}))
+                      "log": tail(running.log)}))
 """
 
 # An emulator shows a flag with a minus sign.

@@ -269,7 +269,7 @@ def test_a_processor_is_named_with_its_family_and_model():
 
 def test_descriptors_are_raised_as_far_as_allowed():
     script = (
-        "import resource; from deathmatch.hosts.kernel import raise_descriptors\n"
+        "import resource; from deathmatch.agent.kernel import raise_descriptors\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 300))\n"
         "print(raise_descriptors(200), raise_descriptors(250))\n"
     )

@@ -5,8 +5,8 @@ import sys
 
 from conftest import wait_for
 
-from deathmatch.agent import output
-from deathmatch.agent.output import Output, Outputs
+from deathmatch.agent import children
+from deathmatch.agent.children import Output, Outputs
 
 LINES = 600_000
 TALK = f"for n in range({LINES}): print(f'{{n:49}}')\nprint('said it all', flush=True); input()"
@@ -34,7 +34,7 @@ def test_a_log_that_grows_is_cut_and_its_writer_goes_on(tmp_path):
     assert len(text) < 50 * LINES
     head, _, tail = text.partition("\n[deathmatch: about ")
     # What is written as the file is cut comes before the note.
-    assert head.startswith("$ a server\n") and len(head) >= output.HEAD_BYTES
+    assert head.startswith("$ a server\n") and len(head) >= children.HEAD_BYTES
     assert "no more than 10 MB are kept]\n" in tail and tail.endswith(f"{LINES - 1}\nsaid it all\n")
     printed = 50 * LINES + len("$ a server\nsaid it all\n")
     kept = len(head) + len(tail)
@@ -43,15 +43,15 @@ def test_a_log_that_grows_is_cut_and_its_writer_goes_on(tmp_path):
 
 def test_a_log_of_usual_size_is_left_as_it_is(tmp_path):
     log = Output(tmp_path / "server.log")
-    log.file.write_bytes(b"x" * output.LIMIT_BYTES)
+    log.file.write_bytes(b"x" * children.LIMIT_BYTES)
     log.check()
-    assert log.file.stat().st_size == output.LIMIT_BYTES
-    assert log.left_out_bytes == 0 and log.note() == ""
+    assert log.file.stat().st_size == children.LIMIT_BYTES
+    assert log.left_out_bytes == 0
 
 
 def test_a_thread_looks_after_those_that_it_was_told_of(tmp_path):
     watched, other = tmp_path / "watched", tmp_path / "other"
-    lines = b"a line\n" * (2 * output.LIMIT_BYTES // 7)
+    lines = b"a line\n" * (2 * children.LIMIT_BYTES // 7)
     for file in (watched, other):
         file.write_bytes(lines)
     outputs = Outputs()
@@ -59,7 +59,7 @@ def test_a_thread_looks_after_those_that_it_was_told_of(tmp_path):
     outputs.watch(watched)
     outputs.watch(watched)
     outputs.watch(tmp_path / "not there yet")
-    wait_for(lambda: watched.stat().st_size < output.LIMIT_BYTES, "it is cut")
+    wait_for(lambda: watched.stat().st_size < children.LIMIT_BYTES, "it is cut")
     assert outputs.left_out_bytes(tmp_path / "not there yet") == 0
     assert watched.read_bytes().endswith(b"a line\n")
     size = other.stat().st_size
@@ -70,4 +70,4 @@ def test_a_thread_looks_after_those_that_it_was_told_of(tmp_path):
     before = outputs.left_out_bytes(watched)
     with watched.open("ab") as printed:
         printed.write(lines)
-    assert outputs.left_out_bytes(watched) > before + output.LIMIT_BYTES / 2
+    assert outputs.left_out_bytes(watched) > before + children.LIMIT_BYTES / 2

@@ -11,7 +11,7 @@ import sshd
 from conftest import HUNG_S, wait_for
 from sshd import AHEAD_S, PYTHON, SETTING, SOMEONE, connect
 
-from deathmatch.agent import diag, kernel, output
+from deathmatch.agent import children, diag, kernel
 from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
 from deathmatch.hosts import clocks, opening
@@ -269,7 +269,7 @@ def check_bounded(where: Host, tmp_path: Path) -> None:
 
     def says(last: str) -> bool:
         process.collect()
-        assert log.stat().st_size < 3 * output.LIMIT_BYTES
+        assert log.stat().st_size < 3 * children.LIMIT_BYTES
         return log.read_bytes().endswith(f"{last}\n".encode())
 
     wait_for(lambda: says("half"), "it has said a half")
@@ -282,7 +282,7 @@ def check_bounded(where: Host, tmp_path: Path) -> None:
     assert process.wait() == 0
     all_bytes = process.left_out_bytes()
     text = log.read_text()
-    assert len(text) <= output.LIMIT_BYTES + output.HEAD_BYTES
+    assert len(text) <= children.LIMIT_BYTES + children.HEAD_BYTES
     assert text.startswith(f"$ a server\nbegins\n{0:49}\n{1:49}\n")
     assert text.endswith("\nall\n") and "half" not in text
     before, *after = text.split("[deathmatch: about ")

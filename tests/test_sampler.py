@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from deathmatch.agent import kernel
 from deathmatch.agent.keeper import Settings
-from deathmatch.agent.sampling import Sampling
+from deathmatch.agent.kernel import Sampling
 from deathmatch.data import kernel_samples
 from deathmatch.hosts import opening
 from deathmatch.hosts.connection import HostLost

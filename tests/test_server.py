@@ -16,7 +16,7 @@ from conftest import BROKEN, HUNG_S, Tree, descendant, descendants, ended, kill,
 from deathmatch.builds import server_commands
 from deathmatch.builds.clone import Clone
 from deathmatch.errors import UserError
-from deathmatch.hosts import logs
+from deathmatch.hosts.process import tail
 from deathmatch.measure import server_process
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
@@ -369,7 +369,7 @@ def test_end_by_a_signal_has_its_name(start):
 def test_log_is_shown_from_its_end(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"".join(b"line %d\n" % n for n in range(100)) + b"not \xff UTF-8\n")
-    shown = logs.tail(log, 3).splitlines()
+    shown = tail(log, 3).splitlines()
     assert shown == ["line 98", "line 99", "not � UTF-8"]
 
 

@@ -1,4 +1,8 @@
-"""The programs that a session starts: their ends, their output, their input."""
+"""The programs that a session starts: their ends, their input, and their output within bounds.
+
+A program prints into a file, as a pipe could fill up, and the end of its reader is a signal. From
+time to time the file is cut in its middle, which leaves its writer, who appends, where it was.
+"""
 
 import contextlib
 import itertools
@@ -11,14 +15,20 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from deathmatch.agent import launch
-from deathmatch.agent.output import Outputs
 
 Report = Callable[[dict[str, Any]], None]
+
+LIMIT_BYTES = 10_000_000
+# The parts of a file that a cut leaves: its beginning and its end.
+HEAD_BYTES = 1_000_000
+TAIL_BYTES = 65_536
+_INTERVAL_S = 0.1
 
 
 class Child:
@@ -233,3 +243,65 @@ def kill(pids: Iterable[int], patience_s: float) -> None:
         ended.register(descriptor, select.POLLIN)
         ended.poll(max(0.0, deadline - time.monotonic()) * 1000)
         os.close(descriptor)
+
+
+@dataclass
+class Output:
+    """The file of a program's output; `left_out_bytes` is about how much of it was cut out."""
+
+    file: Path
+    left_out_bytes: int = 0
+
+    def check(self) -> None:
+        """Cut the file if it is larger than LIMIT_BYTES; else costs one system call.
+
+        What is printed between its last read and its cut is lost, and is not counted.
+        """
+        size = self.file.stat().st_size if self.file.exists() else 0
+        if size <= LIMIT_BYTES:
+            return
+        with self.file.open("r+b") as log:
+            log.seek(size - TAIL_BYTES)
+            # The file may have grown meanwhile.
+            tail = log.read().partition(b"\n")[2]
+            size = log.tell()
+            log.truncate(HEAD_BYTES)
+        self.left_out_bytes += size - HEAD_BYTES - len(tail)
+        with self.file.open("ab") as log:
+            note = (
+                f"[deathmatch: about {self.left_out_bytes / 1e6:,.0f} MB of what the server "
+                f"printed are left out here: no more than {LIMIT_BYTES / 1e6:.0f} MB are kept]"
+            )
+            log.write(f"\n{note}\n".encode() + tail)
+
+
+class Outputs:
+    """A thread that looks after all of them, from the first on."""
+
+    def __init__(self) -> None:
+        self._of: dict[Path, Output] = {}
+        self._changing = threading.Lock()
+        self._thread = threading.Thread(target=self._loop, daemon=True)
+
+    def watch(self, file: Path) -> None:
+        """Keep a file within bounds from now on."""
+        with self._changing:
+            self._of.setdefault(file, Output(file))
+            if not self._thread.is_alive():
+                self._thread.start()
+
+    def left_out_bytes(self, file: Path) -> int:
+        """Return about how much was cut out of a file so far; 0 if it is not watched."""
+        with self._changing:
+            if file not in self._of:
+                return 0
+            # It may have grown much since the last look.
+            self._of[file].check()
+            return self._of[file].left_out_bytes
+
+    def _loop(self) -> None:
+        while True:
+            time.sleep(_INTERVAL_S)
+            with self._changing:
+                for output in self._of.values():
+                    output.check()

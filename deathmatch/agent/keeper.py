@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,16 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deathmatch.agent import wire
+from deathmatch.agent import namespaces, wire
 from deathmatch.agent.journal import Journal, place
 
-# A trial's sandbox takes the same lock. It has no file and cannot outlive its holder, and each
-# network namespace has its own.
-LOCK = "\0deathmatch-testbed"
 _RUN = "run-"
 _PLACE = "place.json"
 _HELD = "held"
-_RETRY_S = 0.1
 
 
 class Settings(NamedTuple):
@@ -59,11 +54,17 @@ def run(text: str = "{}") -> int:
         signal.signal(number, end)
     with contextlib.ExitStack() as held:
         if settings.lock:
-            lock = _lock(settings.wait_s)
+            # A controller that lost its host waits for the session that has yet to notice.
+            lock = namespaces.lock(settings.wait_s)
             if lock is None:
                 return _refuse("busy", "")
             held.enter_context(lock)
-        if problem := _forbidden():
+        entering = namespaces.words("--map-root-user")
+        try:
+            problem = namespaces.forbidden(entering)
+        except FileNotFoundError as error:
+            problem = f"{error.filename} is not installed"
+        if problem:
             return _refuse("namespaces", problem)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +74,7 @@ def run(text: str = "{}") -> int:
             return _refuse("folder", str(error))
         begin = {"folder": str(own), "silence_s": settings.silence_s, "restored": restored}
         own_program = [sys.executable, "-ESs", "-m", __package__, "--session", json.dumps(begin)]
-        session.append(subprocess.Popen([*_namespaces(), *own_program]))
+        session.append(subprocess.Popen([*entering, *own_program]))
         status = session[0].wait()
         done = Journal(own).restore()
         if not done["failed"]:
@@ -86,41 +87,6 @@ def run(text: str = "{}") -> int:
 def _refuse(reason: str, detail: str) -> int:
     os.write(1, b"\n" + wire.line({"refused": reason, "detail": detail}))
     return 1
-
-
-def _lock(wait_s: float) -> socket.socket | None:
-    """Return the lock, None if another has it all the time.
-
-    A controller that lost its host waits for the session that has yet to notice.
-    """
-    lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    deadline = time.monotonic() + wait_s
-    while True:
-        try:
-            lock.bind(LOCK)
-            return lock
-        except OSError:
-            if time.monotonic() > deadline:
-                lock.close()
-                return None
-            time.sleep(_RETRY_S)
-
-
-def _namespaces() -> list[str]:
-    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    unshare = ["unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    return ["setpriv", "--pdeathsig", "KILL", "--", *unshare, "--"]
-
-
-def _forbidden() -> str:
-    """Return why no namespaces can be made here, empty if they can; costs a process."""
-    try:
-        probe = subprocess.run(
-            [*_namespaces(), "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True
-        )
-    except FileNotFoundError as error:
-        return f"{error.filename} is not installed"
-    return "" if probe.returncode == 0 else probe.stderr.strip() or "unshare failed"
 
 
 @contextlib.contextmanager

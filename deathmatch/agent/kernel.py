@@ -1,4 +1,4 @@
-"""The kernel's figures on a host, its network and its processes, read from /proc."""
+"""The kernel's figures on a host, its network and its processes, and a sample of all of them."""
 
 import contextlib
 import fcntl
@@ -7,14 +7,21 @@ import re
 import resource
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+from deathmatch.agent import diag
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS_HZ = os.sysconf("SC_CLK_TCK")
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 USED = ("cpu_ns", "rss_bytes", "descriptors", "threads")
 COUNTED = ("netstat", "snmp", "sockstat")
+# The share of the time that these may take: counting the SYN queue takes CPU time, and reading how
+# processes share their pages holds up what maps memory.
+_SHARES = {"syn_queue": 0.02, "pss": 0.01}
 
 
 def processes(other: Iterable[int] = ()) -> list[int]:
@@ -209,3 +216,63 @@ def machine(cpus: Iterable[int]) -> dict[str, int | float]:
         "interrupts": int(columns["intr"][0]),
         "load_average": os.getloadavg()[0],
     }
+
+
+class Sampling:
+    """Takes samples as cheaply as possible."""
+
+    def __init__(self) -> None:
+        self._due = dict.fromkeys(_SHARES, 0.0)
+
+    def take(
+        self, pids: Iterable[int], port: int | None = None, cpus: Sequence[int] | None = None,
+        group: str = "", settled: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return {"at_ns", "counters", "usage"}, with `port` "queues", with `cpus` "machine".
+
+        They are the instant of this host's monotonic clock; `counters`; the sum of
+        `usage` over the processes; the accept queue's length and limit, summed over the
+        listeners of the port, and the SYN queue's length, None where asking so soon would disturb
+        the trial; `machine`.
+
+        With `cpus`, the processes are a server's. "cpu_ns" then has that of processes that ended
+        too: of the cgroup whose file `group` is (`group_cpu_ns`), or without one, of
+        children; None if it is unknown. "pss_bytes" is their memory, None where asking so soon
+        would disturb the trial and it has not `settled`.
+        """
+        pids = list(pids)
+        taken: dict[str, Any] = {"at_ns": time.monotonic_ns(), "counters": counters()}
+        used = [usage(pid) for pid in pids]
+        taken["usage"] = {what: sum(process[what] for process in used) for what in USED}
+        if port is not None:
+            listeners = diag.listeners(port)
+            queues = [
+                sum(listener.waiting for listener in listeners),
+                sum(listener.limit for listener in listeners),
+            ]
+            # The kernel walks through all connections: 10,000 take some milliseconds.
+            waiting = partial(diag.count, diag.SYN_RECEIVED, port)
+            taken["queues"] = [*queues, self._seldom("syn_queue", waiting, False)]
+        if cpus is not None:
+            taken["machine"] = machine(cpus)
+            taken["usage"]["cpu_ns"] = _cpu_ns(taken["usage"]["cpu_ns"], pids, group)
+            taken["usage"]["pss_bytes"] = self._seldom("pss", partial(pss_bytes, pids), settled)
+        return taken
+
+    def _seldom(self, what: str, ask: Callable[[], int | None], settled: bool) -> int | None:
+        """Return the answer; None if asking would take more than its share of the time."""
+        began = time.monotonic()
+        if began < self._due[what] and not settled:
+            return None
+        answer = ask()
+        ended = time.monotonic()
+        self._due[what] = ended + (ended - began) / _SHARES[what]
+        return answer
+
+
+def _cpu_ns(living_ns: int, pids: Sequence[int], group: str) -> int | None:
+    """Return the CPU time of processes and of those that ended; None if it is unknown."""
+    if group:
+        return group_cpu_ns(group)
+    ended = [ended_children_ns(pid) for pid in pids]
+    return None if None in ended else living_ns + sum(ended)

@@ -6,6 +6,7 @@ may wait run in a thread each, so that the others, a ping and the clock above al
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import platform
@@ -17,15 +18,32 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from deathmatch.agent import children, code, diag, kernel, wire
+from deathmatch.agent import children, diag, kernel, wire
 from deathmatch.agent.children import Children
 from deathmatch.agent.journal import Journal
-from deathmatch.agent.sampling import Sampling
+from deathmatch.agent.kernel import Sampling
 
 # After a pause of this machine the controller is not silent: its signs wait in the pipe.
 _GRACE_S = 0.5
-_WAITING = {"run", "kill", "connect", "transmit", "receive", "send", "sample"}
+_WAITING = {"run", "kill", "connect", "transmit", "receive", "send", "sample", "pss_bytes"}
 _NICENESS = 10
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def files() -> list[Path]:
+    """Return the files that make up the agent, relative to the folder of the package, sorted."""
+    paths = [PACKAGE / "__init__.py", *(PACKAGE / "agent").glob("*.py")]
+    return sorted(path.relative_to(PACKAGE.parent) for path in paths)
+
+
+def digest() -> str:
+    """Return 16 digits that change with any of the files or their names; reads them all."""
+    hashed = hashlib.sha256()
+    for path in files():
+        content = (PACKAGE.parent / path).read_bytes()
+        hashed.update(f"{path} {len(content)}\n".encode() + content)
+    return hashed.hexdigest()[:16]
 
 
 class Verbs:
@@ -44,8 +62,9 @@ class Verbs:
         self._held: list[int] = []
         # Verbs that are another module's functions.
         self.set = self._journal.set
-        for function in (kernel.usage, kernel.threads, kernel.waits, kernel.counters,
-                         kernel.raise_descriptors, diag.listeners, diag.count, children.kill,
+        for function in (kernel.usage, kernel.pss_bytes, kernel.threads, kernel.waits,
+                         kernel.counters, kernel.raise_descriptors, diag.listeners, diag.count,
+                         children.kill,
                          self._children.start, self._children.run, self._children.signal,
                          self._children.send, self._children.end_input,
                          self._children.left_out_bytes):  # fmt: skip
@@ -216,7 +235,7 @@ def run(text: str) -> None:
     os.dup2(2, 1)
     hello = {
         "hello": "deathmatch agent",
-        "code": code.digest(),
+        "code": digest(),
         "python": platform.python_version(),
         "folder": str(folder),
         "restored": begin["restored"],

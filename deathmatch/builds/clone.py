@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from deathmatch.builds import clients, server_build, server_commands, toolchain
 from deathmatch.builds.copy import Copy
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.installation import Command, Installation
+from deathmatch.hosts.testbed import Command, Installation
 from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.server import Server

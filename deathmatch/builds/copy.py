@@ -15,8 +15,8 @@ from typing import Any
 
 from deathmatch.errors import UserError
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.installation import Command
 from deathmatch.hosts.opening import say
+from deathmatch.hosts.testbed import Command
 from deathmatch.load.generator import PROJECT
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server
@@ -33,7 +33,7 @@ _EVERY_S = 1.0
 
 
 class Copy:
-    """The copy on a host, up to date and set up: `hosts.installation.Installation`.
+    """The copy on a host, up to date and set up: `hosts.testbed.Installation`.
 
     It is in the host's `folder`, relative to the home. Standard error reports what takes long.
     """

@@ -17,7 +17,7 @@ from deathmatch.builds.server_commands import build_dir, tools
 from deathmatch.builds.steps import ATTEMPT, LOG, failed, inside, killed, write
 from deathmatch.errors import UserError
 from deathmatch.hosts import hardware, sandbox
-from deathmatch.hosts.logs import tail
+from deathmatch.hosts.process import tail
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server, fingerprint

@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from deathmatch.agent import namespaces
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.plan.root import ROOT
@@ -62,32 +63,21 @@ def _copy(old: Path, new: Path) -> None:
 def run(new: Path, out: Path, words: list[str]) -> int:
     """Run a command to which the folder `new` is at `out`; return its exit status.
 
-    All that it starts ends with it, or with this process.
+    All that it starts ends with it, or with this process. Raises UserError where the kernel forbids
+    namespaces.
     """
     script = 'mount --no-mtab --bind "$1" "$2" && shift 2 && exec "$@"'
-    prefix = _own_namespaces()
+    prefix = namespaces.words("--map-current-user", "--keep-caps")
+    try:
+        problem = namespaces.forbidden(prefix)
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename} is not installed", remedy="run inside ./shell") from None
+    if problem:
+        raise sandbox.forbidden(problem)
     # The capabilities that the mount took are not for the build.
     drop = [] if os.geteuid() == 0 else ["setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--"]
     inside = ["sh", "-ec", script, "sh", str(new), str(out), *drop, *words]
     return subprocess.run([*prefix, *inside], cwd=ROOT, stdin=subprocess.DEVNULL).returncode
-
-
-def _own_namespaces() -> list[str]:
-    """Return the words that run a command in mount and pid namespaces that end with this process.
-
-    `setpriv` passes the death of this process on to `unshare`, `unshare --kill-child` to the first
-    process of the pid namespace. Raises UserError where the kernel forbids it.
-    """
-    user = [] if os.geteuid() == 0 else ["--user", "--map-current-user", "--keep-caps"]
-    unshare = ["unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    words = ["setpriv", "--pdeathsig", "KILL", "--", *unshare, "--"]
-    try:
-        probe = subprocess.run([*words, "true"], capture_output=True, text=True)
-    except FileNotFoundError as error:
-        raise UserError(f"{error.filename} is not installed", remedy="run inside ./shell") from None
-    if probe.returncode != 0:
-        raise sandbox.forbidden(probe.stderr.strip())
-    return words
 
 
 def swap(new: Path, out: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from deathmatch.builds import nix, package_installs, toolchain
 from deathmatch.builds.server_commands import build_dir, environment, fill, package, tools
 from deathmatch.errors import UserError
-from deathmatch.hosts.logs import tail
+from deathmatch.hosts.process import tail
 from deathmatch.plan.root import ROOT
 from deathmatch.plan.server import Server, source_files
 

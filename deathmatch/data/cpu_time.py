@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from deathmatch.hosts.kernel import MODES
+from deathmatch.agent.kernel import MODES
 
 IDLE = ("idle", "iowait")
 TAKEN = [f"cpu_{mode}_us" for mode in MODES]

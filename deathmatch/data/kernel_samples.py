@@ -8,9 +8,9 @@ from pathlib import Path
 
 import polars as pl
 
+from deathmatch.agent.kernel import MODES, USED
 from deathmatch.data import records
 from deathmatch.errors import UserError
-from deathmatch.hosts.kernel import MODES, USED
 
 # Column -> (side, file, group and counter). TCPSynRetrans counts SYNs that were sent again, so it
 # is the client's.

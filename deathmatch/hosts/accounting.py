@@ -30,9 +30,7 @@ class Accounting:
 
     def prefix(self) -> list[str]:
         """Return the words before a command that make it and its children members."""
-        if not self.group or self.shared:
-            return []
-        return ["sh", "-c", f'{self.group.joining()} && exec "$@"', "sh"]
+        return self.group.prefix() if self.group and not self.shared else []
 
     def record(self) -> dict[str, str]:
         """Return what trial.json says of it."""

@@ -86,12 +86,21 @@ class Group:
         """Return the shell command by which a process becomes its member."""
         return f"echo $$ > {shlex.quote(f'{self.folder}/cgroup.procs')}"
 
+    def prefix(self) -> list[str]:
+        """Return the words before a command that make it and its children members."""
+        return prefix(self.joining())
+
     def remove(self) -> None:
         """Remove it; its members must have ended.
 
         UserError if they have not, after two seconds.
         """
         self.host.run("sh", "-c", _REMOVE, "sh", str(self.folder))
+
+
+def prefix(*scripts: str) -> list[str]:
+    """Return the words before a command by which its process runs these shell commands first."""
+    return ["sh", "-c", " && ".join([*scripts, 'exec "$@"']), "sh"] if scripts else []
 
 
 def parents(mounts: str, own: str, controller: str) -> list[tuple[int, Path]]:

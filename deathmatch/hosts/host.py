@@ -16,10 +16,59 @@ from deathmatch.agent.diag import Listener
 from deathmatch.errors import UserError
 from deathmatch.hosts.clocks import Clocks
 from deathmatch.hosts.connection import Connection
-from deathmatch.hosts.host_socket import HostSocket
 from deathmatch.hosts.process import Process
 
 GOVERNORS = "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
+
+_sockets = itertools.count()
+
+
+class HostSocket:
+    """A TCP connection that a host opens for the caller, over the link that the host is on.
+
+    The part of socket.socket that checks use; its errors are those of the host's socket. What is
+    sent and received crosses the channel to the agent too: for checks, never for load.
+    """
+
+    def __init__(self, agent: Connection, address: str, port: int, patience_s: float):
+        self._agent, self._patience_s = agent, patience_s
+        self._number = next(_sockets)
+        self._agent.call(
+            "connect", number=self._number, address=address, port=port, patience_s=patience_s
+        )
+        self._open = True
+
+    def settimeout(self, patience_s: float) -> None:
+        """Wait that long for what is sent or received from now on; TimeoutError after it."""
+        self._patience_s = patience_s
+
+    def sendall(self, data: bytes) -> None:
+        """Send all of it."""
+        for start in range(0, len(data), wire.CHUNK_BYTES):
+            part = data[start : start + wire.CHUNK_BYTES]
+            self._agent.call(
+                "transmit", number=self._number, data=wire.pack(part), patience_s=self._patience_s
+            )
+
+    def recv(self, limit_bytes: int) -> bytes:
+        """Return what comes next, nothing at the end."""
+        answer = self._agent.call(
+            "receive", number=self._number, limit_bytes=limit_bytes, patience_s=self._patience_s
+        )
+        return wire.unpack(answer["data"])
+
+    def close(self) -> None:
+        """Close it, if it is open."""
+        if self._open:
+            self._open = False
+            self._agent.call("hang_up", number=self._number)
+
+    def __enter__(self) -> "HostSocket":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
 
 Connected = socket.socket | HostSocket
 """A TCP connection, of this machine or of a host."""
@@ -75,7 +124,7 @@ class Host:
         """Start a program in a process group of its own; return at once.
 
         What it prints is appended to `output`, a file of the caller's: all of it, or its beginning
-        and its end if it is to be `bounded` (`agent.output`). `Process.wait` and `Process.collect`
+        and its end if it is to be `bounded` (`agent.children`): `Process.wait`, `Process.collect`
         bring it. The program works in `folder`, by default the session's, with no input and the
         host's environment, or `environment` in its place. With `talk`, its input and standard
         output are the caller's to use; `output` then gets its standard error, which without
@@ -116,6 +165,13 @@ class Host:
         """
         return self.agent.call("usage", pid=pid)
 
+    def pss_bytes(self, pids: Iterable[int]) -> int | None:
+        """Return the memory of processes, pages that several have counted once; None if unknown.
+
+        The kernel looks at every page: about a millisecond for 100 MB.
+        """
+        return self.agent.call("pss_bytes", pids=list(pids))
+
     def threads(self, pid: int) -> list[int]:
         """Return the ids of the process's threads; OSError if it is gone."""
         return self.agent.call("threads", pid=pid)
@@ -143,7 +199,7 @@ class Host:
         self, pids: Sequence[int] | None = None, port: int | None = None,
         cpus: Sequence[int] | None = None, group: str = "", settled: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
-        """Return what the kernel has counted, in one call: `agent.sampling.Sampling.take`.
+        """Return what the kernel has counted, in one call: `agent.kernel.Sampling.take`.
 
         Of the processes `pids`, by default of all that `processes` returns.
         """
@@ -156,7 +212,7 @@ class Host:
         return [Listener(*fields) for fields in self.agent.call("listeners", port=port)]
 
     def count(self, state: int, port: int) -> int:
-        """Return how many sockets of a local port are in a state of `hosts.kernel`.
+        """Return how many sockets of a local port are in a state of `agent.diag`.
 
         The kernel walks through all of its connections: 10,000 take some milliseconds.
         """

@@ -5,7 +5,6 @@ by looking at what its processes hold (`Memory.watch`), several times a second. 
 server is what the kernel kills first if the whole machine has none left (proc(5), oom_score_adj).
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -44,7 +43,7 @@ class Memory:
         if self.limit_bytes is None:
             return []
         joined = [self.group.joining()] if self.group and not self.shared else []
-        return ["sh", "-c", " && ".join([_FIRST, *joined, 'exec "$@"']), "sh"]
+        return cgroup.prefix(_FIRST, *joined)
 
     def breaches(self) -> int:
         """Return how many processes were killed so far for what was beyond the limit."""
@@ -62,7 +61,7 @@ class Memory:
         running = pids()
         if sum(host.usage(pid)["rss_bytes"] for pid in running) <= self.limit_bytes:
             return
-        if sum(_shared_out(host, pid) for pid in running) > self.limit_bytes:
+        if (host.pss_bytes(running) or 0) > self.limit_bytes:
             self.caught += 1
             host.kill(running, 0)
 
@@ -114,11 +113,3 @@ def _without_swap(made: Memory) -> Memory:
     swap = {1: ("memory.memsw.limit_in_bytes", made.limit_bytes), 2: ("memory.swap.max", 0)}
     made.group.write_known(*swap[made.group.version])
     return made
-
-
-def _shared_out(host: Host, pid: int) -> int:
-    try:
-        share = re.search(r"^Pss:\s+(\d+) kB", host.read(f"/proc/{pid}/smaps_rollup"), re.M)
-    except OSError:
-        return 0
-    return int(share[1]) * 1024 if share else 0

@@ -13,8 +13,7 @@ from functools import partial
 from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
 from deathmatch.hosts import opening
-from deathmatch.hosts.installation import Install
-from deathmatch.hosts.testbed import SERVER, Testbed, prepared, together
+from deathmatch.hosts.testbed import SERVER, Install, Testbed, prepared, together
 from deathmatch.plan import testbed as plan
 
 LINK, CLIENT_LINK = "server0", "client0"

@@ -13,7 +13,7 @@ import sys
 import tarfile
 from collections.abc import Callable, Sequence
 
-from deathmatch.agent import code, wire
+from deathmatch.agent import session, wire
 from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
 from deathmatch.hosts.connection import Connection, NoAgent, Refused
@@ -97,7 +97,7 @@ def ssh(
             made = f"{alias}:{_agent_folder(folder)}"
             tell(f"host {name}: first connection of this version, copying the agent to {made}")
             _set_up(alias, name, [*words, _unpacking(folder)])
-    if agent.hello["code"] != code.digest():
+    if agent.hello["code"] != session.digest():
         agent.close()
         removing = f"rm -r {shlex.quote(_agent_folder(folder))}"
         raise UserError(
@@ -118,7 +118,7 @@ def through(
     run.
     """
     agent_words = [sys.executable, *_AGENT, _as_json(settings)]
-    script = f"cd {shlex.quote(str(code.PACKAGE.parent))} && exec {shlex.join(agent_words)}"
+    script = f"cd {shlex.quote(str(session.PACKAGE.parent))} && exec {shlex.join(agent_words)}"
     try:
         agent = Connection(name, [*words, "sh", "-c", script], settings.silence_s)
     except Refused as error:
@@ -143,7 +143,7 @@ def _as_json(settings: Settings) -> str:
 
 
 def _agent_folder(folder: str) -> str:
-    return f"{folder}/agent-{code.digest()}"
+    return f"{folder}/agent-{session.digest()}"
 
 
 def _entering(folder: str, python: str, settings: Settings) -> str:
@@ -169,8 +169,8 @@ def _unpacking(folder: str) -> str:
 def _set_up(alias: str, name: str, words: Sequence[str]) -> None:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path in code.files():
-            archive.add(code.PACKAGE.parent / path, str(path))
+        for path in session.files():
+            archive.add(session.PACKAGE.parent / path, str(path))
     done = subprocess.run(words, input=packed.getvalue(), capture_output=True)
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()
@@ -197,10 +197,10 @@ def _fault(alias: str, name: str, python: str, error: NoAgent) -> UserError:
 
 
 def _report_restored(agent: Connection, tell: Callable[[str], None]) -> None:
-    for session in agent.hello["restored"]:
-        for path in session["restored"]:
+    for ended in agent.hello["restored"]:
+        for path in ended["restored"]:
             tell(f"host {agent.name}: restored {path}, which a killed run had changed")
-        for problem in session["failed"]:
+        for problem in ended["failed"]:
             tell(f"host {agent.name}: not restored after a killed run: {problem}")
 
 

@@ -1,4 +1,4 @@
-"""A program on a host: its end, its output and its input, as events of the agent report them."""
+"""A program on a host: its end, its output and its input; and the end of a log for a message."""
 
 import collections
 import os
@@ -9,6 +9,10 @@ from pathlib import Path
 
 from deathmatch.agent import wire
 from deathmatch.hosts.connection import Connection
+from deathmatch.plan.root import ROOT
+
+TAIL_BYTES = 20_000
+TAIL_LINES = 20
 
 
 class Process:
@@ -120,3 +124,12 @@ class Process:
         self._lines.append("")
         self.wait()
         return text
+
+
+def tail(log: Path, lines: int = TAIL_LINES) -> str:
+    """Return the last lines of a log, what is not UTF-8 replaced, paths from the project's root."""
+    with log.open("rb") as file:
+        # A line may be as long as the log.
+        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+        text = file.read().decode(errors="replace").replace(f"{ROOT}/", "")
+    return "\n".join(text.splitlines()[-lines:])

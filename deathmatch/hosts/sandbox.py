@@ -10,15 +10,14 @@ import ctypes
 import os
 import select
 import signal
-import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
 
+from deathmatch.agent import namespaces
 from deathmatch.errors import UserError
 from deathmatch.hosts import forked
 from deathmatch.hosts.forked import LIBC
@@ -57,7 +56,7 @@ def call(function: Callable[[], int | None]) -> int:
     namespaces. If the process named by $DEATHMATCH_OWNER dies, the sandbox dies too and 1 is
     returned.
     """
-    with _lock():
+    with namespaces.lock(waiting=_announce):
         child = forked.start(lambda: _first(function))
         try:
             ended = _has_ended_first(child)
@@ -68,6 +67,10 @@ def call(function: Callable[[], int | None]) -> int:
             return forked.wait(child)
         forked.kill(child)
         return 1
+
+
+def _announce() -> None:
+    print("waiting: another trial holds this machine's testbed", file=sys.stderr)
 
 
 def forbidden(reason: str) -> UserError:
@@ -175,21 +178,3 @@ def _wait_for_end(pid: int) -> None:
     else:
         with contextlib.suppress(psutil.NoSuchProcess):
             psutil.Process(pid).wait()
-
-
-def _lock() -> socket.socket:
-    """Take the lock, waiting for whoever holds it.
-
-    It is a socket in the abstract namespace: it has no file and cannot outlive its holder.
-    """
-    lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    announced = False
-    while True:
-        try:
-            lock.bind("\0deathmatch-testbed")
-            return lock
-        except OSError:
-            if not announced:
-                print("waiting: another trial holds this machine's testbed", file=sys.stderr)
-                announced = True
-            time.sleep(0.5)

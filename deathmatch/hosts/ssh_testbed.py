@@ -8,8 +8,7 @@ from deathmatch.agent.keeper import Settings
 from deathmatch.errors import UserError
 from deathmatch.hosts import host_state, opening
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.installation import Install
-from deathmatch.hosts.testbed import SERVER, Testbed, prepared, together
+from deathmatch.hosts.testbed import SERVER, Install, Testbed, prepared, together
 from deathmatch.plan import testbed as plan
 
 

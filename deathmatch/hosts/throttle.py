@@ -22,9 +22,7 @@ class Throttle:
 
     def prefix(self) -> list[str]:
         """Return the words before a command that make it and its children members."""
-        if not self.group:
-            return []
-        return ["sh", "-c", f'{self.group.joining()} && exec "$@"', "sh"]
+        return self.group.prefix() if self.group else []
 
     def stalls(self) -> dict:
         """Return the controller's own counts so far: periods, throttled periods and time in us."""

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from deathmatch.builds import clients
 from deathmatch.errors import Truncated, UserError
-from deathmatch.hosts import clocks, logs
+from deathmatch.hosts import clocks
 from deathmatch.hosts.clocks import Clocks
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.process import Process
+from deathmatch.hosts.process import Process, tail
 from deathmatch.load.generator import Fields, Part
 from deathmatch.measure import spreading
 from deathmatch.measure.context import PORT, Context
@@ -328,7 +328,7 @@ def failure(context: Context, problem: str, log: Path, client: Host | None = Non
     where = f"{context.trial.path}: not measured, its logs are in {context.out}"
     if client and len(context.clients) > 1:
         problem = f"{problem} on {client.name}"
-    return clients.failure(context.spec["client"], problem, logs.tail(log), where)
+    return clients.failure(context.spec["client"], problem, tail(log), where)
 
 
 def pids(context: Context, client: Host) -> list[int]:

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deathmatch.agent.children import LIMIT_BYTES
+from deathmatch.agent.diag import ESTABLISHED
 from deathmatch.hosts import accounting
 from deathmatch.hosts.accounting import Accounting
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.kernel import ESTABLISHED, LIMIT_BYTES
 from deathmatch.hosts.memory import Memory
 from deathmatch.hosts.process import Process
 from deathmatch.hosts.testbed import Testbed

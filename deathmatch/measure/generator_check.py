@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from deathmatch.hosts import logs
+from deathmatch.hosts.process import tail
 from deathmatch.load.generator import Fields, LoadGenerator
 from deathmatch.measure import client
 from deathmatch.measure.conformance import Check
@@ -38,7 +38,7 @@ def check(context: Context) -> Check:
             what = "began no connection" if whole else "left no whole report"
             state = offered["client_state"]
             raise client.failure(context, f"{what} of its first requests: {state}", first)
-        said = logs.tail(first)
+        said = tail(first)
     return Check(name, problem(context.generator, fields, said))
 
 

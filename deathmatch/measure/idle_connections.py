@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from deathmatch.builds import clients
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.installation import Installation
 from deathmatch.hosts.process import Process
+from deathmatch.hosts.testbed import Installation
 from deathmatch.load import registry
 from deathmatch.load.generator import WHOLE, Part
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from deathmatch.builds import toolchain
 from deathmatch.hosts import hardware
-from deathmatch.hosts.installation import Installation
+from deathmatch.hosts.testbed import Installation
 from deathmatch.measure import commit
 from deathmatch.plan.root import ROOT
 

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from deathmatch.agent.kernel import USED
 from deathmatch.data.kernel_samples import COUNTERS, LOAD, MACHINE, QUEUES, SERVER_CPUS, SOCKETS
 from deathmatch.hosts.connection import HostLost
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.kernel import USED
 from deathmatch.load.generator import START_UP_S
 
 

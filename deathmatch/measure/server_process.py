@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from deathmatch.hosts import logs
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.installation import Installation
-from deathmatch.hosts.process import Process
+from deathmatch.hosts.process import Process, tail
+from deathmatch.hosts.testbed import Installation
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 
@@ -40,7 +39,7 @@ class Running:
     def tail(self) -> str:
         """Return the last lines of its output so far."""
         self.process.collect()
-        return logs.tail(self.log)
+        return tail(self.log)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import shlex
 import time
 from pathlib import Path
 
+from deathmatch.agent.children import LIMIT_BYTES
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.kernel import LIMIT_BYTES
 from deathmatch.hosts.memory import Memory
 from deathmatch.hosts.process import Process
 from deathmatch.hosts.testbed import SERVER, Testbed

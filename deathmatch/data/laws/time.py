@@ -2,9 +2,9 @@
 
 import polars as pl
 
+from deathmatch.agent.kernel import MODES
 from deathmatch.data.laws.law import KEY, RATE, TRIAL, Evidence, judged, law, nothing
 from deathmatch.data.steadiness import LEAST_CHANGE, PLATEAU
-from deathmatch.hosts.kernel import MODES
 
 # Quantities of which wsload's report has quantiles, by how their columns begin.
 _QUANTITIES = ("handshake_time", "message_latency", "service_time", "connection_time")
