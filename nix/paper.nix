@@ -7,7 +7,22 @@
 }:
 change:
 let
-  inherit (pkgs.lib) fileset;
+  inherit (pkgs) lib;
+  inherit (lib) fileset;
+
+  data = ../data;
+  # What the dataset names decides claims of its paper, or is a chapter of it.
+  dataset = builtins.fromTOML (builtins.readFile ../config/datasets/reference.toml);
+  datasets = [
+    "reference"
+  ]
+  ++ lib.optional (dataset ? compare) dataset.compare
+  ++ dataset.also or [ ]
+  ++ dataset.decided_by or [ ];
+  # The records of instruments, one of each kind, which chapters name by their kind.
+  instruments = builtins.filter (kind: builtins.pathExists (data + "/${kind}/reference.json")) (
+    builtins.attrNames (builtins.readDir data)
+  );
 in
 pkgs.stdenvNoCC.mkDerivation {
   name = "deathmatch-paper";
@@ -15,28 +30,25 @@ pkgs.stdenvNoCC.mkDerivation {
   # build/ and datasets never get in.
   src = fileset.toSource {
     root = ../.;
-    fileset = fileset.unions [
-      ../CITATION.cff
-      ../Snakefile
-      ../bin
-      ../clients
-      ../config
-      ../data/accepting
-      ../data/first
-      # Measured after the others: a checkout may be without it.
-      (fileset.maybeMissing ../data/history)
-      ../data/profile
-      ../data/published
-      ../data/reference
-      ../deathmatch
-      ../experiments
-      ../notebooks
-      ../paper/source
-      ../profiles/default
-      ../servers
-      ../toolchains
-      ../workflow
-    ];
+    fileset = fileset.unions (
+      [
+        ../CITATION.cff
+        ../Snakefile
+        ../bin
+        ../clients
+        ../config
+        ../data/published
+        ../deathmatch
+        ../experiments
+        ../notebooks
+        ../paper/source
+        ../profiles/default
+        ../servers
+        ../toolchains
+        ../workflow
+      ]
+      ++ map (name: data + "/${name}") (datasets ++ instruments)
+    );
   };
   nativeBuildInputs = tools;
   postPatch = change;
@@ -52,7 +64,9 @@ pkgs.stdenvNoCC.mkDerivation {
 
   installPhase = ''
     runHook preInstall
-    cp -r paper/reference "$out"
+    mkdir "$out"
+    # Without .gitignore, which a folder that was not there begins with.
+    cp -r paper/reference/* "$out"
     runHook postInstall
   '';
 

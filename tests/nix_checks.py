@@ -22,12 +22,14 @@ from nix_servers import (
     ERAS,
     SHELLS,
     clients,
+    compilers,
     debian_paths,
     modules,
     names,
     no_desktop,
     of_the_old_pin,
     others,
+    prebuilt,
     programs,
     releases,
 )  # fmt: skip
@@ -187,5 +189,6 @@ def httperf(nix: Nix, tree: Path) -> None:
 
 CHECKS = [
     parse, formatting, dead_code, facts, evaluation, lock, names, programs, clients, modules,
-    environment, light, no_desktop, releases, hashes, debian_paths, httperf, paper, schema,
+    environment, light, no_desktop, compilers, prebuilt, releases, hashes, debian_paths, httperf,
+    paper, schema,
 ]  # fmt: skip

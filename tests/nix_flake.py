@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from conftest import copy_tree
 
+from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
 
 FIXTURES = ROOT / "tests" / "nix"
@@ -127,10 +128,16 @@ def start(home: Path) -> Nix:
     return nix
 
 
+def of_the_paper() -> list[str]:
+    """Return the datasets whose data the committed paper is made from."""
+    spec = files.dataset("reference")
+    return ["reference", *([spec.compare] if spec.compare else []), *spec.also, *spec.decided_by]
+
+
 def copy_flake(to: Path) -> Path:
-    """Copy the project without its measurements, whose folders nix/paper.nix names."""
+    """Copy the project without its measurements, whose folders the paper's recipe needs."""
     copy_tree(to)
-    for dataset in ("first", "reference"):
+    for dataset in of_the_paper():
         (to / "data" / dataset).mkdir()
     return to
 

@@ -4,6 +4,7 @@ Each takes a Nix and a tree, and raises Refused.
 """
 
 import functools
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -38,11 +39,6 @@ RELEASED_AS = {
     "beam_minimal-packages-erlang_28-erlang": "otp",
     "beam_minimal-packages-erlang_29-erlang": "otp",
 }  # fmt: skip
-# Servers whose release is of neither nixpkgs nor the flake, with the reason.
-PINNED_BY_THE_SERVER = {
-    f"node-{release}": "npm fetches this Node in both toolchains"
-    for release in ("0.8", "4", "8", "12", "16", "20")
-}
 
 
 def names(nix: Nix, tree: Path) -> None:
@@ -132,6 +128,38 @@ def clients(nix: Nix, tree: Path) -> None:
                 )
 
 
+def compilers(nix: Nix, tree: Path) -> None:
+    """What is compiled for a program of an older nixpkgs is compiled by that one's own compiler.
+
+    Python's headers include others of the C library that it was built with, and an installer may
+    leave out a part in C that does not compile.
+    """
+    for name in specs.names("server", tree):
+        named = attributes(tree, name)
+        older = sorted(attribute for attribute in named if attribute.startswith("pkgs-20"))
+        require(
+            not older or "gcc" not in named,
+            f"servers/{name}/server.toml, key packages.nix: {older} beside today's gcc; take gcc "
+            "from there too",
+        )
+
+
+def prebuilt(nix: Nix, tree: Path) -> None:
+    """No server runs a program that npm fetches for one system: it has no loader on NixOS."""
+    offered = nix.outputs(tree)["packages"][SYSTEMS[-1]]
+    for name in sorted({*specs.names("server", tree)} & set(offered)):
+        if "npm" not in packages(tree, name).get("tools", []):
+            continue
+        lock = tree / "servers" / name / packages(tree, name)["npm"]
+        fetched = json.loads(lock.read_text())["packages"]
+        tied = sorted(package for package in fetched if "linux" in package)
+        require(
+            not tied,
+            f"servers/{name}/server.toml, key packages.npm: {tied} are built for one system; say "
+            "so in not_in_nix",
+        )
+
+
 def modules(nix: Nix, tree: Path) -> None:
     """Each Python module that the study or a server imports is in its environment."""
     ours = [*tree.glob("deathmatch/**/*.py"), *tree.glob("tests/**/*.py"), tree / "Snakefile"]
@@ -160,9 +188,7 @@ def modules(nix: Nix, tree: Path) -> None:
 def releases(nix: Nix, tree: Path) -> None:
     """Each number that [release] gives is that of the package, where the facts name it."""
     for system, offered in nix.outputs(tree)["packages"].items():
-        for name in sorted(
-            {*specs.names("server", tree)} & set(offered) - set(PINNED_BY_THE_SERVER)
-        ):
+        for name in sorted({*specs.names("server", tree)} & set(offered)):
             stated = about(tree, name).get("release", {})
             text = stated.get("nix") or stated.get("name", "")
             given = versions(nix, offered[name]["drvPath"])

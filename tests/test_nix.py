@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import Tree, project_files
 from nix_checks import CHECKS, evaluation
-from nix_flake import SYSTEMS, Nix, Refused, copy_flake, start
+from nix_flake import SYSTEMS, Nix, Refused, closure, copy_flake, start, uses
 from nix_servers import clients, names, programs
 
 from deathmatch.builds import debian
@@ -78,6 +78,15 @@ def test_an_attribute_that_nixpkgs_lacks_is_named_with_its_file(nix, tmp_path):
     said = "servers/nginx/server.toml, key packages.nix: there is no ngnix; nix/README.md says"
     with pytest.raises(Refused, match=said):
         evaluation(nix, tree)
+
+
+def test_libwebsockets_is_built_with_libuv(nix, clean):
+    """Its option is off by default; the server's epoll is libuv's."""
+    for system in SYSTEMS:
+        made = nix.outputs(clean)["packages"][system]["libwebsockets"]["drvPath"]
+        library = [path for path in closure(nix, made) if "-libwebsockets-" in path.name]
+        flags = [uses(path)["cmakeFlags"] for path in library if "cmakeFlags" in uses(path)]
+        assert [flag for each in flags for flag in each][-1] == "-DLWS_WITH_LIBUV=ON"
 
 
 @pytest.mark.parametrize("library", ["misultin", "webmachine"])

@@ -4,6 +4,7 @@ A real Nix evaluates each recipe against the stand-in for nixpkgs; its phase the
 the source that Nix copied, with the variables that the recipe itself sets, and no others.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -14,13 +15,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 from conftest import ROOT, copy_tree, project_files
-from nix_flake import DARWIN, Nix, closure, start, uses
+from nix_flake import DARWIN, Nix, Refused, closure, start, uses
 
 from deathmatch.analysis.reply_rates import REPLY
+from deathmatch.plan import files
 
+pytestmark = pytest.mark.nix
 SYSTEM = "x86_64-linux"
-# One chapter is enough to run all that executes, draws and typesets.
-EXPERIMENT = "storage"
+# One chapter is enough to run all that executes, draws and typesets; other datasets decide its claims.
+EXPERIMENT = "static"
 # What nixpkgs' setup.sh defines; the study's recipes define no hook.
 SETUP = "runHook() { :; }\n"
 
@@ -35,7 +38,7 @@ def tree(tmp_path_factory) -> Path:
     """A copy of the project with one experiment of each committed dataset."""
     copy = copy_tree(tmp_path_factory.mktemp("tree"))
     for name in project_files():
-        if name.parts[0] == "data" and name.parts[2:3] == (EXPERIMENT,):
+        if name.parts[0] == "data" and (len(name.parts) == 3 or name.parts[2] == EXPERIMENT):
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, copy / name)
     return copy
@@ -73,11 +76,48 @@ def built(nix: Nix, made: dict, to: Path) -> Path:
     return folder
 
 
-@pytest.mark.once
-def test_the_paper_is_built(nix, tree, tmp_path):
-    paper = built(nix, recipe(nix, tree, "packages", "paper"), tmp_path) / "paper" / "reference"
-    for name in ("deathmatch.html", "deathmatch.pdf", "explore.html"):
-        assert (paper / name).stat().st_size > 1e5
+def hashes(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file in a folder, by its path from there."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_the_paper_is_that_of_the_whole_checkout(nix, tree, tmp_path):
+    """The recipe's source lacks nothing that the paper is made from: its files are the same."""
+    made = recipe(nix, tree, "packages", "paper")
+    found = []
+    # In one place: what a library prints may name it.
+    place = tmp_path / "place"
+    for source in (made["src"], tree):
+        folder, out = built(nix, made | {"src": source}, place), tmp_path / str(source)[-6:]
+        done = cleared(nix, folder, {}, f"out={out}\n{made['installPhase']}")
+        assert done.returncode == 0, done.stderr
+        found.append(hashes(out))
+        shutil.rmtree(place)
+    recipes, whole = found
+    assert recipes == whole
+    assert {"deathmatch.html", "deathmatch.pdf", "explore.html"} <= recipes.keys()
+    assert ".gitignore" not in recipes
+
+
+@pytest.mark.parametrize("named", ["also", "decided_by"])
+def test_a_dataset_of_the_paper_that_is_missing_is_refused(named, nix, tree, tmp_path):
+    """By Snakemake, and by Nix, which has no folder to copy."""
+    folder = shutil.copytree(tree, tmp_path / "tree")
+    name = getattr(files.dataset("reference"), named)[0]
+    shutil.rmtree(folder / "data" / name)
+    variables = nix.outputs(tree)["devShells"][SYSTEM]["default"]["variables"]
+    script = "snakemake paper --dry-run --config dataset=reference"
+    done = cleared(nix, folder, variables | {"HOME": str(tmp_path)}, script)
+    said = done.stdout + done.stderr
+    assert done.returncode != 0 and "Traceback" not in said, said
+    assert f"data/{name} is missing, and the paper would be another one without it" in said
+    assert "config/datasets/reference.toml, line" in said and f"git checkout -- data/{name}" in said
+    with pytest.raises(Refused, match=f"data/{name} .*does not exist"):
+        nix.outputs(folder)
 
 
 @pytest.mark.parametrize("name", ["roundtrip"])

@@ -154,7 +154,8 @@ class Server(NamedSpec):
     about: Text = Field(description="What it is, and where it differs from what the source ran.")
     version: Text = Field(
         description="A command that prints the version; its first line is recorded with every "
-        "trial."
+        "trial. Its failure is the build's: where an installer leaves out a compiled part that "
+        "does not build, such as Tornado's tornado.speedups, it imports that part."
     )
     release: Release | None = Field(
         None,

@@ -79,6 +79,7 @@ def study(asked: Settings, only_paper: bool = False) -> Study:
     )
     if study.frozen:
         _check_tables(study)
+        _check_others_are_there(study.dataset)
     elif not study.measured:
         raise UserError(
             f"none of its {len(study.choice.trials(study.dataset))} trials is measured, and "
@@ -105,6 +106,17 @@ def _check_tables(study: Study) -> None:
             remedy="restore them if git has them; the paper of another dataset can show what is "
             f"left: ./shell snakemake paper --config dataset=NAME compare={study.dataset}",
         )
+
+
+def _check_others_are_there(dataset: str) -> None:
+    """Raise UserError if data/ lacks a dataset that a frozen one names: its paper would differ."""
+    spec = files.dataset(dataset)
+    for key in ("also", "decided_by"):
+        for name in getattr(spec, key):
+            if not Path("data", name).is_dir():
+                what = f"data/{name} is missing, and the paper would be another one without it"
+                remedy = f"restore it: git checkout -- data/{name}"
+                raise files.mistake("dataset", dataset, (key,), what, remedy)
 
 
 def _compared(dataset: str, asked: str) -> str:

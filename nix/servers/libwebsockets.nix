@@ -1,15 +1,18 @@
-# A compiler that finds the library: the server's commands get no environment but PATH. Whether
-# nixpkgs builds it with libuv, which readiness=epoll needs, has not been seen.
+# A compiler that finds the library: the server's commands get no environment but PATH.
 { pkgs, ... }:
 let
   inherit (pkgs) lib;
+  # nixpkgs gives it libuv and leaves this option off, as it is by default; readiness=epoll needs it.
+  libwebsockets = pkgs.libwebsockets.overrideAttrs (old: {
+    cmakeFlags = old.cmakeFlags ++ [ "-DLWS_WITH_LIBUV=ON" ];
+  });
   # Its header includes those of the others.
   headers = map (package: "-isystem ${lib.getDev package}/include") [
-    pkgs.libwebsockets
+    libwebsockets
     pkgs.libuv
     pkgs.openssl
   ];
-  libraries = "${lib.getLib pkgs.libwebsockets}/lib";
+  libraries = "${lib.getLib libwebsockets}/lib";
 in
 [
   (pkgs.writeShellApplication {

@@ -1,5 +1,5 @@
 # What the flake takes from nixpkgs 22.05, as derivations that build nothing. Nobody has evaluated
-# that release: these two attributes are named as its sources are remembered, and no fact backs them.
+# that release: these attributes are named as its sources are remembered, and no fact backs them.
 # Later releases mark Python 2.7 as insecure; whether 22.05 does is not known, so it does here.
 { system, config }:
 assert builtins.attrNames config == [ "allowInsecurePredicate" ];
@@ -21,6 +21,7 @@ let
 in
 {
   beam.packages.erlangR23.erlang = package "erlang-R23" programs."beam.packages.erlangR23.erlang";
+  gcc = package "gcc-2022" programs.gcc;
   python27 =
     if config.allowInsecurePredicate python27 then
       package "python27" programs.python27

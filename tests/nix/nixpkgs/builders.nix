@@ -74,6 +74,7 @@ let
       "src"
       "patches"
       "nativeBuildInputs"
+      "cmakeFlags"
       "configureFlags"
       "makeFlags"
       "hardeningDisable"
@@ -211,6 +212,7 @@ in
   mayOverrideAttrs = check "mkDerivation" {
     required = { };
     optional = phases // {
+      cmakeFlags = listOf isWord;
       configureFlags = listOf isWord;
     };
   };

@@ -84,6 +84,17 @@ let
     }
   ) programs.haskell;
 
+  # `.overrideAttrs` of a package whose build has this attribute, a list.
+  withAttrs = name: attribute: {
+    overrideAttrs =
+      change:
+      builders.make {
+        inherit (plain.${name}) name tools version;
+        uses = builders.mayOverrideAttrs (change {
+          ${attribute} = [ "--of-nixpkgs" ];
+        });
+      };
+  };
   # What a package offers beside itself.
   extras =
     name:
@@ -94,16 +105,9 @@ let
     else if name == "ruby" then
       { withPackages = builders.withPackages plain.ruby ruby; }
     else if builtins.match "beam(_minimal)?\\..*\\.erlang" name != null then
-      {
-        overrideAttrs =
-          change:
-          builders.make {
-            inherit (plain.${name}) name tools;
-            uses = builders.mayOverrideAttrs (change {
-              configureFlags = [ "--of-nixpkgs" ];
-            });
-          };
-      }
+      withAttrs name "configureFlags"
+    else if name == "libwebsockets" then
+      withAttrs name "cmakeFlags"
     else
       { };
 

@@ -1,6 +1,5 @@
-# Four functions of nixpkgs' lib.fileset, with its meaning: a file set is a path or what these
-# functions return, only `maybeMissing` takes a path that does not exist, and folders without a file
-# are left out.
+# Three functions of nixpkgs' lib.fileset, with its meaning: a file set is a path that exists or what
+# these functions return, and folders without a file are left out.
 let
   isSet = value: builtins.isAttrs value && value._type or null == "fileset";
   # { base, keeps } of a set: the file or folder that it is within, and which files it holds of it.
@@ -67,13 +66,6 @@ in
           }
         ) (parts "fileFilter" path)
       );
-
-  maybeMissing =
-    path:
-    if !builtins.isPath path then
-      throw "lib.fileset.maybeMissing: the argument must be a path"
-    else
-      fileSet (if builtins.pathExists path then parts "maybeMissing" path else [ ]);
 
   toSource =
     { root, fileset }:
