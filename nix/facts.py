@@ -1,7 +1,8 @@
 """Compare tests/nix/facts.json with the flake's own nixpkgs: `python3 nix/facts.py [--write]`.
 
-Needs Nix, and network for nixpkgs. Prints what differs, and ends with 1 if anything does. With
-`--write` it puts what nixpkgs holds into that file, the pins of flake.lock into
+Needs Nix, and network for nixpkgs. Prints what differs, and ends with 1 if anything does. Where the
+facts were read from a nixpkgs of another date than the pin's, another release is a warning only.
+With `--write` it puts what nixpkgs holds into that file, the pins of flake.lock into
 tests/nix/pins.json, and new releases into `release.nix` of the servers' own files: run it so after
 `nix flake update`.
 """
@@ -11,6 +12,7 @@ import json
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,14 +32,29 @@ def evaluated() -> dict:
     return json.loads(done.stdout)
 
 
-def differences(noted: dict, found: dict) -> list[str]:
-    """Return a line for each fact that nixpkgs holds otherwise than it is noted."""
-    return [
-        f"{kind}, {name}: {noted[kind][name]} in {FACTS.name}, {fact} in nixpkgs"
-        for kind, facts in found.items()
-        for name, fact in facts.items()
-        if noted[kind][name] != fact
-    ]
+def differences(noted: dict, found: dict) -> tuple[list[str], list[str]]:
+    """Return a line for each fact that nixpkgs holds otherwise than it is noted.
+
+    Those of a release alone come second: the date of a nixpkgs tells its packages' releases.
+    """
+    differing: tuple[list[str], list[str]] = ([], [])
+    for kind, facts in found.items():
+        for name, fact in facts.items():
+            known = noted[kind][name]
+            if known != fact:
+                said = f"{kind}, {name}: {known} in {FACTS.name}, {fact} in nixpkgs"
+                differing[_without_release(known) == _without_release(fact)].append(said)
+    return differing
+
+
+def _without_release(fact: object) -> object:
+    """Return a fact without the version of a package."""
+    return {**fact, "version": ""} if isinstance(fact, dict) else fact
+
+
+def pinned_date() -> str:
+    """Return the date of the flake's nixpkgs, in UTC, as YYYY-MM-DD."""
+    return f"{datetime.fromtimestamp(pins()['nixpkgs']['lastModified'], UTC):%Y-%m-%d}"
 
 
 def new_versions(noted: dict, found: dict) -> dict[str, str]:
@@ -80,7 +97,8 @@ def pins() -> dict:
 def write(noted: dict, found: dict) -> None:
     """Write the facts, the pins and the servers' releases."""
     tree = "Read from the two nixpkgs that flake.lock pins; Haskell's libraries were not asked for."
-    text = json.dumps(noted | found | {"tree": tree}, indent=1, ensure_ascii=False)
+    read = {"tree": tree, "date": pinned_date()}
+    text = json.dumps(noted | found | read, indent=1, ensure_ascii=False)
     FACTS.write_text(text + "\n")
     recorded = json.loads(PINS.read_text()) | {"inputs": pins()}
     PINS.write_text(json.dumps(recorded, indent=2) + "\n")
@@ -95,12 +113,16 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write what nixpkgs holds")
     given = parser.parse_args()
     noted, found = json.loads(FACTS.read_text()), evaluated()
-    differing = differences(noted, found)
-    print(*differing, sep="\n")
+    wrong, dated = differences(noted, found)
+    if noted["date"] == pinned_date():
+        wrong, dated = wrong + dated, []
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    for line in dated:
+        print(f"warning, of another date ({noted['date']}, the pin {pinned_date()}): {line}")
     if given.write:
         write(noted, found)
         return 0
-    return 1 if differing else 0
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

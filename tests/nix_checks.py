@@ -12,10 +12,10 @@ from nix_flake import (
     PINS,
     SYSTEMS,
     Nix,
+    checkers,
     closure,
     require,
     same,
-    tool,
     uses,
 )
 from nix_servers import (
@@ -45,7 +45,10 @@ def nix_files(tree: Path) -> list[str]:
 
 
 def checker(tree: Path, *words: str) -> None:
-    done = subprocess.run([*words, *nix_files(tree)], cwd=tree, capture_output=True, text=True)
+    done = subprocess.run(
+        ["env", f"PATH={checkers()}", *words, *nix_files(tree)],
+        cwd=tree, capture_output=True, text=True,
+    )  # fmt: skip
     require(done.returncode == 0, done.stdout + done.stderr)
 
 
@@ -54,11 +57,11 @@ def parse(nix: Nix, tree: Path) -> None:
 
 
 def formatting(nix: Nix, tree: Path) -> None:
-    checker(tree, tool("nixfmt"), "--check")
+    checker(tree, "nixfmt", "--check")
 
 
 def dead_code(nix: Nix, tree: Path) -> None:
-    checker(tree, tool("deadnix"), "--fail")
+    checker(tree, "deadnix", "--fail")
 
 
 def evaluation(nix: Nix, tree: Path) -> None:

@@ -5,6 +5,8 @@ builder, and a stand-in made of it: what the facts do not name does not exist, a
 they do not list is refused.
 """
 
+import fcntl
+import hashlib
 import json
 import os
 import re
@@ -13,7 +15,6 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
 from conftest import copy_tree
 
 from deathmatch.plan import files
@@ -24,11 +25,6 @@ PINS = json.loads((FIXTURES / "pins.json").read_text())
 FACTS = json.loads((FIXTURES / "facts.json").read_text())
 SYSTEMS = ["aarch64-linux", "x86_64-linux"]
 DARWIN = "aarch64-darwin"
-WHERE = {
-    "nix": "installs Debian's package nix-bin",
-    "nixfmt": "runs tests/nix/install",
-    "deadnix": "runs tests/nix/install",
-}
 
 
 class Refused(AssertionError):
@@ -99,12 +95,28 @@ class Nix:
         return self.known[tree]
 
 
-def tool(name: str) -> str:
-    """Return the path of a program; fail the test, saying what installs it, if there is none."""
-    places = os.pathsep.join([os.environ["PATH"], str(ROOT / "build" / "nix-tools" / "bin")])
-    return shutil.which(name, path=places) or pytest.fail(
-        f"{name} is not installed: run the tests inside ./shell, which {WHERE[name]}"
-    )
+def made(out: Path, script: Path, *lists: Path) -> Path:
+    """Return the folder `out`, made by `script OUT` unless it is of this script and these lists."""
+    made_from = b"".join(path.read_bytes() for path in (script, *lists))
+    # The programs in it may hold its path.
+    stamp = f"{out} {hashlib.sha256(made_from).hexdigest()}"
+    out.parent.mkdir(exist_ok=True)
+    with out.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        known = out / "stamp"
+        if not known.exists() or known.read_text() != stamp:
+            done = subprocess.run([script, out], capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+            known.write_text(stamp)
+    return out
+
+
+def checkers() -> str:
+    """Return the words of PATH that find the checkers of Nix files, installed if need be."""
+    path = os.environ["PATH"]
+    if all(shutil.which(name) for name in ("deadnix", "nixfmt")):
+        return path
+    return f"{made(ROOT / 'build' / 'nix-tools', FIXTURES / 'install')}/bin:{path}"
 
 
 def _sandbox() -> list[str]:
@@ -116,7 +128,7 @@ def _sandbox() -> list[str]:
 
 def start(home: Path) -> Nix:
     """Return a Nix with a store and the stand-ins, each with the facts: an input holds no more."""
-    tool("nix")
+    assert shutil.which("nix"), "install Debian's package nix-bin, as ./shell pytest does"
     stand_ins = home / "stand-ins"
     for name in PINS["inputs"]:
         shutil.copytree(FIXTURES / name, stand_ins / name)

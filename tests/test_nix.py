@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Tree, project_files
-from nix_checks import CHECKS, evaluation
+from nix_checks import CHECKS, dead_code, evaluation, formatting
 from nix_flake import SYSTEMS, Nix, Refused, closure, copy_flake, start, uses
 from nix_servers import clients, names, programs
 
@@ -34,11 +34,19 @@ def clean(tmp_path_factory) -> Path:
     return copy_flake(tmp_path_factory.mktemp("clean"))
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+# The checkers of files are installed for them alone.
+FILES = [
+    pytest.param(check, marks=pytest.mark.nix) if check in (formatting, dead_code) else check
+    for check in CHECKS
+]
+
+
+@pytest.mark.parametrize("check", FILES, ids=lambda check: check.__name__)
 def test_flake(check, nix, clean):
     check(nix, clean)
 
 
+@pytest.mark.nix
 def test_a_folder_is_all_that_nix_needs(nix, tmp_path):
     """A copy of the template, with a library of Python, is a package without any other file."""
     tree = copy_flake(tmp_path)
@@ -54,6 +62,7 @@ def test_a_folder_is_all_that_nix_needs(nix, tmp_path):
     programs(nix, tree)
 
 
+@pytest.mark.nix
 @pytest.mark.parametrize("made_by", ["nix", "build"])
 def test_a_folder_is_all_that_a_load_generator_needs(made_by, nix, tmp_path):
     """By an expression or by its build script it is a package, a check and in every shell."""
@@ -71,6 +80,7 @@ def test_a_folder_is_all_that_a_load_generator_needs(made_by, nix, tmp_path):
             assert nix.outputs(tree)[output][system]["mine"]["tools"] == ["shoot"]
 
 
+@pytest.mark.nix
 def test_an_attribute_that_nixpkgs_lacks_is_named_with_its_file(nix, tmp_path):
     tree = copy_flake(tmp_path)
     toml = tree / "servers" / "nginx" / "server.toml"
@@ -80,6 +90,7 @@ def test_an_attribute_that_nixpkgs_lacks_is_named_with_its_file(nix, tmp_path):
         evaluation(nix, tree)
 
 
+@pytest.mark.nix
 def test_libwebsockets_is_built_with_libuv(nix, clean):
     """Its option is off by default; the server's epoll is libuv's."""
     for system in SYSTEMS:
@@ -89,6 +100,7 @@ def test_libwebsockets_is_built_with_libuv(nix, clean):
         assert [flag for each in flags for flag in each][-1] == "-DLWS_WITH_LIBUV=ON"
 
 
+@pytest.mark.nix
 @pytest.mark.parametrize("library", ["misultin", "webmachine"])
 def test_a_library_without_a_confirmed_hash_names_the_command_that_prints_it(library, nix, clean):
     attribute = f"legacyPackages.x86_64-linux.erlangLibs.{library}.drvPath"
@@ -98,6 +110,7 @@ def test_a_library_without_a_confirmed_hash_names_the_command_that_prints_it(lib
     assert nix.flake("build --dry-run", command) == ""
 
 
+@pytest.mark.nix
 def test_an_old_erl_is_not_given_later_flags(tmp_path):
     """With today's erl and a flag that it does not know in the place of one that is too new."""
     if not shutil.which("erl", path="/usr/bin"):
@@ -113,6 +126,7 @@ def test_an_old_erl_is_not_given_later_flags(tmp_path):
     assert (done.returncode, done.stdout) == (0, "1 a  b"), done.stderr
 
 
+@pytest.mark.nix
 def test_the_paper_is_made_where_all_files_have_one_date(tmp_path, network):
     """As in Nix's store: what Snakemake would take for current is made by the recipe's command."""
     for name in project_files():

@@ -8,6 +8,8 @@ import pytest
 from conftest import ROOT, Tree
 from nix_flake import start
 
+pytestmark = pytest.mark.nix
+
 # Two packages made without nixpkgs: a python3 of its own, and one that is the system's.
 FLAKE = r"""{
   outputs = _: {

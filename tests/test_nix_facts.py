@@ -5,11 +5,14 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
 from nix_flake import FACTS, PINS, Nix, copy_flake, start
+
+pytestmark = pytest.mark.nix
 
 
 @pytest.fixture
@@ -55,18 +58,27 @@ def newer(nix: Nix, tree: Path) -> None:
     lock(nix, tree)
 
 
+def of_the_pins_date(tree: Path) -> None:
+    """Let the noted facts be of the date of the nixpkgs that is pinned."""
+    pin = json.loads((tree / "flake.lock").read_text())["nodes"]["nixpkgs"]["locked"]
+    path = tree / "tests" / "nix" / "facts.json"
+    date = f"{datetime.fromtimestamp(pin['lastModified'], UTC):%Y-%m-%d}"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"date": date}))
+
+
 def test_what_the_stand_in_is_made_of_is_found(nix, tree):
     done = read(nix, tree)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stdout + done.stderr
     assert read(nix, tree, "--write").returncode == 0
     written = (tree / "tests" / "nix" / "facts.json").read_text().splitlines()
     noted = (ROOT / "tests" / "nix" / "facts.json").read_text().splitlines()
-    # Only where they were read from is said anew.
-    assert [line for line in noted if line not in written] == noted[2:3]
+    # Only where and of which date they were read is said anew.
+    assert [line for line in noted if line not in written] == noted[2:4]
 
 
 def test_each_difference_is_named(nix, tree):
     newer(nix, tree)
+    of_the_pins_date(tree)
     done = read(nix, tree)
     assert done.returncode == 1, done.stderr
     lines = done.stdout.splitlines()
@@ -74,6 +86,23 @@ def test_each_difference_is_named(nix, tree):
         "functions, fetchurl", "packages, nginx", "packages, wrk",
     ]  # fmt: skip
     assert lines[2].endswith("in facts.json, None in nixpkgs")
+
+
+def test_another_release_of_another_date_is_a_warning(nix, tree):
+    """The facts are of July; the stand-in, in the place of the pin, of today."""
+    newer(nix, tree)
+    done = read(nix, tree)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1 and len(lines) == 3, done.stdout + done.stderr
+    assert lines[2].startswith("warning, of another date (2026-07-14, the pin ")
+    assert "): packages, nginx: " in lines[2]
+    path = nix.stand_ins / "nixpkgs" / "facts.json"
+    facts = json.loads((tree / "tests" / "nix" / "facts.json").read_text())
+    facts["packages"]["nginx"]["version"] = "9.8.7"
+    path.write_text(json.dumps(facts))
+    lock(nix, tree)
+    done = read(nix, tree)
+    assert done.returncode == 0 and done.stdout.count("\n") == 1, done.stdout + done.stderr
 
 
 def test_what_differs_is_written(nix, tree):

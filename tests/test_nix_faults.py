@@ -9,7 +9,7 @@ import pytest
 from nix_checks import CHECKS
 from nix_flake import Nix, Refused, copy_flake, start
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.nix
 
 HTTPERF = "clients/httperf/httperf.nix"
 

@@ -15,14 +15,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 from conftest import ROOT, copy_tree, project_files
-from nix_flake import DARWIN, Nix, Refused, closure, start, uses
+from nix_flake import DARWIN, Nix, Refused, checkers, closure, start, uses
 
 from deathmatch.analysis.reply_rates import REPLY
 from deathmatch.plan import files
 
 pytestmark = pytest.mark.nix
 SYSTEM = "x86_64-linux"
-# One chapter is enough to run all that executes, draws and typesets; other datasets decide its claims.
+# One chapter is enough to run all that executes, draws and typesets; of its claims other datasets
+# decide some.
 EXPERIMENT = "static"
 # What nixpkgs' setup.sh defines; the study's recipes define no hook.
 SETUP = "runHook() { :; }\n"
@@ -137,7 +138,7 @@ def test_nix_files_are_checked(fault, said, nix, tree, tmp_path):
     subprocess.run(["chmod", "-R", "u+w", folder], check=True)
     if fault:
         (folder / "nix" / "more.nix").write_text(fault)
-    done = cleared(nix, folder, {}, made["buildPhase"])
+    done = cleared(nix, folder, {"PATH": checkers()}, made["buildPhase"])
     assert (done.returncode == 0) is (fault is None), done.stdout + done.stderr
     assert said in done.stdout + done.stderr
 

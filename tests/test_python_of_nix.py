@@ -5,31 +5,29 @@ in build/, and these tests run with it what needs no server: the plan, the paper
 dataset, and the tests of parsing, statistics, tables and prose.
 """
 
-import fcntl
-import hashlib
 import json
 import os
 import shutil
 import subprocess
-import tomllib
 from pathlib import Path
 
 import polars as pl
 import pytest
 from conftest import ROOT, Tree, copy_tree, project_files
+from nix_flake import made, of_the_paper
 from polars.testing import assert_frame_equal
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("DEATHMATCH_TOOLCHAIN") != "debian",
-    reason="inside Nix, the other tests run with its Python already",
-)
+pytestmark = [
+    pytest.mark.nix,
+    pytest.mark.skipif(
+        os.environ.get("DEATHMATCH_TOOLCHAIN") != "debian",
+        reason="inside Nix, the other tests run with its Python already",
+    ),
+]
 BUILD = ROOT / "build"
 LISTS = [ROOT / "toolchains" / "python" / f"{group}.txt" for group in ("run", "test")]
 FACTS = json.loads((ROOT / "tests" / "nix" / "facts.json").read_text())
 RELEASE = FACTS["packages"]["python3"]["version"].rpartition(".")[0]
-# The paper of `reference` shows `first` too, and leaves claims to the datasets that decide them.
-REFERENCE = tomllib.loads((ROOT / "config" / "datasets" / "reference.toml").read_text())
-DATASETS = ["first", "reference", *REFERENCE["decided_by"]]
 # A chapter of each kind is enough to run all that draws, decides and typesets.
 EXPERIMENTS = ["dynamic", "storage"]
 DECIDED = [
@@ -50,18 +48,7 @@ PURE = [
 @pytest.fixture(scope="module")
 def programs() -> Path:
     """The folder with nixpkgs' Python and the programs of its libraries, made if need be."""
-    out, script = BUILD / "python-of-nix", ROOT / "tests" / "nix" / "python"
-    made_from = b"".join(path.read_bytes() for path in (script, *LISTS))
-    # Its programs hold its path.
-    stamp = f"{out} {hashlib.sha256(made_from).hexdigest()}"
-    with (BUILD / "python-of-nix.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        known = out / "stamp"
-        if not known.exists() or known.read_text() != stamp:
-            done = subprocess.run([script, out], capture_output=True, text=True)
-            assert done.returncode == 0, done.stdout + done.stderr
-            known.write_text(stamp)
-    return out / "bin"
+    return made(BUILD / "python-of-nix", ROOT / "tests" / "nix" / "python", *LISTS) / "bin"
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +70,10 @@ def committed(tmp_path_factory, network, environment) -> Tree:
     """A copy of the project with part of the committed datasets, and nothing made of them."""
     path = copy_tree(tmp_path_factory.mktemp("committed") / "tree")
     for name in project_files():
-        if name.parts[0] == "data" and name.parts[1] in DATASETS and name.parts[2] in EXPERIMENTS:
+        if name.parts[0] != "data" or name.parts[1] not in of_the_paper():
+            continue
+        # Beside an experiment's tables, what says that the dataset is there.
+        if len(name.parts) == 3 or name.parts[2] in EXPERIMENTS:
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, path / name)
     return Tree(path, network, environment)

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from conftest import AS_ROOT, HUNG_S, ROOT, Done, copy_tree
@@ -94,20 +95,46 @@ def test_nix_without_flakes(tmp_path):
     assert done.text.startswith("shell: --nix needs Nix with flakes: experimental-features = ")
 
 
-def test_nix_with_flakes_is_entered(tmp_path):
-    """With a `nix` that only tells how it was called: which way ./shell goes, not what Nix does."""
-    (tmp_path / "nix").write_text(
+def with_nix(folder: Path, release: str) -> str:
+    """Return a PATH with a `nix` of this release that only tells how it was called."""
+    (folder / "nix").write_text(
         '#!/bin/sh\ncase $* in "config show") echo "experimental-features = flakes nix-command";;\n'
-        '*) echo "$@";; esac\n'
+        f'--version) echo "nix {release}";;\n*) echo "$@";; esac\n'
     )
-    (tmp_path / "nix").chmod(0o755)
-    path = f"{tmp_path}:{os.environ['PATH']}"
+    (folder / "nix").chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("release", ["(Nix) 2.18.0", "(Nix) 2.34.8pre1", "(Lix, like Nix) 2.91.1"])
+def test_nix_with_flakes_is_entered(tmp_path, release):
+    """Which way ./shell goes, not what Nix does."""
+    path = with_nix(tmp_path, release)
     for words in (["true", "a b"], ["--nix", "true", "a b"]):
         done = shell(*words, PATH=path).succeeded()
         assert done.text == f"develop {ROOT} --command true a b\n"
     for words, output in (("pytest -x", "test"), ("ruff check", "test"), ("jupyter lab", "lab")):
         done = shell(*words.split(), PATH=path).succeeded()
         assert done.text == f"develop {ROOT}#{output} --command {words}\n"
+
+
+@pytest.mark.parametrize("release", ["2.8.0", "2.17.1"])
+def test_a_nix_too_old_for_the_flake_is_not_entered(tmp_path, release):
+    path = with_nix(tmp_path, f"(Nix) {release}")
+    lacks = f"needs Nix 2.18 or later, and this is {release}\n"
+    assert shell("--nix", "true", PATH=path).failed().text == f"shell: --nix {lacks}"
+    elsewhere = another_system(tmp_path, "ID=fedora\n")
+    said = shell("true", before=elsewhere, PATH=path).failed().text
+    assert said.startswith(
+        f"set-up: Nix is not used: the flake {lacks}shell: ./shell needs Debian "
+    )
+
+
+@on_debian
+def test_debians_own_way_is_taken_where_nix_is_too_old(tmp_path):
+    path = with_nix(tmp_path, "(Nix) 2.8.0")
+    done = shell("sh", "-c", "echo $DEATHMATCH_TOOLCHAIN", PATH=path).succeeded()
+    said = "set-up: Nix is not used: the flake needs Nix 2.18 or later, and this is 2.8.0\n"
+    assert done.text.startswith(said) and done.text.endswith("debian\n")
 
 
 @pytest.mark.parametrize(

@@ -170,3 +170,5 @@ def test_a_push_builds_few_packages_and_the_week_all():
     checks = [text for text in pushed if text.startswith("nix flake check")]
     assert checks and all("--no-build" in text for text in checks)
     assert any(text.startswith("nix flake check --keep-going") for text in weekly)
+    # A package holds a server's tools: whether its release compiles, its build tells.
+    assert [text for text in weekly if "deathmatch build" in text and "pkgs-2022" in text]
