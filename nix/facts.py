@@ -115,7 +115,7 @@ def main() -> int:
     noted, found = json.loads(FACTS.read_text()), evaluated()
     wrong, dated = differences(noted, found)
     if noted["date"] == pinned_date():
-        wrong, dated = wrong + dated, []
+        wrong, dated = sorted(wrong + dated), []
     print(*wrong, sep="\n", end="\n" if wrong else "")
     for line in dated:
         print(f"warning, of another date ({noted['date']}, the pin {pinned_date()}): {line}")
