@@ -28,7 +28,7 @@ workflow.register_resource(INVOCATION.machine, 100)
 
 
 wildcard_constraints:
-    # A dataset to compare with is only read.
+    # Other datasets are only read.
     dataset="|".join({INVOCATION.settings.dataset, INVOCATION.paper_dataset}),
     experiment=r"[\w-]+",
     server=r"[\w.-]+",

@@ -16,7 +16,6 @@ let
   datasets = [
     "reference"
   ]
-  ++ lib.optional (dataset ? compare) dataset.compare
   ++ dataset.also or [ ]
   ++ dataset.decided_by or [ ];
   # The records of instruments, one of each kind, which chapters name by their kind.

@@ -199,7 +199,7 @@ def copy_tree(to: Path) -> Path:
     measured = {path.parts[-3] for path in ROOT.glob("data/*/*/points.parquet")}
     left_out = {("tests", "data"), *(("data", dataset) for dataset in measured)}
     for name in project_files():
-        if name.parts[1:2] in (("first",), ("reference",)) or name.parts[:2] in left_out:
+        if name.parts[1:2] == ("reference",) or name.parts[:2] in left_out:
             continue
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, to / name)

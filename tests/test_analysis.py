@@ -13,6 +13,7 @@ from deathmatch.analysis import (
     connection_outcomes,
     dynamic,
     judging,
+    ledger,
     listen_backlog,
     phrases,
     provenance,
@@ -23,7 +24,6 @@ from deathmatch.analysis import (
     static_files,
     stats,
     storage,
-    undecided,
     verdict_words,
 )
 from deathmatch.analysis.interval import Interval
@@ -591,9 +591,9 @@ def test_needs_are_named_once_and_only_of_conditions_not_reached():
     entry = replace(entry_of(unreached, unreached), same=True)
     refuted = replace(entry, says="B is faster", then=decided(judging.NOT), same=False)
     refuted = replace(refuted, now=refuted.then)
-    found = undecided.unmet_needs([entry, refuted])
+    found = ledger.unmet_needs([entry, refuted])
     assert found.rows() == [("Walkin", "A is faster", "4 CPUs", "1")]
-    assert undecided.unmet_needs([refuted]).columns == found.columns
+    assert ledger.unmet_needs([refuted]).columns == found.columns
 
 
 # How the sides share a machine --------------------------------------------------------------

@@ -87,12 +87,11 @@ def test_a_damaged_archive_changes_nothing(tree: Tree):
 
 
 def test_the_committed_datasets_are_no_burden_to_a_clone():
-    """Raw logs and tables of two, tables alone of `first`: each clone fetches them."""
+    """Each clone fetches them."""
     weights = {
         "reference": (60, 40e6),
         "history": (6, 5e6),
         "history-capacity": (7, 8e6),
-        "first": (22, 2e6),
     }
     for folder, (least_files, most_bytes) in weights.items():
         words = ["git", "ls-files", f"data/{folder}"]

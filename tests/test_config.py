@@ -29,12 +29,10 @@ GIVEN = [
     ("datset=full", "key datset", "unknown key", "did you mean 'dataset'"),
     ("dataset=2009", "key dataset", "there is no dataset '2009'", "known: "),
     ("dataset=2009.5", "key dataset", "valid string, not 2009.5", "config/schemas/config.json"),
-    ("compare=never", "key compare", "data/never holds no tables", "measure it first"),
 ]
 
 
-DEFAULTS = {"dataset": "smoke", "testbed": "netns", "servers": "all", "experiments": "all",
-            "compare": ""}  # fmt: skip
+DEFAULTS = {"dataset": "smoke", "testbed": "netns", "servers": "all", "experiments": "all"}
 
 
 def study(given: dict) -> Study:
@@ -135,8 +133,6 @@ WRITTEN = [
     (MINE, "backlog = [1]", "bakclog = [1]", "experiments.mine.grids.1.bakclog",
      "has no factor 'bakclog'"),
     (MINE, "backlog = [1]", "backlog = [2]", "experiments.mine.grids.1.backlog", "has no level 2"),
-    (MINE, "seed = 1", 'seed = 1\ncompare = "never"', "compare", "data/never holds no tables"),
-    (MINE, "seed = 1", 'seed = 1\ncompare = "mine"', "compare", "'mine' is the dataset itself"),
     (MINE, "seed = 1", 'seed = 1\ndecided_by = ["referense"]', "decided_by",
      "there is no other dataset 'referense'\n  did you mean 'reference'"),
     (MINE, "seed = 1", 'seed = 1\ndecided_by = ["full"]', "decided_by",
@@ -244,8 +240,7 @@ for name, old, new in [[next(iter(good)), "", ""], *written]:
         Path(name).write_text(good[name].replace(old, new))
     try:
         cli_config.study(cli_config.settings(
-            {"dataset": "mine", "testbed": "mine", "servers": "all", "experiments": "all",
-             "compare": ""}
+            {"dataset": "mine", "testbed": "mine", "servers": "all", "experiments": "all"}
         )).trials
         said.append("nothing")
     except UserError as error:
@@ -308,9 +303,8 @@ def test_settings_that_are_no_yaml(tmp_path, text, what):
 def test_settings_that_yaml_reads_in_its_own_way(monkeypatch):
     monkeypatch.chdir(ROOT)
     cli_config.check_file(Path("config/config.yaml"))
-    given = yaml.safe_load("\ufeffdataset: smoke\nservers: [null, yaws]\ncompare:\n")
-    chosen = study(DEFAULTS | given)
-    assert (chosen.served, chosen.compare) == (["null", "yaws"], "")
+    given = yaml.safe_load("\ufeffdataset: smoke\nservers: [null, yaws]\n")
+    assert study(DEFAULTS | given).served == ["null", "yaws"]
 
 
 @pytest.mark.parametrize(
@@ -344,7 +338,7 @@ def test_nothing_to_measure_in_a_dataset_of_ones_own(tree: Tree):
         "import sys; from deathmatch.run import cli_config\n"
         "for words in ('none all all', 'tiny all c10k', 'tiny idle all'):\n"
         "    chosen = dict(zip(['dataset', 'servers', 'experiments'], words.split()))\n"
-        "    chosen |= {'testbed': 'netns', 'compare': ''}\n"
+        "    chosen |= {'testbed': 'netns'}\n"
         "    try: cli_config.study(cli_config.settings(chosen))\n"
         "    except Exception as error: print(error)"
     )

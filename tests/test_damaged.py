@@ -22,8 +22,7 @@ from deathmatch.run import cli_config
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 HTTPERF = (TRIAL / "httperf-500.txt").read_text()
 RECORD = json.loads((TRIAL / "trial.json").read_text())
-CONFIG = {"dataset": "quick", "testbed": "netns", "servers": "all", "experiments": "all",
-          "compare": ""}  # fmt: skip
+CONFIG = {"dataset": "quick", "testbed": "netns", "servers": "all", "experiments": "all"}
 
 
 @pytest.mark.parametrize(
@@ -216,8 +215,6 @@ def test_a_name_that_leads_elsewhere_is_none(name):
     for kind in files.MODELS:
         with pytest.raises(UserError, match="there is no"):
             files.load(kind, name)
-    with pytest.raises(UserError, match="no tables to compare with"):
-        cli_config.study(cli_config.settings(CONFIG | {"dataset": "reference", "compare": name}))
 
 
 def test_a_blank_word_on_the_command_line_is_told():

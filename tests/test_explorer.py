@@ -31,6 +31,18 @@ EXPERIMENTS = ["backlog", "readiness"]
 ROUNDS = 3
 RELEASES = ["tornado-0.2", "tornado", "node-0.8", "node"]
 LOW_RATES_RPS = [2000, 5000]
+FILE = """
+title = "{name} @ home"
+trials = 3
+seed = 1
+
+[experiments.backlog]
+rates_rps = [1000]
+duration_s = 1
+
+[[experiments.backlog.grids]]
+servers = ["yucan"]
+"""
 # What another's dataset may hold.
 HOSTILE = (
     '</script><!--<script>window.PWNED=1</script>&amp;<img src="http://192.0.2.1/x" '
@@ -86,9 +98,10 @@ def nothing(frame: pl.DataFrame, table: str) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, network) -> Path:
-    """The folder with three explorers: of two datasets, of nothing measured, of releases.
+    """The folder with three explorers: of a dataset and one that decides for it, of nothing
+    measured, of releases.
 
-    One of the two datasets has raw logs.
+    The first dataset has raw logs.
     """
     tree = Tree(copy_tree(tmp_path_factory.mktemp("explorer") / "tree"), network)
     plant(tree, "small", EXPERIMENTS, ROUNDS)
@@ -98,10 +111,14 @@ def made(tmp_path_factory, network) -> Path:
     plant(tree, "others", EXPERIMENTS[:1], 2, hostile)
     plant(tree, "nothing", EXPERIMENTS[:1], 1, nothing)
     plant_releases(tree, "years")
+    others = FILE.format(name="others")
+    tree.write("config/datasets/others.toml", others)
+    small = others.replace("seed = 1", 'seed = 1\ndecided_by = ["others"]')
+    tree.write("config/datasets/small.toml", small.replace("others @", "small @"))
     script = (
         "from pathlib import Path; from deathmatch.paper import explorer\n"
-        "for names in (['small', 'others'], ['nothing'], ['years']):\n"
-        "    explorer.write(names, Path('paper', names[0], 'explore.html'))"
+        "for name in ('small', 'nothing', 'years'):\n"
+        "    explorer.write(name, Path('paper', name, 'explore.html'))"
     )
     tree.run("python", "-c", script).succeeded()
     return tree.path
@@ -465,7 +482,7 @@ def test_the_table_library_is_the_one_that_is_locked(tmp_path):
 def test_what_is_published_is_what_the_study_makes():
     workflow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text())
     script = " ".join(step.get("run", "") for step in workflow["jobs"]["publish"]["steps"])
-    made = study.Study("reference", "netns", "", selection.Choice(), only_paper=True)
+    made = study.Study("reference", "netns", selection.Choice(), only_paper=True)
     assert all(path in script for path in (*made.paper, made.explorer))
 
 

@@ -202,18 +202,16 @@ from deathmatch.paper import explorer
 from deathmatch.paper.explore import history
 from deathmatch.plan.selection import Choice
 from deathmatch.run.study import Study
-study = Study("mine", "netns", "", Choice(None, None))
-views = history.all_views(["mine", "years"])
+study = Study("mine", "netns", Choice(None, None))
+view = history.view("mine")
 tables = {"chapter": study.tables("09-history"), "ledger": study.ledger_tables("mine")}
-tables["compared"] = Study("first", "netns", "mine", Choice(None, None)).all_tables
-origins = [view["origin"] for view in history.all_views(["mine"])]
-page = explorer.document(["mine"])
+page = explorer.document("mine")
 page = {
     "datasets": [about["dataset"] for about in page["datasets"]],
     "trials": sorted({tuple(row[:3]) for row in page["trials"]["rows"]}),
     "measured": {row["server"]: row["measured"] for row in page["servers"]},
 }
-shown = {"chapters": study.notebooks, "explorer": views, "origins": origins, "page": page}
+shown = {"chapters": study.notebooks, "explorer": view, "page": page}
 print(json.dumps(shown | tables))
 """
 
@@ -267,7 +265,8 @@ def test_a_chapter_has_the_searches_of_a_third_dataset(three_datasets: Tree):
     assert "data/rates/history/probes.parquet" in shown and "Capacity (req/s)" in shown
     study = json.loads(three_datasets.run("python", "-c", STUDY).succeeded().text)
     assert "data/rates/history/probes.parquet" in study["chapter"]
-    [explorer] = [view for view in study["explorer"] if view["dataset"] == "years"]
+    explorer = study["explorer"]
+    assert explorer["dataset"] == "years"
     assert [measure["name"] for measure in explorer["measures"]] == [
         CPU_PER_REPLY.name, "capacity_rps",
     ]  # fmt: skip
@@ -282,10 +281,7 @@ def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: 
     study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
     assert "09-history" in study["chapters"]
     assert "data/years/history/points.parquet" in study["chapter"]
-    # The explorer shows it of the dataset that is compared with, too.
-    assert "data/years/history/points.parquet" in study["compared"]
-    # Both datasets show the same trials.
-    [explorer] = study["explorer"]
+    explorer = study["explorer"]
     assert explorer["sources"][0] == "data/years/history/points.parquet"
     assert [release["server"] for release in explorer["releases"]] == ["tornado-1", "tornado"]
     assert study["page"]["datasets"] == ["mine", "years"]
@@ -300,15 +296,16 @@ def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: 
     assert [row["dataset"] for row in measured["yucan"]] == ["mine"]
     assert "data/mine/backlog/points.parquet" in study["ledger"]
     assert not [path for path in study["ledger"] if path.startswith("data/years")]
-    [origin] = study["origins"]
-    assert origin.startswith("The experiment history is of another dataset, years, measured on ")
+    assert explorer["origin"].startswith(
+        "The experiment history is of another dataset, years, measured on "
+    )
 
 
 def test_a_chapter_of_a_dataset_that_was_not_measured_is_left_out(two_datasets: Tree):
     shutil.rmtree(two_datasets.path / "data/years")
     study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
     assert "01-backlog" in study["chapters"] and "09-history" not in study["chapters"]
-    assert study["chapter"] == [] and study["explorer"] == []
+    assert study["chapter"] == [] and study["explorer"] is None
     assert study["page"]["datasets"] == ["mine"]
 
 

@@ -90,7 +90,7 @@ def test_lab_opens_in_the_folder_of_notebooks(page: Page):
 
 def test_a_dataset_that_is_not_there_is_named_with_those_that_are(page: Page):
     # It opens as a notebook, not as Markdown, and with a kernel: else this waits for ever.
-    choose(page, ['dataset = "absent"', 'compare = ""'])
+    choose(page, ['dataset = "absent"'])
     said = page.locator(".jp-OutputArea-output", has_text="the dataset 'absent' has no tables")
     said.wait_for()
     assert "measured here: other, reference, tiny; put one of these there" in said.inner_text()
@@ -99,7 +99,7 @@ def test_a_dataset_that_is_not_there_is_named_with_those_that_are(page: Page):
 
 
 def test_another_dataset_is_a_word_in_the_first_cell(page: Page):
-    choose(page, ['dataset = "tiny"', 'compare = "other"'])
+    choose(page, ['dataset = "tiny"'])
     chart = page.locator(".jp-OutputArea-output svg.marks").first
     chart.wait_for()
     # What a browser shows for the mark under the pointer.
@@ -107,7 +107,6 @@ def test_another_dataset_is_a_word_in_the_first_cell(page: Page):
     assert shown and all(": " in text for text in shown), shown
     # A label that the browser's font makes longer goes on outside.
     assert chart.evaluate("chart => getComputedStyle(chart).overflow") == "visible"
-    page.locator(".jp-OutputArea-output table", has_text="tiny / other").wait_for()
     assert page.locator(".jp-OutputArea-output[data-mime-type*='stderr']").count() == 0
 
 
@@ -123,5 +122,5 @@ def test_saving_keeps_the_file_but_for_what_was_typed(page: Page, tree: Tree):
     page.keyboard.press("Escape")
     page.keyboard.press("Control+S")
     expect(page.locator(".jp-mod-dirty")).to_have_count(0)
-    typed = before.replace('dataset = "quick"\ncompare = ""', 'dataset = "tiny"\ncompare = "other"')
+    typed = before.replace('dataset = "quick"', 'dataset = "tiny"')
     assert notebook.read_text() == typed

@@ -68,7 +68,6 @@ KINDS = {each.__name__: each for each in (nothing_ran, nothing_sound)}
 def plant(tree: Path, kind: str) -> None:
     """Write a dataset of that name: the committed one's first round, with nothing measured."""
     about = (ROOT / "config/datasets/reference.toml").read_text()
-    about = about.replace('compare = "first"\n', "")
     (tree / "config/datasets" / f"{kind}.toml").write_text(about)
     for experiment in EXPERIMENTS:
         frames = {

@@ -752,8 +752,8 @@ def test_a_narrative_without_an_answer_says_so():
 def test_parameter_that_the_notebook_lacks_is_an_error(tmp_path):
     source = tmp_path / "bad.md"
     source.write_text(HEADER)
-    with pytest.raises(UserError, match="does not set 'compare'"):
-        notebook.run(source, tmp_path / "x.ipynb", {"compare": "full"}, tmp_path)
+    with pytest.raises(UserError, match="does not set 'color'"):
+        notebook.run(source, tmp_path / "x.ipynb", {"color": "full"}, tmp_path)
 
 
 def test_a_click_in_any_panel_picks_in_all():

@@ -17,7 +17,7 @@ from deathmatch.run.study import Study
 
 TRIALS = matrix.trials("full")[:130]
 MEASURED = json.loads(next((ROOT / "tests/data/yucan").rglob("trial.json")).read_text())
-SETTINGS = {"testbed": "netns", "servers": "null", "experiments": "all", "compare": ""}
+SETTINGS = {"testbed": "netns", "servers": "null", "experiments": "all"}
 
 
 def study(given: dict) -> Study:

@@ -71,7 +71,7 @@ def test_row_counts_are_those_the_readme_states():
 
 def test_every_file_belongs_to_a_source_and_every_definition_is_used():
     files = {path.stem for path in published.FOLDER.glob("*.csv")}
-    assert files == {*published.FACTORS, "testbeds", "quantities", "rule_changes"}
+    assert files == {*published.FACTORS, "testbeds", "quantities"}
     everything = pl.concat([published.load(source) for source in published.FACTORS], how="diagonal")
     assert set(everything["quantity"]) == set(published.quantities()["quantity"])
     assert set(everything["testbed"]) == set(published.testbeds()["testbed"])

@@ -40,8 +40,8 @@ DECIDED = [
     ),
 ]
 PURE = [
-    "analysis", "archive", "config", "histogram", "load", "matrix", "migrate", "prose",
-    "published", "queue_model", "stats", "systems", "tidy", "two_datasets", "views",
+    "analysis", "archive", "config", "histogram", "load", "matrix", "prose",
+    "published", "queue_model", "stats", "systems", "tidy", "views",
 ]  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from deathmatch.analysis import (
     by_trial,
     c10k,
     claims,
-    machine_cost,
     paired,
     phrases,
     profile,
@@ -128,7 +127,6 @@ def pages() -> dict[str, float]:
         for place in range(4)
     ]
     [ab] = paired.rows(trials, 1, NAME).filter(pl.col("statistic") == NAME).to_dicts()
-    machine = machine_cost.costs("planted", "planted").filter(experiment="readiness")
     sockets = views.Experiment("planted", "c10k").valid_points
     return {
         "table of the chapter": static_files.costs(static.valid_points).filter(label=title)[NAME][
@@ -141,7 +139,6 @@ def pages() -> dict[str, float]:
         "chapter at a rate": level.cost_us.estimate,
         "front figure": drawn,
         "compare": ab["a_median"],
-        "two machines": machine.sort(NAME)[NAME][-1],
         "chapter of WebSockets": c10k.connection_costs(sockets)["cpu_us"][0],
     }
 
@@ -156,7 +153,7 @@ def pooled(server: str, rates: list[int] | None = None) -> float:
 def test_the_same_words_have_the_same_number_on_every_page(planted):
     shown = pages()
     sweep = ("table of the chapter", "explorer", "claims", "side of a claim")
-    rate = ("explorer at a rate", "chapter at a rate", "front figure", "two machines")
+    rate = ("explorer at a rate", "chapter at a rate", "front figure")
     sockets = ("chapter of WebSockets",)
     for names, due in ((sweep, pooled("nginx")), (rate, 60 * 1.02), (sockets, 40 * 1.02)):
         assert {name: shown[name] for name in names} == pytest.approx(

@@ -29,7 +29,7 @@ BUILD = (
 RECORDS = """
 from deathmatch.run import cli_config
 settings = cli_config.settings({"dataset": "test", "testbed": "netns", "servers": "all",
-                                "experiments": "all", "compare": ""})
+                                "experiments": "all"})
 print(len(cli_config.study(settings).records))
 """
 

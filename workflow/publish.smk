@@ -37,7 +37,6 @@ rule notebook:
     log:
         "build/logs/notebook/{dataset}/{notebook}.log",
     params:
-        compare=lambda wildcards: INVOCATION.study.compare,
         # Another notebook would read a ledger that may be older than its tables.
         ledgers=lambda wildcards: (
             study.LEDGERS if INVOCATION.study.ledgers_of(wildcards.notebook) else ""
@@ -47,8 +46,7 @@ rule notebook:
     shell:
         "DEATHMATCH_LEDGERS={params.ledgers:q}"
         " python -IS bin/forked notebook notebooks/{wildcards.notebook:q}.md"
-        " --dataset {wildcards.dataset:q} --compare={params.compare:q} --out {output:q}"
-        " > {log:q} 2>&1"
+        " --dataset {wildcards.dataset:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule write_paper:
@@ -91,14 +89,13 @@ rule explore:
     log:
         "build/logs/explore/{dataset}.log",
     params:
-        compare=lambda wildcards: INVOCATION.study.compare,
         ledgers=study.LEDGERS,
     message:
         "Make the explorer of {wildcards.dataset}"
     shell:
         "DEATHMATCH_LEDGERS={params.ledgers:q}"
         " python -IS bin/forked explore --dataset {wildcards.dataset:q}"
-        " --compare={params.compare:q} --out {output:q} > {log:q} 2>&1"
+        " --out {output:q} > {log:q} 2>&1"
 
 
 # The figures for `snakemake --report`, which shows only what a rule has made.

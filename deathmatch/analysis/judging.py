@@ -105,16 +105,16 @@ NOTHING_RAN = Judgement(NO_TRIAL, NOT_RUN)
 """The judgement on what was not measured."""
 
 
-def together(parts: Sequence[Part], test: Callable[[Part, int], Judgement]) -> Judgement:
+def together(parts: Sequence[Part]) -> Judgement:
     """Return the judgement on a rule of these parts, with the interval of the one that decides.
 
-    `test` judges one of so many. A rule holds if each part does, each at the full level
-    (intersection-union test, Berger 1982). One part refutes it, at the level over the number of
-    parts (Bonferroni), so that several parts do not refute more often by chance than one.
+    A rule holds if each part does, each at the full level (intersection-union test, Berger 1982).
+    One part refutes it, at the level over the number of parts (Bonferroni), so that several parts
+    do not refute more often by chance than one.
     """
     if not parts:
         return NOTHING_RAN
-    judged = [test(part, len(parts)) for part in parts]
+    judged = [tested(part, len(parts)) for part in parts]
     # The clearest part that refutes; of a rule that holds, the part that holds most narrowly.
     worst = min((part.verdict for part in judged), key=_DECISIVE.index)
     sign = -1 if worst == NOT else 1
@@ -134,13 +134,6 @@ def tested(part: Part, family: int = 1) -> Judgement:
     if judged.verdict != REPLICATED and family > 1:
         judged = _directed(part, ERROR / family)
     return judged
-
-
-def by_medians(part: Part, _family: int = 1) -> Judgement:
-    """Return the judgement of the medians alone, of however few trials: no error is known."""
-    known = _without_spread(part)
-    judged = explained(_judged(known, part.low, part.high, minimum=1), *part.sides)
-    return replace(judged, compared=part.compared)
 
 
 def error(judgement: Judgement) -> float | None:
@@ -204,11 +197,11 @@ def _at(part: Part, level: float) -> Judgement:
     return replace(judged, of_trials=share, spread=spread, distance=away, level=level)
 
 
-def _judged(known: Interval, low: float, high: float, minimum: int = MINIMUM_TRIALS) -> Judgement:
+def _judged(known: Interval, low: float, high: float) -> Judgement:
     """Compare an interval with the claimed range; too few trials decide nothing."""
     if not known.trials:
         return Judgement(known, NOT_RUN)
-    if known.trials < minimum or known.low is None:
+    if known.trials < MINIMUM_TRIALS or known.low is None:
         return Judgement(known, OPEN)
     beyond = low < known.low or low == -INFINITE
     if beyond and (known.high < high or high == INFINITE):

@@ -7,6 +7,7 @@ import polars as pl
 
 from deathmatch.analysis.ages import Age
 from deathmatch.analysis.interval import NO_TRIAL, Interval
+from deathmatch.analysis.judging import UNREACHED
 from deathmatch.analysis.needs import Need
 from deathmatch.analysis.required_trials import NOTHING_REQUIRED, Required
 
@@ -170,3 +171,17 @@ def _columns(verdict: Verdict) -> dict:
         "needs": list(map(asdict, verdict.needs)),
         **asdict(verdict.required),
     }
+
+
+def unmet_needs(entries: Sequence[Entry]) -> pl.DataFrame:
+    """Return what claims whose condition was not reached needed: source, says, needed, there."""
+    unmet = [
+        {"source": entry.source, "says": entry.says, "needed": need.needed, "there": need.there}
+        for entry in entries
+        for verdict in entry.verdicts.values()
+        if verdict.verdict == UNREACHED
+        for need in verdict.needs
+        if not need.met
+    ]
+    schema = dict.fromkeys(("source", "says", "needed", "there"), pl.String)
+    return pl.DataFrame(unmet, schema=schema).unique(maintain_order=True)

@@ -96,7 +96,7 @@ def chance(judged: Judgement, count: int, random: np.random.Generator) -> float:
     decided = 0
     for _ in range(DRAWS):
         parts = [drawn(part, count, random) for part in judged.parts]
-        decided += judging.together(parts, judging.tested).verdict in judging.DECIDED
+        decided += judging.together(parts).verdict in judging.DECIDED
     return decided / DRAWS
 
 

@@ -79,8 +79,3 @@ def _variants(dataset: str, compared: Compared) -> dict[str, float]:
         for (server, variant), group in frame.group_by("server", "variant", maintain_order=True):
             took_s[f"{experiment}/{server}/{variant}"] = (group["wall_us"].median() or 0) / 1e6
     return took_s
-
-
-def minutes(seconds: float) -> int:
-    """Return a time in whole minutes, upward."""
-    return max(1, math.ceil(seconds / 60))

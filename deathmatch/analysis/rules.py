@@ -8,8 +8,6 @@ decided.
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from statistics import fmean
 
 from scipy.stats import spearmanr
@@ -29,21 +27,7 @@ from deathmatch.quantities.quantity import Kind
 
 def decide(dataset: str, experiment: str, rule: dict) -> Judgement:
     """Return the judgement on one rule, with the interval of the part that decides it."""
-    test = judging.by_medians if _BY_MEDIANS.get() else judging.tested
-    return judging.together(list(_parts(dataset, experiment, rule)), test)
-
-
-@contextmanager
-def by_medians() -> Iterator[None]:
-    """Decide by medians alone, whatever the number of trials and the spread between them."""
-    token = _BY_MEDIANS.set(True)
-    try:
-        yield
-    finally:
-        _BY_MEDIANS.reset(token)
-
-
-_BY_MEDIANS = ContextVar("by_medians", default=False)
+    return judging.together(list(_parts(dataset, experiment, rule)))
 
 
 def compared(dataset: str, experiment: str, rule: dict, level: float | None = None) -> Interval:

@@ -208,10 +208,6 @@ def notebook(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("notebook", type=Path, help="a file in notebooks/")
     parser.add_argument("--dataset", required=True, help="the dataset that it reads")
     parser.add_argument(
-        "--compare", default="",
-        help="a second dataset to compare with",
-    )  # fmt: skip
-    parser.add_argument(
         "--figures", type=Path, help="folder of the figures; default: figures/<dataset>"
     )
     parser.add_argument("--out", type=Path, required=True, help="the executed .ipynb to write")
@@ -239,10 +235,6 @@ def paper(parser: argparse.ArgumentParser) -> None:
 def explore(parser: argparse.ArgumentParser) -> None:
     """Declare what `explore` takes."""
     parser.add_argument("--dataset", required=True, help="the dataset")
-    parser.add_argument(
-        "--compare", default="",
-        help="a second dataset to compare with",
-    )  # fmt: skip
     parser.add_argument("--out", type=Path, required=True, help="the page to write")
 
 

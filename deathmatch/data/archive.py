@@ -14,7 +14,6 @@ import tarfile
 from pathlib import Path
 
 from deathmatch.capacity_search import search
-from deathmatch.data import records
 from deathmatch.data.inventory import RECORD, Inventory
 from deathmatch.data.probes import PROBE_LOGS
 from deathmatch.errors import UserError, as_typed
@@ -99,7 +98,7 @@ def logs_prefix(dataset: str, experiment: str) -> str:
 
 
 def unpack(file: Path, to: Path) -> None:
-    """Write an archive's trials into a folder, under today's names of their variants' factors.
+    """Write an archive's trials into a folder.
 
     Raises DAMAGED if it is not whole, or holds what is not a file of a trial.
     """
@@ -110,6 +109,6 @@ def unpack(file: Path, to: Path) -> None:
             parts = Path(member.name).parts
             if len(parts) < 4 or ".." in parts or Path(member.name).is_absolute():
                 raise ValueError(f"{member.name} is not a file of a trial")
-            path = to / parts[0] / records.variant(parts[1]) / Path(*parts[2:])
+            path = to / Path(*parts)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(members.extractfile(member).read())

@@ -123,3 +123,23 @@ def read(dataset: str, root: Path = ROOT) -> RuleRecord | None:
     """Return a dataset's record; None of one that was begun before there were records."""
     file = root / "data" / dataset / NAME
     return RuleRecord(**json.loads(file.read_text())) if file.is_file() else None
+
+
+def frozen(dataset: str) -> dict[str, bool] | None:
+    """Return for each claim of today whether its rule is that of the dataset's first trial.
+
+    So must be what stands for its servers, if the record has it. None of a dataset that has no
+    record of its rules.
+    """
+    record = read(dataset)
+    if record is None:
+        return None
+    today = both_hashes((ROOT / CLAIMS).read_text(), record)
+    return {claim: rule == record.recorded(claim) for claim, rule in today.items()}
+
+
+def word(known: dict[str, bool] | None, claim: str) -> str:
+    """Return whether a claim's rule is that of the first trial, by `frozen`, for a cell."""
+    if known is None:
+        return "not recorded"
+    return "as then" if known.get(claim) else "changed"

@@ -1,6 +1,6 @@
 """Make the explorer of a dataset: one HTML file next to the paper, with the rows behind every view.
 
-    ./shell deathmatch explore --dataset quick [--compare reference] --out paper/quick/explore.html
+    ./shell deathmatch explore --dataset quick --out paper/quick/explore.html
 
 It fetches nothing and is the same bytes each time. `document` has all that it shows, as JSON;
 `paper/source/explore/` has the page, its style and its scripts.
@@ -32,44 +32,38 @@ SCRIPTS = (
 LARGEST_BYTES = 6_000_000
 
 
-def document(datasets: list[str]) -> dict:
-    """Return all that the page shows of these datasets, as what JSON can hold.
+def document(dataset: str) -> dict:
+    """Return all that the page shows of a dataset, as what JSON can hold.
 
-    The first dataset is the one that the page is of; the others are compared with it. An experiment
-    that one of them shows of another dataset, or whose claims that decides, has that one's name.
+    An experiment that it shows of another dataset, or whose claims that decides, has that one's
+    name.
     """
     known = [files.experiment(name) for name in files.names("experiment")]
-    stated = published.claims()
-    parts, claims = [], []
-    of_others: dict[tuple[str, str], ledger.Evidence] = {}
-    for dataset in datasets:
-        evidence = ledger.evidence(dataset, stated)
-        roles = ledger.roles(evidence, dataset)
-        parts += [variants.rows(dataset, spec.name, roles) for spec in known]
-        claims += ledger.rows(dataset, evidence)
-        shown = [(other, name) for name, other in table_files.of_other_datasets(dataset).items()]
-        shown += [
-            (other, name)
-            for other in table_files.deciders(dataset)
-            for name in files.dataset(other).experiments
-        ]
-        of_others |= {key: evidence for key in shown if key[0] not in datasets}
-    parts += [
-        variants.rows(other, experiment, ledger.roles(evidence, other))
-        for (other, experiment), evidence in of_others.items()
+    evidence = ledger.evidence(dataset, published.claims())
+    of_others = [(other, name) for name, other in table_files.of_other_datasets(dataset).items()]
+    of_others += [
+        (other, name)
+        for other in table_files.deciders(dataset)
+        for name in files.dataset(other).experiments
     ]
-    named = dict.fromkeys([*datasets, *(other for other, _ in of_others)])
+    shown = dict.fromkeys([*((dataset, spec.name) for spec in known), *of_others])
+    parts = [
+        variants.rows(holder, experiment, ledger.roles(evidence, holder))
+        for holder, experiment in shown
+    ]
+    named = dict.fromkeys(holder for holder, _ in shown)
     rows = {
         kind: [row for part in parts for row in getattr(part, kind)]
         for kind in ("variants", "rates", "times", "trials")
     }
     measured = {row["experiment"] for row in rows["variants"]}
-    shown = [spec for spec in known if spec.name in measured]
+    specs = [spec for spec in known if spec.name in measured]
+    history_view = history.view(dataset)
     return {
         "version": paths.version(),
-        "dataset": datasets[0],
-        "datasets": [about.summary(dataset) for dataset in named],
-        "citation": about.citation(datasets[0]),
+        "dataset": dataset,
+        "datasets": [about.summary(name) for name in named],
+        "citation": about.citation(dataset),
         "experiments": about.experiments(measured),
         "quantities": {
             name: {
@@ -80,11 +74,11 @@ def document(datasets: list[str]) -> dict:
             }
             for name, shown in quantities.named(spec.client for spec in known).items()
         },
-        "of_sweep": {s.name: [q.name for q in quantities.of_sweep(s.client)] for s in shown},
-        "of_rate": {s.name: [q.name for q in quantities.of_rate(s.client)] for s in shown},
-        "servers": servers.rows(datasets, rows["trials"]),
-        "claims": claims,
-        "history": history.all_views(datasets),
+        "of_sweep": {s.name: [q.name for q in quantities.of_sweep(s.client)] for s in specs},
+        "of_rate": {s.name: [q.name for q in quantities.of_rate(s.client)] for s in specs},
+        "servers": servers.rows(dataset, rows["trials"]),
+        "claims": ledger.rows(dataset, evidence),
+        "history": [history_view] if history_view else [],
         "theme": theme.config()["config"],
     } | {kind: table(kind_rows) for kind, kind_rows in rows.items()}
 
@@ -101,25 +95,25 @@ def embedded(value: dict) -> str:
     return text.replace("<", "\\u003c")
 
 
-def page(datasets: list[str]) -> str:
+def page(dataset: str) -> str:
     """Return the whole page."""
     own = [PAPER / "night.js", *(SOURCE / name for name in SCRIPTS)]
     styles = [PAPER / "style.css", SOURCE / "explore.css"]
     return Template((SOURCE / "page.html").read_text()).substitute(
-        title=html.escape(f"Explore {datasets[0]}: five web-server benchmarks, replicated"),
-        dataset=html.escape(datasets[0]),
+        title=html.escape(f"Explore {dataset}: five web-server benchmarks, replicated"),
+        dataset=html.escape(dataset),
         style="\n".join(path.read_text() for path in styles),
-        data=embedded(document(datasets)),
+        data=embedded(document(dataset)),
         datatables=scripts.datatables(),
         vega=scripts.vega(),
         scripts="\n".join(path.read_text() for path in own),
     )
 
 
-def write(datasets: list[str], out: Path) -> Path:
+def write(dataset: str, out: Path) -> Path:
     """Write the page, whole or not at all; UserError if it would be too large to open at once."""
-    content = page(datasets).encode()
-    check_size(len(content), datasets[0])
+    content = page(dataset).encode()
+    check_size(len(content), dataset)
     out.parent.mkdir(parents=True, exist_ok=True)
     aside = out.with_name(f".{out.name}.part")
     aside.write_bytes(content)
@@ -133,7 +127,7 @@ def check_size(size_bytes: int, dataset: str) -> None:
             f"the explorer would take {size_bytes / 1e6:.1f} MB, more than "
             f"{LARGEST_BYTES / 1e6:.0f}",
             f"data/{dataset}",
-            "compare with no other dataset, or make it of fewer experiments",
+            "make it of fewer experiments",
         )
 
 
@@ -141,8 +135,5 @@ def main(given: argparse.Namespace) -> int:
     """Write the explorer and print its path."""
     sandbox.die_with_owner()
     paths.check_dataset(given.dataset, "--dataset")
-    others = [given.compare] if given.compare else []
-    for name in others:
-        paths.check_dataset(name, "--compare")
-    print(write([given.dataset, *others], given.out))
+    print(write(given.dataset, given.out))
     return 0

@@ -1,14 +1,13 @@
 """Run one MyST notebook and fill in the numbers of its prose.
 
     ./shell deathmatch notebook notebooks/01-backlog.md --dataset quick \
-        [--compare reference] [--figures figures/quick] --out paper/quick/notebooks/01-backlog.ipynb
+        [--figures figures/quick] --out paper/quick/notebooks/01-backlog.ipynb
 
-The notebook has a cell tagged `parameters` that sets `dataset` and `compare`. It runs with this
-very Python, in the repository's root, under a kernel specification made for the run, so that
-nothing installed in the user's home has a say. In a run of Snakemake the kernel is a fork
-(`forked_kernel`). `{eval}``expression` in prose is evaluated where it stands, in the order of the
-cells. The result holds no times and no machine's paths; it
-appears only when every cell has succeeded.
+The notebook has a cell tagged `parameters` that sets `dataset`. It runs with this very Python, in
+the repository's root, under a kernel specification made for the run, so that nothing installed in
+the user's home has a say. In a run of Snakemake the kernel is a fork (`forked_kernel`).
+`{eval}``expression` in prose is evaluated where it stands, in the order of the cells. The result
+holds no times and no machine's paths; it appears only when every cell has succeeded.
 """
 
 import argparse
@@ -41,7 +40,7 @@ EVAL = re.compile(r"\{eval\}`([^`]+)`")
 # The modules that the notebooks import, for kernels that are forks.
 PRELOAD = (
     "ipykernel.ipkernel",
-    "deathmatch.paper.two_datasets",
+    "deathmatch.paper.display",
     *(f"deathmatch.analysis.{module.name}" for module in pkgutil.iter_modules(analysis.__path__)),
     *(f"deathmatch.paper.charts.{module.name}" for module in pkgutil.iter_modules(charts.__path__)),
 )
@@ -254,12 +253,8 @@ def main(given: argparse.Namespace) -> int:
     kernel = forked_kernel.prepare()
     sandbox.die_with_owner()
     paths.check_dataset(given.dataset, "--dataset")
-    parameters = {"dataset": given.dataset}
-    if given.compare:
-        paths.check_dataset(given.compare, "--compare")
-        parameters["compare"] = given.compare
     figures = given.figures or ROOT / "figures" / given.dataset
     # Notebooks start side by side: none may count on another for the folder.
     figures.mkdir(parents=True, exist_ok=True)
-    run(given.notebook, given.out, parameters, figures, kernel)
+    run(given.notebook, given.out, {"dataset": given.dataset}, figures, kernel)
     return 0

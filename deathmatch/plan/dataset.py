@@ -210,11 +210,6 @@ class Dataset(NamedSpec):
         description="It is to decide the sources' claims: a dry run lists each claim whose design "
         "its grids do not meet; for other datasets one line counts them.",
     )
-    compare: str = Field(
-        "",
-        description="A second dataset in data/, compared with this one where the command line "
-        "names none.",
-    )
     also: Many[str] = Field(
         (), min_length=1,
         description="Datasets with experiments that this one lacks, or with the searches of such "

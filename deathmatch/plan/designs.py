@@ -107,9 +107,9 @@ def unmet(planned: Iterable[Trial]) -> dict[str, str]:
 
 
 def unmeasured() -> list[str]:
-    """Return the datasets that are planned for claims: not frozen, and compared with another."""
+    """Return the datasets that are to decide claims and are not measured yet."""
     known = ((name, files.dataset(name)) for name in paths.names("dataset", ROOT))
-    return [name for name, dataset in known if dataset.compare and not dataset.frozen]
+    return [name for name, dataset in known if dataset.decides_claims and not dataset.frozen]
 
 
 def met(planned: Iterable[Trial]) -> set[str]:

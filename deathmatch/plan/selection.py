@@ -30,7 +30,6 @@ class Settings(Spec):
     experiments: Chosen = Field(
         description='"all", a list, or names joined by commas: files in experiments/.'
     )
-    compare: str = Field(description="A second dataset to compare with the first; empty for none.")
 
 
 @dataclass(frozen=True)

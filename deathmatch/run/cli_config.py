@@ -39,9 +39,7 @@ def settings(given: dict) -> Settings:
     Raises UserError for an unknown key, and for a dataset, testbed, server or experiment that does
     not exist.
     """
-    # YAML reads `compare:` alone as nothing, and null, the name of a server, too.
-    if given.get("compare") is None and "compare" in given:
-        given = given | {"compare": ""}
+    # YAML reads null, the name of a server, as nothing.
     if isinstance(given.get("servers"), list):
         given = given | {"servers": ["null" if name is None else name for name in given["servers"]]}
     # A name that is a number: YAML reads it as one.
@@ -65,15 +63,13 @@ def choice(asked: Settings) -> Choice:
 def study(asked: Settings, only_paper: bool = False) -> Study:
     """Return the requested study; with `only_paper`, the part of it that is measured by now.
 
-    Raises UserError for a comparison that does not exist, for a wrong `also` or `decided_by`, and
-    for a paper of nothing.
+    Raises UserError for a wrong `also` or `decided_by`, and for a paper of nothing.
     """
     _check_also(asked.dataset)
     _check_decided_by(asked.dataset)
     study = Study(
         dataset=asked.dataset,
         testbed=asked.testbed,
-        compare=_compared(asked.dataset, asked.compare),
         choice=choice(asked),
         only_paper=only_paper,
     )
@@ -103,8 +99,7 @@ def _check_tables(study: Study) -> None:
         raise UserError(
             f"it lacks {len(lacking)} of the tables that its paper needs, such as {lacking[0]}",
             where=f"data/{study.dataset}",
-            remedy="restore them if git has them; the paper of another dataset can show what is "
-            f"left: ./shell snakemake paper --config dataset=NAME compare={study.dataset}",
+            remedy="restore them if git has them",
         )
 
 
@@ -117,30 +112,6 @@ def _check_others_are_there(dataset: str) -> None:
                 what = f"data/{name} is missing, and the paper would be another one without it"
                 remedy = f"restore it: git checkout -- data/{name}"
                 raise files.mistake("dataset", dataset, (key,), what, remedy)
-
-
-def _compared(dataset: str, asked: str) -> str:
-    """Return the dataset to compare with: the one asked for, else the dataset's own; "" for none.
-
-    Raises UserError if that is the dataset itself, or has no tables.
-    """
-    other = asked or files.dataset(dataset).compare
-    named = paths.usable("dataset", other)
-    there = named and any(Path("data", other).glob("*/points.parquet"))
-    if not other or (there and other != dataset):
-        return other
-    if other == dataset:
-        what, remedy = f"{other!r} is the dataset itself", "name another dataset, or none"
-    else:
-        what = f"data/{other[: paths.LONGEST]} holds no tables to compare with"
-        remedy = (
-            f"measure it first: snakemake --config dataset={other}"
-            if named
-            else "give the name of a folder in data/"
-        )
-    if asked:
-        raise UserError(what, where=f"{WHERE}, key compare", remedy=remedy)
-    raise files.mistake("dataset", dataset, ("compare",), what, remedy)
 
 
 def _check_also(dataset: str) -> None:

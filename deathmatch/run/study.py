@@ -50,7 +50,6 @@ class Study:
 
     dataset: str
     testbed: str
-    compare: str
     choice: Choice
     only_paper: bool = False
     """Whether only the paper is made, from the trials that have been measured."""
@@ -287,10 +286,10 @@ class Study:
         return self.tables_of(experiments_of(Path("notebooks", f"{notebook}.md")))
 
     def tables_of(self, wanted: list[str]) -> list[str]:
-        """Return the tables of experiments that `datasets` show, maybe another dataset's."""
+        """Return the tables of experiments that the dataset shows, maybe another dataset's."""
         shown = dict.fromkeys(
-            (table_files.dataset_with(dataset, name, table), name)
-            for dataset in self.datasets for name in wanted for table in ("trials", PROBES)
+            (table_files.dataset_with(self.dataset, name, table), name)
+            for name in wanted for table in ("trials", PROBES)
         )  # fmt: skip
         return [table for holder, name in shown for table in self._tables_of(holder, [name])]
 
@@ -306,20 +305,13 @@ class Study:
         ]  # fmt: skip
 
     @property
-    def datasets(self) -> list[str]:
-        """The dataset, and the one to compare with if there is one."""
-        return [name for name in (self.dataset, self.compare) if name]
-
-    @property
     def ledgers(self) -> list[str]:
-        """The files of the verdicts on every claim: of the dataset, of those that decide claims
-        of it, and of the one to compare with.
+        """The files of the verdicts on every claim: of the dataset, and of those that decide
+        claims of it.
 
         One job computes each for all that read it.
         """
-        names = dict.fromkeys(
-            other for name in self.datasets for other in (name, *table_files.deciders(name))
-        )
+        names = [self.dataset, *table_files.deciders(self.dataset)]
         return [f"{LEDGERS}/{name}.pickle" for name in names]
 
     def ledgers_of(self, notebook: str) -> list[str]:
@@ -327,7 +319,7 @@ class Study:
         return self.ledgers if reads_ledger(Path("notebooks", f"{notebook}.md")) else []
 
     def ledger_tables(self, dataset: str) -> list[str]:
-        """Return the tables that the ledger of one of `datasets` is computed from."""
+        """Return the tables that the ledger of a dataset is computed from."""
         return self._tables_of(dataset, files.names("experiment"))
 
 

@@ -261,7 +261,7 @@ def words(chance: random.Random) -> list[str]:
     """Return a command of the study with arguments, some of them not such as it expects."""
     name = chance.choice([*COMMANDS, chance.choice(mutations.TEXTS)])
     seeds = ["--dataset", "--servers=yaws", "quick", "reference", "null", "--help", "--json",
-             "--connections", "10", "--compare=quick", "--testbed", "netns"]  # fmt: skip
+             "--connections", "10", "--dataset=quick", "--testbed", "netns"]  # fmt: skip
     given = [
         chance.choice(seeds) if chance.random() < 0.5 else chance.choice(mutations.TEXTS)
         for _ in range(chance.randrange(4))
@@ -299,7 +299,7 @@ def name(asked: tuple[str, str]) -> None:
 
 
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-SERVED = CONFIG | {"servers": ["null", "yaws"], "experiments": "backlog", "compare": "reference"}
+SERVED = CONFIG | {"servers": ["null", "yaws"], "experiments": "backlog"}
 RECORDS = [json.loads((TRIAL / "trial.json").read_text())]
 for experiment in ("readiness", "storage"):
     # The first of the dataset that git holds.

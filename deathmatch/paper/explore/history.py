@@ -20,15 +20,6 @@ _COLUMNS = ["system", "release", "year", "runtime", "server"]
 _OF_PAGE = {"$schema", "config"}
 
 
-def all_views(datasets: list[str]) -> list[dict]:
-    """Return the view of each dataset; the first where two datasets show the same trials."""
-    views_of: dict[str, dict] = {}
-    for shown in map(view, datasets):
-        if shown:
-            views_of.setdefault(shown["dataset"], shown)
-    return list(views_of.values())
-
-
 def view(dataset: str) -> dict | None:
     """Return CPU per reply and capacity of the releases: charts by system, a row for each release.
 

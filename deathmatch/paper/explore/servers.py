@@ -15,15 +15,15 @@ from deathmatch.plan.server import Server
 _MADE = {"node_modules", "target", "__pycache__"}
 
 
-def rows(datasets: list[str], trials: list[dict]) -> list[dict]:
+def rows(dataset: str, trials: list[dict]) -> list[dict]:
     """Return every server of `servers/`, and those of the trials that have no folder any more.
 
-    Sorted by title. `trials` are those of `variants.rows`, of all datasets. A dataset of which only
-    some experiments are shown is named at the servers that it measured.
+    Sorted by title. `trials` are those of `variants.rows`, of other datasets too: each of these is
+    named at the servers that it measured.
     """
     known = files.servers()
-    of_datasets = {dataset: systems.systems(dataset) for dataset in datasets}
-    others = {trial["dataset"]: None for trial in trials if trial["dataset"] not in datasets}
+    others = {trial["dataset"]: None for trial in trials if trial["dataset"] != dataset}
+    of_datasets = {dataset: systems.systems(dataset)}
     of_datasets |= {name: systems.systems(name).drop_nulls("conformance") for name in others}
     shown = [_row(server, of_datasets) for server in known]
     gone = {trial["server"] for trial in trials} - {server.name for server in known}

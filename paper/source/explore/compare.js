@@ -48,7 +48,7 @@ function compareView(main) {
 
   if (!chosen.length) {
     main.append(made("p", {}, SEVERAL ? "Choose one server to set the datasets beside each other, or several to compare them."
-      : "Choose two servers or more. A second dataset is beside the first if the page was made with compare=NAME."));
+      : "Choose two servers or more."));
     return;
   }
   main.append(made("ul", { class: "chips" }, chosen.map((name) => {
