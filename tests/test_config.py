@@ -181,7 +181,7 @@ WRITTEN = [
      "there is no servers/nul"),
     (SERVER, 'language = "C"', "[language]", "language", "valid string"),
     (SERVER, 'title = "mine"', 'title = " cherryPY"', "title",
-     "servers/cherrypy has the title 'CherryPy' too"),
+     "has the title"),
     (SERVER, "mine {host} {port} {backlog}", "mine {host} 80 {backlog}", "run",
      "does not use {port}"),
     (SERVER, "mine {host} {port} {backlog}", "mine {host} {port}", "run", "does not use {backlog}"),

@@ -62,19 +62,6 @@ def test_on_a_machine_twice_as_slow_the_rest_takes_twice_as_long():
     assert progress.standing(TRIALS, slow).wait_s == pytest.approx(2 * wait_s, rel=0.1)
 
 
-def test_a_slow_experiment_says_little_of_the_others():
-    slow, others = (
-        [trial for trial in TRIALS if (trial.experiment.name == "backlog") == wanted]
-        for wanted in (True, False)
-    )
-    done = {
-        trial: each | {"wall_us": 3 * each["wall_us"]} for trial, each in records(slow[:-1]).items()
-    } | records(others[:-1])
-    for trial, factor in ((slow[-1], 3), (others[-1], 1)):
-        left = progress.standing([*slow[:-1], *others[:-1], trial], done).wait_s
-        assert left == pytest.approx(factor * progress.seconds(trial), rel=0.3)
-
-
 def test_one_trial_does_not_decide_of_all():
     planned_s = sum(map(progress.seconds, TRIALS[1:]))
 

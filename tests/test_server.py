@@ -96,19 +96,11 @@ def test_version_command_that_fails(tree: Tree, command, reason):
     assert reason.strip() in (tree.path / "build/servers/one/build.log").read_text()
 
 
-def test_a_title_that_another_server_has_is_refused_at_build(tree: Tree):
-    tree.server("one", "ok", title="tornado")
-    said = tree.deathmatch("build", "one").failed().text
-    assert "servers/one/server.toml, key title" in said
-    assert "servers/tornado has the title" in said
-
-
 def test_a_factor_that_an_experiment_checks_by_is_asked_for_at_build(tree: Tree):
     tree.server("one", "ok")
     tree.replace("servers/one/server.toml", '["backlog"]', '["overhead"]')
     said = tree.deathmatch("build", "one").failed().text
-    assert "'overhead' checks its answers by the factor 'layer', which the server lacks" in said
-    assert "add it under [factors] with the levels that the server knows, of ['echo'" in said
+    assert "key factors.layer: experiment 'overhead' checks its answers by this factor" in said
 
 
 def test_a_package_that_cannot_be_had_fails_the_build(tree: Tree):

@@ -75,10 +75,10 @@ def profile(parser: argparse.ArgumentParser) -> None:
 
 def new_server(parser: argparse.ArgumentParser) -> None:
     """Declare what `new-server` takes."""
-    parser.add_argument("name", nargs="?", default="", help="name of the new folder in servers/")
+    parser.add_argument("name", help="name of the new folder in servers/")
     parser.add_argument(
-        "--kind", default="",
-        help="kind of server, a folder in servers/_template/; default: the command asks",
+        "--kind", default="one-request",
+        help="kind of server, a folder in servers/_template/; default: one-request",
     )  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 A file that breaks its model is reported with file, key and remedy.
 """
 
-import contextlib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -41,36 +40,20 @@ def server(name: str, root: Path = ROOT) -> Server:
 def servers(root: Path = ROOT) -> list[Server]:
     """Return every server, by name; UserError if a file is wrong or two have the same title."""
     every = [server(name, root) for name in names("server", root)]
-    if error := _title_error(every, root):
-        raise error
+    check_titles(every, root)
     return every
 
 
-def check_title(name: str, root: Path = ROOT) -> None:
-    """Raise UserError if the server has the title of another one, which was there before.
-
-    A mistake in another's file is not reported.
-    """
-    every = []
-    for other in names("server", root):
-        with contextlib.suppress(UserError):
-            every.append(server(other, root))
-    error = _title_error(every, root)
-    if error and error.where.startswith(f"servers/{name}/"):
-        raise error
-
-
-def _title_error(every: list[Server], root: Path) -> UserError | None:
-    """Return the error that two servers have one title, of the file that was written last."""
-    twins = server_checks.with_one_title(every)
-    if twins is None:
-        return None
-    older, newer = sorted(
-        twins, key=lambda twin: path_of("server", twin.name, root).stat().st_mtime_ns
-    )
-    what = f"servers/{older.name} has the title {older.title!r} too"
-    remedy = "give each its own: tables and figures distinguish servers by their titles"
-    return mistake("server", newer.name, ["title"], what, remedy, root)
+def check_titles(every: Iterable[Server], root: Path = ROOT) -> None:
+    """Raise UserError if two servers have the same title, for a reader."""
+    seen: dict[str, str] = {}
+    for each in every:
+        title = " ".join(each.title.casefold().split())
+        if title in seen:
+            what = f"servers/{seen[title]} has the title {each.title!r} too"
+            remedy = "tables and figures distinguish servers by their titles"
+            raise mistake("server", each.name, ["title"], what, remedy, root)
+        seen[title] = each.name
 
 
 def dataset(name: str, root: Path = ROOT) -> Dataset:

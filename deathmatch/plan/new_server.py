@@ -3,10 +3,9 @@
 import argparse
 import re
 import shutil
-import sys
 import tomllib
 
-from deathmatch.errors import UserError, as_typed
+from deathmatch.errors import UserError, as_typed, suggestions
 from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.root import ROOT
@@ -17,30 +16,26 @@ KINDS = {
     "keep-alive": "several requests a connection",
     "websocket": "WebSocket",
 }
-"""What a server may be like, each a folder of the templates; the first where none is asked for."""
+"""What a server may be like, each a folder of the templates."""
 
 
 def main(given: argparse.Namespace) -> int:
     """Make `servers/NAME/`, which can be measured at once; UserError if it cannot be made."""
     name, kind = given.name, given.kind
-    where = "new-server"
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
-        raise UserError(
-            f"{name!r} cannot be the name of a server" if name else "the server has no name yet",
-            where,
-            "use lower-case letters, digits, hyphens and points",
-        )
+        what = f"{name!r} cannot be the name of a server"
+        raise UserError(what, "new-server", "use lower-case letters, digits, hyphens and points")
     folder = files.path_of("server", name).parent
     if folder.exists():
-        raise UserError(f"servers/{name} exists", where, "choose another name, or edit that one")
-    chosen = bool(kind) or sys.stdin.isatty()
-    kind = kind or _asked()
+        raise UserError(f"servers/{name} exists", "new-server", "choose another name")
     if kind not in KINDS:
-        raise UserError(f"there is no kind {kind!r} of server", where, f"known: {', '.join(KINDS)}")
+        raise UserError(
+            f"there is no kind {kind!r} of server", "new-server", suggestions(kind, KINDS)
+        )
     shutil.copytree(TEMPLATES / kind, folder)
     toml = folder / "server.toml"
     toml.write_text(toml.read_text().replace("NAME", name))
-    print(advice(name, kind, chosen))
+    print(advice(name, kind))
     return 0
 
 
@@ -49,22 +44,8 @@ def experiments(kind: str) -> list[str]:
     return tomllib.loads((TEMPLATES / kind / "server.toml").read_text())["experiments"]
 
 
-def _asked() -> str:
-    """Return the kind that the user chooses; the first where nobody can be asked."""
-    first = next(iter(KINDS))
-    if not sys.stdin.isatty():
-        return first
-    print("What is the server like?")
-    for number, (kind, about) in enumerate(KINDS.items(), 1):
-        print(f"  {number}  {kind:12} {about}; experiments {', '.join(experiments(kind))}")
-    print(f"A number or a name [{first}]: ", end="", flush=True)
-    answer = sys.stdin.readline().strip() or first
-    numbered = {str(number): kind for number, kind in enumerate(KINDS, 1)}
-    return numbered.get(answer, answer)
-
-
-def advice(name: str, kind: str, chosen: bool) -> str:
-    """Return what was made and what to type next; with the other kinds, if none was `chosen`."""
+def advice(name: str, kind: str) -> str:
+    """Return what was made and what to type next."""
     measure = f"snakemake --config dataset=smoke servers={name}"
     clients = [files.experiment(experiment).client for experiment in experiments(kind)]
     rated = any(client and registry.client(client).searches for client in clients)
@@ -75,7 +56,7 @@ def advice(name: str, kind: str, chosen: bool) -> str:
     lines = [
         f"servers/{name}/ is there, with a small Python server in it: put yours in its place.",
         f"  its kind is {kind}, {KINDS[kind]}; it serves {', '.join(experiments(kind))}",
-        *([] if chosen else [f"  other kinds: --kind, one of {', '.join(KINDS)}"]),
+        f"  other kinds: --kind, one of {', '.join(KINDS)}",
         f"  {as_typed(f'deathmatch build {name}')}",
         "      builds it and shows its version",
         f"  {as_typed(f'deathmatch check-server {name}')}",

@@ -62,17 +62,6 @@ def check(server: Server, experiments: Sequence[Experiment], root: Path) -> None
         raise UserError(what, at(f"servers/{server.name}/server.toml", key), remedy)
 
 
-def with_one_title(servers: Iterable[Server]) -> tuple[Server, Server] | None:
-    """Return the first two servers with the same title, for a reader; None if all differ."""
-    seen: dict[str, Server] = {}
-    for server in servers:
-        title = " ".join(server.title.casefold().split())
-        if title in seen:
-            return seen[title], server
-        seen[title] = server
-    return None
-
-
 def _of_files(server: Server, root: Path) -> Iterator[Problem]:
     bibliography = root / "paper" / "source" / "references.bib"
     sources = ["ours", *_citation_keys(bibliography, bibliography.stat().st_mtime_ns)]

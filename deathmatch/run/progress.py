@@ -122,35 +122,21 @@ def standing(trials: list[Trial], done: dict[Trial, dict], builds_s: float = 0) 
     ended = [trial for trial in trials if trial in done]
     failed = {trial for trial in ended if done[trial]["outcome"] in UNMEASURED}
     timed = [trial for trial in ended if trial not in failed and done[trial].get("wall_us")]
-    scales = _scales({trial: done[trial]["wall_us"] / 1e6 + OVERHEAD_S for trial in timed})
+    ratio = _ratio({trial: done[trial]["wall_us"] / 1e6 + OVERHEAD_S for trial in timed})
     due = [trial for trial in trials if trial not in done]
-    wait_s = sum(_scale(scales, trial) * seconds(trial) for trial in due)
+    wait_s = ratio * sum(map(seconds, due))
     if due:
         wait_s += builds_s
     return Standing(len(ended), len(failed), len(trials), wait_s)
 
 
-def _scales(took_s: dict[Trial, float]) -> dict[str | None, float]:
-    """Return by how much trials took longer than estimated: by experiment, and overall."""
-    overall = _ratio(list(took_s.items()), 1)
-    names = {trial.experiment.name for trial in took_s}
-    return {None: overall} | {
-        name: _ratio([(t, s) for t, s in took_s.items() if t.experiment.name == name], overall)
-        for name in names
-    }
-
-
-def _ratio(took_s: list[tuple[Trial, float]], before: float) -> float:
-    """Return the ratio of what trials took to what was estimated, starting from one `before`."""
+def _ratio(took_s: dict[Trial, float]) -> float:
+    """Return the ratio of what trials took to what was estimated, from 1 before the first."""
     if not took_s:
-        return before
-    planned_s = sum(seconds(trial) for trial, _ in took_s)
+        return 1
+    planned_s = sum(map(seconds, took_s))
     weight_s = PLAN_WEIGHT_TRIALS * planned_s / len(took_s)
-    return (weight_s * before + sum(took for _, took in took_s)) / (weight_s + planned_s)
-
-
-def _scale(scales: dict[str | None, float], trial: Trial) -> float:
-    return scales.get(trial.experiment.name, scales[None])
+    return (weight_s + sum(took_s.values())) / (weight_s + planned_s)
 
 
 def line(now: Standing) -> str:
