@@ -146,8 +146,6 @@ def test_several_clients_reach_the_server_each_from_its_addresses(someones_tree:
 
 CLIENT = '[client]\naddress = "10.77.0.2/24"\ncpus = "last"\n'
 COMMON = '[client]\ncpus = "last"\n'
-TWIN = "each host has its own"
-HERE = "a testbed of kind netns has its hosts on this machine"
 
 
 def several(*own: str) -> str:
@@ -155,30 +153,27 @@ def several(*own: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kind", "clients", "key", "problem", "remedy"),
+    ("kind", "clients", "problem"),
     [
-        ("netns", COMMON, "client.address", "this key is missing: Its IPv4 address", "add it"),
-        ("netns", '[[clients]]\naddress = "10.77.0.2/24"\n', "clients.0.cpus",
-         "this key is missing: Its CPUs", "add it"),
+        ("netns", COMMON, "client needs `address`"),
+        ("netns", '[[clients]]\naddress = "10.77.0.2/24"\n', "client needs `cpus`"),
         ("netns", several('address = "10.77.0.3/24"', 'address = "10.77.0.3/16"'),
-         "clients.1.address", "another host has '10.77.0.3' too", TWIN),
-        ("netns", CLIENT.replace("0.2/", "0.1/"), "client.address",
-         "another host has '10.77.0.1' too", TWIN),
+         "two hosts have the same `address`"),
+        ("netns", CLIENT.replace("0.2/", "0.1/"), "two hosts have the same `address`"),
         ("netns", several('address = "10.77.0.4/24"', 'name="client1"\naddress = "10.77.0.3/24"'),
-         "clients.1.name", "another host has 'client1' too", TWIN),
+         "two hosts have the same `name`"),
         ("netns", several('name = "server"\naddress = "10.77.0.3/24"'),
-         "clients.0.name", "another host has 'server' too", TWIN),
-        ("ssh", CLIENT, "client.ssh", "another host has this machine too", TWIN),
-        ("netns", f'{CLIENT}ssh = "there"\n', "client.ssh", HERE, 'or set kind = "ssh"'),
+         "two hosts have the same `name`"),
+        ("ssh", CLIENT, "two hosts have the same `ssh`"),
+        ("netns", f'{CLIENT}ssh = "there"\n', "`ssh` is only for kind ssh"),
         ("netns", several('address = "10.77.0.3/24"\ngovernor = "powersave"'),
-         "clients.0.governor", HERE, "leave the key out"),
-        ("ssh", f'{CLIENT}ssh = "there"\n[server]\njitter = "delay 1ms"\n', "server.jitter",
-         "only a link that ends with its trial may jitter", "leave it out of kind ssh"),
-        ("ssh", f'{CLIENT}ssh = "-oProxyCommand=sh"\n', "client.ssh", "should match", ""),
-        ("netns", f'{CLIENT}sources = ["a.b.c.d"]\n', "client.sources", "should match", ""),
+         "`governor` is only for kind ssh"),
+        ("ssh", f'{CLIENT}ssh = "there"\n[server]\njitter = "delay 1ms"\n', "not for kind ssh"),
+        ("ssh", f'{CLIENT}ssh = "-oProxyCommand=sh"\n', "key client.ssh: "),
+        ("netns", f'{CLIENT}sources = ["a.b.c.d"]\n', "key client.sources.0: "),
     ],
 )  # fmt: skip
-def test_testbed_that_contradicts_itself(tmp_path, kind, clients, key, problem, remedy):
+def test_testbed_that_contradicts_itself(tmp_path, kind, clients, problem):
     clients, _, server = clients.partition("[server]\n")
     folder = tmp_path / "config" / "testbeds"
     folder.mkdir(parents=True)
@@ -189,8 +184,7 @@ def test_testbed_that_contradicts_itself(tmp_path, kind, clients, key, problem, 
     with pytest.raises(UserError) as error:
         files.testbed("mine", tmp_path)
     told = str(error.value)
-    assert told.startswith("config/testbeds/mine.toml") and key in told, told
-    assert problem in told and remedy in told, told
+    assert told.startswith("config/testbeds/mine.toml") and problem in told, told
 
 
 def test_clients_have_what_all_have_in_common():

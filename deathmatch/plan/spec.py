@@ -76,8 +76,3 @@ class NamedSpec(Spec):
     def __hash__(self) -> int:
         """Hash the name: the tables of a spec cannot be hashed."""
         return hash(self._name)
-
-
-def contradiction(key: tuple[str | int, ...], what: str, remedy: str) -> ValueError:
-    """Return the error of a model's validator that concerns one key of it."""
-    return ValueError(f"{'.'.join(map(str, key))}: {what}; {remedy}")
