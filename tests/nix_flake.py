@@ -18,7 +18,7 @@ from pathlib import Path
 from conftest import copy_tree
 
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 FIXTURES = ROOT / "tests" / "nix"
 PINS = json.loads((FIXTURES / "pins.json").read_text())

@@ -4,7 +4,7 @@ import pytest
 from conftest import patient
 
 from deathmatch.paper import build, notebook
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 HOSTILE = (
     "x<script>window.PWNED=1</script>"

@@ -19,7 +19,7 @@ from nix_servers import clients, names, programs
 from deathmatch.builds import debian
 from deathmatch.paper import own
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.run import study
 
 

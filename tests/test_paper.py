@@ -21,7 +21,7 @@ from deathmatch.paper import build, display, markdown, notebook, theme
 from deathmatch.paper.display import MIME
 from deathmatch.paper.theme import parts
 from deathmatch.plan import paths
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 HERE = Path(__file__).parent / "paper"
 HEADER = """---

@@ -26,7 +26,7 @@ from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.values import Values
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.quantities.definitions import QUANTITIES
 
 LEDGER = tomllib.loads(published.CLAIMS.read_text())

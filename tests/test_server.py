@@ -18,7 +18,7 @@ from deathmatch.builds.clone import Clone
 from deathmatch.errors import UserError
 from deathmatch.hosts.process import tail
 from deathmatch.measure import server_process
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server
 
 BUILD = (

@@ -11,7 +11,7 @@ from conftest import AS_ROOT, HUNG_S
 from deathmatch.errors import UserError
 from deathmatch.hosts import cgroup, throttle
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 BUSY = "import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"
 SIDE = files.testbed("netns").server

@@ -11,7 +11,7 @@ from deathmatch.builds import clients
 from deathmatch.data.strict.trials import without_places
 from deathmatch.load import httperf
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 
 class Echo(BaseHTTPRequestHandler):

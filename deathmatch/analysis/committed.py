@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 NAME = "reference"
 

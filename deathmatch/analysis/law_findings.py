@@ -13,7 +13,7 @@ from deathmatch.data import laws, steadiness, tables
 from deathmatch.data.laws.law import KEY, RATE, Evidence
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.quantities.samples import needed_samples
 
 RESULTS = ROOT / "data" / "published" / "results"

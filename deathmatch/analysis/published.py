@@ -16,7 +16,7 @@ import polars as pl
 
 from deathmatch.errors import UserError
 from deathmatch.plan import schemas, validation_errors
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.quantities.definitions import QUANTITIES
 
 FOLDER = ROOT / "data" / "published"

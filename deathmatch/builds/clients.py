@@ -16,7 +16,7 @@ from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.load.generator import PROJECT
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 # The statuses of a shell or of env when a program cannot be run or is not there.
 NOT_RUN = (126, 127)

@@ -18,7 +18,7 @@ from deathmatch.hosts.host import Host
 from deathmatch.hosts.opening import say
 from deathmatch.hosts.testbed import Command
 from deathmatch.load.generator import PROJECT
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
 

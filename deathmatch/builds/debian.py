@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 _STATUS = Path("/var/lib/dpkg/status")
 _UNKNOWN = re.compile(r"^E: Unable to locate package (\S+)$", re.MULTILINE)

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 FEATURES = ["--extra-experimental-features", "nix-command flakes"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 NOT_BUILT = "not built"
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server
 
 # Debian's own, whatever else a user has on PATH.

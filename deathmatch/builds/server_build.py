@@ -19,7 +19,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import hardware, sandbox
 from deathmatch.hosts.process import tail
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server, fingerprint
 
 # Files of a server's build folder.

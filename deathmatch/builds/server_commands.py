@@ -8,7 +8,7 @@ from pathlib import Path
 from deathmatch.builds import debian, nix, toolchain
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from deathmatch.agent import namespaces
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 PLACE = ROOT / "build" / "aside"
 # linux/fcntl.h and linux/fs.h

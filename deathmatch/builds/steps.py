@@ -10,7 +10,7 @@ from deathmatch.builds import nix, package_installs, toolchain
 from deathmatch.builds.server_commands import build_dir, environment, fill, package, tools
 from deathmatch.errors import UserError
 from deathmatch.hosts.process import tail
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server, source_files
 
 # The statuses of a shell that was killed, and of a shell whose command was killed.

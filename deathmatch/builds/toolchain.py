@@ -14,7 +14,7 @@ from pathlib import Path
 from deathmatch.builds import clients, debian, nix
 from deathmatch.load import registry
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 # The sources of Nix's tools.
 FLAKE = ["flake.nix", "flake.lock"]

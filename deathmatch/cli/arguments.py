@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from deathmatch.plan.paths import PLACES
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import PLACES, ROOT
 
 
 def listing(parser: argparse.ArgumentParser) -> None:

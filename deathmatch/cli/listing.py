@@ -6,8 +6,7 @@ import tomllib
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.plan.paths import PLACES, names, path_of
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import PLACES, ROOT, names, path_of
 
 
 def main(given: argparse.Namespace) -> int:

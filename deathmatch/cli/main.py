@@ -10,7 +10,7 @@ from importlib import import_module
 
 from deathmatch.cli.commands import COMMANDS, GROUPS, STEPS, Command
 from deathmatch.errors import UserError, run_main, suggestions
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 PROGRAM = "./shell deathmatch"
 WIDTH = 99

@@ -19,7 +19,7 @@ from deathmatch.data.probes import PROBE_LOGS
 from deathmatch.errors import UserError, as_typed
 from deathmatch.load import roundtrip
 from deathmatch.plan import selection
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.selection import Choice
 
 NAME = "raw.tar.xz"

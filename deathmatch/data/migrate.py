@@ -15,7 +15,7 @@ from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.dataset import TABLES
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 
 def main(given: argparse.Namespace) -> int:

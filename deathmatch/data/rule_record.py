@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 NAME = "rules.json"
 CLAIMS = Path("data/published/claims.toml")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 
 def path_of(dataset: str, experiment: str, table: str) -> Path:

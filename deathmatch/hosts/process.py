@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deathmatch.agent import wire
 from deathmatch.hosts.connection import Connection
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 TAIL_BYTES = 20_000
 TAIL_LINES = 20

@@ -24,7 +24,7 @@ from deathmatch.hosts import hardware, netns_testbed, sandbox
 from deathmatch.measure import machine, steps
 from deathmatch.measure.context import Context, prepare
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.spec import Level
 from deathmatch.plan.trial import Trial
 

@@ -23,8 +23,8 @@ from deathmatch.measure import spreading
 from deathmatch.measure.context import PORT, Context
 from deathmatch.measure.sampler import Sampler
 from deathmatch.measure.spreading import Spread
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.record import LATE_US, loads
-from deathmatch.plan.root import ROOT
 
 WARM_UP_RATE_RPS = 500
 ATTEMPTS = 5

@@ -8,7 +8,7 @@ from deathmatch.builds import toolchain
 from deathmatch.hosts import hardware
 from deathmatch.hosts.testbed import Installation
 from deathmatch.measure import commit
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 
 def about(

@@ -37,8 +37,8 @@ from deathmatch.measure.guard import Guard
 from deathmatch.measure.server_process import Running
 from deathmatch.measure.step_times import StepTimes
 from deathmatch.plan import files
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.record import BEFORE_WALL, SCHEMA_VERSION
-from deathmatch.plan.root import ROOT
 from deathmatch.plan.trial import Trial
 
 

@@ -35,7 +35,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import markdown, own, scripts, titles
 from deathmatch.plan import paths
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 PAPER = ROOT / "paper" / "source"
 CHAPTERS = ROOT / "notebooks"

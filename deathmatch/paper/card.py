@@ -28,7 +28,7 @@ from deathmatch.paper import display, theme
 from deathmatch.paper.charts import by_rate
 from deathmatch.plan import files, paths
 from deathmatch.plan.measure_design import Side
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.quantities.quantity import REPLY, Quantity
 

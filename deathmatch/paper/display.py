@@ -34,7 +34,7 @@ from deathmatch.errors import UserError
 from deathmatch.paper import no_html, theme
 from deathmatch.paper.captions import MIME
 from deathmatch.plan import paths
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 VEGALITE = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 # The dataset that the notebooks name first, and the one that JupyterLab shows until it is measured.

@@ -19,7 +19,7 @@ from deathmatch.hosts import sandbox
 from deathmatch.paper import scripts, theme
 from deathmatch.paper.explore import about, history, ledger, quantities, servers, variants
 from deathmatch.plan import files, paths
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 PAPER = ROOT / "paper" / "source"
 SOURCE = PAPER / "explore"

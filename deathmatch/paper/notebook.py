@@ -34,7 +34,7 @@ from deathmatch.paper import charts, forked_kernel
 from deathmatch.paper.captions import MIME
 from deathmatch.paper.forked_kernel import ForkedKernel
 from deathmatch.plan import paths
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 EVAL = re.compile(r"\{eval\}`([^`]+)`")
 # The modules that the notebooks import, for kernels that are forks.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 NOTEBOOK = "15-your-servers"
 """Makes the table and the curves that such a paper begins with; no other dataset runs it."""

@@ -8,7 +8,7 @@ import vl_convert
 
 from deathmatch.errors import UserError
 from deathmatch.paper.display import VEGALITE
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 DATATABLES = ROOT / "paper" / "source" / "explore" / "datatables"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from deathmatch.load.registry import FACTOR
 from deathmatch.plan import files, matrix, paths, schemas, validation_errors
 from deathmatch.plan.dataset import ExperimentPlan, Grid
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.trial import Trial, Variant
 
 CLAIMS = ROOT / "data" / "published" / "claims.toml"

@@ -9,8 +9,8 @@ from typing import Any
 
 from deathmatch.plan import files, schemas
 from deathmatch.plan.experiment import Factor
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.record import TrialRecord
-from deathmatch.plan.root import ROOT
 from deathmatch.plan.selection import Settings
 from deathmatch.plan.server import Server
 from deathmatch.plan.server_checks import PLACEHOLDERS, PLACES

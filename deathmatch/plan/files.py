@@ -12,8 +12,7 @@ from deathmatch.errors import UserError, suggestions
 from deathmatch.plan import paths, server_checks, validation_errors
 from deathmatch.plan.dataset import Dataset
 from deathmatch.plan.experiment import Experiment
-from deathmatch.plan.paths import names, path_of
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT, names, path_of
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import NamedSpec
 from deathmatch.plan.testbed import Testbed

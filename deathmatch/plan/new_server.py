@@ -8,7 +8,7 @@ import tomllib
 from deathmatch.errors import UserError, as_typed, suggestions
 from deathmatch.load import registry
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 TEMPLATES = ROOT / "servers" / "_template"
 KINDS = {

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from deathmatch.errors import UserError
 from deathmatch.plan import files, paths
 from deathmatch.plan.dataset import ExperimentPlan
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 MODEL = "tour"
 """The dataset that gives the others what their commands do not choose."""

@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 
 from deathmatch.errors import UserError
-from deathmatch.plan.root import ROOT
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 # What the project is: its version, authors and licence.
 CITATION = "CITATION.cff"
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from deathmatch.errors import UserError
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.validation_errors import SHOWN, at
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec
 
 # By the key of [packages]; None where any name will do.

@@ -19,7 +19,7 @@ from deathmatch.hosts import audit, netns_testbed, sandbox, ssh_testbed, testbed
 from deathmatch.hosts.audit import Audit, Demand
 from deathmatch.plan import files, matrix
 from deathmatch.plan import testbed as plan
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.run import cli_config
 
 WINDOW_S = 1.0

@@ -17,7 +17,7 @@ from deathmatch.measure import steps
 from deathmatch.measure import trial as measurement
 from deathmatch.measure.context import NotMeasured, prepare
 from deathmatch.plan import files, matrix
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.trial import Trial
 
 # The testbed, and the dataset that has every server.

@@ -19,7 +19,7 @@ from deathmatch.measure import commit
 from deathmatch.paper import captions
 from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
 from deathmatch.run import (

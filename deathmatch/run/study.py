@@ -15,7 +15,7 @@ from deathmatch.hosts import hardware
 from deathmatch.paper import own
 from deathmatch.plan import files, matrix, paths
 from deathmatch.plan.dataset import PROBES
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial

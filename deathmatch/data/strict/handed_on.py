@@ -15,7 +15,7 @@ import polars as pl
 from deathmatch.checks.findings import Finding
 from deathmatch.data.laws import LAWS
 from deathmatch.data.strict.evidence import KEY, Evidence
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 
 CHECKSUMS = "checksums.sha256"
 # Names of machines and users that tell nothing.

@@ -8,7 +8,7 @@ import polars as pl
 from deathmatch.analysis import systems
 from deathmatch.paper.claim_rows import SOURCES
 from deathmatch.plan import files
-from deathmatch.plan.root import ROOT
+from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server
 
 # Names that builds and package managers leave in a server's folder.

@@ -1,5 +1,0 @@
-"""Where the project lies."""
-
-from pathlib import Path
-
-ROOT = Path(__file__).resolve().parent.parent.parent
