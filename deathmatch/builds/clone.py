@@ -1,9 +1,17 @@
-"""The project's files on a host: this clone where the host shares its files, else a copy."""
+"""The project's files on a host: this clone where the host shares its files, else a copy.
 
+A copy is asked what it has by `./shell deathmatch answer QUESTION` there; question and answer are
+JSON.
+"""
+
+import argparse
+import json
 from collections.abc import Mapping, Sequence
 
 from deathmatch.builds import clients, server_build, server_commands, toolchain
 from deathmatch.builds.copy import Copy
+from deathmatch.errors import UserError
+from deathmatch.hosts import sandbox
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.testbed import Command, Installation
 from deathmatch.load import registry
@@ -60,3 +68,22 @@ def _build(name: str, where: str) -> None:
     build = server_build.built(files.server(maker))
     if not build["ok"]:
         raise clients.failure(name, "could not be built", build["log"], where)
+
+
+def main(given: argparse.Namespace) -> int:
+    """Print the answer to the question: {"answer"}, or {"mistake"} with a UserError's parts."""
+    sandbox.die_with_owner()
+    try:
+        answered = {"answer": answer(**json.loads(given.question))}
+    except UserError as error:
+        answered = {"mistake": [error.what, error.where, error.remedy]}
+    print(json.dumps(answered, default=str))
+    return 0
+
+
+def answer(what: str, **arguments) -> object:
+    """Return what the method `what` of this clone returns; a command as a dict of its fields."""
+    if "server" in arguments:
+        arguments["server"] = files.server(arguments["server"])
+    value = getattr(Clone(), what)(**arguments)
+    return vars(value) if what == "command" else value

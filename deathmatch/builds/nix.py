@@ -26,15 +26,6 @@ def package(name: str) -> Path:
     return Path(folder, name) if folder else ROOT / "build" / "servers" / name / "nix"
 
 
-def command(name: str, link: Path) -> list[str]:
-    """Return the words that build the flake's package `name` and link it at `link`.
-
-    They are for the project's root: as `.`, its path needs no encoding. Quotes keep the dot of a
-    name such as node-0.10 from dividing it (nix3-flake(1), "attribute path").
-    """
-    return ["nix", *FEATURES, "build", f'.#"{name}"', "--out-link", str(link), "--print-build-logs"]
-
-
 def require(name: str) -> None:
     """Raise UserError if the server's package is missing, and `nix` to build it too."""
     if "DEATHMATCH_SERVERS" not in os.environ and not shutil.which("nix"):
@@ -52,8 +43,11 @@ def build(name: str, link: Path, log: Path) -> bool:
     """
     if "DEATHMATCH_SERVERS" in os.environ:
         return True
+    # As `.`, the root's path needs no encoding. Quotes keep the dot of a name such as node-0.10
+    # from dividing it (nix3-flake(1), "attribute path").
+    what, options = f'.#"{name}"', ["--out-link", str(link), "--print-build-logs"]
+    words = ["nix", *FEATURES, "build", what, *options]
     with log.open("a") as output:
-        words = command(name, link)
         output.write(f"$ {' '.join(words)}\n")
         output.flush()
         done = subprocess.run(

@@ -31,17 +31,28 @@ def commands(server: Server, build: Path, nixed: bool) -> list[str]:
     """
     asked = server.packages
     folder = ROOT / "servers" / server.name
+    root, out, own = (shlex.quote(str(path)) for path in (ROOT, build, folder))
     made = []
     if asked.pypi and not nixed:
         made += venv_commands(folder / asked.pypi, build / "venv")
     if asked.npm and (not nixed or "npm" in asked.tools):
-        made.append(_npm(build, asked.npm))
+        # Trust what the system trusts, as pip does here.
+        made.append(
+            f"cp package.json {shlex.quote(asked.npm)} {out}/ && cd {out} && NODE_USE_SYSTEM_CA=1"
+            " npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier"
+        )
     if asked.cargo:
-        made.append(_cargo(build))
+        made.append(
+            f"cargo install --quiet --locked --force --no-track --path . --root {out}"
+            f" --target-dir {out}/target"
+        )
     if asked.go:
-        made.append(_go(build))
+        made.append(
+            f"GOBIN={out}/bin CGO_ENABLED=0 GOTOOLCHAIN=local"
+            " GOFLAGS='-mod=readonly -buildvcs=false' go install ."
+        )
     if asked.maven:
-        made.append(_maven(folder, build))
+        made.append(f"{root}/toolchains/maven/fetch {own} {out}")
     return made
 
 
@@ -69,38 +80,3 @@ def venv_commands(lock: Path, venv: Path) -> list[str]:
 def _python() -> str:
     script = "import sys; print(sys.implementation.cache_tag, *sys.version_info[:3])"
     return subprocess.run([PYTHON, "-c", script], capture_output=True, text=True).stdout.strip()
-
-
-def _npm(build: Path, lock: str) -> str:
-    """Return the command that puts what `package-lock.json` lists into {build}/node_modules."""
-    return (
-        f"cp package.json {shlex.quote(lock)} {_quoted(build)}/ && cd {_quoted(build)}"
-        # Trust what the system trusts, as pip does here.
-        " && NODE_USE_SYSTEM_CA=1"
-        " npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier"
-    )
-
-
-def _cargo(build: Path) -> str:
-    """Return the command that puts the programs of the folder's crate into {build}/bin."""
-    return (
-        "cargo install --quiet --locked --force --no-track --path ."
-        f" --root {_quoted(build)} --target-dir {_quoted(build / 'target')}"
-    )
-
-
-def _go(build: Path) -> str:
-    """Return the command that puts the program of the folder's module into {build}/bin."""
-    return (
-        f"GOBIN={_quoted(build / 'bin')} CGO_ENABLED=0 GOTOOLCHAIN=local"
-        " GOFLAGS='-mod=readonly -buildvcs=false' go install ."
-    )
-
-
-def _maven(folder: Path, build: Path) -> str:
-    """Return the command that puts the jars that `pom.xml` needs into {build}/jars."""
-    return f"{_quoted(ROOT)}/toolchains/maven/fetch {_quoted(folder)} {_quoted(build)}"
-
-
-def _quoted(path: Path) -> str:
-    return shlex.quote(str(path))

@@ -9,10 +9,9 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
-from deathmatch.builds import debian, nix, not_built, staging, tool_differences, toolchain
+from deathmatch.builds import debian, nix, staging, toolchain
 from deathmatch.builds.server_commands import build_dir, tools
 from deathmatch.builds.steps import ATTEMPT, LOG, failed, inside, killed, write
 from deathmatch.errors import UserError
@@ -95,15 +94,7 @@ def main(given: argparse.Namespace) -> int:
         return 0
     sandbox.die_with_owner()
     result = _build_and_report(server)
-    if given.record:
-        return 0
-    if again := forget_not_built(server):
-        print(
-            f"[build] {server.name}: due again, as it could not be built before: "
-            f"{len(again)} of its trials",
-            file=sys.stderr,
-        )
-    return 0 if result["ok"] else 1
+    return 0 if result["ok"] or given.record else 1
 
 
 def _unknown(package: str) -> str:
@@ -186,11 +177,6 @@ def _on_node(server: Server, record: dict) -> dict:
     return record
 
 
-def forget_not_built(server: Server) -> list[Path]:
-    """Remove the server's trials that say that it is not built, if it is; return their folders."""
-    return not_built.forget(server.name) if _good(server) else []
-
-
 def is_built(server: Server) -> bool:
     """Return whether a build is there that succeeded, of the present sources and tools."""
     return _good(server) is not None
@@ -208,27 +194,3 @@ def _fitting(server: Server, file: str) -> dict | None:
     result = json.loads(record.read_text())
     now = (fingerprint(server), tools(server))
     return result if (result.get("server_sha256"), result.get("tools")) == now else None
-
-
-def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dict]]:
-    """Return what a trial of each would record now, as `tool_differences.check` takes it.
-
-    `trials` has the experiment's name and the server. The tools of a server that is not built yet
-    are left out.
-    """
-    trials = list(trials)
-    if not trials:
-        return []
-    machine = {"machine": hardware.describe()} if hardware.on_cluster() else {}
-    own_tools = {
-        name: tools(server) if (build_dir(name) / RECORD).exists() else {}
-        for name, server in {server.name: server for _, server in trials}.items()
-    }
-    harness = toolchain.harness()
-    entries = (
-        tool_differences.entry(
-            "this machine now", experiment, server.name, harness, own_tools[server.name]
-        )
-        for experiment, server in trials
-    )
-    return [(where, record | machine) for where, record in entries]

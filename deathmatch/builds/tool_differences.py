@@ -1,4 +1,4 @@
-"""Whether trials were measured with the same tools.
+"""Whether trials were, and would be, measured with the same tools.
 
 Each experiment of a dataset is measured with one toolchain, so that experiments may be measured on
 different days. Every `trial.json` records its own (`toolchain`), and `check` refuses to mix two.
@@ -6,8 +6,12 @@ different days. Every `trial.json` records its own (`toolchain`), and `check` re
 
 from collections.abc import Iterable, Iterator
 
+from deathmatch.builds import toolchain
+from deathmatch.builds.server_build import RECORD
+from deathmatch.builds.server_commands import build_dir, tools
 from deathmatch.errors import UserError
 from deathmatch.hosts import hardware
+from deathmatch.plan.server import Server
 
 # Tools of the harness that may differ within a dataset: they neither serve nor offer load.
 FREE = {"python", "snakemake"}
@@ -85,3 +89,26 @@ def _mixed(dataset: str, kinds: str, name: str, places: dict[str, str], remedy: 
         where=f"data/{dataset}",
         remedy=remedy,
     )
+
+
+def on_this_machine(trials: Iterable[tuple[str, Server]]) -> list[tuple[str, dict]]:
+    """Return what a trial of each would record now, as `check` takes it.
+
+    `trials` has the experiment's name and the server. The tools of a server that is not built yet
+    are left out.
+    """
+    trials = list(trials)
+    servers = {server.name: server for _, server in trials}
+    own = {
+        name: tools(server) if (build_dir(name) / RECORD).exists() else {}
+        for name, server in servers.items()
+    }
+    harness = toolchain.harness() if trials else {}
+    machine = {"machine": hardware.describe()} if trials and hardware.on_cluster() else {}
+    return [
+        (where, record | machine)
+        for experiment, server in trials
+        for where, record in [
+            entry("this machine now", experiment, server.name, harness, own[server.name])
+        ]
+    ]

@@ -106,7 +106,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
         "answer": Command(
             "report to another machine's controller what this copy of the project has",
-            "builds.remote_query",
+            "builds.clone",
             arguments.answer, "'{\"what\": \"harness\"}'",
             "A run on several machines asks each of them; question and answer are JSON.",
         ),

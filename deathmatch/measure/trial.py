@@ -38,7 +38,7 @@ from deathmatch.measure.server_process import Running
 from deathmatch.measure.step_times import StepTimes
 from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
-from deathmatch.plan.record import BEFORE_WALL, SCHEMA_VERSION
+from deathmatch.plan.record import BEFORE_WALL, NOT_BUILT, SCHEMA_VERSION
 from deathmatch.plan.trial import Trial
 
 
@@ -76,7 +76,7 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
         "tools": {"harness": hosts.harness(), "server": built["tools"]},
     }  # fmt: skip
     if not built["ok"]:
-        return record | {"outcome": "not built", "reason": built["log"], "points": []}
+        return record | {"outcome": NOT_BUILT, "reason": built["log"], "points": []}
     times = StepTimes()
     if trial.experiment.client:
         full = earlier_conformance.full(trial.path, record)

@@ -9,10 +9,11 @@ from pydantic import ConfigDict, Field, model_validator
 from deathmatch.plan.spec import Level, Spec
 
 MEASURED = ("measured", "measured, with failures")
+NOT_BUILT = "not built"
 ENDED_WELL = "exit 0"
 # What a record has. 1: whatever was measured before records said it; 2: the seed, and this number.
 SCHEMA_VERSION = 2
-OUTCOMES = (*MEASURED, "not built", "did not start", "answers wrongly")
+OUTCOMES = (*MEASURED, NOT_BUILT, "did not start", "answers wrongly")
 # The step of a trial that comes before its `wall_us`, to which the others add up.
 BEFORE_WALL = "testbed"
 

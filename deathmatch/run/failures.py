@@ -15,7 +15,7 @@ from deathmatch.data import records
 from deathmatch.data.inventory import Inventory
 from deathmatch.errors import as_typed
 from deathmatch.plan import selection
-from deathmatch.plan.record import MEASURED, OUTCOMES
+from deathmatch.plan.record import MEASURED, NOT_BUILT, OUTCOMES
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.trial import Trial
 
@@ -89,7 +89,7 @@ def forget(dataset: str, chosen: Choice) -> list[str]:
     for trial, record in _unmeasured(dataset, chosen):
         shutil.rmtree(trial.path)
         names.add(trial.server.name)
-        if record["outcome"] == "not built":
+        if record["outcome"] == NOT_BUILT:
             (server_commands.build_dir(trial.server.name) / "build.json").unlink(missing_ok=True)
     return sorted(names)
 
@@ -113,7 +113,7 @@ def line(record: dict, path: Path) -> str:
     """
     reason = reason_of(record)
     text = f"{record['outcome']}{': ' if reason else ''}{reason}"
-    if record["outcome"] == "not built":
+    if record["outcome"] == NOT_BUILT:
         return f"{text}; see build/servers/{record['server']}/build.log"
     if left_out_bytes := record.get("server_log", {}).get("left_out_bytes"):
         text += f"; {left_out_bytes / 1e6:,.0f} MB that it printed are left out of its log"

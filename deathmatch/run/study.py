@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from deathmatch.analysis import committed
-from deathmatch.builds import clients, not_built, server_build, server_commands, tool_differences
+from deathmatch.builds import clients, server_build, server_commands, tool_differences
 from deathmatch.data import table_files
 from deathmatch.errors import UserError, as_typed
 from deathmatch.hosts import hardware
@@ -16,6 +16,7 @@ from deathmatch.paper import own
 from deathmatch.plan import files, matrix, paths
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.paths import ROOT
+from deathmatch.plan.record import NOT_BUILT
 from deathmatch.plan.selection import Choice
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
@@ -92,7 +93,7 @@ class Study:
         return {
             trial: record
             for trial, record in measured.items()
-            if record["outcome"] != not_built.NOT_BUILT or not server_build.is_built(trial.server)
+            if record["outcome"] != NOT_BUILT or not server_build.is_built(trial.server)
         }
 
     @property
@@ -210,7 +211,7 @@ class Study:
         # Elsewhere, each trial asks its own hosts.
         asked = records and here and not self.elsewhere
         due = [(experiment, left[experiment, name]) for experiment, name in sorted(left)]
-        now = server_build.on_this_machine(due if asked else [])
+        now = tool_differences.on_this_machine(due if asked else [])
         tool_differences.check(self.dataset, [*records, *now])
 
     def check_clients(self) -> None:
