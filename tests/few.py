@@ -9,7 +9,7 @@ from pathlib import Path
 from deathmatch.builds import clients
 from deathmatch.errors import Truncated
 from deathmatch.load import registry
-from deathmatch.measure import generator_check
+from deathmatch.measure.client import answers_problem
 from deathmatch.plan import files
 
 FAULTY = Path(__file__).with_name("servers") / "faulty.py"
@@ -46,4 +46,4 @@ def asked(client: str, experiment: str, port: int, folder: Path, programs: str =
         fields = generator.parse(generator.read(log), duration_s)
     except Truncated:
         fields = None
-    return generator_check.problem(generator, fields, log.read_text())
+    return answers_problem(generator, fields, log.read_text())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import AS_ROOT
 
-from deathmatch.measure import commit
+from deathmatch.measure.machine import commit_of
 
 IDENTITY = ("-c", "user.name=Nobody", "-c", "user.email=nobody@example.org")
 SOMEBODY = 65534
@@ -36,16 +36,16 @@ def git(folder: Path, *words: str) -> str:
 
 def test_the_commit_and_its_changes(clone):
     head = git(clone, "rev-parse", "--short=12", "HEAD")
-    assert commit.of(clone).record() == {"commit": head}
+    assert commit_of(clone).record() == {"commit": head}
     (clone / "file").write_text("changed")
-    assert commit.of(clone).record() == {"commit": f"{head}-dirty"}
+    assert commit_of(clone).record() == {"commit": f"{head}-dirty"}
 
 
 def test_another_repository_in_the_environment_is_not_ours(clone, tmp_path, monkeypatch):
     other = repository(tmp_path / "other", "theirs")
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(other))
-    found = commit.of(clone)
+    found = commit_of(clone)
     monkeypatch.undo()
     assert found.name == git(clone, "rev-parse", "--short=12", "HEAD")
 
@@ -53,14 +53,14 @@ def test_another_repository_in_the_environment_is_not_ours(clone, tmp_path, monk
 def test_the_repository_around_us_is_not_ours(clone):
     inner = clone / "unpacked"
     inner.mkdir()
-    found = commit.of(inner)
+    found = commit_of(inner)
     assert found.name is None and "not a git repository" in found.unknown
     assert found.record()["commit_unknown"] == found.unknown
 
 
 def test_files_of_another_folder_are_not_ours(clone, tmp_path):
     git(clone, "config", "core.worktree", str(tmp_path))
-    assert commit.of(clone).record() == {
+    assert commit_of(clone).record() == {
         "commit": None, "commit_unknown": "the repository's files are in another folder"
     }  # fmt: skip
 
@@ -75,16 +75,16 @@ def test_a_folder_of_another_owner_has_its_commit(clone, monkeypatch):
         os.chown(path, SOMEBODY, SOMEBODY, follow_symlinks=False)
     with pytest.raises(subprocess.CalledProcessError):
         git(clone, "status")
-    assert commit.of(clone).name == head
+    assert commit_of(clone).name == head
 
 
 def test_without_git_the_reason_is_recorded(clone, monkeypatch):
     monkeypatch.setenv("PATH", str(clone))
-    assert commit.of(clone).record() == {"commit": None, "commit_unknown": "git is not installed"}
+    assert commit_of(clone).record() == {"commit": None, "commit_unknown": "git is not installed"}
 
 
 def test_a_repository_without_commits_says_so(tmp_path):
     git(tmp_path, "init", "--quiet")
-    found = commit.of(tmp_path)
+    found = commit_of(tmp_path)
     assert found.name is None and found.unknown.startswith("git: ")
     assert str(tmp_path) not in found.unknown

@@ -15,7 +15,7 @@ from deathmatch.cli import main as command_line
 from deathmatch.data import kernel_samples, records, tidy
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import httperf, registry, roundtrip, wsload
-from deathmatch.measure import system_calls
+from deathmatch.measure import server_process
 from deathmatch.plan import files, validation_errors
 from deathmatch.run import cli_config
 
@@ -233,7 +233,7 @@ def test_counters_whose_values_are_fewer_than_their_names_are_told():
 
 
 def test_a_count_of_system_calls_that_cannot_be_is_none():
-    assert system_calls.parse(f"read 12\nwrite {'9' * 5000}\n") == {"read": 12}
+    assert server_process.parse_strace(f"read 12\nwrite {'9' * 5000}\n") == {"read": 12}
 
 
 @pytest.mark.parametrize(

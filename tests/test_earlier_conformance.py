@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deathmatch.data import records
-from deathmatch.measure import earlier_conformance
+from deathmatch.measure import conformance
 from deathmatch.plan.trial import Full, conformance_key
 
 
@@ -30,9 +30,9 @@ def write(folder: Path, n: int, record: dict, **more) -> None:
 
 def test_the_first_trial_has_them_in_full_and_the_next_names_it(tmp_path, record):
     record |= {"n": 2}
-    assert earlier_conformance.full(tmp_path / "2", record) == Full(2, conformance_key(record))
+    assert conformance.full_trial(tmp_path / "2", record) == Full(2, conformance_key(record))
     write(tmp_path, 1, record)
-    assert earlier_conformance.full(tmp_path / "2", record) == Full(1, conformance_key(record))
+    assert conformance.full_trial(tmp_path / "2", record) == Full(1, conformance_key(record))
 
 
 def test_another_kernel_or_build_has_them_in_full_again(tmp_path, record):
@@ -43,7 +43,7 @@ def test_another_kernel_or_build_has_them_in_full_again(tmp_path, record):
         {"spec": record["spec"] | {"server_sha256": 64 * "0"}},
     ):
         newer = record | {"n": 2} | change
-        assert earlier_conformance.full(tmp_path / "2", newer) == Full(2, conformance_key(newer))
+        assert conformance.full_trial(tmp_path / "2", newer) == Full(2, conformance_key(newer))
 
 
 def test_a_short_form_or_a_failure_is_no_full_form(tmp_path, record):
@@ -51,11 +51,11 @@ def test_a_short_form_or_a_failure_is_no_full_form(tmp_path, record):
     write(tmp_path, 3, record, outcome="answers wrongly")
     (tmp_path / "4").mkdir()
     (tmp_path / "4/trial.json").write_text("cut")
-    assert earlier_conformance.full(tmp_path / "2", record | {"n": 2}).trial == 2
+    assert conformance.full_trial(tmp_path / "2", record | {"n": 2}).trial == 2
 
 
 def test_the_short_form_has_the_usual_request_and_the_known_failures():
     requests = [{"name": name, "status": [200]} for name in ("odd", "page", "other")]
-    assert [each["name"] for each in earlier_conformance.short(requests, ["odd"])] == [
+    assert [each["name"] for each in conformance.short_form(requests, ["odd"])] == [
         "odd", "page"
     ]  # fmt: skip

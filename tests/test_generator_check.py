@@ -3,7 +3,7 @@
 from few import asked, faulty
 
 from deathmatch.load import registry
-from deathmatch.measure import conformance, generator_check
+from deathmatch.measure import client, conformance
 
 REQUEST = {"name": "a page", "send": "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "status": [200]}
 
@@ -25,6 +25,6 @@ def test_roundtrip_wants_bodies_of_one_length(tmp_path):
 def test_lost_answers_alone_are_no_fault_while_there_are_good_ones():
     generator = registry.generator("httperf")
     counts = dict.fromkeys(generator.columns, 0) | {"replies": 9, "replies_2xx": 9}
-    assert generator_check.problem(generator, counts | {"errors_client_timeout": 1}) == ""
+    assert client.answers_problem(generator, counts | {"errors_client_timeout": 1}) == ""
     none = dict.fromkeys(generator.columns, 0) | {"errors_client_timeout": 10}
-    assert generator_check.problem(generator, none) == "no good answer: errors_client_timeout 10"
+    assert client.answers_problem(generator, none) == "no good answer: errors_client_timeout 10"

@@ -17,7 +17,7 @@ from deathmatch.analysis import selecting
 from deathmatch.capacity_search import search
 from deathmatch.data import probes, records, tables
 from deathmatch.load import registry
-from deathmatch.measure.spreading import Limits, Spread, spread
+from deathmatch.measure.many_connections import Limits, Placement, placement
 from deathmatch.plan import files, matrix
 from deathmatch.quantities.quantity import RATE, REPLY
 from deathmatch.run import dry_run
@@ -60,16 +60,17 @@ def test_an_overload_is_held_by_several_processes_and_addresses(
     most_open, opened, processes, addresses
 ):
     spare = tuple(f"10.78.0.{n}" for n in range(1, 15))
-    found = spread(most_open, opened, Limits(20_000, 64_512, ("10.77.0.2",), spare))
+    found = placement(most_open, opened, Limits(20_000, 64_512, ("10.77.0.2",), spare))
     assert (found.processes, len(found.sources)) == (processes, addresses)
     assert found.sources[0] == "10.77.0.2" and len(set(found.sources)) == addresses
 
 
 def test_what_a_host_cannot_hold_is_named():
     one = Limits(20_000, 64_512, ("10.77.0.2",))
-    assert spread(60_000, 120_000, one) == Spread(4, ("10.77.0.2",))
-    assert spread(70_000, 140_000, one) == "1 source addresses have 64,512 ports each"
-    assert "a process may open 1,024 files" in spread(45_000, 90_000, Limits(1024, 64_512, ("a",)))
+    assert placement(60_000, 120_000, one) == Placement(4, ("10.77.0.2",))
+    assert placement(70_000, 140_000, one) == "1 source addresses have 64,512 ports each"
+    few = placement(45_000, 90_000, Limits(1024, 64_512, ("a",)))
+    assert "a process may open 1,024 files" in few
 
 
 def test_every_backlog_of_the_light_client_is_searched_and_no_other_client():

@@ -9,7 +9,7 @@ from conftest import Tree, copy_tree
 
 from deathmatch.analysis import published, readiness, rules
 from deathmatch.data import table_files, tables, tidy
-from deathmatch.measure import system_calls
+from deathmatch.measure import server_process
 
 WAITS = {
     "select": {"select", "pselect6"},
@@ -139,7 +139,7 @@ def test_summary_of_strace(tmp_path):
     words = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=123", "status=none"]
     log = tmp_path / "strace.txt"
     subprocess.run(["strace", "-f", "-c", "-U", "name,calls", "-o", log, *words], check=True)
-    found = system_calls.parse(log.read_text())
+    found = server_process.parse_strace(log.read_text())
     assert 123 <= found["write"] <= 124 and "total" not in found and "calls" not in found
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from deathmatch.errors import UserError
-from deathmatch.measure.step_times import StepTimes
+from deathmatch.measure.context import StepTimes
 from deathmatch.plan import validation_errors
 from deathmatch.plan.record import RecordedSteps
 

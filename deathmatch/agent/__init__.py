@@ -18,7 +18,8 @@ where no answer is wanted. `session` has the verbs. How the steps of a trial are
   asked of a client, so that they cross the link under test
 - the backlog in force: `listeners`; idle connections: `count`; their holder: `start` with
   `talk`
-- counters: `sample`, all of a host's at a time; single ones by `counters` and `usage`
+- counters: `sample`, all of a host's at a time; single ones by `counters`, `usage` and
+  `pss_bytes`
 - system calls: `start` of strace, `threads`, `read` of /proc
 - sysctls, frequency governors, IRQ affinities: `settings` and `set`, which records for the keeper
 - a load generator: `start` with `at_ns`, the local instant agreed on by way of `clock`; the event

@@ -71,10 +71,10 @@ def run() -> None:
 def version() -> str:
     """Return the project's version and commit, for a report or a citation."""
     # Help needs no library, and this needs PyYAML.
-    from deathmatch.measure import commit
+    from deathmatch.measure import machine
     from deathmatch.plan import paths
 
-    here = commit.of(ROOT)
+    here = machine.commit_of(ROOT)
     return f"Deathmatch {paths.version()}, commit {here.name or f'unknown: {here.unknown}'}"
 
 

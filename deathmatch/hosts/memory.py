@@ -5,6 +5,7 @@ by looking at what its processes hold (`Memory.watch`), several times a second. 
 server is what the kernel kills first if the whole machine has none left (proc(5), oom_score_adj).
 """
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from deathmatch.hosts.cgroup import Group
 from deathmatch.hosts.host import Host
 from deathmatch.plan.testbed import Side
 
+_INTERVAL_S = 0.3
 _FIRST = "echo 1000 > /proc/self/oom_score_adj"
 
 
@@ -56,7 +58,7 @@ class Memory:
         """Kill the server's processes if they hold more than the limit; some milliseconds.
 
         Shared pages count in each process that has them (RSS); only where that is too much, which
-        is cheap to know, they are shared out (PSS of smaps_rollup, proc(5)).
+        is cheap to know, they are shared out (PSS).
         """
         running = pids()
         if sum(host.usage(pid)["rss_bytes"] for pid in running) <= self.limit_bytes:
@@ -113,3 +115,29 @@ def _without_swap(made: Memory) -> Memory:
     swap = {1: ("memory.memsw.limit_in_bytes", made.limit_bytes), 2: ("memory.swap.max", 0)}
     made.group.write_known(*swap[made.group.version])
     return made
+
+
+class Guard:
+    """A thread that looks after the server's memory until the `with` block ends, if it must.
+
+    `pids` returns the pids of the server's processes on `host` at that moment.
+    """
+
+    def __init__(self, memory: Memory, host: Host, pids: Callable[[], list[int]]) -> None:
+        self._memory, self._host, self._pids = memory, host, pids
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._loop, daemon=True)
+
+    def __enter__(self) -> "Guard":
+        if self._memory.watched:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _loop(self) -> None:
+        while not self._ended.wait(_INTERVAL_S):
+            self._memory.watch(self._host, self._pids)

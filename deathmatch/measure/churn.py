@@ -16,16 +16,13 @@ from pathlib import Path
 from statistics import fmean
 
 from deathmatch.data.warm_up import LEAST_ROUNDS, WINDOW_ROUNDS, last_cps
-from deathmatch.errors import Truncated
-from deathmatch.measure import client
+from deathmatch.measure import client, many_connections
 from deathmatch.measure.context import Context
-from deathmatch.plan.record import loads
 
 BOUND = 0.05
 # What a round may wait for echoes after its end: an overloaded server does not hold it up for long.
 DRAIN_S = 2
 SETTLE_S = 2
-PORT_RANGE = "net.ipv4.ip_local_port_range"
 
 
 def steady(rates_cps: Sequence[float]) -> bool:
@@ -89,16 +86,11 @@ def _round_cps(context: Context, asked: dict) -> float:
     own = ("interval_s", "messages", "opening")
     load = {"drain_s": DRAIN_S} | {key: asked[key] for key in own}
     rate_rps = round(asked["connections"] / asked["interval_s"])
-    generator = context.generator
     with tempfile.TemporaryDirectory(dir=context.out) as folder:
         log = Path(folder, "churn.txt")
         offered = client.offer(context, rate_rps, asked["round_s"], log, load=load)
-        reports = [generator.read(log.with_name(load["log"])) for load in loads(offered)]
-        try:
-            fields = generator.parse(generator.merge(reports), asked["round_s"])
-        except Truncated:
-            return 0
-    return fields["opening_rate_cps"] or 0
+        known = client.fields(context, offered, asked["round_s"], log.parent)
+    return known["opening_rate_cps"] or 0 if known else 0
 
 
 def _settled(context: Context) -> int:
@@ -115,7 +107,6 @@ def _ports(context: Context) -> int:
     """Return from how many ports of all addresses the clients can connect."""
     total = 0
     for host in context.clients:
-        low, high = map(int, host.sysctls([PORT_RANGE])[PORT_RANGE].split())
         addresses = sum(ip_network(source).num_addresses for source in context.sources(host))
-        total += (high - low + 1) * max(1, addresses)
+        total += many_connections.ports(host) * max(1, addresses)
     return total

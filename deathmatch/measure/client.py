@@ -18,11 +18,12 @@ from deathmatch.hosts import clocks
 from deathmatch.hosts.clocks import Clocks
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.process import Process, tail
-from deathmatch.load.generator import Fields, Part
-from deathmatch.measure import spreading
+from deathmatch.load.generator import Fields, LoadGenerator, Part
+from deathmatch.measure import many_connections
+from deathmatch.measure.conformance import Check
 from deathmatch.measure.context import PORT, Context
+from deathmatch.measure.many_connections import Placement
 from deathmatch.measure.sampler import Sampler
-from deathmatch.measure.spreading import Spread
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.record import LATE_US, loads
 
@@ -84,23 +85,23 @@ def offer(
     """Offer one rate; return what a point says of its clients, as `RecordedPoint` has it.
 
     `sampler` takes samples meanwhile; `load` has what replaces keys of the trial's load. Several
-    processes of a host share an `overload` that one cannot hold (`spreading`). A client's report is
-    in `log`, or next to it with the client's name, and so is what else it writes. Where several
-    began too far apart (LATE_US), they do it again, ATTEMPTS times at most: the last one stands,
-    and how late it was. Raises UserError if a program cannot run, or a host cannot hold an
+    processes of a host share an `overload` that one cannot hold (`many_connections`). A client's
+    report is in `log`, or next to it with the client's name, and so is what else it writes. Where
+    several began too far apart (LATE_US), they do it again, ATTEMPTS times at most: the last one
+    stands, and how late it was. Raises UserError if a program cannot run, or a host cannot hold an
     overload.
     """
     asked = context.spec["load"] | dict(load or {})
-    spreads = [
-        spreading.of_overload(context, client, asked, rate_rps, duration_s)
-        if overload else Spread(sources=context.sources(client))
+    placements = [
+        many_connections.of_overload(context, client, asked, rate_rps, duration_s)
+        if overload else Placement(sources=context.sources(client))
         for client in context.clients
     ]  # fmt: skip
-    alone = len(spreads) == 1 and spreads[0].processes == 1
+    alone = len(placements) == 1 and placements[0].processes == 1
     before = _clocks(context, alone)
     for attempt in range(1, ATTEMPTS + 1):
         offering = sampler.offering(rate_rps, duration_s) if sampler else contextlib.nullcontext()
-        made = _loads(context, spreads, asked, rate_rps, duration_s, log)
+        made = _loads(context, placements, asked, rate_rps, duration_s, log)
         made = _offered(context, made, before, offering)
         if max(load.late_us for load in made) <= LATE_US or attempt == ATTEMPTS:
             break
@@ -207,28 +208,28 @@ def _start(context: Context, made: list[Load], at_ns: dict[str, int]) -> None:
 
 
 def _loads(
-    context: Context, spreads: Sequence[Spread], asked: Mapping, rate_rps: int, duration_s: float,
-    log: Path,
+    context: Context, placements: Sequence[Placement], asked: Mapping, rate_rps: int,
+    duration_s: float, log: Path,
 ) -> list[Load]:  # fmt: skip
     """Return the parts of a rate, ready to start; those that have none in so little are left out.
 
-    `spreads` are those of the clients' hosts.
+    `placements` are those of the clients' hosts.
     """
     generator = context.generator
     places = [
-        (client, number, spread)
-        for client, spread in zip(context.clients, spreads)
-        for number in range(1, spread.processes + 1)
+        (client, number, placement)
+        for client, placement in zip(context.clients, placements)
+        for number in range(1, placement.processes + 1)
     ]
     made = []
-    for index, (client, number, spread) in enumerate(places):
+    for index, (client, number, placement) in enumerate(places):
         words = generator.command(
             context.address, PORT, asked, rate_rps, duration_s, Part(index, len(places)),
-            spread.sources,
+            placement.sources,
         )  # fmt: skip
         if words is None:
             continue
-        name = client.name if spread.processes == 1 else f"{client.name}-{number}"
+        name = client.name if placement.processes == 1 else f"{client.name}-{number}"
         limit_s = generator.time_limit_s(asked, duration_s)
         made.append(_load(context, client, name, words, log, limit_s, alone=len(places) == 1))
     return made
@@ -329,6 +330,55 @@ def failure(context: Context, problem: str, log: Path, client: Host | None = Non
     if client and len(context.clients) > 1:
         problem = f"{problem} on {client.name}"
     return clients.failure(context.spec["client"], problem, tail(log), where)
+
+
+def check_answers(context: Context) -> Check:
+    """Offer some requests by the trial's load generator; return what it found wrong.
+
+    `conformance` reads answers with libraries of its own, which accept what a load generator may
+    not: an interim answer before the final one, a header's other spelling.
+    Lost or late answers alone are no fault: the load is what provokes them. Takes about a second.
+    Raises UserError if the load generator itself failed while the server ran.
+    """
+    name = f"{context.spec['client']} takes its answers"
+    rate_rps, duration_s = context.generator.few(context.spec["load"])
+    with tempfile.TemporaryDirectory(dir=context.out) as folder:
+        log = Path(folder, "few.txt")
+        offered = offer(context, rate_rps, duration_s, log)
+        for load in loads(offered):
+            context.generator.compact(log.with_name(load["log"]), False)
+        known = fields(context, offered, duration_s, log.parent)
+        first = log.with_name(loads(offered)[0]["log"])
+        whole = known is not None or context.generator.refuses
+        begun = known is None or known[context.generator.attempts]
+        if not (whole and begun) and context.server_pids():
+            what = "began no connection" if whole else "left no whole report"
+            state = offered["client_state"]
+            raise failure(context, f"{what} of its first requests: {state}", first)
+        said = tail(first)
+    return Check(name, answers_problem(context.generator, known, said))
+
+
+def answers_problem(generator: LoadGenerator, fields: Fields | None, said: str = "") -> str:
+    """Return how many answers a report calls invalid, by class; empty if it has good ones alone.
+
+    Without the fields of a whole report, return what the client `said` instead.
+    """
+    if fields is None:
+        return f"it left no whole report: {said.strip()}"
+    invalid = generator.invalid(fields)
+    if invalid:
+        counts = ", ".join(f"{name} {count}" for name, count in invalid.items())
+        return f"invalid answers: {counts}; good ones: {generator.good(fields)}"
+    return "" if generator.good(fields) else f"no good answer: {_failures(fields)}"
+
+
+def _failures(fields: Mapping[str, object]) -> str:
+    """Return the counts of failures that a report has."""
+    begins = ("errors_", "outcome_", "messages_lost")
+    counts = [f"{name} {count}" for name, count in fields.items()
+              if name.startswith(begins) and count]  # fmt: skip
+    return ", ".join(counts) or "its report has no failure"
 
 
 def pids(context: Context, client: Host) -> list[int]:

@@ -4,16 +4,21 @@ import contextlib
 import platform
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import h11
 
+from deathmatch.data import records
+from deathmatch.errors import UserError
 from deathmatch.hosts.host import Connected, Dial, Host
 from deathmatch.hosts.host import dial as here
 from deathmatch.measure import websocket
 from deathmatch.plan.experiment import spelled_out
+from deathmatch.plan.record import MEASURED
+from deathmatch.plan.trial import Full, conformance_key
 
 TIMEOUT_S = 5
 # For an answer that need not come.
@@ -307,3 +312,29 @@ def _answer_problem(answers: _Answers, request: dict) -> str:
     if expected is not None and body.decode("utf-8", "replace") != expected:
         return f"body {body[:200]!r}, expected {expected!r}"
     return ""
+
+
+def full_trial(folder: Path, record: Mapping[str, Any]) -> Full:
+    """Return which trial of the variant has the checks in full: an earlier one, or this one.
+
+    `folder` is the trial's own, `record` what its record has before it is measured.
+    """
+    key = conformance_key(record)
+    for file in sorted(folder.parent.glob("[0-9]*/trial.json")):
+        own = Full(int(file.parent.name), key)
+        if file.parent == folder:
+            continue
+        try:
+            other = records.read(file)
+        except UserError:
+            # It is reported when the tables are made.
+            continue
+        if other["outcome"] in MEASURED and other.get("full_conformance") == own.record():
+            return own
+    return Full(record["n"], key)
+
+
+def short_form(requests: list[dict], known: Collection[str]) -> list[dict]:
+    """Return the requests of the short form: the usual one, and those that are known to fail."""
+    usual = probe(requests, known)
+    return [each for each in requests if each is usual or each["name"] in known]

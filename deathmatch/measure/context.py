@@ -1,7 +1,9 @@
 """What the steps of one trial share: what is measured, on which hosts, and what has happened."""
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,11 +18,9 @@ from deathmatch.hosts.testbed import Testbed
 from deathmatch.hosts.throttle import Throttle
 from deathmatch.load import registry
 from deathmatch.load.generator import LoadGenerator, Part
-from deathmatch.measure import idle_connections, server_process
+from deathmatch.measure import server_process
 from deathmatch.measure.conformance import Check
-from deathmatch.measure.idle_connections import Idle
 from deathmatch.measure.server_process import Stop
-from deathmatch.measure.step_times import StepTimes
 from deathmatch.plan.spec import Level
 from deathmatch.plan.trial import Full, Trial
 
@@ -40,13 +40,49 @@ class NotMeasured(Exception):
             self.record["conformance"] = [check.record() for check in checks]
 
 
+class StepTimes:
+    """How long each step of a trial took: a stopwatch that always runs, for one step at a time.
+
+    Steps may be nested: while an inner one runs, the outer one stands still. So the times add up to
+    the time since the stopwatch was made; what is in no step is `other`. The names are the fields
+    of `plan.record.RecordedSteps`. `clock` returns nanoseconds.
+    """
+
+    def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._clock = clock
+        self._ns: dict[str, int] = {}
+        self._running = "other"
+        self._since_ns = clock()
+
+    @contextlib.contextmanager
+    def of(self, step: str) -> Iterator[None]:
+        """Count the time of the block for a step."""
+        outer = self._running
+        self._switch(step)
+        try:
+            yield
+        finally:
+            self._switch(outer)
+
+    def record(self) -> dict[str, int]:
+        """Return the microseconds of each step so far."""
+        self._switch(self._running)
+        return {step: ns // 1000 for step, ns in self._ns.items()}
+
+    def _switch(self, step: str) -> None:
+        now_ns = self._clock()
+        self._ns[self._running] = self._ns.get(self._running, 0) + now_ns - self._since_ns
+        self._running, self._since_ns = step, now_ns
+
+
 @dataclass
 class State:
     """What has happened so far: who runs, how often the server was stopped, time with load."""
 
     # The load generators that run, by their hosts' names.
     loads: dict[str, list[Process]] = field(default_factory=dict)
-    idle: list[Idle] = field(default_factory=list)
+    # Processes that hold idle connections.
+    idle: list[Process] = field(default_factory=list)
     # The server's processes, one for each of its starts.
     started: list[Process] = field(default_factory=list)
     stops: list[Stop] = field(default_factory=list)
@@ -101,7 +137,7 @@ class Context:
     @property
     def idle_connections(self) -> int:
         """How many connections are held idle during the load."""
-        return self.trial.variant.factors.get(idle_connections.FACTOR, 0)
+        return self.trial.variant.factors.get(registry.IDLE_FACTOR, 0)
 
     def server_pids(self) -> list[int]:
         """Return the pids of the server and of all that it started."""

@@ -1,10 +1,11 @@
-"""Starting and stopping one server on its host."""
+"""A server's processes: start and stop, CPU time of each thread, system calls for each reply."""
 
 import contextlib
+import re
 import shlex
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,13 @@ from deathmatch.plan.spec import Level
 
 STOP_TIMEOUT_S = 5
 CHILDREN_GRACE_S = 1
+SEEN_SHARE = 0.01
+"""The share of a server's CPU time from which on a thread's is recorded."""
+# Of strace: how long its two windows are, how long it may take to attach, and the server to notice
+# that the load's connections have ended.
+WINDOWS_S = (0.1, 1.1)
+ATTACH_S = 5
+SETTLE_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -145,3 +153,79 @@ def stop(running: Running) -> Stop:
         time.sleep(0.002)
     running.process.wait(0)
     return Stop(on_sigterm, rest, host.processes())
+
+
+def threads_cpu_ns(host: Host) -> dict[int, int]:
+    """Return the CPU time of each thread of all that runs on a server's host, by the thread's id.
+
+    As the scheduler counts it (/proc/PID/task/TID/schedstat); about 0.1 ms a thread.
+    """
+    times = {}
+    for pid in host.processes():
+        with contextlib.suppress(OSError):
+            for thread in host.threads(pid):
+                with contextlib.suppress(OSError):
+                    text = host.read(f"/proc/{pid}/task/{thread}/schedstat")
+                    times[thread] = int(text.split()[0])
+    return times
+
+
+def used_us(before: Mapping[int, int], after: Mapping[int, int]) -> list[int]:
+    """Return the CPU time of each thread that worked, most first; of others there is nothing."""
+    spent = [(ns - before.get(thread, 0)) // 1000 for thread, ns in after.items()]
+    total = sum(spent)
+    return sorted((us for us in spent if us >= SEEN_SHARE * total and us > 0), reverse=True)
+
+
+def system_calls(
+    host: Host, pids: list[int], offer: Callable[[float], int | None], log: Path
+) -> dict:
+    """Return {"replies", "calls"}: replies beyond the shorter window's, calls by name likewise.
+
+    Counted by strace(1), which stops the server at every call, so that the rates and times of a
+    traced window are never used. Opening connections takes calls too; two windows that differ only
+    in the number of requests leave them out.
+
+    `pids` are of the server's `host`; `offer(duration_s)` offers the load and returns the replies,
+    None if some request had none; then, and where tracing is not allowed, the result is {"reason"}.
+    """
+    windows = []
+    for duration_s in WINDOWS_S:
+        tracer = _attached(host, pids, log)
+        if tracer is None:
+            return {"reason": f"strace: {log.read_text().strip()[-300:] or 'did not attach'}"}
+        replies = offer(duration_s)
+        time.sleep(SETTLE_S)
+        tracer.signal(signal.SIGINT)
+        tracer.wait()
+        if replies is None:
+            return {"reason": "the traced server did not answer every request"}
+        windows.append((replies, parse_strace(log.read_text())))
+    (few, short), (many, long) = windows
+    calls = {name: times - short.get(name, 0) for name, times in long.items()}
+    return {"replies": many - few, "calls": {name: n for name, n in calls.items() if n > 0}}
+
+
+def _attached(host: Host, pids: list[int], log: Path) -> Process | None:
+    words = ["strace", "-f", "-c", "-U", "name,calls", *(f"--attach={pid}" for pid in pids)]
+    log.unlink(missing_ok=True)
+    tracer = host.start(words, output=log)
+    deadline = time.monotonic() + ATTACH_S
+    while time.monotonic() < deadline and tracer.wait(0) is None:
+        if all(_tracers(host, pid) == {tracer.pid} for pid in pids):
+            return tracer
+        time.sleep(0.01)
+    tracer.kill()
+    return None
+
+
+def _tracers(host: Host, pid: int) -> set[int]:
+    texts = [host.read(f"/proc/{pid}/task/{thread}/status") for thread in host.threads(pid)]
+    return {int(re.search(r"^TracerPid:\s+(\d+)", text, re.MULTILINE)[1]) for text in texts}
+
+
+def parse_strace(summary: str) -> dict[str, int]:
+    """Return {system call: times} of `strace -c -U name,calls`'s summary."""
+    # A count of more digits is none of strace's.
+    lines = re.findall(r"^\s*(\w+)\s+([0-9]{1,18})\s*$", summary, re.MULTILINE)
+    return {name: int(times) for name, times in lines if name != "total"}

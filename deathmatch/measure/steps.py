@@ -10,9 +10,8 @@ from deathmatch.hosts import testbed as beds
 from deathmatch.measure import (
     client,
     conformance,
-    idle_connections,
+    many_connections,
     server_process,
-    worker_times,
 )
 from deathmatch.measure.context import PORT, Context
 from deathmatch.measure.sampler import Sampler
@@ -50,31 +49,7 @@ def start(context: Context) -> tuple[Running, str | None]:
 def start_holding(context: Context) -> tuple[Running, str]:
     """Start the server and open the idle connections; return it and what went wrong."""
     running, problem = start(context)
-    return running, problem or hold_idle(context)
-
-
-def hold_idle(context: Context) -> str:
-    """Open the idle connections, if there are to be any; return what went wrong."""
-    if not context.idle_connections:
-        return ""
-    with context.times.of("idle_connections"):
-        return _hold_idle(context)
-
-
-def _hold_idle(context: Context) -> str:
-    for host in context.clients:
-        held = idle_connections.hold(
-            host, context.bed.installations[host.name], context.address, PORT, context.spec["load"],
-            context.idle_connections, context.part(host), cpus=context.cpus[host.name],
-            sources=context.sources(host),
-        )  # fmt: skip
-        if held:
-            context.state.idle.append(held)
-        if held and held.problem:
-            return held.problem
-    established = context.established()
-    enough = established >= context.idle_connections
-    return "" if enough else f"the kernel has {established} established"
+    return running, problem or many_connections.hold_idle(context)
 
 
 def sampler(context: Context, began_ns: int) -> Sampler:
@@ -94,7 +69,7 @@ def offer(
     The samples at either end make its counters exact. `load` replaces that of the trial, and an
     `overload` is as in `client.offer`.
     """
-    worked_before = worker_times.cpu_ns(context.server)
+    worked_before = server_process.threads_cpu_ns(context.server)
     started_ns = time.monotonic_ns()
     with context.times.of("offering"):
         offered = client.offer(
@@ -102,7 +77,8 @@ def offer(
         )
     context.state.offering_us += (time.monotonic_ns() - started_ns) // 1000
     began_us = (started_ns - sampling.began_ns) // 1000
-    workers_us = worker_times.used_us(worked_before, worker_times.cpu_ns(context.server))
+    worked = server_process.threads_cpu_ns(context.server)
+    workers_us = server_process.used_us(worked_before, worked)
     return {
         "offered_rate_rps": rate_rps, "began_us": began_us,
         "workers": context.values["workers"], "workers_us": workers_us, **offered,
@@ -162,5 +138,5 @@ def stop(context: Context, running: Running) -> None:
     """
     with context.times.of("stop"):
         while context.state.idle:
-            context.state.idle.pop().release()
+            context.state.idle.pop().finish(many_connections.CLOSE_S)
         context.state.stops.append(server_process.stop(running))

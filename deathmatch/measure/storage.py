@@ -14,14 +14,12 @@ from pathlib import Path
 
 from deathmatch.agent.children import LIMIT_BYTES
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.memory import Memory
+from deathmatch.hosts.memory import Guard, Memory
 from deathmatch.hosts.process import Process
 from deathmatch.hosts.testbed import SERVER, Testbed
 from deathmatch.measure import server_process
-from deathmatch.measure.context import PORT
-from deathmatch.measure.guard import Guard
+from deathmatch.measure.context import PORT, StepTimes
 from deathmatch.measure.server_process import Running
-from deathmatch.measure.step_times import StepTimes
 from deathmatch.plan.trial import Trial
 
 PATIENCE_S = 120

@@ -19,23 +19,21 @@ from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import UserError
 from deathmatch.hosts import audit, network_settings
 from deathmatch.hosts import testbed as beds
+from deathmatch.hosts.memory import Guard
 from deathmatch.measure import (
     churn,
     client,
     conformance,
-    earlier_conformance,
-    generator_check,
     machine,
+    many_connections,
     search_run,
+    server_process,
     steps,
     storage,
-    system_calls,
 )
 from deathmatch.measure.conformance import Check
-from deathmatch.measure.context import PORT, Context, NotMeasured, prepare
-from deathmatch.measure.guard import Guard
+from deathmatch.measure.context import PORT, Context, NotMeasured, StepTimes, prepare
 from deathmatch.measure.server_process import Running
-from deathmatch.measure.step_times import StepTimes
 from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.record import BEFORE_WALL, NOT_BUILT, SCHEMA_VERSION
@@ -79,7 +77,7 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
         return record | {"outcome": NOT_BUILT, "reason": built["log"], "points": []}
     times = StepTimes()
     if trial.experiment.client:
-        full = earlier_conformance.full(trial.path, record)
+        full = conformance.full_trial(trial.path, record)
         context = replace(
             prepare(trial, record["spec"], hosts, out), times=times, full_conformance=full
         )
@@ -175,7 +173,7 @@ def _with_wrong_answers(context: Context, points: list[dict], checks: list[Check
     known = [fields for fields in reports if fields is not None]
     invalid = [fields for fields in known if generator.invalid(fields)]
     if invalid and not any(generator.good(fields) for fields in known):
-        seen = generator_check.problem(generator, invalid[-1])
+        seen = client.answers_problem(generator, invalid[-1])
         reason = f"no good answer at any of {len(points)} rates: {seen}"
         raise NotMeasured("answers wrongly", reason, checks)
     return [
@@ -213,12 +211,12 @@ def check(context: Context, running: Running) -> list[Check]:
     with context.times.of("conformance"):
         checks = conformance.check_variant(
             context.server, context.address, PORT,
-            requests if in_full else earlier_conformance.short(requests, known),
+            requests if in_full else conformance.short_form(requests, known),
             context.trial.variant.factors, context.server_pids, known,
             dial=context.bed.dial, at_once=in_full,
         )  # fmt: skip
         if all(check.ok or check.name in known for check in checks):
-            checks.append(generator_check.check(context))
+            checks.append(client.check_answers(context))
     failed = [check for check in checks if not check.ok and check.name not in known]
     if not failed:
         with context.times.of("check_for_rest"):
@@ -226,7 +224,7 @@ def check(context: Context, running: Running) -> list[Check]:
         checks.append(rest)
         failed = [] if rest.ok or rest.name in known else [rest]
     if context.idle_connections and not failed:
-        problem = steps.hold_idle(context)
+        problem = many_connections.hold_idle(context)
         name = f"holds {context.idle_connections} idle connections"
         checks.append(Check(name, problem))
         failed = checks[-1:] if problem else []
@@ -303,4 +301,4 @@ def count_system_calls(context: Context) -> dict | None:
         return replies if replies == round(rate_rps * duration_s) else None
 
     log = context.out / "strace.txt"
-    return system_calls.count(context.server, context.server_pids(), offer, log)
+    return server_process.system_calls(context.server, context.server_pids(), offer, log)

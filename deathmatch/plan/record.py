@@ -279,7 +279,7 @@ class RecordedSearch(RecordPart):
 
 
 class RecordedSteps(Spec):
-    """How long each step of a trial took, in microseconds; `measure.step_times` counts them."""
+    """How long each step of a trial took, in microseconds, by `measure.context.StepTimes`."""
 
     testbed: Count = Field(0, description="Hosts opened and their settings made, before `wall_us`.")
     audit: Count = Field(0, description="What the hosts were like, before and after the load.")

@@ -15,7 +15,7 @@ from snakemake.exceptions import WorkflowError
 from deathmatch.data import rule_record
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.measure import commit
+from deathmatch.measure import machine
 from deathmatch.paper import captions
 from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
@@ -190,7 +190,7 @@ class Invocation:
         if self.run is not None:
             checkout.make_folders(self.study.dataset)
             if self.study.trials and not self.only_paper:
-                rule_record.keep(self.study.dataset, commit.of(ROOT).name)
+                rule_record.keep(self.study.dataset, machine.commit_of(ROOT).name)
         snakemake_internals.start_without_delay(self.workflow)
         if self.elsewhere:
             cluster.end_left(Path.cwd())

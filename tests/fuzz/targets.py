@@ -31,7 +31,7 @@ from deathmatch.cli.commands import COMMANDS
 from deathmatch.data import kernel_samples, records, tables, tidy
 from deathmatch.errors import Truncated, UserError
 from deathmatch.load import httperf, registry, roundtrip, wsload
-from deathmatch.measure import system_calls
+from deathmatch.measure import server_process
 from deathmatch.plan import files, validation_errors
 from deathmatch.plan.paths import PLACES
 from deathmatch.run import cli_config
@@ -236,7 +236,7 @@ def counters(content: bytes) -> None:
 
 
 def strace(content: bytes) -> None:
-    found = system_calls.parse(content.decode(errors="replace"))
+    found = server_process.parse_strace(content.decode(errors="replace"))
     assert all(times >= 0 for times in found.values())
 
 
