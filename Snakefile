@@ -10,7 +10,6 @@
 #   snakemake retry                            try again what could not be built or measured
 #   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
 #   snakemake archive --config dataset=mine    its raw logs in one file for each experiment
-#   snakemake certify --config dataset=mine    checked strictly: checksums, citation, RO-Crate
 
 
 include: "workflow/common.smk"
@@ -50,7 +49,6 @@ include: "workflow/aside.smk"
 localrules:
     all,
     archive,
-    certify,
     check_dataset,
     complete,
     paper,

@@ -98,3 +98,33 @@ def test_the_committed_datasets_are_no_burden_to_a_clone():
         listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
         sizes_bytes = [(ROOT / path).stat().st_size for path in listed.stdout.split()]
         assert len(sizes_bytes) > least_files and sum(sizes_bytes) < most_bytes, folder
+
+
+def test_tables_are_made_again_from_an_archive(tmp_path, network):
+    """One command for a packed dataset; its trials have no folders."""
+    tree = Tree(copy_tree(tmp_path / "tree"), network)
+    for experiment in ("overhead", "storage"):
+        folder = tree.path / "data/reference" / experiment
+        folder.mkdir(parents=True)
+        shutil.copy(ROOT / "data/reference" / experiment / "raw.tar.xz", folder)
+    tree.deathmatch("tidy", "data/reference").succeeded()
+    made = sorted((tree.path / "data/reference").glob("*/*.parquet"))
+    assert {file.stem for file in made} >= {"trials", "points", "times"}
+    for file in made:
+        committed = ROOT / file.relative_to(tree.path)
+        assert file.read_bytes() == committed.read_bytes(), file.name
+    folder = tree.path / "data/reference/storage"
+    assert not [path for path in folder.iterdir() if path.is_dir()]
+    (folder / "raw.tar.xz").write_bytes(b"")
+    done = tree.deathmatch("tidy", "data/reference/storage").failed()
+    assert "data/reference/storage/raw.tar.xz: it cannot be unpacked" in done.text
+
+
+def test_sha256sum_agrees_with_the_checksums_of_the_committed_dataset():
+    folder = ROOT / "data/reference"
+    words = ["sha256sum", "--check", "--strict", "checksums.sha256"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    checked = {line.partition(":")[0] for line in done.stdout.splitlines()}
+    packed = [*folder.glob("*/*.parquet"), *folder.glob("*/raw.tar.xz")]
+    assert checked == {path.relative_to(folder).as_posix() for path in packed} | {"rules.json"}

@@ -42,7 +42,7 @@ def merged(tmp_path_factory, network) -> tuple[Tree, pl.DataFrame]:
 
 def test_a_fork_reads_what_it_measured_before(merged):
     fork, before = merged
-    fork.deathmatch("migrate", "mine").succeeded()
+    fork.deathmatch("tidy", "data/mine").succeeded()
     after = pl.read_parquet(fork.path / MINE)
     kept = [name for name in before.columns if name in after.columns]
     assert after["server"].to_list() == ["mine"]

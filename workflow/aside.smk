@@ -36,14 +36,3 @@ rule archive:
         "Archive the raw logs of {params.dataset}"
     shell:
         "python -IS bin/forked archive {params.dataset:q} {params.options:q} > {log:q} 2>&1"
-
-
-rule certify:
-    log:
-        "build/logs/certify.log",
-    params:
-        dataset=INVOCATION.settings.dataset,
-    message:
-        "Certify the dataset {params.dataset}"
-    shell:
-        "python -IS bin/forked certify {params.dataset:q} > {log:q} 2>&1"

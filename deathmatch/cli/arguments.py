@@ -193,7 +193,9 @@ def failures(parser: argparse.ArgumentParser) -> None:
 
 def tidy(parser: argparse.ArgumentParser) -> None:
     """Declare what `tidy` takes."""
-    parser.add_argument("folder", help="an experiment's folder, data/<dataset>/<experiment>")
+    parser.add_argument(
+        "folder", help="a dataset's or an experiment's folder, data/<dataset>[/<experiment>]"
+    )
 
 
 def ledger(parser: argparse.ArgumentParser) -> None:
@@ -261,16 +263,6 @@ def archive(parser: argparse.ArgumentParser) -> None:
 def unpack(parser: argparse.ArgumentParser) -> None:
     """Declare what `unpack` takes."""
     parser.add_argument("dataset", help="a file in config/datasets/ that is packed")
-
-
-def certify(parser: argparse.ArgumentParser) -> None:
-    """Declare what `certify` takes."""
-    parser.add_argument("dataset", help="a file in config/datasets/ that is measured")
-
-
-def migrate(parser: argparse.ArgumentParser) -> None:
-    """Declare what `migrate` takes."""
-    parser.add_argument("dataset", help="a folder in data/")
 
 
 def nothing(parser: argparse.ArgumentParser) -> None:

@@ -156,20 +156,8 @@ GROUPS: dict[str, dict[str, Command]] = {
             "smoke",
             "A run then goes on with the trials that are left, on a machine of the same kind.",
         ),
-        "certify": Command(
-            "give a dataset checksums, a citation, a codecheck.yml and an RO-Crate",
-            "data.certificate", arguments.certify, "smoke",
-            "The dataset must pass `check --strict`; otherwise nothing is written, and the exit "
-            "status is that of `check --strict`.",
-        ),
     },
     "Keep the project in order": {
-        "migrate": Command(
-            "give the tables of an earlier version today's columns and laws", "data.migrate",
-            arguments.migrate, "reference",
-            "Its tables get today's columns, its trials' folders today's factors; what was "
-            "measured stays as it was written.",
-        ),
         "docs": Command(
             "write the schemas and the reference in servers/README.md", "plan.docs",
             arguments.nothing, "",

@@ -1,11 +1,13 @@
-"""Raw logs to tidy tables: `./shell deathmatch tidy data/<dataset>/<experiment>`.
+"""Raw logs to tidy tables: `./shell deathmatch tidy data/<dataset>[/<experiment>]`.
 
 Reads the `trial.json` of each of the dataset's trials that is measured, with the logs next to it,
-and writes the tables that `deathmatch.data.tables` describes. The raw logs stay as they are.
+and writes the tables that `deathmatch.data.tables` describes. Where no trial has a folder, those of
+the archive are read. The raw logs stay as they are.
 """
 
 import argparse
 import json
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from typing import Any
 import polars as pl
 
 from deathmatch.data import (
+    archive,
+    inventory,
     kernel_samples,
     laws,
     limits,
@@ -39,16 +43,34 @@ WAITS = {
 
 
 def main(given: argparse.Namespace) -> int:
-    """Write the tables of the experiment named on the command line."""
+    """Write the tables of the dataset, or of its experiment, named on the command line."""
     folder = Path(given.folder)
-    experiment = folder.name
-    trials = _measured(folder.parent.name, experiment)
-    if not trials:
+    of_dataset = folder.parent.name == "data"
+    made = list(map(_written, sorted(folder.glob("*/")))) if of_dataset else [_written(folder)]
+    if not any(made):
         raise UserError("no trial is measured", str(folder), "run snakemake")
-    made = frames(experiment, trials)
-    for table in files.dataset(folder.parent.name).tables(experiment):
-        tables.write(made[table], experiment, table, folder)
     return 0
+
+
+def _written(folder: Path) -> bool:
+    """Write an experiment's tables, of its trials or its archive; return whether it has either."""
+    dataset, experiment = folder.parent.name, folder.name
+    packed = folder / archive.NAME
+    with tempfile.TemporaryDirectory(prefix="deathmatch-") as aside:
+        trials = _measured(dataset, experiment)
+        if not trials and packed.is_file():
+            try:
+                archive.unpack(packed, Path(aside, experiment))
+            except archive.DAMAGED as error:
+                what = f"it cannot be unpacked: {error}"
+                raise UserError(what, str(packed), "fetch it again") from None
+            trials = inventory.recorded(Path(aside), experiment)
+        if not trials:
+            return False
+        made = frames(experiment, trials)
+    for table in files.dataset(dataset).tables(experiment):
+        tables.write(made[table], experiment, table, folder)
+    return True
 
 
 def frames(experiment: str, trials: Iterable[Path]) -> dict[str, pl.DataFrame]:
