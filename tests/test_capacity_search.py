@@ -278,7 +278,7 @@ def test_what_a_reply_costs_at_shares_of_the_capacity(sample):
     ("change", "check", "seen"),
     [
         (None, "", ""),
-        (other_rate, "DM-COMMAND", "with "),
+        (other_rate, "DM-SEARCH", "was due"),
         (other_end, "DM-SEARCH", "its probes give found"),
         (shorter, "DM-SEARCH", "its probes give refused, None req/s"),
     ],

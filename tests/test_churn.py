@@ -5,10 +5,10 @@ import polars as pl
 import pytest
 
 from deathmatch.analysis import c10k_opening
-from deathmatch.data import warm_up
+from deathmatch.data import tidy
 from deathmatch.errors import UserError
 from deathmatch.measure import churn
-from deathmatch.plan import files, validation_errors
+from deathmatch.plan import files, record, validation_errors
 from deathmatch.plan.record import RecordedPoint
 
 ROUNDS = np.arange(files.experiment("c10k").churn.rounds)
@@ -57,7 +57,7 @@ def test_a_rate_that_only_scatters_little_is_not_steady_while_it_grows():
 def test_nothing_and_standing_still_are_not_steady():
     assert not churn.steady([])
     assert not churn.steady([0.0] * churn.LEAST_ROUNDS)
-    assert warm_up.last_cps([]) is None and warm_up.last_cps([1.0, 3.0]) == 2.0
+    assert record.last_rate_cps([]) is None and record.last_rate_cps([1.0, 3.0]) == 2.0
 
 
 def test_rounds_leave_ports_for_the_connections_that_are_measured():
@@ -76,10 +76,10 @@ POINT = {
 
 def test_a_point_says_what_came_and_went_before_it():
     validation_errors.validated(RecordedPoint, POINT, "trial.json")
-    found = warm_up.columns(POINT["warm_up"])
+    found = tidy.warm_up_columns(POINT["warm_up"])
     assert found == {"warm_up_rounds": 11, "warm_up_first_cps": 300.0, "warm_up_last_cps": 700.0,
                      "warm_up_steady": True}  # fmt: skip
-    assert set(warm_up.columns({}).values()) == {None}
+    assert set(tidy.warm_up_columns({}).values()) == {None}
     broken = POINT | {"warm_up": {"connections": 1000}}
     with pytest.raises(UserError, match="warm_up"):
         validation_errors.validated(RecordedPoint, broken, "trial.json")

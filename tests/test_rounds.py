@@ -10,7 +10,7 @@ import pytest
 from deathmatch.analysis import by_trial, judging, reply_rates, rounds, systems, views
 from deathmatch.analysis.values import Values, in_shared_blocks
 from deathmatch.data import laws
-from deathmatch.data.strict import origin
+from deathmatch.data.strict import dataset_checks
 from deathmatch.data.strict.evidence import Trial
 from deathmatch.paper.explore import variants
 from deathmatch.quantities.definitions import CPU_PER_REPLY
@@ -112,7 +112,7 @@ def test_a_batch_hours_after_its_rounds_is_rejected():
         trial(name, n, 40 * n + place) for n in (1, 2, 3) for place, name in enumerate("abc")
     ]
     late = [trial("late", n, 300 + n) for n in (1, 2, 3)]
-    assert list(origin.in_rounds(SimpleNamespace(trials=of_rounds))) == []
-    found = list(origin.in_rounds(SimpleNamespace(trials=of_rounds + late)))
+    assert list(dataset_checks.in_rounds(SimpleNamespace(trials=of_rounds))) == []
+    found = list(dataset_checks.in_rounds(SimpleNamespace(trials=of_rounds + late)))
     assert [one.where for one in found] == [one.where for one in late]
     assert {one.severity for one in found} == {"reject"}

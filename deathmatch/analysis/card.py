@@ -13,7 +13,7 @@ import polars as pl
 from deathmatch.analysis import by_trial, histogram_times, phrases, reply_rates, stats
 from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.analysis.views import Experiment
-from deathmatch.data import cpu_time, limits
+from deathmatch.data import limits
 from deathmatch.plan import files
 from deathmatch.quantities import definitions
 from deathmatch.quantities.quantity import RATE, REPLY, Quantity
@@ -181,7 +181,7 @@ def other_work(held: Experiment) -> float | None:
         return None
     cpus = held.trials["cpus"].drop_nulls()[0]
     worst = [
-        max((at.others for at in cpu_time.of_others(trial, cpus)), default=0)
+        max((at.others for at in limits.others(trial, cpus)), default=0)
         for trial in held.samples.partition_by("server", "variant", "n")
     ]
     return statistics.median(worst)

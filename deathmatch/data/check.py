@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from deathmatch.checks import findings
 from deathmatch.checks.findings import Finding
 from deathmatch.data.inventory import Inventory
-from deathmatch.data.strict import handed_on, origin, trials
+from deathmatch.data.strict import dataset_checks as whole
+from deathmatch.data.strict import trial_checks
 from deathmatch.data.strict.evidence import Evidence, gathered
 from deathmatch.errors import UserError
 from deathmatch.plan import files, selection
@@ -23,12 +24,12 @@ from deathmatch.plan.selection import Choice
 Check = Callable[[Evidence], Iterable[Finding]]
 
 QUICK: tuple[Check, ...] = (
-    handed_on.counters, origin.planned, origin.specified, origin.tools_and_machine,
-    handed_on.nothing_private,
+    whole.counters, whole.planned, whole.specified, whole.tools_and_machine,
+    whole.nothing_private,
 )  # fmt: skip
 STRICT: tuple[Check, ...] = (
-    *QUICK, origin.placed, origin.clean_commit, origin.alike, origin.in_rounds,
-    trials.each_trial, handed_on.only_once, handed_on.checksums,
+    *QUICK, whole.placed, whole.clean_commit, whole.alike, whole.in_rounds,
+    trial_checks.each_trial, whole.only_once, whole.checksums,
 )  # fmt: skip
 VERDICTS = {
     findings.PASSED: "passed",

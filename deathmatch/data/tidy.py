@@ -25,7 +25,6 @@ from deathmatch.data import (
     records,
     steadiness,
     tables,
-    warm_up,
 )
 from deathmatch.data.inventory import Inventory
 from deathmatch.errors import UserError
@@ -265,7 +264,7 @@ def point_row(
     during = samples.filter(pl.col("offered_rate_rps") == point["offered_rate_rps"])
     rate = offered_rate.offered(point, reports, during, spec)
     client = rate.client
-    warmed = warm_up.columns(point.get("warm_up") or {})
+    warmed = warm_up_columns(point.get("warm_up") or {})
     return rate, {
         "fresh_start": point["fresh_start"],
         "idle_held": point.get("idle_held"),
@@ -277,6 +276,17 @@ def point_row(
         **{name: kernel_samples.growth(during[name]) for name in tables.GROWING},
         **{f"{name}_max": during[name].max() for name in tables.HIGHEST},
         **course(client, rate.report, duration_s),
+    }
+
+
+def warm_up_columns(recorded: Mapping[str, Any]) -> Fields:
+    """Return the columns of a point's `warm_up` (`plan.record.RecordedChurn`), or of {}."""
+    rates_cps = recorded.get("rates_cps") or []
+    return {
+        "warm_up_rounds": len(rates_cps) if recorded else None,
+        "warm_up_first_cps": next(iter(rates_cps), None),
+        "warm_up_last_cps": record.last_rate_cps(rates_cps),
+        "warm_up_steady": recorded.get("steady"),
     }
 
 

@@ -15,9 +15,9 @@ from ipaddress import ip_network
 from pathlib import Path
 from statistics import fmean
 
-from deathmatch.data.warm_up import LEAST_ROUNDS, WINDOW_ROUNDS, last_cps
 from deathmatch.measure import client, many_connections
 from deathmatch.measure.context import Context
+from deathmatch.plan.record import LEAST_ROUNDS, WINDOW_ROUNDS, last_rate_cps
 
 BOUND = 0.05
 # What a round may wait for echoes after its end: an overloaded server does not hold it up for long.
@@ -40,7 +40,7 @@ def steady(rates_cps: Sequence[float]) -> bool:
     if len(rates_cps) < LEAST_ROUNDS:
         return False
     before = fmean(rates_cps[-LEAST_ROUNDS:-WINDOW_ROUNDS])
-    return before > 0 and abs(last_cps(rates_cps) / before - 1) <= BOUND
+    return before > 0 and abs(last_rate_cps(rates_cps) / before - 1) <= BOUND
 
 
 def rounds_that_fit(most: int, connections: int, held: int, ports: int) -> int:

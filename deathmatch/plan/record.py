@@ -1,7 +1,8 @@
 """The record of one trial, `trial.json`: what every record must have to be read."""
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
@@ -184,6 +185,12 @@ class RecordedClient(RecordPart):
     clock_bound_us: Annotated[
         Count | None, Field(description="How far off that may be, either way.")
     ]
+
+
+# The rate that rounds of connections came to is the mean of so many rounds.
+WINDOW_ROUNDS = 5
+# Two windows are compared before rounds count as steady.
+LEAST_ROUNDS = 2 * WINDOW_ROUNDS
 
 
 class RecordedChurn(RecordPart):
@@ -458,3 +465,11 @@ def client_state(point: Mapping[str, Any]) -> str:
         return offered[0]["client_state"]
     badly = [load for load in offered if load["client_state"] != ENDED_WELL]
     return "; ".join(f"{load['client']}: {load['client_state']}" for load in badly)
+
+
+def last_rate_cps(rates_cps: Sequence[float]) -> float | None:
+    """Return the mean of the last WINDOW_ROUNDS rates in connections per second.
+
+    Of fewer rounds, it is the mean of all; of none, None.
+    """
+    return fmean(rates_cps[-WINDOW_ROUNDS:]) if rates_cps else None

@@ -9,8 +9,8 @@ from pathlib import Path
 from deathmatch.builds import nix, server_build, server_commands
 from deathmatch.capacity_search import search
 from deathmatch.data import inventory, records
-from deathmatch.data.warm_up import LEAST_ROUNDS
 from deathmatch.errors import UserError
+from deathmatch.plan.record import LEAST_ROUNDS
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import Trial
 from deathmatch.run.failures import UNMEASURED

@@ -10,14 +10,15 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from deathmatch.data.laws import conservation, kernel, little, time
+from deathmatch.data.laws import conservation, kernel, time
 from deathmatch.data.laws.law import JUDGED, KEY, Evidence, Law
 from deathmatch.plan import files
 
 LAWS: Mapping[str, Law] = {
     law.id: law
     for law in (
-        little.little, conservation.requests, conservation.connections, conservation.histogram,
+        conservation.little, conservation.requests, conservation.connections,
+        conservation.histogram,
         conservation.bytes_received, conservation.did_something, kernel.opens, kernel.accepts,
         kernel.held, kernel.drops, kernel.retries, kernel.retry_times, kernel.queue,
         kernel.counted, kernel.growing, time.clock, time.quantiles, time.longest, time.cpu,

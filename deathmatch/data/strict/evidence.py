@@ -9,13 +9,11 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 from rich.console import Console
 from rich.progress import track
 
-from deathmatch.capacity_search import search
 from deathmatch.checks.findings import Finding
 from deathmatch.data import archive, inventory, kernel_samples, records, tables, tidy
 from deathmatch.errors import UserError
@@ -33,14 +31,9 @@ AGAIN = "remove the trial's folder and run snakemake: it is measured again"
 REMAKE = "delete the table and run snakemake: it is made again from the raw logs"
 
 
-class Offered(NamedTuple):
-    """A rate that was offered: what the record says, the row made of its logs, and the load."""
-
-    point: dict
-    row: dict
-    duration_s: float
-    load: dict
-    clients: list[dict]
+def fault(check: str, where: str, text: str, remedy: str = AGAIN) -> Finding:
+    """Return a finding that rejects the dataset."""
+    return Finding(check, "reject", where, text, remedy)
 
 
 @dataclass(frozen=True)
@@ -82,19 +75,11 @@ class Trial:
         return self.record["points"] if self.spec.get("client") else []
 
     @property
-    def offers(self) -> list[Offered]:
-        """What was offered: at each of `points`, then at each probe of a search."""
-        duration_s, load = self.spec.get("duration_s", 0), self.spec.get("load", {})
+    def offers(self) -> list[tuple[dict, dict]]:
+        """What the record says of each point and of each probe of a search, with its row."""
         probes = (self.record.get("search") or {}).get("probes", [])
-        pairs = zip(self.points, self.rows.get("points", []))
-        of_probes = zip(probes, self.rows.get(PROBES, []))
-        return [
-            Offered(point, row, duration_s, load, plan.loads(point)) for point, row in pairs
-        ] + [
-            Offered(probe, row, probe["duration_s"], search.load_of(probe["step"], load),
-                    plan.loads(probe))
-            for probe, row in of_probes
-        ]  # fmt: skip
+        of_points = zip(self.points, self.rows.get("points", []))
+        return [*of_points, *zip(probes, self.rows.get(PROBES, []))]
 
     @property
     def samples(self) -> pl.DataFrame:
@@ -132,7 +117,7 @@ class Evidence:
 
     def reject(self, check: str, where: str, text: str, remedy: str = AGAIN) -> None:
         """Note a fault."""
-        self.findings.append(Finding(check, "reject", where, text, remedy))
+        self.findings.append(fault(check, where, text, remedy))
 
 
 @contextlib.contextmanager

@@ -3,25 +3,18 @@
 Plain functions from one trial to the checks that it fails, each with what was seen.
 """
 
-import re
 from collections.abc import Callable, Iterator
 
 from deathmatch.capacity_search import search
 from deathmatch.checks.findings import Finding
-from deathmatch.data import cpu_time, probes
-from deathmatch.data.strict.evidence import AGAIN, Evidence, Trial
+from deathmatch.data import limits, probes
+from deathmatch.data.strict.evidence import Evidence, Trial, fault
 from deathmatch.errors import UserError
 from deathmatch.load import registry
-from deathmatch.load.generator import Part
 from deathmatch.plan import files
 from deathmatch.plan.experiment import spelled_out
-from deathmatch.plan.record import BEFORE_WALL, ENDED_WELL, MEASURED, client_state
+from deathmatch.plan.record import BEFORE_WALL, ENDED_WELL, MEASURED, client_state, loads
 
-ADDRESS = re.compile(r"--server=(\S+) --port=(\d+)|--host=(\S+) --port=(\d+)|ws://([^:]+):(\d+)/")
-# Each of several clients has its own; what is offered does not depend on them.
-PLACES = ("--source=", "--start-at=")
-# A file of the project, wherever the host has it.
-VALUES = re.compile(r"(?<=[,=])[^\s,=]*(?=clients/httperf/)")
 # A server that loses a fifth of the time is at its limit when it seems to use 83 % of a CPU.
 MOST_STOLEN = 0.2
 MOST_OTHER_WORK = 0.5
@@ -67,9 +60,9 @@ def sweep(trial: Trial) -> Seen:
         if ran and client_state(point) != ENDED_WELL:
             yield "DM-CLIENT", f"{client_state(point)} {at}"
         fresh = not ran
-    for point, row, _, _, clients in trial.offers:
+    for point, row in trial.offers:
         if client_state(point) == ENDED_WELL and row["report"] != "whole":
-            logs = ", ".join(client["log"] for client in clients)
+            logs = ", ".join(client["log"] for client in loads(point))
             yield "DM-WHOLE", f"{logs}: gone, cut, or of impossible numbers"
         if (row.get("loop") or "open") != ("open" if point["offered_rate_rps"] else "closed"):
             yield "DM-COMMAND", f"its loop was {row['loop']} {point['offered_rate_rps']} req/s"
@@ -79,38 +72,6 @@ def sweep(trial: Trial) -> Seen:
     steps_us = trial.record.get("steps_us") or {}
     if steps_us and sum(steps_us.values()) - steps_us.get(BEFORE_WALL, 0) != wall_us:
         yield "DM-TIMES", f"its steps do not add up to its {wall_us} us"
-
-
-def called(trial: Trial) -> Seen:
-    """Each client was called with the words that the specification gives."""
-    generator = registry.of_trial(trial.spec)
-    for point, _, duration_s, load, clients in trial.offers:
-        for index, client in enumerate(clients):
-            command = client["command"] or ""
-            match = ADDRESS.search(command)
-            host, port = [group for group in match.groups() if group] if match else ("", "0")
-            words = generator.command(
-                host, int(port), load, point["offered_rate_rps"], duration_s,
-                Part(index, len(clients)),
-            ) or []  # fmt: skip
-            given, due = without_places(command), without_places(" ".join(words))
-            if given != due:
-                lost = [word for word in due if word not in given]
-                more = [word for word in given if word not in due]
-                yield "DM-COMMAND", f"{client['log']}: without {lost}, with {more}"
-
-
-def without_places(command: str) -> list[str]:
-    """Return a recorded command's words, the program's and those of a place left out.
-
-    The first records joined words without quotes: an option goes on to where the next begins.
-    """
-    marked = VALUES.sub("", command).replace(" -v", "").partition(" ")[2].split(" --")
-    words = [part if part.startswith("--") else f"--{part}" for part in marked]
-    return sorted(
-        word.replace("'", "").replace("///", "//") for word in words
-        if not word.startswith(PLACES)
-    )  # fmt: skip
 
 
 def answers(trial: Trial) -> Seen:
@@ -123,7 +84,7 @@ def answers(trial: Trial) -> Seen:
         asked = check.get("send", "").startswith(f"GET {uri} ") and 200 in check.get("status", [])
         if uri and asked and "body" in check:
             sizes.add(len(spelled_out(check["body"]).encode()))
-    for point, row, *_ in trial.offers[: len(trial.points)]:
+    for point, row in trial.offers[: len(trial.points)]:
         at, counted = f"at {row['offered_rate_rps']} req/s", point.get("wrong_answers")
         if row["report"] != "whole" or not row["replies"]:
             continue
@@ -140,28 +101,25 @@ def answers(trial: Trial) -> Seen:
 
 
 def searched(trial: Trial) -> Seen:
-    """A search came to what its rule gives for the results of its probes."""
+    """A search offered, and came to, what its rule gives for the results of its probes."""
     asked, recorded = trial.spec.get("search"), trial.record.get("search") or {}
     if not asked:
         return
-    of_probes = [offered.row for offered in trial.offers[len(trial.points) :]]
-    _, end = search.replayed(asked, [probes.result(row) for row in of_probes])
+    offered = trial.offers[len(trial.points) :]
+    due, end = search.replayed(asked, [probes.result(row) for _, row in offered])
+    for (probe, _), offer in zip(offered, due):
+        if probe["offered_rate_rps"] != offer.rate_rps:
+            yield "DM-SEARCH", f"it offered {probe['offered_rate_rps']}, where {offer} was due"
     given = (end.outcome, end.rate_rps) if end else (search.REFUSED, None)
     if (own := (recorded.get("outcome"), recorded.get("rate_rps"))) != given:
         yield "DM-SEARCH", "it says {}, {} req/s; its probes give {}, {} req/s".format(*own, *given)
 
 
 def conformance(trial: Trial) -> Seen:
-    """A server was measured after it had passed each check, but for known deviations, and waited
-    and listened as its variant says.
-
-    Where another trial has the checks in full, some may be missing.
+    """A server passed each check, but for known deviations, and waited and listened as its variant
+    says.
     """
     checks, factors = trial.record.get("conformance") or [], trial.factors
-    full = (trial.record.get("full_conformance") or trial.record | {"trial": None})["trial"]
-    wanted = trial.spec.get("conformance", []) if full in (None, trial.record["n"]) else []
-    for name in {check["name"] for check in wanted} - {check["name"] for check in checks}:
-        yield "DM-CONFORMANCE", f"{name!r} was not checked"
     for check in checks:
         if not check["ok"] and f"{check['name']}:" not in trial.record["reason"]:
             yield "DM-CONFORMANCE", f"{check['name']!r} failed, and is not a known deviation"
@@ -171,14 +129,12 @@ def conformance(trial: Trial) -> Seen:
         yield "DM-READINESS", f"it waits with {seen}, not {factors['readiness']}"
     if not isinstance(backlog := factors.get("backlog"), int):
         return
-    if not any(name.startswith(f"listen backlog {backlog},") for name in passed):
-        yield "DM-BACKLOG", f"no check saw a listen backlog of {backlog}"
     sysctl = (trial.record.get("sysctl") or {}).get("server", {})
     due = min(backlog, int(sysctl.get(SOMAXCONN, backlog)))
     several = not SEVERAL.isdisjoint(factors.items())
     # 0 while nothing listens.
-    limits = {row["accept_queue_limit"] for row in trial.rows["samples"]} - {0, None, due}
-    for limit in sorted(limit for limit in limits if not several or limit % due):
+    queues = {row["accept_queue_limit"] for row in trial.rows["samples"]} - {0, None, due}
+    for limit in sorted(queue for queue in queues if not several or queue % due):
         yield "DM-BACKLOG", f"a queue of {limit} connections, where {due} were due"
 
 
@@ -207,18 +163,16 @@ def others(trial: Trial) -> Seen:
     record, samples = trial.record, trial.samples
     if record.get("separate") or samples.is_empty():
         return
-    for at in cpu_time.of_others(samples, (record.get("machine") or {}).get("cpus") or 1):
-        if at.stolen > MOST_STOLEN:
-            yield "DM-STEAL", f"{at.stolen:.0%} of the CPU time was stolen at {at.rate_rps} req/s"
-        if at.others > MOST_OTHER_WORK:
-            yield (
-                "DM-NEIGHBOUR",
-                f"{at.others:.0%} of the CPUs did other work at {at.rate_rps} req/s",
-            )
+    for used in limits.others(samples, (record.get("machine") or {}).get("cpus") or 1):
+        at = f"at {used.rate_rps} req/s"
+        if used.stolen > MOST_STOLEN:
+            yield "DM-STEAL", f"{used.stolen:.0%} of the CPU time was stolen {at}"
+        if used.others > MOST_OTHER_WORK:
+            yield "DM-NEIGHBOUR", f"{used.others:.0%} of the CPUs did other work {at}"
 
 
 UNDER_LOAD: tuple[Callable[[Trial], Seen], ...] = (
-    sweep, called, answers, searched, conformance, settings, others,
+    sweep, answers, searched, conformance, settings, others,
 )  # fmt: skip
 
 
@@ -227,4 +181,4 @@ def each_trial(evidence: Evidence) -> Iterator[Finding]:
     for trial in evidence.trials:
         for look in (outcome, *(UNDER_LOAD if trial.points else ())):
             for check, text in look(trial):
-                yield Finding(check, "reject", trial.where, text, AGAIN)
+                yield fault(check, trial.where, text)

@@ -1,29 +1,42 @@
-"""What trials are of: the dataset's plan, one specification, machine and toolchain, a commit.
+"""What a dataset must be as a whole: planned, of one origin, in rounds, unchanged, told once.
 
 Plain functions from the evidence to findings.
 """
 
 import datetime as dt
+import getpass
+import hashlib
 import json
 import re
+import socket
 from collections.abc import Iterator
 from statistics import median
 
 from deathmatch.builds import tool_differences
 from deathmatch.checks.findings import Finding
-from deathmatch.data.strict.evidence import AGAIN, Evidence, Trial
+from deathmatch.data.laws import LAWS
+from deathmatch.data.strict.evidence import KEY, Evidence, Trial, fault
 from deathmatch.hosts import hardware, network_settings
+from deathmatch.plan.paths import ROOT
+from deathmatch.plan.record import loads
 
 RUN = "run snakemake: it measures what is missing"
 BACK = "put the folder back where it was measured, or measure both trials again"
 APART = "measure these trials again, or keep them in a dataset of their own"
 COMMIT = "commit, and measure again; or waive it in the dataset's file, with the reason"
+COUNTED = "find out what counted wrongly, and measure these trials again"
+CHECKSUMS = "checksums.sha256"
 # The servers of a frozen dataset keep the fingerprint that their sources had.
 SOURCES = "server_sha256"
 LONGEST_ROUND = dt.timedelta(hours=1)
 PROCESSOR = ("governors", "turbo", "smt_active")
 # A throttled server's group has a name of its own in each trial.
 GROUP = re.compile(r"/sys/fs/cgroup\S*")
+# Each of several clients has its own; what is offered does not depend on them.
+PLACES = re.compile(r" --(?:source|start-at)=\S+")
+# Names of machines and users that tell nothing.
+COMMON = {"debian", "localhost", "nixos", "nobody", "root", "ubuntu", "user"}
+HOMES = r"(?:/home/[\w.-]+|/root|/Users/[\w.-]+)/"
 
 
 def planned(evidence: Evidence) -> Iterator[Finding]:
@@ -40,9 +53,9 @@ def planned(evidence: Evidence) -> Iterator[Finding]:
         due |= {f"{variant}/{number}" for number in range(1, count + 1)}
         if trial is None and evidence.planned and not evidence.dataset.frozen:
             text = "the dataset has no such trial"
-            yield Finding("DM-UNPLANNED", "reject", where, text, "remove it, or plan it")
+            yield fault("DM-UNPLANNED", where, text, "remove it, or plan it")
     for where in sorted(due - evidence.found):
-        yield Finding("DM-MISSING", "reject", where, "it is planned, and not there", RUN)
+        yield fault("DM-MISSING", where, "it is planned, and not there", RUN)
 
 
 def specified(evidence: Evidence) -> Iterator[Finding]:
@@ -54,7 +67,7 @@ def specified(evidence: Evidence) -> Iterator[Finding]:
         for key in sorted({*now, *trial.spec} - ({SOURCES} if evidence.dataset.frozen else set())):
             if now.get(key) != trial.spec.get(key):
                 text = f"{key} is not as specified: {_short(json.dumps(trial.spec.get(key)))}"
-                yield Finding("DM-SPEC", "reject", trial.where, text, AGAIN)
+                yield fault("DM-SPEC", trial.where, text)
 
 
 def placed(evidence: Evidence) -> Iterator[Finding]:
@@ -63,11 +76,11 @@ def placed(evidence: Evidence) -> Iterator[Finding]:
         record, (experiment, server, _, n) = trial.record, trial.key
         own = record["experiment"], record["server"], str(record["n"])
         if own != (experiment, server, n):
-            yield Finding("DM-PLACE", "reject", trial.where, f"its record is of {own}", BACK)
+            yield fault("DM-PLACE", trial.where, f"its record is of {own}", BACK)
         # The first records have none.
         if record.get("seed", evidence.dataset.seed) != evidence.dataset.seed:
             text = f"seed {record['seed']}, and the dataset's is {evidence.dataset.seed}"
-            yield Finding("DM-SEED", "reject", trial.where, text, AGAIN)
+            yield fault("DM-SEED", trial.where, text)
 
 
 def tools_and_machine(evidence: Evidence) -> Iterator[Finding]:
@@ -81,10 +94,10 @@ def tools_and_machine(evidence: Evidence) -> Iterator[Finding]:
         usual, *values = places
         for value in values:
             text = f"{name} is {value}, and {usual} elsewhere"
-            yield Finding(check, "reject", places[value], text, APART)
+            yield fault(check, places[value], text, APART)
     for trial in evidence.trials:
         if not trial.record.get("tools"):
-            yield Finding("DM-TOOLS", "reject", trial.where, "its record names no tools", AGAIN)
+            yield fault("DM-TOOLS", trial.where, "its record names no tools")
 
 
 def clean_commit(evidence: Evidence) -> Iterator[Finding]:
@@ -93,7 +106,7 @@ def clean_commit(evidence: Evidence) -> Iterator[Finding]:
         machine = trial.record.get("machine") or {}
         commit = machine.get("commit") or f"unknown: {machine.get('commit_unknown')}"
         if trial.is_measured and (commit.endswith("-dirty") or commit.startswith("unknown")):
-            yield Finding("DM-COMMIT", "reject", trial.where, f"commit {commit}", COMMIT)
+            yield fault("DM-COMMIT", trial.where, f"commit {commit}", COMMIT)
 
 
 def in_rounds(evidence: Evidence) -> Iterator[Finding]:
@@ -111,7 +124,7 @@ def in_rounds(evidence: Evidence) -> Iterator[Finding]:
             off = dt.timedelta(seconds=abs(began_s - middle_s))
             if off > LONGEST_ROUND:
                 text = f"it began {off} from the middle of round {n}"
-                yield Finding("DM-INTERLEAVED", "reject", where, text, APART)
+                yield fault("DM-INTERLEAVED", where, text, APART)
 
 
 def alike(evidence: Evidence) -> Iterator[Finding]:
@@ -126,7 +139,7 @@ def alike(evidence: Evidence) -> Iterator[Finding]:
         for value, places in values.items():
             text = f"{what}: {_short(value)}, elsewhere {_short(usual)}"
             for where in places if value != usual else ():
-                yield Finding(check, "reject", where, text, APART)
+                yield fault(check, where, text, APART)
 
 
 def _must_be_alike(trial: Trial) -> Iterator[tuple[str, str, object, object]]:
@@ -147,6 +160,10 @@ def _must_be_alike(trial: Trial) -> Iterator[tuple[str, str, object, object]]:
     yield "DM-DESCRIPTORS", "descriptors", testbed, record["descriptors"]
     if record.get("cpus"):
         yield "DM-CPUS", "CPUs", (testbed, pinned), record["cpus"]
+    for point in trial.points:
+        for index, client in enumerate(loads(point)):
+            what = f"command {index} at {point['offered_rate_rps']} req/s"
+            yield "DM-COMMAND", what, trial.key[:3], PLACES.sub("", client["command"] or "")
     first = trial.log("server.log").partition("\n")[0]
     if first.startswith("$ "):
         yield "DM-STARTED", "start", trial.key[:3], GROUP.sub("GROUP", first)
@@ -168,3 +185,59 @@ def _must_be_alike(trial: Trial) -> Iterator[tuple[str, str, object, object]]:
 
 def _short(text: str) -> str:
     return text if len(text) < 80 else f"{text[:77]}..."
+
+
+def counters(evidence: Evidence) -> Iterator[Finding]:
+    """No counter is impossible; points that break another law are marked, and left out."""
+    for experiment, points in evidence.points.items():
+        for row in points.explode("laws_broken").drop_nulls("laws_broken").iter_rows(named=True):
+            law = LAWS.get(row["laws_broken"])
+            if law and law.severity in ("reject", "warn"):
+                where = evidence.name(experiment, *(row[name] for name in KEY))
+                text = f"{law.id} is broken at {row['offered_rate_rps']} req/s: {law.statement}"
+                remedy = "find out what counted wrongly, and measure these trials again"
+                yield Finding("DM-COUNTERS", law.severity, where, text, remedy)
+
+
+def only_once(evidence: Evidence) -> Iterator[Finding]:
+    """No two trials have the same start on the same server, or a raw log in common."""
+    known: dict[object, str] = {}
+    for trial in evidence.trials:
+        record = trial.record
+        names = {client["log"] for point, _ in trial.offers for client in loads(point)}
+        logs = {name: trial.log(name) for name in sorted(names)}
+        keys = {name: hashlib.sha256(text.encode()).digest() for name, text in logs.items() if text}
+        if trial.is_measured:
+            keys["its start"] = record["started_at"], record["server"], record["experiment"]
+        for name, key in keys.items():
+            first = known.setdefault(key, f"{trial.where}/{name}")
+            if first != f"{trial.where}/{name}":
+                remedy = "one is a copy of the other: remove it and measure it"
+                yield fault("DM-TWICE", trial.where, f"{name} is {first}", remedy)
+
+
+def checksums(evidence: Evidence) -> Iterator[Finding]:
+    """Where the dataset has checksums, as sha256sum(1) writes them, each file has its own."""
+    file = evidence.folder / CHECKSUMS
+    for line in file.read_text(errors="replace").splitlines() if file.is_file() else ():
+        checksum, _, name = line.partition("  ")
+        listed = evidence.folder / name
+        digest = hashlib.sha256(listed.read_bytes()).hexdigest() if listed.is_file() else "gone"
+        if digest != checksum:
+            text = "it is gone" if digest == "gone" else "its checksum is another"
+            remedy = f"get the dataset again; or, if the change was meant, write {CHECKSUMS} again"
+            yield fault("DM-CHECKSUMS", evidence.name(name), text, remedy)
+
+
+def nothing_private(evidence: Evidence) -> Iterator[Finding]:
+    """No record, log or report names somebody's machine, user or folder."""
+    names = {socket.gethostname(), getpass.getuser()} - COMMON
+    words = [rf"\b{re.escape(name)}\b" for name in sorted(names) if len(name) > 3]
+    pattern = re.compile("|".join([HOMES, re.escape(f"{ROOT}/"), *words]))
+    folders = {evidence.folder: evidence.name()}
+    folders |= {trial.folder: trial.where for trial in evidence.trials}
+    for folder, named in folders.items():
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            if found := pattern.search(path.read_text(errors="replace")):
+                where = f"{named}/{path.relative_to(folder)}"
+                yield fault("DM-PRIVATE", where, found[0], "take it out, and pack again")
