@@ -192,11 +192,12 @@ def counters(evidence: Evidence) -> Iterator[Finding]:
     for experiment, points in evidence.points.items():
         for row in points.explode("laws_broken").drop_nulls("laws_broken").iter_rows(named=True):
             law = LAWS.get(row["laws_broken"])
-            if law and law.severity in ("reject", "warn"):
-                where = evidence.name(experiment, *(row[name] for name in KEY))
-                text = f"{law.id} is broken at {row['offered_rate_rps']} req/s: {law.statement}"
-                remedy = "find out what counted wrongly, and measure these trials again"
-                yield Finding("DM-COUNTERS", law.severity, where, text, remedy)
+            where = evidence.name(experiment, *(row[name] for name in KEY))
+            text = f"{row['laws_broken']} is broken at {row['offered_rate_rps']} req/s"
+            if law and law.severity == "reject":
+                yield fault("DM-COUNTERS", where, f"{text}: {law.statement}", COUNTED)
+            elif law and law.severity == "warn":
+                yield Finding("DM-LAW", "warn", where, text)
 
 
 def only_once(evidence: Evidence) -> Iterator[Finding]:
