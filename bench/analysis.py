@@ -26,7 +26,7 @@ import polars as pl
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from deathmatch.load import wsload, wsload_records  # noqa: E402
+from deathmatch.load import histogram, wsload  # noqa: E402
 
 MOST_S, MOST_BYTES = 3, 2_000_000_000
 
@@ -61,7 +61,7 @@ def analyse(folder: Path) -> int:
         report = wsload.GENERATOR.read(file.with_suffix(".txt"))
         for quantity in report.times["quantity"].unique():
             part = report.times.filter(pl.col("quantity") == quantity)
-            numbers += len(wsload_records.statistics(part))
+            numbers += len(histogram.statistics(part))
         numbers += wsload.GENERATOR.seconds(report).height
     return numbers
 

@@ -92,13 +92,13 @@ class Planted:
 
 def searched(server: Planted, asked: dict = ASKED) -> tuple[End, list[tuple[Offer, Result]]]:
     """Return what a search of it comes to, and its probes."""
-    course, made = search.course(asked), []
-    offer = next(course)
+    probing, made = search.probing(asked), []
+    offer = next(probing)
     while True:
         told = server.told(offer)
         made.append((offer, told))
         try:
-            offer = course.send(told)
+            offer = probing.send(told)
         except StopIteration as ended:
             return ended.value, made
 

@@ -27,15 +27,6 @@ def record(*rows: dict) -> Record:
     return Record(ROOT / "data/accepting/x.json", {}, list(rows))
 
 
-def test_a_quantile_is_the_bound_of_the_bin_that_reaches_it():
-    had = [[10, 50], [20, 49], [3000, 1]]
-    assert [accepting.quantile_us(had, share) for share in (0.5, 0.51, 0.99, 1)] == [
-        10, 20, 20, 3000,
-    ]  # fmt: skip
-    with pytest.raises(ValueError, match="no request"):
-        accepting.quantile_us([], 0.5)
-
-
 def test_a_herd_is_told_by_its_switches():
     every = accepting.frame(record(
         row("several", 16, 4096, 0, 1, voluntary_switches=130),

@@ -12,7 +12,7 @@ from strict_sample import Sample, broken, unpack
 
 from deathmatch.analysis import searched as analysis
 from deathmatch.analysis import stats
-from deathmatch.capacity_search import search, staircase
+from deathmatch.capacity_search import search
 from deathmatch.capacity_search.search import Result
 from deathmatch.data import probes, records, tables, tidy
 from deathmatch.load import httperf
@@ -121,12 +121,12 @@ def test_a_server_that_fails_is_over():
 
 def test_the_levels_of_a_known_course_give_their_mean():
     """Two levels in turn: the estimate is between them, the interval at least half a step."""
-    rates = [1000 * staircase.STEP ** (number % 2) for number in range(24)]
-    found = staircase.estimate(rates, [number % 2 == 1 for number in range(24)])
-    assert found.rate_rps == pytest.approx(1000 * math.sqrt(staircase.STEP), rel=0.001)
-    assert found.high_rps / found.rate_rps == pytest.approx(math.sqrt(staircase.STEP))
+    rates = [1000 * search.STEP ** (number % 2) for number in range(24)]
+    found = search.estimate(rates, [number % 2 == 1 for number in range(24)])
+    assert found.rate_rps == pytest.approx(1000 * math.sqrt(search.STEP), rel=0.001)
+    assert found.high_rps / found.rate_rps == pytest.approx(math.sqrt(search.STEP))
     assert found.drift == pytest.approx(1, abs=0.005)
-    assert staircase.estimate(rates, [True] * 24) is None
+    assert search.estimate(rates, [True] * 24) is None
 
 
 REPORT = """Maximum connect burst length: 1
@@ -432,4 +432,4 @@ def test_a_client_without_a_rate_to_search_is_told(tree: Tree):
     )
     said = tree.run("python", "-c", script).succeeded().text
     assert "'c10k' offers no rate by which a capacity can be searched for" in said
-    assert "config/datasets/smoke.toml, line" in said and "search" in said
+    assert "config/datasets/smoke.toml, key experiments.c10k.search" in said

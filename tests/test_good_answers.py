@@ -1,12 +1,14 @@
 """Wrong answers are counted by class, and are no replies of any quantity."""
 
+from types import SimpleNamespace
+
 import polars as pl
 import pytest
 
 from deathmatch.load import registry
+from deathmatch.plan import files
 from deathmatch.quantities.definitions import QUANTITIES
-from deathmatch.quantities.good_answers import WRONG, only_good
-from deathmatch.quantities.quantity import RATE, REPLY
+from deathmatch.quantities.quantity import RATE, REPLY, WRONG, of_experiment, only_good
 
 DUE, SECONDS = 2000, 2
 
@@ -65,3 +67,13 @@ def test_every_class_is_a_column_of_its_load_generator():
     for name in registry.names():
         generator = registry.generator(name)
         assert {*generator.wrong_replies, *generator.wrong_besides} <= set(generator.columns)
+
+
+def test_a_latency_among_lost_messages_is_the_drain_of_its_own_experiment(monkeypatch):
+    columns = {"messages_due": 10_000, "message_latency_p50_us": None}
+    messages = point(**columns).cast({"message_latency_p50_us": pl.Int64})
+    latency = QUANTITIES["message_latency_p50_us"]
+    assert latency.of_trial(of_experiment(messages, "c10k")) == 30e6
+    other = SimpleNamespace(load_as_written={"drain_s": 7})
+    monkeypatch.setattr(files, "experiment", lambda name: other)
+    assert latency.of_trial(of_experiment(messages, "c10k")) == 7e6

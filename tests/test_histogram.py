@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deathmatch.load import histogram
@@ -50,6 +50,7 @@ def test_what_never_ended_took_longer_than_any(counts, lost, q):
     assert histogram.quantile_us(made(counts), q, total=whole) == expected
 
 
+@settings(deadline=None)
 @given(st.lists(COUNTS, min_size=1, max_size=4), st.sampled_from(LEVELS))
 def test_merging_adds_counts(each, q):
     merged = histogram.merge(map(made, each))

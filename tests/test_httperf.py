@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, httperf, httperf_report
 from deathmatch.load.httperf import GENERATOR
-from deathmatch.quantities.good_answers import WRONG, only_good
-from deathmatch.quantities.quantity import RATE
+from deathmatch.quantities.quantity import RATE, WRONG, only_good
 
 TRIAL = next((ROOT / "tests" / "data" / "yucan").glob("*/1"))
 REPORT = (TRIAL / "httperf-2000.txt").read_text()

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from deathmatch.analysis import exclusion, law_findings, selecting, stats, views
 from deathmatch.data import laws, tables
 from deathmatch.data.laws.law import KEY, RATE, TRIAL
-from deathmatch.quantities.samples import enough_samples, needed_samples
+from deathmatch.quantities.quantity import enough_samples, needed_samples
 
 TABLES = ("trials", "points", "times", "samples", "seconds")
 UNTIMED = {"LAW-BYTES", "LAW-FAIR"}

@@ -9,7 +9,7 @@ from conftest import AS_ROOT, Done, Tree, copy_tree
 from servers.broken import FLOOD_BYTES
 
 from deathmatch.plan import files
-from deathmatch.quantities.good_answers import WRONG, only_good
+from deathmatch.quantities.quantity import WRONG, only_good
 from deathmatch.run import failures, run_trial
 
 # Below broken.py's limit at the first and third rate, above it at the second.

@@ -10,7 +10,7 @@ from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.paper import theme
 from deathmatch.plan import files
-from deathmatch.quantities.good_answers import WRONG
+from deathmatch.quantities.quantity import WRONG
 
 
 def points(rows: list[tuple[str, int, int, float, bool]]) -> pl.DataFrame:

@@ -351,7 +351,7 @@ TIMES = st.lists(st.one_of(st.none(), st.integers(0, 40_000_000)), min_size=1, m
 def test_statistics_of_any_times(times):
     frame = pl.DataFrame({"time_us": times, "count": [1] * len(times)},
                          schema={"time_us": pl.Int64, "count": pl.Int32})  # fmt: skip
-    found = wsload_records.statistics(frame)
+    found = histogram.statistics(frame)
     known = sorted(one for one in times if one is not None)
     if not known:
         assert set(found.values()) == {None}

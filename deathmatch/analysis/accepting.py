@@ -5,13 +5,12 @@ against what the queue's length says, and how often threads were woken, with int
 repetitions.
 """
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from deathmatch.analysis import phrases, queue_model, stats
 from deathmatch.analysis.committed import Record
 from deathmatch.analysis.interval import Interval
+from deathmatch.load import histogram
 
 WAY = {
     "herd": "one socket without EPOLLEXCLUSIVE",
@@ -31,20 +30,6 @@ FULL = "places × service time"
 def frame(record: Record) -> pl.DataFrame:
     """Return a row for each reading: SCHEMA."""
     return pl.DataFrame(record.readings, schema=SCHEMA)
-
-
-def quantile_us(had: Sequence[Sequence[int]], share: float) -> int:
-    """Return the time that a share of the requests did not wait longer than.
-
-    `had` are pairs of a time's upper bound and how many had it, sorted by time; the bound is
-    returned, 1 % too high at the most.
-    """
-    wanted, seen = share * sum(count for _, count in had), 0
-    for bound_us, count in had:
-        seen += count
-        if seen >= wanted:
-            return bound_us
-    raise ValueError("no request was timed")
 
 
 def herd(every: pl.DataFrame) -> pl.DataFrame:
@@ -72,12 +57,16 @@ def waits(every: pl.DataFrame) -> pl.DataFrame:
     to serve (`queue_model.linux_places`).
     """
     readings = every.filter(pl.col("work_us") > 0)
-    had = readings["had_us"].to_list()
+    # Each pair is a time's upper bound, 1 % too high at the most, and how many waited so long.
+    waited = [
+        pl.DataFrame(had, schema={"time_us": pl.Int64, "count": pl.Int64}, orient="row")
+        for had in readings["had_us"].to_list()
+    ]
     return readings.select(
         "backlog", "rate_rps", "repetition",
         service_us=pl.col("cpu_us") / pl.col("accepted"),
-        median_us=pl.Series([quantile_us(waits, 0.5) for waits in had], dtype=pl.Int64),
-        p99_us=pl.Series([quantile_us(waits, 0.99) for waits in had], dtype=pl.Int64),
+        median_us=pl.Series([histogram.quantile_us(one, 0.5) for one in waited], dtype=pl.Int64),
+        p99_us=pl.Series([histogram.quantile_us(one, 0.99) for one in waited], dtype=pl.Int64),
     ).with_columns(
         full_us=queue_model.linux_places(pl.col("backlog")) * pl.col("service_us")
     )  # fmt: skip

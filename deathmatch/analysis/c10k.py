@@ -11,7 +11,7 @@ from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import laws
 from deathmatch.load import histogram
 from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
-from deathmatch.quantities.samples import enough_samples, needed_samples
+from deathmatch.quantities.quantity import enough_samples, needed_samples
 
 # Our server and its schedulers -> the post's row that is the same software. What the post ran on
 # every core is "all" here.

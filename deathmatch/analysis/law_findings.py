@@ -14,7 +14,7 @@ from deathmatch.data.laws.law import KEY, RATE, Evidence
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
-from deathmatch.quantities.samples import needed_samples
+from deathmatch.quantities.quantity import needed_samples
 
 RESULTS = ROOT / "data" / "published" / "results"
 # How far rate × mean time may be off the number under way, in a table whose digits are fewer.

@@ -21,8 +21,7 @@ from deathmatch.data import limits, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import HIGHEST_REPLY_RATE, PEAK, QUANTITIES, hardest
-from deathmatch.quantities.good_answers import only_good
-from deathmatch.quantities.quantity import RATE, Points, Quantity
+from deathmatch.quantities.quantity import RATE, Points, Quantity, of_experiment
 
 # The offered rate nearest to a share of a variant's capacity may be this factor from it.
 NEAR_SHARE = 1.2
@@ -256,9 +255,9 @@ def _pooled_alike(known: list[tuple[Variant, Quantity]]) -> bool:
 
 @cache
 def points(dataset: str, experiment: str) -> pl.DataFrame | None:
-    """Return the points of an experiment, with `only_good`; None if the dataset has none."""
+    """Return the points of an experiment, with `of_experiment`; None if the dataset has none."""
     frame = _table(dataset, experiment, "points")
-    return None if frame is None else only_good(frame)
+    return None if frame is None else of_experiment(frame, experiment)
 
 
 @cache

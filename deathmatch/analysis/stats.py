@@ -15,7 +15,7 @@ import polars as pl
 
 from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.load import histogram
-from deathmatch.quantities.samples import enough_samples
+from deathmatch.quantities.quantity import enough_samples
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000

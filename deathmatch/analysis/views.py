@@ -14,7 +14,7 @@ from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.experiment import Experiment as Spec
 from deathmatch.plan.trial import CONFIGURATION
 from deathmatch.quantities.definitions import DIED
-from deathmatch.quantities.good_answers import WRONG, only_good
+from deathmatch.quantities.quantity import WRONG, of_experiment
 
 _TRIAL = ["server", "variant", "n"]
 _POINT = [*_TRIAL, RATE]
@@ -53,9 +53,9 @@ class Experiment:
     def points(self) -> pl.DataFrame:
         """Every point, with `title` and `label`; of one that was offered a rate, with TOP.
 
-        Wrong answers are no replies: `quantities.good_answers`.
+        Wrong answers are no replies: `of_experiment`.
         """
-        return reply_rates.with_top(only_good(self._labelled("points")))
+        return reply_rates.with_top(of_experiment(self._labelled("points"), self.name))
 
     @cached_property
     def times(self) -> pl.LazyFrame:

@@ -8,7 +8,10 @@ deep queue hides an overload of some per cent from both for seconds.
    a row make a rate be over: a single stall makes one late, and nothing makes one early.
 2. A rate somewhat lower, which is in time, and one somewhat higher, which is over, are offered now
    and again at the end.
-3. Up-and-down trials between these two give the estimate (`staircase`).
+3. Up-and-down trials between these two give the estimate: a step down after each that is over, a
+   step up after each that is not, so that most are offered near the rate at which half are over
+   (Dixon and Mood 1948, A Method for Obtaining and Analyzing Sensitivity Data, Journal of the
+   American Statistical Association 43).
 4. Shares of a capacity that was found are offered then, to see what a reply costs there, and
    multiples of it last, as an overload.
 
@@ -20,9 +23,8 @@ so that the rates can be derived again from the reports.
 import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, pvariance
 from typing import Any, Literal
-
-from deathmatch.capacity_search import staircase
 
 LIMIT_US = 10_000
 # Lateness of another kind: a connection whose SYN was lost is sent again after a second.
@@ -33,8 +35,17 @@ TIMEOUT_S = 2
 START_RPS, LEAST_RPS = 2000, 100
 # Where bisection ends, and how far beyond it the two rates are that are offered again.
 BRACKET, MARGIN = 1.06, 1.08
+# The ratio of two rates of up-and-down trials.
+STEP = 1.02
 # Simulated with a knee 5 % wide, one search in a thousand drifts as far by chance.
-DRIFT = staircase.STEP**2.5
+DRIFT = STEP**2.5
+# Dixon and Mood: the deviation of a single trial from the levels' variance, both in steps; below
+# such a variance the levels do not tell it, and it is taken for the largest that fits.
+SCALE, SHIFT, LEAST_VARIANCE = 1.62, 0.029, 0.3
+# Student's t for the 22 trials or so that are left of 24; 0.975 of it on either side.
+T = 2.07
+# A knee that is sharper than a step lies anywhere between two levels.
+RESOLUTION = 0.5
 ROUNDS = 3
 # The first probes are to find the place only.
 COARSE = 0.5
@@ -87,10 +98,23 @@ class End:
     reason: str = ""
 
 
-Course = Generator[Offer, Result, Any]
+@dataclass(frozen=True)
+class Estimate:
+    """The rate at which half are over, its 95 % interval, and how far the trials drifted.
+
+    `drift` is the mean level of the later half over that of the earlier half, as a ratio.
+    """
+
+    rate_rps: float
+    low_rps: float
+    high_rps: float
+    drift: float
 
 
-def course(asked: Mapping[str, Any]) -> Course:
+Probing = Generator[Offer, Result, Any]
+
+
+def probing(asked: Mapping[str, Any]) -> Probing:
     """Yield what to offer, take the result of each, and return the End.
 
     `asked` has the keys of a dataset's `search`; records of before they were keys have no `margin`
@@ -121,7 +145,7 @@ def replayed(
     Without an end, the last offer is the one whose result is missing; results after the end are
     ignored.
     """
-    running = course(asked)
+    running = probing(asked)
     offers = [next(running)]
     for result in results:
         try:
@@ -162,7 +186,7 @@ def overload(probe_s: float) -> float:
     return 1 + LIMIT_US / 1e6 / (probe_s * (1 - LATE_SHARE))
 
 
-def _bracket(asked: Mapping[str, Any], start_rps: float, number: int) -> Course:
+def _bracket(asked: Mapping[str, Any], start_rps: float, number: int) -> Probing:
     """Return a rate in time and one over, at most BRACKET apart; an End if there is none."""
     duration_s = asked["probe_s"] * COARSE
     good = over = None
@@ -189,7 +213,7 @@ def _bracket(asked: Mapping[str, Any], start_rps: float, number: int) -> Course:
     return good, over
 
 
-def _estimated(asked: Mapping[str, Any], good: float, over: float, number: int) -> Course:
+def _estimated(asked: Mapping[str, Any], good: float, over: float, number: int) -> Probing:
     """Return what up-and-down trials between two rates come to, if these stay what they are."""
     margin, probe_s = asked.get("margin", MARGIN), asked["probe_s"]
     low, high, most = good / margin, over * margin, max(DRIFT, math.sqrt(margin))
@@ -199,28 +223,57 @@ def _estimated(asked: Mapping[str, Any], good: float, over: float, number: int) 
     for _ in range(asked["probes"]):
         rates.append(round(rate))
         results.append((yield Offer(rates[-1], probe_s, TRIAL, number)))
-        rate = staircase.after(rate, results[-1].over)
+        rate = after(rate, results[-1].over)
         if not low <= rate <= high:
             side = "over" if rate < low else "in time"
             return _other_load(f"{rates[-1]} req/s came to be {side}")
     if lost := (yield from _kept(low, high, probe_s, (GOOD_AFTER, OVER_AFTER), number)):
         return lost
-    estimate = staircase.estimate(rates, [result.over for result in results])
-    if estimate is None:
+    found = estimate(rates, [result.over for result in results])
+    if found is None:
         return _other_load("all trials ended alike")
-    if not 1 / most <= estimate.drift <= most:
-        return _other_load(f"the trials drifted by {100 * (estimate.drift - 1):+.0f} %")
+    if not 1 / most <= found.drift <= most:
+        return _other_load(f"the trials drifted by {100 * (found.drift - 1):+.0f} %")
     over_all = [result for result in results if result.over]
     limited = 2 * sum(result.client_limited for result in over_all) >= len(over_all)
     by = overload(probe_s)
     return End(
         CLIENT if limited else FOUND,
-        estimate.rate_rps / by, estimate.low_rps / by, estimate.high_rps / by,
+        found.rate_rps / by, found.low_rps / by, found.high_rps / by,
         "the client, not the server, was the limit" if limited else "",
     )  # fmt: skip
 
 
-def _shares(asked: Mapping[str, Any], capacity_rps: float, number: int) -> Course:
+def after(rate_rps: float, over: bool) -> float:
+    """Return the next rate of up-and-down trials."""
+    return rate_rps / STEP if over else rate_rps * STEP
+
+
+def estimate(rates_rps: Sequence[float], over: Sequence[bool]) -> Estimate | None:
+    """Return what up-and-down trials tell, in their order; None if all of them ended alike.
+
+    A level is a rate's logarithm, in steps. The estimate is the mean of the levels from the trial
+    before the first change on, with the one that would come next (Brownlee, Hodges and Rosenblatt
+    1953, The Up-and-Down Method with Small Samples, Journal of the American Statistical
+    Association 48). Its standard error is that of as many trials of a normal variable of Dixon and
+    Mood's deviation, of which one outcome has half.
+    """
+    change = next((place for place, outcome in enumerate(over) if outcome != over[0]), None)
+    if change is None:
+        return None
+    used = [*rates_rps[change - 1 :], after(rates_rps[-1], over[-1])]
+    levels = [math.log(rate) / math.log(STEP) for rate in used]
+    half = len(levels) // 2
+    deviation = SCALE * (max(pvariance(levels), LEAST_VARIANCE) + SHIFT)
+    width = max(RESOLUTION, T * deviation * math.sqrt(2 / len(levels)))
+    middle = fmean(levels)
+    return Estimate(
+        STEP**middle, STEP ** (middle - width), STEP ** (middle + width),
+        STEP ** (fmean(levels[half:]) - fmean(levels[:half])),
+    )  # fmt: skip
+
+
+def _shares(asked: Mapping[str, Any], capacity_rps: float, number: int) -> Probing:
     """Offer shares and multiples of a capacity; their results change nothing."""
     steps = ((COST, "cost_shares", "probe_s"), (OVERLOAD, "overload_shares", "overload_s"))
     for step, shares, duration in steps:
@@ -232,7 +285,7 @@ def _other_load(what: str) -> End:
     return End(REFUSED, reason=f"{OTHER_LOAD}, or a server that changes: {what}")
 
 
-def _confirmed(offer: Offer) -> Course:
+def _confirmed(offer: Offer) -> Probing:
     """Return the result of a rate: over only if two probes in a row are."""
     result = yield offer
     if result.over:
@@ -242,7 +295,7 @@ def _confirmed(offer: Offer) -> Course:
 
 def _kept(
     low: float, high: float, probe_s: float, steps: tuple[str, str], number: int
-) -> Course:  # fmt: skip
+) -> Probing:  # fmt: skip
     """Return the End if the low rate is in time no more, or the high one not over; else None."""
     for rate, step, due in ((low, steps[0], False), (high, steps[1], True)):
         held = yield from _holds(Offer(round(rate), probe_s, step, number), due)
@@ -252,7 +305,7 @@ def _kept(
     return None
 
 
-def _holds(offer: Offer, over: bool) -> Course:
+def _holds(offer: Offer, over: bool) -> Probing:
     """Return whether a rate is over, or not, as it should be.
 
     In time, it shows that at once, or twice after a failure. To be over, it must be so two times of

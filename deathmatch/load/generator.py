@@ -1,4 +1,8 @@
-"""The interface of a load generator to the rest of the study: the class that each extends."""
+"""The interface of a load generator to the rest of the study: the class that each extends.
+
+What every report must pass is here too: values that fit a table, and numbers that agree. Nothing
+else checks a report again.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from deathmatch.errors import Truncated
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,6 +27,9 @@ PROJECT = "{project}"
 # A report's fields, by the column of `points` that each fills; None where it is undefined.
 Fields = dict[str, int | float | str | None]
 
+
+# The greatest number of a column of whole numbers.
+MOST = 2**63 - 1
 
 Report = TypeVar("Report")
 
@@ -84,6 +93,35 @@ def combined(
     """
     known = {name: [part[name] for part in parts if part[name] is not None] for name in parts[0]}
     return {name: how.get(name, sum)(values) if values else None for name, values in known.items()}
+
+
+def checked(fields: Fields, columns: Mapping[str, Any]) -> Fields:
+    """Return a report's fields, of which each fits its column: its type, from 0 to MOST, or None.
+
+    Raises Truncated for the first that does not: no load generator of ours printed it.
+    """
+    for name, value in fields.items():
+        kind = columns.get(name)
+        if value is None or kind is None or not kind.is_numeric():
+            continue
+        wanted = int if kind.is_integer() else int | float
+        # A comparison with a number that is none is false.
+        fits = isinstance(value, wanted) and not isinstance(value, bool) and 0 <= value <= MOST
+        if not fits:
+            raise Truncated(f"{name} cannot be {str(value)[:40]}")
+    return fields
+
+
+def equal(what: str, value: int, other: str, other_value: int) -> None:
+    """Raise Truncated if two numbers of one report that must be the same are not."""
+    if value != other_value:
+        raise Truncated(f"{what} are {value}, and {other} {other_value}")
+
+
+def at_least(what: str, value: int, other: str, other_value: int) -> None:
+    """Raise Truncated if one number of a report is less than another that it includes."""
+    if value < other_value:
+        raise Truncated(f"{what} are {value}, fewer than {other}, {other_value}")
 
 
 class LoadGenerator(ABC, Generic[Report]):

@@ -16,6 +16,10 @@ SECONDS = {
     "quantity": pl.String, "since_start_s": pl.Int64, "count": pl.Int64, "lost": pl.Int64,
     "p50_us": pl.Int64, "p95_us": pl.Int64, "p99_us": pl.Int64, "max_us": pl.Int64,
 }  # fmt: skip
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+STATISTICS = {"mean": pl.Float64, "stddev": pl.Float64} | dict.fromkeys(
+    [*QUANTILES, "max"], pl.Int64
+)
 
 
 def merge(histograms: Iterable[pl.DataFrame]) -> pl.DataFrame:
@@ -35,24 +39,28 @@ def rounded_us(time_us: pl.Expr, digits: int) -> pl.Expr:
     return ((time_us / magnitude).round() * magnitude).cast(pl.Int64)
 
 
+def quantile(q: float, total: int | None = None) -> pl.Expr:
+    """Return the q-quantile of `time_us`, in us, as an expression: in a group for each histogram.
+
+    It is the least time that at least a share q of all did not exceed (type 1 of Hyndman and Fan
+    1996, The American Statistician 50). Times must be in order, null ones last. With `total`, what
+    is not in the histogram counts as slower than all that is, as what has a null time does: a
+    quantile that falls there is null, as is that of no time.
+    """
+    count = pl.col("count").cast(pl.Int64)
+    due = count.sum() if total is None else total
+    return pl.col("time_us").filter(count.cum_sum() >= q * due).first()
+
+
 def quantiles_us(
     histogram: pl.DataFrame, wanted: Sequence[float], total: int | None = None
 ) -> list[int | float | None]:
     """Return the quantiles `wanted`, between 0 and 1, of one quantity's times, in us.
 
-    The q-quantile is the least time that at least a share q of all did not exceed (type 1 of
-    Hyndman and Fan 1996, The American Statistician 50). With `total`, what is not in the histogram
-    counts as slower than all that is, as what has a null time does: a quantile that falls there is
-    None, as are those of an empty histogram. Bins may come in any order, and several of one time.
+    Each is as `quantile` defines it; bins may come in any order, and several of one time.
     """
-    known = histogram.drop_nulls("time_us").sort("time_us")
-    if known.is_empty():
-        return [None] * len(wanted)
-    all_of_them = histogram["count"].sum() if total is None else total
-    times = known["time_us"]
-    reached = known["count"].cast(pl.Int64).to_numpy().cumsum()
-    places = np.searchsorted(reached, np.asarray(wanted) * all_of_them)
-    return [times[int(place)] if place < len(times) else None for place in places]
+    ordered = histogram.sort("time_us", nulls_last=True)
+    return list(ordered.select(quantile(q, total).alias(f"{q}") for q in wanted).row(0))
 
 
 def quantile_us(histogram: pl.DataFrame, q: float, total: int | None = None) -> int | float | None:
@@ -61,10 +69,21 @@ def quantile_us(histogram: pl.DataFrame, q: float, total: int | None = None) -> 
     return found
 
 
-def quantile(q: float) -> pl.Expr:
-    """Return `quantile_us` as an expression: of many histograms at once, in a group for each.
+def statistics(histogram: pl.DataFrame) -> dict[str, float | int | None]:
+    """Return STATISTICS of one quantity's times; mean, stddev and max of those that ended.
 
-    Times must be in order, and none null.
+    Quantiles are those of `quantiles_us`; stddev is that of the population.
     """
-    reached = pl.col("count").cum_sum() >= q * pl.col("count").sum()
-    return pl.col("time_us").filter(reached).first()
+    columns = histogram.select("time_us", pl.col("count").cast(pl.Int64))
+    merged = columns.group_by("time_us", maintain_order=True).sum()
+    known = merged.drop_nulls("time_us").sort("time_us")
+    if known.is_empty():
+        return dict.fromkeys(STATISTICS)
+    times, counts = known["time_us"].to_numpy(), known["count"].cast(pl.Float64).to_numpy()
+    mean = np.average(times, weights=counts)
+    variance = np.average((times - mean) ** 2, weights=counts)
+    found_us = quantiles_us(known, list(QUANTILES.values()), merged["count"].sum())
+    return {
+        "mean": float(mean), "stddev": float(variance**0.5), **dict(zip(QUANTILES, found_us)),
+        "max": int(times[-1]),
+    }  # fmt: skip

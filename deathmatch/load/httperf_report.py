@@ -7,8 +7,8 @@ from statistics import fmean, pstdev
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load import histogram, sound
-from deathmatch.load.generator import Fields, Texts, combined
+from deathmatch.load import histogram
+from deathmatch.load.generator import Fields, Texts, at_least, checked, combined, equal
 
 REPLY_INTERVAL_S = 0.5  # RATE_INTERVAL in clients/httperf/deathmatch.patch
 
@@ -195,7 +195,7 @@ def fields_of(text: str) -> Fields:
     if not fields["replies"]:
         # httperf prints 0 for the mean of nothing.
         fields |= dict.fromkeys(OF_REPLIES)
-    sound.checked(fields, COLUMNS)
+    checked(fields, COLUMNS)
     _agree(fields, text)
     return fields
 
@@ -203,17 +203,17 @@ def fields_of(text: str) -> Fields:
 def _agree(fields: Fields, text: str) -> None:
     """Raise Truncated if what the report says twice is not the same."""
     samples = len(_samples(text))
-    sound.equal("the samples", samples, "the summary's", fields["reply_rate_samples"])
+    equal("the samples", samples, "the summary's", fields["reply_rate_samples"])
     by_status = sum(fields[f"replies_{digit}xx"] for digit in range(1, 6))
-    sound.equal("replies by status", by_status, "all replies", fields["replies"])
+    equal("replies by status", by_status, "all replies", fields["replies"])
     errors = [
         name for name in fields
         if name.startswith("errors_") and name != "errors_total" and name not in LIGHT
     ]  # fmt: skip
     of_all = fields["errors_total"]
-    sound.equal("errors by kind", sum(fields[name] for name in errors), "all errors", of_all)
+    equal("errors by kind", sum(fields[name] for name in errors), "all errors", of_all)
     good, other = fields["replies_2xx"], fields[WRONG_LENGTH] or 0
-    sound.at_least("the replies with 2xx", good, "those of another length", other)
+    at_least("the replies with 2xx", good, "those of another length", other)
     connections, most = (
         lifetimes(text)["count"].sum(),
         min(fields["connections"], fields["replies"]),

@@ -13,7 +13,7 @@ from operator import itemgetter
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load import histogram, sound
+from deathmatch.load import histogram
 from deathmatch.load.generator import (
     WHOLE,
     Fields,
@@ -21,7 +21,10 @@ from deathmatch.load.generator import (
     PrintingGenerator,
     Texts,
     Timed,
+    at_least,
+    checked,
     combined,
+    equal,
     shared,
 )
 
@@ -245,7 +248,7 @@ def _fields(text: str) -> Fields:
         if found != name or not separator or not _WRITTEN[kind].fullmatch(value):
             raise Truncated(f"line {number + 1} is {lines[number][:80]!r}, not {name}")
         fields[name] = value if kind == pl.String else (float if kind == pl.Float64 else int)(value)
-    sound.checked(fields, head)
+    checked(fields, head)
     _agree(fields, text, len(head))
     return fields
 
@@ -265,18 +268,18 @@ def _agree(fields: Fields, text: str, head_lines: int) -> None:
     }.get(fields["loop"], ("service_time",))
     for quantity in of_replies:
         counted = counts.get(quantity, 0)
-        sound.equal(f"the bins' counts of {quantity}", counted, "the replies", fields["replies"])
+        equal(f"the bins' counts of {quantity}", counted, "the replies", fields["replies"])
     failed = fields["errors_total"]
     if fields["loop"] == "open":
         # Each request that was begun is counted there once, answered or not.
         lags = counts.get("send_lag", 0)
-        sound.at_least("the bins' counts of send_lag", lags, "the replies", fields["replies"])
+        at_least("the bins' counts of send_lag", lags, "the replies", fields["replies"])
     if fields["loop"] == "calls":
         ended = counts.get("latency", 0) + failed
         due = counts.get("send_lag", 0)
-        sound.equal("connections answered and failed", ended, "those due", due)
+        equal("connections answered and failed", ended, "those due", due)
     errors = sum(fields[name] for name in fields if name.startswith("errors_")) - failed
-    sound.equal("errors by kind", errors, "all errors", failed)
+    equal("errors by kind", errors, "all errors", failed)
 
 
 def _own(fields: Fields, text: str) -> Fields:

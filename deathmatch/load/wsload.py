@@ -14,31 +14,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from deathmatch.load import histogram
-from deathmatch.load.generator import WHOLE, Fields, LoadGenerator, Part, Timed, combined, shared
+from deathmatch.load.generator import WHOLE, Fields, LoadGenerator, Part, Timed, shared
 from deathmatch.load.wsload_records import (
-    QUANTILES,
     QUANTITIES,
     TIMES_SCHEMA,
     histograms,
     of_steps,
-    series,
     shares,
     starved,
-    statistics,
     steps,
 )
-from deathmatch.load.wsload_summary import (
-    COLUMNS,
-    RSS,
-    check_records,
-    counts_of,
-    limited_by,
-    opening,
-)
+from deathmatch.load.wsload_summary import COLUMNS, RSS, fields_of
 
 # The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
 POST_CONNECT_TIMEOUT_US = 2_000_000
@@ -66,14 +55,6 @@ class Report:
     texts: tuple[str, ...]
     times: pl.DataFrame
     shares: pl.DataFrame | None = None
-
-
-# How several clients' summaries become one, in the columns that do not add up: a lag's quantile is
-# known of each client only, and that of all is no more than the largest.
-_COMBINED = dict.fromkeys(
-    ("client_lag_p99_us", "client_lag_max_us", "client_loop_busy_share", "client_step_us",
-     "client_hold_us"), max,
-)  # fmt: skip
 
 
 class Wsload(LoadGenerator[Report]):
@@ -186,11 +167,7 @@ class Wsload(LoadGenerator[Report]):
         (`sampled`), and so is CHURN.
         Raises Truncated if a summary is not whole, or not that of the records next to it.
         """
-        parts = [counts_of(text) for text in report.texts]
-        check_records(report.times, parts)
-        fields = opening(report.texts) | combined(parts, _COMBINED)
-        reasons = {reason: None for text in report.texts for reason in limited_by(text)}
-        fields["client_limited_by"] = "; ".join(reasons)
+        fields = fields_of(report.texts, report.times)
         slow = report.times.filter(
             (pl.col("quantity") == "connection_time")
             & (pl.col("time_us") > POST_CONNECT_TIMEOUT_US)
@@ -198,7 +175,7 @@ class Wsload(LoadGenerator[Report]):
         fields["connections_starved"] = starved(report.shares)
         fields["connection_timeouts"] = slow["count"].sum() + fields["outcome_connect_timeout"]
         for quantity, begin in QUANTITIES.items():
-            found = statistics(report.times.filter(pl.col("quantity") == quantity))
+            found = histogram.statistics(report.times.filter(pl.col("quantity") == quantity))
             fields |= {f"{begin}_{name}_us": value for name, value in found.items()}
         fields["message_latency_growth"] = _growth(report.times, duration_s)
         fields["reply_rate_offered_window_rps"] = fields["replies"] / duration_s
@@ -228,30 +205,16 @@ class Wsload(LoadGenerator[Report]):
         `lost` are those of `count` that never ended; quantiles as in `parse`.
         """
         chosen = report.times.filter(pl.col("quantity").is_in(["handshake_time", "latency"]))
-        first = series(chosen)
-        last = np.append(first[1:], len(chosen))[: len(first)] - 1
-        each = chosen["count"].cast(pl.Int64).to_numpy()
-        reached = each.cumsum()
-        before = reached[first] - each[first]
-        counts = reached[last] - before
-        at = {
-            name: reached.searchsorted(before + q * counts)
-            for name, q in QUANTILES.items()
-            if name != "p999"
-        }
-        lost = chosen["time_us"].is_null().to_numpy()[last]
-        at["max"] = np.maximum(last - lost, first)
+        count, ended = pl.col("count").cast(pl.Int64), pl.col("time_us").is_not_null()
+        found = chosen.group_by("quantity", since_start_s="second", maintain_order=True).agg(
+            count.sum(), lost=count.filter(~ended).sum(), max_us=pl.col("time_us").max(),
+            **{f"p{q}_us": histogram.quantile(q / 100) for q in (50, 95, 99)},
+        )  # fmt: skip
         return (
-            chosen[first]
-            .select(
-                "quantity", since_start_s="second", count=pl.Series(counts),
-                lost=pl.Series(np.where(lost, each[last], 0)),
-                **{f"{name}_us": chosen["time_us"][place] for name, place in at.items()},
-            )
-            .cast(histogram.SECONDS)
+            found.cast(histogram.SECONDS)
             .select(list(histogram.SECONDS))
             .sort("quantity", "since_start_s")
-        )  # fmt: skip
+        )
 
     def progress(self, report: Report, duration_s: float) -> list[float | None]:
         """Return the median latency of each whole second in which every connection sent.
@@ -309,5 +272,5 @@ def _growth(times: pl.DataFrame, duration_s: float) -> float | None:
     part_s = max(1, duration_s / 5)
     first = latency.filter(pl.col("second") < part_s)
     last = latency.filter(pl.col("second") >= duration_s - part_s)
-    medians = [statistics(part)["p50"] for part in (first, last)]
+    medians = [histogram.quantile_us(part, 0.5) for part in (first, last)]
     return medians[1] / medians[0] if all(medians) else None

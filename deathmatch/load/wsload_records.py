@@ -6,7 +6,6 @@ on: a quantile of a second is that of the same message, at most 0.05 % off.
 
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from deathmatch.load import histogram
@@ -26,12 +25,6 @@ TIMES_SCHEMA = {
 # Times below 10 ms are whole microseconds. With more digits, each message of an overload has a time
 # of its own: five minutes of 10,000 a second took 7 MB, which no lossless form shortens.
 DIGITS = 4
-# Up to here an array with a place for every microsecond is cheaper than sorting: 128 MB.
-_DENSE_US = 1 << 24
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
-STATISTICS = {"mean": pl.Float64, "stddev": pl.Float64} | dict.fromkeys(
-    [*QUANTILES, "max"], pl.Int64
-)
 
 SHARES_SCHEMA = {"due": pl.Int32, "echoed": pl.Int32, "count": pl.Int32}
 # A connection on which so many messages were due and none was echoed got nothing.
@@ -115,11 +108,7 @@ def _counted(events: pl.LazyFrame, quantity: str, begin: str, end: str) -> pl.La
     )
 
 
-def series(frame: pl.DataFrame) -> np.ndarray:
-    """Return at which rows of the histograms another second or quantity begins."""
-    keys = [frame["second"].to_numpy(), frame["quantity"].to_physical().to_numpy()]
-    changes = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-    return np.append(np.zeros(min(1, len(frame)), int), np.flatnonzero(changes) + 1)
+_SERIES = ("quantity", "second")
 
 
 def steps(times: pl.DataFrame) -> pl.DataFrame:
@@ -127,47 +116,15 @@ def steps(times: pl.DataFrame) -> pl.DataFrame:
 
     The file is a quarter smaller so.
     """
-    earlier_us = times["time_us"].shift().scatter(series(times), 0)
-    stepped = times.with_columns(step_us=times["time_us"] - earlier_us)
-    return stepped.select("quantity", "second", "step_us", "count")
+    earlier_us = pl.col("time_us").shift(fill_value=0).over(_SERIES)
+    stepped = times.with_columns(step_us=pl.col("time_us") - earlier_us)
+    return stepped.select(*_SERIES, "step_us", "count")
 
 
 def of_steps(stored: pl.DataFrame) -> pl.DataFrame:
     """Return the histograms, as in TIMES_SCHEMA, that `steps` was made of."""
-    stored = stored.cast({"quantity": TIMES_SCHEMA["quantity"]})
-    step_us = stored["step_us"].fill_null(0).to_numpy()
-    # Sums over the whole file, less what they had come to before each series.
-    summed_us, first = step_us.cumsum(), series(stored)
-    before_us = summed_us[first] - step_us[first]
-    summed_us -= np.repeat(before_us, np.diff(first, append=len(stored)))
-    time_us = pl.when(pl.col("step_us").is_not_null()).then(pl.Series(summed_us))
-    return stored.with_columns(time_us=time_us).select(list(TIMES_SCHEMA))
-
-
-def statistics(counted: pl.DataFrame) -> dict[str, float | int | None]:
-    """Return mean, stddev, p50, p95, p99, p999 and max, in us, of time_us with their count.
-
-    Quantiles are those of `histogram.quantiles_us`; stddev is that of the population.
-    """
-    known = counted.drop_nulls("time_us")
-    if not len(known):
-        return dict.fromkeys(STATISTICS)
-    times, counts = _merged(known)
-    mean = np.average(times, weights=counts)
-    variance = np.average((times - mean) ** 2, weights=counts)
-    found: dict[str, float | int | None] = {"mean": float(mean), "stddev": float(variance**0.5)}
-    distinct = pl.DataFrame({"time_us": times, "count": counts})
-    quantiles_us = histogram.quantiles_us(
-        distinct, list(QUANTILES.values()), counted["count"].sum()
+    return (
+        stored.with_columns(time_us=pl.col("step_us").cum_sum().over(_SERIES))
+        .select(list(TIMES_SCHEMA))
+        .cast(TIMES_SCHEMA)
     )
-    return found | dict(zip(QUANTILES, quantiles_us)) | {"max": int(times[-1])}
-
-
-def _merged(known: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct times in order, and how many were counted of each."""
-    if known["time_us"].max() < _DENSE_US:
-        every = np.bincount(known["time_us"].to_numpy(), weights=known["count"].to_numpy())
-        times = np.flatnonzero(every)
-        return times, every[times]
-    merged = known.group_by("time_us").agg(pl.col("count").cast(pl.Float64).sum()).sort("time_us")
-    return merged["time_us"].to_numpy(), merged["count"].to_numpy()

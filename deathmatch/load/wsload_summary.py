@@ -1,14 +1,14 @@
 """The summary that wsload prints: its counts, and the columns of `points` that they fill."""
 
 import json
-from collections.abc import Sequence
+from itertools import chain
 
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load import sound
-from deathmatch.load.generator import Fields
-from deathmatch.load.wsload_records import QUANTITIES, STATISTICS
+from deathmatch.load.generator import Fields, checked, combined, equal
+from deathmatch.load.histogram import STATISTICS
+from deathmatch.load.wsload_records import QUANTITIES
 
 OUTCOMES = ["completed", "connect_timeout", "handshake_timeout", "refused", "reset", "unreachable",
             "handshake_rejected", "closed_by_server", "protocol_error", "out_of_descriptors",
@@ -33,9 +33,17 @@ _SUMMARY = {
     "client_step_us": ("client", "step_us"),
     "client_hold_us": ("client", "hold_us"),
 }
-# The pace at which messages were sent, which CPU per message depends on: 0 is at once. Summaries
-# of an earlier wsload do not say it.
+# What summaries of an earlier wsload do not say: the pace at which messages were sent, which CPU
+# per message depends on (0 is at once), and when connections opened.
 _PACE = ("client_step_us", "client_hold_us")
+_OPENED = {
+    "connections_opening_max": ("connections", "most_opening_count"),
+    "first_started_us": ("connections", "first_started_us"),
+    "last_upgraded_us": ("connections", "last_upgraded_us"),
+}
+_LATER = {"step_us", "hold_us"} | {path[-1] for path in _OPENED.values()}
+# Of nothing they are null.
+_MAYBE_NULL = ("client_lag_p99_us", "client_lag_max_us", *_PACE, *_OPENED)
 RSS = {
     "server_rss_before_bytes": pl.Int64,
     "server_rss_held_bytes": pl.Int64,
@@ -72,36 +80,61 @@ COLUMNS = (
 )
 
 
-def counts_of(text: str) -> Fields:
-    """Return the counts of one client's summary; Truncated if it is not whole."""
+# How several clients' summaries become one, in the columns that do not add up: a lag's quantile is
+# known of each client only, and that of all is no more than the largest.
+_COMBINED = {
+    **dict.fromkeys(
+        ("client_lag_p99_us", "client_lag_max_us", "client_loop_busy_share", *_PACE), max
+    ),
+    "first_started_us": min, "last_upgraded_us": max,
+    "client_limited_by": lambda values: "; ".join(dict.fromkeys(chain.from_iterable(values))),
+}  # fmt: skip
+
+
+def fields_of(texts: tuple[str, ...], times: pl.DataFrame) -> Fields:
+    """Return the counts of all clients' summaries, and why clients did not keep their schedules.
+
+    Of several clients `connections_opening_max` is the sum. Raises Truncated if a summary is not
+    whole, contradicts itself, or is not that of the records, of which `times` are the histograms.
+    """
+    parts = [_fields(text) for text in texts]
+    fields = combined(parts, _COMBINED)
+    _check_records(times, fields)
+    began_us, ended_us = fields["first_started_us"], fields["last_upgraded_us"]
+    took_us = 0 if None in (began_us, ended_us) else ended_us - began_us
+    rate_cps = fields["connections_upgraded"] / took_us * 1e6 if took_us else 0.0
+    told = fields["connections_opening_max"] is not None
+    return fields | {"opening_rate_cps": rate_cps if told else None}
+
+
+def _fields(text: str) -> Fields:
+    """Return the counts of one client's summary, and a list of reasons."""
     summary = _json(text)
     try:
-        has_pace = summary["client"].keys() >= {"step_us", "hold_us"}
-        fields = {
-            name: _at(summary, path) if has_pace or name not in _PACE else None
-            for name, path in _SUMMARY.items()
-        }
+        fields = {name: _at(summary, path) for name, path in (_SUMMARY | _OPENED).items()}
         outcomes = summary["connections"]["outcomes_count"]
         fields |= {f"outcome_{name}": outcomes.get(name, 0) for name in OUTCOMES}
+        reasons = summary["client"]["limited_by"]
     except (KeyError, TypeError, AttributeError) as error:
         raise Truncated(f"the summary is not whole: {error}") from None
-    sound.checked(fields, COLUMNS)
-    # A quantile of nothing is null there; a count never is.
+    if not isinstance(reasons, list) or not all(isinstance(reason, str) for reason in reasons):
+        raise Truncated("the summary is not whole: it does not say what limited the client")
+    checked(fields, COLUMNS | dict.fromkeys(_OPENED, pl.Int64))
     for name in fields:
-        if fields[name] is None and not name.startswith(("client_lag", *_PACE)):
+        if fields[name] is None and name not in _MAYBE_NULL:
             raise Truncated(f"the summary is not whole: {name} is null")
     if unknown := sorted(set(outcomes) - set(OUTCOMES)):
         raise Truncated(f"no outcome of a connection is called {unknown[0]!r}")
     of_outcomes = sum(fields[f"outcome_{name}"] for name in OUTCOMES)
-    sound.equal("connections by outcome", of_outcomes, "all connections", fields["connections"])
+    equal("connections by outcome", of_outcomes, "all connections", fields["connections"])
     ended = fields["messages_sent"] + fields["messages_unsent"]
-    sound.equal("messages sent and unsent", ended, "those due", fields["messages_due"])
+    equal("messages sent and unsent", ended, "those due", fields["messages_due"])
     answered = fields["replies"] + fields["messages_lost"]
-    sound.equal("messages echoed and lost", answered, "those sent", fields["messages_sent"])
-    return fields
+    equal("messages echoed and lost", answered, "those sent", fields["messages_sent"])
+    return fields | {"client_limited_by": reasons}
 
 
-def check_records(times: pl.DataFrame, parts: list[Fields]) -> None:
+def _check_records(times: pl.DataFrame, fields: Fields) -> None:
     """Raise Truncated if the histograms and the summaries count differently."""
     if times.is_empty():
         return
@@ -110,36 +143,7 @@ def check_records(times: pl.DataFrame, parts: list[Fields]) -> None:
         ("handshake_time", "connections_opened"),
     ):  # fmt: skip
         held = times.filter(pl.col("quantity") == quantity)["count"].cast(pl.Int64).sum()
-        summed = sum(part[name] for part in parts)
-        sound.equal(f"the records of {quantity}", held, "the summary's", summed)
-
-
-def opening(texts: Sequence[str]) -> Fields:
-    """Return OPENING's fields of the clients' summaries; None where one does not tell."""
-    parts = [_json(text)["connections"] for text in texts]
-    if any("first_started_us" not in part for part in parts):
-        return dict.fromkeys(OPENING)
-    for part in parts:
-        for name in ("first_started_us", "last_upgraded_us", "most_opening_count"):
-            if not isinstance(part.get(name, ""), int | None):
-                raise Truncated(f"the summary is not whole: {name} is not a number")
-    began = [part["first_started_us"] for part in parts if part["first_started_us"] is not None]
-    ended = [part["last_upgraded_us"] for part in parts if part["last_upgraded_us"] is not None]
-    took_us = max(ended) - min(began) if ended else 0
-    upgraded = sum(part["upgraded_count"] for part in parts)
-    return {
-        "opening_rate_cps": upgraded / took_us * 1e6 if took_us else 0.0,
-        "connections_opening_max": sum(part["most_opening_count"] for part in parts),
-    }
-
-
-def limited_by(text: str) -> list[str]:
-    """Return why one client did not keep its schedule, as it says; Truncated if it does not."""
-    client = _json(text).get("client")
-    reasons = client.get("limited_by") if isinstance(client, dict) else None
-    if not isinstance(reasons, list) or not all(isinstance(reason, str) for reason in reasons):
-        raise Truncated("the summary is not whole: it does not say what limited the client")
-    return reasons
+        equal(f"the records of {quantity}", held, "the summary's", fields[name])
 
 
 def _json(text: str) -> dict:
@@ -151,7 +155,8 @@ def _json(text: str) -> dict:
 
 
 def _at(summary: dict, path: tuple[str, ...]) -> int | float | None:
-    value = summary
-    for key in path:
-        value = value[key]
-    return value
+    """Return what is there; None of a key that an earlier wsload did not write."""
+    *tables, last = path
+    for key in tables:
+        summary = summary[key]
+    return summary.get(last) if last in _LATER else summary[last]

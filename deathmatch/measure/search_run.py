@@ -37,8 +37,8 @@ def run(context: Context, asked: Mapping[str, Any]) -> dict:
     began_ns = time.monotonic_ns()
     made: list[dict] = []
     rows: list[dict] = []
-    course, starts = search.course(asked), 0
-    offer, end = next(course), None
+    probing, starts = search.probing(asked), 0
+    offer, end = next(probing), None
     fresh = True
     while end is None:
         if offer.step == search.OVERLOAD and context is not own:
@@ -60,7 +60,7 @@ def run(context: Context, asked: Mapping[str, Any]) -> dict:
         made.append(probe | {"fresh_start": fresh})
         fresh = probe["server_state"] != "ran"
         try:
-            offer = course.send(_result(context, probe, rows))
+            offer = probing.send(_result(context, probe, rows))
         except StopIteration as ended:
             end = ended.value
         if fresh or end:

@@ -8,10 +8,18 @@ from collections.abc import Callable
 import polars as pl
 
 from deathmatch.load import httperf
-from deathmatch.plan import files
-from deathmatch.quantities.good_answers import WRONG
-from deathmatch.quantities.quantity import RATE, REPLY, Kind, Mean, Points, Quantity, Quotient
-from deathmatch.quantities.samples import needed_samples
+from deathmatch.quantities.quantity import (
+    DRAIN,
+    RATE,
+    REPLY,
+    WRONG,
+    Kind,
+    Mean,
+    Points,
+    Quantity,
+    Quotient,
+    needed_samples,
+)
 
 RAW_HEAD_BYTES = 32  # Day 2011: key 16, ttl 8, hide 8; the body comes after it
 CLOCK_STEP_US = 100  # of the mean response time that httperf prints
@@ -100,12 +108,6 @@ def _step_of_bytes(account_step: int) -> Callable[[pl.DataFrame], float]:
     return lambda points: account_step / points["messages"].max()
 
 
-def _reply_rate_variation(points: pl.DataFrame) -> float | None:
-    """Return the mean over points of the deviation over the mean; None without any."""
-    known = points.filter(pl.col("reply_rate_avg_rps") > 0)
-    return (known["reply_rate_stddev_rps"] / known["reply_rate_avg_rps"]).mean()
-
-
 def _memory_overhead(points: pl.DataFrame) -> float | None:
     grown = _bytes_per_message(points)
     return None if grown is None else grown / (RAW_HEAD_BYTES + points["body_bytes"][0]) - 1
@@ -117,30 +119,26 @@ def _largest_memory(points: pl.DataFrame) -> int | None:
     return next((largest for largest in known if largest is not None), None)
 
 
-_SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-
-
-def _latency(points: pl.DataFrame, quantile: str) -> float | None:
-    """Return a latency's mean over points; one that lies among lost messages is the drain at least.
+def _latency(points: pl.DataFrame, percent: int) -> float | None:
+    """Return a latency's mean over points; one that lies among lost messages is DRAIN at least.
 
     So it is compared with no less than it was, and a claim of long latencies is decided by it.
     Points with too few messages to carry the quantile do not count.
     """
-    column = f"message_latency_{quantile}_us"
+    column = f"message_latency_p{percent}_us"
     if column not in points.columns:
         return None
-    drain_us = files.experiment("c10k").load.drain_s * 1e6
-    answered = points.filter(pl.col("messages_due") >= needed_samples(_SHARES[quantile]))
-    return answered[column].cast(pl.Float64).fill_null(drain_us).mean()
+    answered = points.filter(pl.col("messages_due") >= needed_samples(percent / 100))
+    return answered[column].cast(pl.Float64).fill_null(answered[DRAIN]).mean()
 
 
 def _latency_spread(points: pl.DataFrame) -> float | None:
-    high, middle = _latency(points, "p95"), _latency(points, "p50")
+    high, middle = _latency(points, 95), _latency(points, 50)
     return high / middle if high is not None and middle else None
 
 
 def _latency_deviation(points: pl.DataFrame) -> float | None:
-    high, middle = _latency(points, "p95"), _latency(points, "p50")
+    high, middle = _latency(points, 95), _latency(points, 50)
     return high - middle if high is not None and middle is not None else None
 
 
@@ -277,16 +275,6 @@ _ALL = (
         _MEAN, step=lambda _: NET_IO_STEP,
     ),
     Quantity(
-        "reply_rate_stddev_rps", "reply rate stddev", "req/s",
-        "standard deviation of the reply rate between the intervals of one point",
-        Mean("reply_rate_stddev_rps"), _MEAN,
-    ),
-    Quantity(
-        "reply_rate_variation", "reply rate variation", "",
-        "standard deviation of the reply rate between the intervals of one point, over its mean",
-        _reply_rate_variation, _MEAN,
-    ),
-    Quantity(
         "concurrent_connections", "concurrent connections", "",
         "most connections open at once, as httperf reports it", Mean("concurrent_connections"),
         _MEAN,
@@ -314,12 +302,12 @@ _ALL = (
     Quantity(
         "message_latency_p50_us", "median message latency", "µs",
         "median time from a message's intended send to its echo",
-        lambda points: _latency(points, "p50"), _MEAN, points=Points.STEADY,
+        lambda points: _latency(points, 50), _MEAN, points=Points.STEADY,
     ),
     Quantity(
         "message_latency_p95_us", "95th percentile of the message latency", "µs",
         "95th percentile of the time from a message's intended send to its echo",
-        lambda points: _latency(points, "p95"), _MEAN, points=Points.STEADY,
+        lambda points: _latency(points, 95), _MEAN, points=Points.STEADY,
     ),
     Quantity(
         "message_latency_spread", "message latency spread", "",

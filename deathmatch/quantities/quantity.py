@@ -1,14 +1,21 @@
-"""What the definition of a quantity consists of.
+"""What the definition of a quantity consists of, and which answers and samples it counts.
 
 A quantity is estimated in two steps: from the points of one trial to one number (`of_trial`), and
-from the trials of a variant to their median with its interval (`deathmatch.analysis.stats`).
+from the trials of a variant to their median with its interval (`deathmatch.analysis.stats`). Points
+as the tables have them count every answer: `of_experiment` leaves those with the status and the
+length that the experiment's checks expect.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 import polars as pl
+from scipy.stats import nbinom
+
+from deathmatch.load import registry
+from deathmatch.plan import files
 
 RATE = "offered_rate_rps"
 REPLY = "reply_rate_offered_window_rps"
@@ -16,6 +23,15 @@ REPLY = "reply_rate_offered_window_rps"
 ALL_ANSWERED = 0.97
 TOP = "top_rate_rps"
 """The highest rate that the variant of a point was offered within the testbed's own limit."""
+
+WRONG = "wrong_answers"
+"""The column of the wrong answers of a point, of every class together."""
+
+DRAIN = "drain_us"
+"""The column of the time for which the client of a point waited for answers after its last send."""
+
+# A bootstrap of its own sample flatters a quantile in the tail.
+TAIL_CONFIDENCE = 0.99
 
 OVER_TRIALS = "median over trials"
 """The estimator over trials of every quantity."""
@@ -132,3 +148,57 @@ class Quantity:
         """Return what one number of a table is: "CPU per reply: …; median over trials"."""
         within = f"{self.meaning}, {self.estimator}" if self.estimator else self.meaning
         return f"{self.title[:1].upper()}{self.title[1:]}: {within}; {OVER_TRIALS}"
+
+
+def of_experiment(points: pl.DataFrame, experiment: str) -> pl.DataFrame:
+    """Return an experiment's points as quantities take them: `only_good`, with DRAIN if it has one.
+
+    DRAIN is that of the experiment's load, in microseconds.
+    """
+    load = files.experiment(experiment).load_as_written
+    if "drain_s" not in load:
+        return only_good(points)
+    return only_good(points).with_columns(pl.lit(1e6 * load["drain_s"]).alias(DRAIN))
+
+
+def only_good(points: pl.DataFrame) -> pl.DataFrame:
+    """Return points whose `replies` and reply rate are those of good answers, with WRONG.
+
+    The rate is that of all answers times the share of good ones, as a load generator does not
+    count wrong answers by interval. A point whose report is not whole has null in all three.
+    Points without replies, of a store, are returned as they are.
+    """
+    if "replies" not in points.columns:
+        return points
+    generators = [registry.generator(name) for name in registry.names()]
+    among = _sum(points, {name for each in generators for name in each.wrong_replies})
+    besides = _sum(points, {name for each in generators for name in each.wrong_besides})
+    good = pl.col("replies") - among
+    share = pl.when(pl.col("replies") > 0).then(good / pl.col("replies")).otherwise(1.0)
+    counted = points.with_columns((among + besides).alias(WRONG))
+    # Where all answers are good, the rate stays what it was, to its last digit.
+    slower = pl.when(among > 0).then(pl.col(REPLY) * share).otherwise(pl.col(REPLY)).alias(REPLY)
+    return counted.with_columns(good.alias("replies"), *([slower] if REPLY in points else []))
+
+
+def _sum(points: pl.DataFrame, names: set[str]) -> pl.Expr:
+    """Return the sum of those columns that are there; null where the report is not whole."""
+    known = [pl.col(name).fill_null(0) for name in sorted(names & set(points.columns))]
+    return pl.when(pl.col("replies").is_not_null()).then(pl.sum_horizontal(pl.lit(0), *known))
+
+
+@cache
+def needed_samples(quantile: float) -> int:
+    """Return how many samples a quantile needs to be reported: 662 for the 99th percentile.
+
+    With so many, at least two lie beyond it at TAIL_CONFIDENCE, so that the second from the end
+    bounds it: the number beyond is binomial, whatever the distribution (David and Nagaraja 2003,
+    Order Statistics, 7.1). That is MLPerf Inference's rule of early stopping (2021).
+    """
+    beyond = min(quantile, 1 - quantile)
+    return 2 + int(nbinom.ppf(TAIL_CONFIDENCE, 2, beyond))
+
+
+def enough_samples(quantile: float, count: int | None) -> bool:
+    """Return whether so many samples carry a quantile: `needed_samples`; None counts as none."""
+    return (count or 0) >= needed_samples(quantile)
