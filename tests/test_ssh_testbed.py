@@ -29,10 +29,14 @@ def machines(request, tmp_path_factory):
 
 def test_a_study_from_the_first_connection_to_the_tables(machines: Lab):
     before = machines.on("server", "cat", SETTING)
-    done = machines.tree.snakemake("--until", "tidy", **STUDY).succeeded()
+    machines.tree.snakemake("--until", "tidy", **STUDY).succeeded()
+    (log,) = (machines.tree.path / "build/logs/trial").rglob("*.log")
     for host in lab.HOSTS:
-        assert f"host {host}: first connection of this version, copying the agent to" in done.text
-        assert f"host {host}: copying " in done.text
+        assert (
+            f"host {host}: first connection of this version, copying the agent to"
+            in log.read_text()
+        )
+        assert f"host {host}: copying " in log.read_text()
     assert machines.on("server", "cat", SETTING) == before
     assert [one for host in lab.HOSTS for one in machines.running(host)] == []
     folder = machines.tree.path / TRIAL.format("small")
