@@ -31,7 +31,7 @@ from IPython.display import display as show
 
 from deathmatch.analysis import absence, phrases, provenance
 from deathmatch.errors import UserError
-from deathmatch.paper import no_html, theme
+from deathmatch.paper import theme, titles
 from deathmatch.paper.captions import MIME
 from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
@@ -245,7 +245,7 @@ def _formatted(frame: pl.DataFrame, names: dict, decimals: dict) -> GT:
             raise UserError(
                 f"the table has no column {column!r}", remedy=f"it has {', '.join(frame.columns)}"
             )
-    made = GT(no_html.escaped(frame)).cols_label(
+    made = GT(titles.without_html(frame)).cols_label(
         {c: names.get(c, theme.title(c)) for c in frame.columns}
     )
     for column, kind in frame.schema.items():

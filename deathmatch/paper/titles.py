@@ -1,7 +1,9 @@
-"""Titles, which anybody may write, as Markdown that shows them as they are."""
+"""Titles and texts, which anybody may write, as Markdown that shows them as they are."""
 
 import re
 from functools import cache
+
+import polars as pl
 
 from deathmatch.plan import files
 
@@ -13,6 +15,18 @@ def escaped(text: str) -> str:
     """Return Markdown with each server's title in it escaped, where Markdown would read it."""
     pattern = _pattern()
     return pattern.sub(lambda title: plain(title[0]), text) if pattern else text
+
+
+def without_html(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the frame with every `<` of its text written so that it is shown, not obeyed.
+
+    Servers' titles are shown as they are, too.
+    """
+    return frame.with_columns(
+        pl.col(pl.String)
+        .str.replace_all("<", "&lt;", literal=True)
+        .map_elements(escaped, return_dtype=pl.String)
+    )
 
 
 def plain(text: str) -> str:

@@ -11,7 +11,7 @@ from great_tables import GT
 
 from deathmatch.analysis import phrases
 from deathmatch.analysis.c10k import ENVIRONMENT_TITLES, PUBLISHED_ENVIRONMENT, QUANTILES
-from deathmatch.paper import no_html, theme
+from deathmatch.paper import theme, titles
 from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION
 
 
@@ -161,7 +161,7 @@ def statistics_table(statistics: pl.DataFrame, begin: str) -> GT:
         rows.append({head: mark.format(cell) for head, cell in cells.items()})
     columns = ["System", "Where", *heads.values(), "Timeouts"]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
-    return GT(no_html.escaped(frame)).fmt_markdown(columns).cols_align("right", columns[2:])
+    return GT(titles.without_html(frame)).fmt_markdown(columns).cols_align("right", columns[2:])
 
 
 def _ms(value_us: float | None) -> str:

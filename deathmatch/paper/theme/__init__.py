@@ -10,10 +10,8 @@ Every function takes a polars frame and returns an Altair chart; nothing is writ
 Column names end in their unit, and axis titles are made from them unless given.
 """
 
-from deathmatch.paper.theme.axes import title
-from deathmatch.paper.theme.curves import lines, multiples, together
-from deathmatch.paper.theme.look import GREY, PALETTE, config, register
-from deathmatch.paper.theme.rows import dots
+from deathmatch.paper.theme.axes import GREY, PALETTE, config, register, title
+from deathmatch.paper.theme.curves import dots, lines, multiples, together
 
 __all__ = [
     "GREY",

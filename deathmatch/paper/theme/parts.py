@@ -6,7 +6,7 @@ import polars as pl
 from scipy.optimize import isotonic_regression
 
 from deathmatch.paper.theme import axes
-from deathmatch.paper.theme.look import GREY
+from deathmatch.paper.theme.axes import GREY
 
 
 def pick(series: str) -> alt.Parameter:
