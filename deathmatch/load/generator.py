@@ -150,7 +150,7 @@ class LoadGenerator(ABC, Generic[Report]):
     headline: str
     # Whether several processes of it on a host share a load of more connections than one may have
     # open, and more addresses one of more than one has ports for.
-    spreads = False
+    shares_host = False
     # Whether it ends without a report, in words of its own, at an answer that it takes for invalid.
     refuses = False
 

@@ -27,7 +27,7 @@ class RoundtripCalls(roundtrip.Roundtrip):
     wrong_replies = httperf.GENERATOR.wrong_replies
     headline = httperf.GENERATOR.headline
     unknown_of_several = httperf.GENERATOR.unknown_of_several
-    spreads = True
+    shares_host = True
 
     def command(
         self, host: str, port: int, load: Mapping, rate_rps: int, duration_s: float,

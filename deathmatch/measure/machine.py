@@ -18,10 +18,9 @@ def about(
 ) -> dict:
     """Return the server's machine and the toolchain, for trial.json.
 
-    `read` returns a file of that machine (`hosts.hardware.describe`).
-
-    `names` are the load generators used, as they are at `site`, and `where` what needs them: each
-    has its version under its name. Costs a process for each of them, and two of git.
+    `read` returns a file of that machine (`hosts.hardware.describe`). `names` are the load
+    generators used, as they are at `site`, and `where` what needs them: each has its version under
+    its name. Costs a process for each of them, and two of git.
     """
     return {
         **hardware.describe(read),

@@ -13,7 +13,6 @@ from deathmatch.builds import clients
 from deathmatch.errors import UserError
 from deathmatch.hosts.audit import OWN_DESCRIPTORS, open_at_most
 from deathmatch.hosts.host import Host
-from deathmatch.hosts.process import Process
 from deathmatch.load import registry
 from deathmatch.measure.context import PORT, Context
 
@@ -52,7 +51,7 @@ def of_overload(
     testbed's file. Raises UserError that names the limit if the host cannot hold the connections.
     """
     usual = context.sources(client)
-    if not context.generator.spreads:
+    if not context.generator.shares_host:
         return Placement(sources=usual)
     hosts = len(context.clients)
     most = math.ceil(open_at_most(load, rate_rps, duration_s) / hosts)
@@ -135,15 +134,8 @@ def _hold(context: Context, client: Host) -> str:
     if answer == f"idle_connections: {part.share(connections)}":
         context.state.idle.append(process)
         return ""
-    if line is not None and not answer.startswith("idle_connections: "):
-        _check_ran(process, answer)
+    said = line is not None and not answer.startswith("idle_connections: ")
+    if said and (status := process.wait(CLOSE_S)) in clients.NOT_RUN:
+        raise clients.failure(registry.HOLDER, f"ended with exit status {status}", answer, "")
     process.kill()
     return answer
-
-
-def _check_ran(process: Process, output: str) -> None:
-    """Raise UserError if this was the last output of a program that cannot run."""
-    status = process.wait(CLOSE_S)
-    if status in clients.NOT_RUN:
-        problem = f"ended with exit status {status}"
-        raise clients.failure(registry.HOLDER, problem, output, "")

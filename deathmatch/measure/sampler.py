@@ -89,7 +89,6 @@ class Sampler:
             self.offered_rate_rps = None
 
     def _offered(self, began: dict[str, int]) -> None:
-        # Whoever waits for a host reports that it is lost.
         with contextlib.suppress(HostLost):
             self.take()
             self.opened = {

@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from deathmatch.hosts import testbed as beds
-from deathmatch.measure import (
-    client,
-    conformance,
-    many_connections,
-    server_process,
-)
+from deathmatch.measure import client, conformance, many_connections, server_process
 from deathmatch.measure.context import PORT, Context
 from deathmatch.measure.sampler import Sampler
 from deathmatch.measure.server_process import Running
