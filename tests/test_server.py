@@ -10,7 +10,7 @@ import sys
 
 import polars as pl
 import pytest
-from conftest import BROKEN, HUNG_S, Tree, descendant, descendants, ended, kill, wait_for
+from conftest import AS_ROOT, BROKEN, HUNG_S, Tree, descendant, descendants, ended, kill, wait_for
 
 from deathmatch.builds import server_commands
 from deathmatch.builds.clone import Clone
@@ -197,6 +197,24 @@ def test_another_archive_of_python_2_is_refused_by_name(tree: Tree):
     done = subprocess.run([*words, "--requirement", lock], capture_output=True, text=True)
     assert done.returncode != 0 and not (place / "new" / "tornado").exists()
     assert "tornado==1.2.1" in done.stderr and "sha256 00000000" in done.stderr, done.stderr
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "imports, built", [("tornado, tornado.speedups", False), ("tornado", True)]
+)
+def test_a_part_in_c_that_does_not_compile_is_not_left_out(imports, built, tree: Tree):
+    """Tornado's installer says nothing of it; its import by the version command fails the build."""
+    # Python.h includes it, as it was there when Debian built that Python; nixpkgs' gcc has none.
+    header = tree.write("crypt.h", "#error this compiler has no crypt.h\n")
+    script = f"mount --bind '{header}' /usr/include/crypt.h; exec \"$@\""
+    user = [] if AS_ROOT else ["--user", "--map-root-user"]
+    # Not in the tests' own network: it downloads.
+    tree.enter = ["unshare", *user, "--mount", "--", "sh", "-ec", script, "sh"]
+    tree.replace("servers/tornado-3.2/server.toml", "tornado, tornado.speedups;", f"{imports};")
+    done = tree.deathmatch("build", "tornado-3.2")
+    assert (done.status == 0) is built, done.text
+    assert ("ImportError: No module named speedups" in done.text) is not built
 
 
 def test_trials_of_a_server_that_could_not_be_built_are_due_once_it_is(tree: Tree):
