@@ -7,17 +7,12 @@
 }:
 change:
 let
-  inherit (pkgs) lib;
-  inherit (lib) fileset;
+  inherit (pkgs.lib) fileset;
 
   data = ../data;
   # What the dataset names decides claims of its paper, or is a chapter of it.
   dataset = builtins.fromTOML (builtins.readFile ../config/datasets/reference.toml);
-  datasets = [
-    "reference"
-  ]
-  ++ dataset.also or [ ]
-  ++ dataset.decided_by or [ ];
+  datasets = [ "reference" ] ++ dataset.also or [ ] ++ dataset.decided_by or [ ];
   # The records of instruments, one of each kind, which chapters name by their kind.
   instruments = builtins.filter (kind: builtins.pathExists (data + "/${kind}/reference.json")) (
     builtins.attrNames (builtins.readDir data)
