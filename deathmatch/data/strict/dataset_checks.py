@@ -21,6 +21,7 @@ from deathmatch.plan.paths import ROOT
 from deathmatch.plan.record import loads
 
 RUN = "run snakemake: it measures what is missing"
+COPY = "one is a copy of the other: remove it and measure it"
 BACK = "put the folder back where it was measured, or measure both trials again"
 APART = "measure these trials again, or keep them in a dataset of their own"
 COMMIT = "commit, and measure again; or waive it in the dataset's file, with the reason"
@@ -201,20 +202,14 @@ def counters(evidence: Evidence) -> Iterator[Finding]:
 
 
 def only_once(evidence: Evidence) -> Iterator[Finding]:
-    """No two trials have the same start on the same server, or a raw log in common."""
-    known: dict[object, str] = {}
+    """No two trials have a raw log in common, byte by byte."""
+    known: dict[bytes, str] = {}
     for trial in evidence.trials:
-        record = trial.record
-        names = {client["log"] for point, _ in trial.offers for client in loads(point)}
-        logs = {name: trial.log(name) for name in sorted(names)}
-        keys = {name: hashlib.sha256(text.encode()).digest() for name, text in logs.items() if text}
-        if trial.is_measured:
-            keys["its start"] = record["started_at"], record["server"], record["experiment"]
-        for name, key in keys.items():
-            first = known.setdefault(key, f"{trial.where}/{name}")
-            if first != f"{trial.where}/{name}":
-                remedy = "one is a copy of the other: remove it and measure it"
-                yield fault("DM-TWICE", trial.where, f"{name} is {first}", remedy)
+        for name in sorted({client["log"] for point, _ in trial.offers for client in loads(point)}):
+            text = trial.log(name).encode()
+            first = known.setdefault(hashlib.sha256(text).digest(), f"{trial.where}/{name}")
+            if text and first != f"{trial.where}/{name}":
+                yield fault("DM-TWICE", trial.where, f"{name} is {first}", COPY)
 
 
 def checksums(evidence: Evidence) -> Iterator[Finding]:
@@ -226,8 +221,7 @@ def checksums(evidence: Evidence) -> Iterator[Finding]:
         digest = hashlib.sha256(listed.read_bytes()).hexdigest() if listed.is_file() else "gone"
         if digest != checksum:
             text = "it is gone" if digest == "gone" else "its checksum is another"
-            remedy = f"get the dataset again; or, if the change was meant, write {CHECKSUMS} again"
-            yield fault("DM-CHECKSUMS", evidence.name(name), text, remedy)
+            yield fault("DM-CHECKSUMS", evidence.name(name), text, "get the dataset again")
 
 
 def nothing_private(evidence: Evidence) -> Iterator[Finding]:

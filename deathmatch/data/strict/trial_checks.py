@@ -9,7 +9,6 @@ from deathmatch.capacity_search import search
 from deathmatch.checks.findings import Finding
 from deathmatch.data import limits, probes
 from deathmatch.data.strict.evidence import Evidence, Trial, fault
-from deathmatch.errors import UserError
 from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.plan.experiment import spelled_out
@@ -35,11 +34,10 @@ def outcome(trial: Trial) -> Seen:
     failed = any(point["server_state"] != "ran" for point in trial.points)
     wrong = any(point.get("wrong_answers") for point in trial.points)
     due = {MEASURED[1]} if failed else {*MEASURED} if wrong else {MEASURED[0]}
-    seen = f"{named!r}: {len(points)} points, {'one' if failed else 'none'} that failed"
-    if trial.is_measured and (not points or (trial.points and named not in due)):
-        yield "DM-OUTCOME", seen
-    if not trial.is_measured and (points or not trial.record["reason"].strip()):
-        yield "DM-OUTCOME", f"{seen}, reason {trial.record['reason']!r}"
+    fits = points and (named in due or not trial.points)
+    if not (fits if trial.is_measured else not points and trial.record["reason"].strip()):
+        seen = f"{'one' if failed else 'none'} that failed, reason {trial.record['reason']!r}"
+        yield "DM-OUTCOME", f"{named!r}: {len(points)} points, {seen}"
 
 
 def sweep(trial: Trial) -> Seen:
@@ -64,8 +62,8 @@ def sweep(trial: Trial) -> Seen:
         if client_state(point) == ENDED_WELL and row["report"] != "whole":
             logs = ", ".join(client["log"] for client in loads(point))
             yield "DM-WHOLE", f"{logs}: gone, cut, or of impossible numbers"
-        if (row.get("loop") or "open") != ("open" if point["offered_rate_rps"] else "closed"):
-            yield "DM-COMMAND", f"its loop was {row['loop']} {point['offered_rate_rps']} req/s"
+        if row.get("loop") and (row["loop"] == "closed") != (point["offered_rate_rps"] == 0):
+            yield "DM-COMMAND", f"its loop was {row['loop']} at {point['offered_rate_rps']} req/s"
     offering_us, wall_us = (trial.record.get(key) for key in ("offering_us", "wall_us"))
     if None not in (offering_us, wall_us) and offering_us > wall_us:
         yield "DM-TIMES", f"load was offered for {offering_us} us of {wall_us} us"
@@ -147,13 +145,9 @@ def settings(trial: Trial) -> Seen:
             yield "DM-SYSCTL", f"{name} was {seen.get(name)}, not {value}"
     cpus = (record.get("cpus") or {}).get("server", [])
     quota_us = (record.get("throttle") or {}).get("cpu_quota_us")
-    try:
-        side = files.testbed(record["testbed"]).server
-        share, period_us = side.cpu_share, side.cpu_period_us
-        due_us = None if share is None else round(share * len(cpus) * period_us)
-    except UserError:
-        # There is no such testbed any more.
-        due_us = quota_us
+    side = files.testbed(record["testbed"]).server
+    share = side.cpu_share
+    due_us = None if share is None else round(share * len(cpus) * side.cpu_period_us)
     if quota_us != due_us:
         yield "DM-THROTTLED", f"a quota of {quota_us} us, where the testbed has {due_us}"
 
