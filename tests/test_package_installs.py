@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from deathmatch.builds import debian as of_debian
 from deathmatch.builds import package_installs
 from deathmatch.plan import files
 from deathmatch.plan.server import LISTS, OWN_NAMES
@@ -122,11 +120,3 @@ def test_a_release_names_the_number_that_its_list_has():
                     named += 1
                     assert number == words[words.index(name.lower()) + 1], (server.name, name)
     assert named > 10
-
-
-@pytest.mark.skipif(not shutil.which("apt-get"), reason="apt says which packages it does not know")
-def test_a_package_that_debian_does_not_have_is_named():
-    words = ["apt-get", "install", "--simulate", "no-such-package-here", "nor-this-one"]
-    said = subprocess.run(words, capture_output=True, text=True, env={"LC_ALL": "C"}).stderr
-    assert of_debian.unknown_packages(said) == ["no-such-package-here", "nor-this-one"]
-    assert of_debian.unknown_packages("E: dpkg was interrupted") == []

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -12,7 +11,6 @@ from pathlib import Path
 from deathmatch.plan.paths import ROOT
 
 _STATUS = Path("/var/lib/dpkg/status")
-_UNKNOWN = re.compile(r"^E: Unable to locate package (\S+)$", re.MULTILINE)
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
@@ -25,11 +23,6 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
         if status == "installed":
             known[full] = known[package] = f"{package} {version}"
     return {package: known[package] for package in wanted if package in known}
-
-
-def unknown_packages(log: str) -> list[str]:
-    """Return the packages that apt did not know, of what it printed."""
-    return sorted(set(_UNKNOWN.findall(log)))
 
 
 def owners(paths: Iterable[Path]) -> dict[Path, str]:

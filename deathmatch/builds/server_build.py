@@ -97,13 +97,6 @@ def main(given: argparse.Namespace) -> int:
     return 0 if result["ok"] or given.record else 1
 
 
-def _unknown(package: str) -> str:
-    return (
-        f"  this Debian has no package {package}: correct packages.debian of server.toml; "
-        "apt-cache search finds names\n"
-    )
-
-
 def _build_and_report(server: Server) -> dict:
     """Build the server, report it; return what `write_build` does."""
     name = server.name
@@ -112,15 +105,12 @@ def _build_and_report(server: Server) -> dict:
     if result["ok"]:
         print(f"[build] {name}: built, its version is: {result['version']}", file=sys.stderr)
         return result
-    log = (build_dir(name) / LOG).relative_to(ROOT)
-    where = f"  the whole log is {log}\n" if (ROOT / log).exists() else ""
-    kept = "  the former build is of the same sources and tools, and stays\n"
-    print(
-        f"[build] {name} failed; its last lines:\n{result['log']}\n"
-        f"{''.join(map(_unknown, debian.unknown_packages(result['log'])))}{where}"
-        + (kept if _good(server) else ""),
-        file=sys.stderr, end="",
-    )  # fmt: skip
+    print(f"[build] {name} failed; its last lines:\n{result['log']}", file=sys.stderr)
+    log = build_dir(name) / LOG
+    if log.exists():
+        print(f"  the whole log is {log.relative_to(ROOT)}", file=sys.stderr)
+    if _good(server):
+        print("  the former build is of the same sources and tools, and stays", file=sys.stderr)
     return result
 
 

@@ -6,8 +6,6 @@ in its place while the commands run, in a mount namespace that nobody else sees.
 """
 
 import contextlib
-import ctypes
-import errno
 import fcntl
 import os
 import shutil
@@ -21,11 +19,6 @@ from deathmatch.hosts import sandbox
 from deathmatch.plan.paths import ROOT
 
 PLACE = ROOT / "build" / "aside"
-# linux/fcntl.h and linux/fs.h
-AT_FDCWD = -100
-RENAME_EXCHANGE = 2
-# Errors of a file system or a kernel that cannot exchange two folders.
-NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.EXDEV, errno.ENOTSUP)
 
 
 @contextlib.contextmanager
@@ -34,13 +27,16 @@ def folder(out: Path, keep: bool) -> Iterator[Path]:
 
     A server is built once at a time: another build waits. Raises UserError if the disk is full.
     """
-    for place in (PLACE, out):
-        place.mkdir(parents=True, exist_ok=True)
+    PLACE.mkdir(parents=True, exist_ok=True)
     new = PLACE / out.name
     with (PLACE / f"{out.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # An interrupted build may have left it.
-        remove(new)
+        # What a build left that was interrupted, also amid its `swap`.
+        if _old(out).exists() and not out.exists():
+            _old(out).rename(out)
+        for left in (new, _old(out)):
+            remove(left)
+        out.mkdir(parents=True, exist_ok=True)
         try:
             _copy(out, new) if keep else new.mkdir()
             yield new
@@ -81,18 +77,15 @@ def run(new: Path, out: Path, words: list[str]) -> int:
 
 
 def swap(new: Path, out: Path) -> None:
-    """Put the folder `new` at `out`, and what was there at `new`; at no moment is there neither."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    words = (AT_FDCWD, os.fsencode(new), AT_FDCWD, os.fsencode(out), RENAME_EXCHANGE)
-    if libc.renameat2(*words) == 0:
-        return
-    if ctypes.get_errno() not in NO_EXCHANGE:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(out))
-    old = new.with_name(f"{new.name}.old")
-    remove(old)
+    """Put the folder `new` at `out`, in place of what was there."""
+    old = _old(out)
     out.rename(old)
     new.rename(out)
-    old.rename(new)
+    remove(old)
+
+
+def _old(out: Path) -> Path:
+    return PLACE / f"{out.name}.old"
 
 
 def remove(path: Path) -> None:
