@@ -4,6 +4,7 @@
     ./shell python bench/golden.py write GOLDEN.json        in a checkout of the earlier commit
     ./shell python bench/golden.py compare GOLDEN.json      in this one; exits 1 if they differ
 
+Tables are made again from their raw logs and compared with those that the earlier commit holds.
 `--tables [DATASET ...]`, `--ledger` and `--paper` choose parts; default: all. It compares columns
 of tables, claims of the ledger, and of the paper in `paper/reference/` the numbers of each
 section, in their order. The script goes with the last issue of the round that it guards.
@@ -24,6 +25,32 @@ sys.path.insert(0, str(Path.cwd()))
 PARTS = ("tables", "ledger", "paper")
 
 
+def committed(datasets: list[str]) -> dict[str, str]:
+    """Return a hash of each column of each committed table that has raw logs."""
+    made = {}
+    for file in sorted(Path("data").glob("*/*/raw.tar.xz")):
+        dataset, experiment = file.parts[1:3]
+        if not datasets or dataset in datasets:
+            found = sorted(file.parent.glob("*.parquet"))
+            frames = {path.stem: pl.read_parquet(path) for path in found}
+            made |= columns(f"{dataset}/{experiment}", frames)
+    return made
+
+
+def columns(where: str, frames: dict[str, pl.DataFrame]) -> dict[str, str]:
+    """Return a hash of each column of tables, their rows by trial."""
+    ordered = {
+        name: frame.sort("server", "variant", "n", maintain_order=True)
+        for name, frame in frames.items()
+        if len(frame)
+    }
+    return {
+        f"{where}/{name}/{column}": hashed(frame[column])
+        for name, frame in ordered.items()
+        for column in frame.columns
+    }
+
+
 def tables(datasets: list[str]) -> dict[str, str]:
     """Return a hash of each column of each table, made again from the committed raw logs."""
     from deathmatch.data import archive, tidy
@@ -38,9 +65,7 @@ def tables(datasets: list[str]) -> dict[str, str]:
             folder = Path(aside, dataset, experiment)
             archive.unpack(file, folder)
             frames = tidy.frames(experiment, sorted(folder.glob("*/*/*/trial.json")))
-        for table, frame in frames.items():
-            name = f"{dataset}/{experiment}/{table}"
-            made |= {f"{name}/{column}": hashed(frame[column]) for column in frame.columns}
+        made |= columns(f"{dataset}/{experiment}", frames)
     return made
 
 
@@ -123,7 +148,8 @@ def main() -> int:
     given = parser.parse_args()
     chosen = {"tables": given.tables is not None, "ledger": given.ledger, "paper": given.paper}
     wanted = [part for part in PARTS if chosen[part]] or list(PARTS)
-    make = {"tables": lambda: tables(given.tables or []), "ledger": ledger, "paper": paper}
+    read = committed if given.do == "write" else tables
+    make = {"tables": lambda: read(given.tables or []), "ledger": ledger, "paper": paper}
     made = {part: json.loads(json.dumps(make[part]())) for part in wanted}
     if given.do == "write":
         given.file.write_text(json.dumps(made))

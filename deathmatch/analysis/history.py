@@ -9,7 +9,7 @@ import re
 
 import polars as pl
 
-from deathmatch.analysis import phrases, published, searched, stats
+from deathmatch.analysis import phrases, published, searched, stats, trial_tests
 from deathmatch.analysis.by_trial import shared_rounds, values
 from deathmatch.plan import files
 from deathmatch.plan.server import Release
@@ -47,7 +47,9 @@ CHANGE = {
     "same_release": pl.Boolean,  # on another runtime
     "runtime": pl.String,
     "why": pl.String,  # of a jump, as the later release's server.toml explains it
-    **stats.INTERVAL,  # of the ratio of a quantity, later over earlier, paired by round
+    **stats.INTERVAL,  # of the ratio of a quantity, later over earlier, paired by round: its
+    # geometric mean with Student's interval, as a claim's
+    "chance": pl.Float64,  # that a ratio as far from 1 is noise; null of fewer than two rounds
 }
 
 # How the sources name a system, where that is not its name here.
@@ -273,7 +275,8 @@ def _predecessor(release: dict, earlier: list[dict]) -> dict:
 
 def _change(trials: pl.DataFrame, before: dict, after: dict, quantity: str) -> dict:
     server = pl.col("server")
-    ratio = stats.ratio(trials, server == after["server"], server == before["server"], quantity)
+    sides = server == after["server"], server == before["server"]
+    ratios = stats.ratios(trials, *sides, quantity)
     runtimes = list(dict.fromkeys([before["runtime"], after["runtime"]]))
     about = {
         "system": after["system"],
@@ -283,7 +286,8 @@ def _change(trials: pl.DataFrame, before: dict, after: dict, quantity: str) -> d
         "runtime": ", then ".join(runtimes),
         "why": after["jump"] or "unknown",
     }
-    return about | ratio.row
+    known = trial_tests.mean_interval(ratios, trial_tests.ERROR)
+    return about | known.row | {"chance": trial_tests.chance_of_ratio(ratios)}
 
 
 def _dated(frame: pl.DataFrame) -> pl.DataFrame:

@@ -4,11 +4,11 @@ In: points, times and samples of the experiment, and the published values. Out: 
 and tables, and ratios between backlogs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from deathmatch.analysis import reply_rates, stats
+from deathmatch.analysis import reply_rates, stats, trial_tests
 from deathmatch.analysis.by_trial import at_shared_rates, shared_rounds
 from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
@@ -75,6 +75,55 @@ def plateaus(points: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:
 def backlog_ratio(points: pl.DataFrame, above: int, below: int) -> Interval:
     """Return the interval of the reply rate's ratio between two backlogs, paired by round."""
     return stats.ratio(points, pl.col("backlog") == above, pl.col("backlog") == below, REPLY)
+
+
+def unanswered(by_dataset: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return what each backlog leaves without an answer, by dataset, rate and length of a point.
+
+    `by_dataset` has the points that count, of one server. Columns: dataset, backlog,
+    offered_rate_rps, duration_s, trials, `least`, `median` and `most` of the trials' shares of
+    connections without an answer in percent, and the median of reply_rate_rps.
+    """
+    key = ["dataset", "backlog", RATE, "duration_s"]
+    failed = FAILED_CONNECTIONS.of_trial.of_point()
+    frames = [
+        points.select(
+            pl.lit(dataset).alias("dataset"), "backlog", RATE, REPLY,
+            duration_s=pl.col("duration_us") / 1e6, failed=failed,
+        )
+        for dataset, points in by_dataset.items()
+    ]  # fmt: skip
+    return (
+        pl.concat(frames)
+        .group_by(key)
+        .agg(
+            trials=pl.len().cast(pl.Int64),
+            least=pl.min("failed"),
+            median=pl.median("failed"),
+            most=pl.max("failed"),
+            reply_rate_rps=pl.median(REPLY),
+        )
+        .sort("duration_s", "dataset", RATE, "backlog", descending=[True, False, False, False])
+    )
+
+
+def hardest(shares: pl.DataFrame, backlog: int) -> dict | None:
+    """Return the row of `unanswered` with a backlog's longest and then fastest points, or None."""
+    return next(
+        iter(shares.filter(backlog=backlog).sort("duration_s", RATE, descending=True).to_dicts()),
+        None,
+    )
+
+
+def highest_ratio(points: pl.DataFrame, above: int, below: int) -> Interval:
+    """Return the ratio of the highest reply rates of two backlogs, each of its own rates.
+
+    Within rounds, the geometric mean with Student's interval. `points` are those that count, of one
+    server; a round in which the highest rates of a backlog do not count shows less of it.
+    """
+    highest = points.group_by("backlog", "n").agg(pl.max(REPLY))
+    sides = (pl.col("backlog") == length for length in (above, below))
+    return trial_tests.mean_interval(stats.ratios(highest, *sides, REPLY), trial_tests.ERROR)
 
 
 def slower_shares(

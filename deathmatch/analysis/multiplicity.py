@@ -35,3 +35,9 @@ def marks(errors: Sequence[float | None]) -> list[str]:
         "" if error is None or place in by_holm else HOLM if within_rate[place] else RATE
         for place, error in enumerate(errors)
     ]
+
+
+def standing(chances: Sequence[float | None]) -> int:
+    """Return how many p-values stand by Holm's correction when all are tested together."""
+    known = [chance if chance is not None and chance <= ERROR else None for chance in chances]
+    return sum(chance is not None and mark == "" for chance, mark in zip(known, marks(known)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from deathmatch.analysis import phrases, stats
+from deathmatch.analysis import phrases, stats, trial_tests
 from deathmatch.analysis.by_trial import counted, shared_rounds, values
 from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
@@ -86,6 +86,16 @@ def cost_levels(steady: pl.DataFrame) -> list[Level]:
             in_ns = rise.per_unit.scaled(1000), rise.step.scaled(1000)
             levels.append(Level(title, mechanism, idle, cost, *in_ns, busy[idle]))
     return levels
+
+
+def cost_ratio(steady: pl.DataFrame, title: str, idle: int, above: str, below: str) -> Interval:
+    """Return what a reply costs a runtime by one mechanism over what it costs by another.
+
+    Within rounds of `steady_points`, the geometric mean with Student's interval.
+    """
+    mine = steady.filter(pl.col(IDLE) == idle, title=title)
+    sides = (pl.col("readiness") == mechanism for mechanism in (above, below))
+    return trial_tests.mean_interval(stats.ratios(mine, *sides, "cpu_us"), trial_tests.ERROR)
 
 
 def at_level(levels: list[Level], title: str, mechanism: str, idle: int) -> Level:

@@ -126,12 +126,13 @@ def offered_at(probes: pl.DataFrame, share: float) -> pl.DataFrame:
 
 
 def capacity_of_trials(probes: pl.DataFrame) -> dict[int, float]:
-    """Return the capacity that each trial `n` of a variant found and did not exceed.
+    """Return the capacity that the search of each trial `n` of a variant found."""
+    return dict(ends(probes).filter(outcome=search.FOUND).select("n", CAPACITY).iter_rows())
 
-    The capacity is that with a deep listen backlog; an overload shows what the variant's own gives.
-    """
-    found = ends(probes).filter(outcome=search.FOUND).join(overloads(probes), on="n", how="anti")
-    return dict(found.select("n", CAPACITY).iter_rows())
+
+def overloaded(probes: pl.DataFrame) -> set[int]:
+    """Return the trials whose search went on to offer more than the capacity."""
+    return set(overloads(probes)["n"])
 
 
 def costs(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:

@@ -51,6 +51,8 @@ def compared_values(
     sides = [divided_selectors(selector) for selector in selectors]
     chosen = [_quantity_of(dataset, experiment, rule, plain) for side in sides for plain in side]
     known = [pair for pair in chosen if pair is not None]
+    if len(known) == len(chosen) > 1 and _all_searched(known):
+        chosen = [(replace(variant, by_capacity=True), quantity) for variant, quantity in known]
     if len(known) > 1 and _pooled_alike(known):
         frames = iter(at_shared_rates([variant.points for variant, _ in known], paired))
         chosen = [pair and (replace(pair[0], points=next(frames)), pair[1]) for pair in chosen]
@@ -69,8 +71,9 @@ class Variant:
     """The points of one variant that count, at one rate or at all.
 
     `top`: its highest rate, None without rates; `at_rate`: whether one rate is chosen; `left_out`:
-    whether some points do not count; `capacities`: what trials found by a search, whose overloads
-    are points too.
+    whether some points do not count; `capacities`: what trials found by a search; `overloaded`:
+    those of which it offered more, as points too. `by_capacity`: the highest reply rate is the
+    capacity, as every variant that it is compared with has one.
     """
 
     points: pl.DataFrame
@@ -78,6 +81,8 @@ class Variant:
     at_rate: bool
     left_out: bool
     capacities: Mapping[int, float] = field(default_factory=dict)
+    overloaded: frozenset[int] = frozenset()
+    by_capacity: bool = False
 
     @cached_property
     def _trials(self) -> list[tuple[int, pl.DataFrame]]:
@@ -85,6 +90,8 @@ class Variant:
 
     def values(self, quantity: Quantity) -> Values:
         """Return the quantity for each block."""
+        if self.by_capacity:
+            return Values(dict(self.capacities), kind=quantity.kind)
         by_block = {
             n: value
             for n, trial in self._trials
@@ -96,7 +103,8 @@ class Variant:
             known = ((n, below(trial)) for n, trial in self._trials if n in by_block)
             bounds = {n: bound for n, bound in known if bound is not None}
             # Where the sweep only says that there is more, the search says how much.
-            decided = {n: self.capacities[n] for n in bounds.keys() & self.capacities.keys()}
+            searched_only = self.capacities.keys() - self.overloaded
+            decided = {n: self.capacities[n] for n in bounds.keys() & searched_only}
             by_block = {n: decided.get(n, value) for n, value in by_block.items()}
             bounds = {n: bound for n, bound in bounds.items() if n not in decided}
         return Values(
@@ -192,6 +200,7 @@ def _with_search(variant: Variant, dataset: str, experiment: str, named: Named) 
         variant,
         points=searched.with_overloads(variant.points, of_search),
         capacities=searched.capacity_of_trials(of_search),
+        overloaded=frozenset(searched.overloaded(of_search)),
     )
 
 
@@ -242,6 +251,14 @@ def _variant(
     table = trials if which == Points.TRIALS else points
     frame = _selected(table, dataset, experiment, named, frozenset())
     return None if frame is None else variant_of(frame, which, rate_rps)
+
+
+def _all_searched(known: list[tuple[Variant, Quantity]]) -> bool:
+    """Return whether all variants have the highest reply rate, and a search found each capacity.
+
+    The remainder of an overload on one side and the capacity on the other are no ratio.
+    """
+    return all(quantity.name == PEAK and variant.capacities for variant, quantity in known)
 
 
 def _pooled_alike(known: list[tuple[Variant, Quantity]]) -> bool:

@@ -85,10 +85,10 @@ def summarise(frame: pl.DataFrame, by: list[str], column: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={name: frame.schema[name] for name in by} | INTERVAL)
 
 
-def ratio(
+def ratios(
     frame: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str, block: str = "n"
-) -> Interval:
-    """Return the interval of `column`'s ratio between two selections, paired by `block`.
+) -> list[float]:
+    """Return `column`'s ratio between two selections in each block that has both.
 
     Each block (a repetition of the whole matrix) gives one ratio, so that drift of the machine
     cancels. A block that lacks one side, or has zero below, is left out. Each selection must
@@ -99,7 +99,14 @@ def ratio(
         raise ValueError("a selection holds several rows of one block")
     both = sides[0].join(sides[1], on=block, suffix="_below").drop_nulls()
     both = both.filter(pl.col(f"{column}_below") != 0)
-    return interval((both[column] / both[f"{column}_below"]).to_list())
+    return (both[column] / both[f"{column}_below"]).to_list()
+
+
+def ratio(
+    frame: pl.DataFrame, above: pl.Expr, below: pl.Expr, column: str, block: str = "n"
+) -> Interval:
+    """Return the interval of `column`'s ratio between two selections, as `ratios` has it."""
+    return interval(ratios(frame, above, below, column, block))
 
 
 def quantiles(

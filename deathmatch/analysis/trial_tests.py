@@ -20,7 +20,7 @@ from functools import cache
 
 import numpy as np
 from scipy.special import expit, logit
-from scipy.stats import binomtest, permutation_test, rankdata, t, ttest_ind
+from scipy.stats import binomtest, permutation_test, rankdata, t, ttest_1samp, ttest_ind
 from scipy.stats.contingency import odds_ratio
 
 from deathmatch.analysis.interval import NO_TRIAL, Interval
@@ -75,6 +75,15 @@ def mean_interval(
     half = half_width(len(known), level) * deviation + rounding / 2
     ends = (float(back(middle - half)), float(back(middle + half)))
     return Interval(len(values), estimate, *ends)
+
+
+def chance_of_ratio(ratios: Sequence[float]) -> float | None:
+    """Return the p-value of the geometric mean of ratios against 1; None of fewer than two."""
+    if len(ratios) < 2:
+        return None
+    if len(set(ratios)) == 1:
+        return float(ratios[0] == 1)
+    return float(ttest_1samp(np.log(ratios), 0).pvalue)
 
 
 def unpaired_interval(above: Sequence[float], below: Sequence[float], level: float) -> Interval:

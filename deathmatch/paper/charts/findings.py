@@ -88,7 +88,7 @@ def websockets(both: pl.DataFrame) -> alt.LayerChart | None:
     if first.is_empty():
         return None
     return theme.dots(
-        first, "p95_ms", "label", published="published_ms", log_x=True,
+        first, "p95_ms", "label", low="low", high="high", published="published_ms", log_x=True,
         x_title="95th percentile (ms)", width=130,
     ).properties(title="10 000 WebSockets, now and in 2012", height=140)  # fmt: skip
 
