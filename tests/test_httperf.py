@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deathmatch.errors import Truncated
-from deathmatch.load import histogram, httperf, httperf_report
+from deathmatch.load import histogram, httperf_report
 from deathmatch.load.httperf import GENERATOR
 from deathmatch.quantities.quantity import RATE, WRONG, only_good
 
@@ -75,7 +75,7 @@ def test_every_field_of_a_real_report():
 def test_fields_have_the_types_of_the_schema():
     text = REPORT.replace(LOOKS_AFTER, f"{LOOKS_AFTER}{LOOKS_LINE}", 1)
     text = text.replace(STATUS_LINE, f"{STATUS_LINE}{LENGTH_LINE}", 1)
-    frame = pl.DataFrame([parse(text, 1)], schema=httperf.COLUMNS)
+    frame = pl.DataFrame([parse(text, 1)], schema=httperf_report.COLUMNS)
     assert frame.drop(httperf_report.LIGHT).null_count().sum_horizontal()[0] == 0
     assert set(frame.columns) == set(parse(text, 1))
     assert frame["look_interval_max_us"].to_list() == [12_345]
@@ -109,9 +109,9 @@ def test_numbers_that_are_none():
 
 
 def test_offered_window_has_its_own_samples_only():
-    assert httperf.reply_rates((REPORT,))[:3] == [1929.5, 1830.1, 64.0]
+    assert httperf_report.reply_rates((REPORT,))[:3] == [1929.5, 1830.1, 64.0]
     for duration_s, samples in ((0.5, 1), (1, 2), (1.4, 2), (1.5, 3)):
-        rates = httperf.reply_rates((REPORT,))[:samples]
+        rates = httperf_report.reply_rates((REPORT,))[:samples]
         found = parse(REPORT, duration_s)["reply_rate_offered_window_rps"]
         assert found == pytest.approx(sum(rates) / samples)
     # A sample is longer than such a run.
@@ -136,7 +136,7 @@ def test_two_reports_in_one_file_are_refused():
 
 def test_progress_is_of_the_offered_time_without_its_first_interval():
     found = GENERATOR.progress((REPORT,), 1.5)
-    assert found == httperf.reply_rates((REPORT,))[1:3]
+    assert found == httperf_report.reply_rates((REPORT,))[1:3]
     assert GENERATOR.progress((REPORT,), 0.4) == []
 
 

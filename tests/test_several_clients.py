@@ -250,7 +250,7 @@ def planted(tmp_path) -> Path:
     shutil.copytree(TRIAL, folder)
     trial = json.loads((folder / "trial.json").read_text())
     for point in trial["points"]:
-        log, state = point.pop("log"), point.pop("client")
+        log, state = point.pop("log"), point.pop("client_state")
         command = point.pop("command")
         (folder / "b").mkdir(exist_ok=True)
         shutil.copy(folder / log, folder / "b" / log)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from deathmatch.load import histogram
+from deathmatch.load import histogram, httperf_report
 from deathmatch.load.generator import (
     PROJECT,
     START_UP_S,
@@ -15,16 +15,6 @@ from deathmatch.load.generator import (
     Texts,
     Timed,
     shared,
-)
-from deathmatch.load.httperf_report import (
-    COLUMNS,
-    REPLY_INTERVAL_S,
-    UNKNOWN_OF_SEVERAL,
-    WRONG_REPLIES,
-    fields_of,
-    lifetimes,
-    merged,
-    reply_rates,
 )
 
 # Below this share of the offered connections actually opened in time, the client, or the CPU
@@ -48,11 +38,11 @@ OWN_ERRORS = [
 class Httperf(PrintingGenerator):
     """The load generator (generator.LoadGenerator); its rate counts requests."""
 
-    columns = COLUMNS
+    columns = httperf_report.COLUMNS
     attempts = "connections"
     # Every experiment expects status 200 of what httperf asks, and one length.
-    wrong_replies = WRONG_REPLIES
-    unknown_of_several = UNKNOWN_OF_SEVERAL
+    wrong_replies = httperf_report.WRONG_REPLIES
+    unknown_of_several = httperf_report.UNKNOWN_OF_SEVERAL
     headline = "reply_rate"
 
     def command(
@@ -106,9 +96,9 @@ class Httperf(PrintingGenerator):
         digits go. Of their shares of a CPU the least counts, which shows other load there
         (`client_cpu_total_percent`).
         """
-        parts = [fields_of(text) for text in report]
-        fields = parts[0] if len(parts) == 1 else merged(parts, report)
-        rates = reply_rates(report)[: int(duration_s / REPLY_INTERVAL_S)]
+        parts = [httperf_report.fields_of(text) for text in report]
+        fields = parts[0] if len(parts) == 1 else httperf_report.merged(parts, report)
+        rates = httperf_report.reply_rates(report, duration_s)
         # A run shorter than one interval has no sample of its own length.
         fields["reply_rate_offered_window_rps"] = (
             sum(rates) / len(rates) if rates else fields["replies"] / duration_s
@@ -121,7 +111,7 @@ class Httperf(PrintingGenerator):
         httperf counts a connection in it once it got at least one reply. Raises Truncated for a
         line of it that is none.
         """
-        found = [lifetimes(text) for text in report]
+        found = [httperf_report.lifetimes(text) for text in report]
         return found[0] if len(found) == 1 else histogram.merge(found)
 
     def timed(self, report: Texts, fields: Fields) -> Timed:
@@ -133,7 +123,7 @@ class Httperf(PrintingGenerator):
 
         In that, the connections come under way that are always under way later.
         """
-        return list(reply_rates(report)[1 : int(duration_s / REPLY_INTERVAL_S)])
+        return list(httperf_report.reply_rates(report, duration_s)[1:])
 
     def actual_rate_rps(
         self, fields: Fields, during: pl.DataFrame, spec: Mapping, opened: int | None = None

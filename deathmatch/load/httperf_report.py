@@ -148,12 +148,21 @@ def _value(column: str, text: str) -> int | float | None:
     return round(number) if COLUMNS[column] == pl.Int64 else number
 
 
-def reply_rates(report: Texts) -> list[float]:
+def reply_rates(report: Texts, duration_s: float | None = None) -> list[float]:
     """Return the reply-rate samples in replies per second, one each REPLY_INTERVAL_S.
 
-    Those of several clients add up, up to where the first of them ends.
+    Those of several clients add up, up to where the first of them ends. With `duration_s`, only
+    those that end within the first so many seconds.
     """
-    return [sum(at_once) for at_once in zip(*map(_samples, report))]
+    most = None if duration_s is None else int(duration_s / REPLY_INTERVAL_S)
+    return [sum(at_once) for at_once in zip(*map(_samples, report))][:most]
+
+
+def of_reply_rates(rates: list[float]) -> Fields:
+    """Return the fields that reply-rate samples fill; statistics of no sample are 0."""
+    named = (("min", min), ("avg", fmean), ("max", max), ("stddev", pstdev))
+    statistics = {f"reply_rate_{name}_rps": of(rates) if rates else 0.0 for name, of in named}
+    return statistics | {"reply_rate_samples": len(rates)}
 
 
 def _samples(text: str) -> list[float]:
@@ -272,13 +281,7 @@ def merged(parts: list[Fields], report: Texts) -> Fields:
         # Rates add up where the clients start together; a period is a rate's inverse.
         rate = fields[f"{what}_rate_rps"]
         fields[f"{what}_period_us"] = round(1e6 / rate) if rate and fields[count] else None
-    rates = reply_rates(report)
-    fields["reply_rate_samples"] = len(rates)
-    fields |= {
-        f"reply_rate_{name}_rps": of(rates) if rates else 0.0
-        for name, of in (("min", min), ("avg", fmean), ("max", max), ("stddev", pstdev))
-    }
-    return fields
+    return fields | of_reply_rates(reply_rates(report))
 
 
 def _mean(name: str, parts: list[Fields], weights: list[int]) -> int | float | None:

@@ -13,20 +13,8 @@ from operator import itemgetter
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load import histogram
-from deathmatch.load.generator import (
-    WHOLE,
-    Fields,
-    Part,
-    PrintingGenerator,
-    Texts,
-    Timed,
-    at_least,
-    checked,
-    combined,
-    equal,
-    shared,
-)
+from deathmatch.load import generator, histogram
+from deathmatch.load.generator import WHOLE, Fields, Part, PrintingGenerator, Texts, Timed
 
 # From this share of a CPU on, the client, not the server, may set the rate.
 CPU_LIMIT_PERCENT = 95
@@ -135,7 +123,7 @@ class Roundtrip(PrintingGenerator):
             f"--duration={duration_s:g}", f"--timeout={load['timeout_s']:g}",
         ]  # fmt: skip
         known = [f"--reply-bytes={load['reply_bytes']}"] if "reply_bytes" in load else []
-        return [*words, *known, *shared(own, sources)]
+        return [*words, *known, *generator.shared(own, sources)]
 
     def idle_command(
         self, host: str, port: int, load: Mapping, connections: int,
@@ -230,7 +218,9 @@ def fields_of(report: Texts) -> Fields:
     """
     parts = [_fields(text) for text in report]
     own = [_own(part, text) for part, text in zip(parts, report)]
-    return combined(parts, _COMBINED) | combined(own, dict.fromkeys(own[0], max))
+    return generator.combined(parts, _COMBINED) | generator.combined(
+        own, dict.fromkeys(own[0], max)
+    )
 
 
 def _fields(text: str) -> Fields:
@@ -248,7 +238,7 @@ def _fields(text: str) -> Fields:
         if found != name or not separator or not _WRITTEN[kind].fullmatch(value):
             raise Truncated(f"line {number + 1} is {lines[number][:80]!r}, not {name}")
         fields[name] = value if kind == pl.String else (float if kind == pl.Float64 else int)(value)
-    checked(fields, head)
+    generator.checked(fields, head)
     _agree(fields, text, len(head))
     return fields
 
@@ -268,18 +258,20 @@ def _agree(fields: Fields, text: str, head_lines: int) -> None:
     }.get(fields["loop"], ("service_time",))
     for quantity in of_replies:
         counted = counts.get(quantity, 0)
-        equal(f"the bins' counts of {quantity}", counted, "the replies", fields["replies"])
+        generator.equal(
+            f"the bins' counts of {quantity}", counted, "the replies", fields["replies"]
+        )
     failed = fields["errors_total"]
     if fields["loop"] == "open":
         # Each request that was begun is counted there once, answered or not.
         lags = counts.get("send_lag", 0)
-        at_least("the bins' counts of send_lag", lags, "the replies", fields["replies"])
+        generator.at_least("the bins' counts of send_lag", lags, "the replies", fields["replies"])
     if fields["loop"] == "calls":
         ended = counts.get("latency", 0) + failed
         due = counts.get("send_lag", 0)
-        equal("connections answered and failed", ended, "those due", due)
+        generator.equal("connections answered and failed", ended, "those due", due)
     errors = sum(fields[name] for name in fields if name.startswith("errors_")) - failed
-    equal("errors by kind", errors, "all errors", failed)
+    generator.equal("errors by kind", errors, "all errors", failed)
 
 
 def _own(fields: Fields, text: str) -> Fields:

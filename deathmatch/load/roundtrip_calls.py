@@ -5,13 +5,12 @@ connection was opened, is in columns of its own; what roundtrip does not report 
 """
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, pstdev
 
 import polars as pl
 
 from deathmatch.load import histogram, httperf, roundtrip
 from deathmatch.load.generator import PROJECT, WHOLE, Fields, Part, Texts, Timed, shared
-from deathmatch.load.httperf_report import COLUMNS, REPLY_INTERVAL_S
+from deathmatch.load.httperf_report import COLUMNS, REPLY_INTERVAL_S, of_reply_rates
 
 # Connections that are due in such a step are opened together, each late by so much at most: at
 # 5,000 a second one costs 1.3 times the CPU of a saturated loop, without steps 2.5 times
@@ -27,6 +26,7 @@ class RoundtripCalls(roundtrip.Roundtrip):
     wrong_replies = httperf.GENERATOR.wrong_replies
     headline = httperf.GENERATOR.headline
     unknown_of_several = httperf.GENERATOR.unknown_of_several
+    few = httperf.GENERATOR.few
     shares_host = True
 
     def command(
@@ -50,10 +50,6 @@ class RoundtripCalls(roundtrip.Roundtrip):
             f"--timeout={load['timeout_s']:g}", f"--gather={GATHER_S:g}",
             *shared(own, sources),
         ]  # fmt: skip
-
-    def few(self, load: Mapping) -> tuple[int, float]:
-        """Return a rate and a duration in which ten connections are opened."""
-        return httperf.GENERATOR.few(load)
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
         """Return when it has wedged: the first two exchanges, the test, its stragglers."""
@@ -171,11 +167,7 @@ def _replies(whole: Fields, times: dict[str, pl.DataFrame], report: Texts) -> Fi
         "request_rate_rps": rate,
         "request_period_us": round(1e6 / rate) if rate else None,
         "request_size_bytes": float(whole["request_bytes"]),
-        **{
-            f"reply_rate_{name}_rps": of(rates) if rates else 0.0
-            for name, of in (("min", min), ("avg", fmean), ("max", max), ("stddev", pstdev))
-        },
-        "reply_rate_samples": len(rates),
+        **of_reply_rates(rates),
         "response_time_avg_us": _mean_us(times["service_time"]),
         "reply_header_bytes": None if head is None else float(head),
         "reply_content_bytes": None if head is None else float(whole["reply_bytes"] - head),

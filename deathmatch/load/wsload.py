@@ -16,17 +16,8 @@ from pathlib import Path
 
 import polars as pl
 
-from deathmatch.load import histogram
+from deathmatch.load import histogram, wsload_records
 from deathmatch.load.generator import WHOLE, Fields, LoadGenerator, Part, Timed, shared
-from deathmatch.load.wsload_records import (
-    QUANTITIES,
-    TIMES_SCHEMA,
-    histograms,
-    of_steps,
-    shares,
-    starved,
-    steps,
-)
 from deathmatch.load.wsload_summary import COLUMNS, RSS, fields_of
 
 # The post's client gave gen_tcp:connect/4 so long (src/websocket_client.erl of wsdemo).
@@ -121,10 +112,12 @@ class Wsload(LoadGenerator[Report]):
         partial = log.with_suffix(".partial")
         if not records.exists():
             return
-        stored = steps(histograms(records))
+        stored = wsload_records.steps(wsload_records.histograms(records))
         stored.write_parquet(partial, compression="zstd", compression_level=ZSTD_LEVEL)
         partial.rename(log.with_suffix(".parquet"))
-        shares(records).write_parquet(partial, compression="zstd", compression_level=ZSTD_LEVEL)
+        wsload_records.shares(records).write_parquet(
+            partial, compression="zstd", compression_level=ZSTD_LEVEL
+        )
         partial.rename(log.with_suffix(SHARES))
         if not keep_events:
             shutil.rmtree(records)
@@ -134,11 +127,11 @@ class Wsload(LoadGenerator[Report]):
         text = log.read_text(errors="replace") if log.exists() else ""
         file = log.with_suffix(".parquet")
         if not file.exists():
-            return Report((text,), pl.DataFrame(schema=TIMES_SCHEMA))
+            return Report((text,), pl.DataFrame(schema=wsload_records.TIMES_SCHEMA))
         kept = log.with_suffix(SHARES)
         return Report(
             (text,),
-            of_steps(pl.read_parquet(file)),
+            wsload_records.of_steps(pl.read_parquet(file)),
             pl.read_parquet(kept) if kept.exists() else None,
         )
 
@@ -152,7 +145,7 @@ class Wsload(LoadGenerator[Report]):
         texts = tuple(text for report in reports for text in report.texts)
         each = [report.shares for report in reports]
         known = None if any(one is None for one in each) else histogram.merge(each)
-        return Report(texts, times.cast(TIMES_SCHEMA), known)
+        return Report(texts, times.cast(wsload_records.TIMES_SCHEMA), known)
 
     def parse(self, report: Report, duration_s: float) -> Fields:
         """Return the summary's counts and the statistics of times, named and typed as in COLUMNS.
@@ -172,9 +165,9 @@ class Wsload(LoadGenerator[Report]):
             (pl.col("quantity") == "connection_time")
             & (pl.col("time_us") > POST_CONNECT_TIMEOUT_US)
         )
-        fields["connections_starved"] = starved(report.shares)
+        fields["connections_starved"] = wsload_records.starved(report.shares)
         fields["connection_timeouts"] = slow["count"].sum() + fields["outcome_connect_timeout"]
-        for quantity, begin in QUANTITIES.items():
+        for quantity, begin in wsload_records.QUANTITIES.items():
             found = histogram.statistics(report.times.filter(pl.col("quantity") == quantity))
             fields |= {f"{begin}_{name}_us": value for name, value in found.items()}
         fields["message_latency_growth"] = _growth(report.times, duration_s)
