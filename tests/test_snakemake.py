@@ -148,7 +148,7 @@ def test_a_deleted_build_folder_measures_nothing_again(killed_and_resumed):
         ("load/httperf.py", {"tidy", "notebook"}),
         ("data/tidy.py", {"tidy", "notebook"}),
         ("analysis/stats.py", {"notebook"}),
-        ("paper/theme/look.py", {"notebook"}),
+        ("paper/theme/axes.py", {"notebook"}),
         # A chart of another notebook, and code that makes no table.
         ("paper/charts/c10k.py", set()),
         ("builds/copy.py", set()),
