@@ -68,8 +68,3 @@ class Inventory:
         """The chosen trials that have no record."""
         measured = self.measured
         return [trial for trial in self.chosen if trial not in measured]
-
-    @property
-    def strange(self) -> list[Path]:
-        """The records of trials that cannot be in the dataset, sorted."""
-        return [file for file in self.files if file not in self.possible]

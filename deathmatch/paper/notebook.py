@@ -14,7 +14,6 @@ import argparse
 import ast
 import json
 import os
-import pkgutil
 import re
 import sys
 import tempfile
@@ -27,23 +26,15 @@ import traitlets.config
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
-from deathmatch import analysis
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.paper import charts, forked_kernel
+from deathmatch.paper import forked_kernel
 from deathmatch.paper.captions import MIME
 from deathmatch.paper.forked_kernel import ForkedKernel
 from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 
 EVAL = re.compile(r"\{eval\}`([^`]+)`")
-# The modules that the notebooks import, for kernels that are forks.
-PRELOAD = (
-    "ipykernel.ipkernel",
-    "deathmatch.paper.display",
-    *(f"deathmatch.analysis.{module.name}" for module in pkgutil.iter_modules(analysis.__path__)),
-    *(f"deathmatch.paper.charts.{module.name}" for module in pkgutil.iter_modules(charts.__path__)),
-)
 # A UNIX socket's path has 107 bytes; the number of the socket takes the rest.
 LONGEST_SOCKET = 100
 # What a cell prints comes by another socket than its end. nbclient waits 4 s for it, which is too
