@@ -10,7 +10,7 @@ from deathmatch.run import rehearse
 
 
 def test_a_rehearsal_has_every_variant_but_those_that_only_last_longer():
-    dataset = files.dataset("full")
+    dataset = files.dataset("reference")
     text = rehearse.text_of(dataset)
     planned = tomllib.loads(text)
     assert planned["trials"] == 1 and "search" not in text
