@@ -116,7 +116,8 @@ def test_a_dataset_of_the_paper_that_is_missing_is_refused(named, nix, tree, tmp
     said = done.stdout + done.stderr
     assert done.returncode != 0 and "Traceback" not in said, said
     assert f"data/{name} is missing, and the paper would be another one without it" in said
-    assert "config/datasets/reference.toml, line" in said and f"git checkout -- data/{name}" in said
+    assert f"config/datasets/reference.toml, key {named}: " in said
+    assert f"git checkout -- data/{name}" in said
     with pytest.raises(Refused, match=f"data/{name} .*does not exist"):
         nix.outputs(folder)
 

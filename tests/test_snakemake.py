@@ -335,6 +335,15 @@ def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
     assert "measured before; only the paper is made" in done.text
     planned = to_do(tree, target="all", dataset="kept")
     assert planned["write_paper"] == 1 and not {"trial", "tidy", "build"} & set(planned)
+    # Without what it names, its paper would be another one.
+    file = tree.path / "config/datasets/kept.toml"
+    alone = file.read_text()
+    file.write_text(alone.replace("seed = 1\n", 'seed = 1\ndecided_by = ["queueing"]\n'))
+    said = tree.snakemake("paper", "-n", dataset="kept").failed().text
+    assert "data/queueing is missing, and the paper would be another one without it" in said
+    assert "config/datasets/kept.toml, key decided_by: " in said
+    assert "git checkout -- data/queueing" in said
+    file.write_text(alone)
     (tree.path / "data/kept/backlog/times.parquet").unlink()
     said = tree.snakemake("-n", dataset="kept").failed().text
     assert "data/kept: it lacks 1 of the tables that its paper needs, such as data/kept/" in said
