@@ -26,9 +26,9 @@ from scipy.stats import spearmanr
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from deathmatch.analysis import judging, multiplicity, trial_tests  # noqa: E402
+from deathmatch.analysis import judging, trial_tests  # noqa: E402
+from deathmatch.analysis.by_trial import Values  # noqa: E402
 from deathmatch.analysis.judging import NOT, REPLICATED, Judgement, Part  # noqa: E402
-from deathmatch.analysis.values import Values  # noqa: E402
 from deathmatch.quantities.quantity import Kind  # noqa: E402
 
 TRIALS = (3, 5, 9)
@@ -143,7 +143,7 @@ def simulated(ledgers: int, trials: int, seed: int) -> tuple[pl.DataFrame, float
     for _ in range(ledgers):
         at_threshold = planted(chance, trials, 1)
         errors = [judging.error(judged) for judged in at_threshold.values()]
-        marks = multiplicity.marks(errors)
+        marks = trial_tests.marks(errors)
         stand = (error is not None and not mark for error, mark in zip(errors, marks))
         any_false += any(stand)
         above = bool(chance.integers(2))

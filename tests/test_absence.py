@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from deathmatch.analysis import absence, views
+from deathmatch.analysis import outcomes, views
 
 LIMITED, BROKEN, VALID = (True, "whole"), (False, "truncated"), (False, "whole")
 
@@ -27,15 +27,15 @@ def test_the_reason_counts_the_points(points, said):
     frame = pl.DataFrame(points, schema=kinds, orient="row")
     made = views.Experiment("tiny", "backlog")
     made.__dict__["points"] = frame
-    assert absence._of_experiment(made) == said
+    assert outcomes._of_experiment(made) == said
 
 
 def test_the_reason_is_that_of_each_experiment_drawn():
     source = [f"data/reference/{name}/points.parquet" for name in ("storage", "backlog")]
-    first, second = absence.reason([*source, source[0], "data/published/x.csv"]).split("; ")
+    first, second = outcomes.reason([*source, source[0], "data/published/x.csv"]).split("; ")
     assert "points of *storage* is of a variant that it shows" in first
     assert "points of *backlog*" in second
-    assert absence.reason(["data/published/walkin2009.csv"]) == ""
-    assert absence.reason(["data/none/backlog/times.parquet"]) == (
+    assert outcomes.reason(["data/published/walkin2009.csv"]) == ""
+    assert outcomes.reason(["data/none/backlog/times.parquet"]) == (
         "no point of *backlog* was measured"
     )

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from conftest import ROOT, Tree, copy_tree, wait_for
 
-from deathmatch.analysis import connection_outcomes
+from deathmatch.analysis import accepting
 
 pytestmark = pytest.mark.alone
 
@@ -72,18 +72,18 @@ def test_account_is_whole_and_agrees_with_the_kernel(measured):
     for abort in (0, 1):
         mine = points(measured, abort)
         mine_times = times.filter(abort_on_overflow=abort)
-        found = connection_outcomes.outcomes(mine, mine_times, ["server"])
-        assert found["outcome"].to_list() == connection_outcomes.OUTCOMES
+        found = accepting.outcomes(mine, mine_times, ["server"])
+        assert found["outcome"].to_list() == accepting.OUTCOMES
         assert found["share_percent"].sum() == pytest.approx(100, abs=0.5)
     # Without resets, what the times do not tell are the retries of those that timed out.
     (point,) = points(measured, 0).to_dicts()
-    answered = connection_outcomes.outcomes(
+    answered = accepting.outcomes(
         points(measured, 0), times.filter(abort_on_overflow=0), ["server"]
     )
-    rest = point["client_syn_retransmissions"] - connection_outcomes.implied_retries(answered)
+    rest = point["client_syn_retransmissions"] - accepting.implied_retries(answered)
     slack = 0.02 * point["connections"]
     assert -slack <= rest <= 3 * point["errors_client_timeout"] + slack
-    (where,) = connection_outcomes.drops(points(measured, 0)).to_dicts()
+    (where,) = accepting.drops(points(measured, 0)).to_dicts()
     dropped = ("syns_syn_queue", "syns_accept_queue", "acks_accept_queue")
     assert sum(where[what] for what in dropped) == pytest.approx(
         point["server_listen_drops"], abs=slack
@@ -97,10 +97,10 @@ def test_outcomes_of_known_times():
     times = pl.DataFrame(
         {"server": "x", "quantity": "connection_time", "time_us": times_us, "count": 1}
     )
-    found = connection_outcomes.outcomes(known, times, ["server"])
+    found = accepting.outcomes(known, times, ["server"])
     assert found["connections"].to_list() == [2, 2, 2, 1, 2, 1]
     assert found["share_percent"].sum() == pytest.approx(100)
-    assert connection_outcomes.implied_retries(found) == 2 * 1 + 2 * 2 + 1 * 3
+    assert accepting.implied_retries(found) == 2 * 1 + 2 * 2 + 1 * 3
 
 
 @pytest.fixture(scope="module")

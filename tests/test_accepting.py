@@ -7,7 +7,7 @@ import pytest
 from conftest import ROOT, Tree, traces
 
 from deathmatch.analysis import accepting, queue_model
-from deathmatch.analysis.committed import Record
+from deathmatch.analysis.provenance import Record
 from deathmatch.errors import UserError
 from deathmatch.instruments import accepting as instrument
 from deathmatch.instruments.instrument import drawn

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from deathmatch.analysis import (
     accept_queue,
+    accepting,
     c10k,
-    connection_outcomes,
     dynamic,
     judging,
     ledger,
@@ -20,16 +20,15 @@ from deathmatch.analysis import (
     queue_model,
     readiness,
     reply_rates,
-    scale_out,
     static_files,
     stats,
     storage,
     verdict_words,
 )
-from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.ledger import Entry, Verdict
 from deathmatch.analysis.needs import Need
 from deathmatch.analysis.reply_rates import RATE, REPLY
+from deathmatch.analysis.stats import Interval
 
 # The accept queue ----------------------------------------------------------------------------
 
@@ -217,8 +216,8 @@ def test_each_connection_has_one_outcome(times_us, timed_out, reset):
     rows = [("x", "connection_time", time_us, count) for time_us, count in times_us.items()]
     schema = {"server": pl.String, "quantity": pl.String, "time_us": pl.Int64, "count": pl.Int64}
     times = pl.DataFrame(rows, schema=schema, orient="row")
-    found = connection_outcomes.outcomes(points, times, ["server"])
-    assert found["outcome"].to_list() == connection_outcomes.OUTCOMES
+    found = accepting.outcomes(points, times, ["server"])
+    assert found["outcome"].to_list() == accepting.OUTCOMES
     assert found["connections"].sum() == answered + timed_out + reset
     late = sum(count for at_us, count in times_us.items() if at_us >= 1_000_000)
     assert found.filter(pl.col("outcome").str.starts_with("after"))["connections"].sum() == late
@@ -539,7 +538,7 @@ def test_a_variant_is_compared_with_the_first_of_its_server():
 def test_every_cpu_gains_only_where_one_was_not_enough():
     single = [answered("a", 1, 100, 40.0), answered("b", 1, 100, 99.0), answered("c", 1, 100, 9.0)]
     scale = [answered(name, 1, 100, 80.0, schedulers="all") for name in ("a", "b")]
-    found = scale_out.gains(pl.DataFrame(single), pl.DataFrame(scale))
+    found = reply_rates.gains(pl.DataFrame(single), pl.DataFrame(scale))
     assert found.select("title", "median", "trials").rows() == [("a", 2.0, 1)]
 
 

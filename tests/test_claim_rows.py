@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from deathmatch.analysis import claims, judging, published
-from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.ledger import Entry, Side, Verdict
 from deathmatch.analysis.needs import Need
+from deathmatch.analysis.stats import Interval
 from deathmatch.paper import claim_rows
 
 SIDES = (

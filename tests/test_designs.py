@@ -5,7 +5,7 @@ import math
 import pytest
 
 from deathmatch.analysis import judging, published
-from deathmatch.analysis.values import Values
+from deathmatch.analysis.by_trial import Values
 from deathmatch.data import limits
 from deathmatch.errors import UserError
 from deathmatch.plan import designs, files, matrix

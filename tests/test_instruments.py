@@ -5,7 +5,7 @@ import re
 import pytest
 from conftest import ROOT
 
-from deathmatch.analysis import committed
+from deathmatch.analysis import provenance
 from deathmatch.cli.main import main
 from deathmatch.errors import UserError
 
@@ -31,9 +31,9 @@ def test_a_mistake_is_told_before_anything_is_measured(kind, words, said):
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"about": {}, "readings": '])
 def test_a_broken_record_is_named(text, monkeypatch, tmp_path):
-    monkeypatch.setattr("deathmatch.analysis.committed.ROOT", tmp_path)
+    monkeypatch.setattr("deathmatch.analysis.provenance.ROOT", tmp_path)
     file = tmp_path / "data" / "profile" / "mine.json"
     file.parent.mkdir(parents=True)
     file.write_text(text)
     with pytest.raises(UserError, match="deathmatch profile mine"):
-        committed.load("profile", "mine")
+        provenance.load("profile", "mine")

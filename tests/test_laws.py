@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from deathmatch.analysis import exclusion, law_findings, selecting, stats, views
+from deathmatch.analysis import law_findings, selecting, stats, views
 from deathmatch.data import laws, tables
 from deathmatch.data.laws.law import KEY, RATE, TRIAL
 from deathmatch.quantities.quantity import enough_samples, needed_samples
@@ -230,7 +230,7 @@ def test_a_run_that_drifts_keeps_the_histogram_of_its_handshakes():
 
 
 def test_what_steadiness_leaves_out_of_claims_is_shown():
-    touched = exclusion.claims("reference")
+    touched = law_findings.claims("reference")
     # A trial that keeps some of its points has another median.
     assert (touched["trials"] <= touched["trials_all"]).all()
     assert (touched["trials"] < touched["trials_all"]).any()

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import nct, t
 
 from deathmatch.analysis import judging, power
+from deathmatch.analysis.by_trial import Values
 from deathmatch.analysis.judging import Judgement, Part
-from deathmatch.analysis.values import Values
 from deathmatch.quantities.quantity import Kind
 
 

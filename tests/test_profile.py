@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT, Tree, traces
 
 from deathmatch.analysis import profile as analysis
-from deathmatch.analysis.committed import Record
+from deathmatch.analysis.provenance import Record
 from deathmatch.instruments import call_chains
 from deathmatch.paper.charts import profile as charts
 

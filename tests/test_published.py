@@ -22,8 +22,8 @@ from deathmatch.analysis import (
     selecting,
     verdict_words,
 )
-from deathmatch.analysis.interval import Interval
-from deathmatch.analysis.values import Values
+from deathmatch.analysis.by_trial import Values
+from deathmatch.analysis.stats import Interval
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT

@@ -19,7 +19,7 @@ from deathmatch.analysis import (
     static_files,
     views,
 )
-from deathmatch.analysis.committed import Record
+from deathmatch.analysis.provenance import Record
 from deathmatch.data import table_files, tables
 from deathmatch.paper.charts import findings
 from deathmatch.paper.explore import quantities, variants

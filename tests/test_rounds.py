@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from deathmatch.analysis import by_trial, judging, reply_rates, rounds, systems, views
-from deathmatch.analysis.values import Values, in_shared_blocks
+from deathmatch.analysis import by_trial, judging, reply_rates, systems, views
+from deathmatch.analysis.by_trial import Values, in_shared_blocks
 from deathmatch.data import laws
 from deathmatch.data.strict import dataset_checks
 from deathmatch.data.strict.evidence import Trial
@@ -97,7 +97,7 @@ def test_a_claim_has_no_false_difference(points):
 
 
 def test_the_drift_is_shown(points):
-    (row,) = rounds.drifts({"planted": points}).to_dicts()
+    (row,) = by_trial.drifts({"planted": points}).to_dicts()
     assert row["variants"] == row["higher"] == 2 and row["lower"] == 0
     assert row["ratio"] == row["all_ratio"] == pytest.approx(1 + DRIFT)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
 from deathmatch.analysis import stats
-from deathmatch.analysis.interval import Interval
+from deathmatch.analysis.stats import Interval
 
 VALUES = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=12)
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from deathmatch.analysis import ages, claims, judging, published, tally
-from deathmatch.analysis.ages import Age
+from deathmatch.analysis import claims, judging, published, releases, verdict_words
 from deathmatch.analysis.ledger import Entry, Verdict
+from deathmatch.analysis.releases import Age
 from deathmatch.plan import files
 
 CLAIM = {"source": "walkin2009"}
@@ -24,7 +24,7 @@ OLD, PATCHED = Age("A 1", 2010, 2010), Age("B 2", 2012, 2020)
     ],
 )
 def test_a_verdict_is_of_the_time_if_every_side_is(compared, of_time):
-    assert ages.of_the_time(CLAIM, compared) is of_time
+    assert releases.of_the_time(CLAIM, compared) is of_time
 
 
 def test_both_years_are_named_where_they_differ():
@@ -43,9 +43,9 @@ def test_a_series_is_older_than_its_release_unless_its_runtime_is_younger():
 def test_the_releases_of_a_claim_are_those_of_all_its_servers_but_instruments():
     by_id = {claim["id"]: claim for claim in published.claims()}
     claim = by_id["walkin-tornado-beats-yucan-one-core"]
-    names = {age.name for age in ages.ages("never-measured", claim)}
+    names = {age.name for age in releases.ages("never-measured", claim)}
     assert names == {files.server(name).release.name for name in ("tornado", "yucan")}
-    assert ages.ages("never-measured", by_id["williams-time-wait-exhausts-ports"]) == ()
+    assert releases.ages("never-measured", by_id["williams-time-wait-exhausts-ports"]) == ()
 
 
 def test_claims_that_oppose_each_other_are_found_by_their_rules():
@@ -60,13 +60,13 @@ def test_claims_that_oppose_each_other_are_found_by_their_rules():
         claim("some more", threshold=1.0, direction="above"),
         claim("many", threshold=2.0, direction="above", a={"server": "b"}),
     ]
-    assert tally.opposing(known) == [("even", "more")]
-    assert len(tally.opposing(published.claims())) >= 2
+    assert verdict_words.opposing(known) == [("even", "more")]
+    assert len(verdict_words.opposing(published.claims())) >= 2
 
 
 def entries() -> list[Entry]:
     """Return a ledger in which a pair that opposes is decided, and one claim more."""
-    (first, second), *_ = tally.opposing(published.claims())
+    (first, second), *_ = verdict_words.opposing(published.claims())
     chosen = [claim for claim in published.claims() if claim["id"] in (first, second)]
     chosen.append(next(c for c in published.claims() if c["role"] == "result"))
     made = [claims.entry("never-measured", claim) for claim in chosen]
@@ -81,15 +81,15 @@ def entries() -> list[Entry]:
 
 def test_opposing_claims_count_once_and_the_decided_one_counts():
     ledger = entries()
-    assert tally.count(ledger, tally.OLDEST, judging.NOT) == 1
-    assert tally.count(ledger, tally.OLDEST, judging.REPLICATED) == 0
-    assert tally.count(ledger, tally.NOW, judging.REPLICATED) == 1
-    assert tally.count(ledger, tally.NOW, judging.OPEN) == 0
+    assert verdict_words.count(ledger, verdict_words.OLDEST, judging.NOT) == 1
+    assert verdict_words.count(ledger, verdict_words.OLDEST, judging.REPLICATED) == 0
+    assert verdict_words.count(ledger, verdict_words.NOW, judging.REPLICATED) == 1
+    assert verdict_words.count(ledger, verdict_words.NOW, judging.OPEN) == 0
 
 
 def test_results_are_counted_apart():
-    table = tally.by_role(entries())
-    result = table.filter(role="result", age=tally.OF_THE_TIME).row(0, named=True)
+    table = verdict_words.by_role(entries())
+    result = table.filter(role="result", age=verdict_words.OF_THE_TIME).row(0, named=True)
     assert result[judging.REPLICATED] == 1 and result[judging.NOT] == 0
-    whole = table.filter(role="all", age=tally.OF_THE_TIME).row(0, named=True)
+    whole = table.filter(role="all", age=verdict_words.OF_THE_TIME).row(0, named=True)
     assert whole == result | {"role": "all"}

@@ -13,17 +13,16 @@ from deathmatch.analysis import (
     claims,
     judging,
     ledger,
-    multiplicity,
     published,
     selecting,
     stats,
     trial_tests,
     verdict_words,
 )
-from deathmatch.analysis.interval import Interval
+from deathmatch.analysis.by_trial import Values
 from deathmatch.analysis.judging import LARGER, NOT, OPEN, REPLICATED, SMALLER, Part, claimed_range
 from deathmatch.analysis.ledger import Verdict
-from deathmatch.analysis.values import Values
+from deathmatch.analysis.stats import Interval
 from deathmatch.data import archive, table_files, tables
 from deathmatch.quantities.quantity import Kind
 
@@ -233,9 +232,9 @@ def test_the_error_of_a_verdict_is_the_level_at_which_it_would_fall():
 
 def test_verdicts_are_marked_that_fall_when_all_are_tested_together():
     errors = [0.0001, 0.01, 0.02, 0.049, None]
-    assert multiplicity.marks(errors) == ["", "", multiplicity.HOLM, multiplicity.RATE, ""]
-    assert multiplicity.marks([]) == []
-    assert multiplicity.marks([0.04]) == [""]
+    assert trial_tests.marks(errors) == ["", "", trial_tests.HOLM, trial_tests.RATE, ""]
+    assert trial_tests.marks([]) == []
+    assert trial_tests.marks([0.04]) == [""]
 
 
 def test_a_verdict_is_a_test_if_it_has_trials_enough():

@@ -16,8 +16,8 @@ from deathmatch.analysis import (
     rules,
     selecting,
 )
-from deathmatch.analysis.interval import NO_TRIAL
 from deathmatch.analysis.ledger import Entry
+from deathmatch.analysis.stats import NO_TRIAL
 from deathmatch.data import archive, table_files, tables
 from deathmatch.plan import files
 

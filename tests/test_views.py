@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from deathmatch.analysis import c10k, phrases, reply_rates, views
-from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
+from deathmatch.analysis.stats import Interval
 from deathmatch.paper import theme
 from deathmatch.plan import files
 from deathmatch.quantities.quantity import WRONG

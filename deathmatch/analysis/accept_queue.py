@@ -8,9 +8,9 @@ figures and tables, shares, ratios. A connection's outcome and the kernel's drop
 import numpy as np
 import polars as pl
 
-from deathmatch.analysis import connection_outcomes, queue_model, reply_rates, stats
-from deathmatch.analysis.interval import Interval
+from deathmatch.analysis import accepting, queue_model, reply_rates, stats
 from deathmatch.analysis.reply_rates import RATE, REPLY
+from deathmatch.analysis.stats import Interval
 from deathmatch.load import histogram
 from deathmatch.quantities.definitions import FAILED_CONNECTIONS
 
@@ -109,23 +109,19 @@ def share_between(shares: pl.DataFrame, from_s: float, to_s: float) -> float:
 
 def request_retries_s(until_s: float) -> pl.DataFrame:
     """Return when a client sends a request again after each of its SYNs: time_s, from the first."""
-    after = [
-        syn + retry
-        for syn in connection_outcomes.SYN_S
-        for retry in connection_outcomes.REQUEST_RETRIES_S
-    ]
+    after = [syn + retry for syn in accepting.SYN_S for retry in accepting.REQUEST_RETRIES_S]
     return pl.DataFrame({"time_s": [at for at in after if at < until_s]})
 
 
 def account(points: pl.DataFrame, times: pl.DataFrame, rate_rps: int) -> pl.DataFrame:
     """Return what became of the connections of each of VARIANTS that ran, all trials together.
 
-    Columns: those of `connection_outcomes.outcomes`, and variant.
+    Columns: those of `accepting.outcomes`, and variant.
     """
     parts = []
     for name, levels in VARIANTS.items():
         mine = at_levels(points, rate_rps, **levels)
-        outcomes = connection_outcomes.outcomes(mine, of_trials(times, mine), ["server"])
+        outcomes = accepting.outcomes(mine, of_trials(times, mine), ["server"])
         parts.append(outcomes.with_columns(variant=pl.lit(name)))
     return pl.concat(parts)
 
@@ -143,9 +139,9 @@ def losses(points: pl.DataFrame, times: pl.DataFrame, rate_rps: int) -> pl.DataF
         if mine.is_empty():
             continue
         per_100 = 100 / mine["connections"].sum()
-        dropped = connection_outcomes.drops(mine).select(pl.col(LOSSES[:4]).sum() * per_100)
-        outcomes = connection_outcomes.outcomes(mine, of_trials(times, mine), ["server"])
-        implied = connection_outcomes.implied_retries(outcomes) * per_100
+        dropped = accepting.drops(mine).select(pl.col(LOSSES[:4]).sum() * per_100)
+        outcomes = accepting.outcomes(mine, of_trials(times, mine), ["server"])
+        implied = accepting.implied_retries(outcomes) * per_100
         rows.append({
             "variant": name,
             "trials": len(mine),
@@ -226,7 +222,7 @@ def outcomes_by_backlog(
     last. The model knows the service time alone, and connections that are evenly spaced.
     """
     rows = []
-    named = connection_outcomes.OUTCOMES[:-1]
+    named = accepting.OUTCOMES[:-1]
     whole = at_levels(points, rate_rps, backlog=None)
     for (backlog,), mine in whole.group_by("backlog", maintain_order=True):
         by_origin = {"model": _predicted_outcomes(mine, rate_rps, backlog, patience_s)}
@@ -234,7 +230,7 @@ def outcomes_by_backlog(
             measured = at_levels(points, rate_rps, backlog=backlog, syncookies=cookies)
             if len(measured):
                 own = of_trials(times, measured)
-                by_origin[name] = connection_outcomes.outcomes(measured, own, ["server"])
+                by_origin[name] = accepting.outcomes(measured, own, ["server"])
         for name, outcomes in by_origin.items():
             share = dict(outcomes.select("outcome", "share_percent").rows())
             rows.append(
@@ -257,7 +253,7 @@ def _predicted_outcomes(
         "server": "model", "connections": len(made),
         "errors_client_timeout": len(made) - len(answered), "errors_connection_reset": 0,
     })  # fmt: skip
-    return connection_outcomes.outcomes(whole, answered, ["server"])
+    return accepting.outcomes(whole, answered, ["server"])
 
 
 def ways_of_accepting(

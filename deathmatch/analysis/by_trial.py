@@ -1,15 +1,23 @@
-"""Quantities of trials: which points count, and at which rates variants are compared.
+"""Quantities of trials: which points count, and at which rates and rounds variants are compared.
 
-In: points of one variant or of several. Out: points that count, or one value for each trial.
+In: points of one variant or of several, and the table `times` of their experiment. Out: points that
+count, with the mean and quantiles of times that a client records in histograms
+(`<quantity>_mean_us`, `_p50_us`, `_p99_us`, null where it kept none); one value for each trial, all
+of it or a bound (`Values`); how much the rounds of an experiment differ, between which a machine's
+speed drifts.
 """
 
-from collections.abc import Iterable
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, reduce
 
 import polars as pl
 
-from deathmatch.data import laws, limits
-from deathmatch.quantities.quantity import RATE, TOP, Points, Quantity
+from deathmatch.data import laws, limits, tables
+from deathmatch.errors import UserError
+from deathmatch.load import histogram
+from deathmatch.quantities.definitions import CPU_PER_REPLY
+from deathmatch.quantities.quantity import RATE, TOP, Kind, Points, Quantity
 
 
 def counted(points: pl.DataFrame, which: Points = Points.VALID) -> pl.DataFrame:
@@ -97,3 +105,171 @@ def at_shared_rates(frames: list[pl.DataFrame], paired: bool = True) -> list[pl.
         rates = sorted(set.intersection(*trials)) if trials else []
         shared = pl.DataFrame({RATE: rates}, schema={RATE: pl.Int64})
     return [frame.join(shared, on=key, how="semi", maintain_order="left") for frame in frames]
+
+
+FIRST, LAST = 1, 3
+"""The rounds whose drift is shown: every variant of a dataset has three or more."""
+DRIFT = {"variants": pl.Int64, "higher": pl.Int64, "lower": pl.Int64, "ratio": pl.Float64}
+_VARIANT = ["server", "variant"]
+
+
+def drift(points: pl.DataFrame) -> pl.DataFrame:
+    """Return a row with DRIFT: CPU per reply in round LAST over that in round FIRST.
+
+    `points` are those that count. Of how many variants it is higher or lower, and the median of the
+    ratio over variants, each at the rates that it has in both rounds.
+    """
+    both = points.filter(pl.col("n").is_in([FIRST, LAST]))
+    whole = pl.col("n").n_unique().over([*_VARIANT, RATE]) == 2
+    cost = values(both.filter(whole), CPU_PER_REPLY, _VARIANT)
+    sides = [cost.filter(n=n).drop("n") for n in (LAST, FIRST)]
+    last, first = (pl.col(CPU_PER_REPLY.name), pl.col(f"{CPU_PER_REPLY.name}_first"))
+    ratios = sides[0].join(sides[1], on=_VARIANT, suffix="_first").select(ratio=last / first)
+    return ratios.select(
+        variants=pl.len(), higher=(pl.col("ratio") > 1).sum(), lower=(pl.col("ratio") < 1).sum(),
+        ratio=pl.col("ratio").median(),
+    ).cast(DRIFT)  # fmt: skip
+
+
+def drifts(points: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return `drift` of each experiment: experiment, DRIFT at its lowest rate and at all rates.
+
+    `points` are those that count, by experiment; the columns at all rates begin with "all_". A
+    closed loop is not a rate. Experiments without two rounds have no row.
+    """
+    rows = []
+    for name, frame in points.items():
+        offered = frame.filter(pl.col(RATE) > 0)
+        lowest = offered.filter(pl.col(RATE) == pl.col(RATE).min())
+        at_lowest, at_all = (drift(part).row(0, named=True) for part in (lowest, offered))
+        if at_all["variants"]:
+            rate = {"experiment": name, RATE: offered[RATE].min()}
+            rows.append(rate | at_lowest | {f"all_{key}": at_all[key] for key in at_all})
+    kinds = {f"all_{name}": kind for name, kind in DRIFT.items()}
+    return pl.DataFrame(rows, {"experiment": pl.String, RATE: pl.Int64} | DRIFT | kinds)
+
+
+@dataclass(frozen=True)
+class Values:
+    """A statistic by block, the number of a trial.
+
+    `at_least`: blocks whose value may be more, as the highest reply rate of a trial that answered
+    it in full; `below`: what it is below for those of them of which that is known, as the next rate
+    that was offered; `at_most`: blocks whose value may be less, as a quotient by such a rate.
+    `kind`: what the values can be. `step`: the last digit of what was recorded, in their unit, as
+    the tenth of a millisecond in which httperf prints times; 0 if they have more digits than
+    matter. `hidden`: there are trials, and the client was the limit in all of them.
+    """
+
+    by_block: Mapping[int, float] = field(default_factory=dict)
+    at_least: frozenset[int] = frozenset()
+    below: Mapping[int, float] = field(default_factory=dict)
+    at_most: frozenset[int] = frozenset()
+    kind: Kind = Kind.POSITIVE
+    step: float = 0
+    hidden: bool = False
+
+    def __len__(self) -> int:
+        """Return the number of trials with a value."""
+        return len(self.by_block)
+
+    @property
+    def all(self) -> list[float]:
+        """The values in the order of their blocks in the data."""
+        return list(self.by_block.values())
+
+    @property
+    def blocks(self) -> set[int]:
+        """The blocks that have a value."""
+        return set(self.by_block)
+
+    @property
+    def open_ended(self) -> frozenset[int]:
+        """The blocks whose value may be more by any amount."""
+        return self.at_least - self.below.keys()
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether some value may be more by any amount."""
+        return bool(self.open_ended)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every value is known itself, and not only by a bound."""
+        return not self.at_least and not self.at_most
+
+    @property
+    def highest(self) -> "Values":
+        """The highest values that these may be, where bounds are known."""
+        return replace(self, by_block={**self.by_block, **self.below}, below={})
+
+    def within(self, blocks: set[int]) -> "Values":
+        """Return what is known of these blocks."""
+        return replace(
+            self,
+            by_block={n: value for n, value in self.by_block.items() if n in blocks},
+            at_least=self.at_least & blocks,
+            below={n: bound for n, bound in self.below.items() if n in blocks},
+            at_most=self.at_most & blocks,
+        )
+
+    def over(self, below: "Values") -> "Values":
+        """Return the quotients by another statistic, of blocks that both have; not by 0."""
+        shared = sorted(n for n in self.blocks & below.blocks if below.by_block[n])
+        bounded = [n for n in shared if n in self.below and n not in below.at_most]
+        return Values(
+            {n: self.by_block[n] / below.by_block[n] for n in shared},
+            at_least=(self.at_least | below.at_most).intersection(shared),
+            below={n: self.below[n] / below.by_block[n] for n in bounded},
+            at_most=(self.at_most | below.at_least).intersection(shared),
+            kind=Kind.COUNT if Kind.COUNT in (self.kind, below.kind) else Kind.POSITIVE,
+            hidden=self.hidden or below.hidden,
+        )
+
+
+def in_shared_blocks(sides: Sequence[Values]) -> list[Values]:
+    """Return the sides in the blocks that all with a value have; unchanged if they share none."""
+    known = [side.blocks for side in sides if side]
+    shared = set.intersection(*known) if known else set()
+    return [side.within(shared) for side in sides] if shared else list(sides)
+
+
+_KEY = ["server", "variant", "n", RATE]
+_SHARES = {"p50": 0.5, "p99": 0.99}
+
+
+def joined(dataset: str, experiment: str, points: pl.DataFrame, quantity: str) -> pl.DataFrame:
+    """Return points with the mean and the quantiles of their times, in us.
+
+    Points that have these columns already, of a client that computes them, stay as they are. The
+    quantiles are of few connections in short runs: what that adds is part of the spread between
+    trials, from which the interval is made.
+    """
+    if f"{quantity}_p50_us" in points.columns or RATE not in points.columns:
+        return points
+    times = _summary(dataset, experiment, quantity)
+    return points.join(times, on=_KEY, how="left", maintain_order="left")
+
+
+@cache
+def _summary(dataset: str, experiment: str, quantity: str) -> pl.DataFrame:
+    """Return the mean and the quantiles of each point of an experiment that has such times."""
+    names = [f"{quantity}_{name}_us" for name in ("mean", *_SHARES)]
+    kinds = {"server": pl.String, "variant": pl.String, "n": pl.Int64, RATE: pl.Int64}
+    kinds |= dict.fromkeys(names, pl.Float64)
+    try:
+        times = tables.scan(dataset, experiment, "times")
+    except UserError:
+        return pl.DataFrame(schema=kinds)
+    known = times.filter(pl.col("quantity") == quantity).drop_nulls("time_us")
+    bins = known.select(*_KEY, "time_us", "count").sort("time_us")
+    times_us, counts = pl.col("time_us"), pl.col("count")
+    values = [(times_us * counts).sum() / counts.sum()]
+    values += [histogram.quantile(share) for share in _SHARES.values()]
+    of_points = (value.cast(pl.Float64).alias(name) for name, value in zip(names, values))
+    return bins.group_by(_KEY, maintain_order=True).agg(of_points).collect()
+
+
+def clear_cache() -> None:
+    """Read the tables anew from now on."""
+    _summary.cache_clear()

@@ -8,8 +8,8 @@ import polars as pl
 
 from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.c10k import ASKED, ENVIRONMENT_TITLES, LATE, on_one_cpu
-from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE
+from deathmatch.analysis.stats import Interval
 
 # The first and the last fifth of a run are compared, as for the growth of the latency.
 _FIFTH = 0.2

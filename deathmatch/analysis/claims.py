@@ -13,10 +13,7 @@ from dataclasses import replace
 import polars as pl
 
 from deathmatch.analysis import (
-    ages,
     judging,
-    ledger_file,
-    multiplicity,
     needs,
     published,
     releases,
@@ -24,8 +21,9 @@ from deathmatch.analysis import (
     rules,
     selecting,
     stats,
+    trial_tests,
 )
-from deathmatch.analysis.interval import NO_TRIAL
+from deathmatch.analysis.by_trial import Values, in_shared_blocks
 from deathmatch.analysis.judging import (
     DECIDED,
     MINIMUM_TRIALS,
@@ -36,7 +34,9 @@ from deathmatch.analysis.judging import (
     Compared,
 )
 from deathmatch.analysis.ledger import Entry, Side, Verdict
-from deathmatch.analysis.values import Values, in_shared_blocks
+from deathmatch.analysis.ledger import read as ledger_of_run
+from deathmatch.analysis.ledger import write as write_ledger
+from deathmatch.analysis.stats import NO_TRIAL
 from deathmatch.data import archive, table_files
 from deathmatch.hosts import sandbox
 from deathmatch.plan import designs, files, matrix, paths
@@ -70,7 +70,7 @@ def of_dataset(dataset: str) -> list[Entry]:
 
     In a run of Snakemake it is read from the file that the rule `ledger` wrote.
     """
-    known = ledger_file.read(dataset)
+    known = ledger_of_run(dataset)
     if known is not None:
         return known
     return marked([entry(dataset, claim) for claim in published.claims()])
@@ -83,7 +83,7 @@ def marked(entries: Sequence[Entry]) -> list[Entry]:
     """
     made = (verdict for entry in entries for verdict in entry.verdicts.values())
     tested = list(filter(is_tested, made))
-    fragile = dict(zip(map(id, tested), multiplicity.marks([one.error for one in tested])))
+    fragile = dict(zip(map(id, tested), trial_tests.marks([one.error for one in tested])))
 
     def mark(verdict: Verdict) -> Verdict:
         return replace(verdict, fragile=fragile.get(id(verdict), ""))
@@ -125,8 +125,8 @@ def entry(dataset: str, claim: dict) -> Entry:
 
 def verdict(dataset: str, claim: dict) -> Verdict:
     """Return the verdict on one claim as its rule stands."""
-    compared = ages.ages(dataset, claim)
-    of_the_time = ages.of_the_time(claim, compared)
+    compared = releases.ages(dataset, claim)
+    of_the_time = releases.of_the_time(claim, compared)
     if reason := claim.get("out_of_reach"):
         lacking = needs.Need("a testbed that brings its condition about", reason, met=False)
         return Verdict(
@@ -251,5 +251,5 @@ def main(given: argparse.Namespace) -> int:
     """Write the ledger of the dataset named on the command line."""
     sandbox.die_with_owner()
     paths.check_dataset(given.dataset, "--dataset")
-    ledger_file.write(of_dataset(given.dataset), given.out)
+    write_ledger(of_dataset(given.dataset), given.out)
     return 0

@@ -7,8 +7,8 @@ import polars as pl
 
 from deathmatch.analysis import reply_rates, stats
 from deathmatch.analysis.by_trial import medians, values
-from deathmatch.analysis.interval import NO_TRIAL
 from deathmatch.analysis.reply_rates import RATE
+from deathmatch.analysis.stats import NO_TRIAL
 from deathmatch.quantities.definitions import (
     CONNECTION_TIME,
     HIGHEST_REPLY_RATE,

@@ -11,9 +11,9 @@ from functools import partial
 from statistics import median
 
 from deathmatch.analysis import published, stats, trial_tests
-from deathmatch.analysis.interval import NO_TRIAL, Interval
+from deathmatch.analysis.by_trial import Values
+from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.analysis.trial_tests import ERROR
-from deathmatch.analysis.values import Values
 from deathmatch.quantities.quantity import Kind
 
 REPLICATED, NOT, OPEN = "replicated", "not replicated", "inconclusive"

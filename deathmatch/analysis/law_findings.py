@@ -1,6 +1,8 @@
 """What the laws found: in a dataset, and in result files that others published.
 
-In: a dataset's tables; `data/published/results/`. Out: frames for tables and a figure.
+In: a dataset's tables; `data/published/results/`. Out: frames for tables and a figure, and the
+claims that LAW-STEADY touches, with all trials and with those it keeps: trials that are left out by
+their course are left out by their outcome, so that both must be seen.
 """
 
 import tomllib
@@ -9,12 +11,15 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from deathmatch.analysis import published, releases, rules, selecting
+from deathmatch.analysis.judging import Judgement
 from deathmatch.data import laws, steadiness, tables
 from deathmatch.data.laws.law import KEY, RATE, Evidence
 from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
-from deathmatch.quantities.quantity import needed_samples
+from deathmatch.quantities.definitions import QUANTITIES
+from deathmatch.quantities.quantity import Points, needed_samples
 
 RESULTS = ROOT / "data" / "published" / "results"
 # How far rate × mean time may be off the number under way, in a table whose digits are fewer.
@@ -193,3 +198,50 @@ def needed() -> pl.DataFrame:
     shares = (0.5, 0.9, 0.95, 0.99, 0.999)
     rows = [(f"{100 * share:g} %", needed_samples(share)) for share in shares]
     return pl.DataFrame(rows, schema={"quantile": pl.String, "samples": pl.Int64}, orient="row")
+
+
+_SIDE = {"trials": pl.Int64, "median": pl.Float64, "verdict": pl.String}
+COLUMNS = {"claim": pl.String} | _SIDE | {f"{name}_all": kind for name, kind in _SIDE.items()}
+
+
+def claims(dataset: str) -> pl.DataFrame:
+    """Return the claims, on today's releases, whose trials or medians LAW-STEADY changes.
+
+    Columns: claim, and of what decides its rule: trials, median and verdict of the trials that are
+    kept, and of all as trials_all, median_all, verdict_all.
+    """
+    about_times = [claim for claim in published.claims() if _reads_times(claim)]
+    rows = []
+    for name in dict.fromkeys(claim["experiment"] for claim in about_times):
+        points, trials = selecting.points(dataset, name), selecting.trials(dataset, name)
+        if points is None or len(laws.steady(points)) == len(points):
+            continue
+        mine = [
+            releases.now(dataset, claim) for claim in about_times if claim["experiment"] == name
+        ]
+        kept = [_decided(dataset, claim) for claim in mine]
+        unmarked = points.with_columns(
+            pl.col("laws_broken").list.set_difference(pl.lit([laws.STEADY.id], pl.List(pl.String)))
+        )
+        tables = {(dataset, name, "points"): unmarked, (dataset, name, "trials"): trials}
+        with selecting.instead(tables):
+            every = [_decided(dataset, claim) for claim in mine]
+        rows += [
+            (claim["id"], *_side(few), *_side(all_of_them))
+            for claim, few, all_of_them in zip(mine, kept, every, strict=True)
+            if _side(few) != _side(all_of_them)
+        ]
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+
+
+def _reads_times(claim: dict) -> bool:
+    known = (QUANTITIES.get(name) for name in published.statistics_of(claim["rule"]))
+    return any(quantity and quantity.points == Points.STEADY for quantity in known)
+
+
+def _decided(dataset: str, claim: dict) -> Judgement:
+    return rules.decide(dataset, claim["experiment"], claim["rule"])
+
+
+def _side(part: Judgement) -> tuple[int, float | None, str]:
+    return part.interval.trials, part.interval.estimate, part.verdict

@@ -1,15 +1,24 @@
-"""The ledger's types: an entry for each claim, with its verdicts, and the same as a frame."""
+"""The ledger's types: an entry for each claim, with its verdicts; as a frame, and in a file.
 
+A run computes the ledger of a dataset once for its notebooks and explorer. The rules of Snakemake
+that need it name the folder of the files in the environment, FOLDER; nobody else reads them, so
+that none is older than its tables. Entries are pickled: what is read has the types of what was
+written, and both are made by the code of one run.
+"""
+
+import os
+import pickle
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import polars as pl
 
-from deathmatch.analysis.ages import Age
-from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.analysis.judging import UNREACHED
 from deathmatch.analysis.needs import Need
+from deathmatch.analysis.releases import Age
 from deathmatch.analysis.required_trials import NOTHING_REQUIRED, Required
+from deathmatch.analysis.stats import NO_TRIAL, Interval
 
 WHEN = ("then", "now")
 BOTH = "then and now"
@@ -185,3 +194,21 @@ def unmet_needs(entries: Sequence[Entry]) -> pl.DataFrame:
     ]
     schema = dict.fromkeys(("source", "says", "needed", "there"), pl.String)
     return pl.DataFrame(unmet, schema=schema).unique(maintain_order=True)
+
+
+FOLDER = "DEATHMATCH_LEDGERS"
+
+
+def write(entries: Sequence[Entry], out: Path) -> None:
+    """Write a ledger to a file, whole or not at all."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    aside = out.with_name(f".{out.name}.part")
+    aside.write_bytes(pickle.dumps(list(entries)))
+    aside.replace(out)
+
+
+def read(dataset: str) -> list[Entry] | None:
+    """Return the dataset's ledger from the folder FOLDER; None if it is not there."""
+    folder = os.environ.get(FOLDER)
+    file = Path(folder, f"{dataset}.pickle") if folder else None
+    return pickle.loads(file.read_bytes()) if file and file.is_file() else None

@@ -10,8 +10,8 @@ import polars as pl
 
 from deathmatch.analysis import reply_rates, stats, trial_tests
 from deathmatch.analysis.by_trial import at_shared_rates, shared_rounds
-from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
+from deathmatch.analysis.stats import Interval
 from deathmatch.quantities.definitions import CONNECTION_TIME, FAILED_CONNECTIONS
 
 _CURVE = {"median": "reply_rate_rps", "low": "low_rps", "high": "high_rps"}

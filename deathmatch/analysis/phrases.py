@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from deathmatch.analysis.interval import Interval
+from deathmatch.analysis.stats import Interval
 
 THIN = "\u202f"  # narrow no-break space, between thousands and before %
 # In brackets, as it stands for a number.

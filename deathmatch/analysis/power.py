@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from deathmatch.analysis import judging, published, releases, rules, trial_tests
+from deathmatch.analysis.by_trial import Values
 from deathmatch.analysis.judging import Judgement, Part
-from deathmatch.analysis.values import Values
 from deathmatch.plan import designs
 from deathmatch.plan.trial import Trial, Variant
 from deathmatch.quantities.quantity import Kind

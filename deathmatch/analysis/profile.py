@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from deathmatch.analysis import stats
-from deathmatch.analysis.committed import Record
-from deathmatch.analysis.interval import Interval
+from deathmatch.analysis.provenance import Record
+from deathmatch.analysis.stats import Interval
 from deathmatch.instruments.call_chains import PHASES, WAIT
 from deathmatch.quantities.definitions import CPU_PER_REPLY
 

@@ -1,17 +1,22 @@
 """What a figure says of its measurement: how many trials, which interval, which testbed.
 
 Alone, as in a report, a figure says all of it (`sentence`); in the paper, whose method says what
-holds of most, it says what differs (`difference`).
+holds of most, it says what differs (`difference`). `load` reads the record of an instrument,
+data/<kind>/<name>.json, that `deathmatch <kind> <name>` wrote.
 """
 
-from pathlib import PurePath
+import json
+from dataclasses import dataclass
+from pathlib import Path, PurePath
 
 import polars as pl
 
 from deathmatch.analysis import phrases
 from deathmatch.analysis.stats import CONFIDENCE
 from deathmatch.data import table_files
+from deathmatch.errors import UserError
 from deathmatch.plan.dataset import Dataset
+from deathmatch.plan.paths import ROOT
 
 TESTBED = ["testbed", "cpus", "cpu", "kernel"]
 """The columns that say where a trial ran; `Testbed` has their values in this order."""
@@ -181,3 +186,40 @@ def waived(dataset: Dataset | None) -> str:
     """Return which rules of `check --strict` a dataset waives, each with its reason; "" if none."""
     waives = dataset.waives if dataset else {}
     return " ".join(f"The dataset waives {rule}: {reason}" for rule, reason in waives.items())
+
+
+NAME = "reference"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One file: what the machine is, and every reading."""
+
+    path: Path
+    about: dict
+    readings: list[dict]
+
+    @property
+    def source(self) -> str:
+        """Its path from the project's folder, for a figure's `source`."""
+        return str(self.path.relative_to(ROOT))
+
+
+def path_of(kind: str, dataset: str) -> Path:
+    """Return the dataset's own record of a kind, or the committed one where it has none."""
+    folder = ROOT / "data" / kind
+    own = folder / f"{dataset}.json"
+    return own if own.is_file() else folder / f"{NAME}.json"
+
+
+def load(kind: str, dataset: str) -> Record:
+    """Return the record of `path_of`; UserError for a file that does not hold one."""
+    path = path_of(kind, dataset)
+    try:
+        read = json.loads(path.read_text())
+        return Record(path, read["about"], read["readings"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"no record of {kind} can be read ({type(error).__name__})",
+            str(path.relative_to(ROOT)), f"write it: deathmatch {kind} {path.stem}",
+        ) from None  # fmt: skip

@@ -10,8 +10,8 @@ import polars as pl
 
 from deathmatch.analysis import phrases, stats, trial_tests
 from deathmatch.analysis.by_trial import counted, shared_rounds, values
-from deathmatch.analysis.interval import NO_TRIAL, Interval
 from deathmatch.analysis.reply_rates import RATE, REPLY
+from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.data import limits
 from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED, HIGHEST_REPLY_RATE
 

@@ -1,4 +1,4 @@
-"""What servers answered at which offered rate: curves, plateaus and their order."""
+"""What servers answered at which offered rate: curves, plateaus, their order, gains by CPUs."""
 
 import math
 
@@ -104,3 +104,24 @@ def ranking(plateaus: pl.DataFrame, column: str) -> str:
     if len(unlimited) < 2:
         return " > ".join(ordered[column])
     return " > ".join([f"{phrases.enumeration(unlimited)}, without a limit here,", *rest])
+
+
+def gains(single: pl.DataFrame, scale: pl.DataFrame) -> pl.DataFrame:
+    """Return the ratio of the highest reply rate with every CPU to that with one, by server.
+
+    Columns: title and those of `stats.INTERVAL`, paired by round. Only of servers that are in both
+    and answered its highest rate in full in neither.
+    """
+    both = pl.concat([plateaus(part, ["server", "title"]) for part in (single, scale)])
+    limited = both.filter(
+        pl.len().over("server") > 1, ~pl.col("at_least").any().over("server")
+    ).unique("server", maintain_order=True)
+    points = pl.concat([single, scale], how="diagonal")
+    peaks = values(points, HIGHEST_REPLY_RATE, ["server", "schedulers"])
+    name = HIGHEST_REPLY_RATE.name
+    levels = [pl.col("schedulers") == level for level in ("all", "one")]
+    rows = [
+        {"title": title} | stats.ratio(peaks.filter(server=server), *levels, name).row
+        for server, title in limited.select("server", "title").rows()
+    ]
+    return pl.DataFrame(rows, schema={"title": pl.String} | stats.INTERVAL)

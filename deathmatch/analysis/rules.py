@@ -13,7 +13,7 @@ from statistics import fmean
 from scipy.stats import spearmanr
 
 from deathmatch.analysis import judging, published, trial_tests
-from deathmatch.analysis.interval import Interval
+from deathmatch.analysis.by_trial import Values
 from deathmatch.analysis.judging import Compared, Judgement, Part, claimed_range
 from deathmatch.analysis.selecting import (
     compared_levels,
@@ -21,7 +21,7 @@ from deathmatch.analysis.selecting import (
     measured_levels,
     selected,
 )
-from deathmatch.analysis.values import Values
+from deathmatch.analysis.stats import Interval
 from deathmatch.quantities.quantity import Kind
 
 

@@ -12,11 +12,10 @@ from statistics import median
 
 import polars as pl
 
-from deathmatch.analysis import histogram_times, phrases, published, searched, views
-from deathmatch.analysis.by_trial import at_shared_rates, counted
+from deathmatch.analysis import by_trial, phrases, published, searched, views
+from deathmatch.analysis.by_trial import Values, at_shared_rates, counted
 from deathmatch.analysis.reply_rates import below
 from deathmatch.analysis.searched import SHARE
-from deathmatch.analysis.values import Values
 from deathmatch.data import limits, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
@@ -177,7 +176,7 @@ def _quantity_of(
     else:
         variant = _variant(dataset, experiment, named, quantity.points, rate_rps)
     if variant and quantity.of_histogram:
-        timed = histogram_times.joined(dataset, experiment, variant.points, quantity.of_histogram)
+        timed = by_trial.joined(dataset, experiment, variant.points, quantity.of_histogram)
         variant = replace(variant, points=timed)
     if variant and quantity.name == PEAK and not variant.at_rate:
         variant = _with_search(variant, dataset, experiment, named)
@@ -298,7 +297,7 @@ def probes(dataset: str, experiment: str) -> pl.DataFrame | None:
 def clear_caches() -> None:
     """Read tables anew from now on: what was measured has changed."""
     _clear_tables()
-    histogram_times.clear_cache()
+    by_trial.clear_cache()
 
 
 def _clear_tables() -> None:

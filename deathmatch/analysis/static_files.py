@@ -8,8 +8,8 @@ import polars as pl
 
 from deathmatch.analysis import stats
 from deathmatch.analysis.by_trial import at_shared_rates, medians, values
-from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE
+from deathmatch.analysis.stats import Interval
 from deathmatch.data import laws
 from deathmatch.quantities.definitions import (
     CPU_PER_REPLY,

@@ -11,6 +11,8 @@ Trials are looked at once, after all of them, at ERROR. Three tests keep it:
   what they can be: there t has no spread to go by, or no scale.
 - Fisher's exact test (1935, The Design of Experiments) of two shares of trials.
 
+`marks` and `standing` say which results stand when many are tested together.
+
 `bench/ledgers.py` simulates what they get wrong.
 """
 
@@ -20,10 +22,18 @@ from functools import cache
 
 import numpy as np
 from scipy.special import expit, logit
-from scipy.stats import binomtest, permutation_test, rankdata, t, ttest_1samp, ttest_ind
+from scipy.stats import (
+    binomtest,
+    false_discovery_control,
+    permutation_test,
+    rankdata,
+    t,
+    ttest_1samp,
+    ttest_ind,
+)
 from scipy.stats.contingency import odds_ratio
 
-from deathmatch.analysis.interval import NO_TRIAL, Interval
+from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.quantities.quantity import Kind
 
 ERROR = 0.05
@@ -202,3 +212,37 @@ def needed_of_share(share: float, beyond: int, level: float = ERROR) -> int | No
 @cache
 def _quantile(probability: float, freedom: float) -> float:
     return float(t.ppf(probability, freedom))
+
+
+HOLM = "fragile (Holm)"
+RATE = "fragile (Holm, false discovery rate)"
+"""Verdicts that do not stand by one correction, or by both."""
+
+
+def marks(errors: Sequence[float | None]) -> list[str]:
+    """Return for each verdict HOLM, RATE, or "" where it stands by both or decides nothing.
+
+    `errors` are of all verdicts that were tested; None of those that are inconclusive, which count
+    as tests. Holm (1979, Scandinavian Journal of Statistics 6) bounds the chance of any false
+    verdict in the ledger, Benjamini and Hochberg (1995, Journal of the Royal Statistical Society B
+    57) the expected share of false ones among those that decide, both at ERROR.
+    """
+    if not errors:
+        return []
+    known = [1.0 if error is None else error for error in errors]
+    within_rate = false_discovery_control(known) <= ERROR
+    by_error = sorted(range(len(known)), key=known.__getitem__)
+    standing = 0
+    while standing < len(known) and known[by_error[standing]] <= ERROR / (len(known) - standing):
+        standing += 1
+    by_holm = set(by_error[:standing])
+    return [
+        "" if error is None or place in by_holm else HOLM if within_rate[place] else RATE
+        for place, error in enumerate(errors)
+    ]
+
+
+def standing(chances: Sequence[float | None]) -> int:
+    """Return how many p-values stand by Holm's correction when all are tested together."""
+    known = [chance if chance is not None and chance <= ERROR else None for chance in chances]
+    return sum(chance is not None and mark == "" for chance, mark in zip(known, marks(known)))

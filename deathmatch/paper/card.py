@@ -17,8 +17,8 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
+from deathmatch.analysis import card, paired, phrases
 from deathmatch.analysis import card as analysis
-from deathmatch.analysis import card_facts, paired, phrases
 from deathmatch.analysis.card import Row
 from deathmatch.analysis.paired import Measured
 from deathmatch.analysis.views import Experiment
@@ -137,7 +137,7 @@ def of_subject(held: Experiment, sides: Sequence[Side], rounds: int) -> Card:
     server = files.server(sides[0].server)
     made = analysis.rows(held, server.name)
     recorded = _records(held, server)
-    facts = dict(card_facts.facts(held, recorded, server))
+    facts = dict(card.facts(held, recorded, server))
     standing = analysis.standing(made, held.name)
     heads, lines = _servers(made)
     settings = _list(f"{name}: {text}" for name, text in server.limits.items())

@@ -29,7 +29,7 @@ from great_tables import GT
 from IPython import get_ipython
 from IPython.display import display as show
 
-from deathmatch.analysis import absence, phrases, provenance
+from deathmatch.analysis import outcomes, phrases, provenance
 from deathmatch.errors import UserError
 from deathmatch.paper import theme, titles
 from deathmatch.paper.captions import MIME
@@ -170,7 +170,7 @@ def left_out(label: str, source: str | Path | list[str | Path] = ()) -> None:
             old.unlink()
     figure = label.startswith("fig-")
     what = "No figure: there is no point to draw" if figure else "No table: there is no row to show"
-    why = absence.reason(_sources(source))
+    why = outcomes.reason(_sources(source))
     text = f"{what}: {why}." if why else f"{what}."
     show({MIME: {"kind": "absent", "label": label, "text": text},
           "text/plain": f"{label}: left out. {text}"}, raw=True)  # fmt: skip

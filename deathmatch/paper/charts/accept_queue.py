@@ -6,8 +6,8 @@ In: frames of `deathmatch.analysis.accept_queue`. Out: charts.
 import altair as alt
 import polars as pl
 
-from deathmatch.analysis import accept_queue, connection_outcomes
-from deathmatch.analysis.connection_outcomes import OUTCOMES
+from deathmatch.analysis import accept_queue, accepting
+from deathmatch.analysis.accepting import OUTCOMES
 from deathmatch.paper import theme
 
 LAST_S = 9
@@ -63,7 +63,7 @@ def connection_times(shares: dict[str, pl.DataFrame]) -> alt.VConcatChart:
 
 
 def _times(shares: pl.DataFrame, name: str) -> alt.LayerChart:
-    syns = pl.DataFrame({"time_s": connection_outcomes.SYN_S, "what": _SYNS})
+    syns = pl.DataFrame({"time_s": accepting.SYN_S, "what": _SYNS})
     again = accept_queue.request_retries_s(LAST_S)
     scale = alt.Scale(domain=[-0.15, LAST_S], nice=False)
     x = alt.X("time_s:Q", title="connection time (s)", scale=scale)

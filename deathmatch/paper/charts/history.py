@@ -8,7 +8,7 @@ import polars as pl
 
 from deathmatch.analysis import searched, verdict_words
 from deathmatch.analysis.history import OWN_RUNTIME, main_line
-from deathmatch.analysis.interval import Interval
+from deathmatch.analysis.stats import Interval
 from deathmatch.paper import theme
 
 _COLUMNS = 3

@@ -8,8 +8,8 @@ import altair as alt
 import polars as pl
 
 from deathmatch.analysis import history, views
-from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.searched import AT_LEAST, CAPACITY
+from deathmatch.analysis.stats import Interval
 from deathmatch.paper.charts import history as charts
 from deathmatch.paper.explore import variants
 from deathmatch.quantities.definitions import CPU_PER_REPLY

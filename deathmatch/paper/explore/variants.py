@@ -19,8 +19,8 @@ from deathmatch.analysis import (
     systems,
     views,
 )
-from deathmatch.analysis.interval import Interval
 from deathmatch.analysis.reply_rates import RATE
+from deathmatch.analysis.stats import Interval
 from deathmatch.analysis.views import LABEL_FACTORS
 from deathmatch.data import limits
 from deathmatch.paper.explore import quantities
