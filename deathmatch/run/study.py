@@ -42,7 +42,7 @@ EXPLORER = [
 ]
 LEDGERS = "build/ledgers"
 # How a notebook's cell reads the record of a side instrument.
-LOADED_RECORD = re.compile(r'\bcommitted\.load\("([\w-]+)"')
+LOADED_RECORD = re.compile(r'\bprovenance\.load\("([\w-]+)"')
 
 
 @dataclass(frozen=True)
