@@ -93,8 +93,8 @@ def test_a_record_of_a_side_instrument_makes_the_notebooks_due_that_load_it():
     }
     # No notebook reads a record in another way than the one that is looked for.
     for name, files in loaded.items():
-        uses = re.findall(r"\bcommitted\.\w+", (ROOT / "notebooks" / f"{name}.md").read_text())
-        assert uses == ["committed.load"] * len(files), name
+        uses = re.findall(r"\bprovenance\.load\b", (ROOT / "notebooks" / f"{name}.md").read_text())
+        assert uses == ["provenance.load"] * len(files), name
 
 
 # A Snakemake without what is set or read inside it.
