@@ -104,7 +104,10 @@ def test_the_readme_has_the_doors_in_their_order():
     ) in text
 
 
-DOCUMENTS = ["README.md", ".github/CONTRIBUTING.md", "servers/README.md", "deathmatch/README.md"]
+DOCUMENTS = [
+    "README.md", ".github/CONTRIBUTING.md", "servers/README.md", "deathmatch/README.md",
+    *(f"deathmatch/{name}/README.md" for name in ("data", "hosts", "instruments")),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -151,3 +151,29 @@ def test_packages_import_only_those_before_them():
 def test_every_package_has_its_place_in_the_order():
     here = {path.parts[1].removesuffix(".py") for path in PYTHON if path.parts[0] == "deathmatch"}
     assert here - {"__init__", "__main__"} == set(ORDER)
+
+
+MOST_LINES, MOST_MODULES = 34_000, 260
+
+
+def budgets() -> dict[str, int]:
+    """Return the lines that each package may have, as deathmatch/README.md says."""
+    rows = re.findall(
+        r"^\| `([a-z_]+)/` \|.*\| ([\d,]+) \|$",
+        (ROOT / "deathmatch" / "README.md").read_text(),
+        re.M,
+    )
+    return {name: int(lines.replace(",", "")) for name, lines in rows}
+
+
+def test_each_package_keeps_to_its_budget():
+    modules = [path for path in PYTHON if path.parts[0] == "deathmatch"]
+    lines = {name: 0 for name in sorted({path.parts[1] for path in modules if path.parts[2:]})}
+    for path in modules:
+        if path.parts[2:]:
+            lines[path.parts[1]] += len((ROOT / path).read_text().splitlines())
+    allowed = budgets()
+    assert set(allowed) == set(lines)
+    over = {name: count for name, count in lines.items() if count > allowed[name]}
+    assert not over, f"over their budgets in deathmatch/README.md: {over}"
+    assert sum(allowed.values()) <= MOST_LINES and len(modules) <= MOST_MODULES
