@@ -10,11 +10,23 @@ import sys
 
 # Each kind with git's patterns for the files that its tests are about.
 KINDS = {
+    "fuzz": [
+        "deathmatch/data", "deathmatch/load", "deathmatch/plan", "deathmatch/errors.py",
+        "tests/fuzz", "tests/test_damaged.py",
+    ],
     "nix": [
         ".github/workflows/nix-*", "clients/*.nix", "clients/*/client.toml",
         "config/datasets/reference.toml", "deathmatch/builds/nix.py", "flake.*", "nix",
         "pyproject.toml", "servers/*/server.toml", "tests/nix*", "tests/test_nix*",
         "tests/test_python_of_nix.py", "toolchains/python",
+    ],
+    "ssh": [
+        "deathmatch/agent", "deathmatch/builds/clone.py", "deathmatch/builds/copy.py",
+        "deathmatch/hosts", "tests/lab.py", "tests/sshd.py", "tests/test_remote.py",
+        "tests/test_ssh_testbed.py",
+    ],
+    "timing": [
+        "clients", "deathmatch/load", "tests/test_roundtrip.py", "tests/test_wsload.py",
     ],
 }  # fmt: skip
 # They need root, and some a cluster or many minutes: .ci/run never has them.

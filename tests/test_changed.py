@@ -8,8 +8,13 @@ import changed
 import pytest
 from conftest import ROOT
 
-EXPRESSION = "not chaos and not container and not slurm"
-WITHOUT_NIX = "not chaos and not container and not nix and not slurm"
+def left_out(*needed: str) -> str:
+    """Return the expression by which tests of these kinds run, and of no other kind."""
+    kinds = sorted({*changed.NEVER, *changed.KINDS} - set(needed))
+    return " and ".join(f"not {kind}" for kind in kinds)
+
+
+ALL, NONE = left_out(*changed.KINDS), left_out()
 
 
 @pytest.fixture
@@ -39,38 +44,41 @@ def chosen(folder: Path, *words: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "name, expression",
+    "name, kinds",
     [
-        ("nix/servers/mine.nix", EXPRESSION),
-        ("flake.lock", EXPRESSION),
-        ("servers/mine/server.toml", EXPRESSION),
-        ("tests/test_nix_facts.py", EXPRESSION),
-        ("servers/mine/serve.py", WITHOUT_NIX),
-        ("deathmatch/analysis/mine.py", WITHOUT_NIX),
+        ("nix/servers/mine.nix", ["nix"]),
+        ("flake.lock", ["nix"]),
+        ("servers/mine/server.toml", ["nix"]),
+        ("tests/test_nix_facts.py", ["nix"]),
+        ("deathmatch/agent/mine.py", ["ssh"]),
+        ("deathmatch/load/mine.py", ["fuzz", "timing"]),
+        ("clients/wsload/src/mine.rs", ["timing"]),
+        ("servers/mine/serve.py", []),
+        ("deathmatch/analysis/mine.py", []),
     ],
 )
-def test_files_select_their_kind_since_a_branch_left_main(repository, name, expression):
+def test_files_select_their_kinds_since_a_branch_left_main(repository, name, kinds):
     commit(repository, name)
     commit(repository, "another.md")
-    assert chosen(repository) == expression
+    assert chosen(repository) == left_out(*kinds)
     # The last commit by itself.
-    assert chosen(repository, "HEAD~1") == WITHOUT_NIX
+    assert chosen(repository, "HEAD~1") == NONE
 
 
 def test_on_main_it_is_the_last_commit(repository):
     commit(repository, "flake.nix")
     commit(repository, "another.md")
     git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
-    assert chosen(repository) == WITHOUT_NIX
+    assert chosen(repository) == NONE
 
 
 @pytest.mark.parametrize("base", ["all", "0" * 40, "no-such-commit"])
 def test_where_nothing_can_be_told_all_run(repository, base):
-    assert chosen(repository, base) == EXPRESSION
+    assert chosen(repository, base) == ALL
 
 
 def test_one_commit_has_nothing_before_it(repository):
-    assert chosen(repository) == EXPRESSION
+    assert chosen(repository) == ALL
 
 
 def test_each_pattern_is_of_a_file_that_is_there():

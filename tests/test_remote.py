@@ -19,6 +19,9 @@ from deathmatch.hosts.clocks import Offset
 from deathmatch.hosts.host import Host
 
 
+pytestmark = pytest.mark.ssh
+
+
 @pytest.fixture(scope="module")
 def machines():
     yield from sshd.make()

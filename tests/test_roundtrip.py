@@ -21,7 +21,7 @@ from deathmatch.load import histogram, httperf, registry, roundtrip
 from deathmatch.load.generator import Part
 from deathmatch.load.roundtrip import GENERATOR
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.timing]
 
 REQUEST = "PING\r\n\x00\\"
 LOAD = {"request": REQUEST, "connections": 4, "timeout_s": 1}

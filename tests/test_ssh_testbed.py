@@ -19,7 +19,11 @@ SETTING = "/proc/sys/net/ipv4/tcp_max_syn_backlog"
 RATE_RPS, DURATION_S = 200, 0.5
 
 
-@pytest.fixture(scope="module", params=["root", "user"] if AS_ROOT else ["user"])
+# The walk of the default suite is that of the user who runs it; the other one is of the kind ssh.
+WHO = ["root", pytest.param("user", marks=pytest.mark.ssh)] if AS_ROOT else ["user"]
+
+
+@pytest.fixture(scope="module", params=WHO)
 def machines(request, tmp_path_factory):
     tree = Tree(conftest.copy_tree(tmp_path_factory.mktemp("lab")))
     tree.dataset("small", ["null"], [RATE_RPS], DURATION_S)
@@ -81,6 +85,7 @@ def ssh_of(trial: subprocess.Popen, host: str) -> psutil.Process:
 DEATHS = ["ssh killed", "agent killed", "server's agent killed", "link down", "controller killed"]
 
 
+@pytest.mark.ssh
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_death_in_the_middle(machines: Lab, death):
     """Nothing is left anywhere, what was set is as before, and the next run measures."""
@@ -118,6 +123,7 @@ def test_a_death_in_the_middle(machines: Lab, death):
     assert not (machines.tree.path / TRIAL.format("long") / "trial.json").exists()
 
 
+@pytest.mark.ssh
 def test_a_full_disk_of_a_client_is_told_and_resumed(machines: Lab):
     machines.fill("client2", True)
     done = machines.trial(TRIAL.format("small")).failed()
@@ -126,6 +132,7 @@ def test_a_full_disk_of_a_client_is_told_and_resumed(machines: Lab):
     machines.trial(TRIAL.format("small")).succeeded()
 
 
+@pytest.mark.ssh
 def test_an_address_that_a_host_lacks(machines: Lab):
     machines.tree.write(
         "config/testbeds/moved.toml",
@@ -139,6 +146,7 @@ def test_an_address_that_a_host_lacks(machines: Lab):
     assert f"10.78.0.2 on {lab.LINK}" in done.text
 
 
+@pytest.mark.ssh
 def test_the_audit_sees_every_host(machines: Lab):
     done = machines.tree.deathmatch("audit", "lab", "--json")
     audit = json.loads(done.text[done.text.index("{") :])["audit"]
@@ -146,6 +154,7 @@ def test_the_audit_sees_every_host(machines: Lab):
     assert all(one["interface"]["up"] for one in audit["hosts"].values())
 
 
+@pytest.mark.ssh
 def test_a_host_that_is_gone(machines: Lab):
     machines.processes["client2"].kill()
     done = machines.trial(TRIAL.format("small")).failed()

@@ -72,7 +72,7 @@ def compile_tests() -> None:
     cargo("test", "--no-run", "--lib", "--test", "all")
 
 
-@pytest.mark.once
+@pytest.mark.timing
 def test_the_client_s_own_tests_pass():
     """Those on real servers too, the freeze test among them; not those that measure times."""
     compile_tests()
@@ -184,6 +184,7 @@ def took_us(events: pl.DataFrame, end: str) -> np.ndarray:
     return np.sort([kept(*times) for times in ended])
 
 
+@pytest.mark.timing
 @pytest.mark.alone
 def test_histograms_keep_four_digits_of_every_time(frozen):
     log, messages, connections = frozen
@@ -209,6 +210,7 @@ def test_times_keep_four_digits_and_what_never_ended_counts(tmp_path):
     assert wsload_records.of_steps(wsload_records.steps(found)).equals(found)
 
 
+@pytest.mark.timing
 @pytest.mark.alone
 def test_statistics_are_those_of_the_raw_events(frozen):
     log, messages, connections = frozen
@@ -230,6 +232,7 @@ def test_statistics_are_those_of_the_raw_events(frozen):
     assert fields["connection_timeouts"] == 0
 
 
+@pytest.mark.timing
 @pytest.mark.alone
 def test_seconds_are_those_of_the_raw_events(frozen):
     log, messages, _ = frozen
@@ -244,6 +247,7 @@ def test_seconds_are_those_of_the_raw_events(frozen):
         assert row["max_us"] == (latency[-1] if len(latency) else None)
 
 
+@pytest.mark.timing
 @pytest.mark.alone
 def test_the_whole_run_s_histogram_is_near(frozen):
     log, messages, _ = frozen
@@ -257,6 +261,7 @@ def test_the_whole_run_s_histogram_is_near(frozen):
         assert histogram.quantile_us(bins, q) == pytest.approx(exact, rel=0.005)
 
 
+@pytest.mark.timing
 @pytest.mark.alone
 def test_a_starved_connection_is_found(frozen):
     """The server froze and answered the rest: no connection got nothing, until one is planted."""
@@ -300,6 +305,7 @@ def test_shares_are_those_of_the_raw_events(tmp_path):
     assert wsload_records.starved(found) == 1
 
 
+@pytest.mark.timing
 @pytest.mark.alone
 def test_three_clients_merge_to_what_their_pooled_records_give(programs, tmp_path):
     parts = [Part(index, 3) for index in range(3)]
@@ -377,6 +383,7 @@ def test_rounding_keeps_three_digits_and_all_counts(rows):
     assert all(len(str(us).rstrip("0")) <= 3 for us in bins["time_us"])
 
 
+@pytest.mark.timing
 @pytest.mark.alone
 def test_a_summary_cut_anywhere_is_truncated(frozen):
     log, *_ = frozen
@@ -403,6 +410,7 @@ for peer in peers:
 """
 
 
+@pytest.mark.timing
 @pytest.mark.alone
 def test_ten_thousand_handshakes_are_under_way_at_once(programs, tmp_path):
     """Of a server that answers only once all have asked, in a network namespace of its own.
@@ -432,6 +440,7 @@ def test_ten_thousand_handshakes_are_under_way_at_once(programs, tmp_path):
 AT_A_PACE = LOAD | {"opening": 0, "interval_s": 0.4}
 
 
+@pytest.mark.timing
 @pytest.mark.alone
 def test_connections_are_begun_at_the_pace_of_the_posts_client(programs, tmp_path):
     with Null(programs) as null:
@@ -444,6 +453,7 @@ def test_connections_are_begun_at_the_pace_of_the_posts_client(programs, tmp_pat
     assert 0 < fields["opening_rate_cps"] < 1100
 
 
+@pytest.mark.timing
 @pytest.mark.alone
 def test_connections_that_time_out_do_not_slow_the_beginning_of_others(programs, tmp_path):
     # A queue of two, of which the server takes none.
@@ -467,6 +477,7 @@ def test_a_client_of_several_begins_its_share_of_the_pace():
     assert not any(word.startswith("--opening") for word in words)
 
 
+@pytest.mark.timing
 @pytest.mark.alone
 def test_nobody_listens(programs, tmp_path):
     with Null(programs) as null:
@@ -623,7 +634,7 @@ def test_tables_of_the_trials(measured):
     assert "DM-WHOLE" not in {one["check"] for one in found}
 
 
-@pytest.mark.once
+@pytest.mark.timing
 @pytest.mark.alone
 def test_the_client_s_own_tests_of_time_pass():
     compile_tests()
