@@ -8,6 +8,7 @@ import changed
 import pytest
 from conftest import ROOT
 
+
 def left_out(*needed: str) -> str:
     """Return the expression by which tests of these kinds run, and of no other kind."""
     kinds = sorted({*changed.NEVER, *changed.KINDS} - set(needed))

@@ -22,7 +22,7 @@ def noise(rng: np.random.Generator, count: int, likeness: float) -> np.ndarray:
 def courses(shape: np.ndarray, deviation: float, likeness: float = 0.0) -> list[str]:
     rng = np.random.default_rng(2009)
     series = (shape * (1 + deviation * noise(rng, len(shape), likeness)) for _ in range(RUNS))
-    return [steadiness.course(each)[0] for each in series]
+    return [steadiness.steadiness_of(each)[0] for each in series]
 
 
 @pytest.mark.parametrize("count", [10, 20, 40])
@@ -47,18 +47,18 @@ def test_a_drift_and_a_staircase_are_told(count):
 
 
 def test_a_change_too_small_to_matter_is_a_plateau():
-    word, change = steadiness.course(np.linspace(5000, 5200, 40))
+    word, change = steadiness.steadiness_of(np.linspace(5000, 5200, 40))
     assert word == steadiness.PLATEAU and change == pytest.approx(200 / 5100)
-    word, change = steadiness.course(np.linspace(5000, 4000, 40))
+    word, change = steadiness.steadiness_of(np.linspace(5000, 4000, 40))
     assert word == steadiness.DRIFTING and change == pytest.approx(-1000 / 4500)
 
 
 def test_a_short_or_broken_series_is_not_told():
     few = [5.0] * (steadiness.FEWEST - 1)
-    assert steadiness.course(few) == (None, None)
-    assert steadiness.course([*few, None]) == (None, None)
-    assert steadiness.course([0.0] * 20) == (None, None)
-    assert steadiness.course([5.0] * 20) == (steadiness.PLATEAU, 0.0)
+    assert steadiness.steadiness_of(few) == (None, None)
+    assert steadiness.steadiness_of([*few, None]) == (None, None)
+    assert steadiness.steadiness_of([0.0] * 20) == (None, None)
+    assert steadiness.steadiness_of([5.0] * 20) == (steadiness.PLATEAU, 0.0)
 
 
 def test_mann_kendall_is_kendalls_tau_against_time():

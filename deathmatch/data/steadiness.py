@@ -21,7 +21,7 @@ LEAST_CHANGE = 0.1
 PERMUTATIONS, SEED = 20_000, 2009
 
 
-def course(values: Sequence[float | None]) -> tuple[str | None, float | None]:
+def steadiness_of(values: Sequence[float | None]) -> tuple[str | None, float | None]:
     """Return the course of a series, and its change as a share of its median.
 
     The change is that of the line through it (Theil and Sen) or of the step in it, whichever of

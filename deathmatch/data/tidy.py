@@ -275,7 +275,7 @@ def point_row(
         **{name: value for name, value in warmed.items() if name in client.columns},
         **{name: kernel_samples.growth(during[name]) for name in tables.GROWING},
         **{f"{name}_max": during[name].max() for name in tables.HIGHEST},
-        **course(client, rate.report, duration_s),
+        **_steadiness_columns(client, rate.report, duration_s),
     }
 
 
@@ -298,9 +298,9 @@ def _least_busy(point: dict) -> float | None:
     return spent_us[workers - 1] / sum(spent_us) if len(spent_us) >= workers else 0.0
 
 
-def course(client: LoadGenerator, report, duration_s: float) -> Fields:
+def _steadiness_columns(client: LoadGenerator, report, duration_s: float) -> Fields:
     """Return the columns of `points` that tell whether a report is of a steady run."""
-    word, change = steadiness.course(client.progress(report, duration_s))
+    word, change = steadiness.steadiness_of(client.progress(report, duration_s))
     return {"course": word, "course_change": change}
 
 
