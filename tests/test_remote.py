@@ -18,7 +18,6 @@ from deathmatch.hosts import clocks, opening
 from deathmatch.hosts.clocks import Offset
 from deathmatch.hosts.host import Host
 
-
 pytestmark = pytest.mark.ssh
 
 
