@@ -26,6 +26,7 @@ import json, sys
 from pathlib import Path
 from deathmatch.builds import clone, server_build
 from deathmatch.hosts import netns_testbed, process as processes
+from deathmatch.hosts.process import tail
 from deathmatch.measure import conformance, context, server_process
 from deathmatch.plan import files, matrix
 bed = files.testbed("netns")

@@ -109,7 +109,8 @@ def test_each_trial_says_how_it_ended(measured):
         ("dies", "measured, with failures: died: signal SIGKILL at 800 req/s; see {}/server.log"),
     ]:
         path = folders[server].relative_to(tree.path)
-        assert f"[trial] {end.format(path)}\n" in done.text
+        log = tree.path / "build" / "logs" / "trial" / path.relative_to("data")
+        assert f"[trial] {end.format(path)}\n" in log.with_name(f"{log.name}.log").read_text()
         assert failures.measured(record(measured, server)) == ("measured" in end)
     # The run's own line says enough of it.
     assert " backlog null " in done.text
