@@ -60,13 +60,13 @@ def test_a_design_of_a_server_that_is_not_there_is_not_met(monkeypatch):
     assert "server=removed" in designs.unmet(planned())["day-ets-bytes"]
 
 
-def test_a_mistake_in_a_design_is_reported_with_its_line(monkeypatch, tmp_path):
+def test_a_mistake_in_a_design_is_reported_with_its_key(monkeypatch, tmp_path):
     text = designs.CLAIMS.read_text().replace("capacity_shares = [2.5]", "capacity_share = 2.5", 1)
     monkeypatch.setattr(designs, "CLAIMS", tmp_path / "claims.toml")
     designs.CLAIMS.write_text(text)
     with pytest.raises(UserError) as refused:
         designs.designs()
-    assert "claims.toml" in str(refused.value) and "line" in str(refused.value)
+    assert "claims.toml, key claim." in str(refused.value)
 
 
 def test_trials_that_are_planned_from_designs_meet_them(monkeypatch):
