@@ -221,14 +221,14 @@ MISTAKES: list[tuple[str, Callable[[Tree], object], set[str], list[str]]] = [
     (
         "no tools recorded",
         lambda tree: edit(tree, lambda record: record.pop("tools")),
-        {"DM-TOOLS"},
-        [f"{FOLDER}/1: its record names no tools"],
+        {"DM-RECORD"},
+        [f"{FOLDER}/1: key tools: this key is missing"],
     ),
     (
         "a wrong value",
         lambda tree: edit(tree, lambda record: record.update(outcome="fine")),
         {"DM-RECORD"},
-        [f"{FOLDER}/1: key outcome: 'fine' is not 'measured'"],
+        [f"{FOLDER}/1: key outcome: Input should be 'measured', 'measured, with failures'"],
     ),
     (
         "mixed",
