@@ -126,8 +126,7 @@ RULES: dict[str, Callable[[Machine, float], list[Part]]] = {
 def planted(chance: np.random.Generator, trials: int, truth: float) -> dict[str, Judgement]:
     """Return the judgements of a planted ledger by rule."""
     return {
-        name: judging.together(rule(Machine(chance, trials), truth), judging.tested)
-        for name, rule in RULES.items()
+        name: judging.together(rule(Machine(chance, trials), truth)) for name, rule in RULES.items()
     }
 
 

@@ -110,7 +110,7 @@ def test_paths_are_one_word_of_a_server_s_commands(monkeypatch, tmp_path):
 
 
 def test_a_control_group_s_folder_is_one_word():
-    group = cgroup.Group(None, Path('/sys/fs/cgroup/$(touch PWNED)"; x'), 2, Path("/"))
+    group = cgroup.Group(None, Path('/sys/fs/cgroup/$(touch PWNED)"; x'), 2)
     assert shlex.split(group.joining())[-1] == f"{group.folder}/cgroup.procs"
 
 

@@ -13,7 +13,7 @@ from deathmatch.quantities.quantity import Kind
 
 
 def judged(part: Part) -> Judgement:
-    return judging.together([part], judging.tested)
+    return judging.together([part])
 
 
 def ratios(away: float, spread: float) -> Part:
@@ -42,6 +42,6 @@ def test_of_what_always_happens_it_needs_six_trials(happened, count, chance):
 def test_several_parts_that_are_never_so_need_more_trials():
     counts = [Values(dict.fromkeys(range(3), 1.0), kind=Kind.COUNT) for _ in range(4)]
     parts = [Part([side], 100, math.inf) for side in counts]
-    together = judging.together(parts, judging.tested)
+    together = judging.together(parts)
     known = [power.chance(together, count, np.random.default_rng(1)) for count in (7, 8)]
     assert known == [0, 1]

@@ -148,20 +148,20 @@ def test_values_that_do_not_differ_decide_nothing_in_three_trials():
 
 def test_a_trial_with_nothing_below_is_one_as_claimed_and_not_left_out():
     above, below = side(*[5.0] * 6, kind=Kind.POSITIVE), side(0, 1, 1, 1, 1, 1)
-    found = judging.together([Part([above, below], *ABOVE)], judging.tested)
+    found = judging.together([Part([above, below], *ABOVE)])
     assert (found.as_claimed, found.interval.trials, found.verdict) == (True, 6, REPLICATED)
 
 
 def test_events_against_none_at_all_are_more():
     timeouts, none = side(*[5000.0] * 6, kind=Kind.COUNT), side(*[0.0] * 6, kind=Kind.COUNT)
     for sides, verdict in (([timeouts, none], REPLICATED), ([none, timeouts], NOT)):
-        found = judging.together([Part(sides, *ABOVE)], judging.tested)
+        found = judging.together([Part(sides, *ABOVE)])
         assert (found.as_claimed, found.interval.trials, found.verdict) == (True, 6, verdict)
 
 
 def test_a_time_that_is_printed_as_zero_has_no_logarithm():
     times = replace(side(0, 0.1, 0.1), step=0.1)
-    found = judging.together([Part([times], *judging.claimed_range(1, "below"))], judging.tested)
+    found = judging.together([Part([times], *judging.claimed_range(1, "below"))])
     assert (found.as_claimed, found.interval.trials, found.verdict) == (True, 3, OPEN)
 
 
@@ -205,28 +205,26 @@ def test_one_of_many_parts_refutes_no_more_often_than_one_alone():
     ledgers = RUNS // 6
     for ratios in np.exp(chance.normal(0, 0.1, (ledgers, 6, 5))):
         parts = [Part([side(*values), side(*[1.0] * 5)], *ABOVE) for values in ratios]
-        wrong += judging.together(parts, judging.tested).verdict == NOT
+        wrong += judging.together(parts).verdict == NOT
     assert wrong / ledgers < 0.025 + 3 * math.sqrt(0.025 / ledgers)
 
 
 def test_each_part_must_hold_but_at_no_more_than_the_full_level():
     clear = Part([side(1.1, 1.12, 1.14), side(1, 1, 1)], *ABOVE)
-    assert judging.together([clear] * 20, judging.tested).verdict == REPLICATED
+    assert judging.together([clear] * 20).verdict == REPLICATED
     unclear = Part([side(0.9, 1.12, 1.5), side(1, 1, 1)], *ABOVE)
-    assert judging.together([clear, unclear], judging.tested).verdict == OPEN
+    assert judging.together([clear, unclear]).verdict == OPEN
 
 
 def test_the_error_of_a_verdict_is_the_level_at_which_it_would_fall():
     part = Part([side(1.1, 1.12, 1.14), side(1, 1, 1)], *ABOVE)
-    found = judging.together([part], judging.tested)
+    found = judging.together([part])
     error = judging.error(found)
     values = [1.1, 1.12, 1.14]
     assert trial_tests.mean_interval(values, error).low > 1
     assert trial_tests.mean_interval(values, error / 1.2).low < 1
     wrong = Part([side(0.8, 0.81, 0.82), side(1, 1, 1)], *ABOVE)
-    alone, of_two = (
-        judging.error(judging.together(parts, judging.tested)) for parts in ([wrong], [wrong, part])
-    )
+    alone, of_two = (judging.error(judging.together(parts)) for parts in ([wrong], [wrong, part]))
     assert of_two == pytest.approx(2 * alone)
 
 
