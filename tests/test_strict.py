@@ -436,7 +436,7 @@ def test_a_file_that_changed_since_its_checksum_was_made(samples, tmp_path):
 )
 def test_wrong_answers_alone_are_failures(outcome, wrong_answers, accused):
     point = {"server_state": "ran", "wrong_answers": wrong_answers}
-    record = {"spec": {"client": "httperf"}, "outcome": outcome, "points": [point]}
+    record = {"spec": {"client": "httperf"}, "outcome": outcome, "reason": "", "points": [point]}
     trial = Trial("data/mine/static/x/default/1", Path(), record)
     assert len(list(trial_checks.outcome(trial))) == accused
 

@@ -95,7 +95,7 @@ def unanswered(by_dataset: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     ]  # fmt: skip
     return (
         pl.concat(frames)
-        .group_by(key)
+        .group_by(key, maintain_order=True)
         .agg(
             trials=pl.len().cast(pl.Int64),
             least=pl.min("failed"),
@@ -121,7 +121,7 @@ def highest_ratio(points: pl.DataFrame, above: int, below: int) -> Interval:
     Within rounds, the geometric mean with Student's interval. `points` are those that count, of one
     server; a round in which the highest rates of a backlog do not count shows less of it.
     """
-    highest = points.group_by("backlog", "n").agg(pl.max(REPLY))
+    highest = points.group_by("backlog", "n", maintain_order=True).agg(pl.max(REPLY))
     sides = (pl.col("backlog") == length for length in (above, below))
     return trial_tests.mean_interval(stats.ratios(highest, *sides, REPLY), trial_tests.ERROR)
 
