@@ -31,7 +31,8 @@ def test_a_mistake_is_told_before_anything_is_measured(kind, words, said):
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"about": {}, "readings": '])
 def test_a_broken_record_is_named(text, monkeypatch, tmp_path):
-    monkeypatch.setattr("deathmatch.analysis.provenance.ROOT", tmp_path)
+    for module in ("analysis.provenance", "data.table_files"):
+        monkeypatch.setattr(f"deathmatch.{module}.ROOT", tmp_path)
     file = tmp_path / "data" / "profile" / "mine.json"
     file.parent.mkdir(parents=True)
     file.write_text(text)

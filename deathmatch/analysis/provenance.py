@@ -188,9 +188,6 @@ def waived(dataset: Dataset | None) -> str:
     return " ".join(f"The dataset waives {rule}: {reason}" for rule, reason in waives.items())
 
 
-NAME = "reference"
-
-
 @dataclass(frozen=True)
 class Record:
     """One file: what the machine is, and every reading."""
@@ -205,16 +202,9 @@ class Record:
         return str(self.path.relative_to(ROOT))
 
 
-def path_of(kind: str, dataset: str) -> Path:
-    """Return the dataset's own record of a kind, or the committed one where it has none."""
-    folder = ROOT / "data" / kind
-    own = folder / f"{dataset}.json"
-    return own if own.is_file() else folder / f"{NAME}.json"
-
-
 def load(kind: str, dataset: str) -> Record:
-    """Return the record of `path_of`; UserError for a file that does not hold one."""
-    path = path_of(kind, dataset)
+    """Return the record of `table_files.record_path`; UserError for a file that holds none."""
+    path = table_files.record_path(kind, dataset)
     try:
         read = json.loads(path.read_text())
         return Record(path, read["about"], read["readings"])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import yaml
 
-from deathmatch.analysis import provenance
 from deathmatch.builds import clients, server_build, server_commands, tool_differences
 from deathmatch.data import table_files
 from deathmatch.errors import UserError, as_typed
@@ -343,7 +342,7 @@ def reads_ledger(notebook: Path) -> bool:
 def records_of(notebook: Path, dataset: str) -> list[str]:
     """Return the records of side instruments that a notebook's cells load for a dataset."""
     kinds = LOADED_RECORD.findall(notebook.read_text())
-    return [str(provenance.path_of(kind, dataset).relative_to(ROOT)) for kind in kinds]
+    return [str(table_files.record_path(kind, dataset).relative_to(ROOT)) for kind in kinds]
 
 
 def experiments_of(notebook: Path) -> list[str]:
