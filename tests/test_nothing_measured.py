@@ -62,6 +62,9 @@ def nothing_sound(frames: dict[str, pl.DataFrame], client: str | None) -> dict[s
     return frames | {"points": points}
 
 
+# A paper of each kind takes minutes; .ci/run makes both.
+pytestmark = pytest.mark.once
+
 KINDS = {each.__name__: each for each in (nothing_ran, nothing_sound)}
 
 

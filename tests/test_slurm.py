@@ -154,6 +154,7 @@ def measured(nodes, logged_in) -> tuple[dict, str, str]:
 
 
 @needs_slurm
+@pytest.mark.slurm
 def test_a_node_measures(measured):
     record, text, _ = measured
     assert record["outcome"] == "measured"
@@ -162,6 +163,7 @@ def test_a_node_measures(measured):
 
 
 @needs_slurm
+@pytest.mark.slurm
 def test_a_trial_has_its_node_for_itself(measured):
     record, _, job = measured
     assert "OverSubscribe=NO" in job and "NumNodes=1" in job
@@ -169,6 +171,7 @@ def test_a_trial_has_its_node_for_itself(measured):
 
 
 @needs_slurm
+@pytest.mark.slurm
 def test_nothing_is_left_on_a_node(measured, nodes):
     wait_for(lambda: not nodes.jobs(), "its jobs have ended")
     assert nodes.running() == []
