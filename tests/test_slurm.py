@@ -117,7 +117,7 @@ def test_a_node_of_other_packages_builds_nothing_again(tree: Tree):
 
 @pytest.mark.slurm
 def test_dry_run_with_the_profile(tree: Tree):
-    """Without a cluster: the profile is read, its keys are those of Snakemake and of its executor."""
+    """Without a cluster: the profile is read, its keys are those of Snakemake and its executor."""
     tree.dataset("tiny", ["null"], [100], trials=3)
     done = tree.snakemake("-n", "--quiet", "reason", *PROFILE, dataset="tiny").succeeded()
     assert re.search(r"^trial +3$", done.text, re.MULTILINE), done.text
