@@ -14,6 +14,7 @@ from conftest import HUNG_S, ROOT, Tree, bench
 from planted import ASKED, Planted, searched
 
 from deathmatch.analysis import selecting
+from deathmatch.analysis.by_trial import Values
 from deathmatch.capacity_search import search
 from deathmatch.data import probes, records, tables
 from deathmatch.load import registry
@@ -88,9 +89,6 @@ def test_short_points_are_named_before_they_are_measured():
     assert dry_run.short_points(matrix.trials("full", experiments=["backlog", "storage"])) == []
 
 
-PEAK_OF_NULL = {"server": "null", "statistic": "peak_reply_rate_rps"}
-
-
 def searched_trials(found_rps: float, answered: float | None) -> dict:
     """Return the tables of trials that answered a rate in full and found more by a search.
 
@@ -107,7 +105,7 @@ def searched_trials(found_rps: float, answered: float | None) -> dict:
         "duration_us": 10_000_000, "client_limited": False, "server_state": "ran",
         "report": "whole", "step": search.OVERLOAD if answered else search.COST,
         RATE: round(share * found_rps), "capacity_share": share,
-        "replies": round(10 * replies_rps),
+        "replies": round(10 * replies_rps) if answered else 1000, "server_cpu_ns": 5_000_000,
         REPLY: replies_rps, "outcome": search.FOUND, "capacity_rps": found_rps,
     }  # fmt: skip
     rows = [key | offered for key in named.to_dicts()]
@@ -116,20 +114,26 @@ def searched_trials(found_rps: float, answered: float | None) -> dict:
     return {(*names, "points"): points, (*names, "probes"): made}
 
 
-@pytest.mark.parametrize(("answered", "peak_rps"), [(None, 30_000), (0.8, 24_000), (0.2, 10_000)])
-def test_a_claim_takes_what_the_search_showed(answered, peak_rps):
-    """The capacity where there was no overload, else what that gave, if the sweep had no higher."""
+@pytest.mark.parametrize("answered", [None, 0.8, 1.5])
+def test_a_claim_takes_what_the_search_showed(answered):
+    """The capacity, what a reply costs at a share of it, and what a multiple of it came to."""
+
+    def values(statistic: str, **more: float) -> Values:
+        rule = {"server": "null", "statistic": statistic} | more
+        return selecting.values("reference", "single-thread", {}, rule)
+
     with selecting.instead(searched_trials(30_000, answered)):
-        known = selecting.values("reference", "single-thread", {}, PEAK_OF_NULL)
-        at_share = {"server": "null", "statistic": "error_ratio", "capacity_share": 1.5}
-        errors = selecting.values("reference", "single-thread", {}, at_share)
-    bounded = answered == 0.2
-    if bounded:
-        # A server that collapses: it answered 10,000 in full, and 45,000 were too much.
-        assert known.below == dict.fromkeys(known.blocks, 45_000)
-    assert known.all == pytest.approx([peak_rps] * 3, rel=0.01)
-    assert bool(known.at_least) == bounded
+        assert values("capacity_rps").all == [30_000] * 3
+        cost = values("cpu_us_per_reply", capacity_share=0.9)
+        overload = values("reply_rate_overload_rps", capacity_share=1.5)
+        errors = values("error_ratio", capacity_share=1.5)
+        swept = values("reply_rate_overload_rps")
+    assert cost.all == ([5] * 3 if answered is None else [])
+    assert overload.all == ([] if answered is None else [30_000 * answered] * 3)
+    # What answered it in full was not overloaded.
+    assert overload.at_least == (overload.blocks if answered == 1.5 else frozenset())
     assert errors.all == pytest.approx([] if answered is None else [1 - answered / 1.5] * 3)
+    assert swept.all == pytest.approx([10_000] * 3, rel=0.01) and swept.at_least == swept.blocks
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,13 @@ import polars as pl
 import pytest
 
 from deathmatch.analysis import judging, reply_rates, selecting
-from deathmatch.quantities.definitions import HIGHEST_REPLY_RATE
+from deathmatch.analysis.by_trial import Values
+from deathmatch.quantities.definitions import REPLY_RATE_OVERLOAD
 from deathmatch.quantities.quantity import RATE, REPLY, TOP, Points
 
 RATES = (4000, 12000, 40000)
 ROUNDS = (1, 2, 3)
+NO_LAW = pl.lit([], dtype=pl.List(pl.String))
 ABOVE = judging.claimed_range(1, "above")
 # What each server replies a second at each of RATES.
 SWEEPS = {
@@ -43,9 +45,8 @@ def sweep(server: str) -> pl.DataFrame:
     )
 
 
-def peaks(server: str):
-    variant = selecting.variant_of(sweep(server), Points.ALL)
-    return variant.values(HIGHEST_REPLY_RATE)
+def in_overload(server: str) -> Values:
+    return selecting.variant_of(sweep(server), Points.ALL).values(REPLY_RATE_OVERLOAD)
 
 
 @pytest.mark.parametrize(
@@ -53,43 +54,42 @@ def peaks(server: str):
 )
 def test_a_limit_is_below_the_next_rate_that_was_offered(server, limit):
     assert reply_rates.below(sweep(server).filter(n=1)) == limit
-    known = peaks(server)
-    assert known.at_least == (frozenset(ROUNDS) if limit else frozenset())
-    assert set(known.below.values()) == ({limit} if limit == 40000 else set())
 
 
 @pytest.mark.parametrize(
     ("above", "below", "verdict"),
     [
-        ("near", "rung", judging.UNREACHED),  # 1.03, and perhaps less than a third
-        ("rung", "near", judging.UNREACHED),
-        ("rung", "slow", judging.REPLICATED),
+        ("near", "rung", judging.REPLICATED),  # what they answer of 40,000 tells, no rung below
         ("slow", "rung", judging.NOT),
-        ("open", "rung", judging.UNREACHED),
         ("near", "slow", judging.REPLICATED),
+        ("open", "rung", judging.REPLICATED),  # at least 40,000
+        ("rung", "open", judging.NOT),
+        ("fast", "open", judging.NOT),
+        ("open", "open", judging.UNREACHED),
     ],
 )
 def test_a_direction_is_said_only_where_the_intervals_allow_it(above, below, verdict):
-    part = judging.tested(judging.Part([peaks(above), peaks(below)], *ABOVE))
+    part = judging.tested(judging.Part([in_overload(above), in_overload(below)], *ABOVE))
     assert part.verdict == verdict
     assert part.lacks == (judging.SATURATION if verdict == judging.UNREACHED else None)
 
 
-def test_a_server_beyond_the_next_rate_is_faster():
-    rung = peaks("rung")
-    beyond = selecting.Values({n: 80000.0 + n for n in ROUNDS})
-    ratio = judging.effect([beyond, rung], level=0.05)
-    assert 1.9 < ratio.low <= 2.001 and ratio.high > 6
-    part = judging.tested(judging.Part([beyond, rung], *ABOVE))
-    assert part.verdict == judging.REPLICATED
-
-
 def test_a_quotient_keeps_what_its_sides_may_be():
-    share = peaks("rung").over(peaks("slow"))
-    assert share.at_least == frozenset(ROUNDS) and share.below.keys() == set(ROUNDS)
-    assert not share.unbounded and not share.at_most
-    inverse = peaks("slow").over(peaks("rung"))
+    share = in_overload("open").over(in_overload("slow"))
+    assert share.at_least == frozenset(ROUNDS) and not share.at_most
+    inverse = in_overload("slow").over(in_overload("open"))
     assert inverse.at_most == frozenset(ROUNDS) and not inverse.at_least
+
+
+@pytest.mark.parametrize(("others", "top_rps"), [({12000, 40000}, 40000), ({12000}, 12000)])
+def test_an_overload_is_at_the_highest_rate_of_all(others, top_rps):
+    sides = [sweep("slow"), sweep("near").filter(pl.col(RATE).is_in(others))]
+    found = selecting.at_highest_rate([selecting.variant_of(side, Points.ALL) for side in sides])
+    assert {rate for side in found for rate in side.points[RATE]} == {top_rps}
+    limited = sides[1].with_columns(client_limited=pl.col(RATE) == top_rps, report=None)
+    limited = selecting.variant_of(limited.with_columns(laws_broken=NO_LAW), Points.VALID)
+    hidden = selecting.at_highest_rate([found[0], limited])[1].values(REPLY_RATE_OVERLOAD)
+    assert hidden.hidden and not hidden
 
 
 def test_a_ranking_names_what_is_at_least():

@@ -18,6 +18,7 @@ from deathmatch.analysis import (
 )
 from deathmatch.analysis.ledger import Entry
 from deathmatch.analysis.stats import NO_TRIAL
+from deathmatch.capacity_search.search import CLIENT, FOUND
 from deathmatch.data import archive, table_files, tables
 from deathmatch.plan import files
 
@@ -81,6 +82,41 @@ def plant(tmp_path, monkeypatch):
             frame = pl.DataFrame(known, schema=names)
             shaped = frame if table == "points" else frame.unique(maintain_order=True)
             tables.write(shaped, experiment, table, folder)
+        selecting.clear_caches()
+        return Ledger()
+
+    return planted
+
+
+ENDED = {
+    "probe": 1, "round": 1, "step": "up-down", RATE: 1, "duration_us": 1, "server_state": "ran",
+    "client_state": "exit 0", "report": "whole", "due": 1, "client_limited": False, "replies": 1,
+    REPLY: 1.0, "late_10_ms": 0, "late_1_s": 0, "over": False, "timeouts": 0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def search(plant, tmp_path):
+    """Return a function that plants rows, and of their servers the ends of searches.
+
+    `capacities_rps`: what the search of each of a server's trials came to, some hundredths apart.
+    """
+
+    def planted(
+        experiment: str, rows: list[dict], capacities_rps: dict[str, float], outcome: str = FOUND
+    ) -> Ledger:
+        plant(experiment, rows)
+        folder = tmp_path / "data" / "planted" / experiment
+        points = pl.read_parquet(folder / "points.parquet")
+        keys = points.select(name for name in points.columns if name in tables.keys(experiment))
+        ends = [
+            key | ENDED | {"outcome": outcome,
+                           "capacity_rps": rps * (1 + key["n"] * (at + 1) % 11 / 1000)}
+            for at, (server, rps) in enumerate(capacities_rps.items())
+            for key in keys.unique(maintain_order=True).filter(server=server).to_dicts()
+        ]  # fmt: skip
+        probes = pl.DataFrame(ends, schema=tables.columns(experiment, "probes"))
+        tables.write(probes, experiment, "probes", folder)
         selecting.clear_caches()
         return Ledger()
 
@@ -340,14 +376,15 @@ def test_all_cores_are_more_than_the_one_beside_the_client(plant, server_cpus, v
     assert found["ostinelli-node-gains-from-processes"].now.verdict == verdict
 
 
-def test_a_cause_of_errors_is_shown_only_where_there_are_errors(plant):
+def test_a_cause_of_errors_is_shown_only_where_there_are_errors(search):
     def tornado(rate: int, replies: int, timeouts: int) -> dict:
         return {"server": "tornado", RATE: rate, REPLY: 5900.0, "replies": replies,
                 "errors_total": timeouts, "errors_client_timeout": timeouts,
                 "errors_socket_timeout": 0, "duration_us": 10_000_000}  # fmt: skip
 
     def verdict(*rows: dict) -> str:
-        return plant("dynamic", [*rows])["ostinelli-errors-are-queueing"].now.verdict
+        found = search("dynamic", [*rows], {"tornado": 5900})
+        return found["ostinelli-errors-are-queueing"].now.verdict
 
     # At 7000, 1.2 times what it answers, nobody waits for 5 s within 10 s.
     short, long = tornado(7000, 70_000, 0), tornado(40_000, 60_000, 34_000)
@@ -357,14 +394,15 @@ def test_a_cause_of_errors_is_shown_only_where_there_are_errors(plant):
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(3, judging.UNREACHED), (20, judging.NOT)])
-def test_nobody_waits_five_seconds_in_a_queue_of_three(plant, seconds, verdict):
+def test_nobody_waits_five_seconds_in_a_queue_of_three(search, seconds, verdict):
     # 2.5 times what the servers answer: after T seconds the last request waits another 1.5 T.
     rows = [
         {"server": server, "configuration": configuration, RATE: 15_000, REPLY: 6000.0,
          "replies": 15_000 * seconds, "duration_us": 1_000_000 * seconds}
         for server, configuration in (("mochiweb", "tuned"), ("node", "parsing"), ("tornado", None))
     ]  # fmt: skip
-    assert plant("dynamic", rows)["ostinelli-others-fail-under-load"].now.verdict == verdict
+    found = search("dynamic", rows, dict.fromkeys(("mochiweb", "node", "tornado"), 6000.0))
+    assert found["ostinelli-others-fail-under-load"].now.verdict == verdict
 
 
 @pytest.mark.parametrize(("polling_us", "verdict"), [(20, judging.REPLICATED), (60, judging.NOT)])
@@ -427,7 +465,7 @@ def test_an_average_over_a_minute_is_none_of_two_seconds(plant, seconds, verdict
     assert found["williams-nginx-lowest-load"].now.verdict == verdict
 
 
-def test_a_peak_that_nobody_reached_is_no_verdict_and_is_not_missing(plant):
+def test_an_overload_that_nobody_was_offered_is_no_verdict_and_is_not_missing(plant):
     def one(server: str, backlog: int, rps: float) -> dict:
         return {"server": server, "backlog": backlog, "somaxconn": 4096, RATE: 5000, REPLY: rps}
 
@@ -435,11 +473,24 @@ def test_a_peak_that_nobody_reached_is_no_verdict_and_is_not_missing(plant):
         one("yucan", 5, 4950), one("yucan", 128, 4950),
         one("tornado", 5, 2000), one("tornado", 128, 3000),
     ])  # fmt: skip
-    row = found["walkin-backlog-helps-python-most"]
-    assert (
-        row.now.verdict == judging.UNREACHED
-        and "not a rate that it answered in full" in row.now.why
-    )
+    row = found["walkin-backlog-helps-python-most"].now
+    assert row.verdict == judging.UNREACHED and "answered the highest rate in full" in row.why
+
+
+def test_an_overload_is_one_rate_that_each_was_offered(plant):
+    def offered(backlog: int, *answered: tuple[int, float]) -> list[dict]:
+        known = {"server": "yucan", "backlog": backlog, "somaxconn": 4096}
+        return [known | {RATE: rate, REPLY: rps} for rate, rps in answered]
+
+    found = plant("backlog", [
+        *offered(5, (3000, 3000.0), (9000, 4000.0)),
+        *offered(128, (3000, 3000.0), (9000, 5000.0), (24_000, 12_000.0)),
+    ])  # fmt: skip
+    row = found["walkin-backlog-5-to-128-one-core"].now
+    assert row.verdict == judging.REPLICATED
+    assert row.interval.estimate == pytest.approx(1.25, rel=0.01)
+    plant("backlog", [*offered(5, (9000, 4000.0)), *offered(128, (24_000, 12_000.0))])
+    assert Ledger()["walkin-backlog-5-to-128-one-core"].now.verdict == judging.NOT_RUN
 
 
 def test_what_the_client_hides_is_not_called_missing(plant):
@@ -473,21 +524,22 @@ def test_a_server_that_ends_while_it_is_checked_has_died_of_what_the_checks_open
 @pytest.mark.parametrize(
     ("rates", "verdict"), [((3000, 5000, 9000), judging.NOT), ((1000, 9000), judging.NOT_RUN)]
 )
-def test_a_share_of_the_capacity_is_the_rate_nearest_to_it(plant, rates, verdict):
-    # The server answers 7000 at most, of which 5000 is three quarters.
-    found = plant("backlog", [
+def test_a_share_of_the_capacity_is_the_rate_nearest_to_it(search, rates, verdict):
+    # Of 7000, 5000 is three quarters.
+    rows = [
         {"server": "tornado", "backlog": 128, "somaxconn": 4096, RATE: rate,
-         REPLY: min(rate, 7000.0), "concurrent_connections": 10 if rate < 4000 else 90}
+         "concurrent_connections": 10 if rate < 4000 else 90}
         for rate in rates
-    ])  # fmt: skip
+    ]  # fmt: skip
+    found = search("backlog", rows, {"tornado": 7000})
     assert found["walkin-few-connections-at-once"].now.verdict == verdict
 
 
-def test_a_rate_of_which_no_limit_is_known_has_no_share(plant):
+def test_without_a_capacity_no_rate_is_a_share_of_it(plant):
     found = plant("backlog", [
-        {"server": "tornado", "backlog": 128, "somaxconn": 4096, RATE: rate, REPLY: float(rate),
+        {"server": "tornado", "backlog": 128, "somaxconn": 4096, RATE: rate, REPLY: 4000.0,
          "concurrent_connections": 10}
-        for rate in (3000, 4000)
+        for rate in (3000, 9000)
     ])  # fmt: skip
     assert found["walkin-few-connections-at-once"].now.verdict == judging.NOT_RUN
 
@@ -571,6 +623,15 @@ def test_every_need_is_met_by_some_data():
 # Sizes
 
 
+SWEPT = [
+    {"server": server, "configuration": configuration, RATE: 40_000, REPLY: reply_rps,
+     "backlog": 128}
+    for server, configuration, reply_rps in (
+        ("mochiweb", "defaults", 1e3), ("cowboy", "raised", 2e3)
+    )
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("cowboy_rps", "verdict", "direction"),
     [
@@ -580,14 +641,21 @@ def test_every_need_is_met_by_some_data():
         (500, judging.NOT, judging.NOT),
     ],
 )
-def test_twice_is_neither_seven_times_nor_a_fifth_more(plant, cowboy_rps, verdict, direction):
-    rate = {RATE: 40_000, "backlog": 128}
-    found = plant("dynamic", [
-        {"server": "mochiweb", "configuration": "defaults", REPLY: 1000.0, **rate},
-        {"server": "cowboy", "configuration": "raised", REPLY: float(cowboy_rps), **rate},
-    ])  # fmt: skip
-    row = found["ostinelli-cowboy-leads-mochiweb"]
-    assert (row.now.verdict, row.now.direction) == (verdict, direction)
+def test_twice_is_neither_seven_times_nor_a_fifth_more(search, cowboy_rps, verdict, direction):
+    found = search("dynamic", SWEPT, {"mochiweb": 1000.0, "cowboy": cowboy_rps})
+    row = found["ostinelli-cowboy-leads-mochiweb"].now
+    assert (row.verdict, row.direction) == (verdict, direction)
+    assert row.interval.estimate == pytest.approx(cowboy_rps / 1000, rel=0.01)
+
+
+def test_a_capacity_that_is_only_a_bound_forms_no_ratio(search, plant):
+    """Whatever the sweep shows, and however far the other side is from it."""
+    found = search("dynamic", SWEPT, {"mochiweb": 1000.0, "cowboy": 9000.0}, CLIENT)
+    row = found["ostinelli-cowboy-leads-mochiweb"].now
+    assert (row.verdict, row.interval) == (judging.UNREACHED, NO_TRIAL)
+    assert "a client that is not the limit" in row.why
+    found = search("dynamic", SWEPT, {"mochiweb": 1000.0})
+    assert found["ostinelli-cowboy-leads-mochiweb"].now.verdict == judging.NOT_RUN
 
 
 # What no testbed here can bring about

@@ -263,23 +263,12 @@ def _all_quotients(sides: Sequence[Values]) -> list[float]:
     return [a / b if b else INFINITE if a else 1.0 for a, b in pairs]
 
 
-def opened(known: Interval, above: Values, below: Values, again: Callable) -> Interval:
-    """Return an interval without the ends that rates known only "at least" leave open.
-
-    Where it is known what a rate is below, the end is that of `again(above, below)`, the interval
-    of other values.
-    """
+def opened(known: Interval, above: Values, below: Values) -> Interval:
+    """Return an interval without the ends that rates known only "at least" leave open."""
     if known.low is None:
         return known
-    low, high = known.low, known.high
-    if above.unbounded or below.at_most:
-        high = INFINITE
-    elif above.at_least:
-        high = again(above.highest, below).high
-    if above.at_most or below.unbounded:
-        low = -INFINITE
-    elif below.at_least:
-        low = again(above, below.highest).low
+    low = -INFINITE if above.at_most or below.at_least else known.low
+    high = INFINITE if above.at_least or below.at_most else known.high
     return replace(known, low=low, high=high)
 
 
@@ -304,9 +293,9 @@ def effect(sides: Sequence[Values], paired: bool = True, level: float | None = N
 
     With `level`, the mean with its interval of `trial_tests`; else the median with the bootstrap's.
     """
-    again = partial(_value if len(sides) == 1 else _quotient, paired=paired, level=level)
     above, below = (*sides, Values())[:2]
-    return opened(again(above, below), above, below, again)
+    interval = _value if len(sides) == 1 else _quotient
+    return opened(interval(above, below, paired, level), above, below)
 
 
 def _value(side: Values, _below: Values, paired: bool, level: float | None) -> Interval:
@@ -365,20 +354,16 @@ def _together(part: Part) -> bool:
 def _without_spread(part: Part) -> Interval:
     """Return the interval that trials would have of which all had the median."""
     above, below = (*part.sides, Values())[:2]
-
-    def middle(above: Values, below: Values) -> Interval:
-        if len(part.sides) == 1:
-            values = above.all
-        elif part.paired and above.blocks & below.blocks:
-            values = [a / b for a, b in _pairs((above, below))]
-        else:
-            values = [a / b for a in above.all for b in below.all if b]
-        if not values:
-            return NO_TRIAL
-        count = min(len(side) for side in part.sides)
-        return Interval(count, *[median(values)] * 3)
-
-    return opened(middle(above, below), above, below, middle)
+    if len(part.sides) == 1:
+        values = above.all
+    elif part.paired and above.blocks & below.blocks:
+        values = [a / b for a, b in _pairs((above, below))]
+    else:
+        values = [a / b for a in above.all for b in below.all if b]
+    if not values:
+        return NO_TRIAL
+    count = min(len(side) for side in part.sides)
+    return opened(Interval(count, *[median(values)] * 3), above, below)
 
 
 def _spread_of(part: Part) -> float | None:

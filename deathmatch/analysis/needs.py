@@ -66,13 +66,13 @@ def unmet_phrase(needs: Sequence[Need]) -> str:
 
 _LACKS = {
     judging.SATURATION: Need(
-        "a highest reply rate that is the server's limit, not a rate that it answered in full",
-        "a server that answered its highest rate in full",
+        "an overload: more requests than a server answers",
+        "a server that answered the highest rate in full",
         met=False,
     ),
     judging.CLIENT: Need(
-        "a client that is not the limit at the highest rate",
-        "a variant of which every trial is client-limited there",
+        "a client that is not the limit",
+        "a variant that is client-limited in every trial",
         met=False,
     ),
 }

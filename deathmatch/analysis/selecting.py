@@ -4,9 +4,9 @@ A selector names a server and levels of factors; those that it does not name are
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from statistics import median
 
@@ -14,18 +14,31 @@ import polars as pl
 
 from deathmatch.analysis import by_trial, phrases, published, searched, views
 from deathmatch.analysis.by_trial import Values, at_shared_rates, counted
-from deathmatch.analysis.reply_rates import below
 from deathmatch.analysis.searched import SHARE
+from deathmatch.capacity_search import search
 from deathmatch.data import limits, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.quantities.definitions import HIGHEST_REPLY_RATE, PEAK, QUANTITIES, hardest
-from deathmatch.quantities.quantity import RATE, Points, Quantity, of_experiment
+from deathmatch.quantities.definitions import (
+    CAPACITY,
+    CPU_PER_REPLY,
+    OVERLOAD,
+    QUANTITIES,
+    hardest,
+)
+from deathmatch.quantities.quantity import (
+    ALL_ANSWERED,
+    RATE,
+    REPLY,
+    Points,
+    Quantity,
+    of_experiment,
+)
 
 # The offered rate nearest to a share of a variant's capacity may be this factor from it.
 NEAR_SHARE = 1.2
 # What a search's own rates tell; of others it records too little.
-OF_SEARCH = {"error_ratio", "reply_ratio", "reply_rate_rps"}
+OF_SEARCH = {"error_ratio", "reply_ratio", "reply_rate_rps", OVERLOAD, CPU_PER_REPLY.name}
 # Keys of a selector that are no columns.
 OWN = ("statistic", "experiment", "relative_to", RATE, SHARE)
 # A key of a rule that `releases.now` sets: where it ranges over servers, only the newest release of
@@ -45,16 +58,19 @@ def compared_values(
 ) -> list[Values]:
     """Return the statistic of each selector for each block, at rates that all of them have.
 
-    Only where all have one statistic, which depends on the rates, and none names a rate.
+    Only where all have one statistic, which depends on the rates, and none names a rate. OVERLOAD
+    is that at the highest of these rates, which a quotient chooses for itself.
     """
     sides = [divided_selectors(selector) for selector in selectors]
+    if rule.get("statistic") == OVERLOAD and any(len(side) > 1 for side in sides):
+        pairs = (compared_values(dataset, experiment, rule, side) for side in sides)
+        return [pair[0].over(pair[1]) if len(pair) > 1 else pair[0] for pair in pairs]
     chosen = [_quantity_of(dataset, experiment, rule, plain) for side in sides for plain in side]
     known = [pair for pair in chosen if pair is not None]
-    if len(known) == len(chosen) > 1 and _all_searched(known):
-        chosen = [(replace(variant, by_capacity=True), quantity) for variant, quantity in known]
     if len(known) > 1 and _pooled_alike(known):
-        frames = iter(at_shared_rates([variant.points for variant, _ in known], paired))
-        chosen = [pair and (replace(pair[0], points=next(frames)), pair[1]) for pair in chosen]
+        share = at_highest_rate if known[0][1].name == OVERLOAD else _at_shared_rates
+        shared = iter(share([variant for variant, _ in known], paired))
+        chosen = [pair and (next(shared), pair[1]) for pair in chosen]
     values = iter([Values() if pair is None else pair[0].values(pair[1]) for pair in chosen])
     return [next(values) if len(side) == 1 else next(values).over(next(values)) for side in sides]
 
@@ -69,19 +85,19 @@ def divided_selectors(selector: dict) -> list[dict]:
 class Variant:
     """The points of one variant that count, at one rate or at all.
 
-    `top`: its highest rate, None without rates; `at_rate`: whether one rate is chosen; `left_out`:
-    whether some points do not count; `capacities`: what trials found by a search; `overloaded`:
-    those of which it offered more, as points too. `by_capacity`: the highest reply rate is the
-    capacity, as every variant that it is compared with has one.
+    `rates`: those that its testbed can offer, None without rates; `at_rate`: whether one rate is
+    chosen; `left_out`: whether some points do not count.
     """
 
     points: pl.DataFrame
-    top: int | None
+    rates: frozenset[int] | None
     at_rate: bool
     left_out: bool
-    capacities: Mapping[int, float] = field(default_factory=dict)
-    overloaded: frozenset[int] = frozenset()
-    by_capacity: bool = False
+
+    @property
+    def top(self) -> int | None:
+        """The rate that asks most of it, as `hardest`; None without rates."""
+        return hardest(self.rates) if self.rates else None
 
     @cached_property
     def _trials(self) -> list[tuple[int, pl.DataFrame]]:
@@ -89,27 +105,17 @@ class Variant:
 
     def values(self, quantity: Quantity) -> Values:
         """Return the quantity for each block."""
-        if self.by_capacity:
-            return Values(dict(self.capacities), kind=quantity.kind)
         by_block = {
             n: value
             for n, trial in self._trials
-            if not quantity.whole_sweep or self._whole(trial)
+            # A sweep that the client cut short has not shown what it comes to.
+            if not quantity.whole_sweep or hardest(trial[RATE]) == self.top
             if (value := quantity.of_trial(trial)) is not None
         }
-        bounds = {}
-        if quantity.name == PEAK and self.top:
-            known = ((n, below(trial)) for n, trial in self._trials if n in by_block)
-            bounds = {n: bound for n, bound in known if bound is not None}
-            # Where the sweep only says that there is more, the search says how much.
-            searched_only = self.capacities.keys() - self.overloaded
-            decided = {n: self.capacities[n] for n in bounds.keys() & searched_only}
-            by_block = {n: decided.get(n, value) for n, value in by_block.items()}
-            bounds = {n: bound for n, bound in bounds.items() if n not in decided}
+        in_full = [n for n, trial in self._trials if quantity.name == OVERLOAD and _in_full(trial)]
         return Values(
             by_block,
-            at_least=frozenset(bounds),
-            below={n: bound for n, bound in bounds.items() if bound < math.inf},
+            at_least=frozenset(in_full),
             kind=quantity.kind,
             step=max((quantity.step(trial) for _, trial in self._trials), default=0)
             if quantity.step
@@ -117,30 +123,25 @@ class Variant:
             hidden=not by_block and self.left_out,
         )
 
-    def _whole(self, trial: pl.DataFrame) -> bool:
-        """Return whether a trial shows what it comes to: one that the client cut short does not."""
-        overloaded = SHARE in trial.columns and trial[SHARE].count() > 0
-        return overloaded or hardest(trial) == self.top
-
 
 def variant_of(frame: pl.DataFrame, which: Points, rate_rps: int | None = None) -> Variant:
     """Return the points of one variant that count, at one rate or at all."""
-    top = _top(frame)
+    rates = _rates(frame)
     if rate_rps is not None:
         frame = frame.filter(pl.col(RATE) == rate_rps)
     valid = counted(frame, which)
-    return Variant(valid, top, rate_rps is not None, len(valid) < len(frame))
+    return Variant(valid, rates, rate_rps is not None, len(valid) < len(frame))
 
 
 def at_each_rate(frame: pl.DataFrame, which: Points) -> dict[int, Variant]:
     """Return the points of one variant that count at each of its rates, by rate."""
-    top = _top(frame)
+    rates = _rates(frame)
     valid = _parts(counted(frame, which), RATE)
     by_rate = {}
     for rate_rps, points_at_rate in _parts(frame, RATE).items():
         points_that_count = valid.get(rate_rps, points_at_rate.clear())
         left_out = len(points_that_count) < len(points_at_rate)
-        by_rate[rate_rps] = Variant(points_that_count, top, True, left_out)
+        by_rate[rate_rps] = Variant(points_that_count, rates, True, left_out)
     return by_rate
 
 
@@ -150,14 +151,36 @@ def _parts(frame: pl.DataFrame, column: str) -> dict[int, pl.DataFrame]:
     return {part[column][0]: part for part in frame.partition_by(column, maintain_order=True)}
 
 
-def _top(frame: pl.DataFrame) -> int | None:
-    """Return the highest rate of a variant that its testbed can offer; None without rates."""
+def _rates(frame: pl.DataFrame) -> frozenset[int] | None:
+    """Return the rates of a variant that its testbed can offer, or all of them; None without."""
     if RATE not in frame.columns:
         return None
-    if not limits.any_by_testbed(frame):
-        return hardest(frame)
     within = frame.filter(~limits.beyond_testbed(frame))
-    return hardest(within) if len(within) else hardest(frame)
+    return frozenset((within if len(within) else frame)[RATE])
+
+
+def at_highest_rate(variants: list[Variant], _paired: bool = True) -> list[Variant]:
+    """Return variants at the highest rate that each was offered: the closed loop, 0, if all were.
+
+    Where no point of one counts there, its limit is hidden.
+    """
+    shared = frozenset.intersection(*(variant.rates for variant in variants))
+    at_top = pl.col(RATE) == hardest(shared) if shared else False
+    return [
+        replace(variant, points=variant.points.filter(at_top), left_out=bool(shared))
+        for variant in variants
+    ]
+
+
+def _at_shared_rates(variants: list[Variant], paired: bool) -> list[Variant]:
+    frames = at_shared_rates([variant.points for variant in variants], paired)
+    return [replace(variant, points=frame) for variant, frame in zip(variants, frames)]
+
+
+def _in_full(trial: pl.DataFrame) -> bool:
+    """Return whether a trial answered in full the highest rate that it was offered: no overload."""
+    highest = trial.filter(pl.col(RATE) == trial[RATE].max(), pl.col(RATE) > 0)
+    return bool((highest[REPLY] >= ALL_ANSWERED * highest[RATE]).any())
 
 
 def _quantity_of(
@@ -178,8 +201,6 @@ def _quantity_of(
     if variant and quantity.of_histogram:
         timed = by_trial.joined(dataset, experiment, variant.points, quantity.of_histogram)
         variant = replace(variant, points=timed)
-    if variant and quantity.name == PEAK and not variant.at_rate:
-        variant = _with_search(variant, dataset, experiment, named)
     return variant and (variant, quantity)
 
 
@@ -188,19 +209,6 @@ def table_of(rule: dict) -> Callable:
     known = [QUANTITIES.get(name) for name in published.statistics_of(rule)]
     of_trials = known and all(quantity and quantity.points == Points.TRIALS for quantity in known)
     return trials if of_trials else points
-
-
-def _with_search(variant: Variant, dataset: str, experiment: str, named: Named) -> Variant:
-    """Return the variant with what its trials' searches showed, if there were any."""
-    of_search = _selected(probes, dataset, experiment, named, frozenset())
-    if of_search is None:
-        return variant
-    return replace(
-        variant,
-        points=searched.with_overloads(variant.points, of_search),
-        capacities=searched.capacity_of_trials(of_search),
-        overloaded=frozenset(searched.overloaded(of_search)),
-    )
 
 
 def at_share(
@@ -219,22 +227,16 @@ def at_share(
 
 
 def rate_at_share(dataset: str, experiment: str, named: Named, share: float) -> int | None:
-    """Return the offered rate nearest to a share of a variant's highest reply rate.
+    """Return the offered rate nearest to a share of the median capacity that searches found.
 
-    That is its capacity where a search found it and the sweep did not show it; a trial that nothing
-    limited may lie anywhere above its value. None if no rate is within NEAR_SHARE of that, or if
-    such trials leave open which rate it is.
+    None without a capacity, or if no rate is within NEAR_SHARE of that.
     """
-    variant = _variant(dataset, experiment, named, Points.VALID, None)
-    if variant is None:
+    swept = _variant(dataset, experiment, named, Points.VALID, None)
+    ends = _variant(dataset, experiment, named, Points.SEARCHES, None)
+    if swept is None or ends is None or not (found := ends.values(CAPACITY)):
         return None
-    peaks = _with_search(variant, dataset, experiment, named).values(HIGHEST_REPLY_RATE)
-    if not peaks:
-        return None
-    rates = [rate for rate in variant.points[RATE].unique().sort() if rate]
-    most = [math.inf if n in peaks.open_ended else peak for n, peak in peaks.by_block.items()]
-    rate_rps, *others = {_nearest(rates, share * median(known)) for known in (peaks.all, most)}
-    return None if others else rate_rps
+    rates = [rate for rate in swept.points[RATE].unique().sort() if rate]
+    return _nearest(rates, share * median(found.all))
 
 
 def _nearest(rates: list[int], wanted_rps: float) -> int | None:
@@ -247,24 +249,16 @@ def _nearest(rates: list[int], wanted_rps: float) -> int | None:
 def _variant(
     dataset: str, experiment: str, named: Named, which: Points, rate_rps: int | None
 ) -> Variant | None:
-    table = trials if which == Points.TRIALS else points
+    table = {Points.TRIALS: trials, Points.SEARCHES: searches}.get(which, points)
     frame = _selected(table, dataset, experiment, named, frozenset())
     return None if frame is None else variant_of(frame, which, rate_rps)
-
-
-def _all_searched(known: list[tuple[Variant, Quantity]]) -> bool:
-    """Return whether all variants have the highest reply rate, and a search found each capacity.
-
-    The remainder of an overload on one side and the capacity on the other are no ratio.
-    """
-    return all(quantity.name == PEAK and variant.capacities for variant, quantity in known)
 
 
 def _pooled_alike(known: list[tuple[Variant, Quantity]]) -> bool:
     """Return whether the variants have one quantity that depends on which rates were offered."""
     quantity = known[0][1]
     return quantity.over_rates and all(
-        other == quantity and variant.top is not None and not variant.at_rate
+        other == quantity and variant.rates is not None and not variant.at_rate
         for variant, other in known
     )
 
@@ -294,6 +288,15 @@ def probes(dataset: str, experiment: str) -> pl.DataFrame | None:
     return _table(dataset, experiment, "probes", any_client=True)
 
 
+@cache
+def searches(dataset: str, experiment: str) -> pl.DataFrame | None:
+    """Return the ends of an experiment's searches but for refused ones; None without a search."""
+    frame = probes(dataset, experiment)
+    if frame is None:
+        return None
+    return searched.ends(frame).filter(pl.col("outcome") != search.REFUSED)
+
+
 def clear_caches() -> None:
     """Read tables anew from now on: what was measured has changed."""
     _clear_tables()
@@ -301,7 +304,7 @@ def clear_caches() -> None:
 
 
 def _clear_tables() -> None:
-    for cached in (points, trials, samples, probes, _selected, _at_defaults, _variant):
+    for cached in (points, trials, samples, probes, searches, _selected, _at_defaults, _variant):
         cached.cache_clear()
 
 
@@ -433,7 +436,7 @@ def _level_phrase(name: str, level) -> str:
     if name == RATE:
         return f"at {phrases.number(level)} req/s"
     if name == SHARE:
-        return f"at {level:g} of its highest reply rate"
+        return f"at {level:g} of its capacity"
     if name == "schedulers":
         return phrases.CPUS[level]
     if name == "idle_connections":

@@ -3,7 +3,7 @@
 A name is the one that rules in claims.toml use. A definition that changes here changes every page.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import polars as pl
 
@@ -40,10 +40,9 @@ _MEAN = "mean over the points of a trial"
 _LARGEST = "largest over the points of a trial"
 
 
-def hardest(points: pl.DataFrame) -> int:
+def hardest(rates: Collection[int]) -> int:
     """Return the offered rate that asks most of a server: 0, the closed loop, else the highest."""
-    rates = points[RATE]
-    return 0 if (rates == 0).any() else rates.max()
+    return 0 if 0 in rates else max(rates)
 
 
 def _due(points: pl.DataFrame) -> float:
@@ -143,6 +142,7 @@ def _latency_deviation(points: pl.DataFrame) -> float | None:
 
 
 PEAK = "peak_reply_rate_rps"
+OVERLOAD = "reply_rate_overload_rps"
 _OF_HISTOGRAM = {"mean": "mean", "p50": "median", "p99": "99th percentile of the"}
 
 CPU_PER_REPLY = Quantity(
@@ -166,6 +166,19 @@ LARGEST_RSS = Quantity(
 HIGHEST_REPLY_RATE = Quantity(
     PEAK, "highest reply rate", "req/s", "highest reply rate of the sweep",
     lambda points: points[REPLY].max(), over_rates=False, whole_sweep=True, higher_is_better=True,
+)  # fmt: skip
+CAPACITY = Quantity(
+    "capacity_rps", "capacity", "req/s",
+    "rate, found by a search from a fresh start, up to which half of what is due or more is "
+    "answered within 10 ms", lambda ends: ends["capacity_rps"][0], over_rates=False,
+    points=Points.SEARCHES, higher_is_better=True,
+)  # fmt: skip
+REPLY_RATE_OVERLOAD = Quantity(
+    OVERLOAD, "reply rate in overload", "req/s",
+    "replies over the time in which requests were offered, at the highest rate that each of those "
+    "compared was offered, or at a multiple of its capacity",
+    lambda points: points.filter(pl.col(RATE) == hardest(points[RATE]))[REPLY].mean(),
+    higher_is_better=True,
 )  # fmt: skip
 BYTES_PER_MESSAGE = Quantity(
     "bytes_per_message", "memory per message", "B",
@@ -193,7 +206,8 @@ MEMORY_PER_CONNECTION = Quantity(
 
 _ALL = (
     CPU_PER_REPLY, SWITCHES_PER_REPLY, INTERRUPTS_PER_REPLY, LARGEST_RSS, HIGHEST_REPLY_RATE,
-    BYTES_PER_MESSAGE, FAILED_CONNECTIONS, RESPONSE_TIME, CONNECTION_TIME, MEMORY_PER_CONNECTION,
+    CAPACITY, REPLY_RATE_OVERLOAD, BYTES_PER_MESSAGE, FAILED_CONNECTIONS, RESPONSE_TIME,
+    CONNECTION_TIME, MEMORY_PER_CONNECTION,
     Quantity(
         "reply_rate_rps", "reply rate", "req/s",
         "replies over the time in which requests were offered", Mean(REPLY), _MEAN,

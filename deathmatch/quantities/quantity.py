@@ -45,6 +45,7 @@ class Points(Enum):
     ENDING = "lawful, reported whole or not, and not limited by client or testbed"
     ALL = "all"
     TRIALS = "no points: the trials themselves, also those without a point"
+    SEARCHES = "no points: the ends of searches, of which those count that found the capacity"
 
 
 class Kind(Enum):

@@ -211,7 +211,7 @@ def _quantiles(seen: views.Experiment) -> dict[tuple[str, str], dict[int, list[i
     timed = quantities.TIMED.get(seen.spec.client)
     if timed is None or seen.points.is_empty():
         return {}
-    closed = hardest(seen.points) == 0
+    closed = hardest(seen.points[RATE]) == 0
     shown = seen.ranked(seen.valid_points).filter(
         reply_rates.at_rate(0) if closed else reply_rates.AT_TOP
     )
