@@ -1134,7 +1134,7 @@ def test_verdicts_follow_from_their_intervals():
 
 # The statistics of rules that one expression over the points of a trial defines.
 STATISTICS = {
-    "peak_reply_rate_rps": pl.max(REPLY),
+    "reply_rate_rps": pl.mean(REPLY),
     "context_switches_per_reply": pl.sum("context_switches") / pl.sum("replies"),
     "cpu_us_per_reply": pl.sum("server_cpu_ns") / pl.sum("replies") / 1000,
     "message_latency_mean_us": pl.mean("message_latency_mean_us"),
@@ -1196,7 +1196,7 @@ def test_ratios_are_those_of_their_tables():
         assert mean == pytest.approx(row["effect"], rel=1e-5), where
         assert row["low"] <= ends[0] * 1.00001 and row["high"] >= ends[1] * 0.99999, where
         exact += ends == pytest.approx([row["low"], row["high"]], rel=1e-5)
-    assert exact >= 9
+    assert exact >= 6
 
 
 def medians_by(points: pl.DataFrame, column: str, *keys: str) -> dict:
