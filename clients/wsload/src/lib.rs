@@ -1,12 +1,13 @@
 //! An open-loop WebSocket load client that records every connection and every message.
 //!
-//! The protocol is tungstenite's, the event loop mio's, the file format parquet's. This crate's own
-//! are the schedule, the records and the statistics.
+//! The protocol is tungstenite's, the event loop mio's. This crate's own are the schedule, the
+//! records, as far as they need Parquet, and the statistics.
 
 pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod connection;
+pub mod encoding;
 pub mod failure;
 pub mod files;
 pub mod frames;
@@ -22,5 +23,6 @@ pub mod share;
 pub mod socket;
 pub mod statistics;
 pub mod summary;
+pub mod table;
 pub mod target;
 pub mod timer;

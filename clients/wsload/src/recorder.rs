@@ -1,13 +1,12 @@
 //! Takes rows off the event loop and writes them in a thread of its own.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parquet::errors::ParquetError;
-
-use crate::files::{MessageFiles, write_connections};
+use crate::files::{MessageFiles, ROW_GROUP_ROWS, write_connections};
 use crate::machine;
 use crate::record::{ConnectionRow, MessageRow};
 use crate::share::Numbers;
@@ -16,8 +15,6 @@ use crate::share::Numbers;
 const BATCH_ROWS: usize = 4096;
 /// Batches that may wait to be written: with 48-byte rows some 50 MB.
 const QUEUE_BATCHES: usize = 256;
-/// Rows that make a row group; a column of one is compressed as a whole.
-const ROW_GROUP_ROWS: usize = 16 * BATCH_ROWS;
 /// Rows that make a file even before its time is over.
 const FILE_ROWS: usize = 64 * ROW_GROUP_ROWS;
 
@@ -153,9 +150,9 @@ fn write(
         connections_changed: false,
         destination,
     };
-    let failed = |error: ParquetError| {
+    let failed = |error: io::Error| {
         let directory = destination.directory.display();
-        format!("cannot write the records in {directory}: {}", plain(&error))
+        format!("cannot write the records in {directory}: {error}")
     };
     let mut part_ends = Instant::now() + destination.part;
     loop {
@@ -185,7 +182,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    fn take(&mut self, batch: Batch) -> Result<(), ParquetError> {
+    fn take(&mut self, batch: Batch) -> io::Result<()> {
         match batch {
             Batch::Messages(rows) => {
                 self.file_rows += rows.len();
@@ -206,7 +203,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    fn finish_part(&mut self, last: bool) -> Result<(), ParquetError> {
+    fn finish_part(&mut self, last: bool) -> io::Result<()> {
         self.files.append(&self.rows)?;
         self.rows.clear();
         self.file_rows = 0;
@@ -221,13 +218,5 @@ impl Writing<'_> {
             self.connections_changed = false;
         }
         Ok(())
-    }
-}
-
-/// The system's own words, without the library's around them.
-fn plain(error: &ParquetError) -> String {
-    match error {
-        ParquetError::External(inner) => inner.to_string(),
-        other => other.to_string(),
     }
 }
