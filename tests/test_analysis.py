@@ -277,7 +277,7 @@ def test_a_cap_is_compared_with_no_cap_and_with_a_backlog_of_its_length():
     assert (clipped.estimate, equal.estimate) == (0.5, 0.75)
 
 
-def test_plateaus_stand_with_those_of_the_graphs():
+def test_rates_in_overload_stand_with_the_plateaus_of_the_graphs():
     points = pl.DataFrame({
         "schedulers": ["one", "one"], "backlog": [5, 5], "n": [1, 1], RATE: [1000, 2000],
         REPLY: [1000.0, 1500.0],
@@ -286,8 +286,8 @@ def test_plateaus_stand_with_those_of_the_graphs():
         "system": "Yucan", "statistic": "plateau", "place": "post: backlog graphs",
         "schedulers": ["one", "all"], "backlog": [5, 128], "value": [2000.0, 9000.0],
     })  # fmt: skip
-    found = listen_backlog.plateaus(points, walkin)
-    assert found.select("variant", "plateau_rps", "published_rps").rows() == [
+    found = listen_backlog.in_overload(points, walkin)
+    assert found.select("variant", "overload_rps", "published_rps").rows() == [
         ("one scheduler, backlog 5", 1500.0, 2000.0),
         ("all schedulers, backlog 128", None, 9000.0),
     ]
@@ -410,7 +410,7 @@ def test_deaths_and_the_rates_of_them():
     assert found.rows() == [("epoll", 1, 0, None, 3000, 0), ("select", 2, 1, 6000, 1024, 30)]
     (row,) = readiness.deaths_by_rate(crashes()).to_dicts()
     assert (row["readiness"], row[RATE], row["died"], row["trials"]) == ("select", 6000, 1, 2)
-    assert readiness.peak_ratio(crashes(), "Tornado").estimate == pytest.approx(5 / 3)
+    assert readiness.overload_ratio(crashes(), "Tornado").estimate == pytest.approx(5 / 3)
 
 
 def test_system_calls_with_the_fewest_and_the_most_idle():
@@ -533,13 +533,6 @@ def test_a_variant_is_compared_with_the_first_of_its_server():
     assert found.select("variant", "against", "median").rows() == [
         ("a, all CPUs", "a", 1.5), ("a, poll", "a", None),
     ]  # fmt: skip
-
-
-def test_every_cpu_gains_only_where_one_was_not_enough():
-    single = [answered("a", 1, 100, 40.0), answered("b", 1, 100, 99.0), answered("c", 1, 100, 9.0)]
-    scale = [answered(name, 1, 100, 80.0, schedulers="all") for name in ("a", "b")]
-    found = reply_rates.gains(pl.DataFrame(single), pl.DataFrame(scale))
-    assert found.select("title", "median", "trials").rows() == [("a", 2.0, 1)]
 
 
 def test_bytes_per_message_are_what_full_has_more_than_empty():

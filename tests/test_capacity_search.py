@@ -11,7 +11,6 @@ from planted import ASKED, KINDS, Planted, planted, searched
 from strict_sample import Sample, broken, unpack
 
 from deathmatch.analysis import searched as analysis
-from deathmatch.analysis import stats
 from deathmatch.capacity_search import search
 from deathmatch.capacity_search.search import Result
 from deathmatch.data import probes, records, tables, tidy
@@ -361,23 +360,6 @@ def test_a_capacity_is_that_of_three_starts(rates, outcome, found, capacity, rea
     assert (row["outcome"], row["reason"], row["search_s"]) == (found, reason, 2)
     assert capacity is None or [row["median"], row["low"], row["high"]] == pytest.approx(capacity)
     assert capacity is not None or row["median"] is None
-
-
-def test_a_capacity_takes_the_place_of_at_least():
-    found = analysis.capacities(ended([990, 1000, 1030]), ["label"])
-    both = {"all_answered": pl.Boolean, "at_least": pl.Boolean}
-    rows = [
-        ("One", 3, 500.0, 499.0, 501.0, True, True),
-        ("Other", 3, 400.0, 399.0, 401.0, True, True),
-    ]
-    schema = {"label": pl.String} | stats.INTERVAL | both
-    plateaus = pl.DataFrame(rows, schema=schema, orient="row")
-    first, second = analysis.instead(plateaus, found, ["label"]).rows()
-    assert first[:2] == ("One", 3) and first[2:] == (1000, 990, 1030, False, False)
-    assert second == rows[1]
-    nothing = analysis.capacities(ended([1000]).clear(), ["label"])
-    assert analysis.instead(plateaus, nothing, ["label"]).equals(plateaus)
-    assert "search" in analysis.arrowhead(found) and "search" not in analysis.arrowhead(nothing)
 
 
 DATASET = """

@@ -177,9 +177,9 @@ def test_too_little_time_is_refused_before_anything_is_built(tree):
         ("cpu_us_per_reply", 1.06, 1.10, True),
         ("cpu_us_per_reply", 1.04, 1.10, False),
         ("cpu_us_per_reply", 0.80, 0.90, False),
-        ("peak_reply_rate_rps", 0.90, 0.94, True),
-        ("peak_reply_rate_rps", 0.90, 0.96, False),
-        ("peak_reply_rate_rps", 1.06, 1.10, False),
+        ("reply_rate_overload_rps", 0.90, 0.94, True),
+        ("reply_rate_overload_rps", 0.90, 0.96, False),
+        ("reply_rate_overload_rps", 1.06, 1.10, False),
         ("cpu_us_per_reply", None, None, False),
     ],
 )

@@ -18,7 +18,7 @@ SIDES = (
 )  # fmt: skip
 NOW = Verdict(
     judging.REPLICATED, Interval(3, 2.0, 1.8, 2.2), direction=judging.REPLICATED,
-    quantity="highest reply rate", unit="req/s", sides=SIDES,
+    quantity="reply rate in overload", unit="req/s", sides=SIDES,
 )  # fmt: skip
 NEED = Need("4 CPUs of the server beyond the client's", "1", met=False, always=True)
 THEN = Verdict(judging.UNREACHED, needs=(NEED,))
@@ -39,7 +39,7 @@ def test_a_claim_opens_to_its_rule_and_the_evidence_of_each_verdict(entries):
     assert then["heading"] == f"Then: {judging.UNREACHED}"
     assert any(text.endswith("there: 1 (not met).") for text in then["lines"])
     text = "\n".join(now["lines"])
-    assert "highest reply rate (req/s), Yucan, backlog 128 over Yucan, backlog 5" in text
+    assert "reply rate in overload (req/s), Yucan, backlog 128 over Yucan, backlog 5" in text
     assert "8\u202f000 [7\u202f000, 9\u202f000] req/s, n = 3" in text
     assert now["raw"] == [side.raw for side in SIDES]
 

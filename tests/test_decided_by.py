@@ -92,7 +92,7 @@ def test_a_claim_is_not_left_to_a_dataset_that_lacks_one_trial_of_its_design(oth
 # Written otherwise after the trials, to the same effect: `as_source`, which is gone, gave all of a
 # rule's selectors a level that they have themselves now, or one that was never measured there.
 REWRITTEN = {"moritz-pypy-beats-cpython-tornado", "day-second-process-scales-wsgi"}
-# They compared the highest reply rate of a sweep or of a search, which is no quantity any more.
+# They compared the most of a sweep, or what a search found, where they compare one quantity now.
 DEFINED_ANEW = {
     "day-second-process-more-than-doubles-echo",
     "day-webob-adds-overhead",

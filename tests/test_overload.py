@@ -210,14 +210,14 @@ load_generator = ["httperf", "roundtrip"]
 """
 
 
-# The plateau that figures show of httperf's trial, and the value that claims take of it.
-PLATEAU = """
-from deathmatch.analysis import reply_rates, selecting, views
-found = views.Experiment("mine", "backlog")
-(row,) = reply_rates.plateaus(found.plateau_points, ["label"]).to_dicts()
-rule = {"server": "planted-paced", "backlog": 5, "statistic": "peak_reply_rate_rps"}
-known = selecting.values("mine", "backlog", {}, rule)
-print(row["median"], *known.all, row["at_least"], bool(known.at_least))
+# What claims take of the search: the capacity, and what was answered of a multiple of it.
+VALUES = """
+from deathmatch.analysis import selecting
+server = {"server": "planted-paced", "backlog": 5}
+for rule in ({"statistic": "capacity_rps"},
+             {"statistic": "reply_rate_overload_rps", "capacity_share": 1.5}):
+    known = selecting.values("mine", "backlog", {}, server | rule)
+    print(*known.all, bool(known.at_least))
 """
 
 
@@ -263,7 +263,8 @@ def test_a_planted_capacity_is_found_and_exceeded(tree: Tree):
     (offered,) = (probe for probe in recorded["probes"] if probe["step"] == search.OVERLOAD)
     assert [client["client"] for client in offered["clients"]] == ["client-1", "client-2"]
     assert not broken_by_the_load(tree)
-    shown = tree.run("python", "-c", PLATEAU).succeeded().text.split()
-    assert [float(text) for text in shown[:2]] == pytest.approx([over[REPLY]] * 2, rel=1e-6)
-    assert shown[2:] == ["False", "False"]
+    shown = tree.run("python", "-c", VALUES).succeeded().text.split()
+    found = [float(text) for text in (shown[0], shown[2])]
+    assert found == pytest.approx([capacity_rps, over[REPLY]], rel=1e-6)
+    assert shown[1::2] == ["False", "False"]
     shutil.rmtree(folder)

@@ -1,6 +1,4 @@
-"""A rate that was answered in full is no limit, also where higher ones were not."""
-
-import math
+"""The reply rate in overload: at one rate, and no limit where that was answered in full."""
 
 import polars as pl
 import pytest
@@ -50,13 +48,6 @@ def in_overload(server: str) -> Values:
 
 
 @pytest.mark.parametrize(
-    ("server", "limit"), [("rung", 40000), ("slow", None), ("near", None), ("open", math.inf)]
-)
-def test_a_limit_is_below_the_next_rate_that_was_offered(server, limit):
-    assert reply_rates.below(sweep(server).filter(n=1)) == limit
-
-
-@pytest.mark.parametrize(
     ("above", "below", "verdict"),
     [
         ("near", "rung", judging.REPLICATED),  # what they answer of 40,000 tells, no rung below
@@ -92,10 +83,8 @@ def test_an_overload_is_at_the_highest_rate_of_all(others, top_rps):
     assert hidden.hidden and not hidden
 
 
-def test_a_ranking_names_what_is_at_least():
+def test_those_that_were_not_overloaded_have_no_order():
     points = pl.concat([sweep("rung"), sweep("near"), sweep("slow"), sweep("open")])
-    found = reply_rates.plateaus(points, ["server"])
-    assert dict(found.select("server", "at_least").rows()) == {
-        "rung": True, "near": False, "slow": False, "open": True,
-    }  # fmt: skip
-    assert reply_rates.ranking(found, "server") == "open > near > rung (at least) > slow"
+    found = reply_rates.in_overload(points.with_columns(variant="server"), ["server"])
+    assert found.filter("at_least")["server"].to_list() == ["open"]
+    assert reply_rates.ranking(found, "server") == "open > near > rung > slow"

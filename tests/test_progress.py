@@ -352,7 +352,7 @@ def test_the_end_of_a_run_has_each_named_server_with_its_number_or_the_reason(
     monkeypatch.setattr(table_files, "ROOT", tmp_path)
     before, _, failed, todo = last_three(run)
     if not limited:
-        assert re.fullmatch(r"result: null in backlog: highest reply rate .*\d.* req/s", before)
+        assert re.fullmatch(r"result: null in backlog: reply rate in overload .*\d.* req/s", before)
         assert failed.startswith("failed: nothing; ")
         return
     why = r"client-limited at (\d+) of \1 points"

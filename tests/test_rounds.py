@@ -42,13 +42,13 @@ def points() -> pl.DataFrame:
 
 def test_a_ranking_has_no_false_difference(points):
     curve = reply_rates.curves(points, by="server")
-    plateaus = reply_rates.plateaus(points, ["server"])
+    rates = reply_rates.in_overload(points, ["server"])
     costs = by_trial.medians(points, [CPU_PER_REPLY], ["server"])
-    for frame, column in ((curve, "value"), (plateaus, "median"), (costs, CPU_PER_REPLY.name)):
+    for frame, column in ((curve, "value"), (rates, "median"), (costs, CPU_PER_REPLY.name)):
         assert frame["trials"].to_list() == [3, 3]
         assert frame[column].n_unique() == 1
-    alone = reply_rates.plateaus(points.filter(server="long"), ["server"])
-    assert alone["trials"].to_list() == [5] and alone["median"][0] < plateaus["median"][0]
+    alone = reply_rates.in_overload(points.filter(server="long"), ["server"])
+    assert alone["trials"].to_list() == [5] and alone["median"][0] < rates["median"][0]
 
 
 def test_groups_without_a_common_round_keep_all():

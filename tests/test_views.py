@@ -1,4 +1,4 @@
-"""What notebooks look at: plateaus, what the client hides of them, and numbers in prose."""
+"""What notebooks look at: overloads, what the client hides of them, and numbers in prose."""
 
 from dataclasses import replace
 
@@ -26,9 +26,9 @@ SWEEP = points([
 ])  # fmt: skip
 
 
-def test_a_plateau_at_all_that_was_offered_may_be_higher():
-    found = reply_rates.plateaus(SWEEP.filter(~pl.col("client_limited")), ["label"])
-    rows = {row["label"]: (row["median"], row["all_answered"]) for row in found.to_dicts()}
+def test_a_reply_rate_at_all_that_was_offered_may_be_higher():
+    found = reply_rates.in_overload(SWEEP.filter(~pl.col("client_limited")), ["label"])
+    rows = {row["label"]: (row["median"], row["at_least"]) for row in found.to_dicts()}
     assert rows == {"fast": (3990.0, True), "slow": (2500.0, False)}
 
 
@@ -38,8 +38,8 @@ def test_each_variant_is_held_against_the_highest_rate_that_it_was_offered():
         ("small", 1, 1000, 800.0, False), ("cut", 1, 1000, 800.0, False),
         ("cut", 1, 4000, 900.0, True), ("more", 1, 4000, 3990.0, False),
     ])  # fmt: skip
-    found = reply_rates.plateaus(frame.filter(~pl.col("client_limited")), ["label"])
-    rows = {row["label"]: (row["median"], row["all_answered"]) for row in found.to_dicts()}
+    found = reply_rates.in_overload(frame.filter(~pl.col("client_limited")), ["label"])
+    rows = {row["label"]: (row["median"], row["at_least"]) for row in found.to_dicts()}
     assert rows == {"fast": (6000.0, False), "small": (800.0, False), "more": (3990.0, True)}
     made = views.Experiment("tiny", "backlog")
     made.__dict__["points"] = frame
@@ -66,7 +66,7 @@ def test_a_floor_at_all_that_was_offered_is_no_limit():
         ("b", 1, 1000, 800.0, True), ("null", 1, 0, 9999.0, False),
     ]  # fmt: skip
     frame = pl.DataFrame(rows, schema=["server", "n", RATE, REPLY, "client_limited"], orient="row")
-    found = views.floors(frame).select("who", "median", "all_answered").rows()
+    found = views.floors(frame).select("who", "median", "at_least").rows()
     assert found == [("the null server", 999.0, True), ("the fastest server", 700.0, False)]
     assert len(views.floors(frame[:0])) == 0
 
@@ -119,17 +119,17 @@ def test_what_the_client_hides_is_named():
 
 def test_an_arrowhead_stands_beside_what_may_be_higher():
     theme.register()
-    frame = reply_rates.plateaus(SWEEP, ["label"]).select("label", "median", "all_answered")
-    drawn = theme.dots(frame, "median", "label", more="all_answered").to_dict()
+    frame = reply_rates.in_overload(SWEEP, ["label"]).select("label", "median", "at_least")
+    drawn = theme.dots(frame, "median", "label", more="at_least").to_dict()
     heads = [layer for layer in drawn["layer"] if layer["mark"].get("shape") == "triangle-right"]
-    assert [head["transform"][0]["filter"] for head in heads] == ["datum['all_answered']"]
-    none = theme.dots(frame.filter(label="slow"), "median", "label", more="all_answered").to_dict()
+    assert [head["transform"][0]["filter"] for head in heads] == ["datum['at_least']"]
+    none = theme.dots(frame.filter(label="slow"), "median", "label", more="at_least").to_dict()
     assert len(none["layer"]) == len(drawn["layer"]) - 1
 
 
 def test_those_without_a_limit_have_no_order():
     more = pl.concat([SWEEP, points([("quick", 1, 4000, 4000.0, False)])])
-    found = reply_rates.plateaus(more.filter(~pl.col("client_limited")), ["label"])
+    found = reply_rates.in_overload(more.filter(~pl.col("client_limited")), ["label"])
     assert reply_rates.ranking(found, "label") == "fast and quick, without a limit here, > slow"
     assert reply_rates.ranking(found.filter(pl.col("label") != "quick"), "label") == "fast > slow"
 

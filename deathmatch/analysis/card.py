@@ -21,24 +21,25 @@ from deathmatch.plan import files, matrix
 from deathmatch.plan.server import Server
 from deathmatch.quantities import definitions
 from deathmatch.quantities.definitions import MEMORY_PER_CONNECTION
-from deathmatch.quantities.quantity import RATE, REPLY, Quantity
+from deathmatch.quantities.quantity import ALL_ANSWERED, RATE, REPLY, Quantity
 
 REFERENCE = "reference"
-PEAK = definitions.HIGHEST_REPLY_RATE
 QUANTITIES = (
     definitions.CPU_PER_REPLY, definitions.SWITCHES_PER_REPLY, definitions.LARGEST_RSS,
     definitions.QUANTITIES["connection_time_p50_us"],
     definitions.QUANTITIES["connection_time_p99_us"],
 )  # fmt: skip
 """Shown of each server, at its lowest rate."""
+AT_TOP = pl.col(RATE) == pl.col(RATE).max().over("server", "n")
+"""Which points are at the highest rate of their trial, a multiple of the server's own capacity."""
 
 
 @dataclass(frozen=True)
 class Row:
     """A server of the card.
 
-    `peak` is the interval of its highest reply rate, which is `at_least` that where it answered all
-    that it was offered; `of_subject` is the subject's over its own. `values` has the median of each
+    `overload` is the interval of its reply rate AT_TOP, which is `at_least` that where it answered
+    that rate in full; `of_subject` is the subject's over its own. `values` has the median of each
     of QUANTITIES at `ease_rps`, its lowest rate; `limit` says whose limit its highest rate shows.
     `counts`: these are of the points that count; where there is none, they are of all the others.
     """
@@ -47,7 +48,7 @@ class Row:
     title: str
     rounds: int
     counts: bool
-    peak: Interval
+    overload: Interval
     at_least: bool
     of_subject: Interval
     ease_rps: int | None
@@ -60,17 +61,14 @@ class Row:
 def rows(held: Experiment, subject: str) -> list[Row]:
     """Return a row for each server that was tried: the subject first, then the fastest first."""
     timed = by_trial.joined(held.dataset, held.name, held.points, "connection_time")
-    best = _best_of_trials(by_trial.counted(held.points))
     made = [
-        _row(held, timed.filter(pl.col("server") == server), best, subject, server)
-        for server in held.trials["server"].unique().to_list()
+        _row(held, timed, subject, server) for server in held.trials["server"].unique().to_list()
     ]
-    return sorted(made, key=lambda row: (row.server != subject, -(row.peak.estimate or 0)))
+    return sorted(made, key=lambda row: (row.server != subject, -(row.overload.estimate or 0)))
 
 
-def _row(
-    held: Experiment, mine: pl.DataFrame, best: pl.DataFrame, subject: str, server: str
-) -> Row:
+def _row(held: Experiment, timed: pl.DataFrame, subject: str, server: str) -> Row:
+    mine = timed.filter(pl.col("server") == server)
     counted = by_trial.counted(mine)
     shown = mine if counted.is_empty() else counted
     trials = held.trials.filter(pl.col("server") == server).sort("n")
@@ -80,38 +78,31 @@ def _row(
     said = failed.row(0, named=True) if len(failed) else trials.row(0, named=True)
     return Row(
         server=server, title=said["title"], rounds=trials["n"].n_unique(),
-        counts=not counted.is_empty(), peak=_peak(_best_of_trials(shown)),
-        at_least=_at_least(counted),
-        of_subject=_ratio(best, subject, server), ease_rps=ease_rps,
+        counts=not counted.is_empty(), overload=_overload(shown.filter(AT_TOP)),
+        at_least=_at_least(counted.filter(AT_TOP)),
+        of_subject=_ratio(by_trial.counted(timed).filter(AT_TOP), subject, server),
+        ease_rps=ease_rps,
         values={quantity.name: _median(at_ease, quantity) for quantity in QUANTITIES},
         limit=whose_limit(mine), outcome=said["outcome"], reason=said["reason"] or "",
     )  # fmt: skip
 
 
-def _best_of_trials(counted: pl.DataFrame) -> pl.DataFrame:
-    """Return each trial's highest reply rate of the points that count."""
-    return counted.group_by("server", "n", maintain_order=True).agg(pl.col(REPLY).max())
-
-
-def _peak(best: pl.DataFrame) -> Interval:
-    known = best[REPLY].drop_nulls().to_list()
+def _overload(at_top: pl.DataFrame) -> Interval:
+    known = at_top[REPLY].drop_nulls().to_list()
     return stats.interval(known) if known else NO_TRIAL
 
 
-def _at_least(counted: pl.DataFrame) -> bool:
-    """Return whether half of the trials or more answered in full all that counts of them."""
-    shown = [
-        reply_rates.below(trial) is not None
-        for _, trial in counted.group_by("n", maintain_order=True)
-    ]
-    return bool(shown) and 2 * sum(shown) >= len(shown)
+def _at_least(at_top: pl.DataFrame) -> bool:
+    """Return whether half of the trials or more answered in full what they were offered."""
+    in_full = at_top[REPLY] >= ALL_ANSWERED * at_top[RATE]
+    return len(at_top) > 0 and in_full.mean() >= 0.5
 
 
-def _ratio(best: pl.DataFrame, subject: str, server: str) -> Interval:
-    """Return the subject's highest reply rate over the server's, within rounds."""
+def _ratio(at_top: pl.DataFrame, subject: str, server: str) -> Interval:
+    """Return the subject's reply rate over the server's, within rounds."""
     if server == subject:
         return NO_TRIAL
-    return stats.ratio(best, pl.col("server") == subject, pl.col("server") == server, REPLY)
+    return stats.ratio(at_top, pl.col("server") == subject, pl.col("server") == server, REPLY)
 
 
 def _median(points: pl.DataFrame, quantity: Quantity) -> float | None:
@@ -151,7 +142,7 @@ def verdict(held: Experiment, made: Sequence[Row]) -> str:
     subject = made[0]
     if not subject.counts:
         return _no_number(held, subject)
-    rate = phrases.brackets(subject.peak)
+    rate = phrases.brackets(subject.overload)
     least = "at least " if subject.at_least else ""
     parts = [f"answers {least}{rate} requests a second on one CPU"]
     parts += [
@@ -169,11 +160,11 @@ def _no_number(held: Experiment, subject: Row) -> str:
         # Each failed check has a clause; the card lists all of them below.
         reason = f": {subject.reason.splitlines()[0].split('; ')[0]}" if subject.reason else ""
         return f"{subject.title} was not measured: {subject.outcome}{reason}."
-    if subject.peak.estimate is None:
+    if subject.overload.estimate is None:
         return f"{subject.title} has no number: no report of the load generator could be read."
     return (
-        f"{subject.title} answered {phrases.number(subject.peak.estimate)} requests a second and "
-        f"may do more: the limit was {why(held, subject)}."
+        f"{subject.title} answered {phrases.number(subject.overload.estimate)} requests a second "
+        f"and may do more: the limit was {why(held, subject)}."
     )
 
 
@@ -202,14 +193,14 @@ def standing(made: Sequence[Row], experiment: str) -> str:
     if held.trials.is_empty():
         return ""
     points = by_trial.counted(held.points).filter(~pl.col("server").is_in(files.instruments()))
-    plateaus = reply_rates.plateaus(points, ["server", "label"]) if len(points) else points
+    rates = reply_rates.in_overload(points, ["server", "label"]) if len(points) else points
     for row in made[1:]:
-        theirs = plateaus.filter(~pl.col("at_least"), server=row.server)
+        theirs = rates.filter(~pl.col("at_least"), server=row.server)
         lower_bound = row.at_least and row.limit != limits.SERVER
         if row.of_subject.estimate is None or lower_bound or theirs.is_empty():
             continue
         base = theirs["median"].max()
-        ratios = plateaus.with_columns(ratio=pl.col("median") / base)
+        ratios = rates.with_columns(ratio=pl.col("median") / base)
         faster = ratios.filter(pl.col("ratio") > row.of_subject.estimate)
         return (
             f"By its ratio to {row.title} it would stand {_ordinal(len(faster) + 1)} of "

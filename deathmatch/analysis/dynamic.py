@@ -11,10 +11,11 @@ from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.stats import NO_TRIAL
 from deathmatch.quantities.definitions import (
     CONNECTION_TIME,
-    HIGHEST_REPLY_RATE,
     LARGEST_RSS,
+    REPLY_RATE_OVERLOAD,
     RESPONSE_TIME,
 )
+from deathmatch.quantities.quantity import TOP
 
 ERRORS = {
     "errors_client_timeout": "5 s timeout",
@@ -79,24 +80,22 @@ def connection_times(points: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:
 
 
 def variant_ratios(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the highest reply rate of each variant over that of the first of the same server.
+    """Return the reply rate in overload of each variant over that of the first of the same server.
 
     Columns: variant, against and those of `stats.INTERVAL`, paired by round; without an interval
-    where either answered its highest rate in full. `points` are those that count.
+    where either answered that rate in full, or was offered another. `points` are those that count.
     """
-    best = reply_rates.plateaus(points, ["server", "label"])
-    unlimited = set(best.filter("at_least")["label"])
+    in_full = reply_rates.in_overload(points, ["server", "label"]).filter("at_least")
+    unlimited = set(in_full["label"])
+    tops = dict(points.group_by("label", maintain_order=True).agg(pl.col(TOP).max()).iter_rows())
     rows = []
     for server in sorted(set(points["server"])):
         mine = points.filter(pl.col("server") == server)
         first, *others = mine["label"].unique().sort()
-        peaks = values(mine, HIGHEST_REPLY_RATE, ["label"])
+        rates, name = values(mine, REPLY_RATE_OVERLOAD, ["label"]), REPLY_RATE_OVERLOAD.name
         for label in others:
-            ratio = stats.ratio(
-                peaks, pl.col("label") == label, pl.col("label") == first, HIGHEST_REPLY_RATE.name
-            )
-            limitless = {label, first} & unlimited
-            known = NO_TRIAL if limitless else ratio
-            rows.append({"variant": label, "against": first} | known.row)
+            ratio = stats.ratio(rates, pl.col("label") == label, pl.col("label") == first, name)
+            unknown = {label, first} & unlimited or tops[label] != tops[first]
+            rows.append({"variant": label, "against": first} | (NO_TRIAL if unknown else ratio).row)
     names = {"variant": pl.String, "against": pl.String}
     return pl.DataFrame(rows, schema=names | stats.INTERVAL)

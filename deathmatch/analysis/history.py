@@ -139,7 +139,7 @@ def by_trial(points: pl.DataFrame, quantity: Quantity = CPU_PER_REPLY) -> pl.Dat
 
 
 def published_rates() -> pl.DataFrame:
-    """Return the highest reply rate that each post has of a system with one process.
+    """Return the most that each post's systems answered a second with one process.
 
     Columns: system, year, reply_rate_rps, source.
     """

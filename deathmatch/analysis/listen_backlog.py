@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from deathmatch.analysis import reply_rates, stats, trial_tests
+from deathmatch.analysis import reply_rates, stats
 from deathmatch.analysis.by_trial import at_shared_rates, shared_rounds
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import Interval
@@ -47,10 +47,10 @@ def published_curve(walkin: pl.DataFrame) -> pl.DataFrame:
     return curve.select(RATE, reply_rate_rps=pl.col("value"), series=pl.lit("Misultin, backlog 30"))
 
 
-def plateaus(points: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:
-    """Return the highest reply rate by schedulers and backlog, ours and that of the post's graphs.
+def in_overload(points: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:
+    """Return the reply rate in overload by schedulers and backlog, ours and that of the graphs.
 
-    Columns: those of `reply_rates.plateaus`, `variant` in words, plateau_rps (the median) and
+    Columns: those of `reply_rates.in_overload`, `variant` in words, overload_rps (the median) and
     published_rps. Rows that only one of the two has are there too.
     """
     theirs = (
@@ -63,11 +63,12 @@ def plateaus(points: pl.DataFrame, walkin: pl.DataFrame) -> pl.DataFrame:
     key = ["schedulers", "backlog"]
     schedulers = pl.col("schedulers").replace(_SCHEDULERS)
     return (
-        reply_rates.plateaus(points, key)
+        reply_rates.in_overload(points, key)
         .join(theirs, on=key, how="full", coalesce=True)
         .sort(key, descending=[True, False])
         .with_columns(
-            variant=pl.format("{}, backlog {}", schedulers, "backlog"), plateau_rps=pl.col("median")
+            variant=pl.format("{}, backlog {}", schedulers, "backlog"),
+            overload_rps=pl.col("median"),
         )
     )
 
@@ -113,17 +114,6 @@ def hardest(shares: pl.DataFrame, backlog: int) -> dict | None:
         iter(shares.filter(backlog=backlog).sort("duration_s", RATE, descending=True).to_dicts()),
         None,
     )
-
-
-def highest_ratio(points: pl.DataFrame, above: int, below: int) -> Interval:
-    """Return the ratio of the highest reply rates of two backlogs, each of its own rates.
-
-    Within rounds, the geometric mean with Student's interval. `points` are those that count, of one
-    server; a round in which the highest rates of a backlog do not count shows less of it.
-    """
-    highest = points.group_by("backlog", "n", maintain_order=True).agg(pl.max(REPLY))
-    sides = (pl.col("backlog") == length for length in (above, below))
-    return trial_tests.mean_interval(stats.ratios(highest, *sides, REPLY), trial_tests.ERROR)
 
 
 def slower_shares(

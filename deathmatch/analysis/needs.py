@@ -14,7 +14,7 @@ import polars as pl
 from deathmatch.analysis import judging, phrases, published, rules, selecting, stats
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.plan import files
-from deathmatch.quantities.definitions import DIED, PEAK, QUANTITIES
+from deathmatch.quantities.definitions import DIED, QUANTITIES
 
 NOT_RECORDED = "not recorded"
 # The share of a server's CPU time that the least busy of its processes took.
@@ -197,9 +197,6 @@ def _descriptors(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]
 
 def _spread(dataset: str, claim: dict, need: dict) -> tuple[str, str, bool]:
     frames = [frame for frame in _frames(dataset, claim) if LEAST_BUSY in frame.columns]
-    if published.statistics_of(claim["rule"]) == {PEAK}:
-        # Below that rate a process has little to do, and its connections were opened anew.
-        frames = [frame.filter(pl.col(REPLY) == pl.col(REPLY).max().over("n")) for frame in frames]
     known = [share for frame in frames if (share := frame[LEAST_BUSY].min()) is not None]
     text = f"{need['at_least']} of the CPU time or more in the least busy process"
     return _at_least(text, min(known, default=None), need, "")

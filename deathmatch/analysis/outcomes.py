@@ -21,8 +21,8 @@ from deathmatch.quantities.quantity import Quantity
 
 _VARIANT = ["server", "variant"]
 _MAIN = {
-    "reply_rate": definitions.HIGHEST_REPLY_RATE,
-    "closed_loop": definitions.HIGHEST_REPLY_RATE,
+    "reply_rate": definitions.REPLY_RATE_OVERLOAD,
+    "closed_loop": definitions.REPLY_RATE_OVERLOAD,
     "latency": definitions.QUANTITIES["message_latency_p50_us"],
     None: definitions.BYTES_PER_MESSAGE,
 }

@@ -19,7 +19,7 @@ from deathmatch.analysis import phrases, trial_tests
 from deathmatch.analysis.by_trial import counted
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.trial_tests import ERROR, POWER
-from deathmatch.quantities.definitions import CPU_PER_REPLY, PEAK, QUANTITIES
+from deathmatch.quantities.definitions import CPU_PER_REPLY, QUANTITIES
 
 ORDERS = ("ABBA", "BAAB")
 SIDES = ("A", "B")
@@ -42,7 +42,7 @@ AT_RATE = (
     "reply_rate_rps",
     "context_switches_per_reply",
 )
-OF_TRIAL = (PEAK, "server_rss_bytes")
+OF_TRIAL = ("server_rss_bytes",)
 STATISTICS = AT_RATE + OF_TRIAL
 LEVEL = (
     f"Intervals: Student's t over blocks, {1 - ERROR:.0%} for each row by itself. The verdict is "

@@ -13,7 +13,7 @@ from deathmatch.analysis.by_trial import counted, shared_rounds, values
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.data import limits
-from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED, HIGHEST_REPLY_RATE
+from deathmatch.quantities.definitions import CPU_PER_REPLY, DIED, REPLY_RATE_OVERLOAD
 
 IDLE = "idle_connections"
 MECHANISMS = ["select", "poll", "epoll", "io_uring"]
@@ -178,14 +178,14 @@ def epoll_ratio(closed: pl.DataFrame, title: str, idle: int, against: str) -> In
     return _mechanism_ratio(closed.filter(pl.col("title") == title, pl.col(IDLE) == idle), against)
 
 
-def peak_ratio(crash: pl.DataFrame, title: str) -> Interval:
-    """Return the interval of a runtime's best reply rate on epoll over that on select.
+def overload_ratio(crash: pl.DataFrame, title: str) -> Interval:
+    """Return the interval of a runtime's reply rate in overload on epoll over that on select.
 
     With CRASH_BACKLOG, by trial.
     """
     mine = crash.filter(pl.col("title") == title, pl.col("backlog") == CRASH_BACKLOG)
-    peaks = values(mine, HIGHEST_REPLY_RATE, ["readiness"])
-    return _mechanism_ratio(peaks, "select", HIGHEST_REPLY_RATE.name)
+    rates = values(mine, REPLY_RATE_OVERLOAD, ["readiness"])
+    return _mechanism_ratio(rates, "select", REPLY_RATE_OVERLOAD.name)
 
 
 def _mechanism_ratio(trials: pl.DataFrame, against: str, column: str = REPLY) -> Interval:

@@ -10,10 +10,9 @@ from dataclasses import replace
 
 import polars as pl
 
-from deathmatch.analysis import phrases, reply_rates, stats
+from deathmatch.analysis import phrases, stats
 from deathmatch.capacity_search import search
 from deathmatch.quantities.definitions import CPU_PER_REPLY
-from deathmatch.quantities.quantity import RATE, TOP
 
 # With fewer, a server that differs from start to start would not show.
 LEAST_STARTS = 3
@@ -96,43 +95,13 @@ def _capacity(group: pl.DataFrame) -> dict:
     }  # fmt: skip
 
 
-def overloads(probes: pl.DataFrame) -> pl.DataFrame:
-    """Return the rates beyond their capacity that servers were offered, as points of a sweep.
-
-    Those that the client did not limit, with TOP: each is the most that its trial was offered.
-    """
-    return probes.filter(~pl.col("client_limited"), step=search.OVERLOAD).with_columns(
-        pl.col(RATE).alias(TOP)
-    )
-
-
-def with_overloads(points: pl.DataFrame, probes: pl.DataFrame) -> pl.DataFrame:
-    """Return points that count and those of `overloads`, for what a server comes to at the most.
-
-    `capacity_share` is null for the former; columns that probes lack are null for the latter.
-    """
-    added = overloads(probes)
-    known = [name for name in added.columns if name in points.columns or name == SHARE]
-    return pl.concat([points, added.select(known)], how="diagonal")
-
-
 def offered_at(probes: pl.DataFrame, share: float) -> pl.DataFrame:
     """Return what searches offered at a multiple of the capacity, without what the client limited.
 
-    Of rates at which no search goes on: those of a reply's cost, and those of `overloads`.
+    Of rates at which no search goes on: those of a reply's cost, and those of an overload.
     """
     steps = pl.col("step").is_in([search.COST, search.OVERLOAD])
     return probes.filter(~pl.col("client_limited"), steps, (pl.col(SHARE) - share).abs() < 1e-9)
-
-
-def capacity_of_trials(probes: pl.DataFrame) -> dict[int, float]:
-    """Return the capacity that the search of each trial `n` of a variant found."""
-    return dict(ends(probes).filter(outcome=search.FOUND).select("n", CAPACITY).iter_rows())
-
-
-def overloaded(probes: pl.DataFrame) -> set[int]:
-    """Return the trials whose search went on to offer more than the capacity."""
-    return set(overloads(probes)["n"])
 
 
 def costs(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
@@ -178,32 +147,3 @@ def headings(printed: pl.DataFrame) -> dict[str, str]:
         if name.startswith(COST_COLUMN)
     }
     return HEADINGS | of_costs
-
-
-def instead(plateaus: pl.DataFrame, capacities: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return `reply_rates.plateaus` with the capacity of those that may do more than they show.
-
-    Where a search found it, it takes the place of a rate that was answered in full, and
-    `all_answered` and `at_least` are false; the other rows stay as they are.
-    """
-    names = list(stats.INTERVAL)
-    known = capacities.filter(outcome=FOUND).select(
-        *by, *(pl.col(n).alias(f"{n}_found") for n in names)
-    )
-    both = plateaus.join(known, on=by, how="left", maintain_order="left")
-    replaced = pl.col("at_least") & pl.col("median_found").is_not_null()
-    return both.with_columns(
-        *(pl.when(replaced).then(f"{n}_found").otherwise(n).alias(n) for n in names),
-        all_answered=pl.col("all_answered") & ~replaced,
-        at_least=pl.col("at_least") & ~replaced,
-    ).select(plateaus.columns)
-
-
-def arrowhead(capacities: pl.DataFrame) -> str:
-    """Return a caption's words on what `at_least` marks after `instead`."""
-    if not (capacities["outcome"] == FOUND).any():
-        return reply_rates.ARROWHEAD
-    return (
-        f"{reply_rates.ARROWHEAD} But where a search found its capacity, with a deep listen "
-        "backlog, that is shown."
-    )

@@ -109,7 +109,7 @@ class Variant:
             n: value
             for n, trial in self._trials
             # A sweep that the client cut short has not shown what it comes to.
-            if not quantity.whole_sweep or hardest(trial[RATE]) == self.top
+            if not quantity.whole_sweep or self.at_rate or hardest(trial[RATE]) == self.top
             if (value := quantity.of_trial(trial)) is not None
         }
         in_full = [n for n, trial in self._trials if quantity.name == OVERLOAD and _in_full(trial)]
@@ -165,11 +165,14 @@ def at_highest_rate(variants: list[Variant], _paired: bool = True) -> list[Varia
     Where no point of one counts there, its limit is hidden.
     """
     shared = frozenset.intersection(*(variant.rates for variant in variants))
-    at_top = pl.col(RATE) == hardest(shared) if shared else False
+    top = {hardest(shared)} if shared else set()
     return [
-        replace(variant, points=variant.points.filter(at_top), left_out=bool(shared))
+        replace(
+            variant, points=variant.points.filter(pl.col(RATE).is_in(top)), rates=frozenset(top),
+            left_out=bool(top),
+        )
         for variant in variants
-    ]
+    ]  # fmt: skip
 
 
 def _at_shared_rates(variants: list[Variant], paired: bool) -> list[Variant]:
@@ -179,7 +182,7 @@ def _at_shared_rates(variants: list[Variant], paired: bool) -> list[Variant]:
 
 def _in_full(trial: pl.DataFrame) -> bool:
     """Return whether a trial answered in full the highest rate that it was offered: no overload."""
-    highest = trial.filter(pl.col(RATE) == trial[RATE].max(), pl.col(RATE) > 0)
+    highest = trial.filter(pl.col(RATE) == hardest(trial[RATE]), pl.col(RATE) > 0)
     return bool((highest[REPLY] >= ALL_ANSWERED * highest[RATE]).any())
 
 

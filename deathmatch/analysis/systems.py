@@ -17,7 +17,7 @@ from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import CONFIGURATION
-from deathmatch.quantities.definitions import BYTES_PER_MESSAGE, HIGHEST_REPLY_RATE
+from deathmatch.quantities.definitions import BYTES_PER_MESSAGE, REPLY_RATE_OVERLOAD
 
 SCHEMA = {
     "server": pl.String,
@@ -133,8 +133,8 @@ def conformance(trials: pl.DataFrame) -> str | None:
 def figure(experiment: views.Experiment, server: str) -> str:
     """Return the server's best figure in an experiment in words; empty if it has no point.
 
-    Requests: the highest reply rate, "at least" that where the client was the limit at the highest
-    rate offered; of the overhead experiment, in its closed loop. Messages stored: the fewest bytes
+    Requests: the reply rate at the highest rate offered, "at least" that where the client was the
+    limit there; of the overhead experiment, in its closed loop. Messages stored: the fewest bytes
     of resident memory for each, of the experiment's usual size. WebSocket: the lowest median
     latency. All are medians of the rounds in which every variant of the experiment ran.
     """
@@ -154,7 +154,7 @@ def figure(experiment: views.Experiment, server: str) -> str:
     cut = valid[RATE].max() != points[RATE].max()
     # What a client at its limit got out of a server, the server can answer.
     shown = points if cut else valid
-    return ("at least " if cut else "") + _best(shown, HIGHEST_REPLY_RATE.of_trial, max, "req/s")
+    return ("at least " if cut else "") + _best(shown, REPLY_RATE_OVERLOAD.of_trial, max, "req/s")
 
 
 def _best(points: pl.DataFrame, statistic: Callable, choose: Callable, unit: str) -> str:

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import polars as pl
 
-from deathmatch.analysis import phrases, provenance, reply_rates, searched, stats
+from deathmatch.analysis import phrases, provenance, reply_rates, stats
 from deathmatch.analysis.by_trial import counted, rounds_of_all, shared_rounds
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP
 from deathmatch.data import laws, limits, table_files, tables
@@ -140,11 +140,6 @@ class Experiment:
     def limited_points(self) -> pl.DataFrame:
         """The lawful points that show the testbed's limit: for figures, which draw them hollow."""
         return self.lawful_points.filter(limits.by_testbed(self.points))
-
-    @cached_property
-    def plateau_points(self) -> pl.DataFrame:
-        """The valid points, and the overloads of a search where there was one."""
-        return searched.with_overloads(self.valid_points, self.probes)
 
     @property
     def top(self) -> int | None:
@@ -473,20 +468,23 @@ def _first_configuration(frame: pl.DataFrame, experiment: str) -> pl.DataFrame:
 
 
 def floors(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the highest reply rate of the null server and of the fastest other one.
+    """Return the reply rate of the null server, and of the fastest other one, in overload.
 
-    Columns: `who`, those of `stats.INTERVAL`, and `all_answered`: whether that is all that was
-    offered, so that neither server nor harness has shown a limit. Client-limited points and
-    closed loops do not count, nor another server's points at the testbed's limit.
+    Each at the highest rate of its points. Columns: `who`, those of `stats.INTERVAL`, and
+    `at_least`: whether that is all that was offered, so that neither server nor harness has shown a
+    limit. Client-limited points and closed loops do not count, nor another server's points at the
+    testbed's limit.
     """
     valid = points.filter(~pl.col("client_limited"), pl.col(RATE) > 0)
     # What the null server shows is the testbed's limit.
     null, own = valid.filter(server="null"), valid.filter(~limits.by_testbed(points))
     sides = {"the null server": null, "the fastest server": subjects(own)}
     best = pl.concat(
-        mine.group_by("n", maintain_order=True).agg(pl.col(REPLY).max(), who=pl.lit(who))
+        mine.filter(pl.col(RATE) == pl.col(RATE).max().over("server"))
+        .group_by("n", maintain_order=True)
+        .agg(pl.col(REPLY).max(), who=pl.lit(who))
         for who, mine in sides.items()
     )
     top = valid[RATE].max() or 0
     frame = stats.summarise(shared_rounds(best, ["who"]), ["who"], REPLY)
-    return frame.with_columns(all_answered=pl.col("median") >= ALL_ANSWERED * top)
+    return frame.with_columns(at_least=pl.col("median") >= ALL_ANSWERED * top)

@@ -30,6 +30,7 @@ from deathmatch.plan import files, paths
 from deathmatch.plan.measure_design import Side
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server
+from deathmatch.quantities.definitions import OVERLOAD, QUANTITIES
 from deathmatch.quantities.quantity import REPLY, Quantity
 
 PAPER = ROOT / "paper" / "source"
@@ -166,7 +167,7 @@ def of_subject(held: Experiment, sides: Sequence[Side], rounds: int) -> Card:
                     "server": row.server, "outcome": row.outcome, "rounds": row.rounds,
                     "limit": row.limit, "at_least": row.at_least, "counts": row.counts,
                     **row.values,
-                    "reply_rate_rps": row.peak.row, "subject_over_it": row.of_subject.row,
+                    OVERLOAD: row.overload.row, "subject_over_it": row.of_subject.row,
                 }
                 for row in made
             ],
@@ -321,12 +322,12 @@ def _charts(held: Experiment, made: Sequence[Row]) -> Iterable[str]:
 def _servers(made: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """Return the heads and the lines of the table of servers."""
     heads = [
-        "Server", "Highest reply rate (req/s)", "This server over it", "Limit",
+        "Server", QUANTITIES[OVERLOAD].heading, "This server over it", "Limit",
         *(_shown(quantity).heading for quantity in analysis.QUANTITIES), "at (req/s)",
     ]  # fmt: skip
     lines = [[
         row.title,
-        _marked(row, _peak(row)),
+        _marked(row, _overload(row)),
         phrases.brackets(row.of_subject, 2) if row.of_subject.trials else "–",
         row.limit or "unknown",
         *(
@@ -338,10 +339,10 @@ def _servers(made: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return heads, lines
 
 
-def _peak(row: Row) -> str:
-    if not row.peak.trials:
+def _overload(row: Row) -> str:
+    if not row.overload.trials:
         return "–"
-    return ("≥ " if row.at_least else "") + phrases.brackets(row.peak)
+    return ("≥ " if row.at_least else "") + phrases.brackets(row.overload)
 
 
 def _marked(row: Row, number: str) -> str:

@@ -141,7 +141,6 @@ def _latency_deviation(points: pl.DataFrame) -> float | None:
     return high - middle if high is not None and middle is not None else None
 
 
-PEAK = "peak_reply_rate_rps"
 OVERLOAD = "reply_rate_overload_rps"
 _OF_HISTOGRAM = {"mean": "mean", "p50": "median", "p99": "99th percentile of the"}
 
@@ -163,10 +162,6 @@ LARGEST_RSS = Quantity(
     "largest resident memory of the server's processes, pages that they share counted once; in "
     "older data once for each process", _largest_memory, _LARGEST,
 )  # fmt: skip
-HIGHEST_REPLY_RATE = Quantity(
-    PEAK, "highest reply rate", "req/s", "highest reply rate of the sweep",
-    lambda points: points[REPLY].max(), over_rates=False, whole_sweep=True, higher_is_better=True,
-)  # fmt: skip
 CAPACITY = Quantity(
     "capacity_rps", "capacity", "req/s",
     "rate, found by a search from a fresh start, up to which half of what is due or more is "
@@ -176,9 +171,9 @@ CAPACITY = Quantity(
 REPLY_RATE_OVERLOAD = Quantity(
     OVERLOAD, "reply rate in overload", "req/s",
     "replies over the time in which requests were offered, at the highest rate that each of those "
-    "compared was offered, or at a multiple of its capacity",
+    "compared was offered, or at a multiple of its capacity; of a closed loop, what that answered",
     lambda points: points.filter(pl.col(RATE) == hardest(points[RATE]))[REPLY].mean(),
-    higher_is_better=True,
+    whole_sweep=True, higher_is_better=True,
 )  # fmt: skip
 BYTES_PER_MESSAGE = Quantity(
     "bytes_per_message", "memory per message", "B",
@@ -205,9 +200,9 @@ MEMORY_PER_CONNECTION = Quantity(
 )  # fmt: skip
 
 _ALL = (
-    CPU_PER_REPLY, SWITCHES_PER_REPLY, INTERRUPTS_PER_REPLY, LARGEST_RSS, HIGHEST_REPLY_RATE,
-    CAPACITY, REPLY_RATE_OVERLOAD, BYTES_PER_MESSAGE, FAILED_CONNECTIONS, RESPONSE_TIME,
-    CONNECTION_TIME, MEMORY_PER_CONNECTION,
+    CPU_PER_REPLY, SWITCHES_PER_REPLY, INTERRUPTS_PER_REPLY, LARGEST_RSS, CAPACITY,
+    REPLY_RATE_OVERLOAD, BYTES_PER_MESSAGE, FAILED_CONNECTIONS, RESPONSE_TIME, CONNECTION_TIME,
+    MEMORY_PER_CONNECTION,
     Quantity(
         "reply_rate_rps", "reply rate", "req/s",
         "replies over the time in which requests were offered", Mean(REPLY), _MEAN,

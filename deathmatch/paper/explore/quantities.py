@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from deathmatch.quantities.definitions import (
     CPU_PER_REPLY,
     LARGEST_RSS,
-    PEAK,
+    OVERLOAD,
     QUANTITIES,
     SWITCHES_PER_REPLY,
 )
@@ -69,8 +69,8 @@ _MESSAGES = [
 _PACING = [_shown("client_step_us"), _shown("client_hold_us")]
 
 _OF_SWEEPS = {
-    "httperf": [_shown(PEAK), _CPU, *_TIMES, ERRORS, WRONG, *_COST[1:], _RESPONSE],
-    "roundtrip": [_shown(PEAK), _CPU, *_TIMES, ERRORS, WRONG, *_COST[1:]],
+    "httperf": [_shown(OVERLOAD), _CPU, *_TIMES, ERRORS, WRONG, *_COST[1:], _RESPONSE],
+    "roundtrip": [_shown(OVERLOAD), _CPU, *_TIMES, ERRORS, WRONG, *_COST[1:]],
     "wsload": [*_MESSAGES, _CPU, *_PACING, *_COST[1:]],
     None: [_shown("bytes_per_message")],
 }
