@@ -30,16 +30,14 @@ QUANTITIES = (
     definitions.QUANTITIES["connection_time_p99_us"],
 )  # fmt: skip
 """Shown of each server, at its lowest rate."""
-AT_TOP = pl.col(RATE) == pl.col(RATE).max().over("server", "n")
-"""Which points are at the highest rate of their trial, a multiple of the server's own capacity."""
 
 
 @dataclass(frozen=True)
 class Row:
     """A server of the card.
 
-    `overload` is the interval of its reply rate AT_TOP, which is `at_least` that where it answered
-    that rate in full; `of_subject` is the subject's over its own. `values` has the median of each
+    `overload` is the interval of its reply rate `_at_top`, `at_least` that where it answered that
+    rate in full; `of_subject` is the subject's over its own. `values` has the median of each
     of QUANTITIES at `ease_rps`, its lowest rate; `limit` says whose limit its highest rate shows.
     `counts`: these are of the points that count; where there is none, they are of all the others.
     """
@@ -78,13 +76,26 @@ def _row(held: Experiment, timed: pl.DataFrame, subject: str, server: str) -> Ro
     said = failed.row(0, named=True) if len(failed) else trials.row(0, named=True)
     return Row(
         server=server, title=said["title"], rounds=trials["n"].n_unique(),
-        counts=not counted.is_empty(), overload=_overload(shown.filter(AT_TOP)),
-        at_least=_at_least(counted.filter(AT_TOP)),
-        of_subject=_ratio(by_trial.counted(timed).filter(AT_TOP), subject, server),
+        counts=not counted.is_empty(), overload=_overload(_at_top(shown)),
+        at_least=_at_least(_at_top(counted)),
+        of_subject=_ratio(_at_top(by_trial.counted(timed)), subject, server),
         ease_rps=ease_rps,
         values={quantity.name: _median(at_ease, quantity) for quantity in QUANTITIES},
         limit=whose_limit(mine), outcome=said["outcome"], reason=said["reason"] or "",
     )  # fmt: skip
+
+
+def _at_top(points: pl.DataFrame) -> pl.DataFrame:
+    """Return the point of each server and round at its highest rate, of the fastest variant.
+
+    That rate is a multiple of the server's own capacity; of a closed loop it is 0.
+    """
+    key = ["server", "n"]
+    closed = (pl.col(RATE) == 0).any().over(key)
+    top = pl.when(closed).then(0).otherwise(pl.col(RATE).max().over(key))
+    highest = points.filter(pl.col(RATE) == top)
+    fastest = highest.sort(REPLY, descending=True, nulls_last=True, maintain_order=True)
+    return fastest.unique(key, keep="first", maintain_order=True)
 
 
 def _overload(at_top: pl.DataFrame) -> Interval:
@@ -94,7 +105,7 @@ def _overload(at_top: pl.DataFrame) -> Interval:
 
 def _at_least(at_top: pl.DataFrame) -> bool:
     """Return whether half of the trials or more answered in full what they were offered."""
-    in_full = at_top[REPLY] >= ALL_ANSWERED * at_top[RATE]
+    in_full = (at_top[REPLY] >= ALL_ANSWERED * at_top[RATE]) & (at_top[RATE] > 0)
     return len(at_top) > 0 and in_full.mean() >= 0.5
 
 
