@@ -28,6 +28,7 @@ KINDS = {
     "timing": [
         "clients", "deathmatch/load", "tests/test_roundtrip.py", "tests/test_wsload.py",
     ],
+    "workflows": [".github/workflows", "tests/workflows", "tests/test_workflows.py"],
 }  # fmt: skip
 # They need root, and some a cluster or many minutes: .ci/run never has them.
 NEVER = ["chaos", "container", "slurm"]

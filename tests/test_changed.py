@@ -54,6 +54,7 @@ def chosen(folder: Path, *words: str) -> str:
         ("deathmatch/agent/mine.py", ["ssh"]),
         ("deathmatch/load/mine.py", ["fuzz", "timing"]),
         ("clients/wsload/src/mine.rs", ["timing"]),
+        (".github/workflows/ci.yml", ["workflows"]),
         ("servers/mine/serve.py", []),
         ("deathmatch/analysis/mine.py", []),
     ],

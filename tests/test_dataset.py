@@ -14,7 +14,7 @@ from conftest import Tree, copy_tree
 from deathmatch.builds import tool_differences, toolchain
 
 FOLDER = "data/tiny/backlog/null/backlog=128,schedulers=one,somaxconn=4096"
-RECORD = f"{FOLDER}/1/trial.json"
+RECORD, SECOND = (f"{FOLDER}/{n}/trial.json" for n in (1, 2))
 POINTS, SAMPLES = "data/tiny/backlog/points.parquet", "data/tiny/backlog/samples.parquet"
 
 
@@ -219,16 +219,14 @@ MISTAKES: list[tuple[str, Callable[[Tree], object], set[str], list[str]]] = [
          f"{POINTS}: it cannot be read: "],
     ),
     (
-        "no tools recorded",
-        lambda tree: edit(tree, lambda record: record.pop("tools")),
+        "no tools recorded, a wrong value",
+        of_all(
+            lambda tree: edit(tree, lambda record: record.pop("tools")),
+            lambda tree: edit(tree, lambda record: record.update(outcome="fine"), SECOND),
+        ),
         {"DM-RECORD"},
-        [f"{FOLDER}/1: key tools: this key is missing"],
-    ),
-    (
-        "a wrong value",
-        lambda tree: edit(tree, lambda record: record.update(outcome="fine")),
-        {"DM-RECORD"},
-        [f"{FOLDER}/1: key outcome: Input should be 'measured', 'measured, with failures'"],
+        [f"{FOLDER}/1: key tools: this key is missing",
+         f"{FOLDER}/2: key outcome: Input should be 'measured', 'measured, with failures'"],
     ),
     (
         "mixed",
@@ -253,9 +251,15 @@ MISTAKES: list[tuple[str, Callable[[Tree], object], set[str], list[str]]] = [
         [f"{FOLDER}/1: LAW-REQUESTS is broken at 100 req/s", "LAW-CPU is broken",
          "LAW-GROWING is broken", "LAW-COUNTED is broken", "LAW-QUEUE is broken"],
     ),
-    ("a home", say("open /home" "/ada/x.erl"), {"DM-PRIVATE"},
-     [f"{FOLDER}/1/server.log: /home" "/ada/"]),
-    ("a user", say("by lovelace"), {"DM-PRIVATE"}, [f"{FOLDER}/1/server.log: lovelace"]),
+    (
+        "a home, a user",
+        of_all(
+            say("open /home" "/ada/x.erl"),
+            lambda tree: tree.write(f"{FOLDER}/2/server.log", "by lovelace\n"),
+        ),
+        {"DM-PRIVATE"},
+        [f"{FOLDER}/1/server.log: /home" "/ada/", f"{FOLDER}/2/server.log: lovelace"],
+    ),
     ("the clone", lambda tree: say(f"in {tree.path}/x")(tree), {"DM-PRIVATE"}, []),
 ]  # fmt: skip
 

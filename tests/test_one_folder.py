@@ -5,8 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-from conftest import Tree, copy_tree
+from conftest import Tree, chromium, patient
 from test_conformance import CHECK
 
 from deathmatch.plan import files, new_server
@@ -17,11 +16,11 @@ DATASET, SERVER = "2026", "404"
 TITLE = "@mine/own, *fast* [1]"
 SMALL = """
 title = "every server, but those that take a build"
-trials = 1
+trials = 2
 seed = 1
 
 [experiments.backlog]
-rates_rps = [200, 210, 220, 230]
+rates_rps = [100, 200]
 duration_s = 0.5
 
 [[experiments.backlog.grids]]
@@ -32,43 +31,55 @@ omit = [
 """
 
 
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory, network) -> tuple[Tree, set[Path]]:
-    """A copy with a new server, measured, and the files that its command made."""
-    tree = Tree(copy_tree(tmp_path_factory.mktemp("mine") / "tree"), network)
+def assert_needs_no_network(page: Path) -> None:
+    asked, errors = [], []
+    with chromium() as browser:
+        tab = patient(browser.new_page())
+        tab.on("request", lambda request: asked.append(request.url[:80]))
+        tab.on("pageerror", lambda error: errors.append(str(error)))
+        tab.goto(page.as_uri())
+        tab.get_by_text("Figures").first.click()
+        tab.get_by_text("fig-backlog-servers").wait_for()
+    assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
+    assert errors == []
+
+
+def test_from_a_new_folder_to_the_paper(tree: Tree):
+    """The paper is made although another server cannot be measured; then the run says why."""
     tree.never_client_limited()
     tree.write(f"config/datasets/{DATASET}.toml", SMALL)
+    tree.server("exits", "exits")
     before = set(tree.path.rglob("*"))
     tree.deathmatch("new-server", SERVER).succeeded()
     made = {path for path in tree.path.rglob("*") if path.is_file()} - before
-    toml = f"servers/{SERVER}/server.toml"
-    tree.replace(toml, f'title = "{SERVER}"', f'title = "{TITLE}"')
-    tree.run("git", "init", "--quiet").succeeded()
-    tree.run("git", "add", "--all").succeeded()
-    table = f"data/{DATASET}/backlog/points.parquet"
-    tree.snakemake(table, dataset=DATASET, servers=SERVER).succeeded()
-    return tree, made
-
-
-# It measures, alone; the paper, which takes longer, is made beside other tests.
-@pytest.mark.alone
-def test_a_new_folder_is_in_the_matrix(measured):
-    tree, made = measured
     ours = {path for path in made if not {".snakemake", "__pycache__"} & set(path.parts)}
     assert {path.parent for path in ours} == {tree.path / "servers" / SERVER}
+    tree.replace(f"servers/{SERVER}/server.toml", f'title = "{SERVER}"', f'title = "{TITLE}"')
+    tree.run("git", "init", "--quiet").succeeded()
+    tree.run("git", "add", "--all").succeeded()
     assert (SERVER, 1) in tree.trials(DATASET)
-
-
-def test_a_new_folder_is_in_table_figure_and_paper(measured):
-    tree, _ = measured
-    tree.snakemake(dataset=DATASET, servers=SERVER).succeeded()
+    failing = {"dataset": DATASET, "servers": f"{SERVER},exits"}
+    done = tree.snakemake(**failing).failed()
+    told = "servers/exits: did not start, in 2 trials:\n    ended before it listened"
+    assert told in done.text, done.text
+    assert "fix servers/exits and run again" in done.text
+    page, pdf = (tree.path / f"paper/{DATASET}/deathmatch.{kind}" for kind in ("html", "pdf"))
+    paper, failed, todo = done.text.splitlines()[-3:]
+    assert paper == f"paper:  paper/{DATASET}/deathmatch.html and paper/{DATASET}/deathmatch.pdf"
+    assert "servers/exits did not start, in 2 trials: ended before it listened" in failed
+    assert f"fix servers/exits, then ./shell snakemake --config dataset={DATASET}" in todo
+    assert "4 of 4 trials, 2 failed" in tree.snakemake("-n", **failing).text
     spec = json.loads((tree.path / f"figures/{DATASET}/fig-backlog-servers.json").read_text())
     assert TITLE in json.dumps(spec)
-    page = (tree.path / f"paper/{DATASET}/deathmatch.html").read_text()
-    assert f">{TITLE}</td>" in page
-    pdf = tree.path / f"paper/{DATASET}/deathmatch.pdf"
-    text = subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True).stdout
-    assert TITLE in text
+    assert f">{TITLE}</td>" in page.read_text()
+    assert TITLE in subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True).stdout
+    whole = tree.snakemake(dataset=DATASET, servers=SERVER).succeeded().text
+    assert whole.endswith(f"trials measured\nnext:   xdg-open paper/{DATASET}/deathmatch.html\n")
+    tree.snakemake("--report", "build/report.html", dataset=DATASET, servers=SERVER).succeeded()
+    report = (tree.path / "build/report.html").read_text()
+    for words in (f"the dataset <em>{DATASET}</em>", "n = 2 trials a var", "fig-backlog-servers"):
+        assert words in report, words
+    assert_needs_no_network(tree.path / "build/report.html")
     # What was measured and made is not offered to git, nor is a file of the study changed.
     status = tree.run("git", "status", "--porcelain", "--untracked-files=all").succeeded().text
     assert [line for line in status.splitlines() if not line.startswith("A  ")] == []
@@ -132,7 +143,5 @@ def test_the_advice_is_what_can_be_typed(tree: Tree):
 
 def test_the_template_is_no_server(shared_tree: Tree):
     assert "_template" not in files.names("server", shared_tree.path)
-    text = shared_tree.snakemake("-n", dataset="full").succeeded().text
-    assert "_template" not in text
     said = shared_tree.snakemake("-n", dataset="smoke", servers="_template").failed().text
     assert "there is no server '_template'" in said

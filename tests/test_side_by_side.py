@@ -12,7 +12,7 @@ import pytest
 from conftest import HUNG_S, ROOT, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
-from side_by_side import LONGEST, joined, turn
+from side_by_side import LONGEST, WORKERS, joined, turn
 
 
 def taken(folder) -> bool:
@@ -107,7 +107,8 @@ def test_units_share_nothing_and_are_as_small_as_can_be(needs):
 
 
 @pytest.mark.parametrize(
-    ("words", "workers"), [(["tests/test_stats.py"], 0), (["tests/test_stats.py::x"], 0), ([], 2)]
+    ("words", "workers"),
+    [(["tests/test_stats.py"], 0), (["tests/test_stats.py::x"], 0), ([], WORKERS)],
 )
 def test_one_file_runs_in_one_process(pytestconfig, monkeypatch, words, workers):
     monkeypatch.setattr(pytestconfig, "args", words or ["tests"])

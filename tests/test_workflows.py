@@ -15,6 +15,9 @@ import yaml
 from conftest import ROOT, project_files
 from nix_flake import copy_flake, start
 
+# A compiler of Go and an evaluation of the flake, for files that seldom change.
+pytestmark = pytest.mark.workflows
+
 FOLDER = Path(".github", "workflows")
 NAMES = sorted(path.name for path in (ROOT / FOLDER).iterdir())
 
