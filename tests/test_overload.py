@@ -196,7 +196,7 @@ duration_s = 1
 warm_up_rate_rps = 100
 
 [experiments.backlog.search]
-probe_s = 1
+probe_s = 0.5
 probes = 12
 margin = 1.3
 cost_shares = [0.5]
