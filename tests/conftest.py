@@ -8,6 +8,7 @@ measurement that is going on.
 import contextlib
 import importlib.util
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -34,7 +35,7 @@ BROKEN = ROOT / "tests" / "servers" / "broken.py"
 SANDBOXED = "from deathmatch.hosts import sandbox; import sys; sys.exit(sandbox.run(sys.argv[1:]))"
 AS_ROOT = os.geteuid() == 0
 STARTED: list[subprocess.Popen] = []
-# A command that still runs then hangs: no bound for one that is slow on a busy machine.
+# What prints nothing, or is not there, for so long hangs: no bound for what is slow.
 HUNG_S = 300
 
 
@@ -109,15 +110,16 @@ class Tree:
         return process
 
     def run(self, *words: str | Path, timeout_s: float = HUNG_S) -> Done:
-        process = self.start(*words)
-        try:
-            text, _ = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            for one in [*descendants(process.pid), process]:
-                one.kill()
-            text, _ = process.communicate()
-            pytest.fail(f"{words} still ran after {timeout_s} s:\n{text}")
-        return Done(process.returncode, text)
+        """Run a command to its end; `timeout_s` is how long it may print nothing."""
+        process, text = self.start(*words), b""
+        pipe = process.stdout.fileno()
+        while select.select([pipe], [], [], timeout_s)[0]:
+            if not (printed := os.read(pipe, 65536)):
+                return Done(process.wait(timeout_s), text.decode())
+            text += printed
+        for one in [*descendants(process.pid), process]:
+            one.kill()
+        pytest.fail(f"{words} printed nothing for {timeout_s} s, after:\n{text.decode()}")
 
     def deathmatch(self, command: str, *words: str | Path, timeout_s: float = HUNG_S) -> Done:
         return self.run("python", "-m", "deathmatch", command, *words, timeout_s=timeout_s)

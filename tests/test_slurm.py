@@ -180,7 +180,7 @@ def test_nothing_is_left_on_a_node(measured, nodes):
 
 @pytest.fixture
 def long(nodes, logged_in):
-    """A run that measures for an hour on each node."""
+    """A run that measures for ten minutes on each node."""
     logged_in.dataset("long", ["null"], [100], duration_s=2 * HUNG_S, trials=5)
     words = ["snakemake", "data/long/backlog/points.parquet", *PROFILE, "--config", "dataset=long"]
     process = logged_in.start(*words)
