@@ -175,11 +175,11 @@ def test_the_abstract_has_few_numbers():
     assert 0 < len(numbers) <= MOST_IN_ABSTRACT, numbers
 
 
-def test_the_first_page_has_four_answers_of_one_computed_number_each_before_the_picture():
+def test_the_first_page_has_nine_answers_of_one_computed_number_each_before_the_picture():
     _, page = front_page()
     answers = re.findall(r"^\d\. (.*)", page, re.M)
-    assert len(answers) == 4
-    assert [len(re.findall(r"\*\*\{value\}`[^`]+`\*\*", answer)) for answer in answers] == [1] * 4
+    assert len(answers) == 9
+    assert [len(re.findall(r"\*\*\{value\}`[^`]+`\*\*", answer)) for answer in answers] == [1] * 9
     assert all(re.search(r"\(@sec-[a-z0-9-]+\)\.$", answer) for answer in answers)
     assert page.index(answers[-1]) < page.index("{show}`fig-findings`")
 

@@ -76,6 +76,25 @@ rule write_paper:
         " --notebooks {input.notebooks:q} --out paper/{wildcards.dataset:q} > {log:q} 2>&1"
 
 
+# Of a dataset that lacks part of the study.
+use rule write_paper as write_report with:
+    output:
+        report(
+            "paper/{dataset}/report.html",
+            caption="report/paper.rst",
+            category="The report",
+        ),
+        report(
+            "paper/{dataset}/report.pdf",
+            caption="report/paper.rst",
+            category="The report",
+        ),
+    log:
+        "build/logs/write_report/{dataset}.log",
+    message:
+        "Write the report on {wildcards.dataset}"
+
+
 rule explore:
     input:
         lambda wildcards: INVOCATION.of_dataset(wildcards.dataset).all_tables,

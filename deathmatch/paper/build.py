@@ -1,11 +1,12 @@
-r"""Make the two papers of a dataset from its executed notebooks.
+r"""Make the two papers of a dataset from its executed notebooks, or from one of them a report.
 
     ./shell deathmatch paper --dataset quick --notebooks paper/quick/notebooks/*.ipynb \
         --out paper/quick [--figures figures/quick] [--front F.md] [--references F.bib]
 
 writes `deathmatch.html` (one file, fetches nothing) and `deathmatch.pdf`, the same bytes each
-time. Input: `paper/source/front.md` (YAML title and abstract, then opening sections), the notebooks
-in the order given, `figures/<dataset>/`, `paper/source/references.bib`.
+time; from `00-findings.ipynb` alone `report.html` and `report.pdf`. Input: `paper/source/front.md`
+(YAML title and abstract, then opening sections), the notebooks in the order given,
+`figures/<dataset>/`, `paper/source/references.bib`.
 
 A notebook's sections of the first level are the narrative, one sentence a line, which comes first
 in the paper, or an appendix, if the heading has the class `.appendix`. Code cells belong to the
@@ -29,16 +30,17 @@ from pathlib import Path
 
 import pypandoc
 import typst
+from nbformat import NotebookNode
 
 from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.paper import markdown, own, scripts, titles
+from deathmatch.paper import markdown, report, scripts, titles
 from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 
 PAPER = ROOT / "paper" / "source"
-CHAPTERS = ROOT / "notebooks"
+NAME = "deathmatch"
 # A title or a version in another's dataset may hold what Markdown would pass on as it is.
 MARKDOWN = "markdown-raw_html-raw_tex-raw_attribute-native_divs-native_spans"
 TEXT_WIDTH_PT, TEXT_HEIGHT_PT = 440, 690
@@ -52,18 +54,14 @@ def build(
     front: Path = PAPER / "front.md",
     references: Path = PAPER / "references.bib",
 ) -> tuple[Path, Path]:
-    """Write `out`/deathmatch.html and `out`/deathmatch.pdf and return their paths.
+    """Write the paper, `out`/deathmatch.html and .pdf, or of `report.NOTEBOOK` alone the report.
 
-    Raises UserError for an unknown citation, reference or value, a missing figure, or a notebook
-    never executed.
+    Returns the paths of both. Raises UserError for an unknown citation, reference or value, a
+    missing figure, a notebook never executed, and for a paper of data that lack a number or a
+    figure that its text speaks of.
     """
-    executed = [(path, markdown.load(path)) for path in notebooks]
-    of_few_servers = own.NOTEBOOK in {path.stem for path in notebooks}
-    sources = [
-        (path, notebook) for path, notebook in executed
-        if not of_few_servers
-        or not own.leaves_out(path.stem, markdown.items_of(notebook), dataset)
-    ]  # fmt: skip
+    sources = [(path, markdown.load(path)) for path in notebooks]
+    alone = [path.stem for path in notebooks] == [report.NOTEBOOK]
     values = {
         f"{path.stem}.{name}": text
         for path, notebook in sources
@@ -74,56 +72,65 @@ def build(
     for path in (front, references):
         if not path.is_file():
             raise UserError("this file is missing", str(path), "the paper needs it")
-    chapters = {path.stem: path.read_text() for path in sorted(CHAPTERS.glob("*.md"))}
-    absent = set(chapters) - {path.stem for path, _ in sources}
-    missing = markdown.elsewhere(chapters, absent) | {
-        item["label"]: markdown.left_out(item["label"], "left out")
-        for _, notebook in sources
-        for item in markdown.items_of(notebook)
-        if item["kind"] == "absent"
-    }
-    front_text = front.read_text()
-    if of_few_servers:
-        front_text = own.front(front_text)
-        titles_left_out = [
-            f"“{markdown.title_of(chapters[path.stem])}”"
-            for path in notebooks if path.stem in absent
-        ]  # fmt: skip
-        values["own.left_out"] = phrases.enumeration(titles_left_out) or phrases.NOT_MEASURED
-    narrative, full = {front.name: markdown.without(front_text, absent, values)}, {}
     # The study's HTML, by name.
     html_of: dict[str, str] = {}
     # It depends on all tables, and a notebook may run before some exist.
     usual = provenance.usual_testbed(dataset)
+    narrative, full = {}, {}
     for path, notebook in sources:
         name = markdown.file_of(path, notebook)
-        text, full[name] = markdown.parted(markdown.blocks_of(notebook, name, html_of, usual))
-        narrative[name] = (
-            markdown.answered(markdown.without(text, absent, values)) if full[name] else text
-        )
-    # An appendix keeps its sentences, where the narrative leaves out those without a number.
-    known = markdown.unmeasured(chapters, absent) | values
+        blocks = markdown.blocks_of(notebook, name, html_of, usual)
+        narrative[name], full[name] = markdown.parted(blocks)
+    if alone:
+        labels = {label for blocks in full.values() for label, _ in blocks}
+        narrative = {report.NAME: report.front(labels, values, dataset)}
+    else:
+        _check_whole(sources, values, dataset)
+        narrative = {front.name: front.read_text(), **narrative}
     first, last = (
-        {name: markdown.resolved(text, known, name) for name, text in texts.items()}
-        for texts in markdown.placed(narrative, full, set(missing))
+        {name: markdown.resolved(text, values, name) for name, text in texts.items()}
+        for texts in markdown.placed(narrative, full)
     )
+    if alone:
+        last = {}
     texts = {name: titles.escaped(f"{first[name]}\n{last.get(name, '')}") for name in first}
     whole = titles.escaped(markdown.joined(list(first.values()), list(last.values())))
+    kind = report.NAME if alone else NAME
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="deathmatch-") as scratch:
         work = Path(scratch)
-        (work / "deathmatch.md").write_text(whole)
-        (work / "elsewhere.json").write_text(json.dumps({"elsewhere": missing}))
+        (work / f"{kind}.md").write_text(whole)
         (work / "own.json").write_text(json.dumps(html_of))
         (work / "head.html").write_text(f"<style>\n{(PAPER / 'style.css').read_text()}</style>\n")
         (work / "tail.html").write_text(_scripts())
-        arguments = (work, figures, dataset, references, texts)
+        arguments = (kind, work, figures, dataset, references, texts)
         with ThreadPoolExecutor(1) as executor:
             html = executor.submit(_pandoc, "html", *arguments)
             _pandoc("typst", *arguments)
-            _typeset(work, figures)
+            _typeset(kind, work, figures)
             html.result()
-        return tuple(_moved(work / f"deathmatch.{kind}", out) for kind in ("html", "pdf"))
+        return tuple(_moved(work / f"{kind}.{suffix}", out) for suffix in ("html", "pdf"))
+
+
+def _check_whole(
+    sources: list[tuple[Path, NotebookNode]], values: dict[str, str], dataset: str
+) -> None:
+    """Raise UserError if the data lack what the paper's text speaks of."""
+    lacks = [name for name, text in values.items() if phrases.NOT_MEASURED in text]
+    for path, notebook in sources:
+        lacks += [
+            f"{path.stem}, {item['label']}"
+            for item in markdown.items_of(notebook)
+            if item["kind"] == "absent"
+        ]
+        lacks += [path.stem for cell in notebook.cells if phrases.NOT_MEASURED in cell.source]
+    if lacks:
+        raise UserError(
+            f"the dataset {dataset} has no data for {len(lacks)} parts of the paper, the first: "
+            f"{lacks[0]}",
+            "notebooks/",
+            f"paper/{dataset}/report.html shows what there is",
+        )
 
 
 def _scripts() -> str:
@@ -132,18 +139,24 @@ def _scripts() -> str:
 
 
 def _pandoc(
-    target: str, work: Path, figures: Path, dataset: str, references: Path, texts: dict[str, str]
+    target: str,
+    kind: str,
+    work: Path,
+    figures: Path,
+    dataset: str,
+    references: Path,
+    texts: dict[str, str],
 ) -> None:
     template = {"html": "template.html", "typst": "template.typ"}[target]
     command = [
-        pypandoc.get_pandoc_path(), str(work / "deathmatch.md"), f"--from={MARKDOWN}",
+        pypandoc.get_pandoc_path(), str(work / f"{kind}.md"), f"--from={MARKDOWN}",
         f"--to={target}", "--standalone", f"--template={PAPER / template}",
-        f"--output={work / ('deathmatch.' + target)}", f"--lua-filter={PAPER / 'filter.lua'}",
+        f"--output={work / kind}.{target}", f"--lua-filter={PAPER / 'filter.lua'}",
         "--citeproc", f"--bibliography={references.resolve()}",
         "--metadata=link-citations:true", f"--metadata=figures:{figures}",
         f"--metadata=edition:Version {paths.version()}, dataset {dataset}",
         f"--metadata=text-width-pt:{TEXT_WIDTH_PT}", f"--metadata=text-height-pt:{TEXT_HEIGHT_PT}",
-        f"--metadata-file={work / 'elsewhere.json'}",
+        f"--metadata=kind:{kind}",
     ]  # fmt: skip
     if target == "html":
         command += [
@@ -179,14 +192,14 @@ def _explain(done: subprocess.CompletedProcess, texts: dict[str, str]) -> None:
         )
 
 
-def _typeset(work: Path, figures: Path) -> None:
+def _typeset(kind: str, work: Path, figures: Path) -> None:
     for chart in figures.glob("fig-*.pdf"):
         (work / chart.name).symlink_to(chart.resolve())
-    source = (work / "deathmatch.typst").rename(work / "deathmatch.typ")
+    source = (work / f"{kind}.typst").rename(work / f"{kind}.typ")
     try:
         typst.compile(
             source,
-            output=work / "deathmatch.pdf",
+            output=work / f"{kind}.pdf",
             root=work,
             ignore_system_fonts=True,
             timestamp=int(os.environ.get("SOURCE_DATE_EPOCH", "0")),

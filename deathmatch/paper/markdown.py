@@ -5,7 +5,7 @@ from pathlib import Path
 
 import nbformat
 
-from deathmatch.analysis import phrases, provenance
+from deathmatch.analysis import provenance
 from deathmatch.analysis.provenance import Testbed
 from deathmatch.errors import UserError
 from deathmatch.paper.display import MIME
@@ -121,25 +121,24 @@ def parted(blocks: Blocks) -> tuple[str, Blocks]:
 
 
 def placed(
-    narratives: dict[str, str], appendices: dict[str, Blocks], missing: set[str]
+    narratives: dict[str, str], appendices: dict[str, Blocks]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return narratives, the front's first, and appendices, with each `{show}` replaced.
 
-    The figure or table that a `{show}` names moves there from its appendix. A line that shows what
-    the dataset does not fill (`missing`) is left out. Raises UserError for a label that no notebook
-    has.
+    The figure or table that a `{show}` names moves there from its appendix. Raises UserError for a
+    label that no notebook has.
     """
     front = next(iter(narratives))
     made = {label: text for blocks in appendices.values() for label, text in blocks if "-" in label}
     moved = {label for text in narratives.values() for label in SHOW.findall(text)}
 
     def show(text: str, name: str) -> str:
-        for label in set(SHOW.findall(text)) - set(made) - missing:
+        for label in set(SHOW.findall(text)) - set(made):
             raise UserError(
                 f"there is no figure or table {label!r} to show", name,
                 f"an appendix makes: {', '.join(sorted(made)) or 'none'}",
             )  # fmt: skip
-        filled = SHOW.sub(lambda role: made.get(role[1], ""), text)
+        filled = SHOW.sub(lambda role: made[role[1]], text)
         # Others float to the top or foot of a page; that of the front stands where it is shown.
         return filled.replace(" .figure ", " .figure .here ") if name == front else filled
 
@@ -151,14 +150,6 @@ def placed(
     return filled_narratives, left_appendices
 
 
-def answered(text: str) -> str:
-    """Return a narrative, which says so if nothing of it was measured."""
-    title, _, body = text.partition("\n")
-    if not title.startswith("# ") or body.strip():
-        return text
-    return f"{title}\n\nThis dataset holds no answer."
-
-
 def _block(
     kind: str, content: dict | str, name: str, own: dict[str, str], usual: Testbed | None
 ) -> str:
@@ -166,8 +157,6 @@ def _block(
         return content
     if kind == "text/plain":
         return _fenced(content.rstrip("\n"), "output") if content.strip() else ""
-    if content["kind"] == "absent":
-        return f"::: note\n{content['text']}\n:::"
     if content["kind"] not in ("figure", "table"):
         return ""
     origin = ", ".join([name, *content["source"]])
@@ -191,59 +180,6 @@ def _fenced(text: str, language: str) -> str:
 def _quoted(text: str) -> str:
     flat = " ".join(text.split())
     return '"' + flat.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def without(text: str, absent: set[str], values: dict[str, str]) -> str:
-    """Return the text without the lines that hold values which were not measured.
-
-    A dataset need not hold every experiment, nor all of one; so front.md and the narrative have a
-    sentence a line. `absent` are the chapters that are not there.
-    """
-
-    def measured(name: str) -> bool:
-        return name.split(".")[0] not in absent and phrases.NOT_MEASURED not in values.get(name, "")
-
-    lines = text.splitlines(keepends=True)
-    return "".join(
-        line for line in lines
-        if all(map(measured, VALUE.findall(line))) and phrases.NOT_MEASURED not in line
-    )  # fmt: skip
-
-
-def title_of(chapter: str) -> str:
-    """Return the title of a chapter's first section; "" without one."""
-    title = re.search(r"^# (.+?) *\{#", chapter, re.MULTILINE)
-    return title[1] if title else ""
-
-
-def elsewhere(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
-    """Return the text that replaces each reference to what the dataset does not fill, by label.
-
-    The dataset fills nothing of a chapter that is absent, and no figure or table that the notebook
-    of another chapter left out.
-    """
-    replacements = {}
-    for name, text in chapters.items():
-        title = title_of(text)
-        chapter = f"the chapter “{title}”" if title else "another chapter"
-        for section, label in re.findall(r"\{#(sec-[\w-]+)[ }]|\"((?:fig|tbl)-[\w-]+)\"", text):
-            if name in absent:
-                replacements[section or label] = f"{chapter} (not in this dataset)"
-            elif label:
-                replacements[label] = left_out(label)
-    return replacements
-
-
-def left_out(label: str, why: str = "not in this dataset") -> str:
-    """Return what stands for a reference to a figure or table that is not there."""
-    what = "a figure" if label.startswith("fig-") else "a table"
-    return f"{what} ({why})"
-
-
-def unmeasured(chapters: dict[str, str], absent: set[str]) -> dict[str, str]:
-    """Return what stands for each value of an absent chapter that another chapter names."""
-    names = {name for text in chapters.values() for name in VALUE.findall(text)}
-    return {name: phrases.NOT_MEASURED for name in names if name.split(".")[0] in absent}
 
 
 def resolved(text: str, values: dict[str, str], name: str) -> str:

@@ -11,7 +11,7 @@ from deathmatch.builds import clients, server_build, server_commands, tool_diffe
 from deathmatch.data import table_files
 from deathmatch.errors import UserError, as_typed
 from deathmatch.hosts import hardware
-from deathmatch.paper import own
+from deathmatch.paper import report
 from deathmatch.plan import files, matrix, paths
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.paths import ROOT
@@ -235,10 +235,20 @@ class Study:
         """The dataset's folder."""
         return Path("data", self.dataset)
 
+    @cached_property
+    def whole(self) -> bool:
+        """Whether the study has every experiment, so that the paper's text has all it speaks of.
+
+        Where servers or experiments are chosen, or are left to measure, it has not.
+        """
+        held = {*self.measured, *self.also}
+        return self.choice.whole and held >= set(files.names("experiment"))
+
     @property
     def paper(self) -> list[str]:
-        """The files of the paper."""
-        return [f"paper/{self.dataset}/deathmatch.{kind}" for kind in ("html", "pdf")]
+        """The files of the paper, or of the report on a part of the study."""
+        name = "deathmatch" if self.whole else report.NAME
+        return [f"paper/{self.dataset}/{name}.{kind}" for kind in ("html", "pdf")]
 
     @property
     def explorer(self) -> str:
@@ -252,14 +262,8 @@ class Study:
             path.stem
             for path in sorted(Path("notebooks").glob("*.md"))
             if set(experiments_of(path)) & {*self.measured, *self.also}
-            and (self.own or path.stem != own.NOTEBOOK)
+            and (self.whole or path.stem == report.NOTEBOOK)
         ]
-
-    @property
-    def own(self) -> bool:
-        """Whether the paper begins with its servers: there are few, and they are not published."""
-        servers = {trial.server.name for trial in self.trials if not trial.server.instrument}
-        return 0 < len(servers) <= own.MOST_SERVERS
 
     @property
     def executed_notebooks(self) -> list[str]:

@@ -51,7 +51,6 @@ local tame = {
 
 -- Numbering -------------------------------------------------------------------------------
 
-local elsewhere = {}
 local counts = { fig = 0, tbl = 0 }
 local section = {}
 
@@ -94,7 +93,6 @@ local count = {
 
 local function reference(id)
   local kind = kinds[id:match("^(%a+)-")]
-  if not number[id] and elsewhere[id] then return pandoc.Span(elsewhere[id]) end
   if not number[id] then
     missing[#missing + 1] = "@" .. id
     return pandoc.Str("?")
@@ -454,7 +452,6 @@ function Pandoc(doc)
     width = tonumber(pandoc.utils.stringify(doc.meta["text-width-pt"])),
     height = tonumber(pandoc.utils.stringify(doc.meta["text-height-pt"])),
   }
-  elsewhere = doc.meta.elsewhere or {}
   own = pandoc.json.decode(read("own.json"), false)
   doc = doc:walk(tame)
   doc:walk(count)

@@ -1,98 +1,90 @@
-"""The three small charts of what was found: listen backlog, readiness, WebSockets.
-
-In: points of their experiments, and of `deathmatch.analysis.c10k`. Out: one chart each, or None
-where there is nothing to show.
-"""
+"""The small charts of the findings: what the reference, the posts and a dataset show of each."""
 
 import altair as alt
 import polars as pl
 
-from deathmatch.analysis import by_trial, listen_backlog, reply_rates, stats
-from deathmatch.analysis.readiness import IDLE
-from deathmatch.analysis.reply_rates import RATE, REPLY
-from deathmatch.paper import theme
-from deathmatch.quantities.definitions import CPU_PER_REPLY
+from deathmatch.analysis.findings import REFERENCE, Result, Shown
+from deathmatch.paper.theme import GREY, PALETTE
 
-_MECHANISMS = ["select", "poll", "epoll"]
+_COLUMNS, _WIDTH, _ROW = 3, 185, 42
+THEIRS = "posts"
+_SCHEMA = {
+    "what": pl.String, "of": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64,
+}  # fmt: skip
 
 
-def backlog(points: pl.DataFrame) -> alt.LayerChart | None:
-    """Return replies a second of Yucan on one scheduler by its backlog, at the highest rate.
+def panels(results: list[Result], reference: list[Result]) -> alt.ConcatChart | None:
+    """Return a panel for each finding that has a number, three in a row; None without any.
 
-    That is the highest at which all backlogs have points that count.
+    A row for each comparison of the first one's quantity: the reference in grey, the dataset of
+    `results` in colour unless it is the reference, the posts' value as a hollow diamond.
     """
-    mine = points.filter(server="yucan", schedulers="one", somaxconn=4096)
-    mine = mine.filter(reply_rates.at_rate(listen_backlog.top_rate(mine)))
-    if mine.is_empty():
+    pairs = list(zip(results, reference, strict=True))
+    charts = [
+        _panel(_axis(mine.shown[0]), frame, place)
+        for place, (mine, known) in enumerate(pairs, 1)
+        if len(frame := rows(mine, known))
+    ]
+    if not charts:
         return None
-    mine = by_trial.shared_rounds(mine, ["backlog"])
-    summary = stats.summarise(mine, ["backlog"], REPLY).sort("backlog")
-    y = alt.Scale(domain=[0, 1.05 * mine[RATE].max()], nice=False)
-    axis = alt.Axis(labelAngle=0, labelOverlap=False)
-    base = alt.Chart(summary, title="Replies by listen backlog").encode(
-        x=alt.X("backlog:O", title="listen backlog", axis=axis)
+    return alt.concat(*charts, columns=_COLUMNS, spacing={"row": 16, "column": 26}).resolve_scale(
+        color="independent", y="independent", yOffset="independent"
     )
-    interval = base.mark_rule(strokeWidth=2).encode(
-        y=alt.Y("low:Q", scale=y, title="replies (1/s)"), y2="high:Q"
-    )
-    median = base.mark_point(size=60).encode(y=alt.Y("median:Q", scale=y))
-    return (interval + median).properties(width=165, height=140)
 
 
-def readiness(points: pl.DataFrame) -> alt.LayerChart | None:
-    """Return CPU_PER_REPLY of the C server at the lowest open rate, by mechanism.
-
-    `points` are those that count.
-    """
-    mine = points.filter(
-        pl.col(RATE) > 0,
-        pl.col("title") == "C",
-        pl.col("readiness").is_in(_MECHANISMS),
-        pl.col("replies") > 0,
-    ).with_columns(cpu_us=CPU_PER_REPLY.of_trial.of_point())
-    mine = mine.filter(pl.col(RATE) == mine[RATE].min())
-    if mine.is_empty():
-        return None
-    mine = by_trial.shared_rounds(mine, ["readiness", IDLE])
-    summary = stats.summarise(mine, ["readiness", IDLE], "cpu_us").sort("readiness", IDLE)
-    base = alt.Chart(summary, title="CPU by idle connections").encode(
-        x=alt.X(f"{IDLE}:Q", title="idle connections", axis=alt.Axis(tickCount=2)),
-        color=alt.Color("readiness:N", legend=None, scale=alt.Scale(domain=_MECHANISMS)),
-    )
-    band = base.mark_area(opacity=0.18).encode(
-        y=alt.Y("low:Q", title=CPU_PER_REPLY.heading), y2="high:Q"
-    )
-    line, dots = base.mark_line(), base.mark_point(size=35)
-    curves = band + line.encode(y="median:Q") + dots.encode(y="median:Q")
-    return (curves + _names(summary)).properties(width=135, height=140)
+def rows(mine: Result, reference: Result) -> pl.DataFrame:
+    """Return what a panel draws: what, of (a dataset, or the posts), value, low, high."""
+    found = []
+    for result in {one.dataset: one for one in (reference, mine)}.values():
+        name = REFERENCE if result is reference else result.dataset
+        for one in result.shown:
+            if one.number and _axis(one) == _axis(result.shown[0]):
+                known = one.interval
+                found.append((one.what, name, known.estimate, known.low, known.high))
+    if found and mine.finding.published is not None:
+        found.append((found[0][0], THEIRS, mine.finding.published, None, None))
+    return pl.DataFrame(found, schema=_SCHEMA, orient="row")
 
 
-def _names(curves: pl.DataFrame) -> alt.LayerChart:
-    """Return the mechanisms' names at the ends of their curves."""
-    ends = curves.group_by("readiness", maintain_order=True).last()
-    last = pl.col(IDLE) == curves[IDLE].max()
-    return alt.layer(
-        *(
-            alt.Chart(ends.filter(which))
-            .mark_text(align=side, dx=dx, dy=dy)
-            .encode(x=f"{IDLE}:Q", y="median:Q", text="readiness")
-            for which, side, dx, dy in ((last, "right", 6, -8), (~last, "left", 7, 4))
+def _axis(one: Shown) -> str:
+    quantity = one.comparison.quantity
+    return f"ratio of {quantity.title}" if len(one.part.sides) == 2 else quantity.heading
+
+
+def _panel(axis: str, frame: pl.DataFrame, place: int) -> alt.LayerChart:
+    known = pl.concat([frame[name] for name in ("value", "low", "high")]).drop_nulls()
+    low, high = known.min(), known.max()
+    log = low > 0 and high / low > 8
+    scale = alt.Scale(type="log", nice=True) if log else alt.Scale(domainMin=0, nice=True)
+    whats = frame["what"].unique(maintain_order=True).to_list()
+    datasets = [name for name in frame["of"].unique(maintain_order=True) if name != THEIRS]
+    colours = [GREY if name == REFERENCE else PALETTE[1] for name in datasets]
+    # A row begins with its name, so that no name takes a panel's width.
+    y = alt.Y("what:N", title=None, sort=whats, axis=None, scale=alt.Scale(padding=0))
+    labels = frame.select("what").unique(maintain_order=True)
+    base = alt.Chart(frame.filter(pl.col("of") != THEIRS)).encode(
+        y=y,
+        x=alt.X("value:Q", title=axis, scale=scale,
+                axis=alt.Axis(tickCount=3, format="~s" if high >= 10_000 else ",~r")),
+        yOffset=alt.YOffset("of:N", sort=datasets, scale=alt.Scale(rangeMin=16, rangeMax=_ROW - 6)),
+        color=alt.Color("of:N", legend=None, scale=alt.Scale(domain=datasets, range=colours)),
+        tooltip=["what", "of", "value", "low", "high"],
+    )  # fmt: skip
+    layers = [
+        alt.Chart(labels).mark_text(align="left", baseline="top", dy=-_ROW / 2).encode(
+            y=y, x=alt.value(0), text="what:N"
+        ),
+        base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2).encode(
+            x="low:Q", x2="high:Q"
+        ),
+        base.mark_point(size=45),
+    ]  # fmt: skip
+    theirs = frame.filter(of=THEIRS)
+    if len(theirs):
+        diamond = alt.Chart(theirs).mark_point(
+            shape="diamond", filled=False, color=GREY, size=60, strokeWidth=1.5, yOffset=5
         )
+        layers.append(diamond.encode(y=y, x="value:Q", tooltip=["value"]))
+    return alt.layer(*layers).properties(
+        width=_WIDTH, height=_ROW * len(whats), title=alt.Title(f"{place}", offset=4)
     )
-
-
-def websockets(both: pl.DataFrame) -> alt.LayerChart | None:
-    """Return the first eight rows of `c10k.latency_with_published`, with shorter names."""
-    label = pl.col("label").str.replace(", WebSocket", "").str.replace(", all CPUs", ", all")
-    first = both.head(8).with_columns(label=label)
-    if first.is_empty():
-        return None
-    return theme.dots(
-        first, "p95_ms", "label", low="low", high="high", published="published_ms", log_x=True,
-        x_title="95th percentile (ms)", width=130,
-    ).properties(title="10 000 WebSockets, now and in 2012", height=140)  # fmt: skip
-
-
-def together(panels: list[alt.LayerChart]) -> alt.ConcatChart:
-    """Return the panels in one row."""
-    return alt.concat(*panels, columns=3)

@@ -1,0 +1,91 @@
+"""What a dataset holds, for the report on it: where it ran, its servers, what does not count."""
+
+from collections import Counter
+
+import polars as pl
+
+from deathmatch.analysis import findings, phrases, provenance
+from deathmatch.analysis.outcomes import Outcome, labelled, outcomes
+from deathmatch.analysis.views import Experiment, why_not_measured
+from deathmatch.data import table_files, tables
+from deathmatch.plan import files
+
+MOST_SERVERS = 10
+"""Of more servers than this the explorer is the list, and a table of them fills pages."""
+
+
+def experiments(dataset: str) -> list[Experiment]:
+    """Return the experiments of a dataset that have trials, with labels of all factors."""
+    held = (labelled(dataset, name) for name in files.names("experiment"))
+    return [experiment for experiment in held if len(experiment.trials)]
+
+
+def listed(held: list[Experiment]) -> list[Outcome]:
+    """Return what became of the servers that the reference lacks.
+
+    Of all servers if it lacks none of these, and there are MOST_SERVERS or fewer.
+    """
+    every = [outcome for experiment in held for outcome in outcomes(experiment)]
+    new = _new(held)
+    if new:
+        return [outcome for outcome in every if outcome.server in new]
+    servers = {outcome.server for outcome in every} - set(files.instruments())
+    return every if len(servers) <= MOST_SERVERS else []
+
+
+def _new(held: list[Experiment]) -> set[str]:
+    """Return the servers that no dataset of the reference's paper has."""
+    also = files.dataset(findings.REFERENCE).also
+    known = set(files.instruments())
+    for dataset in (findings.REFERENCE, *also):
+        for name in files.names("experiment"):
+            if table_files.path_of(dataset, name, "trials").is_file():
+                known |= set(tables.read(dataset, name, "trials")["server"])
+    return {server for experiment in held for server in experiment.trials["server"]} - known
+
+
+def values(dataset: str, held: list[Experiment]) -> dict[str, str]:
+    """Return the report's own numbers as phrases, by name.
+
+    `machine`: the machines with kernel, day and minutes of trials. `measured`: trials and servers.
+    `points`: how many points do not count and why, the most frequent reason first. `new`: the
+    titles of servers that the reference lacks, or "".
+    """
+    trials = [experiment.trials for experiment in held]
+    if not trials:
+        nothing = "nothing was measured"
+        return {"machine": nothing, "measured": nothing, "points": nothing, "new": ""}
+    about = pl.concat([frame.select(*provenance.TESTBED, "started_at", "wall_us", "title", "server")
+                       for frame in trials])  # fmt: skip
+    day = f"{about['started_at'].min():%-d %B %Y}"
+    minutes = about["wall_us"].sum() / 60e6
+    servers = about["title"].n_unique()
+    new = _new(held)
+    titles = about.filter(pl.col("server").is_in(new))["title"].unique().sort().to_list()
+    return {
+        "machine": f"{provenance.testbed(about)}, {day}",
+        "measured": (
+            f"{phrases.counted(len(about), 'trial')} of {phrases.counted(servers, 'server')} took "
+            f"{phrases.number(minutes)} minutes, builds and set-up apart."
+        ),
+        "points": _points(held),
+        "new": phrases.enumeration(titles),
+    }
+
+
+def _points(held: list[Experiment]) -> str:
+    total, reasons = 0, Counter()
+    for experiment in held:
+        points = experiment.points
+        total += len(points)
+        kept = experiment.valid_points
+        if len(kept) == len(points):
+            continue
+        key = ["server", "variant", "n", "offered_rate_rps"]
+        for point in points.join(kept, on=key, how="anti").iter_slices(1):
+            why = why_not_measured({"outcome": "measured"}, point).rpartition(" at ")[0]
+            reasons[f"{why}, {experiment.name}"] += 1
+    if not reasons:
+        return f"All {phrases.counted(total, 'point')} count."
+    listing = "; ".join(f"{count} {why}" for why, count in reasons.most_common())
+    return f"{phrases.part(sum(reasons.values()), total)} points do not count: {listing}."
