@@ -148,7 +148,7 @@ def test_a_mounted_clone_of_an_ordinary_user_is_measured(engine, clone, place, u
     run_documented(engine, clone, [*words, "true"], ONLINE).succeeded()
     done = run_documented(engine, clone, [*words, "snakemake", *SMOKE]).succeeded()
     assert "failed: nothing; 5 of 5 trials measured" in done.text
-    assert (clone / "paper/smoke/deathmatch.pdf").stat().st_uid == user
+    assert (clone / "paper/smoke/report.pdf").stat().st_uid == user
     found = json.loads((clone / RECORD).read_text())
     assert found["machine"]["commit"].removesuffix("-dirty")
     shutil.rmtree(clone / "data/smoke")

@@ -1,6 +1,7 @@
 """Each finding on planted datasets: it holds, it does not, it is too noisy, or it is not there."""
 
 import re
+from functools import cache
 from itertools import count
 
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 
 from deathmatch.analysis import findings, judging, selecting
 from deathmatch.analysis.findings import FAILS, HOLDS, NOT_MEASURED, OPEN
+from deathmatch.errors import UserError
 from deathmatch.paper.charts import findings as charts
 from deathmatch.quantities.quantity import RATE, REPLY
 
@@ -49,8 +51,10 @@ def _table(frames: dict, number: int):
     return lambda dataset, experiment: frames.get((dataset, experiment))
 
 
-def sides(finding: findings.Finding) -> dict[tuple, pl.DataFrame]:
+@cache
+def sides(name: str) -> dict[tuple, pl.DataFrame]:
     """Return the real points of each selector of a finding, at one rate, in three rounds."""
+    finding = FINDINGS[name]
     known = next(each for each in findings.of_reference() if each.finding == finding)
     frames = {}
     for comparison in finding.comparisons:
@@ -103,7 +107,7 @@ def outside(comparison: findings.Comparison) -> float:
 
 def written(name: str, first: float | None, spread: tuple = STEADY) -> pl.DataFrame:
     """Return points of a finding: its first comparison has a value, all others hold."""
-    finding, frames = FINDINGS[name], sides(FINDINGS[name])
+    finding, frames = FINDINGS[name], dict(sides(name))
     set_to: dict[tuple, float] = {}
     for place, comparison in enumerate(finding.comparisons):
         target = inside(comparison) if place or first is None else first
@@ -113,9 +117,12 @@ def written(name: str, first: float | None, spread: tuple = STEADY) -> pl.DataFr
         if len(keys) == 2:
             below = set_to.get(keys[1])
             if below is None:
-                below = set_to[keys[0]] / target if keys[0] in set_to else 1000.0
-            set_to.setdefault(keys[1], below)
-            frames[keys[1][0]] = _set(frames[keys[1][0]], comparison, below, NEARLY)
+                known = keys[0] in set_to
+                below = set_to[keys[0]] / target if known else 1000.0
+                # A ratio that does not differ at all between rounds is no measurement.
+                spread_of_b = STEADY if known else NEARLY
+                frames[keys[1][0]] = _set(frames[keys[1][0]], comparison, below, spread_of_b)
+                set_to[keys[1]] = below
             target = below * target
         if keys[0] not in set_to:
             set_to[keys[0]] = target
@@ -155,3 +162,96 @@ def test_a_finding_holds_does_not_or_is_too_noisy(plant, name):
     for one in (holds, fails, noisy):
         assert one.number and one.shown[0].interval.trials == len(ROUNDS)
         assert not NEVER.search(" ".join([one.sentence, one.number, one.verdict]))
+
+
+def texts(found: list[findings.Result]) -> str:
+    """Return every text that a report or the paper takes from findings."""
+    parts = [findings.headline(found)]
+    for one in found:
+        parts += [*one.values.values(), one.number, one.verdict]
+        parts += [part for shown in one.shown for part in (shown.what, shown.where, shown.why)]
+    return "\n".join(parts)
+
+
+def spoiled(name: str, how: str) -> pl.DataFrame:
+    """Return points of a finding that holds, spoiled in one way."""
+    points = written(name, None)
+    if how == "one trial":
+        return points.filter(n=1)
+    if how == "nothing counts" and "client_limited" in points.columns:
+        return points.with_columns(client_limited=True, limit=pl.lit("client"))
+    if how == "nothing was answered":
+        counted = [name for name in (REPLY, "replies", "outcome_completed", "rss_bytes")
+                   if name in points.columns]  # fmt: skip
+        return points.with_columns(pl.col(counted) * 0)
+    if how == "a trial failed":
+        return points.filter(pl.col("n") != 2)
+    if how == "shorter points" and "duration_us" in points.columns:
+        return points.with_columns(duration_us=pl.lit(1_500_000, pl.Int64))
+    return points.clear() if how == "no point" else points
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["one trial", "a trial failed", "nothing counts", "nothing was answered", "shorter points",
+     "no point", "no table"],
+)  # fmt: skip
+def test_what_lacks_data_is_not_told_and_says_why(plant, how):
+    points = {name: spoiled(name, how) for name in FINDINGS}
+    found = []
+    for name, finding in FINDINGS.items():
+        plant({} if how == "no table" else {("mine", finding.experiment): points[name]})
+        found.append(findings._result("mine", finding))
+    assert not NEVER.search(texts(found)), NEVER.search(texts(found))
+    for one in found:
+        lasting = how == "shorter points" and not one.finding.comparisons[0].least_s
+        stored = how in ("nothing counts", "shorter points") and one.finding.experiment == "storage"
+        if how == "nothing was answered" and one.finding.experiment == "c10k":
+            assert one.standing == FAILS and "0 in 3 trials" in one.why
+        elif not (lasting or stored):
+            assert one.standing in (OPEN, NOT_MEASURED) and one.why, one
+        elif not one.why:
+            assert one.standing == HOLDS
+        assert (
+            one.sentence not in one.values[one.finding.name]
+            or one.standing == HOLDS
+            or (f"{one.sentence}?" in one.values[one.finding.name])
+        )
+    # A chart has what has a number, and nothing endless.
+    for one, known in zip(found, findings.of_reference()):
+        drawn = charts.rows(one, known).drop("what", "of")
+        assert drawn.select(pl.all().is_infinite().any().fill_null(False)).row(0) == (False,) * 3
+
+
+def test_a_sentence_names_the_server_that_was_measured(plant):
+    """A release that stands for another one is named, wherever the finding is told."""
+    finding = FINDINGS["releases"]
+    points = written("releases", None)
+    other = findings._points("history", "history").filter(server="tornado-1")
+    assert len(other)
+    without = points.filter(pl.col("server") != "tornado-0.2")
+    old = points.filter(server="tornado-0.2").with_columns(server=pl.lit("tornado-1"))
+    plant({("mine", "history"): pl.concat([without, old])})
+    found = findings._result("mine", finding)
+    assert found.standing == HOLDS and found.titles == ("Tornado", "Tornado 1.2.1")
+    told = texts([found])
+    assert "Tornado 1.2.1" in told and "Tornado 0.2" not in told
+
+
+def test_the_reference_decides_each_finding():
+    found = findings.of_reference()
+    assert [one.why for one in found if one.standing not in (HOLDS, FAILS)] == []
+    assert not NEVER.search(texts(found))
+    heading = findings.headline(found)
+    assert heading.startswith("Nine findings: ")
+
+
+@pytest.mark.parametrize("key, wrong", [("statistic", '"speed"'), ("rate", '"some"')])
+def test_a_mistake_in_the_file_is_named(monkeypatch, tmp_path, key, wrong):
+    text = findings.FILE.read_text()
+    file = tmp_path / "findings.toml"
+    file.write_text(re.sub(rf"^{key} = .*$", f"{key} = {wrong}", text, count=1, flags=re.M))
+    monkeypatch.setattr(findings, "FILE", file)
+    with pytest.raises(UserError, match=r"findings\.toml") as refused:
+        findings.load()
+    assert wrong.strip('"') in str(refused.value)

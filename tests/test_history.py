@@ -211,7 +211,7 @@ page = {
     "trials": sorted({tuple(row[:3]) for row in page["trials"]["rows"]}),
     "measured": {row["server"]: row["measured"] for row in page["servers"]},
 }
-shown = {"chapters": study.notebooks, "explorer": view, "page": page}
+shown = {"explorer": view, "page": page}
 print(json.dumps(shown | tables))
 """
 
@@ -280,7 +280,6 @@ def test_a_chapter_has_the_searches_of_a_third_dataset(three_datasets: Tree):
 
 def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: Tree):
     study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
-    assert "09-history" in study["chapters"]
     assert "data/years/history/points.parquet" in study["chapter"]
     explorer = study["explorer"]
     assert explorer["sources"][0] == "data/years/history/points.parquet"
@@ -302,12 +301,10 @@ def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: 
     )
 
 
-def test_a_chapter_of_a_dataset_that_was_not_measured_is_left_out(two_datasets: Tree):
+def test_a_dataset_that_was_not_measured_is_not_shown(two_datasets: Tree):
     shutil.rmtree(two_datasets.path / "data/years")
     study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
-    assert "01-backlog" in study["chapters"] and "09-history" not in study["chapters"]
-    assert study["chapter"] == [] and study["explorer"] is None
-    assert study["page"]["datasets"] == ["mine"]
+    assert study["explorer"] is None and study["page"]["datasets"] == ["mine"]
 
 
 def test_a_dataset_that_has_the_experiment_shows_its_own():

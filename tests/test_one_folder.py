@@ -39,7 +39,7 @@ def assert_needs_no_network(page: Path) -> None:
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.goto(page.as_uri())
         tab.get_by_text("Figures").first.click()
-        tab.get_by_text("fig-backlog-servers").wait_for()
+        tab.get_by_text("fig-servers").wait_for()
     assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
     assert errors == []
 
@@ -63,21 +63,22 @@ def test_from_a_new_folder_to_the_paper(tree: Tree):
     told = "servers/exits: did not start, in 2 trials:\n    ended before it listened"
     assert told in done.text, done.text
     assert "fix servers/exits and run again" in done.text
-    page, pdf = (tree.path / f"paper/{DATASET}/deathmatch.{kind}" for kind in ("html", "pdf"))
+    page, pdf = (tree.path / f"paper/{DATASET}/report.{kind}" for kind in ("html", "pdf"))
     paper, failed, todo = done.text.splitlines()[-3:]
-    assert paper == f"paper:  paper/{DATASET}/deathmatch.html and paper/{DATASET}/deathmatch.pdf"
+    assert paper == f"report: paper/{DATASET}/report.html and paper/{DATASET}/report.pdf"
     assert "servers/exits did not start, in 2 trials: ended before it listened" in failed
     assert f"fix servers/exits, then ./shell snakemake --config dataset={DATASET}" in todo
     assert "4 of 4 trials, 2 failed" in tree.snakemake("-n", **failing).text
-    spec = json.loads((tree.path / f"figures/{DATASET}/fig-backlog-servers.json").read_text())
+    spec = json.loads((tree.path / f"figures/{DATASET}/fig-servers.json").read_text())
     assert TITLE in json.dumps(spec)
-    assert f">{TITLE}</td>" in page.read_text()
+    html = page.read_text()
+    assert html.index(f">{TITLE}</td>") < html.index('id="tbl-findings"')
     assert TITLE in subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True).stdout
     whole = tree.snakemake(dataset=DATASET, servers=SERVER).succeeded().text
-    assert whole.endswith(f"trials measured\nnext:   xdg-open paper/{DATASET}/deathmatch.html\n")
+    assert whole.endswith(f"trials measured\nnext:   xdg-open paper/{DATASET}/report.html\n")
     tree.snakemake("--report", "build/report.html", dataset=DATASET, servers=SERVER).succeeded()
     report = (tree.path / "build/report.html").read_text()
-    for words in (f"the dataset <em>{DATASET}</em>", "n = 2 trials a var", "fig-backlog-servers"):
+    for words in (f"the dataset <em>{DATASET}</em>", "n = 2 trials a var", "fig-servers"):
         assert words in report, words
     assert_needs_no_network(tree.path / "build/report.html")
     # What was measured and made is not offered to git, nor is a file of the study changed.

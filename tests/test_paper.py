@@ -87,6 +87,41 @@ def visit(browser, built: Path, **options):
     return page, complaints
 
 
+# The report ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    """The report on a committed dataset that has some of the study."""
+    out, dataset = tmp_path_factory.mktemp("report"), "epyc-25-17"
+    executed = out / "00-findings.ipynb"
+    source = ROOT / "notebooks" / "00-findings.md"
+    notebook.run(source, executed, {"dataset": dataset}, out / "figures")
+    build.build([executed], dataset, out, out / "figures")
+    return out
+
+
+def test_a_report_has_six_pages_and_says_nothing_empty(report):
+    command = ["pdftotext", "-layout", str(report / "report.pdf"), "-"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert text.count("\f") <= 6
+    flat = " ".join(text.split())
+    assert flat.startswith("Nine findings: ") and "What was measured" in flat
+    for words in (phrases.NOT_MEASURED, "1 of 1", " inf", "nan", "No figure", "No table"):
+        assert words not in flat
+    assert not (report / "deathmatch.html").exists()
+
+
+def test_a_report_fits_a_telephone(report, browser):
+    page = patient(browser.new_page(viewport={"width": 390, "height": 800}))
+    page.goto((report / "report.html").as_uri())
+    assert page.get_by_role("link", name="PDF").get_attribute("href") == "report.pdf"
+    rows = page.locator("#tbl-findings tbody tr").count()
+    assert rows == 9
+    wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    assert not page.evaluate(wide)
+
+
 # The HTML paper ------------------------------------------------------------------------------
 
 
@@ -634,12 +669,12 @@ def test_mistakes_in_prose_are_named_with_their_place(tmp_path, prose, outputs, 
     assert not (tmp_path / "deathmatch.html").exists()
 
 
-def test_a_reference_to_what_had_no_row_says_that_it_is_not_there(tmp_path):
-    why = "No figure: there is no point to draw: 4 of 4 points of *x* were limited by the client."
-    build_prose(tmp_path, "See @fig-none.", [{"kind": "absent", "label": "fig-none", "text": why}])
-    html = " ".join((tmp_path / "deathmatch.html").read_text().split())
-    assert "a figure (left out)" in html
-    assert "no point to draw: 4 of 4 points of <em>x</em> were limited by the client." in html
+def test_a_paper_of_data_that_lack_a_part_is_refused(tmp_path):
+    absent = {"kind": "absent", "label": "fig-none", "text": "No figure."}
+    lacking = {"kind": "values", "values": {"best": phrases.NOT_MEASURED}}
+    for outputs, what in (([absent], "01-x, fig-none"), ([lacking], "01-x.best")):
+        with pytest.raises(UserError, match=f"no data for 1 parts of the paper, the first: {what}"):
+            build_prose(tmp_path, "A", outputs)
 
 
 def test_a_chart_without_a_row_is_left_out_with_its_old_files(tmp_path, capsys):
@@ -711,21 +746,6 @@ def test_a_notebook_runs_with_temporary_files_in_a_folder_of_a_long_name(tmp_pat
     assert "Two is 2." in made.read_text() and list(folder.iterdir()) == []
 
 
-def test_a_sentence_without_its_number_is_left_out():
-    known, unmeasured = "None.\n{value}`01-x.a`.\n", "{value}`01-x.a`, {value}`02-y.b`.\n"
-    values = {"01-x.a": "5", "02-y.b": f"of it {phrases.NOT_MEASURED}"}
-    text = f"{known}{unmeasured}{{value}}`03-z.c`.\n"
-    assert markdown.without(text, {"03-z"}, values) == known
-
-
-def test_an_appendix_keeps_a_sentence_without_its_number():
-    chapters = {"00-a": "# A {.appendix}\n\nIt costs {value}`01-x.cost`, {value}`02-y.b`.\n"}
-    values = markdown.unmeasured(chapters, {"01-x"})
-    assert values == {"01-x.cost": phrases.NOT_MEASURED}
-    said = markdown.resolved("It costs {value}`01-x.cost`.", values, "00-a")
-    assert said == f"It costs {phrases.NOT_MEASURED}."
-
-
 def test_an_appendix_begins_at_its_heading_and_takes_the_code():
     prose = "# A {#sec-a}\n\nAnswer.\n\n# B {#sec-b .appendix}\n\nRest."
     blocks = [("code", "c1"), ("prose", prose), ("fig-a", "F"), ("code", "c2")]
@@ -736,18 +756,12 @@ def test_an_appendix_begins_at_its_heading_and_takes_the_code():
 
 
 def test_what_the_narrative_shows_is_not_in_the_appendix_too():
-    told = {"a": "Look.\n\n{show}`fig-a`\n\n{show}`fig-gone`"}
+    told = {"a": "Look.\n\n{show}`fig-a`"}
     full = {"b": [("prose", "Text."), ("fig-a", "F"), ("tbl-a", "T")]}
-    first, last = markdown.placed(told, full, {"fig-gone"})
+    first, last = markdown.placed(told, full)
     assert first["a"].split() == ["Look.", "F"] and last["b"] == "Text.\n\nT"
     with pytest.raises(UserError, match="no figure or table 'fig-gone' to show"):
-        markdown.placed(told, full, set())
-
-
-def test_a_narrative_without_an_answer_says_so():
-    title = "# Q? {#sec-q}\n\n"
-    assert markdown.answered(title) == f"{title}This dataset holds no answer."
-    assert markdown.answered(f"{title}Yes.") == f"{title}Yes."
+        markdown.placed({"a": "{show}`fig-gone`"}, full)
 
 
 def test_parameter_that_the_notebook_lacks_is_an_error(tmp_path):
@@ -786,3 +800,20 @@ def test_second_font_in_a_figure_is_refused(tmp_path):
 def test_bad_tables_are_refused(arguments, what):
     with pytest.raises(UserError, match=what):
         display.table(pl.DataFrame({"a": [1]}), **arguments)
+
+
+def test_a_table_without_a_row_is_left_out(capsys):
+    display.table(pl.DataFrame({"a": []}, schema={"a": pl.Int64}), label="tbl-a", caption="C.")
+    assert "tbl-a: left out" in capsys.readouterr().out
+
+
+def test_a_warning_does_not_hide_the_numbers_in_prose(tmp_path):
+    source = tmp_path / "warns.md"
+    source.write_text(
+        "---\nkernelspec:\n  name: python3\n  display_name: Python 3\n---\n"
+        '```{code-cell} ipython3\n:tags: [parameters]\ndataset = "quick"\nimport warnings\n```\n\n'
+        "Text {eval}`warnings.warn('beware') or 41 + 1`.\n"
+    )
+    out = tmp_path / "out.ipynb"
+    notebook.run(source, out, {"dataset": "quick"}, tmp_path)
+    assert "Text 42." in out.read_text() and MIME not in out.read_text()

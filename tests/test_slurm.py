@@ -236,5 +236,5 @@ def test_an_interrupt_cancels_what_runs(long, nodes):
 def test_smoke_of_one_server_to_the_paper(nodes, logged_in):
     done = logged_in.snakemake(*PROFILE, dataset="smoke", servers="null").succeeded()
     assert "5 of 5 trials, all measured" in done.text
-    assert (logged_in.path / "paper/smoke/deathmatch.html").is_file()
-    assert (logged_in.path / "paper/smoke/deathmatch.pdf").is_file()
+    assert (logged_in.path / "paper/smoke/report.html").is_file()
+    assert (logged_in.path / "paper/smoke/report.pdf").is_file()

@@ -152,3 +152,16 @@ def test_range_coverage_is_how_often_the_range_holds_the_median(trials):
     drawn = np.random.default_rng(1).exponential(1, (40_000, trials))
     holds = (drawn.min(axis=1) <= np.log(2)) & (drawn.max(axis=1) >= np.log(2))
     assert stats.range_coverage(trials) == pytest.approx(holds.mean(), abs=0.01)
+
+
+def test_quantiles_of_no_histogram_have_their_types():
+    kinds = {"label": pl.String, "time_us": pl.Int64, "count": pl.Int64}
+    rows = [("a", 10, 980), ("a", 500, 20), ("b", 7, 100)]
+    full = pl.DataFrame(rows, schema=kinds, orient="row")
+    wanted = {"p50_us": 0.5, "p99_us": 0.99}
+    found = stats.quantiles(full, ["label"], wanted)
+    # Of a hundred, no 99th percentile can be told.
+    assert found.rows() == [("a", 10, 500), ("b", 7, None)]
+    lost = stats.quantiles(full, ["label"], wanted, {("a",): 10_000, ("b",): 100})
+    assert lost.rows() == [("a", None, None), ("b", 7, None)]
+    assert stats.quantiles(full.clear(), ["label"], wanted).schema == found.schema

@@ -218,3 +218,13 @@ def test_what_ran_before_a_server_had_configurations_counts_as_its_first():
     )
     found = views.default_variants(frame, "dynamic")
     assert found["configuration"].to_list() == [None, first]
+
+
+def test_a_point_whose_report_breaks_off_does_not_show_its_server():
+    made = views.Experiment("tiny", "backlog")
+    kinds = {"client_limited": pl.Boolean, "report": pl.String, reply_rates.RATE: pl.Int64}
+    rows = [(False, "whole", 1), (False, "truncated", 2), (True, "whole", 3)]
+    made.__dict__["points"] = pl.DataFrame(rows, schema=kinds, orient="row")
+    assert made.valid_points[reply_rates.RATE].to_list() == [1]
+    made.__dict__["points"] = made.points.clear()
+    assert made.top is None and made.no_plateau == ""

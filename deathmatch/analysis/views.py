@@ -309,30 +309,6 @@ ENDINGS = {
 """The headings of `Experiment.endings` in a table."""
 
 
-def not_measured_note(*experiments: Experiment) -> str:
-    """Return a remark in Markdown on each experiment that has trials and no valid point.
-
-    It names the servers with the reasons. Empty where every experiment shows a server.
-    """
-    return "\n\n".join(filter(None, map(_note, experiments)))
-
-
-def _note(experiment: Experiment) -> str:
-    trials, points = experiment.trials, experiment.points
-    if trials.is_empty() or len(experiment.valid_points):
-        return ""
-    reasons: dict[str, list[str]] = {}
-    for row in trials.unique("title", keep="first", maintain_order=True).sort("title").to_dicts():
-        mine = points.filter(pl.col("title") == row["title"])
-        reasons.setdefault(why_not_measured(row, mine), []).append(row["title"])
-    lines = [f"- {'; '.join(names)}: {why}." for why, names in reasons.items()]
-    head = (
-        f"**Nothing was measured.** None of the {len(trials)} trials of *{experiment.name}* has a "
-        "point that shows its server:"
-    )
-    return "\n\n".join(["::: note", head, "\n".join(lines), ":::"])
-
-
 def why_not_measured(trial: dict, points: pl.DataFrame) -> str:
     """Return why none of a server's points shows it; `trial` is its first."""
     if points.is_empty() and trial["outcome"].startswith("measured"):
