@@ -53,7 +53,8 @@ def lines(run: Run, stopped: bool) -> str:
         [
             *unlisted,
             *map(_result_line, results),
-            f"paper:  {_paper(run)}",
+            *([] if stopped else _findings(study)),
+            f"paper:  {_paper(run)}" if study.whole else f"report: {_paper(run)}",
             f"failed: {what[0] + more if what else _nothing(run)}",
             f"next:   {_next(run, jobs, list(servers), broken, empty, stopped)}",
         ]
@@ -125,6 +126,21 @@ def _result_line(result: "Outcome") -> str:
     title, number = result.quantity.title, result.number
     what = f"{title} {number}" if number else f"no usable number, {result.why}"
     return f"result: {result.server} in {result.experiment}: {what}"
+
+
+def _findings(study: Study) -> list[str]:
+    """Return a line for each finding that the dataset has data of, and one for all of them.
+
+    None where there is no report.
+    """
+    if study.whole or not Path(study.paper[0]).exists():
+        return []
+    from deathmatch.analysis import findings
+
+    results = findings.evaluate(study.dataset)
+    shown = [one for one in results if one.standing != findings.NOT_MEASURED]
+    lines = [f"  {one.sentence}: {one.number}; {one.verdict}" for one in shown]
+    return [*lines, f"{findings.headline(results)}."] if shown else []
 
 
 def _results(study: Study, known: Container[str] = ()) -> list["Outcome"]:

@@ -148,12 +148,14 @@ class Study:
     def summary(self) -> str:
         """Return one line: how much there is to measure and how long it will take."""
         if self.frozen:
-            return f"dataset {self.dataset}: measured before; only the paper is made"
+            made = "the paper" if self.whole else "the report on part of the study"
+            return f"dataset {self.dataset}: measured before; only {made} is made"
         servers, trials = len(self.served), len(self.trials)
         about = f"dataset {self.dataset}, {servers} server{'' if servers == 1 else 's'}: "
         if self.only_paper:
             all_trials = len(self.choice.trials(self.dataset))
-            return about + f"{trials} of {all_trials} trials are there; only the paper is made"
+            made = "the paper" if self.whole else "the report on part of the study"
+            return about + f"{trials} of {all_trials} trials are there; only {made} is made"
         builds_s = progress.builds_s(self.unbuilt)
         return about + progress.line(progress.standing(self.trials, self.records, builds_s))
 
