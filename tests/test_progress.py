@@ -295,7 +295,7 @@ def test_after_the_trials_the_line_tells_the_steps_to_the_paper(run, tmp_path):
 def last_three(run, stopped=False):
     *before, paper, failed, todo = exit_summary.lines(run, stopped).splitlines()
     starts = [line[:8] for line in (paper, failed, todo)]
-    assert starts == ["paper:  ", "failed: ", "next:   "]
+    assert starts == ["report: ", "failed: ", "next:   "]
     return "\n".join(before), paper, failed, todo
 
 
@@ -331,8 +331,8 @@ def test_the_end_of_a_run_says_what_is_next(run, tmp_path):
     run.records |= progress.measured(run.study.trials, "netns")
     run.standing = progress.standing(run.study.trials, run.records)
     _, paper, failed, todo = last_three(run)
-    assert paper.endswith("paper/full/deathmatch.html and paper/full/deathmatch.pdf")
-    assert "nothing; " in failed and todo.endswith("xdg-open paper/full/deathmatch.html")
+    assert paper.endswith("paper/full/report.html and paper/full/report.pdf")
+    assert "nothing; " in failed and todo.endswith("xdg-open paper/full/report.html")
 
 
 @pytest.mark.parametrize("limited", [False, True])

@@ -350,7 +350,7 @@ def _rate(frames: list[pl.DataFrame], comparison: Comparison) -> int | None:
     choose = min if comparison.rate == "lowest" else max
     every = set.intersection(*(set(frame.filter(pl.col(RATE) > 0)[RATE]) for frame in frames))
     trials = [
-        dict(counted(frame).group_by(RATE).agg(pl.col("n").n_unique()).iter_rows())
+        dict(counted(frame).group_by(RATE, maintain_order=True).agg(pl.col("n").n_unique()).iter_rows())
         for frame in frames
     ]
     fewest = {rate: min(counts.get(rate, 0) for counts in trials) for rate in every}
