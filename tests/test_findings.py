@@ -233,7 +233,7 @@ def test_a_sentence_names_the_server_that_was_measured(plant):
     old = points.filter(server="tornado-0.2").with_columns(server=pl.lit("tornado-1"))
     plant({("mine", "history"): pl.concat([without, old])})
     found = findings._result("mine", finding)
-    assert found.standing == HOLDS and found.titles == ("Tornado", "Tornado 1.2.1")
+    assert found.standing == HOLDS and found.shown[0].titles == ("Tornado", "Tornado 1.2.1")
     told = texts([found])
     assert "Tornado 1.2.1" in told and "Tornado 0.2" not in told
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import nct, t
 
-from deathmatch.analysis import judging, power
+from bench import power
+from deathmatch.analysis import judging
 from deathmatch.analysis.by_trial import Values
 from deathmatch.analysis.judging import Judgement, Part
 from deathmatch.quantities.quantity import Kind

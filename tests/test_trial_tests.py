@@ -63,9 +63,6 @@ def test_a_detectable_difference_is_detected_in_four_of_five_cases():
     found = [trial_tests.mean_interval(values, trial_tests.ERROR) for values in series]
     detected = sum(known.low > 1 for known in found) / RUNS
     assert detected == pytest.approx(trial_tests.POWER, abs=0.05)
-    assert trial_tests.needed(0.1, distance * 1.001, 3, 3) == 7
-    assert trial_tests.needed(0.1, 0.01, 3, 3) is None
-    assert trial_tests.needed(0.0, 0.5, 1, 3) == 3
 
 
 @pytest.mark.parametrize(
@@ -96,8 +93,6 @@ def test_shares_of_trials_need_six_that_are_alike():
     found = {count: trial_tests.share_interval([1] * count, 0.05) for count in (3, 5, 6)}
     assert [known.low > 0.5 for known in found.values()] == [False, False, True]
     assert found[3].high == 1
-    assert trial_tests.needed_of_share(1, 3) == trial_tests.needed_of_share(0, 3) == 6
-    assert trial_tests.needed_of_share(0.5, 3) is None
 
 
 def test_what_happened_on_one_side_alone_is_fishers():
@@ -289,11 +284,3 @@ def test_a_dataset_is_judged_once_after_all_trials(stored):
     # All trials count.
     assert stored([*clear, 200.0, 500.0]).verdict == OPEN
     assert stored([348.0]).verdict == OPEN
-
-
-def test_an_open_verdict_says_what_would_decide_it(stored):
-    open_yet = stored([336.0, 345.0, 352.0]).required
-    assert 1 < open_yet.detectable < 1.2 and open_yet.needed_trials == 5
-    deviation = trial_tests.spread([336.0, 345.0, 352.0])
-    away = math.log(math.prod([336.0, 345.0, 352.0]) ** (1 / 3) / 330)
-    assert trial_tests.detectable(deviation, 5) <= away < trial_tests.detectable(deviation, 4)

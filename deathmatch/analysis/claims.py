@@ -17,7 +17,6 @@ from deathmatch.analysis import (
     needs,
     published,
     releases,
-    required_trials,
     rules,
     selecting,
     stats,
@@ -155,7 +154,6 @@ def verdict(dataset: str, claim: dict) -> Verdict:
         unit=quantity.unit if quantity else "",
         sides=_sides(dataset, decided.compared),
         needs=conditions,
-        required=required_trials.required(dataset, decided.open if word == OPEN else ()),
     )
 
 

@@ -17,7 +17,6 @@ import polars as pl
 from deathmatch.analysis.judging import UNREACHED
 from deathmatch.analysis.needs import Need
 from deathmatch.analysis.releases import Age
-from deathmatch.analysis.required_trials import NOTHING_REQUIRED, Required
 from deathmatch.analysis.stats import NO_TRIAL, Interval
 
 WHEN = ("then", "now")
@@ -66,7 +65,6 @@ class Verdict:
     unit: str = ""
     sides: tuple[Side, ...] = ()
     needs: tuple[Need, ...] = ()
-    required: Required = NOTHING_REQUIRED
 
 
 @dataclass(frozen=True)
@@ -128,10 +126,6 @@ _VERDICT = {
     "unit": pl.String,
     "sides": pl.List(pl.Struct(_SIDE)),
     "needs": pl.List(pl.Struct(_NEED)),
-    "detectable": pl.Float64,
-    "needed_trials": pl.Int64,
-    "needed_s": pl.Float64,
-    "variants": pl.List(pl.String),
 }
 COLUMNS = {
     "claim": pl.String,
@@ -178,7 +172,6 @@ def _columns(verdict: Verdict) -> dict:
             {"what": side.what, "raw": side.raw} | side.interval.row for side in verdict.sides
         ],
         "needs": list(map(asdict, verdict.needs)),
-        **asdict(verdict.required),
     }
 
 

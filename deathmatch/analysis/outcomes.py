@@ -4,16 +4,14 @@ In: an experiment, as `labelled` returns it. Out: a row for each of its variants
 nothing to draw, by what became of its points.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import polars as pl
 
-from deathmatch.analysis import phrases, selecting, stats, views
+from deathmatch.analysis import phrases, selecting, stats
 from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.analysis.views import LABEL_FACTORS, Experiment, why_not_measured
-from deathmatch.data import laws, limits
+from deathmatch.data import limits
 from deathmatch.load import registry
 from deathmatch.plan import files
 from deathmatch.quantities import definitions
@@ -98,33 +96,3 @@ def _outcome(
         by_harness="client_limited" in points.columns
         and bool(points.select(limits.by_harness(points).any()).item()),
     )  # fmt: skip
-
-
-def reason(source: Iterable[str]) -> str:
-    """Return in words why the tables named hold nothing to show, a clause for each experiment.
-
-    `source` are paths as `views.Experiment.source` returns them; others, and those of every
-    experiment (`*`), say nothing. Empty where none is such a path.
-    """
-    parts = [Path(path).parts for path in source if "*" not in str(path)]
-    named = {(part[1], part[2]): None for part in parts if len(part) == 4 and part[0] == "data"}
-    return "; ".join(_of_experiment(views.Experiment(*key)) for key in named)
-
-
-def _of_experiment(experiment: views.Experiment) -> str:
-    """Return why an experiment has nothing to show, by the number of its points."""
-    points, valid = experiment.points, len(experiment.valid_points)
-    total, named = len(points), f"points of *{experiment.name}*"
-    if not total:
-        return f"no point of *{experiment.name}* was measured"
-    if valid == total:
-        return f"none of the {total} {named} is of a variant that it shows"
-    limited, broken = points["client_limited"].sum(), (points["report"] == "truncated").sum()
-    unlawful = total - len(laws.upheld(points))
-    counts = {
-        f"{limited} of {total} {named} were limited by the client": limited,
-        f"at {broken} of {total} {named} the report of the load generator breaks off": broken,
-        f"{unlawful} of {total} {named} break a law": unlawful,
-    }
-    text = " and ".join(text for text, count in counts.items() if count)
-    return f"{text}, and the others are of variants that it does not show" if valid else text

@@ -18,7 +18,6 @@ Trials are looked at once, after all of them, at ERROR. Three tests keep it:
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import numpy as np
 from scipy.special import expit, logit
@@ -40,8 +39,6 @@ ERROR = 0.05
 """The share of false verdicts at the threshold itself."""
 POWER = 0.8
 """The share of cases in which a difference of the size called detectable is detected."""
-MOST_TRIALS = 30
-"""More trials than these are worth their time nowhere."""
 
 SCALES: dict[Kind, tuple[Callable, Callable]] = {
     Kind.POSITIVE: (np.log, np.exp),
@@ -187,29 +184,6 @@ def detectable(deviation: float, count: int, level: float = ERROR) -> float:
     return quantiles * deviation / math.sqrt(count)
 
 
-def needed(
-    deviation: float, away: float, beyond: int, least: int, level: float = ERROR
-) -> int | None:
-    """Return how many trials detect a distance in POWER of cases; None if MOST_TRIALS do not.
-
-    At `least` so many, and more than `beyond`, which there are. Deviation and distance are on one
-    scale.
-    """
-    counts = range(max(least, beyond + 1), MOST_TRIALS + 1)
-    return next((at for at in counts if detectable(deviation, at, level) <= away), None)
-
-
-def needed_of_share(share: float, beyond: int, level: float = ERROR) -> int | None:
-    """Return of how many trials a share differs from one half; None if MOST_TRIALS do not do."""
-    for count in range(beyond + 1, MOST_TRIALS + 1):
-        happened = round(share * count)
-        known = share_interval([1] * happened + [0] * (count - happened), level)
-        if not known.low <= 0.5 <= known.high:
-            return count
-    return None
-
-
-@cache
 def _quantile(probability: float, freedom: float) -> float:
     return float(t.ppf(probability, freedom))
 

@@ -29,7 +29,7 @@ from great_tables import GT
 from IPython import get_ipython
 from IPython.display import display as show
 
-from deathmatch.analysis import outcomes, phrases, provenance
+from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
 from deathmatch.paper import theme, titles
 from deathmatch.paper.captions import MIME
@@ -114,7 +114,7 @@ def figure(
     if _folder is None:
         raise UserError("a figure was made before display.setup(dataset)", label, "call it first")
     if chart is None:
-        return left_out(label, source)
+        return left_out(label)
     try:
         spec = _rounded(chart.to_dict())
     except altair.MaxRowsError:
@@ -122,7 +122,7 @@ def figure(
             "the chart holds more than 5000 rows", label, "summarise or thin the data first"
         ) from None
     if spec.get("datasets") and not any(spec["datasets"].values()):
-        return left_out(label, source)
+        return left_out(label)
     try:
         files = render(spec)
     except ValueError:
@@ -160,18 +160,13 @@ def _inline(svg: str) -> str:
     return svg.replace("<svg ", '<svg style="overflow: visible" ', 1)
 
 
-def left_out(label: str, source: str | Path | list[str | Path] = ()) -> None:
-    """Say in place of a figure or table why there is none, from the `source` that it would have.
-
-    Where a reference to it stands, the paper says that it was left out.
-    """
+def left_out(label: str) -> None:
+    """Say in place of a figure or table that the data have none; no paper is made of that."""
     if _folder is not None:
         for old in _folder.glob(f"{label}.*"):
             old.unlink()
     figure = label.startswith("fig-")
-    what = "No figure: there is no point to draw" if figure else "No table: there is no row to show"
-    why = outcomes.reason(_sources(source))
-    text = f"{what}: {why}." if why else f"{what}."
+    text = "No figure: there is no point to draw." if figure else "No table: there is no row."
     show({MIME: {"kind": "absent", "label": label, "text": text},
           "text/plain": f"{label}: left out. {text}"}, raw=True)  # fmt: skip
 
@@ -228,11 +223,11 @@ def table(
     """
     _check(label, "tbl", caption)
     if content is None:
-        return left_out(label, source)
+        return left_out(label)
     if isinstance(content, pl.DataFrame):
         empty, content = content.is_empty(), _formatted(content, names or {}, decimals or {})
         if empty:
-            return left_out(label, source)
+            return left_out(label)
     raw = content.with_id(label).as_raw_html()
     about = {"kind": "table", "label": label, "caption": caption, "html": plain_table(raw)}
     show({MIME: about | {"source": _sources(source)}, "text/html": raw, "text/plain": label},
