@@ -160,9 +160,6 @@ def backlog() -> list[str]:
         f"s at {number(top)} new connections a second, shorter than the client's time-out, "
         f"Walkin's server on one CPU answers {replies[0]} requests a second with a backlog of 1, "
         f"{replies[1]} with 5, and {replies[2]} with 128;",
-        f"A listen backlog of 1 leaves {lost(of_one, 1, 13_000).partition(' of ')[0]} of the "
-        "connections to Walkin's server without an answer within 5 s, on one CPU at 13 000 "
-        f"connections a second, in {lost(of_one, 1, 13_000)[:-1].rpartition(' ')[2]} trials of",
         f"At 13 000 connections a second, a backlog of 1 left "
         f"{lost(of_one, 1, 13_000).partition(' of ')[0]} of the connections to Walkin's server",
         "In points of 1.5 s at",
@@ -213,9 +210,6 @@ def readiness() -> list[str]:
 
     poll, epoll = cost("poll", most), cost("epoll", most)
     poll_none, epoll_none = cost("poll", 0), cost("epoll", 0)
-    at_most = ours.filter(idle_connections=most)
-    ways = (pl.col("readiness") == way for way in ("poll", "epoll"))
-    poll_over_epoll = as_of_a_claim(paired(at_most, *ways, "us"), 0)
     return [
         f"At {steady} requests a second and with no idle connection, a request costs our C server "
         f"{poll_none} of CPU time with poll and {epoll_none} with epoll.",
@@ -224,8 +218,6 @@ def readiness() -> list[str]:
         f"With {number(most)}, it costs {poll} with poll and {epoll} with epoll.",
         f"With poll, each idle connection adds {added(500)} of CPU time to a request with 500 of "
         f"them and {added(most)} with {number(most)}:",
-        f"A request costs a C server {poll_over_epoll} as much CPU time with poll as with epoll, "
-        f"with {number(most)} idle connections at {steady} requests a second",
         f"At {steady} requests a second, a request without idle connections costs {epoll_none} of "
         f"CPU time with epoll and {poll_none} with poll; with {number(most)} idle ones, it costs "
         f"{epoll} with epoll and {poll} with poll.",
@@ -367,7 +359,6 @@ def websockets() -> list[str]:
     both = sides[0].join(sides[1], on="server", suffix="_plain")
     return [
         f"On one CPU, {whole} servers held all ten thousand connections,",
-        f"Of today's servers, {whole} held ten thousand WebSockets to the end,",
         f"{titles[server]} held {number(kept)} (median of its trials);",
         f"Of {len(today)} servers of today on one CPU, {(today['ms'] < 0.5).sum()} have "
         f"a 95th percentile of message latency below 0.5 ms; that of the null server is {null}, so",
@@ -1001,7 +992,6 @@ def highest_rates() -> list[str]:
     higher, lower = beyond_one(since)
     return [
         where_measured("history-capacity"),
-        f"than the oldest in {lower} of {len(since)} systems and more in {higher}, on one CPU",
         f"than the oldest in {lower} of {len(since)} systems, more in {higher}.",
         "The capacity of the last release over that of the first is "
         f"{span(list(since.items()))}; of these {len(since)} systems a search found both",
@@ -1011,8 +1001,100 @@ def highest_rates() -> list[str]:
     ]
 
 
+def costs(experiment: str, dataset: str, at_rps: int, *servers: str) -> pl.Series:
+    """Return the CPU time of a reply of the first server over that of the second, by round."""
+    points = counted(table(experiment, dataset=dataset)).filter(pl.col(RATE) == at_rps)
+    points = points.filter(pl.col("server").is_in(servers))
+    plain = {"schedulers": "one", "readiness": "epoll", "values": "repeated"}
+    for name, level in plain.items():
+        if name in points.columns:
+            points = points.filter(pl.col(name).fill_null(level) == level)
+    for server in servers:
+        first = first_configuration(server, experiment)
+        is_first = pl.col("configuration").eq_missing(pl.lit(first, pl.String))
+        points = points.filter((pl.col("server") != server) | is_first)
+    points = points.with_columns(us=pl.col("server_cpu_ns") / pl.col("replies"))
+    return paired(points, *(pl.col("server") == server for server in servers), "us")
+
+
+def headlines() -> dict[tuple[str, str, str], tuple]:
+    """Return each finding's number: by name, load and the axis' words the value, digits and unit.
+
+    The load is as the first sentence of its chapter states it.
+    """
+    yucan = yucan_for_ten_seconds("backlog-of-one").filter(pl.col(RATE) == 13_000)
+    sides = [pl.col("backlog") == length for length in (1, 128)]
+    one = pl.read_parquet(ROOT / "data" / "backlog-of-one" / "backlog" / "times.parquet").filter(
+        BY_HTTPERF, pl.col(RATE) == 13_000, quantity="connection_time", server="yucan",
+        backlog=1, schedulers="one", somaxconn=4096,
+    ).drop_nulls("time_us")  # fmt: skip
+    rounds = yucan.filter(backlog=1)["n"]
+    each = one.filter(pl.col("n").is_in(rounds.implode())).sort("time_us").partition_by("n")
+    tails = [
+        trial.filter(pl.col("count").cum_sum() >= ceil(0.99 * trial["count"].sum()))["time_us"][0]
+        for trial in each
+    ]
+    ours = served_at_steady_rate().filter(server="c-readiness", idle_connections=8000)
+    ways = [pl.col("readiness") == way for way in ("poll", "epoll")]
+    closed = counted(table("overhead")).filter(pl.col(RATE) == 0, schedulers="one")
+    layers = [pl.col("server") == name for name in ("eventlet-wsgi", "eventlet-echo")]
+    stored = table("storage").filter(server="python-store", body_bytes=100).sort("messages")
+    grown = stored.group_by("configuration", "n", maintain_order=True).agg(
+        bytes=pl.last("rss_bytes") - pl.first("rss_bytes")
+    )
+    kinds = [pl.col("configuration") == kind for kind in ("sqlite", "dict")]
+    p95 = counted(table("c10k")).filter(
+        server="node-ws", opening=128, run="planned", environment="unthrottled", schedulers="one"
+    )["message_latency_p95_us"]
+    by_name = {
+        ("short_backlog", "at 13 000 req/s, 10 s each, n = 8 to 12", "backlog 1 over 128"):
+            (paired(yucan, *sides), 2, "times", "backlog-of-one"),
+        ("idle_connections", "at 200 req/s, 2 s each, n = 3", "poll over epoll, 8 000 idle"):
+            (paired(ours, *ways, "us"), 1, "times", "reference"),
+        ("accept_queue", "at 13 000 req/s, 10 s each, n = 8", "backlog 1"):
+            (pl.Series(tails).cast(pl.Float64), 0, "ms", "backlog-of-one"),
+        ("dynamic_order", "at 3 000 req/s, 2 to 3.5 s each, n = 5", "Node.js over Tornado"):
+            (costs("dynamic", "reference", 3000, "node", "tornado"), 2, "times", "reference"),
+        ("static_cpu", "at 1 000 req/s, 2 s each, n = 5", "nginx over Yaws"):
+            (costs("static", "reference", 1000, "nginx", "yaws"), 2, "times", "reference"),
+        ("framework", "closed loop, 2 s each, n = 5", "eventlet, WSGI over eventlet, echo"):
+            (paired(closed, *layers), 2, "times", "reference"),
+        ("bytes_per_message", "n = 3", "SQLite over dict"):
+            (paired(grown, *kinds, "bytes"), 2, "times", "reference"),
+        ("websockets", "at 10 000 req/s, 15 s each, n = 3", "95 of 100 messages, node-ws"):
+            (p95.cast(pl.Float64), 0, "µs", "reference"),
+        ("releases", "at 2 000 req/s, 5 s each, n = 3", "Tornado over Tornado 0.2"):
+            (costs("history", "history", 2000, "tornado", "tornado-0.2"), 2, "times", "history"),
+    }  # fmt: skip
+    return {key: (student(values)[0], *rest) for key, (values, *rest) in by_name.items()}
+
+
+def findings() -> list[str]:
+    """Return the sentences of the nine findings, on the first page and first in their chapters."""
+    stated = tomllib.loads((ROOT / "data" / "published" / "findings.toml").read_text())["finding"]
+    stated = {finding["name"]: finding for finding in stated}
+    titles = {
+        path.parent.name: tomllib.loads(path.read_text())["title"]
+        for path in (ROOT / "servers").glob("*/server.toml")
+    }
+    sentences = []
+    for (name, where, _), (value, digits, unit, dataset) in headlines().items():
+        first = stated[name]["comparisons"][0]
+        named = {"{a}": first["a"], "{b}": first.get("b", {})}
+        named["{b}"] = named["{b}"][0] if isinstance(named["{b}"], list) else named["{b}"]
+        said, measure = stated[name]["sentence"], stated[name]["measure"]
+        for mark, selector in named.items():
+            title = titles.get(selector.get("server"), "")
+            said, measure = (text.replace(mark, title) for text in (said, measure))
+        figure = f"{number(value / 1000 if unit == 'ms' else value, digits)} {unit}"
+        sentences += [
+            f"{said}: {figure}, {measure}", f"{said} ({measure}: {figure}, {where}, dataset {dataset})."
+        ]  # fmt: skip
+    return sentences
+
+
 CHAPTERS = (
-    dataset_and_laws, posts, backlog, some_backlog, servers_on_one_cpu, dynamic, orders, static,
+    findings, dataset_and_laws, posts, backlog, some_backlog, servers_on_one_cpu, dynamic, orders, static,
     overhead, stored_bytes, websockets, readiness, epoll_over_select, deaths_of_select,
     accept_queue, products, verdicts, fifteen_years, highest_rates,
 )  # fmt: skip
@@ -1036,7 +1118,7 @@ def test_a_caption_counts_the_trials_of_its_tables():
     drawn = [caption for caption in drawn if "points.parquet" in caption]
     assert len(drawn) >= 9
     for caption in drawn:
-        named = re.findall(r"data/(?:reference|history)/[\w-]+(?=/points\.parquet)", caption)
+        named = re.findall(r"data/[\w-]+/[\w-]+(?=/points\.parquet)", caption)
         trials = [pl.read_parquet(ROOT / folder / "trials.parquet") for folder in named]
         sizes = pl.concat(
             frame.filter(pl.col("outcome").str.starts_with("measured"))
@@ -1215,9 +1297,9 @@ def test_figures_draw_the_medians_of_the_tables():
     assert len(drawn) >= 10 and drawn == {
         at: us for at, us in medians_by(ours, "us", *key).items() if at in drawn
     }
-    yucan, top = yucan_at_top()
-    drawn = drawn_medians("fig-findings", "median", "backlog")
-    assert drawn == medians_by(yucan.filter(pl.col(RATE) == top), REPLY, "backlog")
+    drawn = drawn_medians("fig-findings", "value", "what")
+    for (_, _, what), (value, *_) in headlines().items():
+        assert drawn[(what,)] == float(f"{value:.6g}"), what
 
 
 def test_handshakes_of_the_table_are_those_of_the_trials():
@@ -1334,5 +1416,5 @@ def test_every_number_leads_to_its_cell_and_to_raw_logs(narrative):
 
 
 def test_a_wrong_number_would_be_found(narrative):
-    assert missing(["rate with 128 is 1.36 times (interval 1.30"], narrative)
-    assert not missing(["rate with 128 is 1.35 times (interval 1.30"], narrative)
+    assert missing(["it answers 0.88 times, replies a second"], narrative)
+    assert not missing(["0.87 times, replies a second with a backlog of 1"], narrative)

@@ -173,7 +173,8 @@ class Result:
         """The finding as the first sentence of a text, with its number or with why it has none."""
         if self.standing == HOLDS:
             known = self.shown[0]
-            return f"{self.sentence} ({self.measure}: {known.middle}, {known.where})."
+            where = f"{known.where}, dataset {self.dataset}"
+            return f"{self.sentence} ({self.measure}: {known.middle}, {where})."
         return f"{self.sentence}? {self.verdict[0].upper()}{self.verdict[1:]}."
 
     @cached_property
