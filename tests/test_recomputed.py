@@ -1088,14 +1088,15 @@ def findings() -> list[str]:
             said, measure = (text.replace(mark, title) for text in (said, measure))
         figure = f"{number(value / 1000 if unit == 'ms' else value, digits)} {unit}"
         sentences += [
-            f"{said}: {figure}, {measure}", f"{said} ({measure}: {figure}, {where}, dataset {dataset})."
-        ]  # fmt: skip
+            f"{said}: {figure}, {measure}",
+            f"{said} ({measure}: {figure}, {where}, dataset {dataset}).",
+        ]
     return sentences
 
 
 CHAPTERS = (
-    findings, dataset_and_laws, posts, backlog, some_backlog, servers_on_one_cpu, dynamic, orders, static,
-    overhead, stored_bytes, websockets, readiness, epoll_over_select, deaths_of_select,
+    findings, dataset_and_laws, posts, backlog, some_backlog, servers_on_one_cpu, dynamic, orders,
+    static, overhead, stored_bytes, websockets, readiness, epoll_over_select, deaths_of_select,
     accept_queue, products, verdicts, fifteen_years, highest_rates,
 )  # fmt: skip
 
@@ -1297,7 +1298,7 @@ def test_figures_draw_the_medians_of_the_tables():
     assert len(drawn) >= 10 and drawn == {
         at: us for at, us in medians_by(ours, "us", *key).items() if at in drawn
     }
-    drawn = drawn_medians("fig-findings", "value", "what")
+    drawn = drawn_medians("fig-findings", "value", "what", of="reference")
     for (_, _, what), (value, *_) in headlines().items():
         assert drawn[(what,)] == float(f"{value:.6g}"), what
 
