@@ -39,7 +39,7 @@ def assert_needs_no_network(page: Path) -> None:
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.goto(page.as_uri())
         tab.get_by_text("Figures").first.click()
-        tab.get_by_text("fig-servers").wait_for()
+        tab.get_by_text("fig-measured-servers").wait_for()
     assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
     assert errors == []
 
@@ -69,7 +69,7 @@ def test_from_a_new_folder_to_the_paper(tree: Tree):
     assert "servers/exits did not start, in 2 trials: ended before it listened" in failed
     assert f"fix servers/exits, then ./shell snakemake --config dataset={DATASET}" in todo
     assert "4 of 4 trials, 2 failed" in tree.snakemake("-n", **failing).text
-    spec = json.loads((tree.path / f"figures/{DATASET}/fig-servers.json").read_text())
+    spec = json.loads((tree.path / f"figures/{DATASET}/fig-measured-servers.json").read_text())
     assert TITLE in json.dumps(spec)
     html = page.read_text()
     assert html.index(f">{TITLE}</td>") < html.index('id="tbl-findings"')
@@ -78,7 +78,7 @@ def test_from_a_new_folder_to_the_paper(tree: Tree):
     assert whole.endswith(f"trials measured\nnext:   xdg-open paper/{DATASET}/report.html\n")
     tree.snakemake("--report", "build/report.html", dataset=DATASET, servers=SERVER).succeeded()
     report = (tree.path / "build/report.html").read_text()
-    for words in (f"the dataset <em>{DATASET}</em>", "n = 2 trials a var", "fig-servers"):
+    for words in (f"the dataset <em>{DATASET}</em>", "n = 2 trials a var", "fig-measured-servers"):
         assert words in report, words
     assert_needs_no_network(tree.path / "build/report.html")
     # What was measured and made is not offered to git, nor is a file of the study changed.

@@ -110,14 +110,15 @@ class Shown:
     @property
     def number(self) -> str:
         """The number with its interval and unit, as "0.82 [0.80, 0.84] times"; "" without one."""
-        return self._text(self.interval)
+        return self.text_of(self.interval)
 
     @property
     def middle(self) -> str:
         """The number with its unit alone, as "0.82 times"; "" without one."""
-        return self._text(Interval(self.interval.trials, self.interval.estimate))
+        return self.text_of(Interval(self.interval.trials, self.interval.estimate))
 
-    def _text(self, known: Interval) -> str:
+    def text_of(self, known: Interval) -> str:
+        """Return an interval, or a bound, of what is compared with its unit."""
         quantity = self.comparison.quantity
         if known.estimate is None or not math.isfinite(known.estimate):
             return ""
@@ -125,7 +126,9 @@ class Shown:
             return f"{_brackets(known)} times"
         if self._is_count:
             span = _range([known.low or known.estimate, known.high or known.estimate])
-            return f"{span} in {phrases.counted(known.trials, 'trial')}"
+            return (
+                span if known.low is None else f"{span} in {phrases.counted(known.trials, 'trial')}"
+            )
         if quantity.unit == "µs" and known.estimate >= 1000:
             return f"{_brackets(known.scaled(1e-3))} ms"
         return f"{_brackets(known)} {quantity.unit}".strip()
@@ -308,16 +311,23 @@ def _measured(
     return side[0], pl.DataFrame()
 
 
-@cache
 def _points(dataset: str, experiment: str) -> pl.DataFrame | None:
-    """Return the points of an experiment by any load generator; None if there are none.
+    """Return the points of an experiment by any load generator; None if there are none."""
+    points = _table(dataset, experiment, "points")
+    return None if points is None else of_experiment(points, experiment)
 
-    `recorded` is the variant as its own tables name it.
-    """
-    if not table_files.path_of(dataset, experiment, "points").is_file():
+
+def _trials(dataset: str, experiment: str) -> pl.DataFrame | None:
+    return _table(dataset, experiment, "trials")
+
+
+@cache
+def _table(dataset: str, experiment: str, name: str) -> pl.DataFrame | None:
+    """Return a table of any load generator; `recorded` is the variant as the tables name it."""
+    if not table_files.path_of(dataset, experiment, name).is_file():
         return None
-    points = tables.read(dataset, experiment, "points").with_columns(recorded="variant")
-    return of_experiment(tables.of_any_client(points), experiment)
+    frame = tables.read(dataset, experiment, name).with_columns(recorded="variant")
+    return tables.of_any_client(frame)
 
 
 def _lasting(frame: pl.DataFrame, least_s: int) -> pl.DataFrame:
@@ -421,24 +431,17 @@ def _why_no_point(dataset: str, experiment: str, selector: Selector, name: str) 
     return f"{name}: {views.why_not_measured(tried.row(0, named=True), pl.DataFrame())}"
 
 
-@cache
-def _trials(dataset: str, experiment: str) -> pl.DataFrame | None:
-    """Return the trials of an experiment by any load generator; None if there are none."""
-    if not table_files.path_of(dataset, experiment, "trials").is_file():
-        return None
-    return tables.of_any_client(tables.read(dataset, experiment, "trials"))
-
-
 def _why(known: Shown) -> str:
     """Return what keeps a comparison with a number from holding, or "" if it holds."""
     verdict, comparison = known.judgement.verdict, known.comparison
     if verdict == judging.REPLICATED:
         return ""
+    bounds = {"more than": comparison.low, "less than": comparison.high}
     wanted = " and ".join(
-        text for text, bound in ((f"more than {_plain(comparison.low)}", comparison.low),
-                                 (f"less than {_plain(comparison.high)}", comparison.high))
+        f"{words} {known.text_of(Interval(1, bound))}"
+        for words, bound in bounds.items()
         if math.isfinite(bound)
-    )  # fmt: skip
+    )
     if verdict == judging.NOT:
         return f"{known.number}, where {wanted} was expected"
     trials = known.interval.trials
@@ -458,7 +461,3 @@ def _brackets(known: Interval) -> str:
     return phrases.brackets(
         known, 0 if size >= 100 or size == int(size) else 1 if size >= 10 else 2
     )
-
-
-def _plain(bound: float) -> str:
-    return f"{bound:g}" if abs(bound) < 1000 else phrases.number(bound)

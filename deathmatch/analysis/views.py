@@ -1,5 +1,6 @@
 """What notebooks look at: an experiment's tables with labels, variants and endings."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -96,8 +97,14 @@ class Experiment:
         trials, found = (tables.of_any_client(holder._of_all(name)) for name in ("trials", PROBES))
         return _labelled_as(self._with_label(trials), tables.of_own_client(found))
 
+    @cached_property
+    def _of_its_client(self) -> Callable:
+        """The rows of the experiment's own load generator; of another where it measured nothing."""
+        measured = tables.of_own_client(self._of_all("trials"))
+        return tables.of_own_client if len(measured) else tables.of_any_client
+
     def _read(self, table: str) -> pl.DataFrame:
-        return tables.of_own_client(self._of_all(table))
+        return self._of_its_client(self._of_all(table))
 
     def _of_all(self, table: str) -> pl.DataFrame:
         if not table_files.path_of(self.dataset, self.name, table).is_file():
@@ -108,7 +115,7 @@ class Experiment:
     def _scan(self, table: str) -> pl.LazyFrame:
         if not table_files.path_of(self.dataset, self.name, table).is_file():
             return self._read(table).lazy()
-        return tables.of_own_client(tables.scan(self.dataset, self.name, table))
+        return self._of_its_client(tables.scan(self.dataset, self.name, table))
 
     def _labelled(self, table: str) -> pl.DataFrame:
         return _labelled_as(self.trials, self._read(table))

@@ -237,7 +237,7 @@ def of_own_client(frame: Frame) -> Frame:
     return frame.filter(~pl.col("variant").str.contains(_LOAD_GENERATOR))
 
 
-def of_any_client(frame: pl.DataFrame) -> pl.DataFrame:
+def of_any_client(frame: Frame) -> Frame:
     """Return a table of what a server can do, whichever load generator found it out.
 
     Variants are named as if the experiment's own had; where both did, the rows are its own.

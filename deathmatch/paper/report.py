@@ -6,9 +6,9 @@ NAME = "report"
 
 _SERVERS = """# Servers that are not in the study {#sec-servers}
 
-{show}`tbl-servers`
+{show}`tbl-measured-servers`
 
-{show}`fig-servers`
+{show}`fig-measured-servers`
 
 """
 _FINDINGS = """# The study's findings {#sec-findings}

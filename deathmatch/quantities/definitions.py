@@ -148,6 +148,11 @@ CPU_PER_REPLY = Quantity(
     "cpu_us_per_reply", "CPU per reply", "µs",
     "CPU time of the server's processes over replies", Quotient("server_cpu_ns", 1e-3), _TOGETHER,
 )  # fmt: skip
+REPLIES_PER_CPU_SECOND = Quantity(
+    "replies_per_cpu_second", "replies for each CPU-second", "",
+    "replies over CPU time of the server's processes", Quotient("replies", 1e9, "server_cpu_ns"),
+    _TOGETHER, higher_is_better=True,
+)  # fmt: skip
 SWITCHES_PER_REPLY = Quantity(
     "context_switches_per_reply", "context switches per reply", "",
     "growth of the machine's context switches over replies", Quotient("context_switches"),
@@ -200,9 +205,9 @@ MEMORY_PER_CONNECTION = Quantity(
 )  # fmt: skip
 
 _ALL = (
-    CPU_PER_REPLY, SWITCHES_PER_REPLY, INTERRUPTS_PER_REPLY, LARGEST_RSS, CAPACITY,
-    REPLY_RATE_OVERLOAD, BYTES_PER_MESSAGE, FAILED_CONNECTIONS, RESPONSE_TIME, CONNECTION_TIME,
-    MEMORY_PER_CONNECTION,
+    CPU_PER_REPLY, REPLIES_PER_CPU_SECOND, SWITCHES_PER_REPLY, INTERRUPTS_PER_REPLY, LARGEST_RSS,
+    CAPACITY, REPLY_RATE_OVERLOAD, BYTES_PER_MESSAGE, FAILED_CONNECTIONS, RESPONSE_TIME,
+    CONNECTION_TIME, MEMORY_PER_CONNECTION,
     Quantity(
         "reply_rate_rps", "reply rate", "req/s",
         "replies over the time in which requests were offered", Mean(REPLY), _MEAN,
