@@ -109,12 +109,13 @@ rule explore:
         "build/logs/explore/{dataset}.log",
     params:
         ledgers=study.LEDGERS,
+        paper=lambda wildcards: Path(INVOCATION.study.paper[0]).stem,
     message:
         "Make the explorer of {wildcards.dataset}"
     shell:
         "DEATHMATCH_LEDGERS={params.ledgers:q}"
         " python -IS bin/forked explore --dataset {wildcards.dataset:q}"
-        " --out {output:q} > {log:q} 2>&1"
+        " --out {output:q} --paper {params.paper:q} > {log:q} 2>&1"
 
 
 # The figures for `snakemake --report`, which shows only what a rule has made.

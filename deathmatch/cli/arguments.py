@@ -237,6 +237,11 @@ def explore(parser: argparse.ArgumentParser) -> None:
     """Declare what `explore` takes."""
     parser.add_argument("--dataset", required=True, help="the dataset")
     parser.add_argument("--out", type=Path, required=True, help="the page to write")
+    parser.add_argument(
+        "--paper",
+        default="deathmatch",
+        help="the page beside it, without .html; default: %(default)s",
+    )
 
 
 def check(parser: argparse.ArgumentParser) -> None:

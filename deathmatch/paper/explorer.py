@@ -16,13 +16,14 @@ from deathmatch.analysis import published
 from deathmatch.data import table_files
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.paper import scripts, theme
+from deathmatch.paper import report, scripts, theme
 from deathmatch.paper.explore import about, history, ledger, quantities, servers, variants
 from deathmatch.plan import files, paths
 from deathmatch.plan.paths import ROOT
 
 PAPER = ROOT / "paper" / "source"
 SOURCE = PAPER / "explore"
+PAPER_NAME = "deathmatch"
 # In the order in which each uses those before it.
 SCRIPTS = (
     "elements.js", "data.js", "address.js", "download.js", "cells.js", "browse.js", "charts.js",
@@ -32,7 +33,7 @@ SCRIPTS = (
 LARGEST_BYTES = 6_000_000
 
 
-def document(dataset: str) -> dict:
+def document(dataset: str, paper: str = PAPER_NAME) -> dict:
     """Return all that the page shows of a dataset, as what JSON can hold.
 
     An experiment that it shows of another dataset, or whose claims that decides, has that one's
@@ -62,6 +63,8 @@ def document(dataset: str) -> dict:
     return {
         "version": paths.version(),
         "dataset": dataset,
+        "paper": paper,
+        "findings": about.findings_of(dataset),
         "datasets": [about.summary(name) for name in named],
         "citation": about.citation(dataset),
         "experiments": about.experiments(measured),
@@ -95,7 +98,7 @@ def embedded(value: dict) -> str:
     return text.replace("<", "\\u003c")
 
 
-def page(dataset: str) -> str:
+def page(dataset: str, paper: str = PAPER_NAME) -> str:
     """Return the whole page."""
     own = [PAPER / "night.js", *(SOURCE / name for name in SCRIPTS)]
     styles = [PAPER / "style.css", SOURCE / "explore.css"]
@@ -103,16 +106,18 @@ def page(dataset: str) -> str:
         title=html.escape(f"Explore {dataset}: five web-server benchmarks, replicated"),
         dataset=html.escape(dataset),
         style="\n".join(path.read_text() for path in styles),
-        data=embedded(document(dataset)),
+        data=embedded(document(dataset, paper)),
+        paper=paper,
+        called=paper.capitalize() if paper == report.NAME else "Paper",
         datatables=scripts.datatables(),
         vega=scripts.vega(),
         scripts="\n".join(path.read_text() for path in own),
     )
 
 
-def write(dataset: str, out: Path) -> Path:
+def write(dataset: str, out: Path, paper: str = PAPER_NAME) -> Path:
     """Write the page, whole or not at all; UserError if it would be too large to open at once."""
-    content = page(dataset).encode()
+    content = page(dataset, paper).encode()
     check_size(len(content), dataset)
     out.parent.mkdir(parents=True, exist_ok=True)
     aside = out.with_name(f".{out.name}.part")
@@ -135,5 +140,5 @@ def main(given: argparse.Namespace) -> int:
     """Write the explorer and print its path."""
     sandbox.die_with_owner()
     paths.check_dataset(given.dataset, "--dataset")
-    print(write(given.dataset, given.out))
+    print(write(given.dataset, given.out, given.paper))
     return 0

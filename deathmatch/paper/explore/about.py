@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from deathmatch.analysis import provenance, views
+from deathmatch.analysis import findings, provenance, views
 from deathmatch.data import archive
 from deathmatch.paper.explore.servers import post
 from deathmatch.plan import files, paths
@@ -38,6 +38,14 @@ def summary(dataset: str) -> dict:
             if len(experiment.trials)
         },
     }
+
+
+def findings_of(dataset: str) -> list[dict]:
+    """Return the study's findings with their numbers, and whether they hold in a dataset."""
+    known = findings.of_reference() if dataset == findings.REFERENCE else findings.evaluate(dataset)
+    return [
+        {"sentence": one.sentence, "number": one.number, "verdict": one.verdict} for one in known
+    ]
 
 
 def experiments(measured: set[str]) -> list[dict]:

@@ -28,14 +28,15 @@ function aboutView(main) {
   const steps = [
     ["./shell deathmatch new-server mine --kind one-request", "makes servers/mine/ with a small server that passes: put yours in its place"],
     ["./shell deathmatch build mine", "builds it and shows its version"],
-    ["./shell snakemake --config dataset=smoke servers=mine", "checks its answers, measures it, and writes its paper and its explorer"],
-    ["./shell snakemake --config dataset=quick", "measures what a machine of two CPUs can decide in twenty minutes"],
+    ["./shell snakemake --config dataset=smoke servers=mine", "checks its answers, measures it, and writes a report on it and its explorer"],
+    ["./shell snakemake --config dataset=quick", "shows the nine findings of the study on your machine"],
   ];
-  main.append(made("h1", {}, "About"), ...DATA.datasets.map(measuredOn), versions(),
+  const findings = DATA.findings.map((one) => [one.sentence, one.number, one.verdict]);
+  main.append(made("h1", {}, "About"), section("The study's findings", plain("Each finding with its number, and whether it holds in this dataset", ["Finding", "Number", "Holds?"], findings)), ...DATA.datasets.map(measuredOn), versions(),
     section("How to cite", made("p", {}, citation.sentence), made("p", {}, citation.message), made("pre", { tabindex: 0 }, citation.bibtex), made("p", {}, `Licence: ${citation.licence}.`)),
     section("Add a server of yours", made("p", {}, "A server is one folder. In a clone of the study, on Debian 12 (README.md has Nix and containers too):"),
       made("dl", { class: "steps" }, steps.flatMap(([command, why]) => [made("dt", {}, made("code", {}, command)), made("dd", {}, why)])),
       made("p", {}, "servers/README.md has every key of server.toml; .github/CONTRIBUTING.md says how to hand in a server or a dataset.")),
     section("This page", made("p", {}, `Version ${DATA.version} of Deathmatch made this file, which fetches nothing. ` + "The address says what is shown: a copied link shows the same again. "
-      + "Tables are sorted by DataTables (MIT licence), charts drawn by Vega-Lite (BSD licence). "), made("p", {}, made("a", { href: "deathmatch.html" }, "The paper"), " says what it means.")));
+      + "Tables are sorted by DataTables (MIT licence), charts drawn by Vega-Lite (BSD licence). "), made("p", {}, made("a", { href: `${DATA.paper}.html` }, DATA.paper === "report" ? "The report" : "The paper"), " says what it means.")));
 }
