@@ -22,7 +22,6 @@ from deathmatch.analysis import (
 )
 from deathmatch.analysis.provenance import Record
 from deathmatch.data import table_files, tables
-from deathmatch.paper.charts import findings
 from deathmatch.paper.explore import quantities, variants
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import CPU_PER_REPLY, QUANTITIES
@@ -117,10 +116,6 @@ def pages() -> dict[str, float]:
     level = readiness.at_level(
         readiness.cost_levels(readiness.steady_points(ready.valid_points)), "C", "poll", 0
     )
-    front = findings.readiness(ready.valid_points).to_dict()["datasets"]
-    [drawn] = {
-        row["median"] for rows in front.values() for row in rows if row.get("readiness") == "poll"
-    }
     trials = [
         paired.Measured(
             1, place, "AB"[place % 2], ready.points.filter(variant="poll", n=1 + place % 3)
@@ -138,7 +133,6 @@ def pages() -> dict[str, float]:
         "side of a claim": side.interval.estimate,
         "explorer at a rate": poll[NAME][0],
         "chapter at a rate": level.cost_us.estimate,
-        "front figure": drawn,
         "compare": ab["a_median"],
         "chapter of WebSockets": c10k.connection_costs(sockets)["cpu_us"][0],
     }
@@ -154,7 +148,7 @@ def pooled(server: str, rates: list[int] | None = None) -> float:
 def test_the_same_words_have_the_same_number_on_every_page(planted):
     shown = pages()
     sweep = ("table of the chapter", "explorer", "claims", "side of a claim")
-    rate = ("explorer at a rate", "chapter at a rate", "front figure")
+    rate = ("explorer at a rate", "chapter at a rate")
     sockets = ("chapter of WebSockets",)
     for names, due in ((sweep, pooled("nginx")), (rate, 60 * 1.02), (sockets, 40 * 1.02)):
         assert {name: shown[name] for name in names} == pytest.approx(
