@@ -60,7 +60,7 @@ def test_a_card_names_how_the_kernel_saw_its_queue_and_how_to_measure_the_rest(t
     page = (tree.path / "paper/mine/card.html").read_text()
     for row in card["servers"]:
         if row["outcome"] == "measured":
-            rate = row["reply_rate_rps"]["median"]
+            rate = row["reply_rate_overload_rps"]["median"]
             assert rate > 0
             assert (f"({rate:,.0f}" in page.replace("\u202f", ",")) is not row["counts"]
 

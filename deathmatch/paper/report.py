@@ -44,7 +44,7 @@ def front(labels: set[str], values: dict[str, str], dataset: str) -> str:
     """
     head = "---\ntitle: >-\n  {value}`00-findings.headline` here\n"
     head += "subtitle: >-\n  {value}`00-findings.machine`\n---\n\n"
-    if values.get("new"):
+    if values.get(f"{NOTEBOOK}.new"):
         shown = [_SERVERS, _FINDINGS, _MEASURED, _REST]
     else:
         shown = [_FINDINGS, _MEASURED, _SERVERS.partition("\n\n")[2], _REST]

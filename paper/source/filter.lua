@@ -182,8 +182,8 @@ local function figure(div)
   -- 0.74 pt a pixel sets the theme's 12 px type at about 9 pt.
   local scale = math.min(0.74, page.width / width, page.height * 0.85 / height)
   local inlines = pandoc.Inlines({ pandoc.RawInline("typst", string.format(
-    '#figure(%simage("%s.pdf", width: %.1fpt, alt: %s), caption: [',
-    div.classes:includes("here") and "placement: none, " or "", id, width * scale, '"' .. alt:gsub('[\\"]', "\\%0") .. '"')) })
+    '#figure(image("%s.pdf", width: %.1fpt, alt: %s), caption: [',
+    id, width * scale, '"' .. alt:gsub('[\\"]', "\\%0") .. '"')) })
   inlines:extend(caption(div))
   inlines:insert(pandoc.RawInline("typst", "]) <" .. id .. ">"))
   return pandoc.Para(inlines)
