@@ -149,5 +149,5 @@ def test_the_readmes_server_and_dataset_are_measured(tree: Tree):
 def test_readme_and_contributing_agree_on_how_long_the_tests_take():
     for name in ("README.md", ".github/CONTRIBUTING.md"):
         text = " ".join((ROOT / name).read_text().split())
-        took = r"\./shell pytest`? (#|takes) half an hour to three quarters,? on two CPUs"
+        took = r"\./shell pytest`? (#|takes) a quarter of an hour,? on two CPUs"
         assert re.search(took, text), name
