@@ -188,9 +188,8 @@ class Result:
             return FAILS
         if all(verdict == judging.REPLICATED for verdict in verdicts):
             return HOLDS
-        return OPEN if any(len(side) for one in self.shown for side in one.part.sides) else (
-            NOT_MEASURED
-        )  # fmt: skip
+        sides = [side for one in self.shown for side in one.part.sides]
+        return OPEN if any(side or side.hidden for side in sides) else NOT_MEASURED
 
     @property
     def why(self) -> str:
