@@ -42,9 +42,11 @@ def front(labels: set[str], values: dict[str, str], dataset: str) -> str:
     `labels` are of the figures and tables that its notebook made, `values` its numbers. Servers
     that the study lacks come first.
     """
-    head = "---\ntitle: >-\n  {value}`00-findings.headline` here\n"
+    new = values.get(f"{NOTEBOOK}.new")
+    title = "{value}`00-findings.new`" if new else "{value}`00-findings.headline` here"
+    head = f"---\ntitle: >-\n  {title}\n"
     head += "subtitle: >-\n  {value}`00-findings.machine`\n---\n\n"
-    if values.get(f"{NOTEBOOK}.new"):
+    if new:
         shown = [_SERVERS, _FINDINGS, _MEASURED, _REST]
     else:
         shown = [_FINDINGS, _MEASURED, _SERVERS.partition("\n\n")[2], _REST]
