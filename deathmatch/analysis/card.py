@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from deathmatch.analysis import by_trial, phrases, reply_rates, stats
+from deathmatch.analysis.findings import REFERENCE
 from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.analysis.views import Experiment
 from deathmatch.data import limits
@@ -23,7 +24,6 @@ from deathmatch.quantities import definitions
 from deathmatch.quantities.definitions import MEMORY_PER_CONNECTION
 from deathmatch.quantities.quantity import ALL_ANSWERED, RATE, REPLY, Quantity
 
-REFERENCE = "reference"
 QUANTITIES = (
     definitions.CPU_PER_REPLY, definitions.SWITCHES_PER_REPLY, definitions.LARGEST_RSS,
     definitions.QUANTITIES["connection_time_p50_us"],

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import polars as pl
@@ -232,13 +233,13 @@ def of_reference() -> list[Result]:
     As the reference itself does, or else the first of the datasets that its file names which
     decides it.
     """
-    datasets = [REFERENCE, *table_files.deciders(REFERENCE), *files.dataset(REFERENCE).also]
+    others = [*table_files.deciders(REFERENCE), *files.dataset(REFERENCE).also]
     found = []
     for finding in load():
-        results = (_result(dataset, finding) for dataset in datasets)
-        known = {result.dataset: result for result in results}
-        decided = (result for result in known.values() if result.standing in (HOLDS, FAILS))
-        found.append(next(decided, known[REFERENCE]))
+        own = _result(REFERENCE, finding)
+        # A dataset is read only where those before it decide nothing.
+        results = chain([own], (_result(dataset, finding) for dataset in others))
+        found.append(next((one for one in results if one.standing in (HOLDS, FAILS)), own))
     return found
 
 
@@ -279,7 +280,7 @@ def _shown(dataset: str, experiment: str, comparison: Comparison, family: int) -
     judged = _judged(part, family) if all(sides) else judging.NOTHING_RAN
     known = Shown(comparison, titles, part, judged, _where(at_rate, sides), "")
     why = _why_absent(dataset, experiment, comparison, chosen, lasting, sides) or _why(known)
-    return Shown(comparison, titles, part, judged, known.where, why)
+    return replace(known, why=why)
 
 
 def _judged(part: Part, family: int) -> Judgement:
@@ -415,9 +416,12 @@ def _why_absent(
         if long_enough.is_empty():
             longest = frame["duration_us"].max() / 1e6
             return f"{name}: points of {longest:g} s, where {comparison.least_s} s are needed"
-        why = views.why_not_measured(dict(outcome="measured"), long_enough)
-        if why.startswith(" of"):
-            why = f"no {comparison.quantity.title} was recorded"
+        # Points that count lack what the quantity is made of.
+        why = (
+            f"no {comparison.quantity.title} was recorded"
+            if len(counted(long_enough))
+            else views.why_not_measured({"outcome": "measured"}, long_enough)
+        )
         return f"{name}: {why}"
     return ""
 

@@ -9,6 +9,7 @@ from deathmatch.analysis.outcomes import Outcome, labelled, outcomes
 from deathmatch.analysis.views import Experiment, why_not_measured
 from deathmatch.data import table_files, tables
 from deathmatch.plan import files
+from deathmatch.quantities.quantity import RATE
 
 MOST_SERVERS = 10
 """Of more servers than this the explorer is the list, and a table of them fills pages."""
@@ -20,20 +21,19 @@ def experiments(dataset: str) -> list[Experiment]:
     return [experiment for experiment in held if len(experiment.trials)]
 
 
-def listed(held: list[Experiment]) -> list[Outcome]:
-    """Return what became of the servers that the reference lacks.
+def listed(held: list[Experiment], new: set[str]) -> list[Outcome]:
+    """Return what became of the `new` servers.
 
-    Of all servers if it lacks none of these, and there are MOST_SERVERS or fewer.
+    Of all servers if there is no new one, and there are MOST_SERVERS or fewer.
     """
     every = [outcome for experiment in held for outcome in outcomes(experiment)]
-    new = _new(held)
     if new:
         return [outcome for outcome in every if outcome.server in new]
     servers = {outcome.server for outcome in every} - set(files.instruments())
     return every if len(servers) <= MOST_SERVERS else []
 
 
-def _new(held: list[Experiment]) -> set[str]:
+def new_servers(held: list[Experiment]) -> set[str]:
     """Return the servers that no dataset of the reference's paper has."""
     also = files.dataset(findings.REFERENCE).also
     known = set(files.instruments())
@@ -44,12 +44,12 @@ def _new(held: list[Experiment]) -> set[str]:
     return {server for experiment in held for server in experiment.trials["server"]} - known
 
 
-def values(dataset: str, held: list[Experiment]) -> dict[str, str]:
+def values(held: list[Experiment], new: set[str]) -> dict[str, str]:
     """Return the report's own numbers as phrases, by name.
 
     `machine`: the machines with kernel, day and minutes of trials. `measured`: trials and servers.
     `points`: how many points do not count and why, the most frequent reason first. `new`: the
-    titles of servers that the reference lacks, or "".
+    titles of the `new` servers, or "".
     """
     trials = [experiment.trials for experiment in held]
     if not trials:
@@ -60,7 +60,6 @@ def values(dataset: str, held: list[Experiment]) -> dict[str, str]:
     day = f"{about['started_at'].min():%-d %B %Y}"
     minutes = about["wall_us"].sum() / 60e6
     servers = about["title"].n_unique()
-    new = _new(held)
     titles = about.filter(pl.col("server").is_in(new))["title"].unique().sort().to_list()
     return {
         "machine": f"{provenance.testbed(about)}, {day}",
@@ -81,7 +80,7 @@ def _points(held: list[Experiment]) -> str:
         kept = experiment.valid_points
         if len(kept) == len(points):
             continue
-        key = ["server", "variant", "n", "offered_rate_rps"]
+        key = ["server", "variant", "n", RATE]
         for point in points.join(kept, on=key, how="anti").iter_slices(1):
             why = why_not_measured({"outcome": "measured"}, point).rpartition(" at ")[0]
             reasons[f"{why}, {experiment.name}"] += 1

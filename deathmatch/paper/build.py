@@ -40,7 +40,6 @@ from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 
 PAPER = ROOT / "paper" / "source"
-NAME = "deathmatch"
 # A title or a version in another's dataset may hold what Markdown would pass on as it is.
 MARKDOWN = "markdown-raw_html-raw_tex-raw_attribute-native_divs-native_spans"
 TEXT_WIDTH_PT, TEXT_HEIGHT_PT = 440, 690
@@ -95,7 +94,7 @@ def build(
         last = {}
     texts = {name: titles.escaped(f"{first[name]}\n{last.get(name, '')}") for name in first}
     whole = titles.escaped(markdown.joined(list(first.values()), list(last.values())))
-    kind = report.NAME if alone else NAME
+    kind = report.NAME if alone else report.PAPER
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="deathmatch-") as scratch:
         work = Path(scratch)

@@ -23,7 +23,6 @@ from deathmatch.plan.paths import ROOT
 
 PAPER = ROOT / "paper" / "source"
 SOURCE = PAPER / "explore"
-PAPER_NAME = "deathmatch"
 # In the order in which each uses those before it.
 SCRIPTS = (
     "elements.js", "data.js", "address.js", "download.js", "cells.js", "browse.js", "charts.js",
@@ -33,7 +32,7 @@ SCRIPTS = (
 LARGEST_BYTES = 6_000_000
 
 
-def document(dataset: str, paper: str = PAPER_NAME) -> dict:
+def document(dataset: str, paper: str = report.PAPER) -> dict:
     """Return all that the page shows of a dataset, as what JSON can hold.
 
     An experiment that it shows of another dataset, or whose claims that decides, has that one's
@@ -98,7 +97,7 @@ def embedded(value: dict) -> str:
     return text.replace("<", "\\u003c")
 
 
-def page(dataset: str, paper: str = PAPER_NAME) -> str:
+def page(dataset: str, paper: str = report.PAPER) -> str:
     """Return the whole page."""
     own = [PAPER / "night.js", *(SOURCE / name for name in SCRIPTS)]
     styles = [PAPER / "style.css", SOURCE / "explore.css"]
@@ -108,14 +107,14 @@ def page(dataset: str, paper: str = PAPER_NAME) -> str:
         style="\n".join(path.read_text() for path in styles),
         data=embedded(document(dataset, paper)),
         paper=paper,
-        called=paper.capitalize() if paper == report.NAME else "Paper",
+        called="Report" if paper == report.NAME else "Paper",
         datatables=scripts.datatables(),
         vega=scripts.vega(),
         scripts="\n".join(path.read_text() for path in own),
     )
 
 
-def write(dataset: str, out: Path, paper: str = PAPER_NAME) -> Path:
+def write(dataset: str, out: Path, paper: str = report.PAPER) -> Path:
     """Write the page, whole or not at all; UserError if it would be too large to open at once."""
     content = page(dataset, paper).encode()
     check_size(len(content), dataset)

@@ -2,11 +2,11 @@
 
 NOTEBOOK = "00-findings"
 """Makes all that a report shows."""
-NAME = "report"
+NAME, PAPER = "report", "deathmatch"
+"""What the files of a report are called, and those of a paper."""
 
-_SERVERS = """# Servers that are not in the study {#sec-servers}
-
-{show}`tbl-measured-servers`
+_NEW = "# Servers that are not in the study {#sec-servers}\n\n"
+_SERVERS = """{show}`tbl-measured-servers`
 
 {show}`fig-measured-servers`
 
@@ -47,9 +47,9 @@ def front(labels: set[str], values: dict[str, str], dataset: str) -> str:
     head = f"---\ntitle: >-\n  {title}\n"
     head += "subtitle: >-\n  {value}`00-findings.machine`\n---\n\n"
     if new:
-        shown = [_SERVERS, _FINDINGS, _MEASURED, _REST]
+        shown = [_NEW, _SERVERS, _FINDINGS, _MEASURED, _REST]
     else:
-        shown = [_FINDINGS, _MEASURED, _SERVERS.partition("\n\n")[2], _REST]
+        shown = [_FINDINGS, _MEASURED, _SERVERS, _REST]
     text = head + "".join(shown)
     text = text.replace("data/DATASET/", f"data/{dataset}/")
     return "\n".join(line for line in text.split("\n") if _made(line, labels))

@@ -249,7 +249,7 @@ class Study:
     @property
     def paper(self) -> list[str]:
         """The files of the paper, or of the report on a part of the study."""
-        name = "deathmatch" if self.whole else report.NAME
+        name = report.PAPER if self.whole else report.NAME
         return [f"paper/{self.dataset}/{name}.{kind}" for kind in ("html", "pdf")]
 
     @property
