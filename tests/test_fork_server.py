@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import HUNG_S, Tree, descendants, ended, wait_for
+from conftest import HUNG_S, Tree, descendants, ended, matching, wait_for
 
 # A run of Snakemake that does nothing but hold its fork server.
 RUN = (
@@ -38,9 +38,13 @@ def asked(tree: Tree, run):
     tree.server("slow", "ordinary", build="touch begun; sleep 3600")
     asking = tree.start("bin/forked", "build", "slow")
     wait_for((tree.path / "servers" / "slow" / "begun").exists, "the build has begun", asking)
-    processes = descendants(server_of(run).pid)
-    assert any(process.name() == "sleep" for process in processes)
-    return asking, processes
+
+    def sleeping() -> list[psutil.Process]:
+        """Return the processes once the build's last one has begun; none before."""
+        processes = descendants(server_of(run).pid)
+        return processes if matching(processes, "sleep") else []
+
+    return asking, wait_for(sleeping, "the build sleeps", asking)
 
 
 def test_a_fork_is_the_command(tree: Tree, run):
