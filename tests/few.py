@@ -9,6 +9,7 @@ from pathlib import Path
 from deathmatch.builds import clients
 from deathmatch.errors import Truncated
 from deathmatch.load import registry
+from deathmatch.load.generator import BODY
 from deathmatch.measure.client import answers_problem
 from deathmatch.plan import files
 
@@ -36,7 +37,8 @@ def asked(client: str, experiment: str, port: int, folder: Path, programs: str =
     generator = registry.generator(client)
     load = files.experiment(experiment).load.model_dump(exclude_none=True) | FACTORS
     rate_rps, duration_s = generator.few(load)
-    words = generator.command("127.0.0.1", port, load | {"timeout_s": 1}, rate_rps, duration_s)
+    load |= {"timeout_s": 1, BODY: "Hello, world"}
+    words = generator.command("127.0.0.1", port, load, rate_rps, duration_s)
     log = folder / "few.txt"
     with log.open("w") as output:
         words = [f"{programs}{words[0]}", *clients.located(words)[1:]]

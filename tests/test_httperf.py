@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, httperf_report
+from deathmatch.load.generator import BODY, FIRST_WRONG
 from deathmatch.load.httperf import GENERATOR
 from deathmatch.quantities.quantity import RATE, WRONG, only_good
 
@@ -28,6 +29,8 @@ LOOKS_AFTER = re.search(r"Maximum connect burst length: \d+\n", REPORT)[0]
 LOOKS_LINE = "Time between looks at sockets [ms]: longest 12.345 mean 0.017\n"
 
 STATUS_LINE = re.search(r"Reply status: .*\n", REPORT)[0]
+WRONG_LINES = "Wrong replies: length 3 content 4\nFirst wrong reply: status 200, content: J\n"
+# As an earlier patch wrote it.
 LENGTH_LINE = "Reply length [B]: first 12 others 3\n"
 
 
@@ -42,7 +45,8 @@ def bins(text: str) -> pl.DataFrame:
 def test_every_field_of_a_real_report():
     """Each number read off the report by hand."""
     # It is of a patch that counted neither looks at sockets nor lengths of replies.
-    later = (*httperf_report.LOOKS, *httperf_report.LIGHT, httperf_report.WRONG_LENGTH)
+    wrong = (httperf_report.WRONG_LENGTH, httperf_report.WRONG_CONTENT, FIRST_WRONG)
+    later = (*httperf_report.LOOKS, *httperf_report.LIGHT, *wrong)
     unknown = dict.fromkeys(later)
     assert parse(REPORT, 1) == unknown | {
         "connect_burst_connections": int(re.search(r"burst length: (\d+)", REPORT)[1]),
@@ -74,13 +78,17 @@ def test_every_field_of_a_real_report():
 
 def test_fields_have_the_types_of_the_schema():
     text = REPORT.replace(LOOKS_AFTER, f"{LOOKS_AFTER}{LOOKS_LINE}", 1)
-    text = text.replace(STATUS_LINE, f"{STATUS_LINE}{LENGTH_LINE}", 1)
+    earlier = text.replace(STATUS_LINE, f"{STATUS_LINE}{LENGTH_LINE}", 1)
+    assert parse(earlier, 1)[httperf_report.WRONG_LENGTH] == 3
+    text = text.replace(STATUS_LINE, f"{STATUS_LINE}{WRONG_LINES}", 1)
     frame = pl.DataFrame([parse(text, 1)], schema=httperf_report.COLUMNS)
     assert frame.drop(httperf_report.LIGHT).null_count().sum_horizontal()[0] == 0
     assert set(frame.columns) == set(parse(text, 1))
     assert frame["look_interval_max_us"].to_list() == [12_345]
     assert frame["look_interval_mean_us"].to_list() == [17]
     assert frame[httperf_report.WRONG_LENGTH].to_list() == [3]
+    assert frame[httperf_report.WRONG_CONTENT].to_list() == [4]
+    assert frame[FIRST_WRONG].to_list() == ["status 200, content: J"]
 
 
 def test_report_cut_anywhere_is_truncated():
@@ -209,13 +217,15 @@ class CutsBodies(socketserver.StreamRequestHandler):
 def test_bodies_that_are_cut_are_wrong_answers():
     with socketserver.TCPServer(("127.0.0.1", 0), CutsBodies) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        words = GENERATOR.command("127.0.0.1", server.server_address[1], LOAD, 100, 1)
+        load = LOAD | {BODY: "Hello, world"}
+        words = GENERATOR.command("127.0.0.1", server.server_address[1], load, 100, 1)
         done = subprocess.run(words, capture_output=True, text=True, timeout=HUNG_S, check=True)
         server.shutdown()
     fields = parse(done.stdout, 1)
     cut = 100 // CUT_EVERY
     assert (fields["replies"], fields["replies_2xx"], fields["errors_total"]) == (100, 100, 0)
     assert GENERATOR.invalid(fields) == {httperf_report.WRONG_LENGTH: cut}
+    assert fields[FIRST_WRONG] == "status 200, content as far as it came: Hello"
     counted = only_good(pl.DataFrame([fields | {RATE: 100}], schema_overrides=GENERATOR.columns))
     assert (counted["replies"].item(), counted[WRONG].item()) == (100 - cut, cut)
 

@@ -174,7 +174,7 @@ def test_each_has_all_that_the_protocol_asks(name):
 
 def test_versions_are_said():
     assert clients.version("httperf").startswith("httperf: httperf-0.9.0")
-    assert clients.version("roundtrip") == "roundtrip 2"
+    assert clients.version("roundtrip") == "roundtrip 3"
 
 
 def test_a_wrong_description_is_told(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from conftest import HUNG_S, ROOT
 
 from deathmatch.errors import Truncated
 from deathmatch.load import histogram, httperf, registry, roundtrip
-from deathmatch.load.generator import Part
+from deathmatch.load.generator import BODY, Part
 from deathmatch.load.roundtrip import GENERATOR
 
 pytestmark = [pytest.mark.alone, pytest.mark.timing]
@@ -477,9 +477,10 @@ def test_what_limits_the_client(client):
 
 def test_help_lists_every_option(client):
     text = subprocess.run([client, "--help"], capture_output=True, text=True, check=True).stdout
-    words = GENERATOR.command("h", 1, LOAD | {"reply_bytes": 3}, 5, 1)
+    words = GENERATOR.command("h", 1, LOAD | {BODY: "x"}, 5, 1)
     for option in {word.partition("=")[0] for word in words[1:]} | {
-        "--request-file", "--settle", "--idle", "--calls", "--gather", "--targets",
+        "--request-file", "--settle", "--idle", "--calls", "--gather", "--targets", "--bodies",
+        "--reply-bytes",
     }:  # fmt: skip
         assert f"  {option} " in text
 
@@ -574,6 +575,7 @@ def test_in_httperfs_place_it_fills_httperfs_columns(client):
     assert {name for name in theirs.columns if seen[ours][name] is None} == {
         "connect_burst_connections", "look_interval_max_us", "look_interval_mean_us",
         "transfer_time_avg_us", "reply_footer_bytes", "replies_wrong_length",
+        "replies_wrong_content", "first_wrong_answer",
         "client_cpu_user_percent", "client_cpu_system_percent",
     }  # fmt: skip
     looks = [seen[theirs][f"look_interval_{name}_us"] for name in ("mean", "max")]

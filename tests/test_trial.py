@@ -8,6 +8,7 @@ import pytest
 from conftest import AS_ROOT, Done, Tree, copy_tree
 from servers.broken import FLOOD_BYTES
 
+from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import files
 from deathmatch.quantities.quantity import WRONG, only_good
 from deathmatch.run import failures, run_trial
@@ -16,7 +17,7 @@ from deathmatch.run import failures, run_trial
 RATES = [100, 800, 110]
 MODES = ["exits", "silent", "taken", "wrong", "mislabels", "endless", "crashes", "dies", "hangs",
          "deaf", "leaves", "loopback", "turns", "grows", "sheds",
-         "continues", "fragile", "forks"]  # fmt: skip
+         "fragile", "forks"]  # fmt: skip
 
 
 # Of memory, for a server and what it starts.
@@ -84,11 +85,6 @@ def test_a_known_deviation_is_measured_and_told(measured):
             "127.0.0.1:8080, which only its own host can reach: let it take {host}",
         ),
         ("wrong", "answers wrongly", "body b'Adieu, world', expected 'Hello, world'"),
-        (
-            "continues",
-            "answers wrongly",
-            "httperf takes its answers: invalid answers: replies_1xx 10; good ones: 0",
-        ),
         ("mislabels", "answers wrongly", "no HTTP answer: bad Content-Length"),
         ("endless", "answers wrongly", "header Content-Length: None, expected '12'"),
         ("crashes", "answers wrongly", "it ended (exit status 1)\n"),
@@ -155,19 +151,32 @@ def test_sweep_goes_on_after_a_failure(measured, server, state, tail):
         assert "Errors: fd-unavail" in (folder / f"httperf-{rate}.txt").read_text()
 
 
-def test_wrong_answers_under_load_are_counted_and_are_no_replies(measured):
-    """A server that sheds load with 503 gains nothing; the check between two rates sees that."""
+@pytest.mark.parametrize(
+    ("server", "column", "first"),
+    [
+        ("sheds", "replies_5xx", "status 503, content as far as it came: "),
+        # Of the same length, with status 200.
+        ("turns", "replies_wrong_content", "status 200, content: Adieu, world"),
+    ],
+)
+def test_wrong_answers_under_load_are_counted_and_are_no_replies(measured, server, column, first):
+    """A server that sheds load gains nothing; the check between two rates sees that."""
     tree = measured[0]
-    found = record(measured, "sheds")
+    found = record(measured, server)
     assert found["outcome"] == "measured, with failures"
     assert found["points"][0]["wrong_answers"] == 0 < found["points"][1]["wrong_answers"]
+    assert [point[FIRST_WRONG] for point in found["points"][:2]] == [None, first]
     assert record(measured, "null")["points"][1]["wrong_answers"] == 0
     points = pl.read_parquet(tree.path / "data/broken/backlog/points.parquet")
     (shed,) = only_good(points).filter(
-        pl.col("server") == "sheds", pl.col("offered_rate_rps") == RATES[1]
+        pl.col("server") == server, pl.col("offered_rate_rps") == RATES[1]
     ).to_dicts()  # fmt: skip
-    assert shed[WRONG] == shed["replies_5xx"] == found["points"][1]["wrong_answers"]
-    assert shed["replies"] == shed["replies_2xx"]
+    assert shed[WRONG] == shed[column] == found["points"][1]["wrong_answers"]
+    assert shed[FIRST_WRONG] == first
+    assert shed["replies"] + shed[WRONG] == shed["replies_2xx"] + shed["replies_5xx"]
+    said = (tree.path / f"build/logs/trial/broken/backlog/{server}").rglob("*.log")
+    told = f"{shed[WRONG]} wrong answers at {RATES[1]} req/s, the first: {first}"
+    assert any(told.rstrip() in log.read_text() for log in said)
 
 
 def test_a_limit_of_memory_is_recorded_and_its_breach(measured):

@@ -1,27 +1,43 @@
-"""Values that vary: real httperf asks for each, and they differ in nothing else."""
+"""Values that vary: real clients ask for each, and they differ in nothing else."""
 
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
+from xml.sax.saxutils import escape
 
 import pytest
+from conftest import HUNG_S
 
 from deathmatch.builds import clients
-from deathmatch.load import httperf
+from deathmatch.load import httperf, registry
+from deathmatch.load.generator import BODIES, BODY, FIRST_WRONG
 from deathmatch.plan import files
+from deathmatch.plan.experiment import expected_body
 from deathmatch.plan.paths import ROOT
+
+STALE_EVERY = 20
+
+
+def body_of(path: str) -> bytes:
+    """Return what the experiment wants as answer to a target."""
+    value = escape(parse_qs(urlsplit(path).query)["value"][0])
+    return f"<http_test><value>{value}</value></http_test>".encode()
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Answers with the value asked for, and remembers what was asked."""
+    """Answers as the experiment wants it, and remembers what was asked.
+
+    Every STALE_EVERY-th answer is that to the first request.
+    """
 
     protocol_version = "HTTP/1.1"
     asked: list[str]
 
     def do_GET(self):
         self.asked.append(self.path)
-        body = parse_qs(urlsplit(self.path).query)["value"][0].encode()
+        stale = len(self.asked) % STALE_EVERY == 0
+        body = body_of(self.asked[0] if stale else self.path)
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -40,22 +56,36 @@ def server():
         listening.shutdown()
 
 
+@pytest.mark.parametrize("replaced", [None, "httperf"])
 @pytest.mark.parametrize("values", files.experiment("dynamic").factors["values"].levels)
-def test_httperf_asks_for_what_the_level_says(server, values):
+def test_each_value_is_asked_for_and_its_own_body_is_due(server, values, replaced):
     port, asked = server
-    load = files.experiment("dynamic").load.model_dump(exclude_none=True) | {"values": values}
-    words = httperf.GENERATOR.command("127.0.0.1", port, load, 200, 1)
-    done = subprocess.run(clients.located(words), capture_output=True, text=True, check=True)
-    fields = httperf.GENERATOR.parse((done.stdout,), 1)
-    assert fields["replies"] == fields["replies_2xx"] == len(asked) == 200
-    fixed = load["uri"]
-    assert len(set(asked)) == (1 if values == "repeated" else 200)
-    assert {len(path) for path in asked} == {len(fixed)}
-    assert fields["reply_content_bytes"] == len("benchmarks & servers")
+    generator = registry.generator("roundtrip" if replaced else "httperf", replaced)
+    experiment = files.experiment("dynamic")
+    load = experiment.load.model_dump(exclude_none=True) | {"values": values}
+    body = expected_body([check.as_written for check in experiment.conformance], load)
+    words = generator.command("127.0.0.1", port, load | {BODY: body}, 200, 1)
+    done = subprocess.run(
+        clients.located(words), capture_output=True, text=True, check=True, timeout=HUNG_S
+    )
+    fields = generator.parse((done.stdout,), 1)
+    # Two more came before roundtrip's load; it ends a connection after a wrong answer.
+    own = asked[2:] if replaced else asked
+    assert fields["requests"] == len(own) and (replaced or len(own) == 200)
+    assert len(set(own)) == (1 if values == "repeated" else len(own))
+    assert {len(path) for path in own} == {len(load["uri"])}
+    assert fields["reply_content_bytes"] == len(body)
+    stale = len(asked) // STALE_EVERY if values == "varied" else 0
+    assert generator.wrong_answers(fields) == stale == sum(generator.invalid(fields).values())
+    if stale:
+        first = f"status 200, content: {body_of(asked[0]).decode()}"
+        assert fields[FIRST_WRONG].startswith(first)
 
 
 def test_the_values_are_a_thousand_that_need_the_same_work():
     uris = (ROOT / httperf.VALUES).read_bytes().split(b"\0")[:-1]
+    bodies = (ROOT / BODIES).read_bytes().split(b"\0")[:-1]
+    assert bodies == [body_of(uri.decode()) for uri in uris]
     (length,) = {len(uri) for uri in uris}
     assert len(uris) == len(set(uris)) == 1000
     fixed = files.experiment("dynamic").load.uri

@@ -1,8 +1,8 @@
 /* Measures round trips over TCP: N connections send a fixed request and wait
    for an answer of known length, in closed loop or at a given total rate; or
    connections are opened at a given rate, each with its own requests.
-   It measures a raw echo and a web server alike; of HTTP it knows interim
-   answers (1xx), the status and the length that an answer announces.
+   It measures a raw echo and a web server alike.  An answer of HTTP is good if
+   its status and its body are, however it is framed.
    One thread, epoll, no busy waiting. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,8 +32,12 @@ static const char help[] =
   "  --port PORT          server's port\n"
   "  --request TEXT       what to send, with \\r, \\n, \\t, \\\\ and \\xHH; 16 KB at most\n"
   "  --request-file FILE  the same from a file, as it is\n"
-  "  --reply-bytes N      length of an answer; without it, a first exchange tells:\n"
-  "                       an answer ends when nothing follows for the settling time\n"
+  "  --body TEXT          what the body of each answer must be, with status 200; of an\n"
+  "                       answer that is not HTTP, all of it; written as --request;\n"
+  "                       without it, as in a first exchange\n"
+  "  --bodies FILE        the same for each target; each ends with a zero byte\n"
+  "  --reply-bytes N      length of an answer that is not HTTP; without it, it ends when\n"
+  "                       nothing follows for the settling time in a first exchange\n"
   "  --settle SECONDS     that settling time (0.2)\n"
   "  --connections N      connections, each with one request under way (1); with\n"
   "                       --calls, the most that are open at once (as many as files)\n"
@@ -69,16 +73,20 @@ static const char help[] =
   "opening until it is established, connection_time from its actual opening to its\n"
   "end, if it had a reply, and send_lag is how late it was opened. A bin of\n"
   "replies_at counts the replies that came in that time after the start.\n"
-  "An answer of HTTP is an error if its status or its length is not the first\n"
-  "answer's, or if the connection ends before it is whole; informational counts the\n"
-  "interim answers (1xx) that were skipped.\n"
+  "An answer is an error if its status or its body is wrong, if more follows it than\n"
+  "was asked for (wrong_length), or if the connection ends before it is whole;\n"
+  "answers_unasked counts how often bytes came on a connection that had asked nothing,\n"
+  "informational the interim answers (1xx) that were skipped.  first_wrong_answer is how\n"
+  "the first of all wrong answers begins.\n"
   "Exit status: 0 measured, 1 the server did not answer, 2 wrong options.\n";
 
 enum
 {
-  REPORT_VERSION = 2,
+  REPORT_VERSION = 3,
   LONGEST_REQUEST = 16384,
-  BEGINNING = 12, /* of an answer, compared with the first one's: "HTTP/1.1 200" */
+  BEGINNING = 12, /* of the first answer, which the report has: "HTTP/1.1 200" */
+  LONGEST_ANSWER = 1 << 20,
+  EXAMPLE = 80, /* bytes of a wrong answer that the report has */
   MOST_CONNECTIONS = 60000,
   SPARE_FILES = 16, /* of the process itself */
   MOST_SOURCES = 1024,
@@ -112,10 +120,23 @@ struct connection
   int64_t intended; /* times of the request under way, in ns */
   int64_t sent;
   int64_t since;    /* when it became free to send; with --calls, when it was opened */
-  size_t got;
-  size_t announced; /* length of the answer as its head has it; 0 is unknown */
+  char *held;       /* what came of an answer that is not whole yet */
+  size_t got;       /* how much that is */
+  const char *body; /* what the answer must have */
+  size_t body_size;
+  bool whole, closes; /* the answer is whole; its server closes the connection now */
   int64_t calls;    /* with --calls: requests still to be sent */
   struct connection *older, *newer; /* with --calls: by the time of the last step, or spare */
+};
+
+struct answer
+{
+  bool whole;
+  size_t size, head; /* of all of it; of its head, 0 if it is not HTTP */
+  int status;
+  bool closes;      /* the connection ends with it */
+  const char *body;
+  size_t body_size, there; /* how long it is or is to be, and how much of it has come */
 };
 
 struct histogram
@@ -126,6 +147,11 @@ struct histogram
 static const char *host = "127.0.0.1", *port;
 static char request[LONGEST_REQUEST], beginning[BEGINNING];
 static size_t request_size, reply_size, reply_head_size;
+static bool http;        /* the first answer was of HTTP */
+static int status = 200; /* of a good answer */
+static char *body, *bodies, first_wrong[EXAMPLE + 32];
+static size_t body_size, bodies_size;
+static int64_t unasked;
 static char *targets, *target_place; /* what replaces TARGET, and where in the request */
 static size_t targets_count, target_size;
 static int64_t connections, idle;         /* of this client */
@@ -220,6 +246,15 @@ watch (struct connection *c, int operation, uint32_t events)
 }
 
 static void
+forget_answer (struct connection *c)
+{
+  free (c->held);
+  c->held = NULL;
+  c->got = 0;
+  c->whole = false;
+}
+
+static void
 drop (struct connection *c)
 {
   close (c->sd);
@@ -281,11 +316,19 @@ begin (struct connection *c)
   return failed_to && errno != EINPROGRESS ? -1 : 0;
 }
 
-/* Puts the next target into the request. */
+/* Puts the next target into the request, and what it must be answered with into C. */
 static void
-next_target (void)
+next_target (struct connection *c)
 {
-  static size_t turn;
+  static size_t turn, at;
+  c->body = body;
+  c->body_size = body_size;
+  if (bodies)
+    {
+      c->body = bodies + at;
+      c->body_size = strlen (c->body);
+      at = (at + c->body_size + 1) % bodies_size;
+    }
   if (target_place)
     memcpy (target_place, targets + turn++ % targets_count * (target_size + 1), target_size);
 }
@@ -295,11 +338,11 @@ send_request (struct connection *c)
 {
   int64_t now = clock_ns ();
   c->sent = now;
-  c->got = c->announced = 0;
+  forget_answer (c);
   c->state = WAITING;
   requests++;
   requests_in_window += now < end;
-  next_target ();
+  next_target (c);
   errno = 0;
   if (send (c->sd, request, request_size, MSG_NOSIGNAL) != (ssize_t) request_size)
     lost (c, reason (errno));
@@ -365,73 +408,234 @@ skip_informational (const char **bytes, size_t *n)
     }
 }
 
-/* Returns how long an answer is by its head, of which N BYTES are there; 0 if it does not say. */
+/* Returns the value of a field in a HEAD of SIZE bytes, NULL if it has none; NAME is as in
+   "\ncontent-length:". */
+static const char *
+field (const char *head, size_t size, const char *name)
+{
+  size_t length = strlen (name);
+  for (size_t at = 0; at + length < size; at++)
+    if (head[at] == '\n' && strncasecmp (head + at, name, length) == 0)
+      return head + at + length + strspn (head + at + length, " \t");
+  return NULL;
+}
+
+/* Takes the chunks of N BYTES; returns how many bytes they have with their end, 0 while that is not
+   there.  Their content is in A, which a later call changes. */
 static size_t
-announced_length (const char *bytes, size_t n)
+chunks (const char *bytes, size_t n, struct answer *a)
 {
-  static const char name[] = "\ncontent-length:";
-  size_t head = head_length (bytes, n);
-  for (size_t at = 0; at + sizeof (name) < head; at++)
-    if (bytes[at] == '\n' && strncasecmp (bytes + at, name, sizeof (name) - 1) == 0)
-      return head + strtoul (bytes + at + sizeof (name) - 1, NULL, 10);
-  return 0;
-}
-
-/* Takes N more BYTES of an answer.  Returns what is wrong with it, FAILURES if nothing is. */
-static enum failure
-take (struct connection *c, const char *bytes, size_t n)
-{
-  received_bytes += n;
-  if (c->got == 0 && n != reply_size)
+  static char content[LONGEST_ANSWER];
+  a->body = content;
+  a->body_size = a->there = 0;
+  for (size_t at = 0;;)
     {
-      skip_informational (&bytes, &n);
-      c->announced = announced_length (bytes, n);
+      const char *line = memchr (bytes + at, '\n', n - at);
+      if (!line)
+        return 0;
+      size_t size = strtoul (bytes + at, NULL, 16);
+      at = line + 1 - bytes;
+      if (size == 0)
+        {
+          const char *end = memmem (line - 1, n - at + 2, "\r\n\r\n", 4);
+          return end ? end + 4 - bytes : 0;
+        }
+      if (size > n - at || a->body_size + size > LONGEST_ANSWER)
+        return 0;
+      memcpy (content + a->body_size, bytes + at, size);
+      a->there = a->body_size += size;
+      at += size + 2;
+      if (at > n)
+        return 0;
     }
-  size_t known = reply_size < BEGINNING ? reply_size : BEGINNING;
-  size_t compared = c->got < known ? known - c->got : 0;
-  if (compared > n)
-    compared = n;
-  if (memcmp (beginning + c->got, bytes, compared) != 0)
-    return reply_head_size && c->got == 0 && head_length (bytes, n) ? WRONG_STATUS : DIFFERENT;
-  c->got += n;
-  if (c->got > reply_size || (c->announced && c->announced != reply_size))
-    return WRONG_LENGTH;
-  return FAILURES;
 }
 
-/* Returns why an answer ended after what RECV returned, which was no byte. */
-static enum failure
-ended (const struct connection *c, ssize_t n)
+/* Reads the answer that N BYTES begin with, which a zero byte follows; ENDED if no more will come.
+   Returns false if they begin with no answer of HTTP. */
+static bool
+read_answer (const char *bytes, size_t n, bool ended, struct answer *a)
 {
-  return n < 0 ? reason (errno) : c->got ? CUT : CLOSED;
+  *a = (struct answer) { .head = head_length (bytes, n) };
+  if (memcmp (bytes, "HTTP/1.1 ", n < 7 ? n : 7) != 0)
+    return false;
+  if (!a->head)
+    return true;
+  a->status = atoi (bytes + 9);
+  a->body = bytes + a->head;
+  const char *connection = field (bytes, a->head, "\nconnection:");
+  a->closes = connection ? strncasecmp (connection, "close", 5) == 0 : bytes[7] == '0';
+  const char *coding = field (bytes, a->head, "\ntransfer-encoding:");
+  const char *length = field (bytes, a->head, "\ncontent-length:");
+  if (coding && strncasecmp (coding, "chunked", 7) == 0)
+    {
+      size_t size = chunks (a->body, n - a->head, a);
+      a->whole = size > 0;
+      a->size = a->head + size;
+    }
+  else if (length || a->status == 204 || a->status == 304)
+    {
+      a->body_size = length && a->status != 204 && a->status != 304 ? strtoul (length, NULL, 10) : 0;
+      a->size = a->head + a->body_size;
+      a->whole = n >= a->size;
+      a->there = a->whole ? a->body_size : n - a->head;
+    }
+  else
+    {
+      a->body_size = a->there = n - a->head;
+      a->size = n;
+      a->whole = a->closes = ended;
+    }
+  return true;
+}
+
+/* Keeps the first wrong answer as an example: SIZE BYTES, which are WHAT of it. */
+static void
+note (int its_status, const char *what, const char *bytes, size_t size)
+{
+  if (*first_wrong)
+    return;
+  int at = its_status ? sprintf (first_wrong, "status %d, %s: ", its_status, what)
+                      : sprintf (first_wrong, "%s: ", what);
+  for (size_t i = 0; i < size && i < EXAMPLE; i++)
+    first_wrong[at++] = bytes[i] >= ' ' && bytes[i] < 127 ? bytes[i] : '.';
+}
+
+/* Returns what is wrong with what there is of an answer, N BYTES, on C; FAILURES if nothing is. */
+static enum failure
+judge (const struct connection *c, const struct answer *a, const char *bytes, size_t n)
+{
+  bool known = a->whole || a->size > n;
+  enum failure wrong = a->head && a->status != status                         ? WRONG_STATUS
+                       : a->whole && a->size < n                              ? WRONG_LENGTH
+                       : known && a->head && a->body_size != c->body_size     ? WRONG_LENGTH
+                       : a->whole && memcmp (a->body, c->body, a->there) != 0 ? DIFFERENT
+                                                                              : FAILURES;
+  if (wrong == WRONG_LENGTH && a->size < n)
+    note (a->status, "after it", bytes + a->size, n - a->size);
+  else if (wrong != FAILURES)
+    note (a->status, "content", a->body, a->there);
+  return wrong;
+}
+
+/* Takes the answer that N BYTES, all that came of it, begin with.  Returns what is wrong. */
+static enum failure
+take_whole (struct connection *c, const char *bytes, size_t n, bool ended)
+{
+  struct answer a = { .size = c->body_size, .body = bytes, .body_size = c->body_size };
+  if (http && !read_answer (bytes, n, ended, &a))
+    {
+      note (0, "no HTTP", bytes, n);
+      return DIFFERENT;
+    }
+  if (!http)
+    {
+      a.there = n < a.size ? n : a.size;
+      a.whole = n >= a.size || memcmp (bytes, c->body, a.there) != 0;
+    }
+  enum failure wrong = judge (c, &a, bytes, n);
+  if (wrong == FAILURES && ended && !a.whole)
+    {
+      note (a.status, "cut", bytes, n);
+      return CUT;
+    }
+  c->whole = a.whole;
+  c->closes = a.closes;
+  return n < LONGEST_ANSWER || wrong != FAILURES ? wrong : WRONG_LENGTH;
+}
+
+/* Takes N more BYTES of an answer, which a zero byte follows; none if the connection ENDED.
+   Returns what is wrong with it, FAILURES if nothing is. */
+static enum failure
+take (struct connection *c, char *bytes, size_t n, bool ended)
+{
+  /* The last good answer: most are like it. */
+  static char usual[4096];
+  static size_t usual_size;
+  static const char *usual_body;
+  static bool usual_closes;
+
+  received_bytes += n;
+  if (!c->got && n && n == usual_size && c->body == usual_body && memcmp (usual, bytes, n) == 0)
+    {
+      c->whole = true;
+      c->closes = usual_closes;
+      return FAILURES;
+    }
+  const char *all = bytes;
+  size_t size = n;
+  if (c->got)
+    {
+      size = c->got + n;
+      c->held = realloc (c->held, size + 1);
+      if (!c->held)
+        stop (1, "no memory for an answer of %zu bytes", size);
+      memcpy (c->held + c->got, bytes, n + 1);
+      all = c->held;
+    }
+  if (http)
+    skip_informational (&all, &size);
+  if (!size && ended)
+    return CLOSED;
+  enum failure wrong = take_whole (c, all, size, ended);
+  if (wrong == FAILURES && !c->whole && size)
+    {
+      char *kept = malloc (size + 1);
+      if (!kept)
+        stop (1, "no memory for an answer of %zu bytes", size);
+      memcpy (kept, all, size);
+      kept[size] = 0;
+      free (c->held);
+      c->held = kept;
+    }
+  c->got = size;
+  if (wrong == FAILURES && c->whole && !c->held && size == n && n <= sizeof (usual))
+    {
+      memcpy (usual, bytes, n);
+      usual_size = n;
+      usual_body = c->body;
+      usual_closes = c->closes;
+    }
+  return wrong;
+}
+
+/* Reads once, up to SIZE - 1 bytes; returns what is wrong with the answer, FAILURES if nothing is. */
+static enum failure
+receive (struct connection *c, char *buffer, size_t size, ssize_t *n)
+{
+  *n = recv (c->sd, buffer, size - 1, 0);
+  if (*n < 0)
+    return errno == EAGAIN ? FAILURES : reason (errno);
+  buffer[*n] = 0;
+  return take (c, buffer, *n, *n == 0);
 }
 
 static void
 readable (struct connection *c)
 {
   static char buffer[65536];
-  ssize_t n = recv (c->sd, buffer, sizeof (buffer), 0);
-  if (n < 0 && errno == EAGAIN)
-    return;
+  ssize_t n;
   if (c->state == IDLE)
     {
+      n = recv (c->sd, buffer, sizeof (buffer), 0);
+      if (n < 0 && errno == EAGAIN)
+        return;
+      if (n > 0)
+        {
+          unasked++;
+          note (0, "unasked", buffer, n);
+        }
       /* Closed, reset, or more than an answer: the next request needs another one. */
       idle_losses++;
       drop (c);
       return;
     }
-  if (n <= 0)
-    {
-      lost (c, ended (c, n));
-      return;
-    }
-  enum failure wrong = take (c, buffer, n);
+  enum failure wrong = receive (c, buffer, sizeof (buffer), &n);
   if (wrong != FAILURES)
     {
       lost (c, wrong);
       return;
     }
-  if (c->got < reply_size)
+  if (!c->whole)
     return;
   int64_t now = clock_ns ();
   add (&service_time, now - c->sent);
@@ -441,6 +645,11 @@ readable (struct connection *c)
   replies_in_window += now < end;
   under_way--;
   c->state = IDLE;
+  if (c->closes)
+    {
+      idle_losses++;
+      drop (c);
+    }
   c->index += everyones;
   c->since = now;
 }
@@ -563,7 +772,7 @@ open_at (int64_t index, int64_t now)
   c->calls = calls;
   c->intended = due_at (index);
   c->since = now;
-  c->got = 0;
+  forget_answer (c);
   c->state = CONNECTING;
   under_way++;
   if (under_way > most_under_way)
@@ -583,7 +792,7 @@ open_at (int64_t index, int64_t now)
 static bool
 call (struct connection *c)
 {
-  next_target ();
+  next_target (c);
   errno = 0;
   int64_t now = clock_ns ();
   bool sent = send (c->sd, request, request_size, MSG_NOSIGNAL) == (ssize_t) request_size;
@@ -598,7 +807,7 @@ call (struct connection *c)
     add (&connect_time, now - c->since);
   take_out (c);
   step (c, now);
-  c->got = c->announced = 0;
+  forget_answer (c);
   c->calls--;
   c->state = WAITING;
   requests++;
@@ -615,18 +824,17 @@ take_reply (struct connection *c, bool closed)
   ssize_t n;
   do
     {
-      n = recv (c->sd, buffer, sizeof (buffer), 0);
-      if (n < 0 && errno == EAGAIN)
-        return;
-      enum failure wrong = n <= 0 ? ended (c, n) : take (c, buffer, n);
+      enum failure wrong = receive (c, buffer, sizeof (buffer), &n);
       if (wrong != FAILURES)
         {
           give_up (c, wrong);
           return;
         }
+      if (n < 0)
+        return;
     }
-  while (n == sizeof (buffer) || (closed && c->got < reply_size));
-  if (c->got < reply_size)
+  while (n == sizeof (buffer) - 1 || (closed && !c->whole));
+  if (!c->whole)
     return;
   int64_t now = clock_ns ();
   add (&service_time, now - c->sent);
@@ -716,91 +924,86 @@ open_connection (struct connection *c)
 }
 
 static void
-ask (int sd)
+ask (struct connection *c)
 {
-  next_target ();
-  if (send (sd, request, request_size, MSG_NOSIGNAL) != (ssize_t) request_size)
+  next_target (c);
+  if (send (c->sd, request, request_size, MSG_NOSIGNAL) != (ssize_t) request_size)
     stop (1, "cannot send the first request: %s", strerror (errno));
 }
 
-/* Returns the length of the answer on a connection that has asked. */
-static size_t
-answer (int sd)
+/* Returns the answer on a connection that has asked, its bytes in BUFFER; without HTTP it ends when
+   nothing more comes. */
+static struct answer
+answer (int sd, char buffer[LONGEST_ANSWER])
 {
-  char buffer[65536];
+  struct answer a = { 0 };
   size_t size = 0;
-  for (;;)
+  for (bool ended = false; !ended;)
     {
       struct pollfd ready = { .fd = sd, .events = POLLIN };
-      bool settles = size > 0 && !reply_size;
+      bool settles = size > 0 && !reply_size && !a.head;
       if (poll (&ready, 1, (settles ? settle_s : timeout_s) * 1000) == 0)
         {
           if (settles)
-            return size;
+            break;
           stop (1, "%zu bytes of an answer came within %g s%s", size, timeout_s,
                 reply_size ? "; is --reply-bytes right?" : "; is the request complete?");
         }
-      ssize_t n = recv (sd, buffer, sizeof (buffer), 0);
-      if (n == 0 && calls && size > 0)
-        return size;
-      if (n <= 0)
+      ssize_t n = recv (sd, buffer + size, LONGEST_ANSWER - 1 - size, 0);
+      ended = n == 0 && size > 0;
+      if (n <= 0 && !ended)
         stop (1, "the server closed the connection after %zu bytes; it must keep it open%s",
               size, n < 0 ? " (reset)" : "");
+      size += n;
+      buffer[size] = 0;
       const char *bytes = buffer;
-      size_t length = n;
-      if (size == 0)
-        {
-          skip_informational (&bytes, &length);
-          reply_head_size = head_length (bytes, length);
-        }
-      if (size < BEGINNING)
-        memcpy (beginning + size, bytes,
-                length < BEGINNING - size ? length : BEGINNING - size);
-      size += length;
-      if (reply_size && size >= reply_size)
-        return size;
+      skip_informational (&bytes, &size);
+      memmove (buffer, bytes, size + 1);
+      http = size > 0 && read_answer (buffer, size, ended, &a);
+      if (a.whole || size >= LONGEST_ANSWER - 1 || (reply_size && !http && size >= reply_size))
+        break;
+      if (ended && (http || !calls))
+        stop (1, "the server closed the connection after %zu bytes of an answer%s", size,
+              http ? ", which is not whole" : "; it must keep it open");
     }
+  return http ? a : (struct answer) { .whole = true, .size = size, .body = buffer, .body_size = size };
 }
 
-static size_t
-exchange (int sd)
-{
-  ask (sd);
-  return answer (sd);
-}
-
-static size_t
-exchange_anew (void)
-{
-  struct connection c = { .sd = -1 };
-  open_connection (&c);
-  size_t length = exchange (c.sd);
-  drop (&c);
-  return length;
-}
-
+/* Learns from two exchanges how answers are, and, unless that is given, what is in them. */
 static void
 learn (void)
 {
-  struct connection first = { .sd = -1 };
-  size_t length, again;
-  if (calls)
+  static char buffer[2][LONGEST_ANSWER];
+  struct connection c = { .sd = -1 };
+  struct answer found[2];
+  bool given = body || bodies;
+  for (int i = 0; i < 2; i++)
     {
-      /* The server may close after each. */
-      length = exchange_anew ();
-      again = exchange_anew ();
+      if (c.sd < 0)
+        open_connection (&c);
+      ask (&c);
+      found[i] = answer (c.sd, buffer[i]);
+      /* With --calls, the server may close after each. */
+      if (i || calls || found[i].closes)
+        {
+          drop (&c);
+          c.sd = -1;
+        }
+      if (given || i)
+        continue;
+      status = found->status;
+      body_size = found->body_size;
+      body = memcpy (malloc (body_size + 1), found->body, body_size);
+      if (!http && reply_size && body_size != reply_size)
+        stop (1, "the first answer has %zu bytes, not --reply-bytes %zu", body_size, reply_size);
     }
-  else
-    {
-      open_connection (&first);
-      length = exchange (first.sd);
-      again = exchange (first.sd);
-      drop (&first);
-    }
-  if (length != again || (reply_size && length != reply_size))
-    stop (1, "the first answer has %zu bytes, the next %zu%s: the length must be fixed", length,
-          again, reply_size ? ", not --reply-bytes" : "");
-  reply_size = length;
+  if (!given
+      && (found[1].body_size != body_size || memcmp (found[1].body, body, body_size) != 0))
+    stop (1, "the first answer has a body of %zu bytes, the next another one, of %zu: it must be "
+          "fixed, or told by --body", body_size, found[1].body_size);
+  memcpy (beginning, buffer[0], BEGINNING);
+  reply_head_size = found[0].head;
+  reply_size = found[0].head + found[0].body_size;
   informational = 0;
 }
 
@@ -821,13 +1024,16 @@ hold (void)
           struct connection c = { .sd = -1 };
           open_connection (&c);
           held[i] = (struct pollfd) { .fd = c.sd, .events = POLLIN };
-          ask (c.sd);
+          ask (&c);
         }
       for (int64_t i = first; i < last; i++)
         {
-          size_t length = answer (held[i].fd);
-          if (length != reply_size)
-            stop (1, "connection %ld: an answer of %zu bytes, not %zu", i, length, reply_size);
+          static char buffer[LONGEST_ANSWER];
+          struct answer a = answer (held[i].fd, buffer);
+          if (a.status != (http ? status : 0) || a.body_size != body_size
+              || memcmp (a.body, body, body_size) != 0)
+            stop (1, "connection %ld: an answer with a body of %zu bytes, not the right one of %zu", i,
+                  a.body_size, body_size);
         }
     }
   printf ("idle_connections: %ld\n", idle);
@@ -885,6 +1091,7 @@ report (int64_t stopped, const struct rusage *before, const struct rusage *after
   printf ("client_cpu_user_us: %ld\nclient_cpu_system_us: %ld\n",
           micros (before->ru_utime, after->ru_utime), micros (before->ru_stime, after->ru_stime));
   printf ("informational: %ld\nreply_head_bytes: %zu\n", informational, reply_head_size);
+  printf ("answers_unasked: %ld\nfirst_wrong_answer: %s\n", unasked, first_wrong);
   if (calls)
     {
       printf ("calls: %ld\ngather_us: %.0f\nmost_under_way: %ld\nreceived_bytes: %ld\n", calls,
@@ -921,65 +1128,90 @@ whole (const char *option, const char *text, double least, double most)
   return value;
 }
 
-static void
-append (char byte)
-{
-  if (request_size == sizeof (request))
-    stop (2, "the request is longer than %d bytes", LONGEST_REQUEST);
-  request[request_size++] = byte;
-}
-
-static void
-request_from_text (const char *text)
+/* Writes TEXT with its escapes replaced to BYTES, of which there may be MOST; returns how many. */
+static size_t
+from_text (const char *option, const char *text, char *bytes, size_t most)
 {
   static const char letters[] = "rnt\\", meant[] = "\r\n\t\\";
+  size_t size = 0;
   for (; *text; text++)
     {
-      unsigned byte;
+      unsigned byte = (unsigned char) *text;
       int length;
       const char *letter;
       if (*text != '\\')
-        append (*text);
+        ;
       else if (text[1] && (letter = strchr (letters, text[1])))
-        append (meant[letter - letters]), text++;
+        byte = meant[letter - letters], text++;
       else if (sscanf (text, "\\x%2x%n", &byte, &length) == 1 && length == 4)
-        append (byte), text += 3;
+        text += 3;
       else
-        stop (2, "--request: unknown escape %.2s; known: \\r \\n \\t \\\\ \\xHH", text);
+        stop (2, "--%s: unknown escape %.2s; known: \\r \\n \\t \\\\ \\xHH", option, text);
+      if (size == most)
+        stop (2, "--%s: longer than %zu bytes", option, most);
+      bytes[size++] = byte;
     }
+  return size;
+}
+
+/* Returns what a file holds, SIZE bytes, and a zero byte after them. */
+static char *
+from_file (const char *option, const char *name, size_t *size)
+{
+  FILE *file = fopen (name, "rb");
+  if (!file)
+    stop (2, "--%s %s: %s", option, name, strerror (errno));
+  char *bytes = NULL;
+  size_t room = 0;
+  *size = 0;
+  do
+    {
+      bytes = realloc (bytes, (room += LONGEST_REQUEST) + 1);
+      if (!bytes)
+        stop (2, "--%s %s: no memory for it", option, name);
+      *size += fread (bytes + *size, 1, room - *size, file);
+    }
+  while (*size == room);
+  if (ferror (file))
+    stop (2, "--%s %s: %s", option, name, strerror (errno));
+  fclose (file);
+  bytes[*size] = 0;
+  return bytes;
 }
 
 static void
 request_from_file (const char *name)
 {
-  FILE *file = fopen (name, "rb");
-  if (!file)
-    stop (2, "--request-file %s: %s", name, strerror (errno));
-  for (int byte; (byte = getc (file)) != EOF; )
-    append (byte);
-  if (ferror (file))
-    stop (2, "--request-file %s: %s", name, strerror (errno));
-  fclose (file);
+  char *bytes = from_file ("request-file", name, &request_size);
+  if (request_size > sizeof (request))
+    stop (2, "--request-file %s: longer than %d bytes", name, LONGEST_REQUEST);
+  memcpy (request, bytes, request_size);
 }
 
 static void
 targets_from_file (const char *name)
 {
-  FILE *file = fopen (name, "rb");
-  if (!file)
-    stop (2, "--targets %s: %s", name, strerror (errno));
-  size_t room = 0, size = 0;
-  for (int byte; (byte = getc (file)) != EOF; targets[size++] = byte)
-    if (size == room && !(targets = realloc (targets, room += LONGEST_REQUEST)))
-      stop (2, "--targets %s: no memory for it", name);
-  fclose (file);
-  target_size = size ? strnlen (targets, size) : 0;
+  size_t size;
+  targets = from_file ("targets", name, &size);
+  target_size = strlen (targets);
   targets_count = size / (target_size + 1);
   bool equal = targets_count > 0 && target_size > 0;
   for (size_t i = 0; i < targets_count && equal; i++)
     equal = strnlen (targets + i * (target_size + 1), size) == target_size;
   if (!equal || targets_count * (target_size + 1) != size)
     stop (2, "--targets %s: not targets of one length, each ended by a zero byte", name);
+}
+
+/* Fails unless there is a body for each target. */
+static void
+check_bodies (void)
+{
+  size_t count = 0;
+  for (size_t i = 0; i < bodies_size; i++)
+    count += !bodies[i];
+  if (!targets || count != targets_count || bodies[bodies_size - 1])
+    stop (2, "--bodies: %zu bodies, each ended by a zero byte, for %zu of --targets", count,
+          targets_count);
 }
 
 /* Makes room for a target in the request. */
@@ -1045,7 +1277,7 @@ read_options (int argc, char **argv)
         { "connections", 1, 0, 'c' },  { "rate", 1, 0, 'r' },        { "duration", 1, 0, 'd' },
         { "timeout", 1, 0, 't' },      { "idle", 1, 0, 'i' },        { "client", 1, 0, 'C' },
         { "source", 1, 0, 'S' },       { "calls", 1, 0, 'n' },       { "gather", 1, 0, 'g' },
-        { "targets", 1, 0, 'T' },
+        { "targets", 1, 0, 'T' },      { "body", 1, 0, 'B' },        { "bodies", 1, 0, 'D' },
         { "help", 0, 0, 'H' },        { "version", 0, 0, 'V' },
         { 0 } };
   opterr = 0;
@@ -1054,7 +1286,11 @@ read_options (int argc, char **argv)
       {
       case 'h': host = optarg; break;
       case 'p': whole ("port", port = optarg, 1, 65535); break;
-      case 'q': request_from_text (optarg); break;
+      case 'q': request_size = from_text ("request", optarg, request, sizeof (request)); break;
+      case 'B':
+        body_size = from_text ("body", optarg, body = malloc (LONGEST_ANSWER), LONGEST_ANSWER);
+        break;
+      case 'D': bodies = from_file ("bodies", optarg, &bodies_size); break;
       case 'f': request_from_file (optarg); break;
       case 'b': reply_size = whole ("reply-bytes", optarg, 1, 1e9); break;
       case 's': settle_s = number ("settle", optarg, 0.001, 60); break;
@@ -1091,6 +1327,8 @@ read_options (int argc, char **argv)
     stop (2, "no --request or --request-file given, or it is empty; see --help");
   if (targets)
     place_target ();
+  if (bodies)
+    check_bodies ();
 }
 
 int

@@ -19,13 +19,7 @@ from deathmatch.capacity_search import search
 from deathmatch.data import limits, tables
 from deathmatch.errors import UserError
 from deathmatch.plan import files
-from deathmatch.quantities.definitions import (
-    CAPACITY,
-    CPU_PER_REPLY,
-    OVERLOAD,
-    QUANTITIES,
-    hardest,
-)
+from deathmatch.quantities.definitions import CAPACITY, CPU_PER_REPLY, OVERLOAD, QUANTITIES, hardest
 from deathmatch.quantities.quantity import (
     ALL_ANSWERED,
     RATE,

@@ -49,6 +49,7 @@ from deathmatch.data import laws, limits, probes, steadiness, table_files
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, registry
+from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.record import OUTCOMES
@@ -106,7 +107,10 @@ HIGHEST = ["accept_queue_connections", "syn_queue_connections", "server_rss_byte
 # Columns that a file lacks where no trial has them.
 SELDOM = ("least_busy_process_share",)
 # Columns that committed tables may lack.
-LATER = ("server_pss_bytes", "server_pss_bytes_max", "replies_wrong_length", *SELDOM)
+LATER = (
+    "server_pss_bytes", "server_pss_bytes_max", "replies_wrong_length", "replies_wrong_content",
+    "answers_unasked", FIRST_WRONG, *SELDOM,
+)  # fmt: skip
 
 _POINTS = {
     "offered_rate_rps": pl.Int64,

@@ -24,6 +24,13 @@ START_UP_S = 0.04
 # In the words of a command: the folder of the project on the client's host.
 PROJECT = "{project}"
 
+# The key of a load that is not in its experiment: the body that each answer must have.
+BODY = "body"
+# The body for each of the varied values that the experiment `dynamic` asks for.
+BODIES = "clients/httperf/values.bodies"
+# The column with the first wrong answer that a client got: its status, and how it begins.
+FIRST_WRONG = "first_wrong_answer"
+
 # A report's fields, by the column of `points` that each fills; None where it is undefined.
 Fields = dict[str, int | float | str | None]
 
@@ -77,9 +84,18 @@ class Part:
 WHOLE = Part(0, 1)
 
 
-def shared(part: Part, sources: Sequence[str]) -> list[str]:
-    """Return the words by which each of our programs knows its part and its source addresses."""
+def shared(
+    part: Part, sources: Sequence[str], load: Mapping = MappingProxyType({}),
+    escaped: Callable[[str], str] = str,
+) -> list[str]:  # fmt: skip
+    """Return the words by which each of our programs knows its part and its source addresses.
+
+    And the body that each answer must have, if the load says, `escaped` as the program has texts.
+    """
     words = [] if part.of == 1 else [f"--client={part.index}/{part.of}"]
+    if BODY in load:
+        varied = load.get("values") == "varied"
+        words += [f"--bodies={PROJECT}/{BODIES}" if varied else f"--body={escaped(load[BODY])}"]
     return words + ([f"--source={','.join(sources)}"] if sources else [])
 
 

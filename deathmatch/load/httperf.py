@@ -4,18 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from deathmatch.load import histogram, httperf_report
-from deathmatch.load.generator import (
-    PROJECT,
-    START_UP_S,
-    WHOLE,
-    Fields,
-    Part,
-    PrintingGenerator,
-    Texts,
-    Timed,
-    shared,
-)
+from deathmatch.load import generator, histogram, httperf_report
+from deathmatch.load.generator import WHOLE, Fields, Part, PrintingGenerator, Texts, Timed
 
 # Below this share of the offered connections actually opened in time, the client, or the CPU
 # it shares, is what was measured.
@@ -40,7 +30,7 @@ class Httperf(PrintingGenerator):
 
     columns = httperf_report.COLUMNS
     attempts = "connections"
-    # Every experiment expects status 200 of what httperf asks, and one length.
+    # Every experiment expects status 200 of what httperf asks.
     wrong_replies = httperf_report.WRONG_REPLIES
     unknown_of_several = httperf_report.UNKNOWN_OF_SEVERAL
     headline = "reply_rate"
@@ -65,14 +55,14 @@ class Httperf(PrintingGenerator):
         varied = load.get("values") == "varied"
         words = [
             "httperf", "-v", "-v", f"--server={host}", f"--port={port}",
-            f"--wlog=y,{PROJECT}/{VALUES}" if varied else f"--uri={load['uri']}",
+            f"--wlog=y,{generator.PROJECT}/{VALUES}" if varied else f"--uri={load['uri']}",
             f"--rate={whole if own.of == 1 else float(whole) / own.of}",
             f"--num-conns={own.share(connections)}",
             f"--num-calls={calls}",
             f"--timeout={load['timeout_s']:g}",
         ]  # fmt: skip
         close = ["--add-header=Connection: close\\n"] if calls == 1 else []
-        return [*words, *close, *shared(own, sources)]
+        return [*words, *close, *generator.shared(own, sources, load, _escaped)]
 
     def few(self, load: Mapping) -> tuple[int, float]:
         """Return a rate and a duration in which ten connections are opened."""
@@ -142,7 +132,7 @@ class Httperf(PrintingGenerator):
             return spec["load"]["requests_per_connection"] * opened / duration_s
         if len(during) < 2:
             return None
-        time_s = (during["time_us"] - during["time_us"][0]) / 1e6 - START_UP_S
+        time_s = (during["time_us"] - during["time_us"][0]) / 1e6 - generator.START_UP_S
         away_s = (time_s - min(duration_s, time_s[-1])).abs()
         nearest = away_s.arg_min()
         if away_s[nearest] > 0.05 * duration_s:
@@ -161,3 +151,8 @@ class Httperf(PrintingGenerator):
 
 
 GENERATOR = Httperf()
+
+
+def _escaped(text: str) -> str:
+    """Return a text as httperf's options have it, whose \\n is CR and LF."""
+    return text.replace("\\", r"\\").replace("\r", r"\r").replace("\n", r"\a")

@@ -2,13 +2,14 @@
 
 import math
 import re
+from operator import itemgetter
 from statistics import fmean, pstdev
 
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load import histogram
-from deathmatch.load.generator import Fields, Texts, at_least, checked, combined, equal
+from deathmatch.load import generator, histogram
+from deathmatch.load.generator import FIRST_WRONG, Fields, Texts
 
 REPLY_INTERVAL_S = 0.5  # RATE_INTERVAL in clients/httperf/deathmatch.patch
 
@@ -19,11 +20,14 @@ UNKNOWN_OF_SEVERAL = {
     "client_cpu_system_percent": "shares of different CPUs",
 }
 
-# Replies of status 2xx whose content is not as long as that of the client's first one: the server
-# has just passed the conformance check. Reports of an earlier patch do not count them.
-WRONG_LENGTH = "replies_wrong_length"
+# Replies of status 2xx that are cut, too long or followed by more, and those with other content of
+# the right length, or a status other than 200. Reports of an earlier patch compared the length with
+# that of the client's first one only; those of the first did not.
+WRONG_LENGTH, WRONG_CONTENT = "replies_wrong_length", "replies_wrong_content"
 # The classes of an answer that is not good.
-WRONG_REPLIES = ["replies_1xx", "replies_3xx", "replies_4xx", "replies_5xx", WRONG_LENGTH]
+WRONG_REPLIES = [
+    "replies_1xx", "replies_3xx", "replies_4xx", "replies_5xx", WRONG_LENGTH, WRONG_CONTENT,
+]  # fmt: skip
 
 # A number as httperf prints it: %f of a huge or undefined value gives inf or nan, and of one just
 # below zero -0.0.
@@ -40,10 +44,11 @@ _DIGITS = 12
 # an earlier patch have no such line.
 LOOKS = ["look_interval_max_us", "look_interval_mean_us"]
 # Columns that only roundtrip in httperf's place fills (load.roundtrip_calls). httperf counts such
-# errors in other classes, and answers of another status or length as replies.
+# errors in other classes, and wrong answers as replies.
 LIGHT = (
     "send_lag_p95_us", "send_lag_p99_us", "errors_connection_closed", "errors_wrong_status",
-    "errors_wrong_length", "errors_answer_cut", "errors_answer_different", "informational",
+    "errors_wrong_length", "errors_answer_cut", "errors_answer_different", "answers_unasked",
+    "informational",
 )  # fmt: skip
 # Columns that are unknown where no reply came.
 OF_REPLIES = [
@@ -58,7 +63,11 @@ _LOOKS_LINE = re.compile(
 # What httperf prints at the first connect(2) whose error it does not expect: EADDRNOTAVAIL, if the
 # local ports are used up (connect(2)). It counts such connections as `other`.
 _NO_PORT = "httperf: connection failed with unexpected error 99\n"
-_LENGTH_LINE = re.compile(r"^Reply length \[B\]: first \d+ others (\d+)$", re.MULTILINE | re.ASCII)
+_WRONG_LINE = re.compile(
+    r"^(?:Reply length \[B\]: first \d+ others (\d+)|Wrong replies: length (\d+) content (\d+))$",
+    re.MULTILINE | re.ASCII,
+)
+_FIRST_WRONG_LINE = re.compile(r"^First wrong reply: ([ -~]*)$", re.MULTILINE | re.ASCII)
 
 # Each pattern must match once, in the report's order; the columns are named by their new unit.
 _LINES: list[tuple[str, list[str]]] = [
@@ -130,7 +139,8 @@ COLUMNS = {
     for column in columns
 } | {
     "reply_rate_offered_window_rps": pl.Float64,
-    **dict.fromkeys((*LOOKS, *LIGHT, WRONG_LENGTH), pl.Int64),
+    **dict.fromkeys((*LOOKS, *LIGHT, WRONG_LENGTH, WRONG_CONTENT), pl.Int64),
+    FIRST_WRONG: pl.String,
 }
 
 
@@ -199,12 +209,16 @@ def fields_of(text: str) -> Fields:
     for column, found in zip(LOOKS, looks.groups() if looks else (None, None)):
         fields[column] = None if found is None else _value(column, found)
     fields |= dict.fromkeys(LIGHT)
-    lengths = _LENGTH_LINE.search(text)
-    fields[WRONG_LENGTH] = None if lengths is None else _value(WRONG_LENGTH, lengths[1])
+    wrong = _WRONG_LINE.search(text)
+    earlier, length, content = wrong.groups() if wrong else (None, None, None)
+    for column, found in ((WRONG_LENGTH, earlier or length), (WRONG_CONTENT, content)):
+        fields[column] = None if found is None else _value(column, found)
+    first = _FIRST_WRONG_LINE.search(text)
+    fields[FIRST_WRONG] = first and first[1]
     if not fields["replies"]:
         # httperf prints 0 for the mean of nothing.
         fields |= dict.fromkeys(OF_REPLIES)
-    checked(fields, COLUMNS)
+    generator.checked(fields, COLUMNS)
     _agree(fields, text)
     return fields
 
@@ -212,17 +226,19 @@ def fields_of(text: str) -> Fields:
 def _agree(fields: Fields, text: str) -> None:
     """Raise Truncated if what the report says twice is not the same."""
     samples = len(_samples(text))
-    equal("the samples", samples, "the summary's", fields["reply_rate_samples"])
+    generator.equal("the samples", samples, "the summary's", fields["reply_rate_samples"])
     by_status = sum(fields[f"replies_{digit}xx"] for digit in range(1, 6))
-    equal("replies by status", by_status, "all replies", fields["replies"])
+    generator.equal("replies by status", by_status, "all replies", fields["replies"])
     errors = [
         name for name in fields
         if name.startswith("errors_") and name != "errors_total" and name not in LIGHT
     ]  # fmt: skip
     of_all = fields["errors_total"]
-    equal("errors by kind", sum(fields[name] for name in errors), "all errors", of_all)
-    good, other = fields["replies_2xx"], fields[WRONG_LENGTH] or 0
-    at_least("the replies with 2xx", good, "those of another length", other)
+    generator.equal("errors by kind", sum(fields[name] for name in errors), "all errors", of_all)
+    wrong = (fields[WRONG_LENGTH] or 0) + (fields[WRONG_CONTENT] or 0)
+    generator.at_least(
+        "the replies with 2xx", fields["replies_2xx"], "the wrong ones of them", wrong
+    )
     connections, most = (
         lifetimes(text)["count"].sum(),
         min(fields["connections"], fields["replies"]),
@@ -253,6 +269,7 @@ def lifetimes(text: str) -> pl.DataFrame:
 _COMBINED = {
     "connection_time_min_us": min, "client_cpu_total_percent": min,
     "test_duration_us": max, "connection_time_max_us": max, **dict.fromkeys(LOOKS, max),
+    FIRST_WRONG: itemgetter(0),
 }  # fmt: skip
 # Mean -> what it is a mean over.
 _MEANS = {
@@ -270,7 +287,7 @@ def merged(parts: list[Fields], report: Texts) -> Fields:
     """Return the fields of several clients as those of one, given their reports' texts too."""
     bins = [lifetimes(text) for text in report]
     answered = [frame["count"].sum() for frame in bins]
-    fields = combined(parts, _COMBINED) | dict.fromkeys(UNKNOWN_OF_SEVERAL)
+    fields = generator.combined(parts, _COMBINED) | dict.fromkeys(UNKNOWN_OF_SEVERAL)
     for name, over in _MEANS.items():
         weights = answered if over == "connections_answered" else [p[over] or 0 for p in parts]
         fields[name] = _mean(name, parts, weights)

@@ -1,7 +1,7 @@
 """roundtrip: the command line and the report of clients/roundtrip (see its --help).
 
-An experiment's `load` for it has `request` (the bytes sent, as in `conformance`), `connections`,
-`timeout_s`, and `reply_bytes` if the first exchange is not to tell it.
+An experiment's `load` for it has `request` (the bytes sent, as in `conformance`), `connections` and
+`timeout_s`.
 """
 
 import itertools
@@ -24,7 +24,7 @@ CPU_LIMIT_PERCENT = 95
 SEND_LAG_LIMIT_US = 1000
 
 # The classes of errors, by the report's version. In the first, what is not named is in other or in
-# answer_different.
+# answer_different. Up to the second, an answer was compared in its length and its first 12 bytes.
 _FAILURES = {
     1: ("client_timeout", "connection_refused", "connection_reset", "connection_closed",
         "answer_different", "other"),
@@ -32,6 +32,7 @@ _FAILURES = {
         "wrong_status", "wrong_length", "answer_cut", "answer_different",
         "descriptors_unavailable", "address_unavailable", "other"),
 }  # fmt: skip
+_FAILURES[3] = _FAILURES[2]
 
 # The lines of the report's head, in their order: first those of every version.
 _BEGIN = {
@@ -55,20 +56,25 @@ _BEGIN = {
     "errors_total": pl.Int64,
 }
 _CPU = {"client_cpu_user_us": pl.Int64, "client_cpu_system_us": pl.Int64}
-_SECOND = {"informational": pl.Int64, "reply_head_bytes": pl.Int64}
+# The lines that a version added.
+_ADDED = {
+    2: {"informational": pl.Int64, "reply_head_bytes": pl.Int64},
+    3: {"answers_unasked": pl.Int64, generator.FIRST_WRONG: pl.String},
+}
 _CALLS = dict.fromkeys(("calls", "gather_us", "most_under_way", "received_bytes"), pl.Int64)
 
 
 def _head(version: int, calls: bool) -> dict[str, type[pl.DataType]]:
     """Return every line of a report's head, in its order, with its type."""
     errors = {f"errors_{failure}": pl.Int64 for failure in _FAILURES[version]}
-    return _BEGIN | errors | _CPU | (_SECOND if version > 1 else {}) | (_CALLS if calls else {})
+    added = {name: kind for of in range(2, version + 1) for name, kind in _ADDED[of].items()}
+    return _BEGIN | errors | _CPU | added | (_CALLS if calls else {})
 
 
 # Lines that the experiment's plan has already, and the report's own version.
 _ELSEWHERE = ("roundtrip", "offered_rate_rps", "offered_duration_us", "reply_head_bytes")
 
-COLUMNS = {name: kind for name, kind in _head(2, calls=False).items() if name not in _ELSEWHERE} | {
+COLUMNS = {name: kind for name, kind in _head(3, calls=False).items() if name not in _ELSEWHERE} | {
     "client_cpu_total_percent": pl.Float64,
     "send_lag_p95_us": pl.Int64,
     "send_lag_p99_us": pl.Int64,
@@ -77,7 +83,7 @@ COLUMNS = {name: kind for name, kind in _head(2, calls=False).items() if name no
 # How the fields of several clients become one, where they do not add up; some are alike for all.
 _ALIKE = (
     "roundtrip", "loop", "offered_duration_us", "request_bytes", "reply_bytes", "reply_begins",
-    "reply_head_bytes", "calls", "gather_us",
+    "reply_head_bytes", "calls", "gather_us", generator.FIRST_WRONG,
 )  # fmt: skip
 _COMBINED = {**dict.fromkeys(_ALIKE, itemgetter(0)), "test_duration_us": max}
 
@@ -101,7 +107,7 @@ class Roundtrip(PrintingGenerator):
     refuses = True
     wrong_besides = (
         "errors_answer_different", "errors_wrong_status", "errors_wrong_length",
-        "errors_answer_cut",
+        "errors_answer_cut", "answers_unasked",
     )  # fmt: skip
 
     def command(
@@ -122,8 +128,7 @@ class Roundtrip(PrintingGenerator):
             f"--connections={load['connections']}", f"--rate={rate_rps:g}",
             f"--duration={duration_s:g}", f"--timeout={load['timeout_s']:g}",
         ]  # fmt: skip
-        known = [f"--reply-bytes={load['reply_bytes']}"] if "reply_bytes" in load else []
-        return [*words, *known, *generator.shared(own, sources)]
+        return [*words, *generator.shared(own, sources, load, escaped)]
 
     def idle_command(
         self, host: str, port: int, load: Mapping, connections: int,
@@ -238,6 +243,7 @@ def _fields(text: str) -> Fields:
         if found != name or not separator or not _WRITTEN[kind].fullmatch(value):
             raise Truncated(f"line {number + 1} is {lines[number][:80]!r}, not {name}")
         fields[name] = value if kind == pl.String else (float if kind == pl.Float64 else int)(value)
+    fields[generator.FIRST_WRONG] = fields.get(generator.FIRST_WRONG) or None
     generator.checked(fields, head)
     _agree(fields, text, len(head))
     return fields

@@ -48,7 +48,7 @@ class RoundtripCalls(roundtrip.Roundtrip):
             *([f"--targets={PROJECT}/{httperf.VALUES}"] if varied else []),
             f"--calls={calls}", f"--rate={rate_rps / calls:g}", f"--duration={duration_s:g}",
             f"--timeout={load['timeout_s']:g}", f"--gather={GATHER_S:g}",
-            *shared(own, sources),
+            *shared(own, sources, load, roundtrip.escaped),
         ]  # fmt: skip
 
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:

@@ -18,12 +18,13 @@ from deathmatch.hosts import clocks
 from deathmatch.hosts.clocks import Clocks
 from deathmatch.hosts.host import Host
 from deathmatch.hosts.process import Process, tail
-from deathmatch.load.generator import Fields, LoadGenerator, Part
+from deathmatch.load.generator import BODY, FIRST_WRONG, Fields, LoadGenerator, Part
 from deathmatch.measure import many_connections
 from deathmatch.measure.conformance import Check
 from deathmatch.measure.context import PORT, Context
 from deathmatch.measure.many_connections import Placement
 from deathmatch.measure.sampler import Sampler
+from deathmatch.plan.experiment import expected_body
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.record import LATE_US, loads
 
@@ -91,7 +92,8 @@ def offer(
     stands, and how late it was. Raises UserError if a program cannot run, or a host cannot hold an
     overload.
     """
-    asked = context.spec["load"] | dict(load or {})
+    body = expected_body(context.spec["conformance"], context.spec["load"])
+    asked = context.spec["load"] | ({} if body is None else {BODY: body}) | dict(load or {})
     placements = [
         many_connections.of_overload(context, client, asked, rate_rps, duration_s)
         if overload else Placement(sources=context.sources(client))
@@ -369,7 +371,8 @@ def answers_problem(generator: LoadGenerator, fields: Fields | None, said: str =
     invalid = generator.invalid(fields)
     if invalid:
         counts = ", ".join(f"{name} {count}" for name, count in invalid.items())
-        return f"invalid answers: {counts}; good ones: {generator.good(fields)}"
+        first = f", the first: {fields[FIRST_WRONG]}" if fields.get(FIRST_WRONG) else ""
+        return f"invalid answers: {counts}{first}; good ones: {generator.good(fields)}"
     return "" if generator.good(fields) else f"no good answer: {_failures(fields)}"
 
 

@@ -20,6 +20,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import audit, network_settings
 from deathmatch.hosts import testbed as beds
 from deathmatch.hosts.memory import Guard
+from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.measure import (
     churn,
     client,
@@ -177,7 +178,11 @@ def _with_wrong_answers(context: Context, points: list[dict], checks: list[Check
         reason = f"no good answer at any of {len(points)} rates: {seen}"
         raise NotMeasured("answers wrongly", reason, checks)
     return [
-        point | {"wrong_answers": generator.wrong_answers(fields) if fields else None}
+        point
+        | {
+            "wrong_answers": generator.wrong_answers(fields) if fields else None,
+            FIRST_WRONG: fields and fields.get(FIRST_WRONG),
+        }
         for point, fields in zip(points, reports, strict=True)
     ]
 

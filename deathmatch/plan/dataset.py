@@ -6,14 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
-from deathmatch.plan.spec import (
-    AS_WRITTEN,
-    DISTINCT,
-    FactorLevel,
-    Many,
-    NamedSpec,
-    Spec,
-)
+from deathmatch.plan.spec import AS_WRITTEN, DISTINCT, FactorLevel, Many, NamedSpec, Spec
 
 # The tables of each experiment of a dataset; deathmatch/data/tables.py has their schemas.
 TABLES = ("trials", "points", "times", "samples", "seconds")

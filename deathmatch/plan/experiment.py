@@ -1,6 +1,7 @@
 """An experiment: one question, one file `experiments/<name>.toml`."""
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -267,6 +268,21 @@ class Experiment(NamedSpec):
     def load_as_written(self) -> dict[str, Any]:
         """The keys that the file gives `load`; none without load."""
         return self.load.model_dump(exclude_unset=True) if self.load else {}
+
+
+def expected_body(checks: Iterable[Mapping[str, Any]], load: Mapping[str, Any]) -> str | None:
+    """Return the body that the answer to a load's request must have; None if no check says.
+
+    `checks` are a `conformance` table's.
+    """
+    for check in checks:
+        sent = check.get("send", "")
+        begin = load.get("request", f"GET {load.get('uri')} ")
+        if check.get("echoes") and sent and sent == begin:
+            return sent
+        if sent.startswith(begin) and 200 in check.get("status", []) and "body" in check:
+            return spelled_out(check["body"])
+    return None
 
 
 def spelled_out(text: str) -> str:

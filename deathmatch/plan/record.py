@@ -229,6 +229,9 @@ class RecordedPoint(RecordPart):
         None, description="How many answers had another status or content than expected; absent if "
         "nobody counted.",
     )  # fmt: skip
+    first_wrong_answer: str | None = Field(
+        None, description="The first of them: its status and how it begins."
+    )
     warm_up: RecordedChurn | None = Field(
         None, description="How connections came and went before it, if they did."
     )

@@ -6,15 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from deathmatch.plan.spec import (
-    AS_WRITTEN,
-    DISTINCT,
-    Level,
-    Many,
-    NamedSpec,
-    Setting,
-    Spec,
-)
+from deathmatch.plan.spec import AS_WRITTEN, DISTINCT, Level, Many, NamedSpec, Setting, Spec
 
 FOLDER = ".local/share/deathmatch"
 ADDRESS = r"^[0-9.]+/[0-9]+$"

@@ -108,8 +108,8 @@ def measured(record: dict) -> bool:
 def line(record: dict, path: Path) -> str:
     """Return "did not start: ended before it listened (exit status 1); see <log>".
 
-    The reason is the first line of the record's, or what became of the server or its answers first
-    and at which rate. `path` is the trial's folder.
+    The reason is the first line of the record's, or which answers were wrong, or what became of
+    the server, first and at which rate. `path` is the trial's folder.
     """
     reason = reason_of(record)
     text = f"{record['outcome']}{': ' if reason else ''}{reason}"
@@ -128,10 +128,12 @@ def reason_of(record: dict) -> str:
 
 
 def _became(points: list[dict]) -> str:
+    """Return the first wrong answers, or else the first failure of the server."""
     for point in points:
-        at = f"at {point.get('offered_rate_rps')} req/s"
-        if point.get("server_state", "ran") != "ran":
-            return f"{point['server_state']} {at}"
         if wrong := point.get("wrong_answers"):
-            return f"{wrong} wrong answers {at}"
-    return ""
+            first = point.get("first_wrong_answer")
+            example = f", the first: {first}" if first else ""
+            return f"{wrong} wrong answers at {point['offered_rate_rps']} req/s{example}"
+    failed = (point for point in points if point.get("server_state", "ran") != "ran")
+    first = next(failed, None)
+    return f"{first['server_state']} at {first['offered_rate_rps']} req/s" if first else ""

@@ -59,8 +59,6 @@ def reply(mode: str, connection: socket.socket, request: bytes, served: int) -> 
         sys.exit("that was no request")
     if not request.startswith(b"GET "):
         return
-    if mode == "continues" and b"HTTP/1.1" in request:
-        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
     if mode == "endless":
         connection.sendall(ANSWER.replace(b"Content-Length: 12\r\n", b""))
         while True:

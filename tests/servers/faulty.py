@@ -1,10 +1,27 @@
-"""A server with one fault that libraries of HTTP and WebSocket overlook: faulty.py FAULT PORT.
+"""A server with one habit that a load generator may get wrong: faulty.py HABIT PORT.
 
 It listens on the loopback address and prints a line when it does.
 
+Wrong, of answers number 19, 39, …, counted from 0:
+
+other         has another body of the same length
+first-letter  the same, but for all after the first letter
+longer        is a byte longer
+twice         is sent twice
+unasked       is followed by a byte that is no answer
+created       has status 201
+
+Right:
+
 early-hints   each answer is preceded by "103 Early Hints"
-varies        every second body is a byte longer
+countdown     a header gets shorter with each answer of a connection
+mixed         every third answer is chunked, with a Content-Length too
+http10        answers as HTTP/1.0 that keeps the connection
+
+Of WebSocket:
+
 upgrades      its upgrade says "Connection: keep-alive, Upgrade"
+early-upgrade its upgrade is preceded by "103 Early Hints"
 refuses       refuses every upgrade
 """
 
@@ -19,12 +36,32 @@ FAULT, PORT = sys.argv[1], int(sys.argv[2])
 NUMBERS = count()
 
 
-def answer(head: bytes) -> bytes:
-    if FAULT in ("upgrades", "refuses"):
+HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
+BODY = b"Hello, world"
+FAULTY_BODIES = {"other": b"Sorry, busy!", "first-letter": b"Jello, world", "longer": BODY + b"!"}
+
+
+def answer(head: bytes, left: int) -> bytes:
+    """Return the answer to a request that `left` may follow on its connection."""
+    if FAULT in ("upgrades", "refuses", "early-upgrade"):
         return upgrade(head)
-    body = b"Hello" + b"!" * (FAULT == "varies" and next(NUMBERS) % 2)
-    hints = b"HTTP/1.1 103 Early Hints\r\n\r\n" if FAULT == "early-hints" else b""
-    return hints + b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    number = next(NUMBERS)
+    faulty = number % 20 == 19
+    body = FAULTY_BODIES.get(FAULT, BODY) if faulty else BODY
+    version = b"1.0" if FAULT == "http10" else b"1.1"
+    status = b"201 Created" if faulty and FAULT == "created" else b"200 OK"
+    headers = b"Content-Length: %d\r\n" % len(body)
+    if FAULT == "http10":
+        headers += b"Connection: keep-alive\r\n"
+    if FAULT == "countdown":
+        headers += b"Keep-Alive: timeout=5, max=%d\r\n" % left
+    if FAULT == "mixed" and number % 3 == 2:
+        headers += b"Transfer-Encoding: chunked\r\n"
+        body = b"5\r\nHello\r\n7;x=y\r\n, world\r\n0\r\n\r\n"
+    whole = b"HTTP/%b %b\r\n%b\r\n%b" % (version, status, headers, body)
+    if faulty and FAULT in ("twice", "unasked"):
+        whole += whole if FAULT == "twice" else b"!"
+    return (HINTS if FAULT == "early-hints" else b"") + whole
 
 
 def upgrade(head: bytes) -> bytes:
@@ -33,14 +70,16 @@ def upgrade(head: bytes) -> bytes:
     (key,) = (line.split(b":", 1)[1].strip() for line in head.split(b"\r\n")
               if line.lower().startswith(b"sec-websocket-key"))  # fmt: skip
     accepted = base64.b64encode(hashlib.sha1(key + KEY).digest())
-    return (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: keep-alive, "
+    hints = HINTS if FAULT == "early-upgrade" else b""
+    head = (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: keep-alive, "
             b"Upgrade\r\nSec-WebSocket-Accept: " + accepted + b"\r\n\r\n")  # fmt: skip
+    return hints + head
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
-        while True:
-            writer.write(answer(await reader.readuntil(b"\r\n\r\n")))
+        for left in count(100, -1):
+            writer.write(answer(await reader.readuntil(b"\r\n\r\n"), left))
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
         writer.close()
 

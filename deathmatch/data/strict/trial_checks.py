@@ -11,7 +11,7 @@ from deathmatch.data import limits, probes
 from deathmatch.data.strict.evidence import Evidence, Trial, fault
 from deathmatch.load import registry
 from deathmatch.plan import files
-from deathmatch.plan.experiment import spelled_out
+from deathmatch.plan.experiment import expected_body
 from deathmatch.plan.record import BEFORE_WALL, ENDED_WELL, MEASURED, client_state, loads
 
 # A server that loses a fifth of the time is at its limit when it seems to use 83 % of a CPU.
@@ -77,11 +77,10 @@ def answers(trial: Trial) -> Seen:
     were counted when the trial ended.
     """
     generator, load = registry.of_trial(trial.spec), trial.spec["load"]
-    calls, uri, sizes = load.get("requests_per_connection"), load.get("uri"), set()
-    for check in trial.spec.get("conformance", []):
-        asked = check.get("send", "").startswith(f"GET {uri} ") and 200 in check.get("status", [])
-        if uri and asked and "body" in check:
-            sizes.add(len(spelled_out(check["body"]).encode()))
+    calls, body = load.get("requests_per_connection"), None
+    if "uri" in load:
+        body = expected_body(trial.spec.get("conformance", []), load)
+    size = None if body is None else len(body.encode())
     for point, row in trial.offers[: len(trial.points)]:
         at, counted = f"at {row['offered_rate_rps']} req/s", point.get("wrong_answers")
         if row["report"] != "whole" or not row["replies"]:
@@ -93,9 +92,9 @@ def answers(trial: Trial) -> Seen:
         if well and calls and length is not None and length < 0.99 * calls:
             yield "DM-KEEP-ALIVE", f"{length:g} replies a connection, not {calls}, {at}"
         # httperf prints whole bytes of a mean.
-        fits = content is None or any(abs(content - size) <= 0.5 for size in sizes)
-        if sizes and not fits and not generator.wrong(row):
-            yield "DM-BODY", f"bodies of {content:g} bytes, not {sorted(sizes)}, {at}"
+        fits = None in (content, size) or abs(content - size) <= 0.5
+        if not fits and not generator.wrong(row):
+            yield "DM-BODY", f"bodies of {content:g} bytes, not {size}, {at}"
 
 
 def searched(trial: Trial) -> Seen:

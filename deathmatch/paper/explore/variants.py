@@ -12,13 +12,7 @@ from math import isfinite
 
 import polars as pl
 
-from deathmatch.analysis import (
-    reply_rates,
-    selecting,
-    stats,
-    systems,
-    views,
-)
+from deathmatch.analysis import reply_rates, selecting, stats, systems, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.stats import Interval
 from deathmatch.analysis.views import LABEL_FACTORS

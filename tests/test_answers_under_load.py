@@ -1,0 +1,89 @@
+"""Under load a good answer has the right status and body: real clients, a server with one habit.
+
+Each load generator compares every answer, so the counts are exact.
+"""
+
+import subprocess
+
+import pytest
+from conftest import HUNG_S
+from few import faulty
+
+from deathmatch.builds import clients
+from deathmatch.load import registry
+from deathmatch.load.generator import BODY, FIRST_WRONG
+from deathmatch.plan import files
+from deathmatch.plan.experiment import expected_body
+
+REQUEST = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+LOADS = {
+    "httperf": {"uri": "/", "requests_per_connection": 10, "timeout_s": 5},
+    "roundtrip": {"request": REQUEST, "connections": 4, "timeout_s": 5},
+}
+# Load generator, the client in whose place it is, and how many answers it got before its load.
+CLIENTS = [("httperf", None, 0), ("roundtrip", "httperf", 2), ("roundtrip", None, 2)]
+RATE_RPS, DURATION_S = 400, 0.5
+
+
+def offered(client: str, replaced: str | None, habit: str) -> tuple:
+    """Return a load generator, and the fields of its report on a server with a habit."""
+    generator = registry.generator(client, replaced)
+    load = LOADS[replaced or client] | {BODY: "Hello, world"}
+    with faulty(habit) as port:
+        words = generator.command("127.0.0.1", port, load, RATE_RPS, DURATION_S)
+        done = subprocess.run(
+            clients.located(words), capture_output=True, text=True, timeout=HUNG_S, check=True
+        )
+    return generator, generator.parse((done.stdout,), DURATION_S)
+
+
+@pytest.mark.parametrize(("client", "replaced", "first"), CLIENTS)
+@pytest.mark.parametrize(
+    ("habit", "column", "seen"),
+    [
+        ("other", "answer_different", "status 200, content: Sorry, busy!"),
+        ("first-letter", "answer_different", "status 200, content: Jello, world"),
+        ("longer", "wrong_length", "status 200, content: Hello, world!"),
+        ("twice", "wrong_length", "status 200, after it: HTTP/1.1 200 OK..Content-Length"),
+        ("unasked", "wrong_length", "status 200, after it: !"),
+        ("created", "wrong_status", "status 201, "),
+    ],
+)
+def test_each_wrong_answer_is_counted_and_the_first_is_shown(
+    client, replaced, first, habit, column, seen
+):
+    generator, fields = offered(client, replaced, habit)
+    numbers = range(first, first + fields["requests"])
+    wrong = sum(number % 20 == 19 for number in numbers)
+    assert generator.wrong_answers(fields) == wrong > 0
+    assert generator.good(fields) == fields["requests"] - wrong
+    assert fields[FIRST_WRONG].startswith(seen)
+    own = "replies_wrong_length" if column == "wrong_length" else "replies_wrong_content"
+    assert generator.invalid(fields) == {own if client == "httperf" else f"errors_{column}": wrong}
+
+
+@pytest.mark.parametrize(("client", "replaced", "first"), CLIENTS)
+@pytest.mark.parametrize("habit", ["early-hints", "countdown", "mixed", "http10"])
+def test_right_answers_that_differ_in_their_headers_are_good(client, replaced, first, habit):
+    generator, fields = offered(client, replaced, habit)
+    assert generator.invalid(fields) == {}
+    assert generator.good(fields) == fields["requests"] == RATE_RPS * DURATION_S
+    assert fields["errors_total"] == 0 and fields[FIRST_WRONG] is None
+
+
+def test_the_body_that_an_experiment_expects_is_that_of_its_own_request():
+    found = {}
+    for name in files.names("experiment"):
+        spec = files.experiment(name)
+        if spec.client in LOADS:
+            checks = [check.as_written for check in spec.conformance]
+            found[name] = expected_body(checks, spec.load_as_written)
+    hello = {found.pop(name) for name in [*found] if name not in ("static", "dynamic", "overhead")}
+    assert hello == {"Hello, world"}
+    assert found["static"] == "User-agent: *\nDisallow: /\n"
+    assert found["dynamic"] == "<http_test><value>benchmarks &amp; servers</value></http_test>"
+    # The first that fits is that of the echo; a trial has the checks of its own layer only.
+    overhead = files.experiment("overhead")
+    echo, *http = [check.as_written for check in overhead.conformance]
+    assert expected_body([echo], overhead.load_as_written) == echo["send"]
+    assert expected_body(http, overhead.load_as_written) == "Hello, world"
