@@ -5,6 +5,7 @@
 """
 
 import argparse
+import csv
 import datetime as dt
 import json
 import sys
@@ -20,13 +21,15 @@ sys.path.insert(0, str(ROOT))
 
 from deathmatch.data import archive, inventory  # noqa: E402
 from deathmatch.plan.record import BEFORE_WALL  # noqa: E402
-from deathmatch.run import state  # noqa: E402
+from deathmatch.run.state import JOBS, JobTime  # noqa: E402
 
 # Longer gaps between two trials are not the work between them: the run was stopped.
 PAUSE_S = 60
 WARM_UP = ("warm_up", "churn")
 DRAIN, REST = "drain", "check_for_rest"
 BUILD = "build"
+# `./shell` writes it: seconds, a tab and the step.
+SET_UP = Path("build/setup-times.tsv")
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,26 @@ def between(trials: Iterable[Spent]) -> tuple[float, float]:
     return max(0, short_s), sum(gap_s for gap_s in gaps_s if gap_s > PAUSE_S)
 
 
-def covered_s(jobs: Iterable[state.JobTime]) -> float:
+def job_times(root: Path) -> list[JobTime]:
+    """Return the jobs of all runs in the order of their ends; none if nothing ran yet."""
+    try:
+        with (root / JOBS).open(newline="") as rows:
+            return [
+                JobTime(**row | {name: float(row[name]) for name in ("began_s", "ended_s")})
+                for row in csv.DictReader(rows)
+            ]
+    except FileNotFoundError:
+        return []
+
+
+def set_up_s_of(root: Path) -> float:
+    """Return the seconds that the steps of the set-up took; 0 if none is known."""
+    file = root / SET_UP
+    lines = file.read_text().splitlines() if file.exists() else []
+    return sum(float(line.partition("\t")[0]) for line in lines)
+
+
+def covered_s(jobs: Iterable[JobTime]) -> float:
     """Return for how many seconds at least one of the jobs ran."""
     total_s, until_s = 0.0, 0.0
     for job in sorted(jobs, key=lambda job: job.began_s):
@@ -113,9 +135,7 @@ def covered_s(jobs: Iterable[state.JobTime]) -> float:
     return total_s
 
 
-def by_kind(
-    trials: Sequence[Spent], jobs: Sequence[state.JobTime], set_up_s: float
-) -> dict[str, float]:
+def by_kind(trials: Sequence[Spent], jobs: Sequence[JobTime], set_up_s: float) -> dict[str, float]:
     """Return the seconds of a run by kind."""
     between_s, _ = between(trials)
     after = [job for job in jobs if job.rule not in ("trial", BUILD)]
@@ -187,15 +207,15 @@ def main() -> int:
     trials = [spent(record) for record in records(ROOT / "data" / dataset)]
     if not trials:
         parser.error(f"data/{dataset} has no trial.json and no {archive.NAME}: measure it first")
-    jobs = [job for job in state.jobs(ROOT) if job.dataset == dataset]
-    set_up_s = state.set_up_s(ROOT)
+    jobs = [job for job in job_times(ROOT) if job.dataset == dataset]
+    set_up_s = set_up_s_of(ROOT)
     print(table(by_kind(trials, jobs, set_up_s)))
     if pauses_s := between(trials)[1]:
         print(f"not counted: {pauses_s:.0f} s between runs, in gaps of more than {PAUSE_S} s")
     if not jobs:
-        print(f"no job of this dataset is in {state.JOBS}: builds and paper are unknown")
+        print(f"no job of this dataset is in {JOBS}: builds and paper are unknown")
     if not set_up_s:
-        print(f"{state.SET_UP} is not there: set-up is unknown")
+        print(f"{SET_UP} is not there: set-up is unknown")
     print(f"\nother inside trials, seconds for each trial\n{steps_table(trials)}")
     return 0
 

@@ -12,13 +12,15 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from conftest import ROOT, Tree
+from conftest import ROOT, Tree, bench
 
 from deathmatch.errors import UserError
-from deathmatch.plan import docs, files, schemas, validation_errors
+from deathmatch.plan import files, validation_errors
 from deathmatch.plan.paths import PLACES
 from deathmatch.run import cli_config
 from deathmatch.run.study import Study
+
+docs = bench("docs")
 
 GIVEN = [
     ("dataset=smok", "key dataset", "there is no dataset 'smok'", "did you mean 'smoke'"),
@@ -419,7 +421,7 @@ def test_path_that_names_no_trial(shared_tree: Tree):
 @pytest.mark.parametrize("kind", files.MODELS)
 def test_every_file_of_the_project_fits_its_schema(kind):
     """The models say of each file what the schemas say that are made from them."""
-    schema = jsonschema.Draft202012Validator(schemas.json_schema(files.MODELS[kind]))
+    schema = jsonschema.Draft202012Validator(docs.json_schema(files.MODELS[kind]))
     assert files.names(kind)
     for name in files.names(kind):
         assert files.load(kind, name).name == name
@@ -428,11 +430,11 @@ def test_every_file_of_the_project_fits_its_schema(kind):
 
 def test_schemas_and_reference_are_those_of_the_models():
     for file, text in docs.written().items():
-        assert file.read_text() == text, f"{file}: run ./shell deathmatch docs"
+        assert file.read_text() == text, f"{file}: run ./shell python bench/docs.py"
 
 
 def test_a_schema_refuses_what_the_model_refuses():
-    schema = jsonschema.Draft202012Validator(schemas.json_schema(files.MODELS["testbed"]))
+    schema = jsonschema.Draft202012Validator(docs.json_schema(files.MODELS["testbed"]))
     whole = tomllib.loads(GOOD[TESTBED])
     part = {"extends": "netns", "title": "mine", "server": {"jitter": "delay 1ms"}}
     assert schema.is_valid(whole) and schema.is_valid(part)

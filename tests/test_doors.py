@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, Tree, project_files
+from conftest import ROOT, Tree, bench, project_files
 
 from deathmatch.builds import toolchain
 from deathmatch.cli import main
 from deathmatch.cli.commands import COMMANDS
-from deathmatch.plan import docs, files
+from deathmatch.plan import files
 
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
 RUNS = [step["run"] for job in WORKFLOW["jobs"].values() for step in job["steps"] if "run" in step]
@@ -120,7 +120,7 @@ def test_each_deathmatch_command_of_a_document_is_one(name):
         command, *words = shlex.split(line, comments=True)
         main.parser(command, COMMANDS[command]).parse_args(words)
     assert found or name == ".github/CONTRIBUTING.md"
-    assert "python -m deathmatch " not in text.replace(docs.MARK, "")
+    assert "python -m deathmatch " not in text.replace(bench("docs").MARK, "")
 
 
 @pytest.mark.skipif(toolchain.name() != "debian", reason="Lua with a library takes Debian")

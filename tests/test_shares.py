@@ -74,16 +74,16 @@ def test_jobs_side_by_side_count_once():
 
 
 def test_times_of_jobs_and_set_up_are_read_as_written(tmp_path):
-    assert state.jobs(tmp_path) == [] and state.set_up_s(tmp_path) == 0
+    assert shares.job_times(tmp_path) == [] and shares.set_up_s_of(tmp_path) == 0
     jobs = [
         JobTime("quick", "trial", "data/quick/x/y/schedulers=one,backlog=5/1/trial.json", 1, 2.5),
         JobTime("quick", "notebook", "a", 3, 4),
     ]
     for job in jobs:
         state.add_job(job, tmp_path)
-    assert state.jobs(tmp_path) == jobs
-    (tmp_path / state.SET_UP).write_text("40\tPython packages: run\n7\tload generators\n")
-    assert state.set_up_s(tmp_path) == 47
+    assert shares.job_times(tmp_path) == jobs
+    (tmp_path / shares.SET_UP).write_text("40\tPython packages: run\n7\tload generators\n")
+    assert shares.set_up_s_of(tmp_path) == 47
 
 
 def test_records_are_read_from_an_archive(tmp_path):

@@ -38,12 +38,6 @@ GROUPS: dict[str, dict[str, Command]] = {
             "Prints by experiment which variants, loads and trials decide each claim, and how long "
             "they take.",
         ),
-        "rehearse": Command(
-            "run each variant of a dataset once, for a second", "run.rehearse",
-            arguments.rehearse, "smoke --servers null",
-            "Writes the outcome of each variant to data/planned/<dataset>-rehearsal.csv. Exits 1 "
-            "if one did not run well.",
-        ),
         "systems": Command(
             "print a Markdown row for every system", "analysis.systems",
             arguments.systems, "reference",
@@ -155,13 +149,6 @@ GROUPS: dict[str, dict[str, Command]] = {
             arguments.unpack,
             "smoke",
             "A run then goes on with the trials that are left, on a machine of the same kind.",
-        ),
-    },
-    "Keep the project in order": {
-        "docs": Command(
-            "write the schemas and the reference in servers/README.md", "plan.docs",
-            arguments.nothing, "",
-            "Both are made from the models in deathmatch/plan/.",
         ),
     },
 }  # fmt: skip

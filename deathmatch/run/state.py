@@ -19,8 +19,6 @@ from deathmatch.run.study import Study
 BUILD = "build"
 """The rule of `workflow/build.smk`."""
 JOBS = Path("build/job-times.csv")
-# `./shell` writes it: seconds, a tab and the step.
-SET_UP = Path("build/setup-times.tsv")
 
 
 @dataclass(frozen=True)
@@ -174,22 +172,3 @@ def add_job(job: JobTime, root: Path = Path()) -> None:
         if new:
             writer.writerow(field.name for field in fields(JobTime))
         writer.writerow(astuple(job))
-
-
-def jobs(root: Path = Path()) -> list[JobTime]:
-    """Return the jobs of all runs in the order of their ends; none if nothing ran yet."""
-    try:
-        with (root / JOBS).open(newline="") as rows:
-            return [
-                JobTime(**row | {name: float(row[name]) for name in ("began_s", "ended_s")})
-                for row in csv.DictReader(rows)
-            ]
-    except FileNotFoundError:
-        return []
-
-
-def set_up_s(root: Path = Path()) -> float:
-    """Return the seconds that the steps of the set-up took; 0 if none is known."""
-    file = root / SET_UP
-    lines = file.read_text().splitlines() if file.exists() else []
-    return sum(float(line.partition("\t")[0]) for line in lines)

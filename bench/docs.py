@@ -1,21 +1,30 @@
-"""What is written from the models: `config/schemas/` and the reference in servers/README.md.
+#!/usr/bin/env python3
+"""Write what is made from the models: `config/schemas/` and the reference in servers/README.md.
 
-`./shell deathmatch docs` writes them.
+./shell python bench/docs.py
 """
 
-import argparse
+import json
+import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from deathmatch.plan import files, schemas
-from deathmatch.plan.experiment import Factor
-from deathmatch.plan.paths import ROOT
-from deathmatch.plan.record import TrialRecord
-from deathmatch.plan.selection import Settings
-from deathmatch.plan.server import Server
-from deathmatch.plan.server_checks import PLACEHOLDERS, PLACES
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
 
-MARK = "<!-- From here on this is written by `./shell deathmatch docs`. -->\n"
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from deathmatch.plan import files  # noqa: E402
+from deathmatch.plan.experiment import Factor  # noqa: E402
+from deathmatch.plan.record import TrialRecord  # noqa: E402
+from deathmatch.plan.selection import Settings  # noqa: E402
+from deathmatch.plan.server import Server  # noqa: E402
+from deathmatch.plan.server_checks import PLACEHOLDERS, PLACES  # noqa: E402
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+MARK = "<!-- From here on this is written by `./shell python bench/docs.py`. -->\n"
 REFERENCE = """
 ## Every key of server.toml
 
@@ -31,20 +40,67 @@ README = ROOT / "servers" / "README.md"
 MODELS = {**files.MODELS, "config": Settings, "trial": TrialRecord}
 
 
+class _Plain(GenerateJsonSchema):
+    """A schema without what TOML has not (null) and without pydantic's own titles."""
+
+    schema_dialect = DIALECT
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        inner = schema["schema"]
+        if schema.get("default", ...) is None and inner["type"] == "nullable":
+            return self.generate_inner(inner["schema"])
+        made = super().default_schema(schema)
+        # The description states a default; the schema does so for whole numbers only.
+        if type(made.get("default")) is not int:
+            made.pop("default", None)
+        return made
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+@cache
+def json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON Schema of a model; it is shared, so only to read."""
+    made = model.model_json_schema(schema_generator=_Plain)
+    for part in (made, *made.get("$defs", {}).values()):
+        part.pop("title", None)
+    return {"$schema": DIALECT, "title": model.__name__} | made
+
+
+def schema_text(model: type[BaseModel]) -> str:
+    """Return the schema as the text of its file in `config/schemas/`."""
+    return json.dumps(json_schema(model), indent=2, ensure_ascii=False) + "\n"
+
+
+def resolved(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a schema with what it refers to, its own words first."""
+    if "$ref" not in part:
+        return part
+    target = schema["$defs"][part["$ref"].removeprefix("#/$defs/")]
+    return target | {key: value for key, value in part.items() if key != "$ref"}
+
+
+def of_any_key(part: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of the values of a table whose keys are free; empty if it has none."""
+    free = [*part.get("patternProperties", {}).values(), part.get("additionalProperties")]
+    return next((inner for inner in free if isinstance(inner, dict)), {})
+
+
 def reference() -> str:
     """Return the keys of a server.toml as a Markdown table."""
-    schema = schemas.json_schema(Server)
+    schema = json_schema(Server)
     return "| key | type | meaning |\n|---|---|---|\n" + "".join(_rows(schema, schema, ""))
 
 
 def _rows(part: dict[str, Any], schema: dict[str, Any], prefix: str) -> list[str]:
     rows = []
     for key, unresolved in part.get("properties", {}).items():
-        inner = schemas.resolved(unresolved, schema)
+        inner = resolved(unresolved, schema)
         kind = _kind(inner) + (", required" if key in part.get("required", []) else "")
         rows.append(f"| `{prefix}{key}` | {kind} | {inner.get('description', '')} |\n")
         rows += _rows(inner, schema, f"{prefix}{key}.")
-        named = schemas.resolved(schemas.of_any_key(inner), schema)
+        named = resolved(of_any_key(inner), schema)
         rows += _rows(named, schema, f"{prefix}{key}.<name>.")
     return rows
 
@@ -112,14 +168,12 @@ def page(text: str) -> str:
 def written() -> dict[Path, str]:
     """Return each file that is made from the models, with its text."""
     made = {
-        ROOT / "config" / "schemas" / f"{kind}.json": schemas.text(model)
+        ROOT / "config" / "schemas" / f"{kind}.json": schema_text(model)
         for kind, model in MODELS.items()
     }
     return made | {README: page(README.read_text())}
 
 
-def main(given: argparse.Namespace) -> int:
-    """Write the schemas and the reference in servers/README.md."""
+if __name__ == "__main__":
     for file, text in written().items():
         file.write_text(text)
-    return 0
