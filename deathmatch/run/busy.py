@@ -1,0 +1,84 @@
+"""What else uses this machine's CPUs, to be seen before anything is measured.
+
+In a container, only the container's own processes have a name.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psutil
+
+from deathmatch.hosts.audit import WARNED_BUSY
+
+WINDOW_S = 1.0
+MOST_NAMED = 3
+# Of all CPUs: a process below it is not named.
+LEAST_SHARE = 0.02
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process that used CPUs: its share of the time of all CPUs together."""
+
+    pid: int
+    name: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Busy:
+    """A machine that others use: their share of the time of all CPUs, the hypervisor's included.
+
+    `workers` are the processes that used most, most first; none where nobody can be named.
+    """
+
+    share: float
+    workers: tuple[Worker, ...]
+
+    def __str__(self) -> str:
+        """Return "87 % of the CPUs: 85 % by pid 123 (name)"."""
+        each = [f"{100 * one.share:.0f} % by pid {one.pid} ({one.name})" for one in self.workers]
+        named = ", ".join(each) or "by processes that cannot be seen from here"
+        return f"{100 * self.share:.0f} % of the CPUs: {named}"
+
+
+def look(window_s: float = WINDOW_S) -> Busy | None:
+    """Return who else uses the CPUs, None if that is a tenth of them at most.
+
+    Takes `window_s`. This process and what it has started do not count.
+    """
+    before_s, began_s = _used_s(), time.monotonic()
+    worked = psutil.cpu_percent(window_s) / 100
+    available_s = (time.monotonic() - began_s) * psutil.cpu_count()
+    spent = {one: (s - before_s.get(one, 0)) / available_s for one, s in _used_s().items()}
+    me = psutil.Process()
+    own = {me, *me.children(recursive=True)}
+    share = worked - sum(spent.get(one, 0) for one in own)
+    if share <= WARNED_BUSY:
+        return None
+    others = sorted(spent.keys() - own, key=lambda one: -spent[one])[:MOST_NAMED]
+    named = [one for one in others if spent[one] >= LEAST_SHARE]
+    return Busy(share, tuple(Worker(one.pid, one.info["name"], spent[one]) for one in named))
+
+
+def wait(say: Callable[[str], None], most_s: float, window_s: float = WINDOW_S) -> Busy | None:
+    """Wait until the machine is quiet, `most_s` at most; return what it still saw, None if quiet.
+
+    `say` is told once what runs, and at the end whether it goes on all the same.
+    """
+    deadline, told = time.monotonic() + most_s, False
+    while busy := look(window_s):
+        if time.monotonic() >= deadline:
+            say(f"goes on, though the machine is busy, which distorts what is measured: {busy}")
+            return busy
+        if not told:
+            say(f"waits until the machine is quiet, {most_s:g} s at most; now it is busy: {busy}")
+        told = True
+    return None
+
+
+def _used_s() -> dict[psutil.Process, float]:
+    """Return the CPU time of every process in seconds."""
+    every = psutil.process_iter(["name", "cpu_times"])
+    return {one: sum(one.info["cpu_times"][:2]) for one in every if one.info["cpu_times"]}

@@ -1,0 +1,47 @@
+"""`run.busy`: who else uses the CPUs, and how long one waits for them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from deathmatch.run import busy
+from deathmatch.run.busy import Busy, Worker
+
+SPIN = [sys.executable, "-c", "while True: pass"]
+
+
+@pytest.fixture
+def stranger():
+    """A busy process that is no child of this one; its pid."""
+    # The shell ends at once, so that the process is another's child.
+    shell = ["sh", "-c", '"$@" >&- & echo $!', "sh", *SPIN]
+    pid = int(subprocess.run(shell, stdout=subprocess.PIPE, text=True).stdout)
+    yield pid
+    os.kill(pid, 9)
+
+
+def test_who_is_busy_is_named_and_waited_for_for_a_while(stranger: int):
+    said: list[str] = []
+    still = busy.wait(said.append, 3, window_s=0.5)
+    # On a machine that runs other tests this one need not be among the first.
+    assert still and 0.1 < still.share <= 1 and all(0 < one.share <= 1 for one in still.workers)
+    first, last = said
+    assert first.startswith("waits until the machine is quiet, 3 s at most; now it is busy: ")
+    assert last == f"goes on, though the machine is busy, which distorts what is measured: {still}"
+
+
+def test_what_this_process_started_is_no_other():
+    with subprocess.Popen(SPIN) as child:
+        try:
+            seen = busy.look(0.5)
+        finally:
+            child.kill()
+    assert seen is None or child.pid not in {worker.pid for worker in seen.workers}
+
+
+def test_the_words_name_pids():
+    two = Busy(0.6, (Worker(1, "a", 0.4), Worker(2, "b", 0.15)))
+    assert str(two) == "60 % of the CPUs: 40 % by pid 1 (a), 15 % by pid 2 (b)"
+    assert str(Busy(0.6, ())) == "60 % of the CPUs: by processes that cannot be seen from here"
