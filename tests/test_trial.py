@@ -17,7 +17,7 @@ from deathmatch.run import failures, run_trial
 RATES = [100, 800, 110]
 MODES = ["exits", "silent", "taken", "wrong", "mislabels", "endless", "crashes", "dies", "hangs",
          "deaf", "leaves", "loopback", "turns", "grows", "sheds",
-         "fragile", "forks"]  # fmt: skip
+         "fragile", "forks", "spreads", "tunes"]  # fmt: skip
 
 
 # Of memory, for a server and what it starts.
@@ -90,6 +90,13 @@ def test_a_known_deviation_is_measured_and_told(measured):
         ("crashes", "answers wrongly", "it ended (exit status 1)\n"),
         ("fragile", "did not start", "before it was checked, after empty connections"),
         ("forks", "did not start", "its command must stay in the foreground"),
+        ("spreads", "left its bounds", "it may run on CPU"),
+        (
+            "tunes",
+            "left its bounds",
+            "net.ipv4.tcp_fin_timeout was '60' before it was started, and "
+            "is '7': let it leave the kernel's settings alone",
+        ),
     ],
 )
 def test_server_that_could_not_be_measured(measured, server, outcome, reason):

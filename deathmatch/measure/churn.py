@@ -28,14 +28,10 @@ SETTLE_S = 2
 def steady(rates_cps: Sequence[float]) -> bool:
     """Return whether the mean of the last WINDOW_ROUNDS rates is within BOUND of that before.
 
-    Georges, Buytaert and Eeckhout (Statistically Rigorous Java Performance Evaluation, OOPSLA 2007)
-    take a program for warmed up once the coefficient of variation of its last k iterations is below
-    0.01 or 0.02. It asks for little noise, which a round of a second on a shared machine has too
-    much of, and says nothing of a trend. What matters here is that no trend is left, so windows are
-    compared instead. Simulated with 10 % of noise and 30 rounds: found steady, all that are so at
-    once, after 10 to 14 rounds; of servers that gain 6 % a round without end, 1 in 1000. Barrett et
-    al. (Virtual Machine Warmup Blows Hot and Cold, OOPSLA 2017) found that many programs never
-    become steady: who asks must bound the rounds, and say so.
+    No trend may be left, so windows are compared, not the spread within one (Georges et al., OOPSLA
+    2007). Simulated with 10 % of noise: servers at a steady pace are found so after 10 to 14
+    rounds, those that gain 6 % a round once in 1000 runs. Many programs never become steady
+    (Barrett et al., OOPSLA 2017): who asks must bound the rounds, and say so.
     """
     if len(rates_cps) < LEAST_ROUNDS:
         return False

@@ -89,6 +89,9 @@ class State:
     offering_us: int = 0
     # Breaches of the memory's limit that were reported.
     breaches: int = 0
+    # The network settings of the server's host before its first start; what it did not leave so.
+    settings: dict[str, str] = field(default_factory=dict)
+    left: str = ""
 
 
 @dataclass(frozen=True)

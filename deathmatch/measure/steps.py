@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from deathmatch.hosts import testbed as beds
-from deathmatch.measure import client, conformance, many_connections, server_process
+from deathmatch.measure import bounds, client, conformance, many_connections, server_process
 from deathmatch.measure.context import PORT, Context
 from deathmatch.measure.sampler import Sampler
 from deathmatch.measure.server_process import Running
@@ -19,6 +19,8 @@ SETTLE_S = 1
 
 def start(context: Context) -> tuple[Running, str | None]:
     """Start the server and wait until it answers; return it and what went wrong, or None."""
+    if not context.state.settings:
+        context.state.settings = bounds.settings(context)
     with context.times.of("server_start"):
         running, problem = server_process.start(
             context.server, context.bed.installations[beds.SERVER], context.trial.server,
@@ -129,8 +131,9 @@ def _answer(context: Context) -> conformance.Check:
 def stop(context: Context, running: Running) -> None:
     """Close the idle connections, stop the server and prove that nothing of it is left.
 
-    How that went is one of the record's `stops`.
+    How that went is one of the record's `stops`; what it left otherwise is seen before.
     """
+    context.state.left = context.state.left or bounds.left(context)
     with context.times.of("stop"):
         while context.state.idle:
             context.state.idle.pop().finish(many_connections.CLOSE_S)

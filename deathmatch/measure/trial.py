@@ -22,6 +22,7 @@ from deathmatch.hosts import testbed as beds
 from deathmatch.hosts.memory import Guard
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.measure import (
+    bounds,
     churn,
     client,
     conformance,
@@ -37,8 +38,10 @@ from deathmatch.measure.context import PORT, Context, NotMeasured, StepTimes, pr
 from deathmatch.measure.server_process import Running
 from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
-from deathmatch.plan.record import BEFORE_WALL, NOT_BUILT, SCHEMA_VERSION
+from deathmatch.plan.record import BEFORE_WALL, LEFT_BOUNDS, NOT_BUILT, SCHEMA_VERSION
 from deathmatch.plan.trial import Trial
+
+KEEPS = "keeps to its CPUs and settings"
 
 
 def run(trial: Trial, hosts: beds.Testbed) -> None:
@@ -144,6 +147,8 @@ def _measured(context: Context) -> dict:
     points, counted = sweep(context, running)
     asked = context.spec.get("search")
     searched = search_run.run(context, asked) if asked else None
+    if context.state.left:
+        raise NotMeasured(LEFT_BOUNDS, context.state.left, checks)
     with context.times.of("cool_down"):
         time.sleep(context.spec.get("cool_down_s", 0))
     with context.times.of("reports"):
@@ -226,8 +231,8 @@ def check(context: Context, running: Running) -> list[Check]:
     if not failed:
         with context.times.of("check_for_rest"):
             rest = conformance.check_rest(context.server, context.server_pids())
-        checks.append(rest)
-        failed = [] if rest.ok or rest.name in known else [rest]
+        checks += [rest, Check(KEEPS, bounds.left(context))]
+        failed = [check for check in checks[-2:] if not check.ok and check.name not in known]
     if context.idle_connections and not failed:
         problem = many_connections.hold_idle(context)
         name = f"holds {context.idle_connections} idle connections"
@@ -243,7 +248,8 @@ def check(context: Context, running: Running) -> list[Check]:
         reason = "; ".join(f"{check.name}: {check.seen}" for check in failed)
         if ended:
             reason += f"; it ended {tail}"
-        raise NotMeasured("answers wrongly", reason, checks)
+        kept = failed[0].name != KEEPS
+        raise NotMeasured("answers wrongly" if kept else LEFT_BOUNDS, reason, checks)
     # Something else answered: the server may have found its port in use.
     if ended:
         reason = f"ended as it was checked {tail}"

@@ -14,7 +14,8 @@ NOT_BUILT = "not built"
 ENDED_WELL = "exit 0"
 # What a record has. 1: whatever was measured before records said it; 2: the seed, and this number.
 SCHEMA_VERSION = 2
-OUTCOMES = (*MEASURED, NOT_BUILT, "did not start", "answers wrongly")
+LEFT_BOUNDS = "left its bounds"
+OUTCOMES = (*MEASURED, NOT_BUILT, "did not start", "answers wrongly", LEFT_BOUNDS)
 # The step of a trial that comes before its `wall_us`, to which the others add up.
 BEFORE_WALL = "testbed"
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: close\r\n\r\nHello, world"
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -50,6 +51,15 @@ def reply(mode: str, connection: socket.socket, request: bytes, served: int) -> 
             hoard.append(bytearray(10_000_000))
     if mode == "turns" and broken:
         mode = "wrong"
+    if mode == "spreads" and broken:
+        os.sched_setaffinity(0, range(os.cpu_count()))
+    if mode == "tunes" and broken:
+        Path("/proc/sys/net/ipv4/tcp_fin_timeout").write_text("7")
+    if mode == "drips":
+        connection.sendall(ANSWER.partition(b"\r\n\r\n")[0])
+        while True:
+            connection.sendall(b"x")
+            time.sleep(0.5)
     if mode == "warming" or (mode == "sheds" and broken):
         connection.sendall(BUSY)
         return
@@ -79,6 +89,8 @@ def main(mode: str, address: str, port: str) -> None:
         sys.exit()
     if mode == "silent":
         time.sleep(100_000)
+    if mode == "greedy":
+        os.sched_setaffinity(0, range(os.cpu_count()))
     if mode == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if mode == "taken":
