@@ -1,5 +1,7 @@
 """`deathmatch check-server`: each experiment and configuration of a server, checked in seconds."""
 
+import os
+
 from conftest import Tree
 
 CONFIGURATIONS = """
@@ -14,6 +16,14 @@ about = "It answers wrongly."
 [configurations.warming]
 mode = "warming"
 about = "It answers 503, as if it had just been started."
+
+[configurations.greedy]
+mode = "greedy"
+about = "It takes every CPU."
+
+[configurations.drips]
+mode = "drips"
+about = "Its header grows by a byte each half second, and never ends."
 """
 
 
@@ -23,12 +33,17 @@ def test_each_configuration_is_checked_and_a_failure_is_named(tree: Tree):
     toml.write_text(toml.read_text() + CONFIGURATIONS)
     said = tree.deathmatch("check-server", "one").failed().text
     good, _, others = said.partition("backlog configuration=bad")
-    bad, _, warming = others.partition("backlog configuration=warming")
+    bad, _, others = others.partition("backlog configuration=warming")
+    warming, _, others = others.partition("backlog configuration=greedy")
+    greedy, _, drips = others.partition("backlog configuration=drips")
     assert "backlog configuration=good" in good and "FAILED" not in good
     assert "  ok   as httperf asks" in good
     assert "FAILED" in bad and "body b'Adieu, world', expected 'Hello, world'" in bad
     assert "status 503, expected 200; open the port only once it can answer" in warming
-    assert warming.endswith("one: a check failed\n")
+    if os.cpu_count() > 1:
+        assert "FAILED keeps to its CPUs and settings: it may run on CPU" in greedy
+    assert "FAILED as httperf asks: TimeoutError: timed out" in drips
+    assert drips.endswith("one: a check failed\n")
     assert not (tree.path / "data/tour").exists()
 
 
@@ -38,3 +53,18 @@ def test_a_server_that_does_not_start_gives_its_reason(tree: Tree):
     assert "  FAILED ended before it listened (exit status 1)" in said and "no such luck" in said
     said = tree.deathmatch("check-server", "one", "--experiment", "static").failed().text
     assert "servers/one does not serve 'static'\n  it serves backlog" in said
+
+
+def test_a_command_that_leaves_a_child_is_not_waited_for_nor_one_without_an_end(tree: Tree):
+    tree.replace(
+        "deathmatch/builds/steps.py", "BUILD_S, VERSION_S = 3600, 60", "BUILD_S, VERSION_S = 3, 3"
+    )
+    child = "sleep 100000 &"
+    tree.server("leaves", "ok", build=child, version=f"{child} echo 1.2")
+    assert "its version is: 1.2" in tree.deathmatch("build", "leaves").succeeded().text
+    tree.server("builds", "ok", build="echo working; sleep 100000")
+    said = tree.deathmatch("build", "builds").failed().text
+    assert "working" in said and "it did not end within 3 s, and was ended: echo working" in said
+    tree.server("tells", "ok", version="sleep 100000")
+    said = tree.deathmatch("build", "tells").failed().text
+    assert "the version command failed: it did not end within 3 s, and was ended" in said

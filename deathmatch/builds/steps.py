@@ -1,20 +1,28 @@
 """The steps of one build, in the process that makes it: a server's commands, and its version."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
+from typing import IO, Any
 
 from deathmatch.builds import nix, package_installs, toolchain
 from deathmatch.builds.server_commands import build_dir, environment, fill, package, tools
 from deathmatch.errors import UserError
-from deathmatch.hosts.process import tail
+from deathmatch.hosts.process import TAIL_LINES, tail
+from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server, source_files
 
 # The statuses of a shell that was killed, and of a shell whose command was killed.
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+
+# A command's limits: ten times what the slowest takes on two cores, and what one busy core needs to
+# start an interpreter.
+BUILD_S, VERSION_S = 3600, 60
 
 # Files of a server's build folder.
 LOG = "build.log"
@@ -31,62 +39,71 @@ def _build(server: Server) -> dict:
     out = build_dir(name)
     if nix.chosen() and not nix.build(name, package(name), out / LOG):
         return failed(tail(out / LOG))
-    before = set(source_files(server))
+    before = source_files(server)
     with (out / LOG).open("a") as log:
         for command in _commands(server):
             log.write(f"$ {command}\n")
             log.flush()
-            status = subprocess.run(
-                ["sh", "-ec", command], cwd=ROOT / "servers" / name, env=environment(name),
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-            ).returncode  # fmt: skip
-            if status in KILLED:
-                raise killed(name, f"was killed (SIGKILL) at: {command}")
+            status = _run(server, ["sh", "-ec", command], BUILD_S, log, log)
+            if status is None:
+                log.write(f"it did not end within {BUILD_S} s, and was ended: {command}\n")
+                log.flush()
             if status != 0:
                 return failed(tail(out / LOG))
-        if written := _written(before, server):
-            return failed(written)
+        # What a server is made from says which of its trials are valid: no build may change it.
+        paths.ignored.cache_clear()
+        if added := sorted({*source_files(server)}.difference(before)):
+            return failed(
+                f"the build wrote into the server's own folder: {', '.join(added)}\n"
+                "write into {build} instead, for example copy the sources there first, then remove "
+                f"these files: rm {' '.join(added)}"
+            )
         result = _version(server)
         log.write(result["log"] or f"version: {result['version']}\n")
     return result
-
-
-def _written(before: set[str], server: Server) -> str:
-    """Return the message about files that a build added to its own sources; empty if none.
-
-    What a server is made from says which of its trials are valid: it must not change by building.
-    """
-    # An editor's own files come and go.
-    added = [
-        name for name in source_files(server)
-        if name not in before and not Path(name).name.startswith(".")
-    ]  # fmt: skip
-    if not added:
-        return ""
-    return (
-        f"the build wrote into the server's own folder: {', '.join(added)}\n"
-        "write into {build} instead, for example copy the sources there first, then remove "
-        f"these files: rm {' '.join(added)}"
-    )
 
 
 def _version(server: Server) -> dict:
     """Return what `_build` does, of the version command of a server that is built."""
     if foreign := _foreign_tools(server):
         return failed(foreign)
-    version = subprocess.run(
-        ["sh", "-c", fill(server.version, server, {})], cwd=ROOT / "servers" / server.name,
-        env=environment(server.name), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        errors="replace",
-    )  # fmt: skip
-    if version.returncode in KILLED:
-        raise killed(server.name, f"was killed (SIGKILL) at: {server.version}")
-    lines = (version.stdout + version.stderr).strip().splitlines()
-    if version.returncode == 0 and lines:
+    # Files, as a child that it leaves behind would keep a pipe open.
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        words = ["sh", "-c", fill(server.version, server, {})]
+        status = _run(server, words, VERSION_S, output, errors)
+        for file in (output, errors):
+            file.seek(0)
+        printed = (output.read() + errors.read()).decode(errors="replace")
+    lines = printed.strip().splitlines()
+    if status == 0 and lines:
         return {"ok": True, "version": lines[0], "log": ""}
-    shown = "\n".join(lines) or "it printed nothing"
-    ended = f" and ended with exit status {version.returncode}" if version.returncode else ""
+    shown = "\n".join(lines[-TAIL_LINES:]) or "it printed nothing"
+    ended = f" and ended with exit status {status}" if status else ""
+    if status is None:
+        ended = f": it did not end within {VERSION_S} s, and was ended"
     return failed(f"$ {server.version}\n{shown}\nthe version command failed{ended}")
+
+
+def _run(
+    server: Server, words: list[str], limit_s: int, output: IO[Any], errors: IO[Any]
+) -> int | None:
+    """Run a command of a server to its end; return its exit status, None if it took too long.
+
+    What it left behind is ended with the whole build. Raises UserError if somebody killed it.
+    """
+    process = subprocess.Popen(
+        words, cwd=ROOT / "servers" / server.name, env=environment(server.name),
+        stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True,
+    )  # fmt: skip
+    try:
+        status = process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return None
+    if status in KILLED:
+        raise killed(server.name, f"was killed (SIGKILL) at: {words[-1]}")
+    return status
 
 
 def killed(name: str, what: str) -> UserError:

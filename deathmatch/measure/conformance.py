@@ -20,6 +20,7 @@ from deathmatch.plan.experiment import spelled_out
 from deathmatch.plan.record import MEASURED
 from deathmatch.plan.trial import Full, conformance_key
 
+# Of each answer as a whole, however little of it is lacking.
 TIMEOUT_S = 5
 # For an answer that need not come.
 PATIENCE_S = 0.5
@@ -131,11 +132,11 @@ def check_concurrent(
         )
     problem, opened = "", []
     try:
-        for _ in range(connections):
+        for _ in websocket.in_time(range(connections)):
             opened.append(dial(address, port, TIMEOUT_S))
         for connection in reversed(opened):
             connection.sendall(spelled_out(request["send"]).encode("latin-1"))
-        for connection in opened:
+        for connection in websocket.in_time(opened):
             if problem := _answer_problem(_Answers(connection, request), request):
                 break
     except OSError as error:
@@ -235,23 +236,27 @@ def _first_bytes(connection: Connected) -> bytes:
 class _Answers:
     """The answers to one request on one connection, each read to its end.
 
-    h11 does not see what was sent: for each answer it gets a request of the same method.
+    h11 does not see what was sent: for each answer it gets a request of the same method. Raises
+    TimeoutError for an answer that is not whole within TIMEOUT_S.
     """
 
     def __init__(self, connection: Connected, request: dict):
         self._connection = connection
+        self._until = 0.0
         self._method = request["send"].partition(" ")[0]
         self._http: h11.Connection | None = None
 
     def echo(self, size: int) -> bytes:
         """Return the next bytes as they are, up to `size`, fewer at the connection's end."""
         back = b""
-        while len(back) < size and (part := self._connection.recv(size - len(back))):
+        self._begin()
+        while len(back) < size and (part := self._receive(size - len(back))):
             back += part
         return back
 
     def head(self) -> h11.Response:
         """Return the next answer's status and headers; raises h11.ProtocolError if it has none."""
+        self._begin()
         if self._http is None:
             self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD_BYTES)
         else:
@@ -272,8 +277,18 @@ class _Answers:
 
     def _event(self) -> h11.Event:
         while (event := self._http.next_event()) is h11.NEED_DATA:
-            self._http.receive_data(self._connection.recv(65536))
+            self._http.receive_data(self._receive(65536))
         return event
+
+    def _begin(self) -> None:
+        self._until = time.monotonic() + TIMEOUT_S
+
+    def _receive(self, most_bytes: int) -> bytes:
+        left_s = self._until - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("timed out")
+        self._connection.settimeout(left_s)
+        return self._connection.recv(most_bytes)
 
     def end_problem(self) -> str:
         """Return what is wrong with the connection's end, which must come now."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from deathmatch.builds import toolchain
 from deathmatch.hosts import hardware
 from deathmatch.hosts.testbed import Installation
+from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 
 
@@ -51,23 +52,14 @@ def commit_of(root: Path) -> Commit:
     answer, and git answers whoever owns the folder: the code of that folder runs already.
     """
     try:
-        top = _git(root, "rev-parse", "--show-toplevel")
+        top = paths.git(root, "rev-parse", "--show-toplevel")
         if top != str(root):
             return Commit(None, "the repository's files are in another folder")
-        return Commit(_git(root, "describe", "--always", "--dirty", "--abbrev=12"))
+        # No tag: its name may be any other, and end in "-dirty".
+        words = ["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+        return Commit(paths.git(root, *words))
     except FileNotFoundError:
         return Commit(None, "git is not installed")
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().splitlines() or [f"exit status {error.returncode}"]
         return Commit(None, f"git: {said[0]}".replace(str(root), "."))
-
-
-def _git(root: Path, *words: str) -> str:
-    # Variables such as GIT_DIR name another repository.
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
-    environment |= {"GIT_CEILING_DIRECTORIES": str(root.parent), "LC_ALL": "C"}
-    command = ["git", "-c", f"safe.directory={root}", "-c", "core.fsmonitor=false", "-C", str(root)]
-    done = subprocess.run(
-        [*command, *words], env=environment, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()

@@ -20,8 +20,8 @@ STOP_TIMEOUT_S = 5
 CHILDREN_GRACE_S = 1
 SEEN_SHARE = 0.01
 """The share of a server's CPU time from which on a thread's is recorded."""
-# Of strace: how long its two windows are, how long it may take to attach, and the server to notice
-# that the load's connections have ended.
+# Of strace: how long its two windows are, how long it may take to attach, or to end, and the server
+# to notice that the load's connections have ended.
 WINDOWS_S = (0.1, 1.1)
 ATTACH_S = 5
 SETTLE_S = 0.1
@@ -197,7 +197,9 @@ def system_calls(
         replies = offer(duration_s)
         time.sleep(SETTLE_S)
         tracer.signal(signal.SIGINT)
-        tracer.wait()
+        if tracer.wait(ATTACH_S) is None:
+            tracer.kill()
+            return {"reason": f"strace did not end within {ATTACH_S} s"}
         if replies is None:
             return {"reason": "the traced server did not answer every request"}
         windows.append((replies, parse_strace(log.read_text())))

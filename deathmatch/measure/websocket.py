@@ -5,6 +5,8 @@ bits and invalid UTF-8. Frames that no client may send are serialised one by one
 """
 
 import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import WebSocketException
@@ -18,6 +20,9 @@ from deathmatch.plan.experiment import spelled_out
 
 # Larger than any message of an experiment; one that never ends must not fill the memory.
 LONGEST_MESSAGE_BYTES = 1_000_000
+# Many connections, of which each may take a while, are opened, or answered, in that time.
+ALL_S = 60
+Item = TypeVar("Item")
 
 # {messages, pongs, closes: [(kind, data), …]}
 Answers = dict[str, list]
@@ -45,16 +50,26 @@ def problem_at_once(
     """Upgrade many connections, only then send on each, in reverse order; as `problem`."""
     peers: list[Peer] = []
     try:
-        for _ in range(connections):
+        for _ in in_time(range(connections)):
             peers.append(Peer(address, port, timeout_s, dial))
         for peer in reversed(peers):
             peer.send(request["frames"])
-        return next((fault for peer in peers if (fault := peer.answers_problem(request))), "")
+        every = (peer.answers_problem(request) for peer in in_time(peers))
+        return next(filter(None, every), "")
     except (OSError, WebSocketException) as error:
         return f"{type(error).__name__} with {len(peers)} open: {error}"
     finally:
         for peer in peers:
             peer.close()
+
+
+def in_time(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield what is to be waited for one after another; TimeoutError once that took ALL_S."""
+    deadline = time.monotonic() + ALL_S
+    for item in items:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not all within {ALL_S} s")
+        yield item
 
 
 class Peer:
