@@ -41,6 +41,13 @@ def test_the_commit_and_its_changes(clone):
     assert commit_of(clone).record() == {"commit": f"{head}-dirty"}
 
 
+def test_a_tag_says_nothing_of_the_commit(clone):
+    head = git(clone, "rev-parse", "--short=12", "HEAD")
+    for tag in ("a-dirty", "0123456789ab"):
+        git(clone, *IDENTITY, "tag", "--annotate", "--message", "a tag", tag)
+        assert commit_of(clone).record() == {"commit": head}
+
+
 def test_another_repository_in_the_environment_is_not_ours(clone, tmp_path, monkeypatch):
     other = repository(tmp_path / "other", "theirs")
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))

@@ -18,6 +18,7 @@ from deathmatch.hosts.host import Host
 from deathmatch.hosts.opening import say
 from deathmatch.hosts.testbed import Command
 from deathmatch.load.generator import PROJECT
+from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server
 from deathmatch.plan.spec import Level
@@ -140,12 +141,9 @@ def _lines(file: Path) -> list[str]:
 
 
 def files() -> list[Path]:
-    """Return what is copied, COPIED and below, relative to the project's root, sorted."""
-    paths = [
-        path for name in COPIED for path in (ROOT / name, *(ROOT / name).rglob("*"))
-        if path.is_file() and path.suffix != ".pyc"
-    ]  # fmt: skip
-    return sorted(path.relative_to(ROOT) for path in paths)
+    """Return what is copied, `paths.below` COPIED, relative to the project's root, sorted."""
+    every = [path for name in COPIED for path in paths.below(ROOT / name)]
+    return sorted(path.relative_to(ROOT) for path in every)
 
 
 def _digest(path: Path) -> str:
@@ -155,7 +153,7 @@ def _digest(path: Path) -> str:
 
 def _packed(names: Sequence[str]) -> bytes:
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
+    with tarfile.open(fileobj=packed, mode="w", dereference=True) as archive:
         for name in names:
             archive.add(ROOT / name, name)
     return packed.getvalue()

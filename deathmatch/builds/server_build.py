@@ -19,7 +19,7 @@ from deathmatch.hosts import hardware, sandbox
 from deathmatch.hosts.process import tail
 from deathmatch.plan import files
 from deathmatch.plan.paths import ROOT
-from deathmatch.plan.server import Server, fingerprint
+from deathmatch.plan.server import Server, digests, fingerprint
 
 # Files of a server's build folder.
 RECORD = "build.json"  # the record of the last attempt
@@ -30,14 +30,14 @@ TOOLCHAIN = "toolchain"
 def write_build(server: Server) -> dict:
     """Build the server and return its record.
 
-    {"ok", "version", "log", "server_sha256", "tools", "wall_us"}.
+    {"ok", "version", "log", "server_sha256", "sources", "tools", "wall_us"}.
 
     `build.json` of its build folder records it, and trials refer to that. A build that fails
     leaves the former one where it is; if that is of the same sources and tools, so does the record.
     """
     out, began_ns = build_dir(server.name), time.monotonic_ns()
     # The sources may change while it builds.
-    made_of = {"server_sha256": fingerprint(server)}
+    made_of = {"server_sha256": fingerprint(server), "sources": digests(server)}
     keep = _of_this_toolchain(out)
     with staging.folder(out, keep) as new:
         for file in (RECORD, GOOD, LOG):
@@ -100,7 +100,8 @@ def main(given: argparse.Namespace) -> int:
 def _build_and_report(server: Server) -> dict:
     """Build the server, report it; return what `write_build` does."""
     name = server.name
-    print(f"[build] {name}", file=sys.stderr)
+    changed = changes(server)
+    print(f"[build] {name}{': ' if changed else ''}{changed}", file=sys.stderr)
     result = write_build(server)
     if result["ok"]:
         print(f"[build] {name}: built, its version is: {result['version']}", file=sys.stderr)
@@ -170,6 +171,20 @@ def _on_node(server: Server, record: dict) -> dict:
 def is_built(server: Server) -> bool:
     """Return whether a build is there that succeeded, of the present sources and tools."""
     return _good(server) is not None
+
+
+def changes(server: Server) -> str:
+    """Return "servers/x/a.py is new", one by one of its sources since its last build; "" if none.
+
+    Also where nothing is known of them, as before the first build.
+    """
+    record = build_dir(server.name) / RECORD
+    built = json.loads(record.read_text()).get("sources") if record.exists() else None
+    now = digests(server) if built is not None else {}
+    return ", ".join(
+        f"{name} is {'gone' if name not in now else 'changed' if name in built else 'new'}"
+        for name in sorted({*now, *(built or {})}) if now.get(name) != built.get(name)
+    )  # fmt: skip
 
 
 def _good(server: Server) -> dict | None:

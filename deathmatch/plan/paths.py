@@ -1,6 +1,9 @@
 """Where everything of the project lies that has a name, the names that exist, its own version."""
 
+import fnmatch
+import os
 import re
+import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +26,9 @@ NAMES = dict.fromkeys(PLACES, r"[A-Za-z0-9][\w.-]*") | {"experiment": r"[A-Za-z0
 ALLOWED = dict.fromkeys(PLACES, "letters, digits, '.', '_' and '-'") | {
     "experiment": "letters, digits, '_' and '-'"
 }
+# What editors, file managers, version control and caches leave in a folder: none of its contents.
+LITTER = ("*.sw[a-p]", "*~", ".#*", "#*#", ".DS_Store", "Thumbs.db", "__pycache__", "*.pyc",
+          ".git", ".hg", ".svn", ".idea", ".vscode", ".cache", ".*_cache")  # fmt: skip
 # A name with what is added to it, such as `.toml`, is to be the name of a file.
 LONGEST = 200
 
@@ -75,3 +81,58 @@ def project() -> dict:
 def version() -> str:
     """Return the project's version, as year.month.number; commits after it have the same."""
     return project()["version"]
+
+
+def below(place: Path) -> list[Path]:
+    """Return the files of a folder and below, sorted, or a file itself; through symbolic links too.
+
+    Without LITTER. A folder that several links lead to has its files once.
+    """
+    found, seen = [place] if place.is_file() else [], set()
+    for folder, folders, names in os.walk(place, followlinks=True):
+        real = os.path.realpath(folder)
+        again = real in seen
+        seen.add(real)
+        folders[:] = sorted(name for name in folders if not again and not _is_litter(name))
+        files = (Path(folder, name) for name in names if not again and not _is_litter(name))
+        found += [file for file in files if file.is_file()]
+    return sorted(found)
+
+
+def _is_litter(name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in LITTER)
+
+
+def git(root: Path, *words: str) -> str:
+    """Return what git prints about the repository in `root`, an absolute path.
+
+    Neither the environment nor a repository around `root` changes the answer, and git answers
+    whoever owns the folder: the code of that folder runs already. Raises FileNotFoundError without
+    git, CalledProcessError where it fails.
+    """
+    # Variables such as GIT_DIR name another repository.
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_CEILING_DIRECTORIES": str(root.parent), "LC_ALL": "C"}
+    command = ["git", "-c", f"safe.directory={root}", "-c", "core.fsmonitor=false", "-C", str(root)]
+    done = subprocess.run(
+        [*command, *words], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@cache
+def ignored() -> tuple[str, ...]:
+    """Return what git ignores, from the project's root; a folder ends with "/". None without git.
+
+    Costs a process the first time.
+    """
+    words = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
+    try:
+        return tuple(filter(None, git(ROOT, *words).split("\0")))
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return ()
+
+
+def is_ignored(name: str) -> bool:
+    """Return whether git ignores a file, or a folder that it is in, by its name from the root."""
+    return any(name == one or (one[-1] == "/" and name.startswith(one)) for one in ignored())

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
+from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec
 
@@ -267,22 +268,35 @@ class Server(NamedSpec):
 def source_files(server: Server) -> list[str]:
     """Return the files that the server is made from, relative to the project's root, sorted.
 
-    They are those of its folder and of what `sources` of its server.toml names.
+    They are those of its folder and of what `sources` of its server.toml names: `paths.below`,
+    without what git ignores. A server that git ignores itself, someone's own, has all of them.
     """
-    folders = [ROOT / "servers" / server.name, *(ROOT / path for path in server.sources)]
-    return sorted(
+    folder = f"servers/{server.name}"
+    every = {
         str(path.relative_to(ROOT))
-        for folder in folders
-        for path in [folder, *folder.rglob("*")]
-        if path.is_file() and "__pycache__" not in path.parts
-    )
+        for place in (folder, *server.sources)
+        for path in paths.below(ROOT / place)
+    }
+    if paths.is_ignored(f"{folder}/server.toml"):
+        return sorted(every)
+    return sorted(name for name in every if not paths.is_ignored(name))
+
+
+def digests(server: Server) -> dict[str, str]:
+    """Return the start of a hash of each of the server's sources, and of whether it may be run."""
+    return {name: hashlib.sha256(_content(name)).hexdigest()[:16] for name in source_files(server)}
 
 
 @cache
 def fingerprint(server: Server) -> str:
-    """Return the SHA-256 of the names and contents of the server's sources, in hexadecimal."""
+    """Return the SHA-256 of names, contents and execute bits of the server's sources, in hex."""
     digest = hashlib.sha256()
     for name in source_files(server):
-        content = (ROOT / name).read_bytes()
-        digest.update(f"{name} {len(content)}\n".encode() + content)
+        digest.update(_content(name))
     return digest.hexdigest()
+
+
+def _content(name: str) -> bytes:
+    content = (ROOT / name).read_bytes()
+    runs = " x" if (ROOT / name).stat().st_mode & 0o100 else ""
+    return f"{name} {len(content)}{runs}\n".encode() + content

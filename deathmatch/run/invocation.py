@@ -155,6 +155,7 @@ class Invocation:
         said = [
             study.summary(),
             *study.builds_line(),
+            *study.changed_lines(),
             *(dry_run.short_points(study.trials) if dry else ()),
             *study.left_out(),
             *(dry_run.unmet_designs(study.dataset, study.trials) if whole and dry else []),

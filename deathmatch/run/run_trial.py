@@ -26,7 +26,7 @@ from deathmatch.errors import UserError
 from deathmatch.hosts import netns_testbed, sandbox, ssh_testbed, testbed
 from deathmatch.load import registry
 from deathmatch.measure import trial as measurement
-from deathmatch.plan import files, matrix
+from deathmatch.plan import files, matrix, paths
 from deathmatch.plan import testbed as plan
 from deathmatch.plan.trial import Trial
 from deathmatch.run import checkout, failures, progress
@@ -58,6 +58,12 @@ def main(given: argparse.Namespace) -> int:
         return status
     record = records.read(trial.path / "trial.json")
     print(f"[trial] {failures.line(record, trial.path)}", file=sys.stderr)
+    # Files that are ignored may be new. Elsewhere, the build here says nothing.
+    paths.ignored.cache_clear()
+    if bed.kind != "ssh" and (changed := server_build.changes(trial.server)):
+        says = f"while it was measured, {changed}, so that the next run measures it again"
+        remedy = "if the server writes that, let it write into {build}, or name it in .gitignore"
+        print(f"[trial] {says}; {remedy}", file=sys.stderr)
     return 0 if given.any_outcome or failures.measured(record) else UNMEASURED
 
 

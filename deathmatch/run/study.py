@@ -180,6 +180,14 @@ class Study:
             f" the longest is {longest.name}, {alone}"
         ]
 
+    def changed_lines(self) -> list[str]:
+        """Return a line for each server whose sources have changed since its last build."""
+        changed = {name: server_build.changes(files.server(name)) for name in self.built}
+        return [
+            f"servers/{name}, so that its trials are due: {what}"
+            for name, what in changed.items() if what
+        ]  # fmt: skip
+
     def left_out(self) -> list[str]:
         """Return a sentence for each chosen name that is not measured."""
         if self.frozen:
