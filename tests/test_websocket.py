@@ -67,6 +67,12 @@ class Server:
         digest = hashlib.sha1(key[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
         accept = b"wrong" if self.fault == "wrong accept key" else base64.b64encode(digest)
         extension = b"Sec-WebSocket-Extensions: permessage-deflate\r\n"
+        if self.fault == "hints first":
+            for piece in (
+                b"HTTP/1.1 103 Early",
+                b" Hints\r\nLink: <a>\r\n\r\nHTTP/1.1 102 X\r\n\r\n",
+            ):
+                connection.sendall(piece)
         connection.sendall(
             b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             + (extension if self.fault == "compresses unasked" else b"")
@@ -118,7 +124,10 @@ class Server:
 
     def framed(self, opcode: int, data: bytes) -> bytes:
         mask = 0x80 if self.fault == "masks its frames" else 0
-        if len(data) < 126:
+        longer = {"2 bytes of length": (126, 2), "8 bytes of length": (127, 8)}.get(self.fault)
+        if longer and opcode in (BINARY, TEXT) and len(data) < 126:
+            head = struct.pack("!BB", 0x80 | opcode, longer[0]) + len(data).to_bytes(longer[1])
+        elif len(data) < 126:
             head = struct.pack("!BB", 0x80 | opcode, mask | len(data))
         elif len(data) < 65536:
             head = struct.pack("!BBH", 0x80 | opcode, mask | 126, len(data))
@@ -154,8 +163,9 @@ def failures(server: Server) -> dict[str, str]:
     return {check.name: check.seen for check in found if not check.ok}
 
 
-def test_a_right_server_passes():
-    with Server() as server:
+@pytest.mark.parametrize("habit", ["", "hints first"])
+def test_a_right_server_passes(habit):
+    with Server(habit) as server:
         assert failures(server) == {}
 
 
@@ -163,6 +173,10 @@ def test_a_right_server_passes():
 FAULTS = {
     "wrong accept key": ("33 bytes, binary", "invalid Sec-WebSocket-Accept header: wrong"),
     "compresses unasked": ("33 bytes, binary", "no extensions supported"),
+    "2 bytes of length": (
+        "33 bytes, binary", "its length of 33 in 2 bytes, not in its shortest form (RFC 6455, 5.2)",
+    ),
+    "8 bytes of length": ("text", "its length of 15 in 8 bytes, not in its shortest form"),
     "masks its frames": ("33 bytes, binary", "incorrect masking"),
     "text comes back as binary": ("text", "messages 1: binary"),
     "binary comes back as text": ("33 bytes, binary", "messages 1: text b'xxx"),

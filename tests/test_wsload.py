@@ -657,8 +657,14 @@ def test_one_process_more_than_cpus_is_a_level():
     assert [context.workers(level, 4) for level in ("one", "all", "all-and-one")] == [1, 4, 5]
 
 
-@pytest.mark.parametrize("fault", ["upgrades", "refuses"])
-def test_upgrades_that_it_rejects_are_seen_before_the_trial(programs, tmp_path, fault):
-    with few.faulty(fault) as port:
-        seen = few.asked("wsload", "c10k", port, tmp_path, f"{programs}/")
-    assert seen == "invalid answers: outcome_handshake_rejected 10; good ones: 0"
+@pytest.mark.parametrize(
+    ("habit", "problem"),
+    [
+        ("upgrades", ""),
+        ("early-upgrade", ""),
+        ("refuses", "invalid answers: outcome_handshake_rejected 10; good ones: 0"),
+    ],
+)
+def test_upgrades_that_it_rejects_are_seen_before_the_trial(programs, tmp_path, habit, problem):
+    with few.faulty(habit) as port:
+        assert few.asked("wsload", "c10k", port, tmp_path, f"{programs}/") == problem

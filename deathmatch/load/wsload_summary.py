@@ -2,11 +2,12 @@
 
 import json
 from itertools import chain
+from operator import itemgetter
 
 import polars as pl
 
 from deathmatch.errors import Truncated
-from deathmatch.load.generator import Fields, checked, combined, equal
+from deathmatch.load.generator import FIRST_WRONG, Fields, checked, combined, equal
 from deathmatch.load.histogram import STATISTICS
 from deathmatch.load.wsload_records import QUANTITIES
 
@@ -25,6 +26,7 @@ _SUMMARY = {
     "messages_lost": ("messages", "lost_count"),
     "messages_unsent": ("messages", "unsent_count"),
     "messages_mismatched": ("messages", "mismatched_count"),
+    FIRST_WRONG: ("messages", "first_mismatched"),
     "client_lag_p99_us": ("client", "lag", "p99_us"),
     "client_lag_max_us": ("client", "lag", "max_us"),
     "client_cpu_us": ("client", "cpu_us"),
@@ -41,9 +43,9 @@ _OPENED = {
     "first_started_us": ("connections", "first_started_us"),
     "last_upgraded_us": ("connections", "last_upgraded_us"),
 }
-_LATER = {"step_us", "hold_us"} | {path[-1] for path in _OPENED.values()}
+_LATER = {"step_us", "hold_us", "first_mismatched"} | {path[-1] for path in _OPENED.values()}
 # Of nothing they are null.
-_MAYBE_NULL = ("client_lag_p99_us", "client_lag_max_us", *_PACE, *_OPENED)
+_MAYBE_NULL = ("client_lag_p99_us", "client_lag_max_us", FIRST_WRONG, *_PACE, *_OPENED)
 RSS = {
     "server_rss_before_bytes": pl.Int64,
     "server_rss_held_bytes": pl.Int64,
@@ -67,7 +69,7 @@ COLUMNS = (
         for name in [*_SUMMARY, *(f"outcome_{outcome}" for outcome in OUTCOMES)]
     }
     | {"connections_starved": pl.Int64, "connection_timeouts": pl.Int64}
-    | {"client_limited_by": pl.String}
+    | dict.fromkeys((FIRST_WRONG, "client_limited_by"), pl.String)
     | {
         f"{begin}_{statistic}_us": kind
         for begin in QUANTITIES.values()
@@ -86,7 +88,7 @@ _COMBINED = {
     **dict.fromkeys(
         ("client_lag_p99_us", "client_lag_max_us", "client_loop_busy_share", *_PACE), max
     ),
-    "first_started_us": min, "last_upgraded_us": max,
+    "first_started_us": min, "last_upgraded_us": max, FIRST_WRONG: itemgetter(0),
     "client_limited_by": lambda values: "; ".join(dict.fromkeys(chain.from_iterable(values))),
 }  # fmt: skip
 

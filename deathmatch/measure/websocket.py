@@ -1,9 +1,11 @@
 """Does a WebSocket server answer frames as RFC 6455 and an echo must? For `conformance`.
 
 The package `websockets` speaks the protocol: it tells of a wrong upgrade, a masked frame, reserved
-bits and invalid UTF-8. Frames that no client may send are serialised one by one.
+bits and invalid UTF-8. Frames that no client may send are serialised one by one. Interim answers
+before the upgrade, and lengths that are longer than they need be, it does not know.
 """
 
+import re
 import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -12,6 +14,7 @@ from websockets.client import ClientProtocol
 from websockets.exceptions import WebSocketException
 from websockets.frames import Close, Frame, Opcode
 from websockets.http11 import Response
+from websockets.protocol import State
 from websockets.uri import parse_uri
 
 from deathmatch.hosts.host import Dial
@@ -23,6 +26,13 @@ LONGEST_MESSAGE_BYTES = 1_000_000
 # Many connections, of which each may take a while, are opened, or answered, in that time.
 ALL_S = 60
 Item = TypeVar("Item")
+
+# RFC 9110, 15.2: a client must take any number of them before the final answer.
+INTERIM = re.compile(rb"\A(?:HTTP/1\.[01] 1(?!01)\d\d[^\n]*\n(?:[^\r\n][^\n]*\n)*\r?\n)+")
+END_OF_HEAD = b"\r\n\r\n"
+# RFC 6455, 5.2: what a frame's 7 bits of length say -> how many bytes of length follow, and from
+# which length on they may.
+LONGER = {126: (2, 126), 127: (8, 65536)}
 
 # {messages, pongs, closes: [(kind, data), …]}
 Answers = dict[str, list]
@@ -83,6 +93,7 @@ class Peer:
         self._protocol = ClientProtocol(uri, max_size=LONGEST_MESSAGE_BYTES)
         self._socket = dial(address, port, timeout_s)
         self._ended = False
+        self._received = b""
         try:
             self._protocol.send_request(self._protocol.connect())
             self._flush()
@@ -176,7 +187,7 @@ class Peer:
             raise TimeoutError("timed out")
         self._socket.settimeout(left_s)
         if data := self._socket.recv(65536):
-            self._protocol.receive_data(data)
+            self._protocol.receive_data(self._without_interim(data))
         else:
             self._ended = True
             self._protocol.receive_eof()
@@ -185,7 +196,39 @@ class Peer:
         fault = self._protocol.parser_exc
         if fault and not isinstance(fault, EOFError):
             raise WebSocketException(str(fault)) from fault
+        if self._protocol.state is not State.CONNECTING:
+            self._received = _after_frames(self._received)
         return self._protocol.events_received()
+
+    def _without_interim(self, data: bytes) -> bytes:
+        """Return what the protocol may read; `_received` has what no whole frame has yet."""
+        self._received += data
+        if self._protocol.state is not State.CONNECTING:
+            return data
+        head, end, rest = INTERIM.sub(b"", self._received).partition(END_OF_HEAD)
+        if not end:
+            return b""
+        self._received = rest
+        return head + end + rest
+
+
+def _after_frames(received: bytes) -> bytes:
+    """Return what follows the whole frames; WebSocketException for a length that is too long."""
+    while len(received) > 1:
+        length = received[1] & 127
+        size, least = LONGER.get(length, (0, 0))
+        if len(received) < 2 + size:
+            break
+        length = int.from_bytes(received[2 : 2 + size]) if size else length
+        if length < least:
+            raise WebSocketException(
+                f"a frame has its length of {length} in {size} bytes, not in its shortest form "
+                "(RFC 6455, 5.2)"
+            )
+        if len(received) < 2 + size + length:
+            break
+        received = received[2 + size + length :]
+    return received
 
 
 def _opcode(frame: dict) -> Opcode:

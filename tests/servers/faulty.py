@@ -80,6 +80,11 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     try:
         for left in count(100, -1):
             writer.write(answer(await reader.readuntil(b"\r\n\r\n"), left))
+            while FAULT in ("upgrades", "early-upgrade"):
+                head = await reader.readexactly(6)
+                data = await reader.readexactly(head[1] & 127)
+                plain = bytes(byte ^ head[2 + at % 4] for at, byte in enumerate(data))
+                writer.write(bytes([head[0], len(data)]) + plain)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
         writer.close()
 

@@ -539,7 +539,7 @@ impl Client {
                                 self.say_goodbye_to(index);
                             }
                         }
-                        None => self.tally.mismatched_count += 1,
+                        None => self.tally.mismatch(&echo),
                     }
                 }
                 Ok(Message::Ping(_)) => {

@@ -17,6 +17,8 @@ use crate::clock::Clock;
 
 /// The most that one system call reads.
 const READ_AHEAD_BYTES: usize = 64 * 1024;
+/// A longer head is left to the protocol library, which refuses it.
+const LONGEST_HEAD_BYTES: usize = 16 * 1024;
 
 /// What the last system call read from the connection now being served, and when.
 ///
@@ -65,6 +67,8 @@ pub struct Socket {
     drained: bool,
     ended: bool,
     head: Head,
+    /// The HTTP head as far as it has come, until the protocol library has read it.
+    begun: Option<Vec<u8>>,
     granted: Granted,
     /// How a read ended that gave no bytes, until the protocol library has been told.
     ending: Option<io::Result<usize>>,
@@ -118,6 +122,7 @@ impl Socket {
             drained: false,
             ended: false,
             head: Head::Within,
+            begun: Some(Vec::new()),
             granted: Granted::All,
             ending: None,
             unsent: Vec::new(),
@@ -204,6 +209,31 @@ impl Socket {
         Ok(count)
     }
 
+    /// Reads a whole HTTP head, over those of interim answers: the protocol library takes those for
+    /// final ones. Less than a head only at the end of the stream.
+    fn read_head(&mut self, begun: &mut Vec<u8>) -> io::Result<()> {
+        while self.head != Head::Past {
+            let none_ahead = self.ahead.borrow().bytes().is_empty();
+            if begun.len() > LONGEST_HEAD_BYTES || (none_ahead && self.fill()? == 0) {
+                self.head = Head::Past;
+                break;
+            }
+            let ahead = &mut *self.ahead.borrow_mut();
+            let count = self.head.take(ahead.bytes());
+            begun.extend_from_slice(&ahead.bytes()[..count]);
+            ahead.take(count);
+            if self.head == Head::Past {
+                let head = std::mem::take(begun);
+                if is_interim(&head) {
+                    self.head = Head::Within;
+                } else {
+                    *begun = plain_connection(head);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Lets the reader have what this process holds already, but nothing more from the kernel.
     pub fn stop_reading(&mut self) {
         self.drained = true;
@@ -212,6 +242,19 @@ impl Socket {
 
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let Some(mut begun) = self.begun.take() {
+            if let Err(error) = self.read_head(&mut begun) {
+                self.begun = Some(begun);
+                return Err(error);
+            }
+            let count = begun.len().min(into.len());
+            into[..count].copy_from_slice(&begun[..count]);
+            begun.drain(..count);
+            self.begun = (!begun.is_empty()).then_some(begun);
+            if count > 0 {
+                return Ok(count);
+            }
+        }
         let most = match self.granted {
             Granted::All if self.ahead.borrow().bytes().is_empty() => self.fill()?,
             Granted::All => usize::MAX,
@@ -223,7 +266,6 @@ impl Read for Socket {
         };
         let ahead = &mut *self.ahead.borrow_mut();
         let count = into.len().min(most).min(ahead.bytes().len());
-        let count = self.head.take(&ahead.bytes()[..count]);
         into[..count].copy_from_slice(&ahead.bytes()[..count]);
         ahead.take(count);
         if let Granted::Bytes(granted) = &mut self.granted {
@@ -242,6 +284,28 @@ impl Write for Socket {
     fn flush(&mut self) -> io::Result<()> {
         self.send_unsent()
     }
+}
+
+/// Whether a head is that of an interim answer (RFC 9110, section 15.2): 1xx, but for 101.
+fn is_interim(head: &[u8]) -> bool {
+    head.starts_with(b"HTTP/1.")
+        && head.get(8..12).is_some_and(|status| status.starts_with(b" 1") && status != b" 101")
+}
+
+/// A head whose list of connection options has only the upgrade, if that is one of them: the
+/// protocol library knows no list (RFC 6455, section 4.1, does).
+fn plain_connection(head: Vec<u8>) -> Vec<u8> {
+    let Ok(text) = std::str::from_utf8(&head) else { return head };
+    let upgrades = |line: &&str| {
+        line.split_once(':').is_some_and(|(name, list)| {
+            let mut options = list.split(',').map(str::trim);
+            name.eq_ignore_ascii_case("connection")
+                && options.any(|option| option.eq_ignore_ascii_case("upgrade"))
+        })
+    };
+    let lines = text.split_inclusive('\n');
+    let plain = |line| if upgrades(&line) { "Connection: Upgrade\r\n" } else { line };
+    lines.map(plain).collect::<String>().into_bytes()
 }
 
 /// Starts to connect to `target`, from `source` if there is one.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
+use tungstenite::Message;
 
 use crate::record::{MessageRow, Outcome};
 
@@ -16,6 +17,9 @@ const HARMLESS_LAG_US: u64 = 1_000;
 const LAG_SHARE_OF_LATENCY: f64 = 0.1;
 /// Above this share of a core the event loop has no reserve for bursts.
 const BUSY_SHARE: f64 = 0.9;
+
+/// How much of the first wrong message is shown.
+const SHOWN_BYTES: usize = 80;
 
 /// Times in µs.
 pub struct Times(Histogram<u64>);
@@ -112,6 +116,8 @@ pub struct Tally {
     pub lost_count: u64,
     pub unsent_count: u64,
     pub mismatched_count: u64,
+    /// The first message that was no awaited echo: its kind, its length and how it begins.
+    pub first_mismatched: Option<String>,
     pub outcomes: BTreeMap<Outcome, u64>,
 }
 
@@ -124,6 +130,19 @@ impl Tally {
         self.latency.record(latency_us);
         self.recent_latency.record(latency_us);
         self.service.record(received_us.saturating_sub(row.sent_us.unwrap_or(received_us)));
+    }
+
+    /// Counts a message that answers none.
+    pub fn mismatch(&mut self, message: &Message) {
+        self.mismatched_count += 1;
+        self.first_mismatched.get_or_insert_with(|| {
+            let kind = if message.is_text() { "text" } else { "binary" };
+            let shown =
+                |byte: &u8| if matches!(byte, b' '..=b'~') { char::from(*byte) } else { '.' };
+            let data = message.clone().into_data();
+            let begins: String = data.iter().take(SHOWN_BYTES).map(shown).collect();
+            format!("{kind}, {} B: {begins}", data.len())
+        });
     }
 
     pub fn intended_count(&self) -> u64 {

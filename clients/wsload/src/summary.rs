@@ -49,6 +49,8 @@ pub struct Messages {
     pub lost_count: u64,
     pub unsent_count: u64,
     pub mismatched_count: u64,
+    /// Kind, length and beginning of the first message that was no awaited echo.
+    pub first_mismatched: Option<String>,
     pub sent_per_s: f64,
     pub echoed_per_s: f64,
 }
@@ -109,6 +111,7 @@ impl<'a> Summary<'a> {
                 lost_count: tally.lost_count,
                 unsent_count: tally.unsent_count,
                 mismatched_count: tally.mismatched_count,
+                first_mismatched: tally.first_mismatched.clone(),
                 sent_per_s: rounded(tally.sent_count as f64 / sending_s),
                 echoed_per_s: rounded(tally.echoed_count as f64 / sending_s),
             },

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::common::{NullServer, Run, int, run, serve_one};
 use tungstenite::handshake::derive_accept_key;
+use tungstenite::protocol::Role;
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
 
@@ -271,6 +272,9 @@ fn only_the_same_message_is_an_echo() {
         });
         let messages = &run.summary()["messages"];
         assert_eq!(messages["mismatched_count"], 1, "{what}");
+        let shown = messages["first_mismatched"].as_str().unwrap();
+        let kind = if what == "text for binary" { "text, 33 B: " } else { "binary, 3" };
+        assert!(shown.starts_with(kind), "{what}: {shown}");
         assert_eq!(messages["lost_count"], 1, "{what}");
         assert_eq!(int(&run.connections()[0], "mismatched_count"), Some(1), "{what}");
         assert_eq!(int(&run.messages()[0], "received_us"), None, "{what}");
@@ -333,6 +337,30 @@ fn a_rejected_handshake_is_a_class_of_its_own() {
         assert_eq!(run.code(), Some(1));
         assert_eq!(outcome(&run), expected);
         assert_eq!(int(&run.connections()[0], "http_status"), status);
+    }
+}
+
+#[test]
+fn an_upgrade_may_come_in_pieces_after_interim_answers_and_list_options() {
+    const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
+    for piece_bytes in [1, 12, 1000] {
+        let (url, server) = serve_one(move |mut stream| {
+            stream.set_nodelay(true).unwrap();
+            let request = read_head(&mut stream);
+            let upgrade = upgrade(&accept_key(&request));
+            let listed = upgrade.replace("Connection: Upgrade", "connection: keep-alive,upgrade");
+            let answer = format!("{HINTS}{HINTS}{listed}");
+            for piece in answer.as_bytes().chunks(piece_bytes) {
+                stream.write_all(piece).unwrap();
+                std::thread::yield_now();
+            }
+            let mut peer = WebSocket::from_raw_socket(stream, Role::Server, None);
+            let first = peer.read().unwrap();
+            peer.send(first).unwrap();
+            until_closed(&mut peer)
+        });
+        let (run, _) = finish(run(&url, ONE_MESSAGE), server);
+        assert_eq!((outcome(&run).as_str(), echoed_count(&run)), ("completed", 1), "{piece_bytes}");
     }
 }
 
