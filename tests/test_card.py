@@ -2,23 +2,24 @@
 
 import json
 import re
-import tomllib
 
+import polars as pl
 import pytest
 from conftest import Tree, copy_tree
 
-from deathmatch.analysis import paired
-from deathmatch.data import records, tidy
+from deathmatch.analysis import card as analysis
+from deathmatch.analysis import paired, stats
+from deathmatch.analysis.stats import Interval
+from deathmatch.capacity_search import search
 from deathmatch.errors import UserError
 from deathmatch.plan import measure_design, paths
-from deathmatch.quantities.quantity import REPLY
 
 WRITE = """
 import sys
 from deathmatch.analysis.views import Experiment
 from deathmatch.paper import card
 from deathmatch.plan.measure_design import Side
-card.show(card.of_subject(Experiment("mine", "backlog"), [Side(sys.argv[1])], 3))
+card.show(card.of_subject(Experiment("mine", "backlog"), [Side(sys.argv[1])], 3, "measure"))
 """
 
 
@@ -31,22 +32,57 @@ def tree(tmp_path_factory, network) -> Tree:
     words = ["mine", "wrong", "null", "--name", "mine", "--minutes", "0.1"]
     done = tree.deathmatch("measure", *words).succeeded()
     assert done.text.endswith("paper/mine/card.html\n")
-    assert "the time of the search is over; first rates only for " in done.text
     assert "no time for round 2 of 3" in done.text
     return tree
 
 
-def test_a_card_shows_the_server_whatever_came_out(tree: Tree):
+def test_a_card_begins_with_wrong_answers_and_with_the_cost_of_a_reply(tree: Tree):
     card = json.loads((tree.path / "paper/mine/card.json").read_text())
-    assert card["servers"][0]["server"] == "mine"
-    assert {row["server"] for row in card["servers"]} == {"mine", "wrong", "null"}
-    # On a busy machine no point may count; the sentence has a number all the same.
-    assert card["verdict"].startswith("mine answer")
+    servers = {row["server"]: row for row in card["servers"]}
+    assert list(servers)[0] == "mine" and set(servers) == {"mine", "wrong", "null"}
+    # Whatever the load of the machine, each measured server has this number.
+    assert all(servers[name]["cpu_us_per_reply"]["median"] > 0 for name in ("mine", "null"))
+    assert card["verdict"].startswith(
+        "mine takes " if servers["mine"]["counts"] else "No result for mine: "
+    )
+    [alarm] = card["alarm"]
+    assert alarm.startswith("wrong answers wrongly: ")
     page = (tree.path / "paper/mine/card.html").read_text()
-    assert "wrong: answers wrongly: " in page and "1 of 3 rounds were measured" in page
+    assert page.index('<p class="alarm">wrong answers wrongly') < page.index('class="verdict"')
+    assert "1 of 3 rounds were measured" in page and page.count("<svg") == 2 and ">mine<" in page
     assert f"version {paths.version()}, commit " in page
-    assert page.count("<svg") == 2 and ">mine<" in page
+    assert "deathmatch measure mine wrong null --name mine --minutes 0.1<" in page
     assert not re.search(r"(src|href)=", page.replace("xlink:href", ""))
+
+
+def test_no_ratio_is_formed_with_a_bound(tree: Tree):
+    """The client is the limit of the null server: what is shown of it is a bound."""
+    held = pl.DataFrame(
+        [
+            {"server": "a", "variant": "v", "n": n, "duration_us": 1, "outcome": outcome,
+             "capacity_rps": rate, "capacity_low_rps": rate - 1, "capacity_high_rps": rate + 1,
+             "reason": ""}
+            for n, (outcome, rate) in enumerate(
+                [(search.CLIENT, 20_000.0), (search.CLIENT, 22_000.0), (search.FOUND, 9_000.0)]
+            )
+        ]
+    )  # fmt: skip
+    assert analysis._capacity(held) == analysis.Capacity(stats.interval([20_000, 22_000]), True)
+    single = analysis._capacity(held.tail(1))
+    assert single == analysis.Capacity(Interval(1, 9_000, 8_999, 9_001))
+    card = json.loads((tree.path / "paper/mine/card.json").read_text())
+    for row in card["servers"]:
+        ratio = row["subject_over_it"]["median"]
+        if row["server"] != "mine" and row["counts"] and ratio is not None:
+            mine = card["servers"][0]["cpu_us_per_reply"]["median"]
+            assert ratio == pytest.approx(mine / row["cpu_us_per_reply"]["median"])
+
+
+def test_a_server_that_fails_its_checks_ends_the_run_at_once(tree: Tree):
+    done = tree.deathmatch("measure", "wrong", "null", "mine", "--name", "first")
+    assert done.status == 3 and "trial 2 of" not in done.text
+    assert "wrong was not measured: answers wrongly: " in done.text
+    assert "[1/3]" not in done.text and (tree.path / "paper/first/card.html").exists()
 
 
 def test_a_card_names_how_the_kernel_saw_its_queue_and_how_to_measure_the_rest(tree: Tree):
@@ -60,9 +96,8 @@ def test_a_card_names_how_the_kernel_saw_its_queue_and_how_to_measure_the_rest(t
     page = (tree.path / "paper/mine/card.html").read_text()
     for row in card["servers"]:
         if row["outcome"] == "measured":
-            rate = row["reply_rate_overload_rps"]["median"]
-            assert rate > 0
-            assert (f"({rate:,.0f}" in page.replace("\u202f", ",")) is not row["counts"]
+            cost = f"{row['cpu_us_per_reply']['median']:.1f}"
+            assert (f"<td>({cost}" in page) is not row["counts"]
 
 
 def test_a_card_fits_a_phone_and_two_sheets_of_paper(tree: Tree, browser, tmp_path):
@@ -78,29 +113,6 @@ def test_a_card_fits_a_phone_and_two_sheets_of_paper(tree: Tree, browser, tmp_pa
     printed = page.pdf(format="A4", prefer_css_page_size=True)
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2
     page.close()
-
-
-def test_the_search_ends_when_its_time_is_over(tree: Tree):
-    # Six seconds are less than one round takes, with whichever load on the machine.
-    dataset = tomllib.loads((tree.path / "config/datasets/mine.toml").read_text())
-    plan = dataset["experiments"]["backlog"]
-    assert plan["duration_s"] == measure_design.LEAST_S
-    rates = {grid["servers"][0]: tuple(grid["rates_rps"]) for grid in plan["grids"]}
-    [record] = tree.path.glob("data/mine-search/backlog/null/*/1/trial.json")
-    assert "search" not in records.read(record)["spec"]
-    answered = tidy.frames("backlog", [record])["points"]
-    assert rates["null"] == measure_design.own_rates(answered[REPLY].max())
-
-
-def test_nothing_of_the_search_lies_in_the_paper(tree: Tree):
-    assert not list(tree.path.glob("paper/mine-search")) and (tree.path / "paper/mine").is_dir()
-
-
-@pytest.mark.parametrize(
-    "trial_s, duration_s", [(1000, 10), (75, 5), (29, 2), (13, 2), (9, 1), (-50, 0.5)]
-)
-def test_rates_are_as_short_as_the_time_left_asks(trial_s: float, duration_s: float):
-    assert measure_design.duration_s(trial_s, around_s=5, rounds=3) == duration_s
 
 
 def test_a_server_that_was_not_measured_has_a_card_with_the_reason(tree: Tree):
@@ -121,7 +133,12 @@ def test_a_side_is_a_server_with_settings():
     side = measure_design.side("yucan:backlog=5,schedulers=all")
     assert str(side) == "yucan:backlog=5,schedulers=all"
     assert measure_design.levels(side, "backlog") == {"backlog": 5, "schedulers": "all"}
-    assert measure_design.variant(side, "backlog").factors["somaxconn"] == 4096
+    [variant] = measure_design.variants(side, "backlog", card=False)
+    assert variant.factors["somaxconn"] == 4096
+    [light] = measure_design.variants(side, "backlog", card=True)
+    assert light.factors == variant.factors | {"load_generator": "roundtrip"}
+    paces = measure_design.variants(measure_design.side("ws-null"), "c10k", card=True)
+    assert [variant.factors["opening"] for variant in paces] == [128, 0]
 
 
 @pytest.mark.parametrize(

@@ -236,21 +236,23 @@ def joined(dataset: str, experiment: str, points: pl.DataFrame, quantity: str) -
 
 @cache
 def _summary(dataset: str, experiment: str, quantity: str) -> pl.DataFrame:
-    """Return the mean and the quantiles of each point of an experiment that has such times."""
-    names = [f"{quantity}_{name}_us" for name in ("mean", *_SHARES)]
-    kinds = {"server": pl.String, "variant": pl.String, "n": pl.Int64, RATE: pl.Int64}
-    kinds |= dict.fromkeys(names, pl.Float64)
     try:
         times = tables.scan(dataset, experiment, "times")
     except UserError:
-        return pl.DataFrame(schema=kinds)
+        times = pl.LazyFrame(schema=tables.columns(experiment, "times"))
+    return of_points(times, quantity)
+
+
+def of_points(times: pl.LazyFrame, quantity: str) -> pl.DataFrame:
+    """Return the mean and the quantiles of each point that has such times, by its key, in us."""
     known = times.filter(pl.col("quantity") == quantity).drop_nulls("time_us")
     bins = known.select(*_KEY, "time_us", "count").sort("time_us")
     times_us, counts = pl.col("time_us"), pl.col("count")
     values = [(times_us * counts).sum() / counts.sum()]
     values += [histogram.quantile(share) for share in _SHARES.values()]
-    of_points = (value.cast(pl.Float64).alias(name) for name, value in zip(names, values))
-    return bins.group_by(_KEY, maintain_order=True).agg(of_points).collect()
+    names = (f"{quantity}_{name}_us" for name in ("mean", *_SHARES))
+    columns = (value.cast(pl.Float64).alias(name) for name, value in zip(names, values))
+    return bins.group_by(_KEY, maintain_order=True).agg(columns).collect()
 
 
 def clear_cache() -> None:

@@ -11,109 +11,216 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from deathmatch.analysis import by_trial, phrases, reply_rates, stats
-from deathmatch.analysis.findings import REFERENCE
+from deathmatch.analysis import by_trial, phrases, searched, stats
 from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.analysis.views import Experiment
+from deathmatch.capacity_search import search
 from deathmatch.data import limits
 from deathmatch.errors import as_typed
-from deathmatch.load import registry
-from deathmatch.plan import files, matrix
+from deathmatch.plan import files, matrix, measure_design
+from deathmatch.plan.measure_design import OPENING, PACES
 from deathmatch.plan.server import Server
 from deathmatch.quantities import definitions
-from deathmatch.quantities.definitions import MEMORY_PER_CONNECTION
-from deathmatch.quantities.quantity import ALL_ANSWERED, RATE, REPLY, Quantity
+from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION, QUANTITIES
+from deathmatch.quantities.quantity import ALL_ANSWERED, RATE, REPLY, WRONG, Quantity
 
-QUANTITIES = (
-    definitions.CPU_PER_REPLY, definitions.SWITCHES_PER_REPLY, definitions.LARGEST_RSS,
-    definitions.QUANTITIES["connection_time_p50_us"],
-    definitions.QUANTITIES["connection_time_p99_us"],
+ECHO = "echo"
+BUSY = 1 / 3
+"""The share of the CPUs from which on other work is named: less may be an error of counting."""
+UNDER_WAY, PER_SECOND = PACES
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A column of the card: a quantity of the variants with a level of OPENING, if there is one."""
+
+    quantity: Quantity
+    opening: int = UNDER_WAY
+    heading: str = ""
+
+
+REQUESTS = (
+    Shown(QUANTITIES["latency_p50_us"], heading="Latency, median (µs)"),
+    Shown(QUANTITIES["latency_p99_us"], heading="p99 (µs)"),
+    Shown(definitions.SWITCHES_PER_REPLY, heading="Switches per reply"),
+    Shown(definitions.LARGEST_RSS, heading="Memory (MB)"),
 )  # fmt: skip
-"""Shown of each server, at its lowest rate."""
+"""Shown of servers that are offered requests, at the rate at which their costs are compared.
+
+Latency counts from when a request was due.
+"""
+MESSAGES = (
+    Shown(QUANTITIES["connections_held"], UNDER_WAY, f"Held, {UNDER_WAY} opening at once"),
+    Shown(QUANTITIES["connections_held"], PER_SECOND, "Held, 1,000 opened a second"),
+    Shown(MEMORY_PER_CONNECTION, heading="Memory each (KiB)"),
+    Shown(QUANTITIES["message_latency_p50_us"], heading="Latency, median (µs)"),
+    Shown(QUANTITIES["message_latency_p95_us"], heading="p95 (µs)"),
+)  # fmt: skip
+"""Shown of servers that hold WebSocket connections; latency counts from the intended send."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What searches found: a capacity over rounds, a rate that the server answered, or no rate.
+
+    `bound`: the client's own limit came first, so that the server may answer more.
+    """
+
+    rate: Interval = NO_TRIAL
+    bound: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True)
 class Row:
     """A server of the card.
 
-    `overload` is the interval of its reply rate `_at_top`, `at_least` that where it answered that
-    rate in full; `of_subject` is the subject's over its own. `values` has the median of each
-    of QUANTITIES at `ease_rps`, its lowest rate; `limit` says whose limit its highest rate shows.
-    `counts`: these are of the points that count; where there is none, they are of all the others.
+    `cost` is CPU per reply, or per echo, at the rate that all carry, `over_it` the subject's over
+    this server's within rounds. `values` has the median of each column. `counts`: cost and values
+    are of points that count; where there is none, they are of all the others.
     """
 
     server: str
     title: str
     rounds: int
     counts: bool
-    overload: Interval
-    at_least: bool
-    of_subject: Interval
-    ease_rps: int | None
-    values: dict[str, float | None]
-    limit: str | None
+    cost: Interval
+    over_it: Interval
+    capacity: Capacity
+    values: tuple[float | None, ...]
     outcome: str
     reason: str
 
+    @property
+    def failed(self) -> bool:
+        """Whether it could not be measured."""
+        return not self.outcome.startswith("measured")
+
+
+def columns(held: Experiment) -> tuple[Shown, ...]:
+    """Return what a card of the experiment shows besides cost and capacity."""
+    return REQUESTS if measure_design.searches(held.name) else MESSAGES
+
 
 def rows(held: Experiment, subject: str) -> list[Row]:
-    """Return a row for each server that was tried: the subject first, then the fastest first."""
-    timed = by_trial.joined(held.dataset, held.name, held.points, "connection_time")
+    """Return a row for each server that was tried: the subject first, then the cheapest first."""
+    key = ["server", "variant", "n", RATE]
+    timed = held.points.join(by_trial.of_points(held.times, "latency"), on=key, how="left")
+    compared = timed.filter(pl.col(RATE) == common_rps(held))
+    costs = _costs(held, by_trial.counted(compared))
     made = [
-        _row(held, timed, subject, server) for server in held.trials["server"].unique().to_list()
+        _row(held, compared, costs, subject, server)
+        for server in held.trials["server"].unique().to_list()
     ]
-    return sorted(made, key=lambda row: (row.server != subject, -(row.overload.estimate or 0)))
+    return sorted(made, key=lambda row: (row.server != subject, row.cost.estimate or float("inf")))
 
 
-def _row(held: Experiment, timed: pl.DataFrame, subject: str, server: str) -> Row:
-    mine = timed.filter(pl.col("server") == server)
+def common_rps(held: Experiment) -> int | None:
+    """Return the highest rate that each measured server answered, else the lowest offered.
+
+    None without a point.
+    """
+    offered = held.points.filter(pl.col(RATE) > 0)
+    answered = offered.group_by(RATE, "server").agg(pl.col(REPLY).median()).group_by(RATE).agg(
+        all_answered=(pl.col(REPLY) >= ALL_ANSWERED * pl.col(RATE)).all(), servers=pl.len()
+    )  # fmt: skip
+    carried = answered.filter("all_answered", servers=offered["server"].n_unique())
+    return carried[RATE].max() or offered[RATE].min()
+
+
+def _row(
+    held: Experiment, compared: pl.DataFrame, costs: pl.DataFrame, subject: str, server: str
+) -> Row:  # fmt: skip
+    mine = compared.filter(server=server)
     counted = by_trial.counted(mine)
     shown = mine if counted.is_empty() else counted
-    trials = held.trials.filter(pl.col("server") == server).sort("n")
-    ease_rps = mine[RATE].min()
-    at_ease = shown.filter(pl.col(RATE).eq_missing(ease_rps))
+    trials = held.trials.filter(server=server).sort("n")
     failed = trials.filter(~pl.col("outcome").str.starts_with("measured"))
     said = failed.row(0, named=True) if len(failed) else trials.row(0, named=True)
+    own = costs if len(counted) else _costs(held, shown)
+    known = own.filter(server=server)["cost_us"].drop_nulls().to_list()
     return Row(
         server=server, title=said["title"], rounds=trials["n"].n_unique(),
-        counts=not counted.is_empty(), overload=_overload(_at_top(shown)),
-        at_least=_at_least(_at_top(counted)),
-        of_subject=_ratio(_at_top(by_trial.counted(timed)), subject, server),
-        ease_rps=ease_rps,
-        values={quantity.name: _median(at_ease, quantity) for quantity in QUANTITIES},
-        limit=whose_limit(mine), outcome=said["outcome"], reason=said["reason"] or "",
+        counts=not counted.is_empty(), cost=stats.interval(known),
+        over_it=NO_TRIAL if server == subject else stats.ratio(
+            costs, pl.col("server") == subject, pl.col("server") == server, "cost_us"
+        ),
+        capacity=_capacity(held.probes.filter(server=server)),
+        values=tuple(_median(_opened(shown, of.opening), of.quantity) for of in columns(held)),
+        outcome=said["outcome"], reason=said["reason"] or "",
     )  # fmt: skip
 
 
-def _at_top(points: pl.DataFrame) -> pl.DataFrame:
-    """Return the point of each server and round at its highest rate, of the fastest variant.
+def _opened(points: pl.DataFrame, level: int) -> pl.DataFrame:
+    """Return the points whose connections are opened at a level of OPENING; all without it."""
+    return points.filter(pl.col(OPENING) == level) if OPENING in points.columns else points
 
-    That rate is a multiple of the server's own capacity; of a closed loop it is 0.
+
+def alarms(held: Experiment) -> dict[str, str]:
+    """Return a sentence on the wrong answers of each server that gave any, by its name."""
+    said = {}
+    for server in held.trials["server"].unique().sort():
+        trials, points = held.trials.filter(server=server), held.points.filter(server=server)
+        title = trials["title"][0]
+        failed = trials.filter(outcome="answers wrongly")
+        count = int(points[WRONG].sum() or 0) if WRONG in points.columns else 0
+        if len(failed):
+            said[server] = f"{title} answers wrongly: {failed['reason'][0].splitlines()[0]}"
+        elif count:
+            said[server] = (
+                f"{title} gave {phrases.counted(count, 'wrong answer')} under load; its numbers "
+                "are of its good answers."
+            )
+    return said
+
+
+def _costs(held: Experiment, points: pl.DataFrame) -> pl.DataFrame:
+    """Return server, n and `cost_us` of each trial: CPU per reply, or of an echo once all are open.
+
+    The cost of an echo is that from when as many connections were open as ever, in the later half
+    of the run, so that handshakes are not in it.
     """
-    key = ["server", "n"]
-    closed = (pl.col(RATE) == 0).any().over(key)
-    top = pl.when(closed).then(0).otherwise(pl.col(RATE).max().over(key))
-    highest = points.filter(pl.col(RATE) == top)
-    fastest = highest.sort(REPLY, descending=True, nulls_last=True, maintain_order=True)
-    return fastest.unique(key, keep="first", maintain_order=True)
+    if measure_design.searches(held.name):
+        found = by_trial.values(points, CPU_PER_REPLY, ["server"])
+        return found.select("server", "n", cost_us=CPU_PER_REPLY.name)
+    key = ["server", "variant", "n", RATE]
+    opened = _opened(points, UNDER_WAY)
+    during = held.samples.join(opened.select(*key, "duration_us"), on=key)
+    since_us = pl.col("time_us") - pl.col("time_us").min().over(key)
+    all_open = pl.col("server_established") >= 0.99 * pl.col("server_established").max().over(key)
+    late = during.with_columns(since_us=since_us).filter(
+        all_open, pl.col("since_us").is_between(pl.col("duration_us") // 2, pl.col("duration_us"))
+    )  # fmt: skip
+    worked = late.group_by(key).agg(
+        used_ns=pl.col("server_cpu_ns").max() - pl.col("server_cpu_ns").min(),
+        took_s=(pl.col("time_us").max() - pl.col("time_us").min()) / 1e6,
+        from_s=pl.col("since_us").min() // 1_000_000,
+    )  # fmt: skip
+    echoes = (
+        held.seconds.filter(quantity="latency")
+        .join(worked, on=key)
+        .filter(pl.col("since_start_s") > pl.col("from_s"))
+        .group_by(key)
+        .agg(echoes_rps=pl.col("count").mean())
+    )
+    cost_us = pl.col("used_ns") / 1e3 / pl.col("took_s") / pl.col("echoes_rps")
+    known = worked.filter(pl.col("took_s") > 0).join(echoes, on=key)
+    return known.select("server", "n", cost_us=cost_us).sort("server", "n")
 
 
-def _overload(at_top: pl.DataFrame) -> Interval:
-    known = at_top[REPLY].drop_nulls().to_list()
-    return stats.interval(known) if known else NO_TRIAL
-
-
-def _at_least(at_top: pl.DataFrame) -> bool:
-    """Return whether half of the trials or more answered in full what they were offered."""
-    in_full = (at_top[REPLY] >= ALL_ANSWERED * at_top[RATE]) & (at_top[RATE] > 0)
-    return len(at_top) > 0 and in_full.mean() >= 0.5
-
-
-def _ratio(at_top: pl.DataFrame, subject: str, server: str) -> Interval:
-    """Return the subject's reply rate over the server's, within rounds."""
-    if server == subject:
-        return NO_TRIAL
-    return stats.ratio(at_top, pl.col("server") == subject, pl.col("server") == server, REPLY)
+def _capacity(probes: pl.DataFrame) -> Capacity:
+    """Return a server's capacity over the searches that found one; what most of them show."""
+    ends = searched.ends(probes)
+    found, limited = (ends.filter(outcome=how) for how in (search.FOUND, search.CLIENT))
+    if len(limited) > len(found):
+        return Capacity(stats.interval(limited[searched.CAPACITY].to_list()), bound=True)
+    if len(found) == 1:
+        # The interval of one search is its own.
+        rate, low, high = found.select("^capacity(_low|_high)?_rps$").row(0)
+        return Capacity(Interval(1, rate, low, high))
+    if len(found):
+        return Capacity(stats.interval(found[searched.CAPACITY].to_list()))
+    return Capacity(reason=ends["reason"][0] if len(ends) else "there was no search")
 
 
 def _median(points: pl.DataFrame, quantity: Quantity) -> float | None:
@@ -121,61 +228,88 @@ def _median(points: pl.DataFrame, quantity: Quantity) -> float | None:
     return found[quantity.name].median() if len(found) else None
 
 
-def whose_limit(points: pl.DataFrame) -> str | None:
-    """Return whose limit the highest rate shows: one of `data.limits.LIMITS`; None if unknown."""
-    if points.is_empty() or "limit" not in points.columns:
-        return None
-    highest = points.filter(pl.col(RATE) == pl.col(RATE).max())
-    shown = highest["limit"].drop_nulls()
-    return shown.mode().sort()[0] if len(shown) else None
-
-
 def why(held: Experiment, row: Row) -> str:
-    """Return what limited the server, in a phrase with the number that shows it."""
-    mine = held.points.filter(pl.col("server") == row.server)
-    highest = mine.filter(pl.col(RATE) == pl.col(RATE).max())
-    used = highest["server_cpu_ratio"].median() if "server_cpu_ratio" in mine.columns else None
-    overflows = highest["server_listen_overflows"].sum() if len(highest) else 0
-    if row.limit == limits.SERVER and used is not None and used >= limits.USED_UP:
-        return f"its CPU, of which it used {phrases.percent(used)} %"
-    if row.limit == limits.SERVER and overflows:
+    """Return what limited the server at its capacity, in a phrase with the number that shows it."""
+    over = held.probes.filter(pl.col("over"), ~pl.col("client_limited"), server=row.server)
+    if over.is_empty():
+        return "unknown"
+    used = (over["server_cpu_ns"] / over["duration_us"] / 1e3).median()
+    overflows = over["server_listen_overflows"].sum()
+    if used is not None and used >= limits.USED_UP:
+        return f"its CPU, of which it used {phrases.percent(min(1, used))} %"
+    if overflows:
         return f"its listen queue, which overflowed {phrases.number(overflows)} times"
-    return {
-        limits.SERVER: "the server",
-        limits.CLIENT: "the load generator, not the server",
-        limits.TESTBED: "the testbed, not the server",
-        limits.NONE: "nothing: it answered all that was offered",
-    }.get(row.limit or "", "unknown")
+    share = "" if used is None else f": it used {phrases.percent(used)} % of its CPU"
+    return f"what it waits for{share}"
 
 
 def verdict(held: Experiment, made: Sequence[Row]) -> str:
     """Return in one sentence what the card shows of its subject, the first of the rows."""
     subject = made[0]
-    if not subject.counts:
-        return _no_number(held, subject)
-    rate = phrases.brackets(subject.overload)
-    least = "at least " if subject.at_least else ""
-    parts = [f"answers {least}{rate} requests a second on one CPU"]
-    parts += [
-        f"{phrases.brackets(row.of_subject, 2)} of {row.title}"
-        for row in made[1:] if row.of_subject.estimate is not None
-    ]  # fmt: skip
-    cpu_us = subject.values[definitions.CPU_PER_REPLY.name]
-    cost = f"; {cpu_us:.3g} µs of CPU a reply" if cpu_us is not None else ""
-    few = "" if subject.rounds > 2 else " Too few rounds for an interval."
-    return f"{subject.title} {', '.join(parts)}{cost}; what limited it: {why(held, subject)}.{few}"
-
-
-def _no_number(held: Experiment, subject: Row) -> str:
-    if not subject.outcome.startswith("measured"):
+    if subject.failed:
         # Each failed check has a clause; the card lists all of them below.
         reason = f": {subject.reason.splitlines()[0].split('; ')[0]}" if subject.reason else ""
         return f"{subject.title} was not measured: {subject.outcome}{reason}."
-    if subject.overload.estimate is None:
-        return f"{subject.title} has no number: no report of the load generator could be read."
+    if not subject.counts:
+        return f"No result for {subject.title}: {_busy(held)}."
+    what = "reply" if measure_design.searches(held.name) else ECHO
+    cost = subject.cost
+    if not cost.estimate:
+        return (
+            f"The cost of {'a' if what != ECHO else 'an'} {what} of {subject.title} is unknown: at "
+            f"{_rate(held)} it answered nothing, or its connections were not open in time. "
+            f"{capacity_sentence(held, subject)}"
+        )
+    others = [
+        f"{row.title} {_marked(phrases.brackets(row.cost, 1), row)}"
+        for row in made[1:] if row.cost.estimate is not None
+    ]  # fmt: skip
+    compared = f"; {', '.join(others)}" if others else ""
+    few = "" if subject.rounds > 2 else " Too few rounds for an interval."
     return (
-        f"{subject.title} answered {phrases.number(subject.overload.estimate)} requests a second "
-        f"and may do more: the limit was {why(held, subject)}."
+        f"{subject.title} takes {phrases.brackets(cost, 1)} µs of CPU for each {what} at "
+        f"{_rate(held)}, {phrases.number(1e6 / cost.estimate)} for each CPU-second{compared}. "
+        f"{capacity_sentence(held, subject)}{few}"
+    )
+
+
+def _rate(held: Experiment) -> str:
+    of = "requests" if measure_design.searches(held.name) else "messages"
+    return f"{phrases.number(common_rps(held))} {of} a second"
+
+
+def _marked(number: str, row: Row) -> str:
+    return number if row.counts else f"({number})"
+
+
+def _busy(held: Experiment) -> str:
+    others = other_work(held)
+    share = f", {phrases.percent(others)} % of its CPUs by other work" if others else ""
+    return f"the machine was busy{share}" if others and others > BUSY else (
+        "the load generator was the limit at every rate"
+    )  # fmt: skip
+
+
+def capacity_sentence(held: Experiment, row: Row) -> str:
+    """Return a sentence on the server's capacity, or on the connections that it held."""
+    if not measure_design.searches(held.name):
+        asked = phrases.number(held.points["connections"].max())
+        paces = (f"opened {UNDER_WAY} at a time", "opened at 1,000 a second")
+        held_of = [
+            f"{phrases.number(value)} of {asked} {how}"
+            for value, how in zip(row.values, paces)
+            if value is not None
+        ]
+        return f"Connections held: {phrases.enumeration(held_of)}." if held_of else ""
+    found = row.capacity
+    if found.rate.estimate is None:
+        return f"Its capacity was not found: {found.reason}."
+    if found.bound:
+        most = phrases.number(found.rate.estimate)
+        return f"Its capacity is more than {most} requests a second, all that this client offers."
+    return (
+        f"Its capacity is {phrases.brackets(found.rate)} requests a second; what limits it: "
+        f"{why(held, row)}."
     )
 
 
@@ -192,37 +326,6 @@ def other_work(held: Experiment) -> float | None:
         for trial in held.samples.partition_by("server", "variant", "n")
     ]
     return statistics.median(worst)
-
-
-def standing(made: Sequence[Row], experiment: str) -> str:
-    """Return where the subject would stand among the reference's servers, by a ratio; maybe "".
-
-    Its ratio to a yardstick is compared with theirs to the same one: absolute rates are of another
-    machine.
-    """
-    held = Experiment(REFERENCE, experiment)
-    if held.trials.is_empty():
-        return ""
-    points = by_trial.counted(held.points).filter(~pl.col("server").is_in(files.instruments()))
-    rates = reply_rates.in_overload(points, ["server", "label"]) if len(points) else points
-    for row in made[1:]:
-        theirs = rates.filter(~pl.col("at_least"), server=row.server)
-        lower_bound = row.at_least and row.limit != limits.SERVER
-        if row.of_subject.estimate is None or lower_bound or theirs.is_empty():
-            continue
-        base = theirs["median"].max()
-        ratios = rates.with_columns(ratio=pl.col("median") / base)
-        faster = ratios.filter(pl.col("ratio") > row.of_subject.estimate)
-        return (
-            f"By its ratio to {row.title} it would stand {_ordinal(len(faster) + 1)} of "
-            f"{len(ratios) + 1} variants in the dataset {REFERENCE}."
-        )
-    return ""
-
-
-def _ordinal(number: int) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(0 if 10 < number % 100 < 14 else number % 10, "th")
-    return f"{number}{ending}"
 
 
 WAITS = "waits with "
@@ -271,8 +374,13 @@ def _backlog(trials: pl.DataFrame, points: pl.DataFrame, samples: pl.DataFrame) 
     overflows = highest["server_listen_overflows"].median()
     longest = points["accept_queue_connections_max"].max()
     if overflows is not None:
-        said += f"; {phrases.number(overflows)} overflows at the highest rate"
-    return said if longest is None else f"{said}; at most {phrases.number(longest)} waited"
+        rate = phrases.number(highest[RATE][0])
+        said += f"; {phrases.number(overflows)} overflows at {rate} a second"
+    if longest is None:
+        return said
+    return (
+        f"{said}; at most {phrases.number(longest)} waited at the moments when a sample was taken"
+    )
 
 
 def _readiness(records: Sequence[Mapping], server: Server) -> str:
@@ -326,8 +434,7 @@ def _unmeasured(server: Server, experiments: Sequence[str]) -> str:
     if not own:
         named = " or ".join(experiments)
         return f"not measured: only {named} measures it; add it to experiments in server.toml"
-    client = files.experiment(own[0]).client
-    if client and registry.client(client).searches:
+    if files.experiment(own[0]).client:
         command = f"deathmatch measure {server.name} --experiment {own[0]}"
     else:
         dataset = next(name for name in DATASETS if matrix.trials(name, [server.name], [own[0]]))

@@ -79,6 +79,10 @@ def new_server(parser: argparse.ArgumentParser) -> None:
         "--kind", default="one-request",
         help="kind of server, a folder in servers/_template/; default: one-request",
     )  # fmt: skip
+    parser.add_argument(
+        "--command",
+        help="the command of your server, with {port}; the files that it names are copied",
+    )
 
 
 def build(parser: argparse.ArgumentParser) -> None:
@@ -149,11 +153,14 @@ def measure(parser: argparse.ArgumentParser) -> None:
     _testbed(parser)
 
 
-def rehearse(parser: argparse.ArgumentParser) -> None:
-    """Declare what `rehearse` takes."""
-    parser.add_argument("dataset", help="a file in config/datasets/")
-    _choice(parser)
-    _testbed(parser)
+def try_server(parser: argparse.ArgumentParser) -> None:
+    """Declare what `try` takes."""
+    parser.add_argument(
+        "command", help="the command that starts it, with {port}, and {host} if it can listen there"
+    )
+    parser.add_argument(
+        "--websocket", action="store_true", help="it echoes WebSocket messages; default: HTTP"
+    )
 
 
 def trial(parser: argparse.ArgumentParser) -> None:

@@ -64,6 +64,12 @@ GROUPS: dict[str, dict[str, Command]] = {
         ),
     },
     "Add a server": {
+        "try": Command(
+            "try any command as a server, in a minute and without a folder", "run.try_server",
+            arguments.try_server, "'python3 -m http.server {port}'",
+            "Prints what it answers, its capacity, what a reply costs compared with others, and "
+            "what limits it. Exits 3 if it answers wrongly.",
+        ),
         "new-server": Command(
             "make a server's folder from a template", "plan.new_server", arguments.new_server,
             "mine --kind one-request",

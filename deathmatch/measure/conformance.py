@@ -81,7 +81,9 @@ def check_variant(
     `host` is the server's; `pids` returns the server's processes, of which there may be more after
     its first request.
     """
-    checks, queue = [], factors.get("backlog", CONCURRENT)
+    checks = []
+    # A server whose backlog is no factor chose its own.
+    queue = factors.get("backlog") or max((one.limit for one in host.listeners(port)), default=0)
     if "backlog" in factors:
         somaxconn = int(host.sysctls([SOMAXCONN])[SOMAXCONN])
         checks.append(check_backlog(host, port, queue, somaxconn))
@@ -164,16 +166,22 @@ def check_readiness(host: Host, pids: list[int], mechanism: str) -> Check:
     further threads, which wait in select or poll: a thread that waits in epoll shows that those are
     not its sockets' mechanism.
     """
+    waits = mechanisms(host, pids, mechanism)
+    ok = mechanism in waits and (mechanism not in ("select", "poll") or "epoll" not in waits)
+    named = ", ".join(sorted(waits)) or "no known system call"
+    return Check(f"waits with {mechanism}", "" if ok else f"its threads wait in {named}")
+
+
+def mechanisms(host: Host, pids: list[int], until: str = "") -> set[str]:
+    """Return in which known system calls the idle threads wait, read `until` one is seen."""
     names, waits = _WAITS.get(platform.machine(), {}), set()
     for _ in range(20):
         for pid in pids:
-            waits |= {names.get(number) for number in host.waits(pid)}
-        if mechanism in waits:
+            waits |= {names.get(number, "") for number in host.waits(pid)}
+        if until in waits - {""}:
             break
         time.sleep(0.02)
-    ok = mechanism in waits and (mechanism not in ("select", "poll") or "epoll" not in waits)
-    named = ", ".join(sorted(waits - {None})) or "no known system call"
-    return Check(f"waits with {mechanism}", "" if ok else f"its threads wait in {named}")
+    return waits - {""}
 
 
 def check_rest(host: Host, pids: list[int], within_s: float = REST_WITHIN_S) -> Check:
@@ -327,6 +335,16 @@ def _answer_problem(answers: _Answers, request: dict) -> str:
     if expected is not None and body.decode("utf-8", "replace") != expected:
         return f"body {body[:200]!r}, expected {expected!r}"
     return ""
+
+
+NO_ANSWER = h11.ProtocolError
+"""What `answer` raises where there is none."""
+
+
+def answer(connection: Connected, sent: str) -> tuple[int, bytes]:
+    """Return the status and the body of the answer to a request; raises NO_ANSWER, OSError."""
+    answers = _Answers(connection, {"send": sent})
+    return answers.head().status_code, answers.body()
 
 
 def full_trial(folder: Path, record: Mapping[str, Any]) -> Full:

@@ -6,6 +6,7 @@ and in Markdown too, its numbers are in JSON.
 
 import html
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,33 +18,26 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from deathmatch.analysis import card, paired, phrases
 from deathmatch.analysis import card as analysis
+from deathmatch.analysis import paired, phrases
 from deathmatch.analysis.card import Row
 from deathmatch.analysis.paired import Measured
 from deathmatch.analysis.views import Experiment
 from deathmatch.data import limits, records
 from deathmatch.errors import as_typed
 from deathmatch.paper import display, theme
-from deathmatch.paper.charts import by_rate
-from deathmatch.plan import files, paths
+from deathmatch.plan import files, measure_design, paths
 from deathmatch.plan.measure_design import Side
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.server import Server
-from deathmatch.quantities.definitions import OVERLOAD, QUANTITIES
-from deathmatch.quantities.quantity import REPLY, Quantity
+from deathmatch.quantities.definitions import CPU_PER_REPLY
+from deathmatch.quantities.quantity import RATE, REPLY, Quantity
 
 PAPER = ROOT / "paper" / "source"
-BUSY = 1 / 3
-"""The share of the CPUs from which on other work is named: less may be an error of counting."""
-CURVES = (
-    (REPLY, "reply rate (req/s)"),
-    ("connection_time_median_us", "median connection time (µs)"),
-)
 RATIOS = {"": "B / A", "aa_": "A / A", "bb_": "B / B"}
 """The ratios of a pair, by the columns' prefix."""
 # Not the terminal's where that is narrower, as a pipe has none.
-WIDTH = 110
+WIDTH = 140
 
 Section = tuple[str, str, str]
 """A heading, HTML below it, and a remark below that."""
@@ -53,13 +47,15 @@ Section = tuple[str, str, str]
 class Card:
     """What a card shows.
 
-    `heads` and `lines` are its table, `remarks` sentences that belong to the verdict, `wrong` those
-    about points that do not count; `before` and `after` are the page's sections around the table.
+    `alarm` are sentences on wrong answers, which stand first and in red. `heads` and `lines` are
+    its table, `remarks` sentences that belong to the verdict, `wrong` those about points that do
+    not count; `before` and `after` are the page's sections around the table.
     """
 
     dataset: str
     title: str
     about: str
+    alarm: Sequence[str]
     verdict: str
     remarks: Sequence[str]
     wrong: Sequence[str]
@@ -79,7 +75,10 @@ def show(card: Card, as_json: bool = False) -> None:
     """
     folder = Path("paper", card.dataset)
     (ROOT / folder).mkdir(parents=True, exist_ok=True)
-    numbers = {"version": paths.version(), "dataset": card.dataset, "verdict": card.verdict}
+    numbers = {
+        "version": paths.version(), "dataset": card.dataset, "alarm": card.alarm,
+        "verdict": card.verdict,
+    }  # fmt: skip
     written = json.dumps(numbers | card.numbers, indent=2)
     (ROOT / folder / "card.json").write_text(written + "\n")
     (ROOT / folder / "card.md").write_text(markdown(card))
@@ -87,25 +86,36 @@ def show(card: Card, as_json: bool = False) -> None:
     if as_json:
         print(written)
         return
-    console = Console(highlight=False, markup=False, emoji=False)
-    console.width = max(console.width, WIDTH)
-    table = Table(box=None, pad_edge=False)
-    for number, head in enumerate(card.heads):
-        table.add_column(head, justify="right" if number else "left")
-    for line in card.lines:
-        table.add_row(*line)
     print(card.about, end="\n\n")
-    console.print(table)
+    print_table(card.alarm, card.heads, card.lines)
     print("", card.verdict, *card.remarks, *card.wrong, card.table_remark, sep="\n")
     paper = as_typed(f"snakemake paper --config dataset={card.dataset}")
     print(f"\npaper: {paper}\n{folder}/card.html")
+
+
+def print_table(
+    alarm: Sequence[str], heads: Sequence[str], lines: Sequence[Sequence[str]]
+) -> None:  # fmt: skip
+    """Print what is wrong, in red where there are colours, and a table."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.width = max(console.width, WIDTH)
+    table = Table(box=None, pad_edge=False)
+    for number, head in enumerate(heads):
+        justify = "right" if number else "left"
+        table.add_column(head.replace(" (", "\n("), justify=justify, no_wrap=True)
+    for line in lines:
+        table.add_row(*line)
+    for sentence in alarm:
+        console.print(sentence, style="bold red", end="\n\n")
+    console.print(table)
 
 
 def markdown(card: Card) -> str:
     """Return the card's verdict and table as Markdown, for a comment on a pull request."""
     lines = [f"| {' | '.join(cells)} |" for cells in (card.heads, *card.lines)]
     lines.insert(1, f"|{'---|' * len(card.heads)}")
-    return "\n".join([f"**{card.verdict}**", "", card.about, "", *lines, "", card.table_remark, ""])
+    first = [f"**{sentence}**\n" for sentence in (*card.alarm, card.verdict)]
+    return "\n".join([*first, card.about, "", *lines, "", card.table_remark, ""])
 
 
 def page(card: Card) -> str:
@@ -124,73 +134,85 @@ def page(card: Card) -> str:
     return Template((PAPER / "card.html").read_text()).substitute(
         title=html.escape(card.title),
         about=html.escape(card.about),
+        alarm="".join(f'<p class="alarm">{html.escape(said)}</p>\n' for said in card.alarm),
         verdict=html.escape(card.verdict),
         remarks="".join(f"<p>{html.escape(remark)}</p>\n" for remark in card.remarks),
         body=body,
     )
 
 
-def of_subject(held: Experiment, sides: Sequence[Side], rounds: int) -> Card:
+def of_subject(held: Experiment, sides: Sequence[Side], rounds: int, command: str) -> Card:
     """Return the card of a server and its yardsticks; the first of the sides is the server.
 
-    `rounds` is how many are wanted.
+    `rounds` is how many are wanted, `command` what was typed.
     """
     server = files.server(sides[0].server)
     made = analysis.rows(held, server.name)
     recorded = _records(held, server)
-    facts = dict(card.facts(held, recorded, server))
-    standing = analysis.standing(made, held.name)
-    heads, lines = _servers(made)
+    facts = dict(analysis.facts(held, recorded, server))
+    heads, lines = servers_table(held, made)
     settings = _list(f"{name}: {text}" for name, text in server.limits.items())
     theme.register()
+    alarms = list(analysis.alarms(held).values())
     return Card(
-        held.dataset, server.title, f"{held.name}: {held.spec.title}",
-        analysis.verdict(held, made), [standing] if standing else [], wrong(held, made, rounds),
+        held.dataset, server.title, f"{held.name}: {held.spec.title}", alarms,
+        analysis.verdict(held, made), [], wrong(held, made, rounds),
         heads, lines, "Compared with yardsticks of the same run",
-        "Intervals over rounds; ratios within rounds. The last columns are medians at each "
-        "server's lowest rate. Numbers in parentheses come from points that do not count.",
+        "Intervals over rounds; ratios within rounds, of this server's CPU over the other's. "
+        "\">\": the client came to its limit first. Numbers in parentheses come from points that "
+        "do not count.",
         before=[(
-            "Rate and latency", f'<div class="figures">{"".join(_charts(held, made))}</div>',
-            "Medians over rounds. Hollow points show the limit of the load generator or the "
-            "testbed, not of the server.",
+            "Rate, cost and latency", f'<div class="figures">{"".join(_charts(held, made))}</div>',
+            "Medians over rounds. Hollow points show the limit of the load generator, not of the "
+            "server.",
         )],
         after=[
             ("Connections", _table(["Connections", ""], facts.items(), "wide facts"), ""),
-            ("Conformance", _checks(recorded), ""),
+            ("Checked before the load", _checks(recorded), ""),
             ("Declared settings and limits", settings, ""),
-            _repeat(held, sides[:1]),
+            _repeat(held, command),
         ],
         numbers={
-            "experiment": held.name, "standing": standing, "facts": facts,
-            "servers": [
-                {
-                    "server": row.server, "outcome": row.outcome, "rounds": row.rounds,
-                    "limit": row.limit, "at_least": row.at_least, "counts": row.counts,
-                    **row.values,
-                    OVERLOAD: row.overload.row, "subject_over_it": row.of_subject.row,
-                }
-                for row in made
-            ],
+            "experiment": held.name, "facts": facts, "rate_rps": analysis.common_rps(held),
+            "servers": [_numbers(held, row) for row in made],
         },
     )  # fmt: skip
 
 
+def _numbers(held: Experiment, row: Row) -> dict[str, Any]:
+    """Return a row of the card as JSON has it."""
+    values = {}
+    for of, value in zip(analysis.columns(held), row.values):
+        paced = "" if of.opening == analysis.UNDER_WAY else f"_opening_{of.opening}"
+        values[f"{of.quantity.name}{paced}"] = value
+    return {
+        "server": row.server, "outcome": row.outcome, "rounds": row.rounds, "counts": row.counts,
+        CPU_PER_REPLY.name: row.cost.row, "subject_over_it": row.over_it.row,
+        "capacity_rps": row.capacity.rate.row, "capacity_is_bound": row.capacity.bound,
+        "capacity_reason": row.capacity.reason, **values,
+    }  # fmt: skip
+
+
 def of_pair(
     held: Experiment, sides: Sequence[Side], trials: Sequence[Measured], rows: pl.DataFrame,
-    seed: int,
+    seed: int, command: str,
 ) -> Card:  # fmt: skip
-    """Return the card of two variants compared; `rows` are those of `paired.rows`."""
+    """Return the card of two variants compared; `rows` are those of `paired.rows`.
+
+    `command` is what was typed.
+    """
     first = rows.row(0, named=True)
     about = f"A: {sides[0]}; B: {sides[1]}; experiment {held.name}"
     theme.register()
     svg = display.render(ratios_chart(rows).to_dict())["svg"].decode()
     return Card(
-        held.dataset, f"{sides[0]} and {sides[1]}", about, paired.verdict(first),
+        held.dataset, f"{sides[0]} and {sides[1]}", about, list(analysis.alarms(held).values()),
+        paired.verdict(first),
         [text for text in [paired.nulls(first)] if text], [paired.left_out(trials)],
         ["quantity", "A", "B", "B / A", "interval", "would show"],
         [_pair_line(row) for row in rows.iter_rows(named=True)], "Quantities", paired.LEVEL,
         before=[("Ratios", f'<figure role="img" aria-label="ratios">{svg}</figure>', "")],
-        after=[_repeat(held, sides)],
+        after=[_repeat(held, command)],
         numbers={
             "a": str(sides[0]), "b": str(sides[1]), "experiment": held.name, "seed": seed,
             "rows": rows.to_dicts(),
@@ -255,19 +277,23 @@ def _records(held: Experiment, server: Server) -> list[dict]:
     return [records.read(file) for file in sorted(folder.glob("*/*/trial.json"))]
 
 
-def _repeat(held: Experiment, sides: Sequence[Side]) -> Section:
-    """Return the section that names the machine and the command."""
-    trial = held.trials.row(0, named=True)
+def _repeat(held: Experiment, command: str) -> Section:
+    """Return the section that names the machine, the day, the code and the command."""
+    known = held.trials.drop_nulls("commit")
+    trial = (known if len(known) else held.trials).row(0, named=True)
+    commit = trial["commit"] or "unknown"
+    name = commit.removesuffix("-dirty")
     machine = (
         f"{trial['cpu']}, {trial['cpus']} CPUs, Linux {trial['kernel']}, testbed "
-        f"{trial['testbed']}, version {paths.version()}, commit {trial['commit']}."
+        f"{trial['testbed']}, version {paths.version()}, commit {name}"
+        f"{' with uncommitted changes' if commit != name else ''}, measured "
+        f"{trial['started_at']:%Y-%m-%d}."
     )
-    words = f"deathmatch measure {' '.join(map(str, sides))} --experiment {held.name}"
     paper = as_typed(f"snakemake paper --config dataset={held.dataset}")
     return (
         "How to repeat it",
         (
-            f"<p>{html.escape(machine)}</p>\n<p><code>{html.escape(as_typed(words))}</code></p>\n"
+            f"<p>{html.escape(machine)}</p>\n<p><code>{html.escape(command)}</code></p>\n"
             f"<p><code>{html.escape(paper)}</code> writes the whole paper of these trials. "
             "README.md says how to cite and hand in.</p>"
         ),
@@ -279,24 +305,24 @@ def wrong(held: Experiment, made: Sequence[Row], wanted: int) -> list[str]:
     """Return what keeps numbers of the card from counting, a sentence each."""
     said = []
     for row in made:
-        if not row.outcome.startswith("measured"):
+        if row.failed:
             said.append(f"{row.title}: {row.outcome}: {row.reason.splitlines()[0]}")
     hollow = held.points.filter(limits.by_harness(held.points))
     if len(hollow):
         share = phrases.part(len(hollow), len(held.points))
         others = analysis.other_work(held)
-        busy = others is not None and others > BUSY
+        busy = others is not None and others > analysis.BUSY
         said.append(
             f"{share} points show the limit of the load generator or the testbed"
             + (
                 f"; other work took {phrases.percent(others)} % of the CPUs: end it and run this "
                 "again."
                 if busy
-                else ", which has no more CPU time here: they are drawn hollow and do not count."
+                else ": they do not count."
             )
         )
     rounds = made[0].rounds
-    if rounds < wanted:
+    if rounds < wanted and not made[0].failed:
         said.append(
             f"{rounds} of {wanted} rounds were measured: no interval. Give it more time with "
             "--minutes."
@@ -304,45 +330,78 @@ def wrong(held: Experiment, made: Sequence[Row], wanted: int) -> list[str]:
     return said
 
 
+STEP = 1.1
+"""Rates of a search that differ by less are one point of a curve."""
+
+
 def _charts(held: Experiment, made: Sequence[Row]) -> Iterable[str]:
-    """Return each figure as HTML; every point is drawn, those that do not count hollow."""
+    """Return each figure as HTML; what the client limited is hollow."""
     order = [row.title for row in made]
-    points = held.points
-    for column, title in CURVES:
-        if column not in points.columns or points[column].null_count() == len(points):
+    if measure_design.searches(held.name):
+        frame, x, x_title = _by_rate(held), RATE, "offered rate (req/s)"
+        curves = {REPLY: "reply rate (req/s)", CPU_PER_REPLY.name: "CPU per reply (µs)"}
+    else:
+        pace = held.seconds.filter(opening=analysis.UNDER_WAY, quantity="latency")
+        frame = pace.with_columns(client_limited=pl.lit(False))
+        x, x_title = "since_start_s", "time since the first connection (s)"
+        curves = {"p50_us": "median latency (µs)", "p95_us": "95th percentile of the latency (µs)"}
+    for column, title in curves.items():
+        if not frame[column].count():
             continue
-        chart = by_rate.curves(
-            points, column, "title", x_title="offered rate (req/s)", y_title=title, order=order,
-            width=420, height=240,
+        own, hollow = (
+            frame.filter(pl.col("client_limited") == limited)
+            .group_by("title", x)
+            .agg(pl.col(column).median())
+            .sort("title", x)
+            for limited in (False, True)
+        )
+        chart = theme.lines(
+            own, x, column, "title", limited=hollow, log_x=x == RATE, log_y=True, x_title=x_title,
+            y_title=title, order=order, width=420, height=240,
         )  # fmt: skip
         svg = display.render(chart.to_dict())["svg"].decode()
         yield f'<figure role="img" aria-label="{html.escape(title)}">{svg}</figure>'
 
 
-def _servers(made: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+def _by_rate(held: Experiment) -> pl.DataFrame:
+    """Return what sweeps and searches saw at each rate, less than STEP apart taken for one."""
+    cost = CPU_PER_REPLY.of_trial.of_point().alias(CPU_PER_REPLY.name)
+    wanted = ["title", RATE, REPLY, cost, "client_limited"]
+    both = pl.concat([held.points.select(wanted), held.probes.select(wanted)])
+    step = math.log(STEP)
+    return both.with_columns(
+        ((pl.col(RATE).log() / step).round() * step).exp().round().cast(pl.Int64)
+    )
+
+
+def servers_table(held: Experiment, made: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """Return the heads and the lines of the table of servers."""
+    rated = measure_design.searches(held.name)
     heads = [
-        "Server", QUANTITIES[OVERLOAD].heading, "This server over it", "Limit",
-        *(_shown(quantity).heading for quantity in analysis.QUANTITIES), "at (req/s)",
+        "Server", f"CPU per {'reply' if rated else 'echo'} (µs)", "Ratio to it",
+        *(["Capacity (req/s)"] if rated else []),
+        *(of.heading or _shown(of.quantity).heading for of in analysis.columns(held)),
     ]  # fmt: skip
     lines = [[
         row.title,
-        _marked(row, _overload(row)),
-        phrases.brackets(row.of_subject, 2) if row.of_subject.trials else "–",
-        row.limit or "unknown",
+        _marked(row, phrases.brackets(row.cost, 1) if row.cost.trials else "–"),
+        phrases.brackets(row.over_it, 2) if row.over_it.trials else "–",
+        *([_capacity(row)] if rated else []),
         *(
-            _marked(row, _number(quantity, row.values[quantity.name]))
-            for quantity in analysis.QUANTITIES
+            _marked(row, _number(of.quantity, value))
+            for of, value in zip(analysis.columns(held), row.values)
         ),
-        "–" if row.ease_rps is None else phrases.number(row.ease_rps),
     ] for row in made]  # fmt: skip
     return heads, lines
 
 
-def _overload(row: Row) -> str:
-    if not row.overload.trials:
+def _capacity(row: Row) -> str:
+    """Return a capacity as a cell; of a bound, "> 22 000"."""
+    if not row.capacity.rate.trials:
         return "–"
-    return ("≥ " if row.at_least else "") + phrases.brackets(row.overload)
+    if row.capacity.bound:
+        return f"> {phrases.number(row.capacity.rate.estimate)}"
+    return phrases.brackets(row.capacity.rate)
 
 
 def _marked(row: Row, number: str) -> str:

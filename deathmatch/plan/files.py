@@ -33,7 +33,7 @@ def experiment(name: str, root: Path = ROOT) -> Experiment:
 
 def server(name: str, root: Path = ROOT) -> Server:
     """Return the server of that name; UserError if there is none or its file is wrong."""
-    return load("server", name, root)
+    return WITHOUT_FOLDER.get(name) or load("server", name, root)
 
 
 def servers(root: Path = ROOT) -> list[Server]:
@@ -58,6 +58,10 @@ def check_titles(every: Iterable[Server], root: Path = ROOT) -> None:
 def dataset(name: str, root: Path = ROOT) -> Dataset:
     """Return the dataset of that name; UserError if there is none or its file is wrong."""
     return load("dataset", name, root)
+
+
+WITHOUT_FOLDER: dict[str, Server] = {}
+"""Servers that a command made for itself."""
 
 
 def testbed(name: str, root: Path = ROOT) -> Testbed:

@@ -4,7 +4,7 @@ side("yucan:backlog=5,schedulers=one")
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from deathmatch.errors import UserError, suggestions
@@ -19,13 +19,15 @@ CEILINGS = ("null", "ws-null")
 YARDSTICKS = 2
 RECENT_YEARS = 2
 """How much older than the newest release of all a yardstick's may be."""
-FIRST_RATES_RPS = (500, 2_000, 8_000)
-"""Offered before the search, which begins from the highest of them that is answered."""
+RATES_RPS = (100, 500, 2_000)
+"""Offered to every server: what a reply costs is compared at the highest of them that all carry."""
 SEARCH = {"probe_s": 0.5, "probes": 12, "margin": 1.2, "cost_shares": [0.5]}
-SHARES = (0.5, 0.9, 1.3)
-"""Which shares of a server's capacity are offered: half, nearly all, and an overload."""
-LEAST_S, SHORTEST_S, LONGEST_S = 0.5, 2.0, 10.0
-"""How long each rate is offered: least in a single round; shortest and longest in several."""
+DURATION_S, OPENING_S = 2, 15
+"""How long a rate is offered: of requests, and of messages on ten thousand connections, which a
+pace of 1,000 a second takes 10 s to open."""
+OPENING = "opening"
+PACES = (128, 0)
+"""At which levels of the factor OPENING connections are opened: 128 under way, 1,000 a second."""
 REMARK = "Measured by deathmatch measure."
 
 
@@ -58,17 +60,14 @@ def side(text: str) -> Side:
 def experiment(sides: Sequence[Side], wanted: str | None) -> str:
     """Return the experiment in which all are measured: `wanted`, else the first that all serve.
 
-    Two are offered the same load, which need not be a rate; otherwise each is offered rates of its
-    own. UserError if there is none.
+    UserError if there is none.
     """
     servers = [files.server(side.server) for side in sides]
     able = [
         name for name in servers[0].experiments
         if all(name in server.experiments and server.runs for server in servers)
-        and (client := files.experiment(name).client)
-        and (len(sides) == 2 or registry.client(client).searches)
+        and files.experiment(name).client
     ]  # fmt: skip
-    load = "under load" if len(sides) == 2 else "by an offered rate"
     names = ", ".join(dict.fromkeys(server.name for server in servers))
     if not able:
         served = "; ".join(
@@ -76,14 +75,14 @@ def experiment(sides: Sequence[Side], wanted: str | None) -> str:
             for server in dict.fromkeys(servers)
         )
         raise UserError(
-            f"no experiment measures {names} {load}",
+            f"no experiment measures {names} under load",
             "key experiments of server.toml",
             f"{served}; snakemake --config dataset=smoke servers={names.replace(' ', '')} "
             "measures each in what it serves",
         )
     if wanted is not None and wanted not in able:
         files.experiment(wanted)
-        what = f"{wanted!r} does not measure {names} {load}"
+        what = f"{wanted!r} does not measure {names} under load"
         raise UserError(what, "option --experiment", f"choose one of {', '.join(able)}")
     return wanted or able[0]
 
@@ -117,10 +116,35 @@ def levels(chosen: Side, name: str) -> dict[str, Level]:
     return chosen_levels
 
 
-def variant(chosen: Side, name: str) -> Variant:
-    """Return the variant that a side is in an experiment: what it names, else the defaults."""
-    named = {factor: (level,) for factor, level in levels(chosen, name).items()}
-    return matrix.product(files.experiment(name), named, files.server(chosen.server))[0]
+def variants(chosen: Side, name: str, card: bool) -> tuple[Variant, ...]:
+    """Return the variants that a side is in an experiment: what it names, else the defaults.
+
+    Of a `card` as `grid` says.
+    """
+    return matrix.product(
+        files.experiment(name), grid(chosen, name, card), files.server(chosen.server)
+    )
+
+
+def grid(chosen: Side, name: str, card: bool) -> dict[str, tuple[Level, ...]]:
+    """Return the levels of a side's factors: what it names, each one level.
+
+    Of a `card`, the load generator that offers the most takes the place of the experiment's own,
+    and connections are opened at each of PACES, unless the side names another level.
+    """
+    own = levels_of_cards(name) if card else {}
+    return own | {factor: (level,) for factor, level in levels(chosen, name).items()}
+
+
+def levels_of_cards(name: str) -> dict[str, tuple[Level, ...]]:
+    """Return the levels of an experiment's factors at which a card's servers are measured."""
+    spec = files.experiment(name)
+    levels: dict[str, tuple[Level, ...]] = {}
+    if registry.LIGHT in spec.load_generators:
+        levels[registry.FACTOR] = (registry.LIGHT,)
+    if OPENING in spec.factors:
+        levels[OPENING] = PACES
+    return levels
 
 
 def yardsticks(server: Server, name: str, build_s: Callable[[Server], float]) -> list[Side]:
@@ -156,35 +180,32 @@ def dataset_name(sides: Sequence[Side], given: str | None) -> str:
 
 
 def text(
-    title: str, name: str, rates: Mapping[Side, Sequence[int]], duration_s: float, trials: int,
-    seed: int, search: bool = False,
+    title: str, name: str, sides: Sequence[Side], rates_rps: Sequence[int], duration_s: float,
+    trials: int, seed: int, card: bool,
 ) -> str:  # fmt: skip
-    """Return the text of a dataset's file: an experiment, and the rates of each side."""
+    """Return the text of a dataset's file: an experiment with the rates, a grid for each side.
+
+    A `card` has a search for each server's capacity, where the client can search.
+    """
     head = {"title": title, "remark": REMARK, "trials": trials, "seed": seed}
-    steps = {"rates_rps": next(iter(rates.values())), "duration_s": duration_s}
-    steps |= {"search": SEARCH} if search else {}
+    steps = {"rates_rps": rates_rps, "duration_s": duration_s}
+    steps |= {"search": SEARCH} if card and searches(name) else {}
     grids = [
-        {"servers": [side.server], "rates_rps": own}
-        | {factor: [level] for factor, level in levels(side, name).items()}
-        for side, own in rates.items()
+        {"servers": [side.server]} | {key: list(of) for key, of in grid(side, name, card).items()}
+        for side in dict.fromkeys(sides)
     ]
     return own_dataset.text(head, {name: (steps | own_dataset.like_model(name), grids)})
 
 
-def own_rates(capacity_rps: float) -> tuple[int, ...]:
-    """Return the rates that are offered to a server of this capacity, whole and different."""
-    return tuple(sorted({max(1, round(capacity_rps * share)) for share in SHARES}))
+def searches(name: str) -> bool:
+    """Return whether an experiment's load is a rate, so that a capacity can be searched for."""
+    client = files.experiment(name).client
+    return bool(client) and registry.client(client).searches
 
 
-def duration_s(trial_s: float, around_s: float, rounds: int) -> float:
-    """Return for how long each rate is offered, in seconds.
-
-    `trial_s` is the time left for all rounds of one server; a trial takes `around_s` of it without
-    load. Where several rounds would be shorter than SHORTEST_S, it is as long as one round allows.
-    """
-    # A server that is overloaded answers for as long again as it was offered load.
-    durations = len(SHARES) + sum(share > 1 for share in SHARES)
-    several_s = (trial_s / rounds - around_s) / durations
-    single_s = (trial_s - around_s) / durations
-    shortest_s = min(SHORTEST_S, max(LEAST_S, single_s))
-    return round(min(LONGEST_S, max(shortest_s, several_s)), 1)
+def load(name: str) -> tuple[tuple[int, ...], float]:
+    """Return the rates that a card's servers are offered in an experiment, and for how long."""
+    if searches(name):
+        return RATES_RPS, DURATION_S
+    model = own_dataset.model(name)
+    return tuple(model.rates_rps or ()), max(OPENING_S, model.duration_s or 0)

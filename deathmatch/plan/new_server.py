@@ -1,13 +1,16 @@
 """Start a server's folder from a template: `./shell deathmatch new-server NAME [--kind KIND]`."""
 
 import argparse
+import os
 import re
+import shlex
 import shutil
 import tomllib
+from pathlib import Path
 
 from deathmatch.errors import UserError, as_typed, suggestions
 from deathmatch.load import registry
-from deathmatch.plan import files
+from deathmatch.plan import files, own_dataset, paths
 from deathmatch.plan.paths import ROOT
 
 TEMPLATES = ROOT / "servers" / "_template"
@@ -17,6 +20,9 @@ KINDS = {
     "websocket": "WebSocket",
 }
 """What a server may be like, each a folder of the templates."""
+
+GIVEN_UP = ("factors", "limits", "deviations")
+"""Keys of a template that say something of its own server."""
 
 
 def main(given: argparse.Namespace) -> int:
@@ -34,9 +40,34 @@ def main(given: argparse.Namespace) -> int:
         )
     shutil.copytree(TEMPLATES / kind, folder)
     toml = folder / "server.toml"
-    toml.write_text(toml.read_text().replace("NAME", name))
+    text = toml.read_text().replace("NAME", name)
+    toml.write_text(_with_command(text, given.command, folder) if given.command else text)
     print(advice(name, kind))
     return 0
+
+
+def _with_command(text: str, command: str, folder: Path) -> str:
+    """Return the text of server.toml with a command of the user's own, whose files are copied."""
+    (folder / "server.py").unlink(missing_ok=True)
+    words = shlex.split(command)
+    if "{port}" not in command or not words:
+        shutil.rmtree(folder)
+        raise UserError("it has no {port}", f"`{command}`", "write {port} where its port belongs")
+    program = words[0]
+    for place, word in enumerate(words):
+        file = Path(os.environ.get(paths.FROM, "."), word)
+        if file.is_file():
+            shutil.copy(file, folder)
+            words[place] = f"{{folder}}/{file.name}"
+    name = Path(program).name
+    version = "echo unknown" if words[0] != program else f"{name} --version || echo unknown"
+    changed = {
+        "language": name, "version": version,
+        "run": " ".join(word if "{" in word else shlex.quote(word) for word in words),
+    }  # fmt: skip
+    spec = tomllib.loads(text) | changed
+    spec |= {"packages": {"tools": [] if words[0] != program else [name]}}
+    return own_dataset.text({key: spec[key] for key in spec if key not in GIVEN_UP}, {})
 
 
 def experiments(kind: str) -> list[str]:

@@ -78,6 +78,10 @@ def project() -> dict:
     return yaml.safe_load((ROOT / CITATION).read_text())
 
 
+FROM = "DEATHMATCH_FROM"
+"""The variable with the folder in which the user typed a command: ./shell goes to the project's."""
+
+
 def version() -> str:
     """Return the project's version, as year.month.number; commits after it have the same."""
     return project()["version"]

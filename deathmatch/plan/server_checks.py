@@ -22,7 +22,7 @@ PLACES = {
 }
 # What a trial fills into a start command besides, its factors and what its configuration sets.
 PLACEHOLDERS = {
-    "host": ("the address to listen on", "nothing; must be used"),
+    "host": ("the address to listen on", "nothing; without it, the server listens on all"),
     "port": ("the port to listen on", "nothing; must be used"),
     "workers": (
         "how many processes, threads or schedulers to run: as many as the server has CPUs where "
@@ -172,12 +172,12 @@ def _of_commands(server: Server, experiments: Sequence[Experiment]) -> Iterator[
 def _of_use(
     server: Server, experiments: Sequence[Experiment], levels: dict[str, list[Level]]
 ) -> Iterator[Problem]:
-    """Check that the start command uses its address, and each factor that it can set.
+    """Check that the start command uses its port, and each factor that it can set.
 
     A server that no client loads has no address.
     """
     loaded = not experiments or any(experiment.client for experiment in experiments)
-    needed = ["host", "port"] if loaded else []
+    needed = ["port"] if loaded else []
     for factor, known in server.factors.items():
         # With one level there is nothing to set; schedulers may be taken from the CPUs given.
         if len(known or levels.get(factor, [])) > 1 and factor != "schedulers":

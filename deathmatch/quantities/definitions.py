@@ -267,6 +267,14 @@ _ALL = (
         )
         for name, words in _OF_HISTOGRAM.items()
     ),
+    *(
+        Quantity(
+            f"latency_{name}_us", f"{words} latency", "µs",
+            f"{words} time from when a request was due to its reply, as roundtrip sees it",
+            Mean(f"latency_{name}_us"), _MEAN, of_histogram="latency",
+        )
+        for name, words in _OF_HISTOGRAM.items()
+    ),
     Quantity(
         "died", "share of trials in which it died", "",
         "1 if the server died during the sweep, else 0",

@@ -1,46 +1,43 @@
 """Measure servers, and write their card: `./shell deathmatch measure A [B ...]`.
 
-One server is compared with yardsticks: a search finds each one's capacity in a third of the time,
-then rounds of trials offer three shares of it. Two are compared in blocks of four trials, ABBA or
-BAAB, at the same rates. Of several, the first is compared with the others as with yardsticks. The
-trials are those of an ordinary dataset.
+One server is compared with yardsticks: each round has a trial of each, which offers all the same
+rates, and then searches for the server's capacity. Two are compared in blocks of four trials, ABBA
+or BAAB. Of several, the first is compared with the others as with yardsticks. The trials are those
+of an ordinary dataset.
 """
 
 import argparse
 import itertools
 import random
 import re
+import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import polars as pl
 
-from deathmatch.analysis import paired, searched
+from deathmatch.analysis import paired
+from deathmatch.analysis.card import alarms
 from deathmatch.analysis.paired import Measured
 from deathmatch.analysis.views import Experiment
-from deathmatch.data import inventory, tidy
-from deathmatch.errors import UserError
+from deathmatch.data import records
+from deathmatch.errors import UserError, as_typed
 from deathmatch.paper import card
-from deathmatch.plan import files, matrix, own_dataset
+from deathmatch.plan import files, own_dataset
 from deathmatch.plan import measure_design as plan
 from deathmatch.plan.measure_design import Side
 from deathmatch.plan.trial import Trial
-from deathmatch.quantities.quantity import REPLY
-from deathmatch.run import checkout, progress, subcommands
+from deathmatch.run import checkout, failures, progress, subcommands
 
-SEARCH_SUFFIX = "-search"
 ROUNDS = 3
 # The interval of two is 12.7 standard errors to either side (Student 1908), and says nothing.
 LEAST_BLOCKS = 3
-SEARCH_SHARE = 1 / 3
-"""The share of the time after the builds in which searches begin."""
 SEED = 1
-WORSE = 4
-"""The exit status where `--fail-if` is so."""
+WRONG, WORSE = 3, 4
+"""The exit statuses of a server that answers wrongly, and where `--fail-if` is so."""
 INTERRUPTED = 130
 
 
@@ -58,33 +55,38 @@ class Run:
     def rounds(self) -> Iterator[list[tuple[int, Trial]]]:
         """Yield the trials of each round in their order, each with its side's number.
 
-        A round of a pair is a block of four trials, others have a trial of each side.
+        A round of a pair is a block of four trials, others have a trial of each variant of a side.
         """
-        variants = [plan.variant(side, self.experiment) for side in self.sides]
+        variants = [plan.variants(side, self.experiment, not self.pair) for side in self.sides]
         earlier: Counter = Counter()
         for number in itertools.count(1):
             trials = []
             for which in self._order(number):
                 server = self.sides[which].server
-                earlier[server, variants[which]] += 1
-                trial = Trial(
-                    dataset=self.dataset, experiment=files.experiment(self.experiment),
-                    plan=own_dataset.model(self.experiment), server=files.server(server),
-                    variant=variants[which], n=earlier[server, variants[which]],
-                )  # fmt: skip
-                trials.append((which, trial))
+                for variant in variants[which]:
+                    earlier[server, variant] += 1
+                    trial = Trial(
+                        dataset=self.dataset, experiment=files.experiment(self.experiment),
+                        plan=own_dataset.model(self.experiment), server=files.server(server),
+                        variant=variant, n=earlier[server, variant],
+                    )  # fmt: skip
+                    trials.append((which, trial))
             yield trials
 
     def _order(self, number: int) -> list[int]:
+        """Return the numbers of the sides; of a card, the subject first in the first round."""
         if self.pair:
             return [paired.SIDES.index(side) for side in paired.order(self.seed, number)]
-        chance = random.Random(f"{self.seed}/{number}")
-        return chance.sample(range(len(self.sides)), len(self.sides))
+        order = random.Random(f"{self.seed}/{number}").sample(
+            range(len(self.sides)), len(self.sides)
+        )
+        return sorted(order, key=bool) if number == 1 else order
 
     def measure(self, ends: float, most: float) -> tuple[int, int]:
         """Measure round after round while there is time; return how many, and an exit status.
 
-        `most` rounds, and one at least. A pair's trial that fails ends the run with its status.
+        `most` rounds, and one at least. A pair's trial that fails ends the run with its status, and
+        so does a card's subject that answers wrongly from the start.
         """
         checkout.make_folders(self.dataset)
         done = 0
@@ -97,11 +99,17 @@ class Run:
                     status = subcommands.trial(trial, self.testbed, any_outcome=not self.pair)
                     if status and self.pair:
                         return done, status
+                    if not (self.pair or which or failures.measured(_record(trial))):
+                        return 1, WRONG
                 done = number
         except KeyboardInterrupt:
             _say("interrupted: what whole rounds show follows")
             return done, INTERRUPTED
         return done, 0
+
+
+def _record(trial: Trial) -> dict:
+    return records.read(trial.path / "trial.json")
 
 
 def main(given: argparse.Namespace) -> int:
@@ -149,9 +157,9 @@ def _tolerated(given: argparse.Namespace, pair: bool) -> float | None:
 def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> int:
     """Measure a pair in blocks, at the same rates; return the exit status."""
     model = own_dataset.model(run.experiment)
-    rates = dict.fromkeys(run.sides, tuple(given.rates or model.rates_rps or ()))
+    rates = tuple(given.rates or model.rates_rps or ())
     duration_s = given.duration or model.duration_s or 0
-    _check_time(run, given.minutes, len(rates[run.sides[0]]) * duration_s)
+    _check_time(run, given.minutes, len(rates) * duration_s)
     subcommands.hold()
     for server in dict.fromkeys(side.server for side in run.sides):
         subcommands.build(server)
@@ -159,7 +167,9 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
 
     def write(blocks: int) -> None:
         trials = 4 // len(set(run.sides)) * blocks
-        text = plan.text(title, run.experiment, rates, duration_s, trials, run.seed)
+        text = plan.text(
+            title, run.experiment, run.sides, rates, duration_s, trials, run.seed, card=False
+        )
         own_dataset.write(run.dataset, text)
 
     write(LEAST_BLOCKS)
@@ -175,7 +185,8 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
         for place, (which, trial) in enumerate(trials, 1)
     ]
     rows = paired.rows(measured, run.seed, given.statistic)
-    card.show(card.of_pair(held, run.sides, measured, rows, run.seed), given.json)
+    made = card.of_pair(held, run.sides, measured, rows, run.seed, _typed())
+    card.show(made, given.json)
     first = rows.row(0, named=True)
     if status == 0 and tolerated is not None and paired.worse_by(first, tolerated):
         _say(f"B is worse than A by more than {tolerated:.0%}")
@@ -209,75 +220,28 @@ def _against_yardsticks(run: Run, given: argparse.Namespace) -> int:
     subcommands.build(subject.server)
     built = [other for other in others if subcommands.run("build", other.server) == 0]
     run = Run(run.dataset, run.experiment, (subject, *built), False, run.testbed, run.seed)
-    if given.rates:
-        rates, slowdown = dict.fromkeys(run.sides, tuple(given.rates)), 1.0
-    else:
-        rates, slowdown = _search(run, ends)
-    server = files.server(subject.server)
-    around_s = progress.OVERHEAD_S + progress.START_STOP_S + server.warm_up_s
-    trial_s = (ends - time.monotonic()) / len(rates) / slowdown
-    duration_s = given.duration or plan.duration_s(trial_s, around_s, ROUNDS)
-    title = f"{server.title}, compared with yardsticks"
-    text = plan.text(title, run.experiment, rates, duration_s, ROUNDS, run.seed)
+    rates, duration_s = plan.load(run.experiment)
+    rates, duration_s = tuple(given.rates or rates), given.duration or duration_s
+    title = f"{files.server(subject.server).title}, compared with yardsticks"
+    text = plan.text(
+        title, run.experiment, run.sides, rates, duration_s, ROUNDS, run.seed, card=True
+    )
     own_dataset.write(run.dataset, text)
     rounds, status = run.measure(ends, ROUNDS)
     if status and not rounds:
         return status
-    if rounds < ROUNDS:
+    if rounds < ROUNDS and not status:
         _say(f"no time for round {rounds + 1} of {ROUNDS}")
     _tidy(run)
     held = Experiment(run.dataset, run.experiment)
-    card.show(card.of_subject(held, run.sides, ROUNDS), given.json)
-    return status
+    made = card.of_subject(held, run.sides, ROUNDS, _typed())
+    card.show(made, given.json)
+    return status or (WRONG if subject.server in alarms(held) else 0)
 
 
-def _search(run: Run, ends: float) -> tuple[dict[Side, tuple[int, ...]], float]:
-    """Return the rates for each side, and by what factor trials took longer than estimated.
-
-    The rates are shares of the capacity that a search found. When the time of the search is over,
-    each side left is offered the first rates only. The factor is 1 at least.
-    """
-    dataset = run.dataset + SEARCH_SUFFIX
-    first = dict.fromkeys(run.sides, plan.FIRST_RATES_RPS)
-    title = f"{files.server(run.sides[0].server).title}: search for rates"
-    began = time.monotonic()
-    search_ends = began + SEARCH_SHARE * (ends - began)
-    search, estimated_s = True, 0.0
-
-    def write() -> None:
-        text = plan.text(title, run.experiment, first, 1, 1, run.seed, search)
-        own_dataset.write(dataset, text)
-
-    write()
-    records = []
-    for side in first:
-        if search and time.monotonic() >= search_ends:
-            search = False
-            left = ", ".join(map(str, list(first)[list(first).index(side) :]))
-            _say(f"the time of the search is over; first rates only for {left}")
-            write()
-        elif search:
-            _say(f"search for the capacity of {side}")
-        for trial in matrix.trials(dataset, [side.server]):
-            if trial.variant == plan.variant(side, run.experiment):
-                subcommands.trial(trial, run.testbed)
-                estimated_s += progress.seconds(trial)
-                records.append(inventory.of_trial(trial))
-    slowdown = max(1, (time.monotonic() - began) / estimated_s)
-    frames = tidy.frames(run.experiment, filter(Path.exists, records))
-    return {
-        side: plan.own_rates(_capacity_rps(frames, side, run.experiment)) for side in first
-    }, slowdown
-
-
-def _capacity_rps(frames: Mapping[str, pl.DataFrame], side: Side, experiment: str) -> float:
-    """Return a side's capacity; where no search found it, the most that it answered."""
-    variant = plan.variant(side, experiment).name
-    probes, points = (
-        frames[table].filter(server=side.server, variant=variant) for table in ("probes", "points")
-    )
-    capacity = searched.ends(probes)["capacity_rps"].max()
-    return capacity or points[REPLY].max() or plan.FIRST_RATES_RPS[0]
+def _typed() -> str:
+    """Return the command that this process was called with."""
+    return as_typed(f"deathmatch {shlex.join(sys.argv[1:])}")
 
 
 def _tidy(run: Run) -> None:

@@ -1,0 +1,285 @@
+"""Try any command as a server, without a folder: `./shell deathmatch try 'node app.js {port}'`.
+
+In a minute: what it answers, also under load; what a reply costs, compared with the null server and
+a known one; its capacity, and what limits it; how the kernel sees it. Nothing is kept.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from deathmatch.analysis import card as analysis
+from deathmatch.analysis.views import Experiment
+from deathmatch.builds import clients, toolchain
+from deathmatch.builds.clone import Clone
+from deathmatch.data import records, tidy
+from deathmatch.errors import UserError, as_typed
+from deathmatch.hosts import netns_testbed, sandbox
+from deathmatch.hosts.testbed import Command
+from deathmatch.load import registry
+from deathmatch.measure import conformance, steps
+from deathmatch.measure import trial as measurement
+from deathmatch.measure.context import PORT, Context, prepare
+from deathmatch.paper import card
+from deathmatch.plan import files, matrix, measure_design, paths
+from deathmatch.plan.dataset import ExperimentPlan, Grid, Search
+from deathmatch.plan.experiment import ConformanceCheck
+from deathmatch.plan.server import Server
+from deathmatch.plan.trial import Trial
+from deathmatch.run import progress, subcommands
+
+NAME = "try"
+EXPERIMENTS = {False: "single-thread", True: "c10k"}
+# A dataset that has every experiment; nothing is written into it.
+DATASET = "full"
+OPEN_S = 10
+"""How long ten thousand connections are held: they are opened 128 at a time."""
+LOOKS = 3
+WRONG = 3
+
+
+@dataclass(frozen=True)
+class Held(Experiment):
+    """What was measured, in memory."""
+
+    frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+
+    def _of_all(self, table: str) -> pl.DataFrame:
+        return self.frames[table]
+
+    def _scan(self, table: str) -> pl.LazyFrame:
+        return self._read(table).lazy()
+
+    @property
+    def probes(self) -> pl.DataFrame:
+        """Every rate that a search offered."""
+        return self._labelled("probes")
+
+
+class Installation(Clone):
+    """This clone, with the user's command as the server NAME: in their folder, with their PATH."""
+
+    def built(self, server: Server) -> dict:
+        """Return the record of its build, of which the command needs none."""
+        if server.name != NAME:
+            return super().built(server)
+        return {"ok": True, "version": "", "log": "", "tools": {"toolchain": toolchain.name()}}
+
+    def command(self, server: Server, values: Mapping) -> Command:
+        """Return how it is started."""
+        if server.name != NAME:
+            return super().command(server, values)
+        words = [_filled(word, values) for word in shlex.split(server.run)]
+        return Command(words, own_environment(), Path(own_folder()))
+
+
+def own_folder() -> str:
+    """Return the folder from which the user called."""
+    return os.environ.get(paths.FROM, os.getcwd())
+
+
+def own_environment() -> dict[str, str]:
+    """Return the user's environment, without the project's Python."""
+    inside = str(paths.ROOT / "build")
+    kept = [part for part in os.environ["PATH"].split(os.pathsep) if not part.startswith(inside)]
+    return {**os.environ, "PATH": os.pathsep.join(kept)}
+
+
+def _filled(word: str, values: Mapping) -> str:
+    for name in ("host", "port"):
+        word = word.replace(f"{{{name}}}", str(values[name]))
+    return word
+
+
+def main(given: argparse.Namespace) -> int:
+    """Try the command; return WRONG if it answers wrongly, 1 if it cannot be measured."""
+    server = _server(given.command, given.websocket)
+    files.WITHOUT_FOLDER[NAME] = server
+    experiment = EXPERIMENTS[given.websocket]
+    sandbox.die_with_owner()
+    (paths.ROOT / "build").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=paths.ROOT / "build", prefix="try-") as folder:
+        seen = _in_sandbox(partial(_look, _trial(server, experiment), Path(folder)), folder)
+        print(_first_look(seen, given.websocket), flush=True)
+        if not given.websocket and seen["status"] != 200:
+            raise UserError(
+                f"it answers status {seen['status']} to GET /", f"`{given.command}`",
+                "only answers of status 200 are measured",
+            )  # fmt: skip
+        known = measure_design.yardsticks(server, experiment, progress.build_s)[:2]
+        sides = [
+            files.server(side.server)
+            for side in known
+            if subcommands.run("build", side.server) == 0
+        ]
+        light = measure_design.levels_of_cards(experiment).get(registry.FACTOR, (None,))[0]
+        Clone().clients(clients.needed(experiment, light), f"experiment {experiment!r}")
+        trials = [_trial(side, experiment) for side in sides] + [_trial(server, experiment, seen)]
+        for place, trial in enumerate(trials, 1):
+            _say(f"measuring {place} of {len(trials)}: {trial.server.title}")
+            _in_sandbox(partial(_measure, trial, Path(folder)), folder)
+        made = sorted(Path(folder).glob("*/*/1/trial.json"))
+        held = Held(DATASET, experiment, frames=tidy.frames(experiment, made))
+        [own] = (file for file in made if file.parts[-4] == NAME)
+        return _report(held, given, records.read(own))
+
+
+def _server(command: str, websocket: bool) -> Server:
+    """Return the server that a command is; UserError if it cannot be one."""
+    where = f"`{command}`"
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UserError(f"no command: {error}", where, "quote it for a shell") from None
+    if "{port}" not in command:
+        raise UserError("it has no {port}", where, "write {port} where its port belongs")
+    path = own_environment()["PATH"]
+    program = os.path.join(own_folder(), words[0]) if "/" in words[0] else words[0]
+    if shutil.which(program, path=path) is None:
+        raise UserError(f"{words[0]}: not found", where, "write a program that is on PATH")
+    said = {
+        "title": command, "language": "unknown", "source": "ours", "about": command,
+        "version": "true", "experiments": (EXPERIMENTS[websocket],), "run": command,
+        "ready_timeout_s": 10,
+    }  # fmt: skip
+    return Server.model_validate(said, context={"name": NAME})
+
+
+def _trial(server: Server, name: str, seen: Mapping | None = None) -> Trial:
+    """Return the trial of a server; of the user's own, with a search, judged by what was seen."""
+    experiment = files.experiment(name)
+    rates_rps, duration_s = measure_design.load(name)
+    rated = measure_design.searches(name)
+    plan = ExperimentPlan(
+        rates_rps=rates_rps, duration_s=duration_s if rated else OPEN_S, grids=[Grid()],
+        search=Search(**measure_design.SEARCH) if rated and server.name == NAME else None,
+    )  # fmt: skip
+    if rated and seen:
+        asked = ConformanceCheck(
+            name="GET / is answered as before the load", send=REQUEST, status=[200],
+            body=seen["body"],
+        )  # fmt: skip
+        experiment = experiment.model_copy(update={"conformance": (asked,)})
+    levels = measure_design.levels_of_cards(name)
+    variant = matrix.product(experiment, {key: of[:1] for key, of in levels.items()}, server)[0]
+    return Trial(
+        dataset=DATASET, experiment=experiment, plan=plan, server=server, variant=variant, n=1
+    )
+
+
+REQUEST = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+def _in_sandbox(function: Callable[[], dict], folder: str) -> dict:
+    """Call a function in a sandbox; return what it wrote; UserError if that is a mistake."""
+    result = Path(folder, "result.json")
+    result.unlink(missing_ok=True)
+    status = sandbox.call(lambda: result.write_text(json.dumps(function())) and 0)
+    found = json.loads(result.read_text()) if result.exists() else {}
+    if status or "mistake" in found:
+        what = found.get("mistake", f"it could not be measured (status {status})")
+        raise UserError(what, f"`{files.WITHOUT_FOLDER[NAME].run}`")
+    return found
+
+
+def _bed(trial: Trial):
+    spec = files.testbed("netns")
+    return netns_testbed.build(spec, trial.spec()["sysctl"], lambda *_: Installation())
+
+
+def _look(trial: Trial, folder: Path) -> dict:
+    """Start the server, ask it, and return what was seen; {"mistake"} if it does not start."""
+    context = prepare(trial, trial.spec(), _bed(trial), folder)
+    try:
+        running, problem = steps.start(context)
+        if problem:
+            problem = problem.partition("; if it needs longer")[0]
+            # The first line is the command.
+            said = [line for line in running.tail().splitlines() if not line.startswith("$ ")]
+            return {"mistake": ": ".join([problem, *said[-1:]])}
+        seen = _asked(context) if "frames" not in context.spec["conformance"][0] else {}
+        listeners = context.server.listeners(PORT)
+        seen["backlog"] = max((one.limit for one in listeners), default=None)
+        seen["waits"] = sorted(conformance.mechanisms(context.server, context.server_pids()))
+        steps.stop(context, running)
+        return seen
+    finally:
+        context.end()
+
+
+def _asked(context: Context) -> dict:
+    """Return what it answers to GET /, asked LOOKS times: status, and the body if all are alike."""
+    answers = []
+    for _ in range(LOOKS):
+        with closing(context.bed.dial(context.address, PORT, conformance.TIMEOUT_S)) as connection:
+            connection.sendall(REQUEST.encode())
+            try:
+                answers.append(conformance.answer(connection, REQUEST))
+            except (OSError, conformance.NO_ANSWER) as error:
+                return {"mistake": f"no HTTP answer to GET /: {error}"}
+    statuses, bodies = zip(*answers)
+    alike = len(set(bodies)) == 1
+    text = bodies[0].decode("utf-8", "replace")
+    return {
+        "status": statuses[0], "bytes": len(bodies[0]), "text": text[:60],
+        "body": text if alike else None,
+    }  # fmt: skip
+
+
+def _measure(trial: Trial, folder: Path) -> dict:
+    """Measure a trial; return nothing but that its record is written."""
+    out = folder / trial.server.name / trial.variant.name / "1"
+    out.mkdir(parents=True)
+    bed = _bed(trial)
+    try:
+        record = measurement.measure(trial, bed, out)
+    finally:
+        bed.end()
+    (out / "trial.json").write_text(json.dumps(record))
+    return {}
+
+
+def _first_look(seen: Mapping, websocket: bool) -> str:
+    """Return what was seen before the load, in a line or two."""
+    lines = []
+    if not websocket:
+        told = f"{seen['bytes']} bytes, {seen['text']!r}"
+        if seen["body"] is None:
+            told += "; bodies differ from answer to answer, so that only the status is judged"
+        lines.append(f"GET /: status {seen['status']}, {told}")
+    waits = ", ".join(seen["waits"]) or "no readiness mechanism: a blocking call"
+    lines.append(f"listen backlog: {seen['backlog']}; its idle threads wait in {waits}")
+    return "\n".join(lines)
+
+
+def _report(held: Experiment, given: argparse.Namespace, record: Mapping) -> int:
+    """Print what was measured; return the exit status."""
+    made = analysis.rows(held, NAME)
+    heads, lines = card.servers_table(held, made)
+    alarm = analysis.alarms(held)
+    card.print_table(list(alarm.values()), heads, lines)
+    print("", analysis.verdict(held, made), *card.wrong(held, made, 1), sep="\n")
+    for check in record.get("conformance", []):
+        if not check["ok"]:
+            print(f"FAILED {check['name']}: {check['seen']}")
+    kind = "websocket" if given.websocket else "one-request"
+    words = f"deathmatch new-server mine --kind {kind} --command {shlex.quote(given.command)}"
+    print(f"\nkeep it, with a card: {as_typed(words)}")
+    if NAME in alarm:
+        return WRONG
+    return 1 if made[0].failed else 0
+
+
+def _say(text: str) -> None:
+    print(f"[try] {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,77 @@
+"""`deathmatch try`: any command as a server, without a folder."""
+
+import shlex
+import sys
+
+import pytest
+from conftest import BROKEN, Tree, copy_tree
+
+ALMOST = """\
+import socket, sys
+listener = socket.create_server(("0.0.0.0", int(sys.argv[1])), backlog=77)
+answered = 0
+while True:
+    connection, _ = listener.accept()
+    with connection:
+        if b"GET " in connection.recv(4096):
+            answered += 1
+            body = b"Jello" if answered > 300 and answered % 20 == 0 else b"hello"
+            head = b"HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\nConnection: close\\r\\n\\r\\n"
+            connection.sendall(head + body)
+"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory, network) -> Tree:
+    """A copy of the project, and a folder of somebody's own with a server that is wrong now and
+    then."""
+    tree = Tree(copy_tree(tmp_path_factory.mktemp("try") / "tree"), network)
+    own = tree.path.parent / "own"
+    own.mkdir()
+    (own / "almost.py").write_text(ALMOST)
+    tree.environment["DEATHMATCH_FROM"] = str(own)
+    return tree
+
+
+def test_a_server_without_a_folder_is_measured_and_its_wrong_answers_come_first(tree: Tree):
+    done = tree.deathmatch("try", f"{sys.executable} almost.py {{port}}")
+    assert done.status == 3, done.text
+    text = done.text
+    assert "GET /: status 200, 5 bytes, 'hello'" in text
+    assert "listen backlog: 77; its idle threads wait in no readiness mechanism" in text
+    wrong, table = text.index("wrong answers under load"), text.index("CPU per reply")
+    assert wrong < table < text.index("null server", table)
+    assert "keep it, with a card: ./shell deathmatch new-server mine" in text
+    assert not list((tree.path / "build").glob("try-*"))
+    assert not (tree.path / "servers/try").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("no-such-program {port}", "no-such-program: not found"),
+        ("python3 almost.py", "it has no {port}"),
+        (f"python3 {BROKEN} exits {{host}} {{port}}", "ended before it listened (exit status 1)"),
+        (f"python3 {BROKEN} elsewhere {{host}} {{port}}", "let it take {port}, which is 8080"),
+        (f"python3 {BROKEN} ok 127.0.0.1 {{port}}", "let it take {host}"),
+        ("sh -c 'sleep 60 & exit 0' {port}", "its command must stay in the foreground"),
+        ("sh -c 'while true; do sleep 1; done' {port}", "it listens on no TCP port"),
+        ("python3 'almost.py {port}", "No closing quotation"),
+    ],
+)
+def test_a_command_that_is_no_server_is_named_in_a_line(tree: Tree, command: str, says: str):
+    said = tree.deathmatch("try", command).failed().text
+    assert says in said and "Traceback" not in said and len(said.splitlines()) <= 3
+
+
+def test_its_command_becomes_a_folder(tree: Tree):
+    command = f"{shlex.quote(sys.executable)} almost.py {{port}}"
+    tree.deathmatch("new-server", "mine", "--command", command).succeeded()
+    assert (tree.path / "servers/mine/almost.py").read_text() == ALMOST
+    text = (tree.path / "servers/mine/server.toml").read_text()
+    assert "{folder}/almost.py {port}" in text
+    said = tree.deathmatch("check-server", "mine", "--experiment", "backlog").failed().text
+    # It answers as its owner wants, not as the experiment asks.
+    assert "FAILED HTTP/1.1 with Connection: close: body b'hello', expected 'Hello, world'" in said
+    said = tree.deathmatch("new-server", "other", "--command", "python3 x.py").failed().text
+    assert "it has no {port}" in said and not (tree.path / "servers/other").exists()
