@@ -72,6 +72,6 @@ def test_its_command_becomes_a_folder(tree: Tree):
     assert "{folder}/almost.py {port}" in text
     said = tree.deathmatch("check-server", "mine", "--experiment", "backlog").failed().text
     # It answers as its owner wants, not as the experiment asks.
-    assert "FAILED HTTP/1.1 with Connection: close: body b'hello', expected 'Hello, world'" in said
+    assert "FAILED as httperf asks: body b'hello', expected 'Hello, world'" in said
     said = tree.deathmatch("new-server", "other", "--command", "python3 x.py").failed().text
     assert "it has no {port}" in said and not (tree.path / "servers/other").exists()

@@ -156,9 +156,16 @@ def _opened(points: pl.DataFrame, level: int) -> pl.DataFrame:
     return points.filter(pl.col(OPENING) == level) if OPENING in points.columns else points
 
 
-def alarms(held: Experiment) -> dict[str, str]:
-    """Return a sentence on the wrong answers of each server that gave any, by its name."""
-    said = {}
+def alarms(held: Experiment, records: Sequence[Mapping]) -> dict[str, str]:
+    """Return a sentence on the wrong answers of each server that gave any, by its name.
+
+    With the first that its records have.
+    """
+    said, firsts = {}, {}
+    for record in records:
+        for point in record["points"]:
+            if first := point.get("first_wrong_answer"):
+                firsts.setdefault(record["server"], f", the first: {first}")
     for server in held.trials["server"].unique().sort():
         trials, points = held.trials.filter(server=server), held.points.filter(server=server)
         title = trials["title"][0]
@@ -168,8 +175,8 @@ def alarms(held: Experiment) -> dict[str, str]:
             said[server] = f"{title} answers wrongly: {failed['reason'][0].splitlines()[0]}"
         elif count:
             said[server] = (
-                f"{title} gave {phrases.counted(count, 'wrong answer')} under load; its numbers "
-                "are of its good answers."
+                f"{title} gave {phrases.counted(count, 'wrong answer')} under load"
+                f"{firsts.get(server, '')}; its numbers are of its good answers."
             )
     return said
 

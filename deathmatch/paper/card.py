@@ -29,7 +29,6 @@ from deathmatch.paper import display, theme
 from deathmatch.plan import files, measure_design, paths
 from deathmatch.plan.measure_design import Side
 from deathmatch.plan.paths import ROOT
-from deathmatch.plan.server import Server
 from deathmatch.quantities.definitions import CPU_PER_REPLY
 from deathmatch.quantities.quantity import RATE, REPLY, Quantity
 
@@ -148,12 +147,13 @@ def of_subject(held: Experiment, sides: Sequence[Side], rounds: int, command: st
     """
     server = files.server(sides[0].server)
     made = analysis.rows(held, server.name)
-    recorded = _records(held, server)
-    facts = dict(analysis.facts(held, recorded, server))
+    every = recorded(held)
+    own = [record for record in every if record["server"] == server.name]
+    facts = dict(analysis.facts(held, own, server))
     heads, lines = servers_table(held, made)
     settings = _list(f"{name}: {text}" for name, text in server.limits.items())
     theme.register()
-    alarms = list(analysis.alarms(held).values())
+    alarms = list(analysis.alarms(held, every).values())
     return Card(
         held.dataset, server.title, f"{held.name}: {held.spec.title}", alarms,
         analysis.verdict(held, made), [], wrong(held, made, rounds),
@@ -168,7 +168,7 @@ def of_subject(held: Experiment, sides: Sequence[Side], rounds: int, command: st
         )],
         after=[
             ("Connections", _table(["Connections", ""], facts.items(), "wide facts"), ""),
-            ("Checked before the load", _checks(recorded), ""),
+            ("Checked before the load", _checks(own), ""),
             ("Declared settings and limits", settings, ""),
             _repeat(held, command),
         ],
@@ -206,7 +206,8 @@ def of_pair(
     theme.register()
     svg = display.render(ratios_chart(rows).to_dict())["svg"].decode()
     return Card(
-        held.dataset, f"{sides[0]} and {sides[1]}", about, list(analysis.alarms(held).values()),
+        held.dataset, f"{sides[0]} and {sides[1]}", about,
+        list(analysis.alarms(held, recorded(held)).values()),
         paired.verdict(first),
         [text for text in [paired.nulls(first)] if text], [paired.left_out(trials)],
         ["quantity", "A", "B", "B / A", "interval", "would show"],
@@ -271,10 +272,10 @@ def ratios_chart(rows: pl.DataFrame) -> alt.LayerChart:
     return layers.properties(width=380, height=48 * max(1, len(names)))
 
 
-def _records(held: Experiment, server: Server) -> list[dict]:
-    """Return the records of the server's trials."""
-    folder = ROOT / "data" / held.dataset / held.name / server.name
-    return [records.read(file) for file in sorted(folder.glob("*/*/trial.json"))]
+def recorded(held: Experiment) -> list[dict]:
+    """Return the records of an experiment's trials."""
+    folder = ROOT / "data" / held.dataset / held.name
+    return [records.read(file) for file in sorted(folder.glob("*/*/*/trial.json"))]
 
 
 def _repeat(held: Experiment, command: str) -> Section:
