@@ -39,7 +39,7 @@ def tree(tmp_path_factory, network) -> Tree:
 def test_a_card_begins_with_wrong_answers_and_with_the_cost_of_a_reply(tree: Tree):
     card = json.loads((tree.path / "paper/mine/card.json").read_text())
     servers = {row["server"]: row for row in card["servers"]}
-    assert list(servers)[0] == "mine" and set(servers) == {"mine", "wrong", "null"}
+    assert next(iter(servers)) == "mine" and set(servers) == {"mine", "wrong", "null"}
     # Whatever the load of the machine, each measured server has this number.
     assert all(servers[name]["cpu_us_per_reply"]["median"] > 0 for name in ("mine", "null"))
     assert card["verdict"].startswith(
@@ -85,13 +85,10 @@ def test_a_server_that_fails_its_checks_ends_the_run_at_once(tree: Tree):
     assert "[1/3]" not in done.text and (tree.path / "paper/first/card.html").exists()
 
 
-def test_a_card_names_how_the_kernel_saw_its_queue_and_how_to_measure_the_rest(tree: Tree):
+def test_a_card_names_how_the_kernel_saw_its_queue(tree: Tree):
     card = json.loads((tree.path / "paper/mine/card.json").read_text())
-    facts = card["facts"]
-    queue = facts["Listen backlog"]
+    queue = card["facts"]["Listen backlog"]
     assert re.match(r"the experiment sets none, the kernel has [\d\u202f]+", queue)
-    assert facts["Memory per idle connection"].startswith("not measured: only c10k measures it")
-    assert 'readiness = ["epoll"] below [factors]' in facts["Readiness mechanism"]
     # Each row has numbers; those of points that do not count are in parentheses.
     page = (tree.path / "paper/mine/card.html").read_text()
     for row in card["servers"]:

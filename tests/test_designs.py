@@ -6,14 +6,12 @@ import pytest
 
 from deathmatch.analysis import judging, published
 from deathmatch.analysis.by_trial import Values
-from deathmatch.data import limits
 from deathmatch.errors import UserError
 from deathmatch.plan import designs, files, matrix
 from deathmatch.plan.dataset import ExperimentPlan, Grid
 from deathmatch.plan.trial import Trial
 from deathmatch.quantities.definitions import QUANTITIES
 from deathmatch.quantities.quantity import Kind
-from deathmatch.run import dry_run
 
 DESIGN = designs.Design(
     "day-ets-bytes", "single-thread",
@@ -69,15 +67,6 @@ def test_a_mistake_in_a_design_is_reported_with_its_key(monkeypatch, tmp_path):
     assert "claims.toml, key claim." in str(refused.value)
 
 
-def test_trials_that_are_planned_from_designs_meet_them(monkeypatch):
-    plain = [
-        design for design in designs.designs()
-        if not design.unknown_levels and not design.capacity_shares
-    ]  # fmt: skip
-    monkeypatch.setattr(designs, "designs", lambda: plain)
-    assert designs.unmet(designs.planned(plain)) == {}
-
-
 def test_servers_of_a_design_serve_its_experiment_with_each_factor_that_it_names():
     for design in designs.designs():
         for name in design.grid.servers:
@@ -85,20 +74,6 @@ def test_servers_of_a_design_serve_its_experiment_with_each_factor_that_it_names
             assert server.runs and design.experiment in server.experiments, design.claim
         served = {server for server, _ in design.variants}
         assert design.unknown_levels or served == {*design.grid.servers}, design.claim
-
-
-def test_a_dataset_that_decides_claims_lists_what_it_lacks_and_others_count_it():
-    every, (one,) = (
-        dry_run.unmet_designs(name, matrix.trials(name)) for name in ("reference", "smoke")
-    )
-    assert files.dataset("reference").decides_claims and len(every) > 10
-    assert "12 trials" in next(line for line in every if "walkin-some-backlog-helps" in line)
-    assert "deathmatch designs" in one and "smoke" in one
-
-
-def unmeasured() -> list[Trial]:
-    """Return the trials of the datasets that are planned for claims, and not measured yet."""
-    return [trial for name in designs.unmeasured() for trial in matrix.trials(name)]
 
 
 def comparisons(claim: dict) -> int:
@@ -133,23 +108,3 @@ def test_trials_that_only_count_are_enough_to_refute_too():
     again = matrix.trials("connection-timeouts")
     assert designs.met(again) == {perl}
     assert refutes(max(trial.n for trial in again), known[perl])
-
-
-def test_the_null_server_is_offered_each_rate_of_the_source_s_client_in_each_round():
-    offered: dict[tuple, set[int]] = {}
-    carried: dict[tuple, set[int]] = {}
-    for trial in unmeasured():
-        if trial.experiment.client == trial.load_generator and trial.plan.rates_rps:
-            key = (trial.experiment.name, trial.n, trial.testbed("netns"))
-            rates = carried if trial.server.name in limits.CEILINGS else offered
-            rates.setdefault(key, set()).update(trial.plan.rates_rps)
-    measured = {experiment for experiment, *_ in carried}
-    lacking = {key: rates - carried.get(key, set()) for key, rates in offered.items()}
-    assert {key: rates for key, rates in lacking.items() if rates and key[0] in measured} == {}
-
-
-def test_designs_are_printed_with_their_load_by_experiment():
-    lines = dry_run.by_experiment()
-    assert any(line.startswith("backlog: ") and "trials" in line for line in lines)
-    (own,) = [line for line in lines if "walkin-epoll-faster-with-many" in line]
-    assert "tornado with readiness=epoll,select idle_connections=0,900: 25 trials" in own

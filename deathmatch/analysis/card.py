@@ -1,8 +1,8 @@
 """What a server's card says: its numbers and those of its yardsticks, from one small dataset.
 
 In: an experiment of the dataset, as `deathmatch.analysis.views` has it. Out: a row for each server,
-ratios within rounds, and sentences; of the server's connections (memory, listen queue, readiness,
-system calls) a name and a sentence each, which for what was not measured says how to measure it.
+ratios within rounds, and sentences; of the server's connections (listen queue, readiness, system
+calls) a name and a sentence each.
 """
 
 import statistics
@@ -16,8 +16,7 @@ from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.analysis.views import Experiment
 from deathmatch.capacity_search import search
 from deathmatch.data import limits
-from deathmatch.errors import as_typed
-from deathmatch.plan import files, matrix, measure_design
+from deathmatch.plan import measure_design
 from deathmatch.plan.measure_design import OPENING, PACES
 from deathmatch.plan.server import Server
 from deathmatch.quantities import definitions
@@ -338,33 +337,20 @@ def other_work(held: Experiment) -> float | None:
 WAITS = "waits with "
 """How the conformance check of a readiness mechanism begins (`measure.conformance`)."""
 
-DATASETS = ("smoke", "quick", "tour", "full")
-"""The datasets that measure other people's servers, the shortest first; the last has them all."""
-
 
 def facts(held: Experiment, records: Sequence[Mapping], server: Server) -> list[tuple[str, str]]:
-    """Return the facts of one server, in the order of the card."""
+    """Return what is known of one server's connections, in the order of the card."""
     trials, points, samples = (
         frame.filter(pl.col("server") == server.name)
         for frame in (held.trials, held.points, held.samples)
     )
-    return [
-        ("Memory per idle connection", _memory(points, server)),
+    known = [
         ("Listen backlog", _backlog(trials, points, samples)),
-        ("Readiness mechanism", _readiness(records, server)),
-        ("System calls per reply", _system_calls(trials, server)),
+        ("Readiness mechanism", _readiness(records)),
+        ("System calls per reply", _system_calls(trials)),
         ("Connections held at once", _held(points)),
     ]
-
-
-def _memory(points: pl.DataFrame, server: Server) -> str:
-    measured = MEMORY_PER_CONNECTION.of_trial(points)
-    if measured is not None:
-        return f"{measured:.3g} {MEMORY_PER_CONNECTION.unit}, of its resident set"
-    holding = [
-        name for name in files.names("experiment") if files.experiment(name).client == "wsload"
-    ]
-    return _unmeasured(server, holding)
+    return [(name, text) for name, text in known if text]
 
 
 def _backlog(trials: pl.DataFrame, points: pl.DataFrame, samples: pl.DataFrame) -> str:
@@ -390,7 +376,7 @@ def _backlog(trials: pl.DataFrame, points: pl.DataFrame, samples: pl.DataFrame) 
     )
 
 
-def _readiness(records: Sequence[Mapping], server: Server) -> str:
+def _readiness(records: Sequence[Mapping]) -> str:
     checks = [
         check
         for record in records
@@ -401,25 +387,15 @@ def _readiness(records: Sequence[Mapping], server: Server) -> str:
         mechanism = check["name"].removeprefix(WAITS)
         seen = "seen in its idle threads" if check["ok"] else f"but {check['seen']}"
         return f"{mechanism}, {seen}"
-    if "readiness" not in server.factors:
-        return (
-            'not measured: add a line such as readiness = ["epoll"] below [factors] of server.toml '
-            "to check it"
-        )
-    return _unmeasured(server, _with_factor("readiness"))
+    return ""
 
 
-def _system_calls(trials: pl.DataFrame, server: Server) -> str:
+def _system_calls(trials: pl.DataFrame) -> str:
     counted = trials["syscalls_per_reply"].drop_nulls()
     if len(counted):
         waits = trials["waits_per_reply"].drop_nulls().median()
         return f"{counted.median():.3g}, {waits:.3g} of them waits"
-    counting = [
-        name
-        for name in files.names("experiment")
-        if files.experiment(name).system_calls_rate_rps is not None
-    ]
-    return _unmeasured(server, counting)
+    return ""
 
 
 def _held(points: pl.DataFrame) -> str:
@@ -428,23 +404,4 @@ def _held(points: pl.DataFrame) -> str:
         if name in points.columns
     ]  # fmt: skip
     most = max((points[name].max() or 0 for name in columns), default=0)
-    return f"{phrases.number(most)} at most" if most else "not measured"
-
-
-def _with_factor(factor: str) -> list[str]:
-    return [name for name in files.names("experiment") if factor in files.experiment(name).factors]
-
-
-def _unmeasured(server: Server, experiments: Sequence[str]) -> str:
-    """Return how to measure what only these experiments measure."""
-    own = [name for name in experiments if name in server.experiments]
-    if not own:
-        named = " or ".join(experiments)
-        return f"not measured: only {named} measures it; add it to experiments in server.toml"
-    if files.experiment(own[0]).client:
-        command = f"deathmatch measure {server.name} --experiment {own[0]}"
-    else:
-        dataset = next(name for name in DATASETS if matrix.trials(name, [server.name], [own[0]]))
-        chosen = f"dataset={dataset} servers={server.name} experiments={own[0]}"
-        command = f"snakemake --config {chosen}"
-    return f"not measured here; to measure it: {as_typed(command)}"
+    return f"{phrases.number(most)} at most" if most else ""

@@ -1,10 +1,9 @@
-"""Every system in one table: `./shell deathmatch systems DATASET` prints it as Markdown.
+"""Every system in one table.
 
 A system is a folder of `servers/`. Its row says which version ran, in which variants, whether it
 answered as each experiment asks, one figure for each experiment, or why it did not run.
 """
 
-import argparse
 from collections.abc import Callable
 from functools import cache
 
@@ -13,7 +12,6 @@ import polars as pl
 from deathmatch.analysis import phrases, stats, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.data import laws, limits
-from deathmatch.errors import UserError
 from deathmatch.plan import files
 from deathmatch.plan.server import Server
 from deathmatch.plan.trial import CONFIGURATION
@@ -29,26 +27,7 @@ SCHEMA = {
     "conformance": pl.String,
     "figures": pl.String,
 }
-_HEADINGS = {
-    "system": "System", "version": "Version", "variants": "Variants", "conformance": "Conformance",
-    "figures": "One figure for each experiment",
-}  # fmt: skip
 LATENCY = "message_latency_p50_us"
-
-
-def main(given: argparse.Namespace) -> int:
-    """Print the table of the dataset named on the command line."""
-    dataset = given.dataset
-    files.dataset(dataset)
-    table = systems(dataset)
-    if not table["version"].count():
-        raise UserError(
-            "no server has been measured",
-            f"data/{dataset}",
-            f"snakemake --config dataset={dataset}",
-        )
-    print(markdown(table))
-    return 0
 
 
 def systems(dataset: str) -> pl.DataFrame:
@@ -61,15 +40,6 @@ def systems(dataset: str) -> pl.DataFrame:
     rows = [_row(server, read) for server in files.servers()]
     frame = pl.DataFrame(rows, schema=SCHEMA)
     return frame.sort(pl.col("system").str.to_lowercase())
-
-
-def markdown(table: pl.DataFrame) -> str:
-    """Return the frame of `systems` as a Markdown table."""
-    lines = [list(_HEADINGS.values()), ["---"] * len(_HEADINGS)]
-    lines += table.select(*_HEADINGS).fill_null("").rows()
-    return "\n".join(
-        f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines
-    )
 
 
 def _row(server: Server, read) -> dict:

@@ -13,11 +13,6 @@ def listing(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def systems(parser: argparse.ArgumentParser) -> None:
-    """Declare what `systems` takes."""
-    parser.add_argument("dataset", help="a file in config/datasets/ that is measured")
-
-
 def audit(parser: argparse.ArgumentParser) -> None:
     """Declare what `audit` takes."""
     parser.add_argument("testbed", help="a file in config/testbeds/")

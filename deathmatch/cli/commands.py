@@ -32,18 +32,6 @@ GROUPS: dict[str, dict[str, Command]] = {
             "cli.listing", arguments.listing, "datasets",
             "Prints each name with its title; without a kind, the names of every kind.",
         ),
-        "designs": Command(
-            "print what claims need that a dataset measures", "run.dry_run",
-            arguments.nothing, "",
-            "Prints by experiment which variants, loads and trials decide each claim, and how long "
-            "they take.",
-        ),
-        "systems": Command(
-            "print a Markdown row for every system", "analysis.systems",
-            arguments.systems, "reference",
-            "A row has the version, the variants, one number for each experiment, or why the "
-            "system did not run.",
-        ),
         "audit": Command(
             "report what on a testbed would spoil a measurement, and how to fix it",
             "run.audit", arguments.audit, "netns",

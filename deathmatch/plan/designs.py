@@ -1,17 +1,17 @@
 """Designs: what a dataset must measure so that its claims can be decided.
 
 In: the field `design` of claims.toml, and the trials that a dataset plans. Out: which designs the
-dataset does not meet, and why; the same designs as variants with their load, by experiment.
+dataset does not meet, and why.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
 from deathmatch.load.registry import FACTOR
-from deathmatch.plan import files, matrix, paths, schemas, validation_errors
-from deathmatch.plan.dataset import ExperimentPlan, Grid
+from deathmatch.plan import files, matrix, schemas, validation_errors
+from deathmatch.plan.dataset import Grid
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.trial import Trial, Variant
 
@@ -62,17 +62,6 @@ class Design:
             for variant in matrix.product(experiment, self.grid.levels, files.server(name))
         ]
 
-    @property
-    def load(self) -> str:
-        """Trials and load in words: "12 trials of 2000, 10000 req/s, 10 s each"."""
-        offered = [str(rate) for rate in self.grid.rates_rps or () if rate]
-        rates = [f"{', '.join(offered)} req/s"] if offered else []
-        rates += ["a closed loop"] if 0 in (self.grid.rates_rps or ()) else []
-        rates += [f"{share:g} times the capacity" for share in self.capacity_shares]
-        rates += ["a search for the capacity"] if self.search else []
-        lasts = f", {self.grid.duration_s:g} s each" if self.grid.duration_s else ""
-        return f"{self.grid.trials} trials of {', '.join(rates)}{lasts}"
-
 
 def designs() -> tuple[Design, ...]:
     """Return the designs of all claims, in the order of claims.toml; UserError if that is wrong."""
@@ -104,12 +93,6 @@ def unmet(planned: Iterable[Trial]) -> dict[str, str]:
         if why := _lacking(design, ways):
             lacking.setdefault(design.claim, why)
     return lacking
-
-
-def unmeasured() -> list[str]:
-    """Return the datasets that are to decide claims and are not measured yet."""
-    known = ((name, files.dataset(name)) for name in paths.names("dataset", ROOT))
-    return [name for name, dataset in known if dataset.decides_claims and not dataset.frozen]
 
 
 def met(planned: Iterable[Trial]) -> set[str]:
@@ -162,14 +145,10 @@ def _is_counted(trials: list[Trial]) -> bool:
 
 
 def _load_lacking(grid: Grid, trials: list[Trial]) -> str:
-    """Return what the trials of a variant lack of a grid's trials, rates and duration."""
+    """Return what the trials of a variant lack of a grid's; empty if nothing."""
     if len(trials) < grid.trials:
         return f"{len(trials)} of {grid.trials} trials"
-    return offer_lacking(grid, trials[0])
-
-
-def offer_lacking(grid: Grid, trial: Trial) -> str:
-    """Return what a trial lacks of a grid's rates and duration; empty if nothing."""
+    trial = trials[0]
     if rates := sorted({*(grid.rates_rps or ())} - {*(trial.plan.rates_rps or ())}):
         return f"not {rates[0]} req/s"
     if grid.duration_s and (trial.duration_s or 0) < grid.duration_s:
@@ -181,49 +160,3 @@ def _shares(searches: list[dict]) -> set[float]:
     """Return the multiples of a server's capacity that its searches offer."""
     keys = ("cost_shares", "overload_shares")
     return {share for search in searches for key in keys for share in search.get(key, ())}
-
-
-@dataclass
-class _Load:
-    """The load of a variant in all designs that name it."""
-
-    trials: int = 0
-    rates_rps: set[int] = field(default_factory=set)
-    shares: set[float] = field(default_factory=set)
-    duration_s: float | None = None
-    search: bool = False
-
-
-def planned(chosen: Iterable[Design]) -> list[Trial]:
-    """Return the trials that meet all of these designs, each variant with the load of all.
-
-    A multiple of a capacity is planned as one more rate: its value is not known yet.
-    """
-    loads: dict[tuple[str, str, Variant], _Load] = {}
-    for design in chosen:
-        for server, variant in design.variants:
-            load = loads.setdefault((design.experiment, server, variant), _Load())
-            load.trials = max(load.trials, design.grid.trials)
-            load.rates_rps |= set(design.grid.rates_rps or ())
-            load.shares |= set(design.capacity_shares)
-            lasts = [load.duration_s or 0, design.grid.duration_s or 0]
-            load.duration_s = max(lasts) or None
-            load.search |= design.search or bool(design.capacity_shares)
-    return [
-        Trial(
-            dataset="designs", experiment=files.experiment(experiment),
-            server=files.server(server), variant=variant, plan=_plan(load), n=n,
-        )
-        for (experiment, server, variant), load in loads.items()
-        for n in range(1, load.trials + 1)
-    ]  # fmt: skip
-
-
-def _plan(load: _Load) -> ExperimentPlan:
-    unnamed = range(1, len(load.shares) + 1)
-    said = {
-        "rates_rps": (*sorted(load.rates_rps), *unnamed) or None, "duration_s": load.duration_s,
-        "search": {} if load.search else None, "grids": ({},),
-    }  # fmt: skip
-    known = {key: value for key, value in said.items() if value is not None}
-    return ExperimentPlan.model_validate(known)

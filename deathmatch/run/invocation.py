@@ -150,7 +150,6 @@ class Invocation:
             snakemake_internals.go_through_no_hidden_job(self.workflow)
         if self.workflow.dryrun and study.trials:
             print(study.listing())
-        whole = self.workflow.dryrun and study.choice.whole
         dry = self.workflow.dryrun and not self.only_paper
         said = [
             study.summary(),
@@ -158,7 +157,6 @@ class Invocation:
             *study.changed_lines(),
             *(dry_run.short_points(study.trials) if dry else ()),
             *study.left_out(),
-            *(dry_run.unmet_designs(study.dataset, study.trials) if whole and dry else []),
         ]
         print(*said, sep="\n", file=sys.stderr)
         if self.workflow.executor_plugin is None:
