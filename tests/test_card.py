@@ -223,7 +223,7 @@ def test_a_variant_against_itself_is_compared_and_its_trials_are_a_dataset(tree)
     assert first["blocks"] <= blocks and "points do not count" in done.text
     assert set(record["rows"][0]) == set(paired.ROWS)
     page = (tree.path / "paper/twice/card.html").read_text()
-    assert page.count("<svg") == 1 and record["verdict"] in page
+    assert record["verdict"] in page
     trials = tree.trials("twice")
     assert sorted(n for _, n in trials) == list(range(1, 4 * blocks + 1))
     assert f"trials = {4 * blocks}" in (tree.path / "config/datasets/twice.toml").read_text()

@@ -1,6 +1,5 @@
 """The fork server of a run: its forks are as the commands themselves, and end as those would."""
 
-import json
 import signal
 import subprocess
 from pathlib import Path
@@ -158,34 +157,16 @@ dataset = ""
 ```{{code-cell}} ipython3
 import os, time
 from pathlib import Path
-import polars as pl
 
 {cell}
 ```
 """
-# Polars computes in threads: a fork has none of those that there were.
-COMPUTING = """
-frame = pl.DataFrame({"n": range(100_000)}).lazy().group_by(pl.col("n") % 7).agg(pl.len())
-forked = "fork_server" in Path("/proc/self/cmdline").read_text()
-print(frame.collect().sort("n")["len"].to_list(), forked)
-"""
-COMPUTED = "[14286, 14286, 14286, 14286, 14286, 14285, 14285] True\n"
 
 
 def notebook(tree: Tree, name: str, cell: str) -> list[str]:
     """Write a notebook with one cell; return the words that run it."""
     (tree.path / "notebooks" / f"{name}.md").write_text(NOTEBOOK.format(cell=cell))
     return ["bin/forked", "notebook", f"notebooks/{name}.md", "--dataset", "quick", "--out", name]
-
-
-def test_a_notebook_s_cells_run_in_forks(tree: Tree, run):
-    words = notebook(tree, "computing", COMPUTING)
-    several = [tree.start(*words[:-1], f"out-{n}") for n in range(6)]
-    assert [process.communicate()[0] for process in several] == [""] * 6
-    for n in range(6):
-        *_, cell = json.loads((tree.path / f"out-{n}").read_text())["cells"]
-        assert [output["text"] for output in cell["outputs"]] == [COMPUTED]
-    wait_for(lambda: not server_of(run).children(), "no fork is left")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from deathmatch.load import registry
 from deathmatch.measure.many_connections import Limits, Placement, placement
 from deathmatch.plan import files, matrix
 from deathmatch.quantities.quantity import RATE, REPLY
-from deathmatch.run import dry_run
 
 CAPACITY_RPS, TIMEOUT_S = 2000, 0.5
 # The least that a testbed may ask for: one process cannot hold the overload.
@@ -80,13 +79,6 @@ def test_every_backlog_of_the_light_client_is_searched_and_no_other_client():
     assert {trial.load_generator for trial in asked} == {registry.LIGHT}
     assert len({trial.variant.factors["backlog"] for trial in asked}) > 4
     assert {trial.search["overload_s"] for trial in asked} == {10}
-
-
-def test_short_points_are_named_before_they_are_measured():
-    (line,) = dry_run.short_points(matrix.trials("tour"))
-    assert "backlog 2 of 10 s" in line and "accept-queue 2 of 16 s" in line
-    assert "readiness 1 of 5 s" in line
-    assert dry_run.short_points(matrix.trials("full", experiments=["backlog", "storage"])) == []
 
 
 def searched_trials(found_rps: float, answered: float | None) -> dict:

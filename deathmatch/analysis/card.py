@@ -120,7 +120,7 @@ def common_rps(held: Experiment) -> int | None:
     None without a point.
     """
     offered = held.points.filter(pl.col(RATE) > 0)
-    answered = offered.group_by(RATE, "server").agg(pl.col(REPLY).median()).group_by(RATE).agg(
+    answered = offered.group_by(RATE, "server", maintain_order=True).agg(pl.col(REPLY).median()).group_by(RATE, maintain_order=True).agg(
         all_answered=(pl.col(REPLY) >= ALL_ANSWERED * pl.col(RATE)).all(), servers=pl.len()
     )  # fmt: skip
     carried = answered.filter("all_answered", servers=offered["server"].n_unique())
@@ -197,7 +197,7 @@ def _costs(held: Experiment, points: pl.DataFrame) -> pl.DataFrame:
     late = during.with_columns(since_us=since_us).filter(
         all_open, pl.col("since_us").is_between(pl.col("duration_us") // 2, pl.col("duration_us"))
     )  # fmt: skip
-    worked = late.group_by(key).agg(
+    worked = late.group_by(key, maintain_order=True).agg(
         used_ns=pl.col("server_cpu_ns").max() - pl.col("server_cpu_ns").min(),
         took_s=(pl.col("time_us").max() - pl.col("time_us").min()) / 1e6,
         from_s=pl.col("since_us").min() // 1_000_000,
@@ -206,7 +206,7 @@ def _costs(held: Experiment, points: pl.DataFrame) -> pl.DataFrame:
         held.seconds.filter(quantity="latency")
         .join(worked, on=key)
         .filter(pl.col("since_start_s") > pl.col("from_s"))
-        .group_by(key)
+        .group_by(key, maintain_order=True)
         .agg(echoes_rps=pl.col("count").mean())
     )
     cost_us = pl.col("used_ns") / 1e3 / pl.col("took_s") / pl.col("echoes_rps")

@@ -4,21 +4,16 @@ import contextlib
 import platform
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import h11
 
-from deathmatch.data import records
-from deathmatch.errors import UserError
 from deathmatch.hosts.host import Connected, Dial, Host
 from deathmatch.hosts.host import dial as here
 from deathmatch.measure import websocket
 from deathmatch.plan.experiment import spelled_out
-from deathmatch.plan.record import MEASURED
-from deathmatch.plan.trial import Full, conformance_key
 
 # Of each answer as a whole, however little of it is lacking.
 TIMEOUT_S = 5
@@ -69,7 +64,6 @@ def check(address: str, port: int, requests: list[dict], dial: Dial = here) -> l
 def check_variant(
     host: Host, address: str, port: int, requests: list[dict], factors: dict,
     pids: Callable[[], list[int]], known: Collection[str] = (), dial: Dial = here,
-    at_once: bool = True,
 ) -> list[Check]:  # fmt: skip
     """Check all that a running server must show before it is timed, as `check` returns it.
 
@@ -77,7 +71,6 @@ def check_variant(
     readiness mechanism; the server is busy with them until `check_rest`. A wrong backlog that is
     not among the `known` failures ends it at once: the kernel shows it in milliseconds, and a
     backlog that is too short makes every other check slow.
-    `at_once` is whether many connections at once are tried.
     `host` is the server's; `pids` returns the server's processes, of which there may be more after
     its first request.
     """
@@ -91,7 +84,7 @@ def check_variant(
             return checks
     checks += check(address, port, requests, dial)
     # A shorter queue drops what comes at once: that is the experiment, not a fault.
-    if at_once and queue >= CONCURRENT:
+    if queue >= CONCURRENT:
         checks.append(check_concurrent(address, port, probe(requests, known), CONCURRENT, dial))
     if "readiness" in factors:
         checks.append(check_readiness(host, pids(), factors["readiness"]))
@@ -345,29 +338,3 @@ def answer(connection: Connected, sent: str) -> tuple[int, bytes]:
     """Return the status and the body of the answer to a request; raises NO_ANSWER, OSError."""
     answers = _Answers(connection, {"send": sent})
     return answers.head().status_code, answers.body()
-
-
-def full_trial(folder: Path, record: Mapping[str, Any]) -> Full:
-    """Return which trial of the variant has the checks in full: an earlier one, or this one.
-
-    `folder` is the trial's own, `record` what its record has before it is measured.
-    """
-    key = conformance_key(record)
-    for file in sorted(folder.parent.glob("[0-9]*/trial.json")):
-        own = Full(int(file.parent.name), key)
-        if file.parent == folder:
-            continue
-        try:
-            other = records.read(file)
-        except UserError:
-            # It is reported when the tables are made.
-            continue
-        if other["outcome"] in MEASURED and other.get("full_conformance") == own.record():
-            return own
-    return Full(record["n"], key)
-
-
-def short_form(requests: list[dict], known: Collection[str]) -> list[dict]:
-    """Return the requests of the short form: the usual one, and those that are known to fail."""
-    usual = probe(requests, known)
-    return [each for each in requests if each is usual or each["name"] in known]

@@ -22,7 +22,7 @@ from deathmatch.measure import server_process
 from deathmatch.measure.conformance import Check
 from deathmatch.measure.server_process import Stop
 from deathmatch.plan.spec import Level
-from deathmatch.plan.trial import Full, Trial
+from deathmatch.plan.trial import Trial
 
 PORT = 8080
 
@@ -114,8 +114,6 @@ class Context:
     state: State = field(default_factory=State)
     accounting: Accounting = field(default_factory=Accounting)
     times: StepTimes = field(default_factory=StepTimes)
-    # None: this trial, whatever others there are.
-    full_conformance: Full | None = None
 
     @property
     def server(self) -> Host:

@@ -81,10 +81,7 @@ def measure(trial: Trial, hosts: beds.Testbed, out: Path) -> dict:
         return record | {"outcome": NOT_BUILT, "reason": built["log"], "points": []}
     times = StepTimes()
     if trial.experiment.client:
-        full = conformance.full_trial(trial.path, record)
-        context = replace(
-            prepare(trial, record["spec"], hosts, out), times=times, full_conformance=full
-        )
+        context = replace(prepare(trial, record["spec"], hosts, out), times=times)
         record |= measure_load(context)
     else:
         record |= storage.measure(trial, record["spec"], hosts, out, times)
@@ -162,7 +159,6 @@ def _measured(context: Context) -> dict:
         "reason": " ".join(f"{name}: {known[name]}" for name in failed),
         "points": points,
         "conformance": [check.record() for check in checks],
-        "full_conformance": context.full_conformance and context.full_conformance.record(),
         **({"system_calls": counted} if counted else {}),
         **({"search": searched} if searched else {}),
     }
@@ -208,7 +204,6 @@ def stopping(context: Context, started: tuple[Running, str | None]) -> Iterator[
 def check(context: Context, running: Running) -> list[Check]:
     """Return what the server was checked for; raise NotMeasured if it answers wrongly.
 
-    The checks have a short form where an earlier trial of the variant passed all of them.
     The idle connections are open from now on.
     """
     if ended := running.died():
@@ -216,14 +211,11 @@ def check(context: Context, running: Running) -> list[Check]:
         reason = f"ended before it was checked, after empty connections and requests ({ended})"
         raise NotMeasured("did not start", f"{reason}\n{running.tail()}")
     known = context.trial.server.deviations
-    full, requests = context.full_conformance, context.spec["conformance"]
-    in_full = full is None or full.trial == context.trial.n
     with context.times.of("conformance"):
         checks = conformance.check_variant(
             context.server, context.address, PORT,
-            requests if in_full else conformance.short_form(requests, known),
-            context.trial.variant.factors, context.server_pids, known,
-            dial=context.bed.dial, at_once=in_full,
+            context.spec["conformance"], context.trial.variant.factors, context.server_pids,
+            known, dial=context.bed.dial,
         )  # fmt: skip
         if all(check.ok or check.name in known for check in checks):
             checks.append(client.check_answers(context))

@@ -13,7 +13,6 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import altair as alt
 import polars as pl
 from rich.console import Console
 from rich.table import Table
@@ -33,8 +32,6 @@ from deathmatch.quantities.definitions import CPU_PER_REPLY
 from deathmatch.quantities.quantity import RATE, REPLY, Quantity
 
 PAPER = ROOT / "paper" / "source"
-RATIOS = {"": "B / A", "aa_": "A / A", "bb_": "B / B"}
-"""The ratios of a pair, by the columns' prefix."""
 # Not the terminal's where that is narrower, as a pipe has none.
 WIDTH = 140
 
@@ -203,8 +200,6 @@ def of_pair(
     """
     first = rows.row(0, named=True)
     about = f"A: {sides[0]}; B: {sides[1]}; experiment {held.name}"
-    theme.register()
-    svg = display.render(ratios_chart(rows).to_dict())["svg"].decode()
     return Card(
         held.dataset, f"{sides[0]} and {sides[1]}", about,
         list(analysis.alarms(held, recorded(held)).values()),
@@ -212,7 +207,7 @@ def of_pair(
         [text for text in [paired.nulls(first)] if text], [paired.left_out(trials)],
         ["quantity", "A", "B", "B / A", "interval", "would show"],
         [_pair_line(row) for row in rows.iter_rows(named=True)], "Quantities", paired.LEVEL,
-        before=[("Ratios", f'<figure role="img" aria-label="ratios">{svg}</figure>', "")],
+        before=[],
         after=[_repeat(held, command)],
         numbers={
             "a": str(sides[0]), "b": str(sides[1]), "experiment": held.name, "seed": seed,
@@ -231,45 +226,6 @@ def _pair_line(row: dict) -> list[str]:
         "" if low is None else f"{low:.3f} to {high:.3f}",
         "" if row["detectable"] is None else f"{row['detectable'] - 1:.1%}",
     ]  # fmt: skip
-
-
-def ratios_chart(rows: pl.DataFrame) -> alt.LayerChart:
-    """Return a row for each quantity and rate: three ratios with their intervals, and a line at 1.
-
-    The axis is logarithmic: half and double are equally far from 1.
-    """
-    bounds = ("ratio", "low", "high")
-    long = pl.DataFrame(
-        [
-            {"quantity": paired.quantity(row), "kind": kind}
-            | {name: row[f"{prefix}{name}"] for name in bounds}
-            for row in rows.iter_rows(named=True)
-            for prefix, kind in RATIOS.items()
-        ],
-        schema={"quantity": pl.String, "kind": pl.String} | dict.fromkeys(bounds, pl.Float64),
-    )
-    names = long["quantity"].unique(maintain_order=True).to_list()
-    kinds = list(RATIOS.values())
-    span = pl.concat([long[name] for name in bounds]).drop_nulls()
-    scale = alt.Scale(
-        type="log", nice=False,
-        domain=[min(0.9, 0.98 * (span.min() or 1)), max(1.1, 1.02 * (span.max() or 1))],
-    )  # fmt: skip
-    base = alt.Chart(long).encode(
-        x=alt.X("ratio:Q", title="ratio (logarithmic)", scale=scale),
-        y=alt.Y("quantity:N", title=None, sort=names, axis=alt.Axis(labelLimit=310)),
-        yOffset=alt.YOffset("kind:N", sort=kinds),
-        color=alt.Color(
-            "kind:N", title=None, sort=kinds,
-            scale=alt.Scale(
-                domain=kinds, range=[theme.PALETTE[0], theme.GREY, theme.PALETTE[4]]
-            ),
-        ),
-    )  # fmt: skip
-    bars = base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q")
-    equal = alt.Chart(pl.DataFrame({"one": [1.0]})).mark_rule(strokeDash=[4, 3]).encode(x="one:Q")
-    layers = alt.layer(equal, bars, base.mark_point(size=55))
-    return layers.properties(width=380, height=48 * max(1, len(names)))
 
 
 def recorded(held: Experiment) -> list[dict]:
@@ -351,7 +307,7 @@ def _charts(held: Experiment, made: Sequence[Row]) -> Iterable[str]:
             continue
         own, hollow = (
             frame.filter(pl.col("client_limited") == limited)
-            .group_by("title", x)
+            .group_by("title", x, maintain_order=True)
             .agg(pl.col(column).median())
             .sort("title", x)
             for limited in (False, True)

@@ -5,7 +5,7 @@
 
 The notebook has a cell tagged `parameters` that sets `dataset`. It runs with this very Python, in
 the repository's root, under a kernel specification made for the run, so that nothing installed in
-the user's home has a say. In a run of Snakemake the kernel is a fork (`forked_kernel`).
+the user's home has a say.
 `{eval}``expression` in prose is evaluated where it stands, in the order of the cells. The result
 holds no times and no machine's paths; it appears only when every cell has succeeded.
 """
@@ -28,9 +28,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.paper import forked_kernel
 from deathmatch.paper.captions import MIME
-from deathmatch.paper.forked_kernel import ForkedKernel
 from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 
@@ -44,16 +42,8 @@ KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def run(
-    source: Path,
-    out: Path,
-    parameters: dict[str, str],
-    figures: Path,
-    kernel: ForkedKernel | None = None,
-) -> None:
+def run(source: Path, out: Path, parameters: dict[str, str], figures: Path) -> None:
     """Execute `source` with `parameters` and write the result to `out` (.ipynb).
-
-    The cells run in `kernel`, or in a new Python.
 
     Raises UserError for a notebook that cannot be read, an unknown parameter, a failing cell or
     expression (naming its line in `source`), a kernel that ended, or outputs that do not arrive.
@@ -65,7 +55,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="deathmatch-", ignore_cleanup_errors=True) as scratch:
         before, after = Path(scratch) / "before.ipynb", Path(scratch) / "after.ipynb"
         nbformat.write(notebook, before)
-        private = _private_jupyter(Path(scratch), figures, kernel)
+        private = _private_jupyter(Path(scratch), figures)
         saved = os.environ.copy()
         os.environ.update(private)
         try:
@@ -160,15 +150,14 @@ def _sockets(scratch: str) -> traitlets.config.Config:
     return traitlets.config.Config({"KernelManager": {"transport": "ipc", "ip": path}})
 
 
-def _private_jupyter(scratch: Path, figures: Path, kernel: ForkedKernel | None) -> dict[str, str]:
+def _private_jupyter(scratch: Path, figures: Path) -> dict[str, str]:
     file = scratch / "jupyter" / "kernels" / "python3" / "kernel.json"
     file.parent.mkdir(parents=True)
     # The package first, which spares each kernel a second; see deathmatch/__init__.py.
     start = "import deathmatch; from ipykernel import kernelapp; kernelapp.launch_new_instance()"
     argv = [sys.executable, "-c", start, "-f", "{connection_file}"]
     argv.append("--log-level=CRITICAL")
-    by = {"kernel_provisioner": {"provisioner_name": forked_kernel.NAME}} if kernel else {}
-    file.write_text(json.dumps({"argv": argv, "metadata": by} | KERNEL))
+    file.write_text(json.dumps({"argv": argv} | KERNEL))
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     return {
         "JUPYTER_PATH": str(scratch / "jupyter"),
@@ -240,12 +229,10 @@ def _shown(path: Path) -> str:
 
 def main(given: argparse.Namespace) -> int:
     """Run the notebook that the command line names."""
-    # Before there is a thread.
-    kernel = forked_kernel.prepare()
     sandbox.die_with_owner()
     paths.check_dataset(given.dataset, "--dataset")
     figures = given.figures or ROOT / "figures" / given.dataset
     # Notebooks start side by side: none may count on another for the folder.
     figures.mkdir(parents=True, exist_ok=True)
-    run(given.notebook, given.out, {"dataset": given.dataset}, figures, kernel)
+    run(given.notebook, given.out, {"dataset": given.dataset}, figures)
     return 0

@@ -67,17 +67,6 @@ class RecordedCheck(RecordPart):
     ok: bool = Field(description="Whether it passed.")
 
 
-class RecordedFull(RecordPart):
-    """Which trial of the variant has the conformance checks in full, with what they were of."""
-
-    trial: int = Field(ge=1, le=2**63 - 1, description="Its number; maybe this trial's own.")
-    key: str = Field(
-        pattern=r"^[0-9a-f]{64}$",
-        description="Hash of the checks, the variant, the server's sources, tools and version, the "
-        "testbed and the kernel.",
-    )
-
-
 class RecordedNetwork(RecordPart):
     """The kernel's network settings of a host."""
 
@@ -385,10 +374,8 @@ class TrialRecord(RecordPart):
     conformance: list[RecordedCheck] | None = Field(
         None, description="What it was checked for, and what was wrong."
     )
-    full_conformance: RecordedFull | None = Field(
-        None,
-        description="Which trial has the checks in full, where this one may have a short form; "
-        "absent in trials measured before there was one.",
+    full_conformance: Table | None = Field(
+        None, description="Older trials: which trial of the variant has the checks in full."
     )
     throttle: Table | None = Field(None, description="Which quota and jitter are in force.")
     system_calls: RecordedCalls | None = Field(

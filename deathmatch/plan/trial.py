@@ -1,9 +1,6 @@
 """A trial: one fresh start of one variant of one server, swept over all rates of its experiment."""
 
-import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -221,34 +218,3 @@ class Trial(BaseModel):
     def spec_text(self) -> str:
         """Return `spec` as canonical JSON."""
         return json.dumps(self.spec(), sort_keys=True)
-
-
-@dataclass(frozen=True)
-class Full:
-    """Which trial of a variant has all conformance checks: the first of a build and a kernel.
-
-    The others have a short form. A record has the number of that trial, and a key of what decides
-    how the checks end; the strict check compares them.
-    """
-
-    trial: int
-    key: str
-
-    def record(self) -> dict[str, Any]:
-        """Return it as `full_conformance` of trial.json has it."""
-        return asdict(self)
-
-
-def conformance_key(record: Mapping[str, Any]) -> str:
-    """Return a hash of what decides how the checks of a trial end, as its record has it.
-
-    The checks, the variant, the server's sources, tools and version, the testbed and the kernel.
-    """
-    spec, tools = record["spec"], record["tools"]
-    decides = {
-        "conformance": spec.get("conformance"), "factors": spec["factors"],
-        "server_sha256": spec["server_sha256"], "tools": tools["server"],
-        "version": record["version"], "testbed": record["testbed"],
-        "kernel": tools["harness"].get("kernel"),
-    }  # fmt: skip
-    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()

@@ -26,7 +26,6 @@ from deathmatch.run import (
     checkout,
     cli_config,
     cluster,
-    dry_run,
     exit_summary,
     forks,
     snakemake_internals,
@@ -150,12 +149,10 @@ class Invocation:
             snakemake_internals.go_through_no_hidden_job(self.workflow)
         if self.workflow.dryrun and study.trials:
             print(study.listing())
-        dry = self.workflow.dryrun and not self.only_paper
         said = [
             study.summary(),
             *study.builds_line(),
             *study.changed_lines(),
-            *(dry_run.short_points(study.trials) if dry else ()),
             *study.left_out(),
         ]
         print(*said, sep="\n", file=sys.stderr)
