@@ -120,9 +120,10 @@ def common_rps(held: Experiment) -> int | None:
     None without a point.
     """
     offered = held.points.filter(pl.col(RATE) > 0)
-    answered = offered.group_by(RATE, "server", maintain_order=True).agg(pl.col(REPLY).median()).group_by(RATE, maintain_order=True).agg(
+    medians = offered.group_by(RATE, "server", maintain_order=True).agg(pl.col(REPLY).median())
+    answered = medians.group_by(RATE, maintain_order=True).agg(
         all_answered=(pl.col(REPLY) >= ALL_ANSWERED * pl.col(RATE)).all(), servers=pl.len()
-    )  # fmt: skip
+    )
     carried = answered.filter("all_answered", servers=offered["server"].n_unique())
     return carried[RATE].max() or offered[RATE].min()
 
