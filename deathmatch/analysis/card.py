@@ -1,8 +1,8 @@
 """What a server's card says: its numbers and those of its yardsticks, from one small dataset.
 
 In: an experiment of the dataset, as `deathmatch.analysis.views` has it. Out: a row for each server,
-ratios within rounds, and sentences; of the server's connections (listen queue, readiness, system
-calls) a name and a sentence each.
+ratios within rounds, and sentences; of the server's listen queue and its readiness mechanism a
+name and a sentence each.
 """
 
 import statistics
@@ -348,8 +348,6 @@ def facts(held: Experiment, records: Sequence[Mapping], server: Server) -> list[
     known = [
         ("Listen backlog", _backlog(trials, points, samples)),
         ("Readiness mechanism", _readiness(records)),
-        ("System calls per reply", _system_calls(trials)),
-        ("Connections held at once", _held(points)),
     ]
     return [(name, text) for name, text in known if text]
 
@@ -389,20 +387,3 @@ def _readiness(records: Sequence[Mapping]) -> str:
         seen = "seen in its idle threads" if check["ok"] else f"but {check['seen']}"
         return f"{mechanism}, {seen}"
     return ""
-
-
-def _system_calls(trials: pl.DataFrame) -> str:
-    counted = trials["syscalls_per_reply"].drop_nulls()
-    if len(counted):
-        waits = trials["waits_per_reply"].drop_nulls().median()
-        return f"{counted.median():.3g}, {waits:.3g} of them waits"
-    return ""
-
-
-def _held(points: pl.DataFrame) -> str:
-    columns = [
-        name for name in ("concurrent_connections", "server_established_max", "idle_held")
-        if name in points.columns
-    ]  # fmt: skip
-    most = max((points[name].max() or 0 for name in columns), default=0)
-    return f"{phrases.number(most)} at most" if most else ""
