@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Measure what the load generators cost and how late they are, side by side.
 
-    ./shell python bench/clients.py [--realtime] [--only http|websocket]
+    ./shell python bench/clients.py [--realtime] [--only http|websocket|comparison]
 
 New connections: httperf and roundtrip in its place offer the same rates to the null server, and as
-much as they can. WebSocket: wsload at its own pace and in steps, to ws-null. Server and client
+much as they can. Comparison: both, each with and without comparing every answer with the body that
+it must have, on connections that stay and ask again at once, so that httperf has no time to poll.
+WebSocket: wsload at its own pace and in steps, to ws-null. Server and client
 have a CPU each; every item runs once in each round, ratios are taken within a round, and medians
 over the rounds are shown. CPU times depend on the machine; the goals are ratios and times. With
 --realtime, as root, other processes of the machine disturb less: server and client go first
@@ -19,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -31,6 +33,7 @@ sys.path.insert(0, str(ROOT))
 
 from deathmatch.builds import clients  # noqa: E402
 from deathmatch.load import histogram, registry  # noqa: E402
+from deathmatch.load.generator import BODY, LoadGenerator  # noqa: E402
 
 SERVER_CPU, CLIENT_CPU = "0", "1"
 LOAD = {"uri": "/", "requests_per_connection": 1, "timeout_s": 1}
@@ -41,6 +44,9 @@ SATURATED_RPS = {"httperf": 20_000, "roundtrip": 60_000}
 SATURATED_CONNECTIONS = "--connections=1000"
 # The goals of the light client, from GOAL_FROM_RPS on.
 GOAL_FROM_RPS, MOST_CPU_RATIO, MOST_LAG_US = 5_000, 1.5, 1_000
+# The goal of comparing every answer: otherwise one in twenty is enough.
+MOST_COMPARISON_RATIO = 1.02
+BUSY_CONNECTIONS, CALLS_CPS = 16, 4_000
 # wsload: messages a second on 64 connections and on 10,000, the pace of each, and the goals.
 BUSY_RPS, BUSY_PACE, BUSY_GAIN, BUSY_P99_US = 200_000, "--step 200us --hold 1480us", 2.0, 1_600
 MANY, MANY_PACE, MANY_GAIN = 10_000, "--step 2ms", 2.5
@@ -53,7 +59,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--realtime", action="store_true", help="go before other processes; root")
-    parser.add_argument("--only", choices=["http", "websocket"])
+    parser.add_argument("--only", choices=["http", "websocket", "comparison"])
     parser.add_argument("--busy-pace", default=BUSY_PACE, help=f"default: {BUSY_PACE}")
     parser.add_argument("--many-pace", default=MANY_PACE, help=f"default: {MANY_PACE}")
     given = parser.parse_args()
@@ -61,9 +67,11 @@ def main() -> int:
         sys.exit("bench/clients.py: server and client need a CPU each, this machine has one")
     bench = Bench(["chrt", "--rr", "10"] if given.realtime else [], given.seconds)
     missed = []
-    if given.only != "websocket":
+    if given.only in (None, "comparison"):
+        missed += comparison(bench, given.rounds)
+    if given.only in (None, "http"):
         missed += http(bench, given.rounds)
-    if given.only != "http":
+    if given.only in (None, "websocket"):
         build_wsload()
         missed += websocket(bench, given.rounds, given.busy_pace, given.many_pace)
     for goal in missed:
@@ -113,24 +121,71 @@ class Bench:
         )
 
 
-def http(bench: Bench, rounds: int) -> list[str]:
-    """Measure both clients of new connections; return the goals that were missed."""
-    generators = {
+def generators() -> dict[str, LoadGenerator]:
+    """Return both clients of new connections."""
+    return {
         "httperf": registry.generator("httperf"),
         "roundtrip": registry.generator("roundtrip", "httperf"),
     }
-    made: dict[tuple[str, int], list[Row]] = {}
+
+
+@contextmanager
+def null_server(bench: Bench) -> Iterator[Path]:
+    """Build and run the null server; yield a folder for what clients write."""
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        null = folder / "null-server"
+        null = Path(scratch, "null-server")
         source = ROOT / "servers" / "null" / "null.c"
         subprocess.run(["cc", "-O2", "-pthread", "-o", null, source], check=True)
         with bench.server([str(null), "backlog", "127.0.0.1", "9731", "4096", "1"]):
-            for _ in range(rounds):
-                for name, generator in generators.items():
-                    for rate_rps in (*PACED_RPS, SATURATED_RPS[name]):
-                        row = connections(bench, generator, rate_rps, folder)
-                        made.setdefault((name, rate_rps), []).append(row)
+            yield Path(scratch)
+
+
+def comparison(bench: Bench, rounds: int) -> list[str]:
+    """Measure what it costs to compare each answer; return the goals that were missed.
+
+    A run with the comparison and one without it follow each other, and which is first alternates.
+    Other work on the machine only adds to a CPU time, so that the least of each are compared.
+    """
+    made: dict[tuple[str, bool], list[float]] = {}
+    with null_server(bench) as folder:
+        for number in range(rounds):
+            for name, generator in generators().items():
+                for compared in (number % 2 == 0, number % 2 == 1):
+                    load = LOAD | {"requests_per_connection": round(CALLS_CPS * bench.duration_s)}
+                    load |= {BODY: "Hello, world"} if compared else {}
+                    cpu_us = busy(bench, generator, load, folder)
+                    made.setdefault((name, compared), []).append(cpu_us)
+    print(f"\nCPU of an answer, {rounds} rounds")
+    print(f"{'client':10}{'alone':>10}{'compared':>10}{'ratio':>8}{'ratios of rounds':>24}")
+    missed = []
+    for name in generators():
+        alone, compared = made[name, False], made[name, True]
+        ratio, each = min(compared) / min(alone), [a / b for a, b in zip(compared, alone)]
+        print(f"{name:10}{min(alone):7.2f} us{min(compared):7.2f} us{ratio:8.3f}"
+              f"{median(each):10.3f} [{min(each):.2f}, {max(each):.2f}]")  # fmt: skip
+        if ratio > MOST_COMPARISON_RATIO:
+            missed.append(f"{name}: {ratio:.3f} of {MOST_COMPARISON_RATIO} times the CPU")
+    return missed
+
+
+def busy(bench: Bench, generator: LoadGenerator, load: Mapping, folder: Path) -> float:
+    """Return the CPU time of an answer, in us, of BUSY_CONNECTIONS that ask without a pause."""
+    opening_s = 0.01
+    rate_rps = round(BUSY_CONNECTIONS * load["requests_per_connection"] / opening_s)
+    words = generator.command("127.0.0.1", 9731, load, rate_rps, opening_s)
+    text, cpu_s = bench.client(words, folder)
+    return 1e6 * cpu_s / generator.good(generator.parse((text,), opening_s))
+
+
+def http(bench: Bench, rounds: int) -> list[str]:
+    """Measure both clients of new connections; return the goals that were missed."""
+    made: dict[tuple[str, int], list[Row]] = {}
+    with null_server(bench) as folder:
+        for _ in range(rounds):
+            for name, generator in generators().items():
+                for rate_rps in (*PACED_RPS, SATURATED_RPS[name]):
+                    row = connections(bench, generator, rate_rps, folder)
+                    made.setdefault((name, rate_rps), []).append(row)
     print(f"\nnew connections, the null server, {rounds} rounds of {bench.duration_s:g} s")
     print(f"{'client':10}{'offered':>9}{'answered':>9}{'CPU':>10}{'of saturated':>14}"
           f"{'p50':>9}{'p90':>9}{'p99':>9}{'lag p99':>9}")  # fmt: skip
@@ -154,7 +209,7 @@ def http(bench: Bench, rounds: int) -> list[str]:
     return missed
 
 
-def connections(bench: Bench, generator, rate_rps: int, folder: Path) -> Row:
+def connections(bench: Bench, generator: LoadGenerator, rate_rps: int, folder: Path) -> Row:
     """Return what one client's connections cost and how long they took at one rate."""
     duration_s = bench.duration_s
     words = generator.command("127.0.0.1", 9731, LOAD, rate_rps, duration_s)
