@@ -3,8 +3,17 @@
 import difflib
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
+
+# Control characters but tab and new line; separators of lines; what turns the direction of text.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Return a text of another's with U+FFFD for each control character, which a terminal obeys."""
+    return CONTROL.sub("\ufffd", text)
 
 
 class UserError(Exception):

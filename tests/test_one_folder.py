@@ -1,5 +1,6 @@
 """The claim of servers/README.md: a folder is all that a new server takes."""
 
+import html
 import json
 import re
 import subprocess
@@ -12,8 +13,8 @@ from deathmatch.plan import files, new_server
 
 # YAML reads these as numbers.
 DATASET, SERVER = "2026", "404"
-# Markdown must not read it.
-TITLE = "@mine/own, *fast* [1]"
+# Markdown must not read it, nor take it for a role; nor what its program says of itself.
+TITLE = "1. @mine/own, *fast* [1] {eval}`2` <b>-- 'x'"
 SMALL = """
 title = "every server, but those that take a build"
 trials = 2
@@ -55,6 +56,11 @@ def test_from_a_new_folder_to_the_paper(tree: Tree):
     ours = {path for path in made if not {".snakemake", "__pycache__"} & set(path.parts)}
     assert {path.parent for path in ours} == {tree.path / "servers" / SERVER}
     tree.replace(f"servers/{SERVER}/server.toml", f'title = "{SERVER}"', f'title = "{TITLE}"')
+    tree.replace(
+        f"servers/{SERVER}/server.toml",
+        "\nversion = ",
+        "\nversion = 'printf \"3 *stars* <i>\\033[31m\"' # ",
+    )
     tree.run("git", "init", "--quiet").succeeded()
     tree.run("git", "add", "--all").succeeded()
     assert (SERVER, 1) in tree.trials(DATASET)
@@ -71,9 +77,12 @@ def test_from_a_new_folder_to_the_paper(tree: Tree):
     assert "4 of 4 trials, 2 failed" in tree.snakemake("-n", **failing).text
     spec = json.loads((tree.path / f"figures/{DATASET}/fig-measured-servers.json").read_text())
     assert TITLE in json.dumps(spec)
-    html = page.read_text()
-    assert html.index(f">{TITLE}</td>") < html.index('id="tbl-findings"')
-    assert TITLE in subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True).stdout
+    text = " ".join(html.unescape(page.read_text()).split())
+    assert text.index(f">{TITLE}</td>") < text.index('id="tbl-findings"')
+    printed = subprocess.run(["pdftotext", pdf, "-"], capture_output=True, text=True).stdout
+    assert TITLE in " ".join(printed.split())
+    record = json.loads((tree.trials(DATASET)[SERVER, 1] / "trial.json").read_text())
+    assert record["version"] == "3 *stars* <i>\ufffd[31m"
     whole = tree.snakemake(dataset=DATASET, servers=SERVER).succeeded().text
     assert whole.endswith(f"trials measured\nnext:   xdg-open paper/{DATASET}/report.html\n")
     tree.snakemake("--report", "build/report.html", dataset=DATASET, servers=SERVER).succeeded()

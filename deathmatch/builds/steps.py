@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from deathmatch.builds import nix, package_installs, toolchain
 from deathmatch.builds.server_commands import build_dir, environment, fill, package, tools
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, printable
 from deathmatch.hosts.process import TAIL_LINES, tail
 from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
@@ -74,7 +74,7 @@ def _version(server: Server) -> dict:
         for file in (output, errors):
             file.seek(0)
         printed = (output.read() + errors.read()).decode(errors="replace")
-    lines = printed.strip().splitlines()
+    lines = list(map(printable, printed.strip().splitlines()))
     if status == 0 and lines:
         return {"ok": True, "version": lines[0], "log": ""}
     shown = "\n".join(lines[-TAIL_LINES:]) or "it printed nothing"

@@ -5,7 +5,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from deathmatch.errors import UserError
+from deathmatch.errors import UserError, printable
 from deathmatch.plan.paths import PLACES, ROOT, names, path_of
 
 
@@ -35,6 +35,6 @@ def title(path: Path) -> str:
         narrative = [heading for heading, attributes in headings if ".appendix" not in attributes]
         return next(iter([*narrative, *(heading for heading, _ in headings)]), "")
     try:
-        return str(tomllib.loads(text).get("title", ""))
+        return printable(str(tomllib.loads(text).get("title", "")))
     except tomllib.TOMLDecodeError as error:
         raise UserError(str(error), str(path.relative_to(ROOT)), "fix it and run again") from None

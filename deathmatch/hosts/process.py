@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from deathmatch.agent import wire
+from deathmatch.errors import printable
 from deathmatch.hosts.connection import Connection
 from deathmatch.plan.paths import ROOT
 
@@ -127,9 +128,9 @@ class Process:
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> str:
-    """Return the last lines of a log, what is not UTF-8 replaced, paths from the project's root."""
+    """Return the last lines of a log, what is no text replaced, paths from the project's root."""
     with log.open("rb") as file:
         # A line may be as long as the log.
         file.seek(max(0, log.stat().st_size - TAIL_BYTES))
         text = file.read().decode(errors="replace").replace(f"{ROOT}/", "")
-    return "\n".join(text.splitlines()[-lines:])
+    return "\n".join(map(printable, text.splitlines()[-lines:]))

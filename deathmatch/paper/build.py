@@ -68,6 +68,7 @@ def build(
         if item["kind"] == "values"
         for name, text in item["values"].items()
     }
+    values = {name: titles.escaped(text) for name, text in values.items()}
     for path in (front, references):
         if not path.is_file():
             raise UserError("this file is missing", str(path), "the paper needs it")
@@ -87,13 +88,17 @@ def build(
         _check_whole(sources, values, dataset)
         narrative = {front.name: front.read_text(), **narrative}
     first, last = (
-        {name: markdown.resolved(text, values, name) for name, text in texts.items()}
+        # A title may look like a role.
+        {
+            name: markdown.resolved(titles.escaped(text), values, name)
+            for name, text in texts.items()
+        }
         for texts in markdown.placed(narrative, full)
     )
     if alone:
         last = {}
-    texts = {name: titles.escaped(f"{first[name]}\n{last.get(name, '')}") for name in first}
-    whole = titles.escaped(markdown.joined(list(first.values()), list(last.values())))
+    texts = {name: f"{first[name]}\n{last.get(name, '')}" for name in first}
+    whole = markdown.joined(list(first.values()), list(last.values()))
     kind = report.NAME if alone else report.PAPER
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="deathmatch-") as scratch:

@@ -7,12 +7,19 @@ import polars as pl
 
 from deathmatch.plan import files
 
-# An underscore within a word is one.
-SPECIAL = re.compile(r"([\\`*{}\[\]<>#@$^~|]|(?<!\w)_|_(?!\w))")
+# An underscore within a word is one. Pandoc makes other characters of quotes, "--" and "...".
+SPECIAL = re.compile(r"""([\\`*{}\[\]<>#@$^~|&"']|(?<!\w)_|_(?!\w)|-(?=-)|\.(?=\.)|^[-+=:%])""")
+# A number at the beginning of a list.
+FIRST = re.compile(r"^(\d+)(?=[.)])")
+# What a program said of itself, or what became of it: no Markdown.
+SAID = ("version", "reason")
 
 
 def escaped(text: str) -> str:
-    """Return Markdown with each server's title in it escaped, where Markdown would read it."""
+    """Return Markdown with each text in it that a server's file gives escaped, if Markdown has it.
+
+    Those are the titles of servers and of their configurations, and the names of releases.
+    """
     pattern = _pattern()
     return pattern.sub(lambda title: plain(title[0]), text) if pattern else text
 
@@ -20,22 +27,25 @@ def escaped(text: str) -> str:
 def without_html(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the frame with every `<` of its text written so that it is shown, not obeyed.
 
-    Servers' titles are shown as they are, too.
+    What servers' files and programs say is shown as it is, too.
     """
-    return frame.with_columns(
-        pl.col(pl.String)
-        .str.replace_all("<", "&lt;", literal=True)
-        .map_elements(escaped, return_dtype=pl.String)
-    )
+    said = [pl.col(name).map_elements(plain, pl.String) for name in SAID if name in frame.columns]
+    others = pl.col(pl.String).exclude(SAID).map_elements(escaped, pl.String)
+    shown = pl.col(pl.String).str.replace_all(r"\\?<", "&lt;")
+    return frame.with_columns(*said, others).with_columns(shown)
 
 
 def plain(text: str) -> str:
     """Return Markdown that shows a text as it is, in one line and without any markup."""
-    return SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return FIRST.sub(r"\1\\", SPECIAL.sub(r"\\\1", " ".join(text.split())))
 
 
 @cache
 def _pattern() -> re.Pattern | None:
-    special = [server.title for server in files.servers() if SPECIAL.search(server.title)]
-    longest_first = sorted(special, key=len, reverse=True)
+    texts = set()
+    for server in files.servers():
+        texts |= {server.title, *map(server.called, server.configurations)}
+        texts |= {server.release.name, server.release.nix or ""} if server.release else set()
+    special = [text for text in texts if plain(text) != text]
+    longest_first = sorted(special, key=lambda text: (-len(text), text))
     return re.compile("|".join(map(re.escape, longest_first))) if special else None

@@ -1,11 +1,13 @@
 """A server: one system under test, one folder `servers/<name>/` with its `server.toml`."""
 
 import hashlib
+import re
 from functools import cache, cached_property
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
+from deathmatch.errors import CONTROL
 from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.spec import DISTINCT, Level, Many, NamedSpec, Spec
@@ -20,8 +22,23 @@ OWN_NAMES = {
 }
 LISTS = tuple(OWN_NAMES)
 
-# A text that says something.
-Text = Annotated[str, Field(pattern=r"\S")]
+
+def _as_it_is(text: str) -> str:
+    if found := CONTROL.search(text):
+        raise ValueError(f"it holds the control character {found[0]!a}")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if re.search(r"[\n\t]", text) or not re.search(r"\w", text):
+        raise ValueError("it must be one line with a letter or a digit, and without a tab")
+    return text
+
+
+# What is shown as it is written, text that says something, and what stands in tables and charts.
+Shown = Annotated[str, AfterValidator(_as_it_is)]
+Text = Annotated[str, Field(pattern=r"\S"), AfterValidator(_as_it_is)]
+Line = Annotated[Text, AfterValidator(_one_line)]
 Attribute = Annotated[str, Field(pattern=r"^[A-Za-z_][\w'-]*(\.[A-Za-z_][\w'-]*)*$")]
 
 
@@ -76,8 +93,8 @@ class Packages(Spec):
 class Release(Spec):
     """The release that a server runs on Debian, or else under Nix, and how old it is."""
 
-    name: Text = Field(description="What it is a release of, with its number: nginx 1.30.")
-    nix: Text | None = Field(
+    name: Line = Field(description="What it is a release of, with its number: nginx 1.30.")
+    nix: Line | None = Field(
         None, description="The same under Nix, where that gives other numbers: nginx 1.28."
     )
     year: int | None = Field(
@@ -94,12 +111,12 @@ class Release(Spec):
         description="When its series was first released, or that of the runtime on which it stands "
         "if that is later: of Tornado 0.2 on Python 2.7.18, 2010; default: `year`.",
     )
-    system: Text | None = Field(
+    system: Line | None = Field(
         None,
         description="What it is a release of, in the words of figures over the years: Tornado. "
         "Folders that share it are releases of one system, which run the same program.",
     )
-    runtime: Text | None = Field(
+    runtime: Line | None = Field(
         None,
         description="The language's runtime below it, with its number: Python 2.7. Figures over "
         "the years mark where it changes; left out where the release is a runtime itself.",
@@ -109,7 +126,7 @@ class Release(Spec):
         description="Why a request costs over a third more or less than with the release before "
         "it, with the changelog, the commit or the profile that says so.",
     )
-    origin: Text = Field(
+    origin: Line = Field(
         description="Where it is from: Debian 12, a newer suite of Debian, or another registry."
     )
     remark: Text | None = Field(
@@ -125,8 +142,8 @@ class Configuration(Spec):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Level]
 
-    about: str = Field(description="What is different, and why it is measured.")
-    title: Text | None = Field(
+    about: Shown = Field(description="What is different, and why it is measured.")
+    title: Line | None = Field(
         None, description="What figures call it; default: its name, hyphens as spaces."
     )
     experiments: Many[str] | None = Field(
@@ -146,9 +163,9 @@ class Configuration(Spec):
 class Server(NamedSpec):
     """A system under test."""
 
-    title: Text = Field(description="The name that tables and figures show.")
-    language: Text = Field(description="What the server is written in.")
-    source: Text = Field(
+    title: Line = Field(description="The name that tables and figures show.")
+    language: Line = Field(description="What the server is written in.")
+    source: Line = Field(
         description="The post that measured it, as a key of paper/source/references.bib; "
         '"ours" if none did.'
     )
@@ -215,12 +232,12 @@ class Server(NamedSpec):
         description="Clients send it text where the experiment sends WebSocket messages of binary "
         "data, which it does not send back as such; `deviations` says what it does with those.",
     )
-    limits: dict[str, str] = Field(
+    limits: dict[Shown, Shown] = Field(
         {},
         description="Each limit that would distort a test (connection caps, timeouts, access "
         "log), what it is set to, and why.",
     )
-    deviations: dict[str, str] = Field(
+    deviations: dict[Shown, Shown] = Field(
         {},
         description="Conformance checks that it is known to fail, by name, each with what it does "
         "instead and why it is measured all the same. Each trial records the failed check.",
