@@ -74,4 +74,4 @@ def test_the_file_that_makes_a_trial_due_is_named(one: Tree, network):
     told = "servers/one/own.log is new"
     assert f"while it was measured, {told}, so that the next run measures it again" in said
     said = one.snakemake("-n", dataset="tiny").succeeded().text
-    assert f"servers/one, so that its trials are due: {told}" in said
+    assert f"one: {told}; its trials are due" in said

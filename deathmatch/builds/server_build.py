@@ -174,10 +174,7 @@ def is_built(server: Server) -> bool:
 
 
 def changes(server: Server) -> str:
-    """Return "servers/x/a.py is new", one by one of its sources since its last build; "" if none.
-
-    Also where nothing is known of them, as before the first build.
-    """
+    """Return "servers/x/a.py is new" for each source changed since its last build, as known."""
     record = build_dir(server.name) / RECORD
     built = json.loads(record.read_text()).get("sources") if record.exists() else None
     now = digests(server) if built is not None else {}

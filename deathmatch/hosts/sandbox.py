@@ -153,7 +153,8 @@ def die_with_owner() -> None:
         return
 
     def watch() -> None:
-        _wait_for_end(int(owner))
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(int(owner)).wait()
         me, stopped = psutil.Process(), []
         while fresh := [child for child in me.children(recursive=True) if child not in stopped]:
             for child in fresh:
@@ -167,14 +168,3 @@ def die_with_owner() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _wait_for_end(pid: int) -> None:
-    """Return once that process, which need not be a child, has ended."""
-    # Only Linux reports it; elsewhere psutil polls.
-    if hasattr(os, "pidfd_open"):
-        with contextlib.suppress(ProcessLookupError):
-            select.select([os.pidfd_open(pid)], [], [])
-    else:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            psutil.Process(pid).wait()

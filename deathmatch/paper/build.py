@@ -35,7 +35,7 @@ from nbformat import NotebookNode
 from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.paper import markdown, report, scripts, titles
+from deathmatch.paper import markdown, report, scripts
 from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 
@@ -68,7 +68,6 @@ def build(
         if item["kind"] == "values"
         for name, text in item["values"].items()
     }
-    values = {name: titles.escaped(text) for name, text in values.items()}
     for path in (front, references):
         if not path.is_file():
             raise UserError("this file is missing", str(path), "the paper needs it")
@@ -88,11 +87,7 @@ def build(
         _check_whole(sources, values, dataset)
         narrative = {front.name: front.read_text(), **narrative}
     first, last = (
-        # A title may look like a role.
-        {
-            name: markdown.resolved(titles.escaped(text), values, name)
-            for name, text in texts.items()
-        }
+        {name: markdown.resolved(text, values, name) for name, text in texts.items()}
         for texts in markdown.placed(narrative, full)
     )
     if alone:

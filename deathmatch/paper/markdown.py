@@ -8,6 +8,7 @@ import nbformat
 from deathmatch.analysis import provenance
 from deathmatch.analysis.provenance import Testbed
 from deathmatch.errors import UserError
+from deathmatch.paper import titles
 from deathmatch.paper.display import MIME
 
 VALUE = re.compile(r"\{value\}`([^`]+)`")
@@ -188,9 +189,10 @@ def resolved(text: str, values: dict[str, str], name: str) -> str:
             raise UserError(
                 f"there is no value {role[1]!r}", name, f"display.values makes one; known: {known}"
             )
-        return values[role[1]]
+        return titles.escaped(values[role[1]])
 
-    text = VALUE.sub(fill, text)
+    # Titles first, as one may look like a role.
+    text = VALUE.sub(fill, titles.escaped(text))
     if left := ROLE.search(text):
         role = left[1] or left[2]
         raise UserError(

@@ -165,11 +165,8 @@ REGISTRY_S = {"cargo": 90, "go": 30, "npm": 10, "maven": 15, "pypi": 10}
 
 They serve until a build has been recorded here, which then counts instead."""
 
-UNPACKED_S = 15
-"""A build that unpacks a release of another Debian."""
-
-OWN_S = 5
-"""A build of a server's own sources, which also installs Debian packages."""
+OWN_S = 10
+"""A build of a server's own sources, which also installs Debian packages or unpacks others."""
 
 SLOW_S = 300
 """A build that `slow_build` says takes minutes."""
@@ -183,11 +180,8 @@ def build_s(server: Server) -> float:
     if server.slow_build:
         return SLOW_S
     guesses_s = [s for key, s in REGISTRY_S.items() if getattr(server.packages, key, None)]
-    build = server.build or ""
-    if "cargo build" in build:
+    if "cargo build" in (server.build or ""):
         guesses_s.append(REGISTRY_S["cargo"])
-    if "toolchains/debian" in build:
-        guesses_s.append(UNPACKED_S)
     return max(guesses_s, default=OWN_S)
 
 

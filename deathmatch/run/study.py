@@ -182,11 +182,8 @@ class Study:
 
     def changed_lines(self) -> list[str]:
         """Return a line for each server whose sources have changed since its last build."""
-        changed = {name: server_build.changes(files.server(name)) for name in self.built}
-        return [
-            f"servers/{name}, so that its trials are due: {what}"
-            for name, what in changed.items() if what
-        ]  # fmt: skip
+        changes = {name: server_build.changes(files.server(name)) for name in self.built}
+        return [f"{name}: {what}; its trials are due" for name, what in changes.items() if what]
 
     def left_out(self) -> list[str]:
         """Return a sentence for each chosen name that is not measured."""
