@@ -6,27 +6,39 @@ from conftest import Tree, bench
 
 from deathmatch.analysis import views
 from deathmatch.data import laws, limits
+from deathmatch.data.kernel_samples import RUN_DELAYS
 from deathmatch.quantities.quantity import RATE
 
 RATES_RPS = [1000, 2000, 4000]
 DURATION_US = 1_000_000
 KEY = ["server", "variant", "n"]
+# The counters of a sample: what a behaviour calls them, and their share of the time without it.
+COUNTED = {
+    "server_cpu_ns": ("cpu", 0.2), "server_run_delay_ns": ("delay", 0.01),
+    "client_cpu_ns": ("", 0.9), "client_run_delay_ns": ("client_delay", 0.01),
+    "server_cpus_iowait_us": ("", 0.0), "server_cpus_idle_us": ("", 0.0),
+}  # fmt: skip
 
 
 def evidence(behaviours: dict[str, dict], trials: int = 3) -> laws.Evidence:
     """Return the tables of servers that behave as planted at the highest rate, else perfectly.
 
-    A behaviour has `on_time`, `cpu`, `overflow` (shares of 1), `burst`, `state`, `client`; the rate
-    from which on it holds is `from_rps`.
+    A behaviour has, as shares of 1, `on_time`, `cpu`, `others` (what others used of its CPU),
+    `delay` and `client_delay` (how long it waited for one) and `overflow`; `burst`, `pause_us`,
+    `state`, `client`; `from_rps`, from which on it holds, and `only_n`, the trial in which it does.
     """
     points, times, samples, rows = [], [], [], []
     for server, behaviour in behaviours.items():
         for n in range(1, trials + 1):
             key = {"server": server, "variant": "v", "n": n}
-            rows.append(key | {"server_cpus": [0], "throttle": behaviour.get("throttle", "")})
-            clock_us, used_ns = 0, 0
-            for rate in RATES_RPS:
+            rows.append(key | {
+                "server_cpus": [0], "client_cpus": [1], "clients": 1,
+                "throttle": behaviour.get("throttle", ""),
+            })  # fmt: skip
+            counted = dict.fromkeys(COUNTED, 0) | {"time_us": 0}
+            for rate in behaviour.get("rates_rps", RATES_RPS):
                 over = rate >= behaviour.get("from_rps", RATES_RPS[-1])
+                over &= n == behaviour.get("only_n", n)
                 seen = behaviour if over else {}
                 point = key | {RATE: rate}
                 points.append(point | {
@@ -34,16 +46,22 @@ def evidence(behaviours: dict[str, dict], trials: int = 3) -> laws.Evidence:
                     "server_state": seen.get("state", "ran"),
                     "client_limited": seen.get("client", False),
                     "connect_burst_connections": seen.get("burst", 1),
+                    "look_interval_max_us": seen.get("pause_us", 900),
                     "server_listen_overflows": round(seen.get("overflow", 0) * rate),
                 })  # fmt: skip
                 in_time = round(seen.get("on_time", 1) * rate)
                 for time_us, count in (500, in_time), (2_000_000, rate - in_time):
                     times.append(point | {"quantity": "connection_time", "time_us": time_us,
                                           "count": count})  # fmt: skip
-                samples.append(point | {"time_us": clock_us, "server_cpu_ns": used_ns})
-                clock_us += DURATION_US
-                used_ns += round(seen.get("cpu", 0.2) * DURATION_US * 1000)
-                samples.append(point | {"time_us": clock_us, "server_cpu_ns": used_ns})
+                samples.append(point | counted)
+                shares = [seen.get(name, least) for name, least in COUNTED.values()]
+                busy = shares[0] + seen.get("others", 0.01)
+                shares[-1] = 1 - min(busy, 1)
+                for name, share in zip(COUNTED, shares):
+                    unit = 1000 if name.endswith("_ns") else 1
+                    counted[name] += round(share * DURATION_US * unit)
+                counted["time_us"] += DURATION_US
+                samples.append(point | counted)
     frames = {
         "points": pl.DataFrame(points), "times": pl.DataFrame(times),
         "samples": pl.DataFrame(samples), "trials": pl.DataFrame(rows), "seconds": pl.DataFrame(),
@@ -74,8 +92,21 @@ NULL_IS_LATE, NULL_IS_IN_TIME = {"null": LATE | {"cpu": 0.5}}, {"null": {}}
     (LATE | {"overflow": 0.2, "burst": 80}, NULL_IS_LATE, "testbed"),
     (LATE | {"state": "died"}, NULL_IS_LATE, "server"),
     (LATE | {"client": True}, NULL_IS_IN_TIME, "client"),
-    (LATE, {}, None),
+    (LATE, {}, "unknown"),
     (LATE | {"cpu": 0.95}, {}, "server"),
+    # Beyond what the null server was offered, nobody knows; but who was late before is so now.
+    (LATE, {"null": {"rates_rps": RATES_RPS[:-1]}}, "unknown"),
+    (LATE | {"from_rps": 2000}, {"null": {"rates_rps": RATES_RPS[:-1]}}, "server"),
+    (LATE | {"from_rps": 2000}, NULL_IS_LATE, "server"),
+    # A pause of the client is its own, whether replies were late or not.
+    (LATE | {"pause_us": 102_000, "overflow": 0.03, "cpu": 0.95}, NULL_IS_IN_TIME, "client"),
+    ({"pause_us": 402_000}, NULL_IS_IN_TIME, "client"),
+    ({"client_delay": 0.4}, NULL_IS_IN_TIME, "client"),
+    # Another program on the server's CPU, and threads of the server that wait for each other.
+    (LATE | {"cpu": 0.51, "others": 0.48, "delay": 0.47}, NULL_IS_IN_TIME, "other load"),
+    (LATE | {"cpu": 0.7, "others": 0.3, "delay": 0.25}, NULL_IS_IN_TIME, "other load"),
+    (LATE | {"cpu": 0.1, "others": 0.3, "delay": 0.02}, NULL_IS_IN_TIME, "server"),
+    (LATE | {"cpu": 0.95, "others": 0.02, "delay": 7.0}, NULL_IS_IN_TIME, "server"),
 ])  # fmt: skip
 def test_a_planted_limit_is_called_by_its_name(mine, null, limit):
     assert limit_of({"mine": mine} | null) == limit
@@ -90,6 +121,26 @@ def test_one_trial_of_three_does_not_choose_itself():
     marked = limits.marked(laws.Evidence(**vars(given) | {"samples": samples}))
     top = marked.filter(pl.col(RATE) == RATES_RPS[-1], server="mine")
     assert set(top["limit"]) == {"testbed"} and top["server_cpu_ratio"].n_unique() == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "called"), [({"pause_us": 400_000}, "client"),
+    ({"cpu": 0.5, "others": 0.5, "delay": 0.5}, "other load")]
+)  # fmt: skip
+def test_what_disturbed_one_trial_is_no_limit_of_the_others(fault, called):
+    marked = limits.marked(evidence({"mine": LATE | fault | {"only_n": 2}} | NULL_IS_IN_TIME))
+    top = marked.filter(pl.col(RATE) == RATES_RPS[-1], server="mine").sort("n")
+    assert top["limit"].to_list() == ["none", called, "none"]
+    assert top.select(limits.by_harness(top)).to_series().to_list() == [False, True, False]
+    assert not top.select(limits.beyond_testbed(top)).to_series().any()
+
+
+def test_points_from_before_the_wait_was_recorded_are_as_they_were():
+    given = evidence({"mine": LATE | {"cpu": 0.5, "others": 0.5, "delay": 0.5}} | NULL_IS_IN_TIME)
+    unknown = given.samples.with_columns(pl.lit(None, pl.Int64).alias(n) for n in RUN_DELAYS)
+    marked = limits.marked(laws.Evidence(**vars(given) | {"samples": unknown}))
+    assert set(marked.filter(pl.col(RATE) == RATES_RPS[-1], server="mine")["limit"]) == {"server"}
+    assert marked["server_wait_ratio"].is_null().all()
 
 
 def test_the_best_variant_of_the_null_server_is_the_ceiling():
@@ -120,20 +171,20 @@ planted = bench("limits")
 
 @pytest.mark.alone
 def test_a_limit_planted_in_real_load_is_called_by_its_name(tree: Tree):
-    """One of each; bench/limits.py runs more.
+    """One of each kind of fault; bench/limits.py runs more.
 
-    Other work on this machine limits the free client too, and then that is the right answer.
+    Other work on this machine disturbs every point, and then that is the right answer.
     """
-    planted.plant(tree.path, runs=1)
-    for client in planted.CLIENTS:
-        planted.run(tree.path, client)
-    points = planted.at_limit(
-        pl.concat([planted.judged(tree.path, client) for client in planted.CLIENTS])
-    )
-    called = {(row["server"], row["client"]): row["limit"] for row in points.to_dicts()}
-    assert called["fast", "slow"] in ("client", "testbed")
-    assert called["slow", "free"] in ("server", "client", "testbed")
-    assert called["fast", "free"] in ("none", "client", "testbed")
-    free = {called[server, "free"] for server in ("null", "fast", "slow")}
-    if not free & {"client", "testbed"}:
-        assert called["slow", "free"] == "server" and called["fast", "free"] == "none"
+    clients = [planted.ROUNDTRIP]
+    planted.plant(tree.path, 2, clients)
+    faults = (planted.QUIET, "a program on the server's CPU", planted.PAUSED)
+    for fault in faults:
+        planted.run(tree.path, fault)
+    points = planted.at_limit(planted.judged(tree.path, faults, clients))
+    for row in points.to_dicts():
+        truth = planted.expected(row["fault"], row["server"])
+        assert not truth or row["limit"] in truth | planted.BUSY_ANSWERS, row
+    called = {(row["fault"], row["limit"]) for row in points.to_dicts()}
+    busy, paused = "a program on the server's CPU", f"{planted.PAUSED} for 400 ms"
+    assert {of for of, limit in called if limit == limits.CLIENT} >= {paused}
+    assert (busy, limits.OTHER) in called or (busy, limits.CLIENT) in called

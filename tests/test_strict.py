@@ -374,7 +374,7 @@ PLANTED: list[tuple[str, str, bool, Callable[[Sample], object], set[str]]] = [
     ("a noisy neighbour on the host", STATIC, RAW,
      lambda s: sampled(s, growing("cpu_steal_us", 0.8)), {"DM-STEAL"}),
     ("a noisy neighbour on the machine", STATIC, RAW,
-     lambda s: sampled(s, growing("cpu_user_us", 1.2)), {"DM-NEIGHBOUR"}),
+     lambda s: sampled(s, growing("cpu_idle_us", -0.5)), {"DM-NEIGHBOUR"}),
     ("fewer descriptors", STATIC, RAW, lambda s: s.record(lambda r: r.update(descriptors=1024)),
      {"DM-DESCRIPTORS"}),
     ("a home in a log", STATIC, RAW,

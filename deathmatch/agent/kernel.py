@@ -17,7 +17,8 @@ from deathmatch.agent import diag
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS_HZ = os.sysconf("SC_CLK_TCK")
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-USED = ("cpu_ns", "rss_bytes", "descriptors", "threads")
+IDLE = ("idle", "iowait")
+USED = ("cpu_ns", "rss_bytes", "descriptors", "threads", "run_delay_ns")
 COUNTED = ("netstat", "snmp", "sockstat")
 # The share of the time that these may take: counting the SYN queue takes CPU time, and reading how
 # processes share their pages holds up what maps memory.
@@ -52,6 +53,7 @@ def usage(pid: int) -> dict[str, int]:
             "rss_bytes": int((proc / "statm").read_text().split()[1]) * PAGE_BYTES,
             "descriptors": _descriptors(proc / "fd"),
             "threads": len(os.listdir(proc / "task")),
+            "run_delay_ns": run_delay_ns(pid),
         }
     except (OSError, IndexError):
         return dict.fromkeys(USED, 0)
@@ -128,6 +130,15 @@ def _descriptors(folder: Path) -> int:
 def threads(pid: int) -> list[int]:
     """Return the ids of the process's threads; OSError if it is gone."""
     return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+
+
+def run_delay_ns(pid: int) -> int:
+    """Return how long the process's living threads have waited for a CPU; 0.02 ms a thread."""
+    total = 0
+    for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):
+            total += int(file.read_text().split()[1])
+    return total
 
 
 def hold(folder: str, held: list[int]) -> bool:

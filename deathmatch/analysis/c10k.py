@@ -271,7 +271,7 @@ def statistics_with_published(points: pl.DataFrame, theirs: pl.DataFrame) -> pl.
                 pl.col(c)
                 .cast(pl.Float64)
                 .fill_null(float("inf"))
-                .filter(laws.is_readable(c))
+                .filter(laws.is_readable(points, c))
                 .median()
                 .fill_null(float("nan"))
                 for c in statistics

@@ -329,7 +329,7 @@ def other_work(held: Experiment) -> float | None:
         return None
     cpus = held.trials["cpus"].drop_nulls()[0]
     worst = [
-        max((at.others for at in limits.others(trial, cpus)), default=0)
+        limits.others(trial, cpus)["others"].max() or 0
         for trial in held.samples.partition_by("server", "variant", "n")
     ]
     return statistics.median(worst)

@@ -80,26 +80,19 @@ def counts(judged: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Kept:
-    """How many points there are, and how many are left out as a whole.
-
-    `without_columns` has how many break each law that leaves out columns, by its ID.
-    """
+    """How many points there are, how many are left out as a whole, how many without their times."""
 
     points: int
     left_out: int
-    without_columns: Mapping[str, int]
+    unsteady: int
 
 
 def kept(given: Mapping[str, Evidence]) -> Kept:
     """Return how many points break a law, and what of them is not read."""
     points = [evidence.points for evidence in given.values()]
     broken = sum(len(frame) - len(laws.upheld(frame)) for frame in points)
-    columns = {
-        name: sum(frame["laws_broken"].list.contains(name).sum() for frame in points)
-        for name, law in laws.LAWS.items()
-        if law.columns
-    }
-    return Kept(sum(map(len, points)), broken, columns)
+    unsteady = sum(len(frame) - len(laws.steady(frame)) for frame in points)
+    return Kept(sum(map(len, points)), broken, unsteady)
 
 
 def under_way(given: Mapping[str, Evidence]) -> pl.DataFrame:

@@ -33,11 +33,11 @@ def curves(points: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 
 
 def top_rate(points: pl.DataFrame) -> int | None:
-    """Return the highest offered rate at which each backlog has a point; None if there is none.
+    """Return the highest offered rate at which each variant has a point; None if there is none.
 
-    `points` are those of one server that count: of some backlogs the highest rates may not.
+    `points` are those of one server that count: of some variants the highest rates may not.
     """
-    variants = points.partition_by("backlog")
+    variants = points.partition_by("variant")
     return at_shared_rates(variants)[0][RATE].max() if variants else None
 
 

@@ -10,7 +10,6 @@ from deathmatch.analysis import stats
 from deathmatch.analysis.by_trial import at_shared_rates, medians, values
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.stats import Interval
-from deathmatch.data import laws
 from deathmatch.quantities.definitions import (
     CPU_PER_REPLY,
     INTERRUPTS_PER_REPLY,
@@ -61,11 +60,9 @@ def costs(points: pl.DataFrame) -> pl.DataFrame:
 def with_modes(points: pl.DataFrame) -> pl.DataFrame:
     """Return the points whose modes were counted, with the share in % of each of MODES.
 
-    Of the CPUs that the server may use. Where the modes do not add up, by LAW-CPU-MODES, they are
-    not read.
+    Of the CPUs that the server may use, and of what the kernel counted there.
     """
-    readable = laws.readable(points, "server_cpus_")
-    return readable.filter(_COUNTED_US > 0).with_columns(
+    return points.filter(_COUNTED_US > 0).with_columns(
         (100 * pl.sum_horizontal(f"server_cpus_{mode}_us" for mode in modes) / _COUNTED_US).alias(
             name
         )
@@ -86,15 +83,6 @@ def by_mode(points: pl.DataFrame) -> pl.DataFrame:
         .with_columns(order=order)
         .sort("label", RATE, "order")
     )
-
-
-def busy_s(points: pl.DataFrame) -> tuple[float, float]:
-    """Return seconds of CPU, over all points: not idle by the clock tick, and of the server's own.
-
-    Of points as `with_modes` returns them.
-    """
-    ticks_us = points.select(_COUNTED_US.sum() - pl.col("server_cpus_idle_us").sum()).item()
-    return ticks_us / 1e6, points["server_cpu_ns"].sum() / 1e9
 
 
 def machine_rates(points: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:

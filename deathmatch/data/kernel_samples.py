@@ -40,6 +40,7 @@ MACHINE = [f"cpu_{mode}_us" for mode in MODES] + ["context_switches", "interrupt
 SERVER_CPUS = [f"server_cpus_{mode}_us" for mode in MODES]
 LOAD = "load_average"
 QUEUES = ["accept_queue_connections", "accept_queue_limit", "syn_queue_connections"]
+RUN_DELAYS = ["server_run_delay_ns", "client_run_delay_ns"]
 
 SCHEMA = {
     "time_us": pl.Int64,

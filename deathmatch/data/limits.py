@@ -1,39 +1,54 @@
-"""Whose limit a point shows: the server's, or that of the testbed that offered the load.
+"""Whose limit a point shows: the server's, the client's, that of the testbed, or of other load.
 
-A load generator can open connections on time and read their replies late, and its report does not
-show it. So the testbed's own limit is measured: the null server answers at once, and what is late
-there is late for every server. In: an experiment's tables. Out: a column of its points.
+The testbed's own limit is measured, as no load generator's report shows it: the null server answers
+at once, and what is late there is late for every server. In: an experiment's tables. Out: columns.
 """
-
-from dataclasses import dataclass
 
 import polars as pl
 
-from deathmatch.agent.kernel import MODES
+from deathmatch.agent.kernel import IDLE
+from deathmatch.data.kernel_samples import RUN_DELAYS
 from deathmatch.data.laws.law import KEY, TRIAL, Evidence
 from deathmatch.quantities.quantity import RATE
 
 ON_TIME_US = 100_000
-"""A reply is on time within 100 ms of its intended send: where a user notices (Nielsen 1993)."""
+"""A reply is on time within 100 ms of its intended send: where a user notices (Nielsen 1993).
+
+A connection counts from its opening, which its client may put off by PAUSE_US at most."""
 ON_TIME_RATIO = 0.99
 USED_UP = 0.9
 """The share of its CPU time from which on a server's CPU is its limit."""
+WAITED = 1 - USED_UP
+"""The share of its CPU time that others took, while it waited, from which on that is its limit."""
+CLIENT_WAITED = 0.25
+"""The share of the time for which a client waits for a CPU from which on it is the limit."""
+PAUSE_US = ON_TIME_US // 2
+"""A client that did nothing for longer is the limit: what it was to send or read then came late."""
 OVERFLOWED = 0.01
 """Overflows of the listen queue over connections from which on the queue is the limit."""
 LATE_OPENING_US = 2_000
 """Connections that were to be opened this long before count as a burst of the client's making."""
 
 NONE, SERVER, TESTBED, CLIENT = "none", "server", "testbed", "client"
-LIMITS = (NONE, SERVER, TESTBED, CLIENT)
-COLUMNS = {"server_cpu_ratio": pl.Float64, "on_time_ratio": pl.Float64, "limit": pl.String}
+OTHER, UNKNOWN = "other load", "unknown"
+LIMITS = (NONE, SERVER, TESTBED, CLIENT, OTHER, UNKNOWN)
+SHARES = ("server_wait_ratio", "client_wait_ratio")
+COLUMNS = {
+    **dict.fromkeys(("server_cpu_ratio", *SHARES, "on_time_ratio"), pl.Float64),
+    "limit": pl.String,
+}
 """What `marked` adds to points.
 
-`limit`: "none" where the replies were on time; "server" where the server's CPU, its listen queue or
-its end was the limit, or where the null server answered that rate on time; "client" by the load
-generator's own report; "testbed" where none of it is so; null where the null server was not
-measured. `server_cpu_ratio` is the CPU time that the server used while load was offered, over what
-it could have; `on_time_ratio` the connections, or messages, answered within ON_TIME_US over those
-due.
+`limit`, the first that is true: "client" by the load generator's own report, a pause or its wait
+for a CPU; "other load" where the server waited for CPUs that others had; "none" where replies were
+on time; "server" where its CPU, its listen queue or its end was the limit, or the null server
+answered that rate on time, and at every higher rate; "testbed" where the null server was late too;
+"unknown" where it was not measured, but null where the wait is not known.
+
+Of the samples while load was offered: `server_cpu_ratio` is the CPU time that the server used over
+what it could have, `server_wait_ratio` what others used of it while the server's threads waited,
+`client_wait_ratio` how long the client waited over the time. `on_time_ratio` are the connections,
+or messages, answered within ON_TIME_US over those due.
 """
 
 CEILINGS = ("null", "ws-null")
@@ -45,169 +60,191 @@ _ANSWERED = {
 }
 SAMPLE_US = 60_000
 """The last sample of a point is taken up to so long after its last send."""
-IDLE = ("idle", "iowait")
-TAKEN = [f"cpu_{mode}_us" for mode in MODES]
 OURS = ["server_cpu_ns", "client_cpu_ns"]
+_VARIANT = ["server", "variant"]
+_AT = [*_VARIANT, RATE]
 
 
 def marked(given: Evidence) -> pl.DataFrame:
-    """Return the points with COLUMNS, in their order."""
+    """Return the points with COLUMNS, in their order; `client_limited` where `limit` is CLIENT."""
     points = given.points.drop(COLUMNS, strict=False)
     if given.client is None:
         return points
     points = points.join(_cpu(given), on=KEY, how="left", maintain_order="left")
-    points = points.join(_on_time(given), on=KEY, how="left", maintain_order="left")
-    carried_rps = _carried_rps(points)
-    return points.with_columns(limit=_limit(points, carried_rps)).select(*points.columns, "limit")
+    points = points.join(_answered(given), on=KEY, how="left", maintain_order="left")
+    pause_us = pl.max_horizontal("lag_us", *({"look_interval_max_us"} & {*points.columns}))
+    waited = (pl.col("client_wait_ratio") >= CLIENT_WAITED).fill_null(False)
+    points = points.with_columns(
+        client_limited=pl.col("client_limited") | waited | (pause_us > PAUSE_US).fill_null(False),
+        busy=(pl.col("server_wait_ratio") >= WAITED).fill_null(False),
+    )
+    sound = points.filter(~pl.col("client_limited"), ~pl.col("busy"))
+    return points.with_columns(limit=_limit(points, *_ceiling(sound))).drop("lag_us", "busy")
 
 
 def _cpu(given: Evidence) -> pl.DataFrame:
-    """Return KEY and `server_cpu_ratio`: of the samples while the rate was offered."""
+    """Return KEY, `server_cpu_ratio` and SHARES: of the samples while the rate was offered."""
     offered = given.during.join(given.points.select(*KEY, "duration_us"), on=KEY)
     since_us = pl.col("time_us") - pl.col("time_us").min().over(KEY)
+    idle = [f"server_cpus_{mode}_us" for mode in IDLE]
     used = offered.filter(since_us <= pl.col("duration_us") + SAMPLE_US).group_by(
         KEY, maintain_order=True
     ).agg(
         used_ns=pl.col("server_cpu_ns").max() - pl.col("server_cpu_ns").min(),
         took_ns=1000 * (pl.col("time_us").max() - pl.col("time_us").min()),
+        known=pl.col(RUN_DELAYS[0]).count() > 1,
+        **{name: _grown(name) for name in (*idle, "client_cpu_ns", *RUN_DELAYS)},
     )  # fmt: skip
     # "cpu_quota_us 40000; cpu_period_us 100000; …"
     quota, period = (
         pl.col("throttle").str.extract(rf"cpu_{name}_us (\d+)").cast(pl.Float64)
         for name in ("quota", "period")
     )
-    cpus = pl.min_horizontal(pl.col("server_cpus").list.len().cast(pl.Float64), quota / period)
-    given_cpus = given.trials.select(*TRIAL, cpus=cpus)
+    own = pl.col("server_cpus").list.len()
+    together = pl.col("server_cpus").list.set_intersection("client_cpus").list.len() > 0
+    given_cpus = given.trials.select(
+        *TRIAL, cpus=pl.min_horizontal(own.cast(pl.Float64), quota / period), all=own,
+        together=together, one=(pl.col("clients") == 1) & ~together,
+    )  # fmt: skip
+    used = used.filter(pl.col("took_ns") > 0).join(given_cpus, on=TRIAL, maintain_order="left")
+    ours_ns = pl.col("used_ns") + pl.when("together").then("client_cpu_ns").otherwise(0)
+    others_ns = pl.col("took_ns") * pl.col("all") - 1000 * pl.sum_horizontal(idle) - ours_ns
+    waited_ns = pl.min_horizontal(others_ns, RUN_DELAYS[0]).clip(lower_bound=0)
     # In one division of columns: by a constant, one row and many differ in the last bit.
-    ratio = pl.col("used_ns") / (pl.col("took_ns") * pl.col("cpus"))
-    known = used.filter(pl.col("took_ns") > 0).join(given_cpus, on=TRIAL, maintain_order="left")
-    return known.select(*KEY, server_cpu_ratio=ratio)
+    return used.select(
+        *KEY,
+        server_cpu_ratio=pl.col("used_ns") / (pl.col("took_ns") * pl.col("cpus")),
+        server_wait_ratio=pl.when("known").then(waited_ns / (pl.col("took_ns") * pl.col("all"))),
+        client_wait_ratio=pl.when("known", "one").then(pl.col(RUN_DELAYS[1]) / pl.col("took_ns")),
+    )
 
 
-def _on_time(given: Evidence) -> pl.DataFrame:
-    """Return KEY and `on_time_ratio`."""
+def _grown(name: str) -> pl.Expr:
+    """Return by how much a counter grew, which starts again where what it counted ended."""
+    return pl.col(name).drop_nulls().diff().clip(lower_bound=0).sum()
+
+
+def _answered(given: Evidence) -> pl.DataFrame:
+    """Return KEY, `on_time_ratio`, and the longest that the client was late by itself, `lag_us`.
+
+    httperf does not report the latter.
+    """
     time, due = _ANSWERED[given.client]
-    answered = (
-        given.times.lazy()
-        .filter(pl.col("quantity") == time, pl.col("time_us") <= ON_TIME_US)
-        .group_by(KEY, maintain_order=True)
-        .agg(pl.col("count").sum())
-        .collect()
-    )
+    quantity, time_us = pl.col("quantity"), pl.col("time_us")
+    found = given.times.lazy().group_by(KEY, maintain_order=True).agg(
+        pl.col("count").filter(quantity == time, time_us <= ON_TIME_US).sum(),
+        lag_us=time_us.filter(quantity == "send_lag").max(),
+    ).collect()  # fmt: skip
     whole = given.points.filter(pl.col("report") == "whole", pl.col(due) > 0)
-    return whole.join(answered, on=KEY, how="left", maintain_order="left").select(
-        *KEY, on_time_ratio=pl.col("count").fill_null(0) / pl.col(due)
+    return whole.join(found, on=KEY, how="left", maintain_order="left").select(
+        *KEY, "lag_us", on_time_ratio=pl.col("count").fill_null(0) / pl.col(due)
     )
 
 
-def _carried_rps(points: pl.DataFrame) -> int | None:
-    """Return the highest rate that the null server answered on time; None if it has no point.
+def _ceiling(sound: pl.DataFrame) -> tuple[int, int | None]:
+    """Return the highest rate that the null server answered on time, and the next, at which not.
 
-    Of its variants the best counts: one with a short listen queue shows its own limit.
+    They are 0 and None if there is none. Of its variants the best counts: one with a short listen
+    queue shows its own limit.
     """
-    of_null = points.filter(pl.col("server").is_in(CEILINGS), pl.col("on_time_ratio").is_not_null())
-    if of_null.is_empty():
-        return None
-    ratios = of_null.group_by("variant", RATE, maintain_order=True).agg(
-        pl.col("on_time_ratio").median()
-    )
-    return ratios.filter(pl.col("on_time_ratio") >= ON_TIME_RATIO)[RATE].max() or 0
+    known = sound.filter(pl.col("server").is_in(CEILINGS), pl.col("on_time_ratio").is_not_null())
+    ratio = pl.col("on_time_ratio").median().over("variant", RATE).max().over(RATE)
+    rates = known.select(RATE, on_time=ratio >= ON_TIME_RATIO)
+    carried_rps = rates.filter("on_time")[RATE].max() or 0
+    return carried_rps, rates.filter(pl.col(RATE) > carried_rps)[RATE].min()
 
 
-def _limit(points: pl.DataFrame, carried_rps: int | None) -> pl.Expr:
-    """Return `limit`; but for the client's own report, it is one for all trials of a variant.
+def _limit(points: pl.DataFrame, carried_rps: int, late_rps: int | None) -> pl.Expr:
+    """Return `limit`; but for the client's and other load's, it is one for all trials of a variant.
 
-    What differs between trials would choose those of them that are shown by their results.
+    What differs between trials would choose those of them that are shown by their results. Trials
+    that were disturbed are not asked.
     """
-    variant = ["server", "variant", RATE]
-    on_time = pl.col("on_time_ratio").median().over(variant) >= ON_TIME_RATIO
-    used_up = pl.col("server_cpu_ratio").median().over(variant) >= USED_UP
-    ended = pl.col("server_state") != "ran"
-    shown = ended.any().over(variant) | used_up | _overflowed(points, variant)
-    if carried_rps is not None:
-        shown |= pl.col(RATE) <= carried_rps
+    on_time = _over_sound("on_time_ratio") >= ON_TIME_RATIO
+    shown = (pl.col("server_state") != "ran").any().over(_AT) | _overflowed(points)
+    shown |= _over_sound("server_cpu_ratio") >= USED_UP
+    shown |= pl.col(RATE) <= pl.lit(carried_rps)
+    late = ~on_time & shown & (pl.col(RATE) > 0)
+    lower = late.fill_null(False).cast(pl.Int8).cum_max().over(_VARIANT, order_by=RATE) == 1
     return (
         pl.when("client_limited")
         .then(pl.lit(CLIENT))
+        .when("busy")
+        .then(pl.lit(OTHER))
         .when(pl.col(RATE) == 0)
         .then(pl.lit(SERVER))
         .when(on_time.fill_null(False))
         .then(pl.lit(NONE))
-        .when(shown.fill_null(False))
+        .when(shown.fill_null(False) | lower)
         .then(pl.lit(SERVER))
-        .otherwise(pl.lit(None if carried_rps is None else TESTBED))
+        .when((pl.col(RATE) >= pl.lit(late_rps)).fill_null(False))
+        .then(pl.lit(TESTBED))
+        .when(pl.col("server_wait_ratio").is_not_null())
+        .then(pl.lit(UNKNOWN))
     )
 
 
-def _overflowed(points: pl.DataFrame, variant: list[str]) -> pl.Expr:
+def _over_sound(value: str | pl.Expr) -> pl.Expr:
+    """Return the median over the trials of a variant that nothing disturbed."""
+    return pl.when(~pl.col("client_limited") & ~pl.col("busy")).then(value).median().over(_AT)
+
+
+def _overflowed(points: pl.DataFrame) -> pl.Expr:
     """Return whether the listen queue overflowed although connections were opened on time."""
     if "connect_burst_connections" not in points.columns:
         return pl.lit(False)
     late_us = pl.col("connect_burst_connections") * 1e6 / pl.col(RATE)
     share = pl.col("server_listen_overflows") / pl.col("connections")
-    overflowed = share.median().over(variant) >= OVERFLOWED
-    return overflowed & (late_us.median().over(variant) <= LATE_OPENING_US)
+    overflowed = _over_sound(share) >= OVERFLOWED
+    return overflowed & (_over_sound(late_us) <= LATE_OPENING_US)
 
 
-@dataclass(frozen=True)
-class Others:
-    """Shares of the CPU time at an offered rate: what the hypervisor took, and what others used.
+def others(samples: pl.DataFrame, cpus: int) -> pl.DataFrame:
+    """Return at each offered rate the shares of the CPU time that others had, on one machine.
 
-    Others are what the machine did beyond the server and the load generators.
+    Columns: the rate, `stolen` by the hypervisor, `others`: all that was used beyond the server and
+    the load generators, and so not idle, which the kernel measures: it samples the other modes.
     """
-
-    rate_rps: int
-    stolen: float
-    others: float
-
-
-def others(samples: pl.DataFrame, cpus: int) -> list[Others]:
-    """Return the shares at each offered rate, of samples of one machine with so many CPUs.
-
-    A counter that starts again counts from there.
-    """
-    grown = [pl.col(*TAKEN, *OURS).drop_nulls().diff().clip(lower_bound=0).sum()]
-    span_us = pl.col("time_us").max() - pl.col("time_us").min()
+    total_us = cpus * (pl.col("time_us").max() - pl.col("time_us").min())
+    names = [f"cpu_{mode}_us" for mode in (*IDLE, "steal")]
     used = (
-        samples.drop_nulls("offered_rate_rps")
-        .group_by("offered_rate_rps", maintain_order=True)
-        .agg(*grown, span_us=span_us)
-        .with_columns(total_us=pl.sum_horizontal(TAKEN))
-        .filter((pl.col("total_us") > 0) & (pl.col("span_us") > 0))
+        samples.drop_nulls(RATE)
+        .group_by(RATE, maintain_order=True)
+        .agg(*map(_grown, (*names, *OURS)), total_us=total_us)
+        .filter(pl.col("total_us") > 0)
     )
-    known = pl.sum_horizontal(
-        *(pl.col(f"cpu_{mode}_us") for mode in (*IDLE, "steal")), *(pl.col(c) / 1000 for c in OURS)
+    known_us = pl.sum_horizontal(*names, *(pl.col(name) / 1000 for name in OURS))
+    return used.select(
+        RATE,
+        stolen=pl.col("cpu_steal_us") / pl.col("total_us"),
+        others=1 - known_us / pl.col("total_us"),
     )
-    columns = used.select(
-        "offered_rate_rps",
-        pl.col("cpu_steal_us") / pl.col("total_us"),
-        others=(pl.col("total_us") - known) / (pl.col("span_us") * cpus),
-    )
-    return [Others(*row) for row in columns.rows()]
 
 
 def by_testbed(points: pl.DataFrame) -> pl.Expr:
-    """Return which points show the testbed's limit; none of tables that were not judged."""
-    return pl.col("limit").eq_missing(TESTBED) if "limit" in points.columns else pl.lit(False)
+    """Return which points show the testbed's limit, other load's or an unknown one.
+
+    None of tables that were not judged.
+    """
+    return _any_of(points, TESTBED, UNKNOWN, OTHER)
 
 
-def any_by_testbed(points: pl.DataFrame) -> bool:
-    """Return whether some point shows the testbed's limit."""
-    return "limit" in points.columns and (points["limit"] == TESTBED).any()
+def _any_of(points: pl.DataFrame, *named: str) -> pl.Expr:
+    if "limit" not in points.columns:
+        return pl.lit(False)
+    return pl.col("limit").is_in(named).fill_null(False)
 
 
 def beyond_testbed(points: pl.DataFrame) -> pl.Expr:
     """Return which points are at a rate at which their variant shows the testbed's limit.
 
-    One of its trials may show the client's there.
+    One of its trials may show the client's there, or other load's.
     """
-    if "limit" not in points.columns:
-        return pl.lit(False)
-    return by_testbed(points).any().over("server", "variant", RATE)
+    return _any_of(points, TESTBED, UNKNOWN).any().over(_AT)
 
 
 def by_harness(points: pl.DataFrame) -> pl.Expr:
-    """Return which points show the limit of the load generator or of the testbed."""
+    """Return which points show the load generator's limit, or are `by_testbed`."""
     return pl.col("client_limited") | by_testbed(points)
 
 

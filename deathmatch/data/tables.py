@@ -19,10 +19,8 @@ it, `laws_broken` of those that it breaks; both are null where none could. `cour
 generator does not.
 
 `least_busy_process_share` is the CPU time of the least busy of a server's workers, processes or
-scheduler threads, over that of all; null for one worker, and where nobody counted.
-
-A point shows the `limit` that `deathmatch.data.limits` finds: the server's, the testbed's, the
-client's, or none.
+scheduler threads, over that of all; null for one worker, and where nobody counted. `limit` and what
+it is told from are those of `deathmatch.data.limits`.
 
 Several clients make one point: counts and histograms are their sums, the client's lag and CPU those
 of the client that is worst off, `client_limited` is true if any was. What cannot be known of all is
@@ -46,6 +44,7 @@ import polars as pl
 
 from deathmatch.capacity_search import search
 from deathmatch.data import laws, limits, probes, steadiness, table_files
+from deathmatch.data.kernel_samples import RUN_DELAYS
 from deathmatch.data.kernel_samples import SCHEMA as SAMPLES
 from deathmatch.errors import UserError
 from deathmatch.load import histogram, registry
@@ -105,12 +104,12 @@ HIGHEST = ["accept_queue_connections", "syn_queue_connections", "server_rss_byte
            "load_average"]  # fmt: skip
 
 # Columns that a file lacks where no trial has them.
-SELDOM = ("least_busy_process_share",)
-# Columns that committed tables may lack.
-LATER = (
-    "server_pss_bytes", "server_pss_bytes_max", "replies_wrong_length", "replies_wrong_content",
-    "answers_unasked", FIRST_WRONG, *SELDOM,
+SELDOM = (
+    "least_busy_process_share", "replies_wrong_content", "answers_unasked", FIRST_WRONG,
+    *RUN_DELAYS, *limits.SHARES,
 )  # fmt: skip
+# Columns that committed tables may lack.
+LATER = ("server_pss_bytes", "server_pss_bytes_max", "replies_wrong_length", *SELDOM)
 
 _POINTS = {
     "offered_rate_rps": pl.Int64,

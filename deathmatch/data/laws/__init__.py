@@ -22,7 +22,7 @@ LAWS: Mapping[str, Law] = {
         conservation.bytes_received, conservation.did_something, kernel.opens, kernel.accepts,
         kernel.held, kernel.drops, kernel.retries, kernel.retry_times, kernel.queue,
         kernel.counted, kernel.growing, time.clock, time.quantiles, time.longest, time.cpu,
-        time.client_cpu, time.modes, time.steady, time.fair,
+        time.client_cpu, time.steady, time.fair,
     )
 }  # fmt: skip
 """Every law by its ID, in the order of the paper's table."""
@@ -74,33 +74,26 @@ def upheld(points: pl.DataFrame) -> pl.DataFrame:
 
 def is_upheld(points: pl.DataFrame) -> pl.Expr:
     """Return whether a point of these breaks no law which leaves a point out as a whole."""
-    return _obeyed_in(points, [law.id for law in LAWS.values() if law.leaves_out])
+    return _obeyed(points, [law.id for law in LAWS.values() if law.leaves_out])
 
 
 def readable(points: pl.DataFrame, column: str) -> pl.DataFrame:
     """Return the points that break no law which leaves out this column, or histogram."""
-    return points.filter(is_readable(column)) if "laws_broken" in points.columns else points
+    return points.filter(is_readable(points, column))
 
 
-def is_readable(column: str) -> pl.Expr:
-    """Return whether a point breaks no law which leaves out this column, or histogram."""
-    return _obeyed([law.id for law in LAWS.values() if column.startswith(law.columns)])
+def is_readable(points: pl.DataFrame, column: str) -> pl.Expr:
+    """Return whether a point of these breaks no law which leaves out this column, or histogram."""
+    return _obeyed(points, [law.id for law in LAWS.values() if column.startswith(law.columns)])
 
 
 def steady(points: pl.DataFrame) -> pl.DataFrame:
     """Return the points of which times may be read: the run neither drifted nor jumped."""
-    return points.filter(is_steady(points))
+    return readable(points, "latency")
 
 
-def is_steady(points: pl.DataFrame) -> pl.Expr:
-    """Return whether times of a point of these may be read."""
-    return _obeyed_in(points, [STEADY.id])
-
-
-def _obeyed_in(points: pl.DataFrame, ids: list[str]) -> pl.Expr:
-    return _obeyed(ids) if "laws_broken" in points.columns else pl.lit(True)
-
-
-def _obeyed(ids: list[str]) -> pl.Expr:
+def _obeyed(points: pl.DataFrame, ids: list[str]) -> pl.Expr:
+    if "laws_broken" not in points.columns:
+        return pl.lit(True)
     broken = pl.col("laws_broken").list.set_intersection(pl.lit(ids, pl.List(pl.String)))
     return (broken.list.len() == 0).fill_null(True)

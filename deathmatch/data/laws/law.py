@@ -94,9 +94,8 @@ class Law:
     """A law: its identifier, what it states, the source of that, the bound with its slack and why.
 
     Severities: "reject", no sound measurement breaks it; "warn", a sound measurement of a run that
-    has no number to give may break it; "note", not reported by itself. A point that breaks a law is
-    left out of figures and verdicts; if the law has `columns`, only columns and histograms whose
-    names begin with one of them are left out.
+    has no number to give may break it. A point that breaks a law is left out of figures and
+    verdicts; if it has `columns`, only columns and histograms whose names begin so are.
     """
 
     id: str

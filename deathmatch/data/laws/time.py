@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from deathmatch.agent.kernel import MODES
+from deathmatch.agent.kernel import IDLE
 from deathmatch.data.laws.law import KEY, RATE, TRIAL, Evidence, judged, law, nothing
 from deathmatch.data.steadiness import LEAST_CHANGE, PLATEAU
 
@@ -14,8 +14,6 @@ PRINTED_US = 1_100
 # A sample's counters are read after one another, on a busy machine over tens of milliseconds; a
 # client's times begin with its process.
 READING_US = 100_000
-# /proc/stat counts hundredths of a second, each mode rounded down.
-TICK_US = 10_000
 
 
 @law("LAW-CLOCK", "reject", "clock_gettime(2), CLOCK_MONOTONIC", bound="a microsecond")
@@ -81,10 +79,15 @@ def _timed(evidence: Evidence) -> pl.DataFrame:
     bound="0.1 s for each CPU: a sample's counters are read after one another",
 )  # fmt: skip
 def cpu(evidence: Evidence) -> pl.DataFrame:
-    """A server's CPU time is no more than its CPUs times the time that passed."""
+    """A server's CPU time and its CPUs' idle time are no more than the time that passed.
+
+    Linux measures idle time. It samples what a busy CPU does at the clock tick, which stops while
+    the CPU is idle: the other modes need not add up to the rest.
+    """
     count = pl.coalesce(pl.col("server_cpus").list.len(), "cpus")
+    idle_us = sum(pl.col(f"server_cpus_{mode}_us").fill_null(0) for mode in IDLE)
     most_us = count * (pl.col("wall_us") + READING_US)
-    return judged(_timed(evidence), pl.col("server_cpu_ns") / 1000, None, most_us)
+    return judged(_timed(evidence), pl.col("server_cpu_ns") / 1000 + idle_us, None, most_us)
 
 
 @law(
@@ -107,29 +110,6 @@ def client_cpu(evidence: Evidence) -> pl.DataFrame:
         # It has threads that write.
         count = count * pl.col("cpus")
     return judged(points, used_us, None, count * (lasted_us + READING_US))
-
-
-@law(
-    "LAW-CPU-MODES", "note", "proc(5)",
-    bound="0.01 s for each mode of each CPU (proc(5)), and 0.1 s",
-    columns=("cpu_", "server_cpus_"),
-)  # fmt: skip
-def modes(evidence: Evidence) -> pl.DataFrame:
-    """The modes of the CPUs by the clock tick add up to the time that passed."""
-    points, parts = _timed(evidence), []
-    for begin, count in (
-        ("cpu", pl.col("cpus")),
-        ("server_cpus", pl.col("server_cpus").list.len()),
-    ):
-        names = [f"{begin}_{mode}_us" for mode in MODES]
-        # Trials before these were counted have none.
-        known = points.drop_nulls(names)
-        slack_us = count * TICK_US * len(MODES) + READING_US
-        wall_us = count * pl.col("wall_us")
-        parts.append(
-            judged(known, pl.sum_horizontal(names), wall_us - slack_us, wall_us + slack_us)
-        )
-    return pl.concat(parts)
 
 
 @law(

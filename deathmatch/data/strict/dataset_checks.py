@@ -197,7 +197,7 @@ def counters(evidence: Evidence) -> Iterator[Finding]:
             text = f"{row['laws_broken']} is broken at {row['offered_rate_rps']} req/s"
             if law and law.severity == "reject":
                 yield fault("DM-COUNTERS", where, f"{text}: {law.statement}", COUNTED)
-            elif law and law.severity == "warn":
+            elif law:
                 yield Finding("DM-LAW", "warn", where, text)
 
 
