@@ -277,6 +277,8 @@ def test_mistake_in_a_file(said: list[str], index: int):
 def test_mistakes_reach_the_user_as_one_message(tree: Tree):
     done = tree.snakemake("-n", dataset="smok").failed()
     assert "there is no dataset 'smok'\n  did you mean 'smoke'" in done.text
+    done = tree.snakemake("-n", "--config", "servers=null", dataset="smoke").failed()
+    assert "--config is there more than once" in done.text and "builds:" not in done.text
     for name, text in GOOD.items():
         tree.write(name, text.replace("{host}", "{hots}"))
     done = tree.snakemake("-n", dataset="mine", testbed="mine").failed()

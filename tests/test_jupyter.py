@@ -79,9 +79,20 @@ def choose(page: Page, cell: list[str]) -> None:
 
 
 def test_the_reference_is_shown_until_the_default_is_measured(tree: Tree):
-    script = "from deathmatch.paper import display; print(display.setup('quick'))"
+    script = (
+        "import altair as alt, polars as pl; from deathmatch.paper import display\n"
+        "print(display.setup('quick'))\n"
+        "chart = alt.Chart(pl.DataFrame({'x': [1]})).mark_point().encode(x='x')\n"
+        "display.figure(chart, label='fig-a', caption='a', alt='a')\n"
+    )
     said = tree.run("python", "-c", script).succeeded().text
-    assert said == "data/quick was not measured here; this shows data/reference.\nreference\n"
+    assert said.startswith(
+        "data/quick was not measured here; this shows data/reference.\nreference\n"
+    )
+    # Neither in figures/quick/, as they are none of it, nor in place of those that git has.
+    assert [file.parent for file in tree.path.rglob("fig-a.svg")] == [
+        tree.path / "build/figures/reference"
+    ]
 
 
 def test_lab_opens_in_the_folder_of_notebooks(page: Page):

@@ -243,6 +243,15 @@ def test_nothing_to_do_is_silent():
 
 
 @on_debian
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_what_the_caller_closed_is_no_file_of_a_command(closed):
+    """A file that it opens would be written into by whatever is printed."""
+    opened = "import os; [os.fstat(number) for number in range(3)]"
+    script = f"./shell --debian python -c '{opened}' {closed}"
+    assert subprocess.run(["sh", "-c", script], cwd=ROOT).returncode == 0
+
+
+@on_debian
 def test_command_gets_its_words_its_status_and_the_tools():
     script = 'echo "$1|$2|$DEATHMATCH_TOOLCHAIN"; which httperf snakemake; exit 7'
     done = shell("--debian", "sh", "-c", script, "sh", "a  b", "*", PATH="/usr/bin:/bin:/usr/sbin")

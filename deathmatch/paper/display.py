@@ -55,15 +55,18 @@ def setup(dataset: str, figures: Path | None = None) -> str:
     global _folder
     paths.check_dataset(dataset, "parameter dataset, in the first cell")
     given = figures or os.environ.get(FIGURES)
-    _folder = Path(given) if given else ROOT / "figures" / dataset
     theme.register()
-    if not given:
+    if given:
+        _folder = Path(given)
+    else:
         if shell := get_ipython():
             shell.set_custom_exc((UserError,), _say)
             # jupyterlab-myst shows an {eval} role by the plain text of its value.
             for kind in (str, int, float):
                 shell.display_formatter.formatters["text/plain"].for_type(kind, _print_as_prose)
-        dataset = _measured(dataset)
+        asked, dataset = dataset, _measured(dataset)
+        # The figures of a dataset that nobody asked for replace none.
+        _folder = ROOT / ("figures" if dataset == asked else "build/figures") / dataset
     return dataset
 
 

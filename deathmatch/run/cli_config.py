@@ -1,6 +1,6 @@
 """What `config/config.yaml` and `snakemake --config` ask for, checked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import yaml
@@ -31,6 +31,13 @@ def check_file(file: Path = FILE) -> dict:
 def committed() -> bool:
     """Return whether the dataset of the committed paper is here, as `snakemake paper` needs it."""
     return any(Path("data", COMMITTED).glob("*/points.parquet"))
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Raise UserError if a command line has --config twice: Snakemake takes the last one alone."""
+    if sum(word in ("--config", "-C") or word.startswith("--config=") for word in words) > 1:
+        what = "--config is there more than once, and Snakemake would take the last one alone"
+        raise UserError(what, "command line", "write it once: --config dataset=full servers=yaws")
 
 
 def settings(given: dict) -> Settings:

@@ -55,6 +55,7 @@ class Invocation:
         try:
             checkout.check_name(Path.cwd())
             checkout.check_writable()
+            cli_config.check_words(sys.argv)
             self.settings = cli_config.settings(config)
         except UserError as error:
             self.refusal = error
