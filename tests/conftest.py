@@ -59,6 +59,14 @@ def bench(name: str) -> ModuleType:
     return script
 
 
+def read_tables_anew() -> None:
+    """From now on, tables are read anew: what was measured has changed."""
+    from deathmatch.analysis import by_trial, selecting
+
+    selecting._clear_tables()
+    by_trial._summary.cache_clear()
+
+
 def project_files() -> list[Path]:
     """Return every file of the project, committed or about to be, relative to ROOT."""
     listed = subprocess.run(

@@ -4,6 +4,7 @@ from statistics import median
 
 import polars as pl
 import pytest
+from conftest import read_tables_anew
 
 from deathmatch.analysis import (
     by_trial,
@@ -16,7 +17,6 @@ from deathmatch.analysis import (
     published,
     readiness,
     rules,
-    selecting,
     static_files,
     views,
 )
@@ -85,9 +85,9 @@ def planted(tmp_path, monkeypatch):
             ]
             frame = pl.DataFrame(known, schema=names).unique(maintain_order=True)
             tables.write(frame, experiment, table, folder)
-    selecting.clear_caches()
+    read_tables_anew()
     yield
-    selecting.clear_caches()
+    read_tables_anew()
 
 
 @pytest.fixture

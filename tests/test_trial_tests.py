@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from conftest import ROOT
+from conftest import ROOT, read_tables_anew
 from polars.testing import assert_frame_equal
 
 from deathmatch.analysis import (
@@ -14,7 +14,6 @@ from deathmatch.analysis import (
     judging,
     ledger,
     published,
-    selecting,
     stats,
     trial_tests,
     verdict_words,
@@ -269,7 +268,7 @@ def stored(tmp_path, monkeypatch):
             ]  # fmt: skip
             known = [{k: v for k, v in row.items() if k in names} for row in rows]
             tables.write(pl.DataFrame(known, schema=names), "storage", table, folder)
-        selecting.clear_caches()
+        read_tables_anew()
         return claims.verdict("smoke", claim)
 
     return planted

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import polars as pl
 import pytest
+from conftest import read_tables_anew
 
 from deathmatch.analysis import (
     c10k,
@@ -82,7 +83,7 @@ def plant(tmp_path, monkeypatch):
             frame = pl.DataFrame(known, schema=names)
             shaped = frame if table == "points" else frame.unique(maintain_order=True)
             tables.write(shaped, experiment, table, folder)
-        selecting.clear_caches()
+        read_tables_anew()
         return Ledger()
 
     return planted
@@ -117,7 +118,7 @@ def search(plant, tmp_path):
         ]  # fmt: skip
         probes = pl.DataFrame(ends, schema=tables.columns(experiment, "probes"))
         tables.write(probes, experiment, "probes", folder)
-        selecting.clear_caches()
+        read_tables_anew()
         return Ledger()
 
     return planted
@@ -447,7 +448,7 @@ def test_what_a_search_offered_beyond_the_capacity_decides_where_a_sweep_did_not
     }  # fmt: skip
     probes = pl.DataFrame([row | overload for row in keys.to_dicts()], schema=names)
     tables.write(probes, "dynamic", "probes", tmp_path / "data" / "planted" / "dynamic")
-    selecting.clear_caches()
+    read_tables_anew()
     assert Ledger()["ostinelli-others-fail-under-load"].now.verdict == judging.REPLICATED
 
 

@@ -253,8 +253,3 @@ def of_points(times: pl.LazyFrame, quantity: str) -> pl.DataFrame:
     names = (f"{quantity}_{name}_us" for name in ("mean", *_SHARES))
     columns = (value.cast(pl.Float64).alias(name) for name, value in zip(names, values))
     return bins.group_by(_KEY, maintain_order=True).agg(columns).collect()
-
-
-def clear_cache() -> None:
-    """Read the tables anew from now on."""
-    _summary.cache_clear()

@@ -294,12 +294,6 @@ def searches(dataset: str, experiment: str) -> pl.DataFrame | None:
     return searched.ends(frame).filter(pl.col("outcome") != search.REFUSED)
 
 
-def clear_caches() -> None:
-    """Read tables anew from now on: what was measured has changed."""
-    _clear_tables()
-    by_trial.clear_cache()
-
-
 def _clear_tables() -> None:
     for cached in (points, trials, samples, probes, searches, _selected, _at_defaults, _variant):
         cached.cache_clear()
