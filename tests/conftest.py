@@ -34,6 +34,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BROKEN = ROOT / "tests" / "servers" / "broken.py"
 SANDBOXED = "from deathmatch.hosts import sandbox; import sys; sys.exit(sandbox.run(sys.argv[1:]))"
 AS_ROOT = os.geteuid() == 0
+# Tests run side by side: nobody waits for a quiet machine.
+os.environ["DEATHMATCH_WAIT_S"] = "0"
 STARTED: list[subprocess.Popen] = []
 # What prints nothing, or is not there, for so long hangs: no bound for what is slow.
 HUNG_S = 300

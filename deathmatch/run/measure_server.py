@@ -161,6 +161,7 @@ def _compare(run: Run, given: argparse.Namespace, tolerated: float | None) -> in
     duration_s = given.duration or model.duration_s or 0
     _check_time(run, given.minutes, len(rates) * duration_s)
     subcommands.hold()
+    subcommands.wait_for_the_machine(_say)
     for server in dict.fromkeys(side.server for side in run.sides):
         subcommands.build(server)
     title = "; ".join(f"{letter}: {side}" for letter, side in zip(paired.SIDES, run.sides))
@@ -213,8 +214,9 @@ def _check_time(run: Run, minutes: float, offered_s: float) -> None:
 
 def _against_yardsticks(run: Run, given: argparse.Namespace) -> int:
     """Measure a server and yardsticks, each at rates of its own; return the exit status."""
-    ends = time.monotonic() + 60 * given.minutes
     subcommands.hold()
+    subcommands.wait_for_the_machine(_say)
+    ends = time.monotonic() + 60 * given.minutes
     subject, *others = run.sides
     _say(f"{subject} in {run.experiment}, compared with {', '.join(map(str, others))}")
     subcommands.build(subject.server)

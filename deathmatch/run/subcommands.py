@@ -5,12 +5,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from deathmatch.agent import namespaces
 from deathmatch.errors import UserError, as_typed
 from deathmatch.hosts import sandbox
 from deathmatch.plan.trial import Trial
-from deathmatch.run import checkout
+from deathmatch.run import busy, checkout
+
+WAIT_S = 60
 
 
 def hold() -> None:
@@ -18,6 +21,13 @@ def hold() -> None:
     checkout.hold()
     checkout.keep_temporary()
     os.environ[sandbox.OWNER] = str(os.getpid())
+
+
+def wait_for_the_machine(say: Callable[[str], None]) -> None:
+    """Wait until no other trial runs, and up to $DEATHMATCH_WAIT_S until nothing else does."""
+    with namespaces.lock(waiting=lambda: say("waits: another trial holds this machine's testbed")):
+        pass
+    busy.wait(say, float(os.environ.get("DEATHMATCH_WAIT_S", WAIT_S)))
 
 
 def run(*words: str) -> int:

@@ -108,6 +108,7 @@ def main(given: argparse.Namespace) -> int:
     files.WITHOUT_FOLDER[NAME] = server
     experiment = EXPERIMENTS[given.websocket]
     sandbox.die_with_owner()
+    subcommands.wait_for_the_machine(_say)
     (paths.ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=paths.ROOT / "build", prefix="try-") as folder:
         seen = _in_sandbox(partial(_look, _trial(server, experiment), Path(folder)), folder)
