@@ -267,17 +267,13 @@ def wrong(held: Experiment, made: Sequence[Row], wanted: int) -> list[str]:
     hollow = held.points.filter(limits.by_harness(held.points))
     if len(hollow):
         share = phrases.part(len(hollow), len(held.points))
-        others = analysis.other_work(held)
-        busy = others is not None and others > analysis.BUSY
         said.append(
-            f"{share} points show the limit of the load generator or the testbed"
-            + (
-                f"; other work took {phrases.percent(others)} % of the CPUs: end it and run this "
-                "again."
-                if busy
-                else ": they do not count."
-            )
+            f"{share} points do not count: they show the limit of the load generator or the testbed"
         )
+    others = analysis.other_work(held)
+    if others is not None and others > analysis.BUSY:
+        busy = phrases.percent(others)
+        said.append(f"Other work took {busy} % of the CPUs: end it and run this again.")
     rounds = made[0].rounds
     if rounds < wanted and not made[0].failed:
         said.append(

@@ -46,6 +46,7 @@ DATASET = "full"
 OPEN_S = 10
 """How long ten thousand connections are held: they are opened 128 at a time."""
 LOOKS = 3
+LONGEST = 40
 WRONG = 3
 
 
@@ -148,8 +149,9 @@ def _server(command: str, websocket: bool) -> Server:
     program = os.path.join(own_folder(), words[0]) if "/" in words[0] else words[0]
     if shutil.which(program, path=path) is None:
         raise UserError(f"{words[0]}: not found", where, "write a program that is on PATH")
+    short = command if len(command) <= LONGEST else f"{command[: LONGEST - 1]}…"
     said = {
-        "title": command, "language": "unknown", "source": "ours", "about": command,
+        "title": short, "language": "unknown", "source": "ours", "about": command,
         "version": "true", "experiments": (EXPERIMENTS[websocket],), "run": command,
         "ready_timeout_s": 10,
     }  # fmt: skip
