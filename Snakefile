@@ -6,7 +6,7 @@
 #   snakemake --config servers=yaws,tornado    these, in all that they serve; likewise experiments=
 #   snakemake paper                            the paper of the committed dataset, measuring nothing
 #   snakemake paper --config dataset=full      of another, as far as it is measured
-#   snakemake --report report.html             what was made, with captions, as one page
+#   snakemake --report report.html             what was made, as one page
 #   snakemake retry                            try again what could not be built or measured
 #   snakemake check_dataset --config dataset=mine    is it fit to be shown to others?
 #   snakemake archive --config dataset=mine    its raw logs in one file for each experiment

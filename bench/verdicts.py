@@ -94,7 +94,7 @@ def order(time: int, names: list[str]) -> bool:
     return cost[names[0]] < cost[names[1]]
 
 
-class other_load:  # noqa: N801
+class other_load:
     """A busy loop for each CPU, or none."""
 
     def __init__(self, busy: bool):

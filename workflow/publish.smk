@@ -126,7 +126,6 @@ rule report_figures:
         report(
             directory("build/report/{dataset}"),
             patterns=["{label}.svg"],
-            caption="report/figure.rst",
             category="Figures",
             labels={"figure": "{label}"},
         ),

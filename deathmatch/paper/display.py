@@ -31,8 +31,7 @@ from IPython.display import display as show
 
 from deathmatch.analysis import phrases, provenance
 from deathmatch.errors import UserError
-from deathmatch.paper import theme, titles
-from deathmatch.paper.captions import MIME
+from deathmatch.paper import MIME, theme, titles
 from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 

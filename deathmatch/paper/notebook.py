@@ -28,7 +28,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
-from deathmatch.paper.captions import MIME
+from deathmatch.paper import MIME
 from deathmatch.plan import paths
 from deathmatch.plan.paths import ROOT
 

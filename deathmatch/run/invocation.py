@@ -16,7 +16,6 @@ from deathmatch.data import rule_record
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.measure import machine
-from deathmatch.paper import captions
 from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.paths import ROOT
@@ -157,9 +156,6 @@ class Invocation:
             *study.left_out(),
         ]
         print(*said, sep="\n", file=sys.stderr)
-        if self.workflow.executor_plugin is None:
-            # Nothing is run: for `snakemake --report`, whose captions can read no file.
-            self.config["captions"] = captions.captions(study.dataset)
         return study
 
     def trial(self, folder: str) -> tuple[int, Trial]:
