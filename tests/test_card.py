@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -13,6 +14,7 @@ from deathmatch.analysis.stats import Interval
 from deathmatch.capacity_search import search
 from deathmatch.errors import UserError
 from deathmatch.plan import measure_design, paths
+from deathmatch.quantities.quantity import RATE
 
 WRITE = """
 import sys
@@ -76,6 +78,28 @@ def test_no_ratio_is_formed_with_a_bound(tree: Tree):
         if row["server"] != "mine" and row["counts"] and ratio is not None:
             mine = card["servers"][0]["cpu_us_per_reply"]["median"]
             assert ratio == pytest.approx(mine / row["cpu_us_per_reply"]["median"])
+
+
+def test_the_cost_of_an_echo_has_no_handshake_in_it():
+    """All are open after 4 of 15 s, which took 3 s of CPU; then each echo takes 10 us."""
+    key = {"server": "a", "variant": "v", "n": 1, RATE: 10_000}
+    samples = [
+        key | {"time_us": 500_000 * half, "server_established": min(10_000, 1250 * half),
+               "server_cpu_ns": int(1e9 * (3 * min(1, half / 8) + 0.1 * max(0, half / 2 - 4)))}
+        for half in range(31)
+    ]  # fmt: skip
+    seconds = [
+        key | {"quantity": "latency", "since_start_s": second, "count": 10_000}
+        for second in range(4, 15)
+    ]
+    held = SimpleNamespace(
+        name="c10k", samples=pl.DataFrame(samples), seconds=pl.DataFrame(seconds)
+    )
+    points = pl.DataFrame(
+        [key | {"opening": level, "duration_us": 15_000_000} for level in (128, 0)]
+    )
+    [row] = analysis._costs(held, points).rows()
+    assert row == ("a", 1, pytest.approx(10))
 
 
 def test_a_server_that_fails_its_checks_ends_the_run_at_once(tree: Tree):
