@@ -223,8 +223,10 @@ def check(context: Context, running: Running) -> list[Check]:
     if not failed:
         with context.times.of("check_for_rest"):
             rest = conformance.check_rest(context.server, context.server_pids())
-        checks += [rest, Check(KEEPS, bounds.left(context))]
-        failed = [check for check in checks[-2:] if not check.ok and check.name not in known]
+        checks.append(rest)
+        failed = [] if rest.ok or rest.name in known else [rest]
+    checks.append(Check(KEEPS, bounds.left(context)))
+    failed += [] if checks[-1].ok else checks[-1:]
     if context.idle_connections and not failed:
         problem = many_connections.hold_idle(context)
         name = f"holds {context.idle_connections} idle connections"
