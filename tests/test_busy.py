@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import Tree
 
 from deathmatch.run import busy
 from deathmatch.run.busy import Busy, Worker
@@ -30,6 +31,17 @@ def test_who_is_busy_is_named_and_waited_for_for_a_while(stranger: int):
     first, last = said
     assert first.startswith("waits until the machine is quiet, 3 s at most; now it is busy: ")
     assert last == f"goes on, though the machine is busy, which distorts what is measured: {still}"
+
+
+def test_snakemake_looks_before_it_begins(stranger: int, tree: Tree):
+    tree.server("one", "ok")
+    tree.dataset("tiny", ["one"], [100])
+    target = "data/tiny/backlog/one/somaxconn=4096/1/trial.json"
+    said = tree.snakemake(target, dataset="tiny").succeeded().text
+    told = "this run goes on, though the machine is busy, which distorts what is measured: "
+    assert said.index(told) < said.index("1 of 1 trials")
+    # Nothing is to be measured.
+    assert told not in tree.snakemake(target, dataset="tiny").succeeded().text
 
 
 def test_what_this_process_started_is_no_other():

@@ -29,6 +29,7 @@ from deathmatch.run import (
     forks,
     snakemake_internals,
     state,
+    subcommands,
 )
 from deathmatch.run.state import Run
 from deathmatch.run.study import Study
@@ -184,6 +185,8 @@ class Invocation:
             checkout.make_folders(self.study.dataset)
             if self.study.trials and not self.only_paper:
                 rule_record.keep(self.study.dataset, machine.commit_of(ROOT).name)
+                if not (self.run.standing.ended or self.elsewhere or self.study.elsewhere):
+                    _wait()
         snakemake_internals.start_without_delay(self.workflow)
         if self.elsewhere:
             cluster.end_left(Path.cwd())
@@ -195,3 +198,11 @@ class Invocation:
     def ending(self, stopped: bool) -> str | None:
         """Return what to say at the end of the run; `stopped` if it ended before its time."""
         return exit_summary.lines(self.run, stopped) if self.run else None
+
+
+def _wait() -> None:
+    """Wait for a quiet machine, and say so; WorkflowError for an interrupt meanwhile."""
+    try:
+        subcommands.wait_for_the_machine(lambda text: print(f"this run {text}", file=sys.stderr))
+    except KeyboardInterrupt:
+        raise WorkflowError("interrupted as it waited: nothing was measured") from None
