@@ -25,10 +25,13 @@ CLIENTS = [("httperf", None, 0), ("roundtrip", "httperf", 2), ("roundtrip", None
 RATE_RPS, DURATION_S = 400, 0.5
 
 
-def offered(client: str, replaced: str | None, habit: str) -> tuple:
+HELLO = {BODY: "Hello, world"}
+
+
+def offered(client: str, replaced: str | None, habit: str, body: dict = HELLO) -> tuple:
     """Return a load generator, and the fields of its report on a server with a habit."""
     generator = registry.generator(client, replaced)
-    load = LOADS[replaced or client] | {BODY: "Hello, world"}
+    load = LOADS[replaced or client] | body
     with faulty(habit) as port:
         words = generator.command("127.0.0.1", port, load, RATE_RPS, DURATION_S)
         done = subprocess.run(
@@ -60,6 +63,15 @@ def test_each_wrong_answer_is_counted_and_the_first_is_shown(
     assert fields[FIRST_WRONG].startswith(seen)
     own = "replies_wrong_length" if column == "wrong_length" else "replies_wrong_content"
     assert generator.invalid(fields) == {own if client == "httperf" else f"errors_{column}": wrong}
+
+
+@pytest.mark.parametrize(("client", "replaced", "first"), CLIENTS)
+def test_where_no_body_is_known_and_answers_differ_the_status_alone_is_judged(
+    client, replaced, first
+):
+    generator, fields = offered(client, replaced, "varies", {})
+    assert generator.wrong_answers(fields) == fields["errors_total"] == 0
+    assert generator.good(fields) == fields["requests"] == RATE_RPS * DURATION_S
 
 
 @pytest.mark.parametrize(("client", "replaced", "first"), CLIENTS)

@@ -20,6 +20,7 @@ from deathmatch.analysis import reply_rates, stats, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.data import archive, tables
 from deathmatch.errors import UserError
+from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.paper import explorer, scripts
 from deathmatch.paper.explore import variants
 from deathmatch.plan import files, paths, selection
@@ -48,6 +49,7 @@ HOSTILE = (
     '</script><!--<script>window.PWNED=1</script>&amp;<img src="http://192.0.2.1/x" '
     'onerror="window.PWNED=2">'
 )
+SORRY = "status 200, content: <b>Sorry, busy!</b>"
 
 
 def plant(
@@ -82,6 +84,10 @@ def hostile(frame: pl.DataFrame, table: str) -> pl.DataFrame:
         texts = {name: pl.lit(HOSTILE) for name in ("version", "reason", "commit", "os")}
         titled = pl.col("title").replace("null server", HOSTILE)
         frame = frame.with_columns(**texts, title=titled)
+    if table == "points":
+        answered = pl.when(pl.col("replies") > 0, pl.col("server") == "yucan")
+        wrong = {"replies_wrong_content": pl.lit(1, pl.Int64), FIRST_WRONG: pl.lit(SORRY)}
+        frame = frame.with_columns(**{name: answered.then(value) for name, value in wrong.items()})
     return frame
 
 
@@ -224,6 +230,29 @@ def test_the_first_screen_ranks_the_servers_of_one_experiment(page):
         page.get_by_role("combobox", name=name).select_option("all")
     assert page.evaluate("location.hash") != "#/variants"
     assert "(MB)" in page.locator("fieldset").text_content()
+
+
+def test_wrong_answers_stand_first_and_in_red_with_one_of_them(page):
+    go(page, "#/variants?experiment=backlog&dataset=others&instruments=all")
+    heads = page.locator("table.grid thead th").all_inner_texts()
+    assert {*heads[: heads.index("Wrong answers under load")]} == {"Server", "Variant"}
+    points = tables.read("reference", "backlog", "points").filter(
+        pl.col("server") == "yucan", pl.col("n") <= 2, pl.col("replies") > 0
+    )
+    title = files.server("yucan").title
+    said = re.compile(
+        rf"{title} gave (\S+) wrong answers under load, the first: {re.escape(SORRY)}"
+    )
+    shown = page.locator("table.grid strong.wrong")
+    red = "text => getComputedStyle(text).color"
+    counts = {said.match(text)[1] for text in shown.all_inner_texts()}
+    assert {int(re.sub(r"\D", "", each)) for each in counts} == {len(points)}
+    assert shown.first.evaluate(red) == "rgb(179, 38, 30)"
+    go(page, "#/servers/yucan")
+    first = page.locator("main p").first
+    assert said.search(first.inner_text()) and first.locator("strong.wrong").count() == 1
+    go(page, "#/servers?q=yucan")
+    assert "wrong answers under load" in page.locator("table.grid strong.wrong").all_inner_texts()
 
 
 def test_a_link_shows_the_same_again(browser, page, made):

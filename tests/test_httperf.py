@@ -214,18 +214,20 @@ class CutsBodies(socketserver.StreamRequestHandler):
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n" + sent)
 
 
-def test_bodies_that_are_cut_are_wrong_answers():
+@pytest.mark.parametrize("body", [{}, {BODY: "Hello, world"}])
+def test_bodies_that_are_cut_are_wrong_answers(body):
     with socketserver.TCPServer(("127.0.0.1", 0), CutsBodies) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        load = LOAD | {BODY: "Hello, world"}
-        words = GENERATOR.command("127.0.0.1", server.server_address[1], load, 100, 1)
+        address = server.server_address
+        words = GENERATOR.command(*address, LOAD | body, 100, 1)
         done = subprocess.run(words, capture_output=True, text=True, timeout=HUNG_S, check=True)
         server.shutdown()
     fields = parse(done.stdout, 1)
     cut = 100 // CUT_EVERY
     assert (fields["replies"], fields["replies_2xx"], fields["errors_total"]) == (100, 100, 0)
     assert GENERATOR.invalid(fields) == {httperf_report.WRONG_LENGTH: cut}
-    assert fields[FIRST_WRONG] == "status 200, content as far as it came: Hello"
+    shown = "content as far as it came: Hello" if body else "cut: "
+    assert fields[FIRST_WRONG] == f"status 200, {shown}"
     counted = only_good(pl.DataFrame([fields | {RATE: 100}], schema_overrides=GENERATOR.columns))
     assert (counted["replies"].item(), counted[WRONG].item()) == (100 - cut, cut)
 

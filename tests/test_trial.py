@@ -1,6 +1,7 @@
 """Servers that fail in every way: each failure is a recorded result, and no other trial is lost."""
 
 import json
+import re
 
 import polars as pl
 import psutil
@@ -184,6 +185,12 @@ def test_wrong_answers_under_load_are_counted_and_are_no_replies(measured, serve
     said = (tree.path / f"build/logs/trial/broken/backlog/{server}").rglob("*.log")
     told = f"{shed[WRONG]} wrong answers at {RATES[1]} req/s, the first: {first}"
     assert any(told.rstrip() in log.read_text() for log in said)
+    # The end of the run says it, and so does the check of the dataset.
+    gave = rf"^backlog: .* gave {shed[WRONG]} wrong answers under load, the first: {first}; its"
+    assert re.search(gave, measured[1].text, re.MULTILINE), measured[1].text
+    checked = tree.deathmatch("check", "broken").text
+    assert "warning: DM-WRONG" in checked
+    assert told.rstrip() in " ".join(checked.split())
 
 
 def test_a_limit_of_memory_is_recorded_and_its_breach(measured):

@@ -8,6 +8,7 @@ import pytest
 from deathmatch.analysis import c10k, phrases, reply_rates, views
 from deathmatch.analysis.reply_rates import RATE, REPLY
 from deathmatch.analysis.stats import Interval
+from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.paper import theme
 from deathmatch.plan import files
 from deathmatch.quantities.quantity import WRONG
@@ -87,17 +88,17 @@ def test_a_trial_whose_server_died_says_where():
         )
     ])  # fmt: skip
     made.__dict__["points"] = pl.DataFrame([
-        key | {"n": n, RATE: rate, "server_state": state, WRONG: wrong}
-        for n, rate, state, wrong in (
-            (1, 7000, "ran", 0), (2, 9000, "hung", None), (2, 7000, "died: exit status 1", 0),
-            (3, 9000, "ran", 5),
+        key | {"n": n, RATE: rate, "server_state": state, WRONG: wrong, FIRST_WRONG: first}
+        for n, rate, state, wrong, first in (
+            (1, 7000, "ran", 0, None), (2, 9000, "hung", None, None),
+            (2, 7000, "died: exit status 1", 0, None), (3, 9000, "ran", 5, "status 503"),
         )
     ])  # fmt: skip
     died, wrong = made.endings().head(2).rows(named=True)
     assert died["reason"] == "died: exit status 1 at 7000 req/s"
     assert (died["trials"], died["clean"]) == (2, 1)
     # An older record takes wrong answers for good ones.
-    assert wrong["reason"] == "5 wrong answers at 9000 req/s"
+    assert wrong["reason"] == "5 wrong answers at 9000 req/s, the first: status 503"
     assert (wrong["trials"], wrong["clean"]) == (1, 0)
 
 

@@ -16,6 +16,7 @@ from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.analysis.views import Experiment
 from deathmatch.capacity_search import search
 from deathmatch.data import limits
+from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import measure_design
 from deathmatch.plan.measure_design import OPENING, PACES
 from deathmatch.plan.server import Server
@@ -156,16 +157,12 @@ def _opened(points: pl.DataFrame, level: int) -> pl.DataFrame:
     return points.filter(pl.col(OPENING) == level) if OPENING in points.columns else points
 
 
-def alarms(held: Experiment, records: Sequence[Mapping]) -> dict[str, str]:
-    """Return a sentence on the wrong answers of each server that gave any, by its name.
-
-    With the first that its records have.
-    """
+def alarms(held: Experiment) -> dict[str, str]:
+    """Return a sentence on the wrong answers of each server that gave any, with the first one."""
     said, firsts = {}, {}
-    for record in records:
-        for point in record["points"]:
-            if first := point.get("first_wrong_answer"):
-                firsts.setdefault(record["server"], f", the first: {first}")
+    if FIRST_WRONG in held.points.columns:
+        for point in held.points.drop_nulls(FIRST_WRONG).iter_rows(named=True):
+            firsts.setdefault(point["server"], f", the first: {point[FIRST_WRONG]}")
     for server in held.trials["server"].unique().sort():
         trials, points = held.trials.filter(server=server), held.points.filter(server=server)
         title = trials["title"][0]

@@ -39,10 +39,7 @@ def steady_points(points: pl.DataFrame) -> pl.DataFrame:
     due = rate * pl.col("duration_us") / 1e6
     return (
         counted(points)
-        .filter(
-            pl.col(RATE) == rate,
-            pl.col("replies") >= _SERVED * due,
-        )
+        .filter(pl.col(RATE) == rate, pl.col("replies") >= _SERVED * due)
         .with_columns(
             cpu_us=CPU_PER_REPLY.of_trial.of_point(),
             saturated=pl.col("server_cpu_ns") >= SATURATED * 1000 * pl.col("duration_us"),

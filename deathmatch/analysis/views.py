@@ -10,6 +10,7 @@ from deathmatch.analysis import phrases, provenance, reply_rates, stats
 from deathmatch.analysis.by_trial import counted, rounds_of_all, shared_rounds
 from deathmatch.analysis.reply_rates import ALL_ANSWERED, AT_TOP, RATE, REPLY, TOP
 from deathmatch.data import laws, limits, table_files, tables
+from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import files
 from deathmatch.plan.dataset import PROBES
 from deathmatch.plan.experiment import Experiment as Spec
@@ -259,11 +260,12 @@ class Experiment:
         wrong = pl.col(WRONG).fill_null(0)
         failed = self.points.filter((pl.col("server_state") != "ran") | (wrong > 0)).sort(RATE)
         first = failed.group_by(key, maintain_order=True).agg(
-            pl.first("server_state", RATE, WRONG), (wrong > 0).any().alias("wrong")
-        )
+            pl.first("server_state", RATE, WRONG), (wrong > 0).any().alias("wrong"),
+            pl.format(", the first: {}", pl.first(FIRST_WRONG)).fill_null("").alias("example"),
+        )  # fmt: skip
         became = (
             pl.when(pl.col("server_state") == "ran")
-            .then(pl.format("{} wrong answers at {} req/s", WRONG, RATE))
+            .then(pl.format("{} wrong answers at {} req/s{}", WRONG, RATE, "example"))
             .otherwise(pl.format("{} at {} req/s", "server_state", RATE))
         )
         return self.trials.join(first, on=key, how="left", maintain_order="left").with_columns(

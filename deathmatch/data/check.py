@@ -24,8 +24,8 @@ from deathmatch.plan.selection import Choice
 Check = Callable[[Evidence], Iterable[Finding]]
 
 QUICK: tuple[Check, ...] = (
-    whole.counters, whole.planned, whole.specified, whole.tools_and_machine,
-    whole.nothing_private,
+    trial_checks.wrong_answers, whole.counters, whole.planned, whole.specified,
+    whole.tools_and_machine, whole.nothing_private,
 )  # fmt: skip
 STRICT: tuple[Check, ...] = (
     *QUICK, whole.placed, whole.clean_commit, whole.alike, whole.in_rounds,

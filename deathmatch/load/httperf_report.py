@@ -109,10 +109,7 @@ _LINES: list[tuple[str, list[str]]] = [
         [f"client_cpu_{mode}_us" for mode in ("user", "system")]
         + [f"client_cpu_{mode}_percent" for mode in ("user", "system", "total")],
     ),
-    (
-        rf"Net I/O: {_N} KB/s \({_N}\*10\^6 bps\)",
-        ["net_io_bytes_per_s", "net_io_megabit_per_s"],
-    ),
+    (rf"Net I/O: {_N} KB/s \({_N}\*10\^6 bps\)", ["net_io_bytes_per_s", "net_io_megabit_per_s"]),
     (
         r"Errors: total (\d+) client-timo (\d+) socket-timo (\d+) connrefused (\d+) "
         r"connreset (\d+)",

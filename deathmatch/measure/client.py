@@ -72,10 +72,7 @@ class Load:
 def warm_up(context: Context) -> None:
     """Offer a load whose report nobody keeps, for as long as server and dataset want."""
     rate_rps = context.spec.get("warm_up_rate_rps", WARM_UP_RATE_RPS)
-    with (
-        context.times.of("warm_up"),
-        tempfile.TemporaryDirectory(dir=context.out) as folder,
-    ):
+    with context.times.of("warm_up"), tempfile.TemporaryDirectory(dir=context.out) as folder:
         offer(context, rate_rps, context.trial.warm_up_s, Path(folder, "warm-up.txt"))
 
 

@@ -143,13 +143,12 @@ def of_subject(held: Experiment, sides: Sequence[Side], rounds: int, command: st
     """
     server = files.server(sides[0].server)
     made = analysis.rows(held, server.name)
-    every = recorded(held)
-    own = [record for record in every if record["server"] == server.name]
+    own = [record for record in recorded(held) if record["server"] == server.name]
     facts = dict(analysis.facts(held, own, server))
     heads, lines = servers_table(held, made)
     settings = _list(f"{name}: {text}" for name, text in server.limits.items())
     theme.register()
-    alarms = list(analysis.alarms(held, every).values())
+    alarms = list(analysis.alarms(held).values())
     return Card(
         held.dataset, server.title, f"{held.name}: {held.spec.title}", alarms,
         analysis.verdict(held, made), [], wrong(held, made, rounds),
@@ -201,7 +200,7 @@ def of_pair(
     about = f"A: {sides[0]}; B: {sides[1]}; experiment {held.name}"
     return Card(
         held.dataset, f"{sides[0]} and {sides[1]}", about,
-        list(analysis.alarms(held, recorded(held)).values()),
+        list(analysis.alarms(held).values()),
         paired.verdict(first),
         [text for text in [paired.nulls(first)] if text], [paired.left_out(trials)],
         ["quantity", "A", "B", "B / A", "interval", "would show"],

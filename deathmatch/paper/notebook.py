@@ -216,10 +216,7 @@ def _finished(done: nbformat.NotebookNode, source: Path) -> dict:
         cell.id = f"cell-{len(cells) + 1:02}"
         cells.append(cell)
     about = {"notebook": _shown(source)}
-    return done | {
-        "cells": cells,
-        "metadata": {"deathmatch": about, "kernelspec": KERNEL},
-    }
+    return done | {"cells": cells, "metadata": {"deathmatch": about, "kernelspec": KERNEL}}
 
 
 def _shown(path: Path) -> str:

@@ -1,6 +1,7 @@
 """How a run ends: its results, where the paper is, what failed and why, what to run next."""
 
 import signal
+import sys
 from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,15 +29,16 @@ def interrupted_in_order() -> None:
 def lines(run: Run, stopped: bool) -> str:
     """Return the three lines; `stopped` if an interrupt or a failure ended it before its time.
 
-    Before them stands why servers could not be measured, unless the run has listed that, and the
-    number of each server that was chosen by name, or that has no number at all.
+    Before them stand wrong answers, in red; why servers could not be measured, unless the run has
+    listed that; the number of each server that was chosen by name, or has none.
     """
     study = run.study
-    servers, broken, results = {}, [], []
+    servers, broken, results, wrong = {}, [], [], []
     try:
         if study.trials:
             servers = failures.failures(study.dataset, study.choice)
             results = [] if stopped else _results(study, known=servers)
+            wrong = [] if stopped else _alarms(study)
     except UserError as error:
         broken = [f"{error.where}: {error.what}"]
     jobs = [job for job in run.failed if job.rule != LISTING]
@@ -51,6 +53,7 @@ def lines(run: Run, stopped: bool) -> str:
     more = f"; and {len(what) - 1} more, listed above" if len(what) > 1 else ""
     return "\n".join(
         [
+            *(f"\033[1;31m{text}\033[0m" if sys.stderr.isatty() else text for text in wrong),
             *unlisted,
             *map(_result_line, results),
             *([] if stopped else _findings(study)),
@@ -141,6 +144,14 @@ def _findings(study: Study) -> list[str]:
     shown = [one for one in results if one.standing != findings.NOT_MEASURED]
     lines = [f"  {one.sentence}: {one.number}; {one.verdict}" for one in shown]
     return [*lines, f"{findings.headline(results)}."] if shown else []
+
+
+def _alarms(study: Study) -> list[str]:
+    """Return a sentence on each server that answered wrongly in an experiment."""
+    from deathmatch.analysis import card, outcomes
+
+    held = [outcomes.labelled(study.dataset, experiment) for experiment in study.measured]
+    return [f"{one.name}: {text}" for one in held for text in card.alarms(one).values()]
 
 
 def _results(study: Study, known: Container[str] = ()) -> list["Outcome"]:

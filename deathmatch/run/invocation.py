@@ -150,12 +150,7 @@ class Invocation:
             snakemake_internals.go_through_no_hidden_job(self.workflow)
         if self.workflow.dryrun and study.trials:
             print(study.listing())
-        said = [
-            study.summary(),
-            *study.builds_line(),
-            *study.changed_lines(),
-            *study.left_out(),
-        ]
+        said = [study.summary(), *study.builds_line(), *study.changed_lines(), *study.left_out()]
         print(*said, sep="\n", file=sys.stderr)
         return study
 

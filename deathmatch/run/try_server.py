@@ -269,7 +269,7 @@ def _report(held: Experiment, given: argparse.Namespace, made_of: list[dict]) ->
     """Print what was measured; return the exit status."""
     made = analysis.rows(held, NAME)
     heads, lines = card.servers_table(held, made)
-    alarm = analysis.alarms(held, made_of)
+    alarm = analysis.alarms(held)
     card.print_table(list(alarm.values()), heads, lines)
     print("", analysis.verdict(held, made), *card.wrong(held, made, 1), sep="\n")
     own = next(record for record in made_of if record["server"] == NAME)

@@ -15,6 +15,7 @@ Right:
 
 early-hints   each answer is preceded by "103 Early Hints"
 countdown     a header gets shorter with each answer of a connection
+varies        every second body is a byte longer
 mixed         every third answer is chunked, with a Content-Length too
 http10        answers as HTTP/1.0 that keeps the connection
 
@@ -48,6 +49,7 @@ def answer(head: bytes, left: int) -> bytes:
     number = next(NUMBERS)
     faulty = number % 20 == 19
     body = FAULTY_BODIES.get(FAULT, BODY) if faulty else BODY
+    body += b"!" * (FAULT == "varies" and number % 2)
     version = b"1.0" if FAULT == "http10" else b"1.1"
     status = b"201 Created" if faulty and FAULT == "created" else b"200 OK"
     headers = b"Content-Length: %d\r\n" % len(body)

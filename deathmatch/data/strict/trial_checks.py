@@ -170,6 +170,16 @@ UNDER_LOAD: tuple[Callable[[Trial], Seen], ...] = (
 )  # fmt: skip
 
 
+def wrong_answers(evidence: Evidence) -> Iterator[Finding]:
+    """Servers that answered wrongly under load: what a reader must see of a sound dataset too."""
+    for trial in evidence.trials:
+        for point in trial.points:
+            if wrong := point.get("wrong_answers"):
+                at, first = point["offered_rate_rps"], point.get("first_wrong_answer", "not kept")
+                text = f"{wrong} wrong answers at {at} req/s, the first: {first}"
+                yield Finding("DM-WRONG", "warn", trial.where, text)
+
+
 def each_trial(evidence: Evidence) -> Iterator[Finding]:
     """What every trial must show of itself."""
     for trial in evidence.trials:

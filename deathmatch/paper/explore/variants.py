@@ -12,7 +12,7 @@ from math import isfinite
 
 import polars as pl
 
-from deathmatch.analysis import reply_rates, selecting, stats, systems, views
+from deathmatch.analysis import card, reply_rates, selecting, stats, systems, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.stats import Interval
 from deathmatch.analysis.views import LABEL_FACTORS
@@ -21,7 +21,7 @@ from deathmatch.paper.explore import quantities
 from deathmatch.paper.explore.quantities import Shown
 from deathmatch.plan import files
 from deathmatch.quantities.definitions import hardest
-from deathmatch.quantities.quantity import Points
+from deathmatch.quantities.quantity import WRONG, Points
 
 DIGITS = 5
 _VARIANT = ["server", "variant"]
@@ -58,7 +58,7 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
     plain = {
         tuple(row) for row in views.default_variants(seen.trials, name).select(_VARIANT).rows()
     }
-    labels = _labels(seen.trials)
+    labels, alarms = _labels(seen.trials), card.alarms(seen)
     shown_rows = Rows([], [], [], _trials(seen))
     for key, trials in seen.trials.partition_by(
         _VARIANT, as_dict=True, maintain_order=True
@@ -82,6 +82,7 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
                 "mechanism": _mechanism(key[0], first),
                 "stands": " and ".join(sorted(roles.get((name, *key), ()), reverse=True)),
                 "trials": len(trials),
+                "wrong": alarms.get(key[0], "") if WRONG in points and points[WRONG].sum() else "",
                 "conformance": systems.conformance(trials),
                 "why": "" if next(iter(sweep.values()), None) else _why(trials, points),
             }

@@ -45,4 +45,7 @@ function bar(row, name) {
   return made("span", { class: "measured-cell" }, made("b", {}, `${more ? "≥ " : ""}${said(median)}`), " ", made("small", {}, ends), line);
 }
 
+// What must be seen before any number.
+const wrongly = (text) => (text ? made("strong", { class: "wrong" }, text) : made("span", { class: "none" }, "–"));
+
 const linkTo = (text, ...where) => made("a", { href: address.of(...where) }, text);

@@ -78,7 +78,8 @@ function serverView(main, name) {
   const trials = TRIALS.filter((row) => row.server === name);
   const experiments = distinct(variants.map((row) => row.experiment));
   const rows = (from) => () => from.filter((row) => row.server === name);
-  main.append(made("h1", {}, server.title), made("p", {}, server.about), facts([
+  const wrong = distinct(variants.filter((row) => row.wrong).map((row) => `${experimentOf(row.experiment)}: ${row.wrong}`));
+  main.append(made("h1", {}, server.title), ...wrong.map((text) => made("p", {}, wrongly(text))), made("p", {}, server.about), facts([
     ["Language", server.language], ["Post", server.post],
     ["Release", [server.release, server.year, server.origin].filter(Boolean).join(", ")], ["Remark", server.remark],
     ["Version measured", ofEach(server, "version")],

@@ -16,6 +16,7 @@ const DESCRIBED = [
   ...(SEVERAL ? [{ key: "dataset", title: "Dataset", of: (row) => row.dataset, rank: (row) => (row.dataset === DATA.dataset ? 0 : 1) }] : []),
   { key: "trials", title: "Trials", of: (row) => row.trials, number: true },
   { key: "conformance", title: "Conformance", of: (row) => row.conformance },
+  { key: "wrong", title: "Wrong answers under load", of: (row) => row.wrong, cell: (row) => wrongly(row.wrong) },
   { key: "why", title: "Why no number", of: (row) => row.why },
 ];
 
@@ -59,7 +60,8 @@ function variantsView(main) {
       const experiments = distinct(rows.map((row) => row.experiment));
       const first = experiments.length === 1 ? DATA.of_sweep[experiments[0]] : [];
       const quantities = distinct([...first, ...quantitiesOf(rows)]).filter((name) => rows.some((row) => row[name])).slice(0, 4);
-      return rows.some((row) => row.why) ? [...quantities, "why"] : quantities;
+      const wrong = rows.some((row) => row.wrong) ? ["wrong"] : [];
+      return [...wrong, ...quantities, ...(rows.some((row) => row.why) ? ["why"] : [])];
     },
     first: "server", initially: best ? `${DATA.quantities[headline].better === "high" ? "-" : ""}${headline}` : "server",
     pinned: SEVERAL ? "dataset" : undefined, file: "variants",
@@ -75,7 +77,9 @@ function serversView(main) {
     trials.set(trial.server, (trials.get(trial.server) ?? 0) + 1);
     if (!outcomes.get(trial.server)?.startsWith("measured")) outcomes.set(trial.server, trial.outcome);
   }
-  const state = (server) => outcomes.get(server.server) ?? (server.not_run ? "cannot run here" : "not in this dataset");
+  // "measured, with failures" is what wrong answers were recorded as: they are said in their own words.
+  const wrong = new Set(VARIANTS.filter((row) => row.wrong).map((row) => row.server));
+  const state = (server) => (wrong.has(server.server) ? "wrong answers under load" : outcomes.get(server.server)) ?? (server.not_run ? "cannot run here" : "not in this dataset");
   browse({
     view: "servers", what: "servers", caption: "Every server", rows: DATA.servers,
     columns: [
@@ -86,7 +90,7 @@ function serversView(main) {
       { key: "year", title: "Year", of: (row) => row.year },
       { key: "experiments", title: "Experiments", of: (row) => row.experiments.map(experimentOf).join(", ") },
       { key: "trials", title: "Trials", of: (row) => trials.get(row.server) ?? 0, number: true },
-      { key: "state", title: "State", of: state },
+      { key: "state", title: "State", of: state, cell: (row) => (wrong.has(row.server) ? wrongly(state(row)) : state(row)) },
       { key: "conformance", title: "Conformance", of: (row) => row.measured[0]?.conformance ?? "" },
     ],
     filters: [
