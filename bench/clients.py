@@ -6,7 +6,7 @@
 New connections: httperf and roundtrip in its place offer the same rates to the null server, and as
 much as they can. Comparison: both, each with and without comparing every answer with the body that
 it must have, on connections that stay and ask again at once, so that httperf has no time to poll.
-WebSocket: wsload at its own pace and in steps, to ws-null. Server and client
+WebSocket: wsload at its own pace and at others, to ws-null. Server and client
 have a CPU each; every item runs once in each round, ratios are taken within a round, and medians
 over the rounds are shown. CPU times depend on the machine; the goals are ratios and times. With
 --realtime, as root, other processes of the machine disturb less: server and client go first
@@ -47,9 +47,10 @@ GOAL_FROM_RPS, MOST_CPU_RATIO, MOST_LAG_US = 5_000, 1.5, 1_000
 # The goal of comparing every answer: otherwise one in twenty is enough.
 MOST_COMPARISON_RATIO = 1.02
 BUSY_CONNECTIONS, CALLS_CPS = 16, 4_000
-# wsload: messages a second on 64 connections and on 10,000, the pace of each, and the goals.
-BUSY_RPS, BUSY_PACE, BUSY_GAIN, BUSY_P99_US = 200_000, "--step 200us --hold 1480us", 2.0, 1_600
-MANY, MANY_PACE, MANY_GAIN = 10_000, "--step 2ms", 2.5
+# wsload: messages a second on 64 connections and on 10,000, the pace that its own is compared with,
+# the one of before and one in steps, and the goals. The p99 is from the send: tcpkali has 500 us.
+BUSY_RPS, BUSY_PACE, LEAST_BUSY, BUSY_P99_US = 200_000, "--step 100us --hold 500us", 550_000, 500
+MANY, MANY_PACE, MANY_GAIN = 10_000, "--step 1ms", 2.5
 Row = dict[str, float]
 
 
@@ -245,7 +246,7 @@ def websocket(bench: Bench, rounds: int, busy_pace: str, many_pace: str) -> list
                 steady = long | {"per_cpu_s": (long["echoes"] - short["echoes"]) / cpu_s}
                 made.setdefault(f"{MANY} connections {pace}", []).append(steady)
     print(f"\nWebSocket messages, ws-null, {rounds} rounds")
-    print(f"{'':44}{'echoes/CPU-s':>13}{'gain':>7}{'p50':>7}{'p99':>7}{'lag p99':>9}"
+    print(f"{'':44}{'echoes/CPU-s':>13}{'gain':>7}{'p50':>7}{'p99':>7}{'p99 sent':>9}{'lag p99':>9}"
           f"{'step':>7}{'hold':>7}")  # fmt: skip
     gains = {}
     for name, rows in made.items():
@@ -253,13 +254,15 @@ def websocket(bench: Bench, rounds: int, busy_pace: str, many_pace: str) -> list
         each = {key: median(row[key] for row in rows) for key in rows[0]}
         gains[name] = median(a["per_cpu_s"] / b["per_cpu_s"] for a, b in zip(rows, own))
         print(f"{name:44}{each['per_cpu_s']:13.0f}{gains[name]:7.2f}{each['p50_us']:7.0f}"
-              f"{each['p99_us']:7.0f}{each['lag_us']:9.0f}{each['step_us']:7.0f}"
+              f"{each['p99_us']:7.0f}{each['service_p99_us']:9.0f}{each['lag_us']:9.0f}"
+              f"{each['step_us']:7.0f}"
               f"{each['hold_us']:7.0f}")  # fmt: skip
-    busy, many = f"64 connections {busy_pace}", f"{MANY} connections {many_pace}"
-    p99_us = median(row["p99_us"] for row in made[busy])
+    busy, many = "64 connections", f"{MANY} connections {many_pace}"
+    own = made[f"{busy} "]
+    echoes, p99_us = (median(row[key] for row in own) for key in ("per_cpu_s", "service_p99_us"))
     goals = [
-        (gains[busy] >= BUSY_GAIN, f"{busy}: {gains[busy]:.2f} of {BUSY_GAIN} times the echoes"),
-        (p99_us < BUSY_P99_US, f"{busy}: p99 is {p99_us:.0f}, not below {BUSY_P99_US} us"),
+        (echoes >= LEAST_BUSY, f"{busy}: {echoes:.0f} of {LEAST_BUSY} echoes a CPU-second"),
+        (p99_us < BUSY_P99_US, f"{busy}: p99 from the send is {p99_us:.0f}, of {BUSY_P99_US} us"),
         (gains[many] >= MANY_GAIN, f"{many}: {gains[many]:.2f} of {MANY_GAIN} times the echoes"),
     ]
     return [what for reached, what in goals if not reached]
@@ -287,6 +290,7 @@ def messages(
         "per_cpu_s": summary["messages"]["echoed_count"] / cpu_s,
         "p50_us": summary["latency"]["p50_us"] or lost,
         "p99_us": summary["latency"]["p99_us"] or lost,
+        "service_p99_us": summary["service_time"]["p99_us"] or lost,
         "lag_us": client["lag"]["p99_us"], "step_us": client["step_us"],
         "hold_us": client["hold_us"],
     }  # fmt: skip

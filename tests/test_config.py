@@ -129,6 +129,8 @@ WRITTEN = [
      "unknown key\n  config/schemas/dataset.json has every key"),
     (MINE, RATES, "rates_rps = [0, 500]", "experiments.mine.rates_rps",
      "the client httperf has no closed loop"),
+    (MINE, RATES, RATES + "\nstep_s = 0.001", "experiments.mine.step_s",
+     "the client of 'mine' sends nothing in steps"),
     (MINE, RATES, "rates_rps = [500, 500]", "experiments.mine.rates_rps", "500 is there twice"),
     (MINE, RATES, "", "experiments.mine.rates_rps", "this key is missing"),
     (MINE, "seed = 1\n", "", "seed", "this key is missing"),

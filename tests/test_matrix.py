@@ -250,6 +250,10 @@ def test_a_level_sets_the_load_and_another_the_time_that_a_rate_is_offered():
     # What is under way at the end is waited for, for the client's time-out of 30 s at most.
     longer_s = progress.seconds(long) - progress.seconds(short)
     assert longer_s == (300 - planned) + (30 - planned)
+    # Without a pace of the dataset, the specification is that of data from before there was one.
+    paced = short.model_copy(update={"plan": short.plan.model_copy(update={"step_s": 0.001})})
+    assert paced.spec()["load"] == short.spec()["load"] | {"step_s": 0.001}
+    assert "step_s" not in short.spec()["load"]
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,11 @@ class ExperimentPlan(Spec):
         description="Keep the client's record of each message; without, histograms of each second, "
         "of times to four digits; for wsload.",
     )
+    step_s: Annotated[float, Field(ge=0, le=1), AS_WRITTEN] | None = Field(
+        None,
+        description="The pace of wsload, in place of the experiment's: what is due in such a step "
+        "is sent together, and what came is read; 0: each message when it is due.",
+    )
     search: Search | None = Field(
         None,
         description="Search for each server's capacity after the sweep of every trial, from a "

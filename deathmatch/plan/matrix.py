@@ -147,8 +147,11 @@ def _experiment(
             )
             raise _mistake(dataset, ["experiments", name, key], "this key is missing", remedy)
     _check_closed_loop(dataset, experiment, plan)
-    able = experiment.client and registry.client(experiment.client).searches
-    if plan.search is not None and not able:
+    client = experiment.client and registry.client(experiment.client)
+    if plan.step_s is not None and not (client and "step_s" in client.load):
+        what = f"the client of {name!r} sends nothing in steps"
+        raise _mistake(dataset, ["experiments", name, "step_s"], what, "take it out")
+    if plan.search is not None and not (client and client.searches):
         what = f"{name!r} offers no rate by which a capacity can be searched for"
         remedy = "take it out; experiments with the client httperf or roundtrip have one"
         raise _mistake(dataset, ["experiments", name, "search"], what, remedy)

@@ -161,10 +161,7 @@ class Trial(BaseModel):
 
     @property
     def _load(self) -> dict[str, Any]:
-        """What the client asks for: as the experiment and the variant have it.
-
-        In text if the server needs that.
-        """
+        """What the client asks for, as experiment, variant, dataset and server have it."""
         load = self.experiment.load_as_written | {
             factor.load: self.variant.factors[name]
             for name, factor in self.experiment.factors.items()
@@ -172,7 +169,7 @@ class Trial(BaseModel):
         }
         if self.server.text_messages and "message_bytes" in load:
             load = load | {"text": True}
-        return load
+        return load if self.plan.step_s is None else load | {"step_s": self.plan.step_s}
 
     def spec(self) -> dict[str, Any]:
         """Return everything that decides what the trial measures, ready for JSON.

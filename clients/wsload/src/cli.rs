@@ -90,7 +90,7 @@ pub struct Arguments {
     pub phase: Phase,
 
     /// Send what is due in steps of this, together, and read what has come then and 300us later.
-    /// Latencies include it; 0s: send and read at once [default: 100us from 40,000 messages a
+    /// Latencies include it; 0s: send and read at once [default: 200us from 40,000 messages a
     /// second on, below at once]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     #[serde(rename = "step_us", serialize_with = "as_us_if_any")]
@@ -98,7 +98,7 @@ pub struct Arguments {
 
     /// In steps: how long a message may wait, its step included, to be sent with its connection's
     /// next ones. Latencies include it
-    #[arg(long, value_name = "TIME", default_value = "500us",
+    #[arg(long, value_name = "TIME", default_value = "1500us",
           value_parser = humantime::parse_duration)]
     #[serde(rename = "hold_us", serialize_with = "as_us")]
     pub hold: Duration,

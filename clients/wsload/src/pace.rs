@@ -5,10 +5,10 @@
 //! each other besides. Messages keep their intended times: what they waited is part of the latency,
 //! but not of the lag, which counts from the turn that the pace has for them.
 
-/// The step where none is asked for, from LEAST_RATE on.
-const OWN_STEP_US: u64 = 100;
+/// The step where none is asked for and many messages are due.
+const OWN_STEP_US: u64 = 200;
 /// Messages due in OWN_STEP_US from which on waking for each would cost more.
-const LEAST_IN_A_STEP: u64 = 4;
+const LEAST_IN_A_STEP: u64 = 8;
 /// A step has turns at which it only reads, so that an echo waits for a part of it at most.
 const LONGEST_UNREAD_US: u64 = 300;
 
@@ -103,7 +103,7 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const OWN: Wanted = Wanted { step_us: None, hold_us: 500 };
+    const OWN: Wanted = Wanted { step_us: None, hold_us: 1_500 };
 
     #[test]
     fn few_messages_are_sent_at_once_unless_a_step_is_asked_for() {
@@ -121,12 +121,12 @@ mod tests {
     #[test]
     fn many_messages_are_sent_in_steps_and_those_of_a_connection_together() {
         for (interval_us, hold_us, what) in [
-            (1_280, 0, "none is due in time to wait for"),
-            (320, 320, "two together"),
-            (80, 400, "six together"),
+            (1_301, 0, "none is due in time to wait for"),
+            (320, 1_280, "five together"),
+            (80, 1_280, "seventeen together"),
         ] {
             let pace = Pace::of(64, interval_us, OWN);
-            assert_eq!((pace.step_us, pace.hold_us), (Some(100), hold_us), "{what}");
+            assert_eq!((pace.step_us, pace.hold_us), (Some(200), hold_us), "{what}");
         }
     }
 

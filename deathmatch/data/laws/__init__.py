@@ -74,7 +74,7 @@ def upheld(points: pl.DataFrame) -> pl.DataFrame:
 
 def is_upheld(points: pl.DataFrame) -> pl.Expr:
     """Return whether a point of these breaks no law which leaves a point out as a whole."""
-    return _obeyed(points, [law.id for law in LAWS.values() if law.leaves_out])
+    return _obeyed(points, [law.id for law in LAWS.values() if not law.columns])
 
 
 def readable(points: pl.DataFrame, column: str) -> pl.DataFrame:

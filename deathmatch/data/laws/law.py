@@ -106,11 +106,6 @@ class Law:
     columns: tuple[str, ...]
     judge: Judge = field(repr=False)
 
-    @property
-    def leaves_out(self) -> bool:
-        """Whether a point that breaks it is left out as a whole."""
-        return not self.columns
-
     def judgements(self, evidence: Evidence) -> pl.DataFrame:
         """Return KEY, `law`, JUDGED and `broken` of each judgement."""
         made = self.judge(evidence).select(*KEY, pl.lit(self.id).alias("law"), *JUDGED)
