@@ -224,7 +224,12 @@ def _capacity(probes: pl.DataFrame) -> Capacity:
         return Capacity(Interval(1, rate, low, high))
     if len(found):
         return Capacity(stats.interval(found[searched.CAPACITY].to_list()))
-    return Capacity(reason=ends["reason"][0] if len(ends) else "there was no search")
+    reason = ends["reason"][0] if len(ends) else "there was no search"
+    answered, late = (probes.filter(pl.col("over") == over)[RATE] for over in (False, True))
+    if len(answered) and len(late):
+        low, high = map(phrases.number, sorted((answered.max(), late.min())))
+        reason += f"; what was in time and what was late change sides between {low} and {high}"
+    return Capacity(reason=reason)
 
 
 def _median(points: pl.DataFrame, quantity: Quantity) -> float | None:

@@ -4,6 +4,7 @@ In: what the dataset's `search` says. Out: each probe's report in the trial's fo
 kernel in `probes.SAMPLES_CSV`, and `search` of `trial.json` (`plan.record.RecordedSearch`).
 """
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -45,6 +46,11 @@ def run(context: Context, asked: Mapping[str, Any]) -> dict:
             if not fresh:
                 steps.stop(context, running)
             context, fresh = own, True
+        if time.monotonic_ns() - began_ns > 1e9 * asked.get("most_s", math.inf):
+            end = End(search.REFUSED, reason=f"no end within {asked['most_s']:g} s")
+            if not fresh:
+                steps.stop(context, running)
+            break
         if fresh and starts == STARTS:
             end = End(search.REFUSED, reason=f"{NOT_STARTED}it failed {STARTS} times")
             break

@@ -108,6 +108,9 @@ class Search(Spec):
         description="The highest rate that is offered, in requests per second. A search that gets "
         "there is refused: only a client's own limit says that a server may do more.",
     )  # fmt: skip
+    most_s: Annotated[float, Field(ge=10, le=3600), AS_WRITTEN] | None = Field(
+        None, description="After how many seconds a search is refused; default: never."
+    )
     cost_shares: Many[Annotated[float, Field(gt=0, le=1), AS_WRITTEN]] = Field(
         (0.1, 0.5, 0.9),
         description="Which shares of a capacity that was found are offered at the end, for what a "

@@ -21,7 +21,7 @@ RECENT_YEARS = 2
 """How much older than the newest release of all a yardstick's may be."""
 RATES_RPS = (100, 500, 2_000)
 """Offered to every server: what a reply costs is compared at the highest of them that all carry."""
-SEARCH = {"probe_s": 0.5, "probes": 12, "margin": 1.2, "cost_shares": [0.5]}
+SEARCH = {"probe_s": 0.5, "probes": 12, "margin": 1.2, "cost_shares": [0.5], "most_s": 45}
 DURATION_S, OPENING_S = 2, 15
 """How long a rate is offered: of requests, and of messages on ten thousand connections, which a
 pace of 1,000 a second takes 10 s to open."""

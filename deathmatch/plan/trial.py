@@ -145,7 +145,9 @@ class Trial(BaseModel):
                 return None
             if name == BACKLOG:
                 backlogs = known
-        asked = plan.model_dump(exclude={"servers", "overload_shares", "overload_s"})
+        hidden = {"servers", "overload_shares", "overload_s"}
+        hidden |= {"most_s"} if plan.most_s is None else set()
+        asked = plan.model_dump(exclude=hidden)
         if overloads:
             overload_s = plan.overload_s or least_overload_s(self._load)
             asked |= {"overload_shares": plan.overload_shares, "overload_s": overload_s}
