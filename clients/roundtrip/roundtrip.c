@@ -421,6 +421,20 @@ field (const char *head, size_t size, const char *name)
   return NULL;
 }
 
+/* Returns whether a list that ends with its line has a WORD. */
+static bool
+lists (const char *list, const char *word)
+{
+  size_t length = strlen (word);
+  for (; *list && *list != '\r' && *list != '\n'; list += strcspn (list, ",\r\n"))
+    {
+      list += strspn (list, ", \t");
+      if (strncasecmp (list, word, length) == 0 && strchr (", \t\r\n", list[length]))
+        return true;
+    }
+  return false;
+}
+
 /* Takes the chunks of N BYTES; returns how many bytes they have with their end, 0 while that is not
    there.  Their content is in A, which a later call changes. */
 static size_t
@@ -464,7 +478,7 @@ read_answer (const char *bytes, size_t n, bool ended, struct answer *a)
   a->status = atoi (bytes + 9);
   a->body = bytes + a->head;
   const char *connection = field (bytes, a->head, "\nconnection:");
-  a->closes = connection ? strncasecmp (connection, "close", 5) == 0 : bytes[7] == '0';
+  a->closes = connection ? lists (connection, "close") : bytes[7] == '0';
   const char *coding = field (bytes, a->head, "\ntransfer-encoding:");
   const char *length = field (bytes, a->head, "\ncontent-length:");
   if (coding && strncasecmp (coding, "chunked", 7) == 0)

@@ -14,7 +14,7 @@ created       has status 201
 Right:
 
 early-hints   each answer is preceded by "103 Early Hints"
-countdown     a header gets shorter with each answer of a connection
+countdown     a header gets shorter with each answer of a connection, which ends after ten of them
 varies        every second body is a byte longer
 mixed         every third answer is chunked, with a Content-Length too
 http10        answers as HTTP/1.0 that keeps the connection
@@ -56,9 +56,11 @@ def answer(head: bytes, left: int) -> bytes:
     if FAULT == "http10":
         headers += b"Connection: keep-alive\r\n"
     if FAULT == "countdown":
-        headers += b"Keep-Alive: timeout=5, max=%d\r\n" % left
+        headers += (
+            b"Keep-Alive: timeout=5, max=%d\r\n" % left if left else b"connection: a, Close\r\n"
+        )
     if FAULT == "mixed" and number % 3 == 2:
-        headers += b"Transfer-Encoding: chunked\r\n"
+        headers += b"Transfer-Encoding: chunked \r\n"
         body = b"5\r\nHello\r\n7;x=y\r\n, world\r\n0\r\n\r\n"
     whole = b"HTTP/%b %b\r\n%b\r\n%b" % (version, status, headers, body)
     if faulty and FAULT in ("twice", "unasked"):
@@ -80,15 +82,18 @@ def upgrade(head: bytes) -> bytes:
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
-        for left in count(100, -1):
+        for left in count(9, -1):
             writer.write(answer(await reader.readuntil(b"\r\n\r\n"), left))
+            if FAULT == "countdown" and left == 0:
+                break
             while FAULT in ("upgrades", "early-upgrade"):
                 head = await reader.readexactly(6)
                 data = await reader.readexactly(head[1] & 127)
                 plain = bytes(byte ^ head[2 + at % 4] for at, byte in enumerate(data))
                 writer.write(bytes([head[0], len(data)]) + plain)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
-        writer.close()
+        pass
+    writer.close()
 
 
 async def main() -> None:
