@@ -30,8 +30,6 @@ from deathmatch.run import study
 SERVERS = ["yucan", "tornado", "null", "c-readiness"]
 EXPERIMENTS = ["backlog", "readiness"]
 ROUNDS = 3
-RELEASES = ["tornado-0.2", "tornado", "node-0.8", "node"]
-LOW_RATES_RPS = [2000, 5000]
 FILE = """
 title = "{name} @ home"
 trials = 3
@@ -63,18 +61,6 @@ def plant(
             frame = tables.read("reference", experiment, table)
             frame = frame.filter(pl.col("server").is_in(SERVERS), pl.col("n") <= rounds)
             tables.write(change(frame, table), experiment, table, folder)
-
-
-def plant_releases(tree: Tree, name: str) -> None:
-    """Write a dataset of the experiment history: releases that were measured at two low rates."""
-    folder = tree.path / "data" / name / "history"
-    folder.mkdir(parents=True)
-    for table in TABLES:
-        frame = tables.read("reference", "single-thread", table)
-        frame = frame.filter(pl.col("server").is_in(RELEASES), pl.col("n") <= ROUNDS)
-        if RATE in frame.columns:
-            frame = frame.filter(pl.col(RATE).is_in(LOW_RATES_RPS))
-        tables.write(frame, "history", table, folder)
 
 
 def hostile(frame: pl.DataFrame, table: str) -> pl.DataFrame:
@@ -116,14 +102,13 @@ def made(tmp_path_factory, network) -> Path:
         shutil.copy(ROOT / packed, tree.path / "data" / "small" / experiment)
     plant(tree, "others", EXPERIMENTS[:1], 2, hostile)
     plant(tree, "nothing", EXPERIMENTS[:1], 1, nothing)
-    plant_releases(tree, "years")
     others = FILE.format(name="others")
     tree.write("config/datasets/others.toml", others)
     small = others.replace("seed = 1", 'seed = 1\ndecided_by = ["others"]')
     tree.write("config/datasets/small.toml", small.replace("others @", "small @"))
     script = (
         "from pathlib import Path; from deathmatch.paper import explorer\n"
-        "for name in ('small', 'nothing', 'years'):\n"
+        "for name in ('small', 'nothing'):\n"
         "    explorer.write(name, Path('paper', name, 'explore.html'))"
     )
     tree.run("python", "-c", script).succeeded()
@@ -368,37 +353,6 @@ def test_a_claim_opens_to_its_rule_and_its_evidence(page):
     assert "Rule" in text and re.search(r"(Then|Now).*, in the dataset small\n", text)
 
 
-def test_releases_have_a_chart_for_each_system_with_each_value_and_its_source(browser, made, page):
-    years = opened(browser, made / "paper/years/explore.html", "#/history")
-    assert years.locator("nav a[aria-current]").inner_text() == "History"
-    assert years.locator(".panel h4").all_inner_texts() == ["Node.js", "Tornado"]
-    draw(years)
-    for panel in years.locator(".panel").all():
-        assert panel.locator(".mark-symbol.role-mark path").count() == 2
-    costs = {row["server"]: row for row in saved(years, "Releases as CSV")}
-    points = tables.read("reference", "single-thread", "points").filter(
-        pl.col("server").is_in(RELEASES), pl.col("n") <= ROUNDS, pl.col(RATE).is_in(LOW_RATES_RPS)
-    )
-    by_trial = points.group_by("server", "n").agg(
-        cost_us=pl.col("server_cpu_ns").sum() / pl.col("replies").sum() / 1000
-    )
-    for server, cost_us in by_trial.group_by("server").agg(pl.col("cost_us").median()).rows():
-        assert float(costs[server]["cpu_us_per_reply"]) == pytest.approx(cost_us, rel=1e-4)
-    years.locator("summary", has_text="4 releases in numbers").click()
-    row = years.locator("tr", has_text="Tornado 0.2").inner_text()
-    assert "Python 2.7" in row and f"n = {ROUNDS}" in row
-    years.locator(".chart .mark-symbol.role-mark path").first.hover(force=True)
-    tooltip = years.locator("#vg-tooltip-element").inner_text()
-    assert "Node.js 0.8" in tooltip and f"n = {ROUNDS}" in tooltip and "its own" in tooltip
-    assert "data/years/history/points.parquet" in years.locator("main").inner_text()
-    assert years.complaints == []
-    years.close()
-    # A dataset without such trials has no such view.
-    assert page.locator("nav a", has_text="History").count() == 0
-    go(page, "#/history")
-    assert page.locator("h1").inner_text() == "Every variant"
-
-
 def test_the_page_tells_machine_citation_and_how_to_add_a_server(page):
     go(page, "#/about")
     text = page.locator("main").inner_text()
@@ -429,23 +383,18 @@ def test_text_of_another_is_shown_as_it_is_written(page, made):
 
 VIEWS = ["#/variants?experiment=backlog", "#/servers/yucan", "#/compare?servers=yucan,tornado",
          "#/claims?source=Walkin", "#/about"]  # fmt: skip
-HISTORY = "#/history"
 # axe takes seconds for a view; in the dark, those with everything that the others have.
-SCREENS = [(1400, "light", [*VIEWS, HISTORY]), (390, "dark", VIEWS[:2])]
+SCREENS = [(1400, "light", VIEWS), (390, "dark", VIEWS[:2])]
 
 
 @pytest.mark.parametrize("width, scheme, looked_at", SCREENS, ids=["desk", "phone"])
 def test_each_view_is_accessible_and_fits_the_screen(browser, made, width, scheme, looked_at):
     screen = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
-    small, years = (
-        opened(browser, made / f"paper/{name}/explore.html", **screen)
-        for name in ("small", "years")
-    )
+    page = opened(browser, made / "paper/small/explore.html", **screen)
     axe = None
     if not os.environ["DEATHMATCH_TOOLCHAIN"].startswith("nix"):
         axe = importlib.import_module("axe_playwright_python.sync_playwright").Axe()
-    for view in (*VIEWS, HISTORY):
-        page = years if view == HISTORY else small
+    for view in VIEWS:
         go(page, view)
         if page.locator(".chart").count():
             page.locator(".chart").first.scroll_into_view_if_needed()
@@ -459,9 +408,8 @@ def test_each_view_is_accessible_and_fits_the_screen(browser, made, width, schem
             ]
             assert told == [], view
             assert "color-contrast" in {rule["id"] for rule in found["passes"]}
-    for page in (small, years):
-        assert page.complaints == []
-        page.close()
+    assert page.complaints == []
+    page.close()
 
 
 def test_a_dataset_without_a_point_says_so(browser, made):

@@ -17,7 +17,7 @@ from deathmatch.data import table_files
 from deathmatch.errors import UserError
 from deathmatch.hosts import sandbox
 from deathmatch.paper import report, scripts, theme
-from deathmatch.paper.explore import about, history, ledger, quantities, servers, variants
+from deathmatch.paper.explore import about, ledger, quantities, servers, variants
 from deathmatch.plan import files, paths
 from deathmatch.plan.paths import ROOT
 
@@ -26,7 +26,7 @@ SOURCE = PAPER / "explore"
 # In the order in which each uses those before it.
 SCRIPTS = (
     "elements.js", "data.js", "address.js", "download.js", "cells.js", "browse.js", "charts.js",
-    "variants.js", "server.js", "compare.js", "history.js", "claims.js", "about.js", "main.js",
+    "variants.js", "server.js", "compare.js", "claims.js", "about.js", "main.js",
 )  # fmt: skip
 # A limit of ours: the page is to open at once.
 LARGEST_BYTES = 6_000_000
@@ -58,7 +58,6 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
     }
     measured = {row["experiment"] for row in rows["variants"]}
     specs = [spec for spec in known if spec.name in measured]
-    history_view = history.view(dataset)
     return {
         "version": paths.version(),
         "dataset": dataset,
@@ -80,7 +79,6 @@ def document(dataset: str, paper: str = report.PAPER) -> dict:
         "of_rate": {s.name: [q.name for q in quantities.of_rate(s.client)] for s in specs},
         "servers": servers.rows(dataset, rows["trials"]),
         "claims": ledger.rows(dataset, evidence),
-        "history": [history_view] if history_view else [],
         "theme": theme.config()["config"],
     } | {kind: table(kind_rows) for kind, kind_rows in rows.items()}
 

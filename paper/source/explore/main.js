@@ -5,7 +5,6 @@
     variants: variantsView,
     servers: (main, name) => (name ? serverView(main, name) : serversView(main)),
     compare: compareView,
-    ...(DATA.history.length ? { history: historyView } : {}),
     claims: (main, name) => (name ? claimView(main, name) : claimsView(main)),
     about: aboutView,
   };
