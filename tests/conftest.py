@@ -32,7 +32,9 @@ from deathmatch.hosts import opening
 
 ROOT = Path(__file__).resolve().parent.parent
 BROKEN = ROOT / "tests" / "servers" / "broken.py"
-SANDBOXED = "from deathmatch.hosts import sandbox; import sys; sys.exit(sandbox.run(sys.argv[1:]))"
+SANDBOXED = """import os, sys
+from deathmatch.hosts import sandbox
+sys.exit(sandbox.call(lambda: os.execvp(sys.argv[1], sys.argv[1:])))"""
 AS_ROOT = os.geteuid() == 0
 # Tests run side by side: nobody waits for a quiet machine.
 os.environ["DEATHMATCH_WAIT_S"] = "0"

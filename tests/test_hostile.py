@@ -1,9 +1,12 @@
 """What a hostile dataset, name or file can do to who reads or compares with it: nothing."""
 
+import html
+
+import polars as pl
 import pytest
 from conftest import patient
 
-from deathmatch.paper import build, notebook
+from deathmatch.paper import build, display, notebook, titles
 from deathmatch.plan.paths import ROOT
 
 HOSTILE = (
@@ -68,6 +71,14 @@ def page(tmp_path_factory, browser):
     shown.goto((folder / "deathmatch.html").as_uri())
     shown.wait_for_function("document.querySelector('.chart svg.marks')")
     return shown
+
+
+def test_what_a_server_is_said_to_be_is_shown_as_it_is_but_for_code():
+    text = "1. <b>x</b> *y* {eval}`1+1` & 'q' -- [z](javascript:1)"
+    frame = pl.DataFrame({"about": [titles.prose(text)], "version": [text]})
+    shown = display._formatted(frame, {}, {}).as_raw_html()
+    assert html.escape(text, quote=False) in shown
+    assert html.escape(text, quote=False).replace("`1+1`", "<code>1+1</code>") in shown
 
 
 def test_a_title_of_another_dataset_runs_no_script_and_fetches_nothing(page):

@@ -12,7 +12,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -43,11 +43,6 @@ def _in_user_namespace() -> bool:
     return Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]
 
 
-def run(words: Sequence[str]) -> int:
-    """Run a command in the sandbox, as `call` does a function; return its exit status."""
-    return call(lambda: os.execvp(words[0], words))
-
-
 def call(function: Callable[[], int | None]) -> int:
     """Call a function in the sandbox under the machine's testbed lock; return its exit status.
 
@@ -56,7 +51,8 @@ def call(function: Callable[[], int | None]) -> int:
     namespaces. If the process named by $DEATHMATCH_OWNER dies, the sandbox dies too and 1 is
     returned.
     """
-    with namespaces.lock(waiting=_announce):
+    waits = "waiting: another trial holds this machine's testbed"
+    with namespaces.lock(waiting=lambda: print(waits, file=sys.stderr)):
         child = forked.start(lambda: _first(function))
         try:
             ended = _has_ended_first(child)
@@ -67,10 +63,6 @@ def call(function: Callable[[], int | None]) -> int:
             return forked.wait(child)
         forked.kill(child)
         return 1
-
-
-def _announce() -> None:
-    print("waiting: another trial holds this machine's testbed", file=sys.stderr)
 
 
 def forbidden(reason: str) -> UserError:

@@ -1,7 +1,4 @@
-"""What else uses this machine's CPUs, to be seen before anything is measured.
-
-In a container, only the container's own processes have a name.
-"""
+"""What else uses this machine's CPUs, to be seen before anything is measured."""
 
 import time
 from collections.abc import Callable

@@ -34,17 +34,12 @@ class Job:
     @property
     def name(self) -> str:
         """What a reader knows it by: a trial, or its rule with its first output's own name."""
-        if self.trial:
-            return name_of(self.trial)
+        if trial := self.trial:
+            return f"{trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
         path = Path(self.output[0]) if self.output else Path()
         # The folder of their output says more than the file.
         own = path.parent.name if self.rule in (BUILD, "tidy", "tidy_searched") else path.stem
         return f"{self.rule.replace('_', ' ')} {own}".strip()
-
-
-def name_of(trial: Trial) -> str:
-    """Return "backlog null backlog=128 #1"."""
-    return f"{trial.experiment.name} {trial.server.name} {trial.variant} #{trial.n}"
 
 
 @dataclass(frozen=True)
