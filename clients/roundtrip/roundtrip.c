@@ -87,6 +87,7 @@ enum
   LONGEST_REQUEST = 16384,
   BEGINNING = 12, /* of the first answer, which the report has: "HTTP/1.1 200" */
   LONGEST_ANSWER = 1 << 20,
+  LONGEST_FILE = 1 << 26,
   EXAMPLE = 80, /* bytes of a wrong answer that the report has */
   MOST_CONNECTIONS = 60000,
   SPARE_FILES = 16, /* of the process itself */
@@ -1017,8 +1018,8 @@ learn (void)
       && (found[1].body_size != body_size || memcmp (found[1].body, body, body_size) != 0))
     {
       if (!http)
-        stop (1, "the first answer has %zu bytes, the next other ones, %zu: it must be fixed",
-              body_size, found[1].body_size);
+        stop (1, "the first answer has %zu bytes, the next %zu: they must be the same", body_size,
+              found[1].body_size);
       body = NULL;
     }
   memcpy (beginning, buffer[0], BEGINNING);
@@ -1174,9 +1175,9 @@ from_text (const char *option, const char *text, char *bytes, size_t most)
   return size;
 }
 
-/* Returns what a file holds, SIZE bytes, and a zero byte after them. */
+/* Returns what a file holds, SIZE bytes of which there may be MOST, and a zero byte after them. */
 static char *
-from_file (const char *option, const char *name, size_t *size)
+from_file (const char *option, const char *name, size_t *size, size_t most)
 {
   FILE *file = fopen (name, "rb");
   if (!file)
@@ -1190,6 +1191,8 @@ from_file (const char *option, const char *name, size_t *size)
       if (!bytes)
         stop (2, "--%s %s: no memory for it", option, name);
       *size += fread (bytes + *size, 1, room - *size, file);
+      if (*size > most)
+        stop (2, "--%s %s: longer than %zu bytes", option, name, most);
     }
   while (*size == room);
   if (ferror (file))
@@ -1202,9 +1205,7 @@ from_file (const char *option, const char *name, size_t *size)
 static void
 request_from_file (const char *name)
 {
-  char *bytes = from_file ("request-file", name, &request_size);
-  if (request_size > sizeof (request))
-    stop (2, "--request-file %s: longer than %d bytes", name, LONGEST_REQUEST);
+  char *bytes = from_file ("request-file", name, &request_size, sizeof (request));
   memcpy (request, bytes, request_size);
 }
 
@@ -1212,7 +1213,7 @@ static void
 targets_from_file (const char *name)
 {
   size_t size;
-  targets = from_file ("targets", name, &size);
+  targets = from_file ("targets", name, &size, LONGEST_FILE);
   target_size = strlen (targets);
   targets_count = size / (target_size + 1);
   bool equal = targets_count > 0 && target_size > 0;
@@ -1310,7 +1311,7 @@ read_options (int argc, char **argv)
       case 'B':
         body_size = from_text ("body", optarg, body = malloc (LONGEST_ANSWER), LONGEST_ANSWER);
         break;
-      case 'D': bodies = from_file ("bodies", optarg, &bodies_size); break;
+      case 'D': bodies = from_file ("bodies", optarg, &bodies_size, LONGEST_FILE); break;
       case 'f': request_from_file (optarg); break;
       case 'b': reply_size = whole ("reply-bytes", optarg, 1, 1e9); break;
       case 's': settle_s = number ("settle", optarg, 0.001, 60); break;
