@@ -11,14 +11,14 @@ trial, at rates that differ by one request a second. In a clone of its own.
 """
 
 import argparse
-import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,10 +137,11 @@ somaxconn = [4096]
 """
 _BUSY = """\
 import os, sys, time
+parent = os.getppid()
 work_s, sleep_s = (float(word) / 1000 for word in sys.argv[2:])
 if sys.argv[1]:
     os.sched_setaffinity(0, map(int, sys.argv[1].split(",")))
-while True:
+while os.getppid() == parent:
     ends = time.perf_counter() + work_s
     while time.perf_counter() < ends:
         pass
@@ -197,21 +198,22 @@ def plant_server(clone: Path, name: str, words: str, *headers: str) -> None:
     (folder / "server.toml").write_text(_SERVER.format(name=name, words=words))
 
 
-@contextlib.contextmanager
-def busy(programs: int, work_ms: float = 1, sleep_ms: float = 0, cpus: str = "") -> Iterator[None]:
-    """Let so many programs work and sleep in turn, on those CPUs or any, until the block ends."""
-    words = [sys.executable, "-c", _BUSY, cpus, str(work_ms), str(sleep_ms)]
-    started = [subprocess.Popen(words) for _ in range(programs)]
-    try:
-        yield
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
+def beside(words: Sequence[str], programs: Sequence[tuple[str, float, float]]) -> list[str]:
+    """Return a command with programs that work and sleep in turn, in ms, on CPUs or any, beside it.
+
+    They are its children, for which it does not wait as it does for other work, and end with it.
+    """
+    for program in programs:
+        busy = [sys.executable, "-c", _BUSY, *map(str, program)]
+        words = ["sh", "-c", f"{shlex.join(busy)} & exec {shlex.join(words)}"]
+    return [*words]
 
 
-def run(clone: Path, name: str) -> None:
-    """Measure a fault's dataset, which `plant` has added to the clone; that without one first."""
+def run(clone: Path, name: str, busy: int = 0) -> None:
+    """Measure a fault's dataset, which `plant` has added to the clone; that without one first.
+
+    `busy` programs run meanwhile on any CPU.
+    """
     fault = FAULTS[name]
     path = os.environ["PATH"]
     if name in WRAPPED:
@@ -220,21 +222,20 @@ def run(clone: Path, name: str) -> None:
     table = f"data/{dataset}/backlog/points.parquet"
     words = ["snakemake", table, "--config", f"dataset={dataset}"]
     own = {"PATH": path, "PYTHONPATH": str(clone / "workflow/plugins")}
-    cpus = ""
+    programs = [("", 1, 0)] * busy
     if fault.busy_ms:
-        (used,) = tables(clone, QUIET)["trials"][fault.on].unique().to_list()
-        cpus = ",".join(map(str, used))
-    with busy(1 if fault.busy_ms else 0, *(fault.busy_ms or ()), cpus=cpus):
-        subprocess.run(words, cwd=clone, env=os.environ | own, check=True)
+        (cpus,) = tables(clone, QUIET)["trials"][fault.on].unique().to_list()
+        programs.append((",".join(map(str, cpus)), *fault.busy_ms))
+    subprocess.run(beside(words, programs), cwd=clone, env=os.environ | own, check=True)
 
 
-def measured(clone: Path, runs: int) -> pl.DataFrame:
+def measured(clone: Path, runs: int, busy: int) -> pl.DataFrame:
     """Make a clone, measure the dataset of each fault in it, and return their judged points."""
     subprocess.run(["git", "clone", "--quiet", "--depth=1", f"file://{ROOT}", clone], check=True)
     plant(clone, runs)
     for number, name in enumerate(FAULTS, 1):
         print(f"{name}, {number} of {len(FAULTS)}", flush=True)
-        run(clone, name)
+        run(clone, name, busy)
     return judged(clone, FAULTS)
 
 
@@ -355,8 +356,7 @@ def main() -> None:
     began_s = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="limits-"))
     try:
-        with busy(given.busy):
-            points = measured(folder / "clone", given.runs)
+        points = measured(folder / "clone", given.runs, given.busy)
     except subprocess.CalledProcessError:
         # The logs of a trial that failed are there.
         sys.exit(f"bench/limits.py: a command failed; its clone stays in {folder}")
