@@ -133,6 +133,8 @@ def test_what_disturbed_one_trial_is_no_limit_of_the_others(fault, called):
     assert top["limit"].to_list() == ["none", called, "none"]
     assert top.select(limits.by_harness(top)).to_series().to_list() == [False, True, False]
     assert not top.select(limits.beyond_testbed(top)).to_series().any()
+    why = views.why_not_measured({"outcome": "measured"}, top.filter(n=2))
+    assert ("other work" in why) == (called == "other load")
 
 
 def test_points_from_before_the_wait_was_recorded_are_as_they_were():

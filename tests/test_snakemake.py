@@ -97,9 +97,8 @@ def test_a_rerun_goes_on_where_the_killed_one_was(killed_and_resumed):
     assert "3 of 3 trials, all measured] backlog null " in noted["again"].text
     ending = noted["again"].text.splitlines()[-3:]
     assert [line.split(":")[0] for line in ending] == ["report", "failed", "next"]
-    # On a busy machine the client or the testbed may be the limit at each of the three points.
-    limited = "client-limited at 3 of 3|the testbed's own limit at 3 of 3"
-    assert re.search(f"nothing; 3 of 3 trials measured|{limited}", ending[1])
+    # On a busy machine client, testbed or other work may be the limit at each of the three points.
+    assert re.search(r"nothing; 3 of 3 trials measured|(client-|own |other work).* of 3", ending[1])
 
 
 def test_what_a_trial_writes_is_kept(killed_and_resumed):

@@ -328,12 +328,17 @@ def why_not_measured(trial: dict, points: pl.DataFrame) -> str:
         quoted = first.replace("`", "'").replace("{", "(").replace("}", ")")
         return f"{trial['outcome']}, `{quoted}`" if quoted else trial["outcome"]
     limited = points["client_limited"].sum()
-    testbed = points.select(limits.by_testbed(points).sum()).item()
+    testbed, other, unknown = (
+        points.select(limits.shows(points, limit).sum()).item()
+        for limit in (limits.TESTBED, limits.OTHER, limits.UNKNOWN)
+    )
     broken = (points["report"] == "truncated").sum()
     unlawful = len(points) - len(laws.upheld(points))
     reasons = {
         f"client-limited at {limited}": limited,
         f"at the testbed's own limit at {testbed}": testbed,
+        f"where other work took the server's CPU at {other}": other,
+        f"late without a null server that shows why at {unknown}": unknown,
         f"with a report of the load generator that breaks off at {broken}": broken,
         f"against a law at {unlawful}": unlawful,
     }

@@ -222,14 +222,12 @@ def others(samples: pl.DataFrame, cpus: int) -> pl.DataFrame:
 
 
 def by_testbed(points: pl.DataFrame) -> pl.Expr:
-    """Return which points show the testbed's limit, other load's or an unknown one.
-
-    None of tables that were not judged.
-    """
-    return _any_of(points, TESTBED, UNKNOWN, OTHER)
+    """Return which points show the testbed's limit, other load's or an unknown one."""
+    return shows(points, TESTBED, UNKNOWN, OTHER)
 
 
-def _any_of(points: pl.DataFrame, *named: str) -> pl.Expr:
+def shows(points: pl.DataFrame, *named: str) -> pl.Expr:
+    """Return which points show one of these LIMITS; none of tables that were not judged."""
     if "limit" not in points.columns:
         return pl.lit(False)
     return pl.col("limit").is_in(named).fill_null(False)
@@ -240,7 +238,7 @@ def beyond_testbed(points: pl.DataFrame) -> pl.Expr:
 
     One of its trials may show the client's there, or other load's.
     """
-    return _any_of(points, TESTBED, UNKNOWN).any().over(_AT)
+    return shows(points, TESTBED, UNKNOWN).any().over(_AT)
 
 
 def by_harness(points: pl.DataFrame) -> pl.Expr:
