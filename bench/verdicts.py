@@ -1,13 +1,12 @@
 """Is the order of two servers on a card, and a capacity by `try`, what was planted?
 
 `./shell python bench/verdicts.py [--times N]`: servers that burn 20 and 80 µs of CPU for each
-request are measured by `measure`, one with the other, each in turn the subject, quiet and with
-another program on every CPU; servers that burn 200 µs, and that sleep 5 ms, by `try`. It prints how
-often the order was right, and how far each capacity was from what its server can do.
+request are measured as `measure` does, without its searches, on the machine as it is and with
+another program on every CPU; servers that burn 200 µs, and that sleep 5 ms, by `try`. It prints in
+how many rounds the order was right, and how far each capacity was from what its server can do.
 """
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -16,7 +15,20 @@ import sys
 import tempfile
 from pathlib import Path
 
+import polars as pl
+
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from deathmatch.analysis import card  # noqa: E402
+from deathmatch.analysis.views import Experiment  # noqa: E402
+from deathmatch.plan import measure_design  # noqa: E402
+from deathmatch.quantities.quantity import RATE  # noqa: E402
+
+EXPERIMENT = "single-thread"
+TABLE = f"data/planted/{EXPERIMENT}/points.parquet"
+LIGHT = (("load_generator", "roundtrip"),)
+PLANTED = {"planted-20": 20, "planted-80": 80}
 SERVER = """\
 import socket, sys, time
 kind, us, host, port = sys.argv[1], float(sys.argv[2]), sys.argv[3], int(sys.argv[4])
@@ -60,38 +72,41 @@ def main() -> None:
 
 
 def orders(times: int) -> None:
-    """Print how often the cheaper of two planted servers had the lower cost on their card."""
-    made = {name: us for name, us in (("planted-20", 20), ("planted-80", 80))}
-    for name, us in made.items():
+    """Print in how many rounds the cheaper of two planted servers had the lower cost."""
+    for name, us in PLANTED.items():
         folder = ROOT / "servers" / name
         folder.mkdir()
         (folder / "server.py").write_text(SERVER)
         (folder / "server.toml").write_text(TOML.format(name=name, us=us))
+    file = ROOT / "config/datasets/planted.toml"
     try:
+        sides = [measure_design.Side(name, LIGHT) for name in PLANTED]
+        rates, duration_s = measure_design.load(EXPERIMENT)
+        file.write_text(
+            measure_design.text(
+                "planted", EXPERIMENT, sides, rates, duration_s, times, 1, card=False
+            )
+        )
         for busy in (False, True):
             with other_load(busy):
-                right = sum(order(time, list(made)) for time in range(times))
-            print(
-                f"{'busy' if busy else 'quiet'}: {right} of {times} in the right order", flush=True
-            )
+                _run("snakemake", TABLE, "--quiet", "all", "--config", "dataset=planted")
+            held = Experiment("planted", EXPERIMENT)
+            at = held.points.filter(pl.col(RATE) == max(rates))
+            costs = card._costs(held, at).pivot("server", index="n", values="cost_us")
+            right = costs.filter(pl.col("planted-20") < pl.col("planted-80"))
+            name = "busy" if busy else "quiet"
+            print(f"{name}: {len(right)} of {len(costs)} rounds in the right order", flush=True)
+            print(costs.select(pl.exclude("n")).describe(), flush=True)
+            shutil.rmtree(ROOT / "data/planted")
     finally:
-        for name in made:
+        file.unlink(missing_ok=True)
+        for name in PLANTED:
             shutil.rmtree(ROOT / "servers" / name)
 
 
-def order(time: int, names: list[str]) -> bool:
-    """Return whether the first of two servers costs less on a card; each is the subject in turn."""
-    words = ["measure", *(names if time % 2 else names[::-1]), "null", "--name", "planted"]
-    subprocess.run(
-        [*SHELL, *words, "--minutes", "0.1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        env=os.environ | {"DEATHMATCH_WAIT_S": "0"},
-    )  # fmt: skip
-    card = json.loads((ROOT / "paper/planted/card.json").read_text())
-    shutil.rmtree(ROOT / "data/planted")
-    cost = {row["server"]: row["cpu_us_per_reply"]["median"] for row in card["servers"]}
-    verdict = "no result" if card["verdict"].startswith("No result") else "a result"
-    print(f"  {verdict}: {cost}", flush=True)
-    return cost[names[0]] < cost[names[1]]
+def _run(*words: str) -> None:
+    environment = os.environ | {"DEATHMATCH_WAIT_S": "0"}
+    subprocess.run([str(ROOT / "shell"), *words], env=environment, check=True)
 
 
 class other_load:

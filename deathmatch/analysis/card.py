@@ -246,10 +246,9 @@ def why(held: Experiment, row: Row) -> str:
     overflows = over["server_listen_overflows"].sum()
     if used is not None and used >= limits.USED_UP:
         return f"its CPU, of which it used {phrases.percent(min(1, used))} %"
-    if overflows:
-        return f"its listen queue, which overflowed {phrases.number(overflows)} times"
-    share = "" if used is None else f": it used {phrases.percent(used)} % of its CPU"
-    return f"what it waits for{share}"
+    queue = f"; its queue overflowed {phrases.number(overflows)} times" if overflows else ""
+    share = "unknown" if used is None else f"{phrases.percent(used)} %"
+    return f"not its CPU, of which it used {share}, but what it waits for{queue}"
 
 
 def verdict(held: Experiment, made: Sequence[Row]) -> str:
