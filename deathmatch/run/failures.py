@@ -124,7 +124,8 @@ def line(record: dict, path: Path) -> str:
 def reason_of(record: dict) -> str:
     """Return why it is not measured, or what became of it, in one line; empty if all went well."""
     stated = next(iter(record["reason"].strip().splitlines()), "")
-    return stated or _became(record["points"])
+    # What is stated of a measured trial are known deviations.
+    return _became(record["points"]) or stated
 
 
 def _became(points: list[dict]) -> str:
