@@ -290,7 +290,7 @@ def messages(
         "per_cpu_s": summary["messages"]["echoed_count"] / cpu_s,
         "p50_us": summary["latency"]["p50_us"] or lost,
         "p99_us": summary["latency"]["p99_us"] or lost,
-        "service_p99_us": summary["service_time"]["p99_us"] or lost,
+        "service_p99_us": summary["service"]["p99_us"] or lost,
         "lag_us": client["lag"]["p99_us"], "step_us": client["step_us"],
         "hold_us": client["hold_us"],
     }  # fmt: skip

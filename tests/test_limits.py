@@ -15,8 +15,9 @@ KEY = ["server", "variant", "n"]
 # The counters of a sample: what a behaviour calls them, and their share of the time without it.
 COUNTED = {
     "server_cpu_ns": ("cpu", 0.2), "server_run_delay_ns": ("delay", 0.01),
-    "client_cpu_ns": ("", 0.9), "client_run_delay_ns": ("client_delay", 0.01),
-    "server_cpus_iowait_us": ("", 0.0), "server_cpus_idle_us": ("", 0.0),
+    "client_cpu_ns": ("client_cpu", 0.9), "client_run_delay_ns": ("client_delay", 0.01),
+    "server_cpus_iowait_us": ("", 0.0), "cpu_iowait_us": ("", 0.0), "cpu_idle_us": ("", 0.0),
+    "server_cpus_idle_us": ("", 0.0),
 }  # fmt: skip
 
 
@@ -24,15 +25,16 @@ def evidence(behaviours: dict[str, dict], trials: int = 3) -> laws.Evidence:
     """Return the tables of servers that behave as planted at the highest rate, else perfectly.
 
     A behaviour has, as shares of 1, `on_time`, `cpu`, `others` (what others used of its CPU),
-    `delay` and `client_delay` (how long it waited for one) and `overflow`; `burst`, `pause_us`,
-    `state`, `client`; `from_rps`, from which on it holds, and `only_n`, the trial in which it does.
+    `delay` and `client_delay` (how long it waited for one), `client_cpu`, `client_others` and
+    `overflow`; `burst`, `pause_us`, `state`, `client`; `from_rps`, from which on it holds, and
+    `only_n`, the trial in which it does.
     """
     points, times, samples, rows = [], [], [], []
     for server, behaviour in behaviours.items():
         for n in range(1, trials + 1):
             key = {"server": server, "variant": "v", "n": n}
             rows.append(key | {
-                "server_cpus": [0], "client_cpus": [1], "clients": 1,
+                "cpus": 2, "server_cpus": [0], "client_cpus": [1], "clients": 1,
                 "throttle": behaviour.get("throttle", ""),
             })  # fmt: skip
             counted = dict.fromkeys(COUNTED, 0) | {"time_us": 0}
@@ -57,6 +59,8 @@ def evidence(behaviours: dict[str, dict], trials: int = 3) -> laws.Evidence:
                 shares = [seen.get(name, least) for name, least in COUNTED.values()]
                 busy = shares[0] + seen.get("others", 0.01)
                 shares[-1] = 1 - min(busy, 1)
+                rest = 1 - seen.get("client_cpu", 0.9) - seen.get("client_others", 0.02)
+                shares[-2] = shares[-1] + rest
                 for name, share in zip(COUNTED, shares):
                     unit = 1000 if name.endswith("_ns") else 1
                     counted[name] += round(share * DURATION_US * unit)
@@ -102,6 +106,7 @@ NULL_IS_LATE, NULL_IS_IN_TIME = {"null": LATE | {"cpu": 0.5}}, {"null": {}}
     (LATE | {"pause_us": 102_000, "overflow": 0.03, "cpu": 0.95}, NULL_IS_IN_TIME, "client"),
     ({"pause_us": 402_000}, NULL_IS_IN_TIME, "client"),
     ({"client_delay": 0.4}, NULL_IS_IN_TIME, "client"),
+    ({"client_others": 0.85, "client_cpu": 0.13}, NULL_IS_IN_TIME, "client"),
     # Another program on the server's CPU, and threads of the server that wait for each other.
     (LATE | {"cpu": 0.51, "others": 0.48, "delay": 0.47}, NULL_IS_IN_TIME, "other load"),
     (LATE | {"cpu": 0.7, "others": 0.3, "delay": 0.25}, NULL_IS_IN_TIME, "other load"),

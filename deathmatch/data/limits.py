@@ -21,7 +21,9 @@ USED_UP = 0.9
 WAITED = 1 - USED_UP
 """The share of its CPU time that others took, while it waited, from which on that is its limit."""
 CLIENT_WAITED = 0.25
-"""The share of the time for which a client waits for a CPU from which on it is the limit."""
+"""The share of its CPUs that others take, or of the time for which it waits, that limits a client.
+
+As `load.httperf.CPU_SHARE_PERCENT` has it."""
 PAUSE_US = ON_TIME_US // 2
 """A client that did nothing for longer is the limit: what it was to send or read then came late."""
 OVERFLOWED = 0.01
@@ -47,8 +49,8 @@ answered that rate on time, and at every higher rate; "testbed" where the null s
 
 Of the samples while load was offered: `server_cpu_ratio` is the CPU time that the server used over
 what it could have, `server_wait_ratio` what others used of it while the server's threads waited,
-`client_wait_ratio` how long the client waited over the time. `on_time_ratio` are the connections,
-or messages, answered within ON_TIME_US over those due.
+`client_wait_ratio` what others used of the client's CPUs, or how long it waited. `on_time_ratio`
+are the connections, or messages, answered within ON_TIME_US over those due.
 """
 
 CEILINGS = ("null", "ws-null")
@@ -86,14 +88,14 @@ def _cpu(given: Evidence) -> pl.DataFrame:
     """Return KEY, `server_cpu_ratio` and SHARES: of the samples while the rate was offered."""
     offered = given.during.join(given.points.select(*KEY, "duration_us"), on=KEY)
     since_us = pl.col("time_us") - pl.col("time_us").min().over(KEY)
-    idle = [f"server_cpus_{mode}_us" for mode in IDLE]
+    idle, all_idle = ([f"{of}_{mode}_us" for mode in IDLE] for of in ("server_cpus", "cpu"))
     used = offered.filter(since_us <= pl.col("duration_us") + SAMPLE_US).group_by(
         KEY, maintain_order=True
     ).agg(
         used_ns=pl.col("server_cpu_ns").max() - pl.col("server_cpu_ns").min(),
         took_ns=1000 * (pl.col("time_us").max() - pl.col("time_us").min()),
         known=pl.col(RUN_DELAYS[0]).count() > 1,
-        **{name: _grown(name) for name in (*idle, "client_cpu_ns", *RUN_DELAYS)},
+        **{name: _grown(name) for name in (*idle, *all_idle, "client_cpu_ns", *RUN_DELAYS)},
     )  # fmt: skip
     # "cpu_quota_us 40000; cpu_period_us 100000; …"
     quota, period = (
@@ -105,17 +107,25 @@ def _cpu(given: Evidence) -> pl.DataFrame:
     given_cpus = given.trials.select(
         *TRIAL, cpus=pl.min_horizontal(own.cast(pl.Float64), quota / period), all=own,
         together=together, one=(pl.col("clients") == 1) & ~together,
+        rest=(pl.col("cpus") - own).eq(pl.col("client_cpus").list.len()),
+        of_client=pl.col("client_cpus").list.len(),
     )  # fmt: skip
     used = used.filter(pl.col("took_ns") > 0).join(given_cpus, on=TRIAL, maintain_order="left")
     ours_ns = pl.col("used_ns") + pl.when("together").then("client_cpu_ns").otherwise(0)
     others_ns = pl.col("took_ns") * pl.col("all") - 1000 * pl.sum_horizontal(idle) - ours_ns
     waited_ns = pl.min_horizontal(others_ns, RUN_DELAYS[0]).clip(lower_bound=0)
+    # Without other CPUs than theirs, what the server's left idle is the client's.
+    had_ns = pl.col("took_ns") * pl.col("of_client")
+    rest_us = pl.sum_horizontal(all_idle) - pl.sum_horizontal(idle)
+    lost = pl.when("rest").then(1 - (1000 * rest_us + pl.col("client_cpu_ns")) / had_ns)
     # In one division of columns: by a constant, one row and many differ in the last bit.
     return used.select(
         *KEY,
         server_cpu_ratio=pl.col("used_ns") / (pl.col("took_ns") * pl.col("cpus")),
         server_wait_ratio=pl.when("known").then(waited_ns / (pl.col("took_ns") * pl.col("all"))),
-        client_wait_ratio=pl.when("known", "one").then(pl.col(RUN_DELAYS[1]) / pl.col("took_ns")),
+        client_wait_ratio=pl.when("known", "one").then(
+            pl.max_horizontal(lost, pl.col(RUN_DELAYS[1]) / pl.col("took_ns"))
+        ),
     )
 
 
