@@ -27,7 +27,7 @@ def left(context: Context) -> str:
         return (
             f"it may run on CPU {', '.join(map(str, foreign))}, and was given CPU "
             f"{', '.join(map(str, given))}: let it leave its affinity alone (sched_setaffinity(2), "
-            "taskset(1), options that bind workers to CPUs)"
+            "options that bind workers to CPUs)"
         )
     now, before = settings(context), context.state.settings
     changed = [
