@@ -63,6 +63,8 @@ _ANSWERED = {
 SAMPLE_US = 60_000
 """The last sample of a point is taken up to so long after its last send."""
 OURS = ["server_cpu_ns", "client_cpu_ns"]
+CLIENT_CPU = ("client_cpu_user_us", "client_cpu_system_us", "client_cpu_us")
+"""The client's CPU time, by its own report: in two parts, or as one."""
 _VARIANT = ["server", "variant"]
 _AT = [*_VARIANT, RATE]
 
@@ -86,7 +88,10 @@ def marked(given: Evidence) -> pl.DataFrame:
 
 def _cpu(given: Evidence) -> pl.DataFrame:
     """Return KEY, `server_cpu_ratio` and SHARES: of the samples while the rate was offered."""
-    offered = given.during.join(given.points.select(*KEY, "duration_us"), on=KEY)
+    # Sampled only while it lives: its own report has the rest.
+    told = [name for name in CLIENT_CPU if name in given.points.columns]
+    reported_us = pl.sum_horizontal(pl.lit(0), *told).alias("reported_us")
+    offered = given.during.join(given.points.select(*KEY, "duration_us", reported_us), on=KEY)
     since_us = pl.col("time_us") - pl.col("time_us").min().over(KEY)
     idle, all_idle = ([f"{of}_{mode}_us" for mode in IDLE] for of in ("server_cpus", "cpu"))
     used = offered.filter(since_us <= pl.col("duration_us") + SAMPLE_US).group_by(
@@ -94,7 +99,7 @@ def _cpu(given: Evidence) -> pl.DataFrame:
     ).agg(
         used_ns=pl.col("server_cpu_ns").max() - pl.col("server_cpu_ns").min(),
         took_ns=1000 * (pl.col("time_us").max() - pl.col("time_us").min()),
-        known=pl.col(RUN_DELAYS[0]).count() > 1,
+        known=pl.col(RUN_DELAYS[0]).count() > 1, reported_us=pl.col("reported_us").first(),
         **{name: _grown(name) for name in (*idle, *all_idle, "client_cpu_ns", *RUN_DELAYS)},
     )  # fmt: skip
     # "cpu_quota_us 40000; cpu_period_us 100000; …"
@@ -117,7 +122,8 @@ def _cpu(given: Evidence) -> pl.DataFrame:
     # Without other CPUs than theirs, what the server's left idle is the client's.
     had_ns = pl.col("took_ns") * pl.col("of_client")
     rest_us = pl.sum_horizontal(all_idle) - pl.sum_horizontal(idle)
-    lost = pl.when("rest").then(1 - (1000 * rest_us + pl.col("client_cpu_ns")) / had_ns)
+    client_ns = pl.max_horizontal("client_cpu_ns", 1000 * pl.col("reported_us"))
+    lost = pl.when("rest").then(1 - (1000 * rest_us + client_ns) / had_ns)
     # In one division of columns: by a constant, one row and many differ in the last bit.
     return used.select(
         *KEY,
