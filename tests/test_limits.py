@@ -15,7 +15,7 @@ KEY = ["server", "variant", "n"]
 # The counters of a sample: what a behaviour calls them, and their share of the time without it.
 COUNTED = {
     "server_cpu_ns": ("cpu", 0.2), "server_run_delay_ns": ("delay", 0.01),
-    "client_cpu_ns": ("client_cpu", 0.9), "client_run_delay_ns": ("client_delay", 0.01),
+    "client_cpu_ns": ("client_sampled", 0.9), "client_run_delay_ns": ("client_delay", 0.01),
     "server_cpus_iowait_us": ("", 0.0), "cpu_iowait_us": ("", 0.0), "cpu_idle_us": ("", 0.0),
     "server_cpus_idle_us": ("", 0.0),
 }  # fmt: skip
@@ -25,8 +25,8 @@ def evidence(behaviours: dict[str, dict], trials: int = 3) -> laws.Evidence:
     """Return the tables of servers that behave as planted at the highest rate, else perfectly.
 
     A behaviour has, as shares of 1, `on_time`, `cpu`, `others` (what others used of its CPU),
-    `delay` and `client_delay` (how long it waited for one), `client_cpu`, `client_others` and
-    `overflow`; `burst`, `pause_us`, `state`, `client`; `from_rps`, from which on it holds, and
+    `delay` and `client_delay` (how long it waited for one), `client_cpu`, `client_sampled` (what
+    samples saw of that), `client_others` and `overflow`; `burst`, `pause_us`, `state`, `client`; `from_rps`, from which on it holds, and
     `only_n`, the trial in which it does.
     """
     points, times, samples, rows = [], [], [], []
@@ -49,6 +49,7 @@ def evidence(behaviours: dict[str, dict], trials: int = 3) -> laws.Evidence:
                     "client_limited": seen.get("client", False),
                     "connect_burst_connections": seen.get("burst", 1),
                     "look_interval_max_us": seen.get("pause_us", 900),
+                    "client_cpu_user_us": round(seen.get("client_cpu", 0.9) * DURATION_US),
                     "server_listen_overflows": round(seen.get("overflow", 0) * rate),
                 })  # fmt: skip
                 in_time = round(seen.get("on_time", 1) * rate)
@@ -56,6 +57,7 @@ def evidence(behaviours: dict[str, dict], trials: int = 3) -> laws.Evidence:
                     times.append(point | {"quantity": "connection_time", "time_us": time_us,
                                           "count": count})  # fmt: skip
                 samples.append(point | counted)
+                seen = {"client_sampled": seen.get("client_cpu", 0.9)} | seen
                 shares = [seen.get(name, least) for name, least in COUNTED.values()]
                 busy = shares[0] + seen.get("others", 0.01)
                 shares[-1] = 1 - min(busy, 1)
@@ -107,6 +109,8 @@ NULL_IS_LATE, NULL_IS_IN_TIME = {"null": LATE | {"cpu": 0.5}}, {"null": {}}
     ({"pause_us": 402_000}, NULL_IS_IN_TIME, "client"),
     ({"client_delay": 0.4}, NULL_IS_IN_TIME, "client"),
     ({"client_others": 0.85, "client_cpu": 0.13}, NULL_IS_IN_TIME, "client"),
+    # The last sample that saw the client was long before its end.
+    ({"client_sampled": 0.3}, NULL_IS_IN_TIME, "none"),
     # Another program on the server's CPU, and threads of the server that wait for each other.
     (LATE | {"cpu": 0.51, "others": 0.48, "delay": 0.47}, NULL_IS_IN_TIME, "other load"),
     (LATE | {"cpu": 0.7, "others": 0.3, "delay": 0.25}, NULL_IS_IN_TIME, "other load"),
