@@ -26,8 +26,8 @@ def evidence(behaviours: dict[str, dict], trials: int = 3) -> laws.Evidence:
 
     A behaviour has, as shares of 1, `on_time`, `cpu`, `others` (what others used of its CPU),
     `delay` and `client_delay` (how long it waited for one), `client_cpu`, `client_sampled` (what
-    samples saw of that), `client_others` and `overflow`; `burst`, `pause_us`, `state`, `client`; `from_rps`, from which on it holds, and
-    `only_n`, the trial in which it does.
+    samples saw of that), `client_others` and `overflow`; `burst`, `pause_us`, `state`, `client`;
+    `from_rps`, from which on it holds, and `only_n`, the trial in which it does.
     """
     points, times, samples, rows = [], [], [], []
     for server, behaviour in behaviours.items():
