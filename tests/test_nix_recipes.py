@@ -100,7 +100,8 @@ def test_the_paper_is_that_of_the_whole_checkout(nix, tree, tmp_path):
         shutil.rmtree(place)
     recipes, whole = found
     assert recipes == whole
-    assert {"deathmatch.html", "deathmatch.pdf", "explore.html"} <= recipes.keys()
+    # A part of the data has a report.
+    assert {"report.html", "report.pdf", "explore.html"} <= recipes.keys()
     assert ".gitignore" not in recipes
 
 
@@ -190,7 +191,7 @@ def test_a_shells_variables_are_enough_to_plan_the_paper(system, shell, nix, tre
     script = "snakemake paper --forceall --dry-run --config dataset=reference"
     done = cleared(nix, folder, variables | {"HOME": str(tmp_path)}, script)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "write_paper" in done.stdout + done.stderr
+    assert "write_report" in done.stdout + done.stderr
 
 
 def test_what_no_recipe_reads_rebuilds_nothing(nix, tree, tmp_path):

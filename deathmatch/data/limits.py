@@ -254,6 +254,8 @@ def beyond_testbed(points: pl.DataFrame) -> pl.Expr:
 
     One of its trials may show the client's there, or other load's.
     """
+    if "limit" not in points.columns:
+        return pl.lit(False)
     return shows(points, TESTBED, UNKNOWN).any().over(_AT)
 
 
