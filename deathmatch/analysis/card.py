@@ -16,9 +16,11 @@ from deathmatch.analysis.stats import NO_TRIAL, Interval
 from deathmatch.analysis.views import Experiment
 from deathmatch.capacity_search import search
 from deathmatch.data import limits
+from deathmatch.data.laws.law import KEY
 from deathmatch.load.generator import FIRST_WRONG
 from deathmatch.plan import measure_design
 from deathmatch.plan.measure_design import OPENING, PACES
+from deathmatch.plan.record import MEASURED
 from deathmatch.plan.server import Server
 from deathmatch.quantities import definitions
 from deathmatch.quantities.definitions import CPU_PER_REPLY, MEMORY_PER_CONNECTION, QUANTITIES
@@ -94,7 +96,7 @@ class Row:
     @property
     def failed(self) -> bool:
         """Whether it could not be measured."""
-        return not self.outcome.startswith("measured")
+        return self.outcome not in MEASURED
 
 
 def columns(held: Experiment) -> tuple[Shown, ...]:
@@ -104,8 +106,7 @@ def columns(held: Experiment) -> tuple[Shown, ...]:
 
 def rows(held: Experiment, subject: str) -> list[Row]:
     """Return a row for each server that was tried: the subject first, then the cheapest first."""
-    key = ["server", "variant", "n", RATE]
-    timed = held.points.join(by_trial.of_points(held.times, "latency"), on=key, how="left")
+    timed = held.points.join(by_trial.of_points(held.times, "latency"), on=KEY, how="left")
     compared = timed.filter(pl.col(RATE) == common_rps(held))
     costs = _costs(held, by_trial.counted(compared))
     made = [
@@ -136,7 +137,7 @@ def _row(
     counted = by_trial.counted(mine)
     shown = mine if counted.is_empty() else counted
     trials = held.trials.filter(server=server).sort("n")
-    failed = trials.filter(~pl.col("outcome").str.starts_with("measured"))
+    failed = trials.filter(~pl.col("outcome").is_in(MEASURED))
     said = failed.row(0, named=True) if len(failed) else trials.row(0, named=True)
     own = costs if len(counted) else _costs(held, shown)
     known = own.filter(server=server)["cost_us"].drop_nulls().to_list()
@@ -187,28 +188,27 @@ def _costs(held: Experiment, points: pl.DataFrame) -> pl.DataFrame:
     if measure_design.searches(held.name):
         found = by_trial.values(points, CPU_PER_REPLY, ["server"])
         return found.select("server", "n", cost_us=CPU_PER_REPLY.name)
-    key = ["server", "variant", "n", RATE]
     opened = _opened(points, UNDER_WAY)
-    during = held.samples.join(opened.select(*key, "duration_us"), on=key)
-    since_us = pl.col("time_us") - pl.col("time_us").min().over(key)
-    all_open = pl.col("server_established") >= 0.99 * pl.col("server_established").max().over(key)
+    during = held.samples.join(opened.select(*KEY, "duration_us"), on=KEY)
+    since_us = pl.col("time_us") - pl.col("time_us").min().over(KEY)
+    all_open = pl.col("server_established") >= 0.99 * pl.col("server_established").max().over(KEY)
     late = during.with_columns(since_us=since_us).filter(
         all_open, pl.col("since_us").is_between(pl.col("duration_us") // 2, pl.col("duration_us"))
     )  # fmt: skip
-    worked = late.group_by(key, maintain_order=True).agg(
+    worked = late.group_by(KEY, maintain_order=True).agg(
         used_ns=pl.col("server_cpu_ns").max() - pl.col("server_cpu_ns").min(),
         took_s=(pl.col("time_us").max() - pl.col("time_us").min()) / 1e6,
         from_s=pl.col("since_us").min() // 1_000_000,
     )  # fmt: skip
     echoes = (
         held.seconds.filter(quantity="latency")
-        .join(worked, on=key)
+        .join(worked, on=KEY)
         .filter(pl.col("since_start_s") > pl.col("from_s"))
-        .group_by(key, maintain_order=True)
+        .group_by(KEY, maintain_order=True)
         .agg(echoes_rps=pl.col("count").mean())
     )
     cost_us = pl.col("used_ns") / 1e3 / pl.col("took_s") / pl.col("echoes_rps")
-    known = worked.filter(pl.col("took_s") > 0).join(echoes, on=key)
+    known = worked.filter(pl.col("took_s") > 0).join(echoes, on=KEY)
     return known.select("server", "n", cost_us=cost_us).sort("server", "n")
 
 
@@ -269,7 +269,7 @@ def verdict(held: Experiment, made: Sequence[Row]) -> str:
             f"{capacity_sentence(held, subject)}"
         )
     others = [
-        f"{row.title} {_marked(phrases.brackets(row.cost, 1), row)}"
+        f"{row.title} {marked(row, phrases.brackets(row.cost, 1))}"
         for row in made[1:] if row.cost.estimate is not None
     ]  # fmt: skip
     compared = f"; {', '.join(others)}" if others else ""
@@ -286,8 +286,9 @@ def _rate(held: Experiment) -> str:
     return f"{phrases.number(common_rps(held))} {of} a second"
 
 
-def _marked(number: str, row: Row) -> str:
-    return number if row.counts else f"({number})"
+def marked(row: Row, number: str) -> str:
+    """Return a number of a server, in parentheses if it is of points that do not count."""
+    return number if row.counts or number == "–" else f"({number})"
 
 
 def _busy(held: Experiment) -> str:

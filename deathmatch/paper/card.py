@@ -335,11 +335,11 @@ def servers_table(held: Experiment, made: Sequence[Row]) -> tuple[list[str], lis
     ]  # fmt: skip
     lines = [[
         row.title,
-        _marked(row, phrases.brackets(row.cost, 1) if row.cost.trials else "–"),
+        analysis.marked(row, phrases.brackets(row.cost, 1) if row.cost.trials else "–"),
         phrases.brackets(row.over_it, 2) if row.over_it.trials else "–",
         *([_capacity(row)] if rated else []),
         *(
-            _marked(row, _number(of.quantity, value))
+            analysis.marked(row, _number(of.quantity, value))
             for of, value in zip(analysis.columns(held), row.values)
         ),
     ] for row in made]  # fmt: skip
@@ -353,11 +353,6 @@ def _capacity(row: Row) -> str:
     if row.capacity.bound:
         return f"> {phrases.number(row.capacity.rate.estimate)}"
     return phrases.brackets(row.capacity.rate)
-
-
-def _marked(row: Row, number: str) -> str:
-    """Return a number of the table, in parentheses if it is of points that do not count."""
-    return number if row.counts or number == "–" else f"({number})"
 
 
 def _shown(quantity: Quantity) -> Quantity:

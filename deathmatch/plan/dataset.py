@@ -206,11 +206,6 @@ class Dataset(NamedSpec):
         False,
         description="Measured before and kept in git: its tables are read, never made again.",
     )
-    decides_claims: bool = Field(
-        False,
-        description="It is to decide the sources' claims: a dry run lists each claim whose design "
-        "its grids do not meet; for other datasets one line counts them.",
-    )
     also: Many[str] = Field(
         (), min_length=1,
         description="Datasets with experiments that this one lacks, or with the searches of such "

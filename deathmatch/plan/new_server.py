@@ -1,7 +1,6 @@
 """Start a server's folder from a template: `./shell deathmatch new-server NAME [--kind KIND]`."""
 
 import argparse
-import os
 import re
 import shlex
 import shutil
@@ -38,24 +37,33 @@ def main(given: argparse.Namespace) -> int:
         raise UserError(
             f"there is no kind {kind!r} of server", "new-server", suggestions(kind, KINDS)
         )
+    words = words_of(given.command) if given.command else []
     shutil.copytree(TEMPLATES / kind, folder)
     toml = folder / "server.toml"
     text = toml.read_text().replace("NAME", name)
-    toml.write_text(_with_command(text, given.command, folder) if given.command else text)
+    toml.write_text(_with_command(text, words, folder) if words else text)
     print(advice(name, kind))
     return 0
 
 
-def _with_command(text: str, command: str, folder: Path) -> str:
+def words_of(command: str) -> list[str]:
+    """Return the words of a command of the user's own; UserError if it cannot start a server."""
+    where = f"`{command}`"
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UserError(f"no command: {error}", where, "quote it for a shell") from None
+    if "{port}" not in command:
+        raise UserError("it has no {port}", where, "write {port} where its port belongs")
+    return words
+
+
+def _with_command(text: str, words: list[str], folder: Path) -> str:
     """Return the text of server.toml with a command of the user's own, whose files are copied."""
     (folder / "server.py").unlink(missing_ok=True)
-    words = shlex.split(command)
-    if "{port}" not in command or not words:
-        shutil.rmtree(folder)
-        raise UserError("it has no {port}", f"`{command}`", "write {port} where its port belongs")
     program = words[0]
     for place, word in enumerate(words):
-        file = Path(os.environ.get(paths.FROM, "."), word)
+        file = paths.of_caller() / word
         if file.is_file():
             shutil.copy(file, folder)
             words[place] = f"{{folder}}/{file.name}"

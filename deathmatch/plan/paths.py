@@ -78,8 +78,9 @@ def project() -> dict:
     return yaml.safe_load((ROOT / CITATION).read_text())
 
 
-FROM = "DEATHMATCH_FROM"
-"""The variable with the folder in which the user typed a command: ./shell goes to the project's."""
+def of_caller() -> Path:
+    """Return the folder in which the user typed a command: ./shell goes to the project's."""
+    return Path(os.environ.get("DEATHMATCH_FROM", "."))
 
 
 def version() -> str:

@@ -36,8 +36,8 @@ ROUNDS = 3
 # The interval of two is 12.7 standard errors to either side (Student 1908), and says nothing.
 LEAST_BLOCKS = 3
 SEED = 1
-WRONG, WORSE = 3, 4
-"""The exit statuses of a server that answers wrongly, and where `--fail-if` is so."""
+WORSE = 4
+"""The exit status where `--fail-if` is so."""
 INTERRUPTED = 130
 
 
@@ -100,7 +100,7 @@ class Run:
                     if status and self.pair:
                         return done, status
                     if not (self.pair or which or failures.measured(_record(trial))):
-                        return 1, WRONG
+                        return 1, subcommands.WRONG
                 done = number
         except KeyboardInterrupt:
             _say("interrupted: what whole rounds show follows")
@@ -238,7 +238,7 @@ def _against_yardsticks(run: Run, given: argparse.Namespace) -> int:
     held = Experiment(run.dataset, run.experiment)
     made = card.of_subject(held, run.sides, ROUNDS, _typed())
     card.show(made, given.json)
-    return status or (WRONG if subject.server in alarms(held) else 0)
+    return status or (subcommands.WRONG if subject.server in alarms(held) else 0)
 
 
 def _typed() -> str:

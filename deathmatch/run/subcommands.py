@@ -14,6 +14,8 @@ from deathmatch.plan.trial import Trial
 from deathmatch.run import busy, checkout
 
 WAIT_S = 60
+WRONG = 3
+"""The exit status of a command whose server answers wrongly."""
 
 
 def hold() -> None:

@@ -32,7 +32,7 @@ from deathmatch.measure import conformance, steps
 from deathmatch.measure import trial as measurement
 from deathmatch.measure.context import PORT, Context, prepare
 from deathmatch.paper import card
-from deathmatch.plan import files, matrix, measure_design, paths
+from deathmatch.plan import files, matrix, measure_design, new_server, paths
 from deathmatch.plan.dataset import ExperimentPlan, Grid, Search
 from deathmatch.plan.experiment import ConformanceCheck
 from deathmatch.plan.server import Server
@@ -47,7 +47,6 @@ OPEN_S = 10
 """How long ten thousand connections are held: they are opened 128 at a time."""
 LOOKS = 3
 LONGEST = 40
-WRONG = 3
 
 
 @dataclass(frozen=True)
@@ -82,12 +81,7 @@ class Installation(Clone):
         if server.name != NAME:
             return super().command(server, values)
         words = [_filled(word, values) for word in shlex.split(server.run)]
-        return Command(words, own_environment(), Path(own_folder()))
-
-
-def own_folder() -> str:
-    """Return the folder from which the user called."""
-    return os.environ.get(paths.FROM, os.getcwd())
+        return Command(words, own_environment(), paths.of_caller().resolve())
 
 
 def own_environment() -> dict[str, str]:
@@ -138,17 +132,11 @@ def main(given: argparse.Namespace) -> int:
 
 def _server(command: str, websocket: bool) -> Server:
     """Return the server that a command is; UserError if it cannot be one."""
-    where = f"`{command}`"
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UserError(f"no command: {error}", where, "quote it for a shell") from None
-    if "{port}" not in command:
-        raise UserError("it has no {port}", where, "write {port} where its port belongs")
-    path = own_environment()["PATH"]
-    program = os.path.join(own_folder(), words[0]) if "/" in words[0] else words[0]
-    if shutil.which(program, path=path) is None:
-        raise UserError(f"{words[0]}: not found", where, "write a program that is on PATH")
+    program, *_ = new_server.words_of(command)
+    file = paths.of_caller() / program if "/" in program else program
+    if shutil.which(file, path=own_environment()["PATH"]) is None:
+        what, remedy = f"{program}: not found", "write a program that is on PATH"
+        raise UserError(what, f"`{command}`", remedy)
     short = command if len(command) <= LONGEST else f"{command[: LONGEST - 1]}…"
     said = {
         "title": short, "language": "unknown", "source": "ours", "about": command,
@@ -280,7 +268,7 @@ def _report(held: Experiment, given: argparse.Namespace, made_of: list[dict]) ->
     words = f"deathmatch new-server mine --kind {kind} --command {shlex.quote(given.command)}"
     print(f"\nkeep it, with a card: {as_typed(words)}")
     if NAME in alarm:
-        return WRONG
+        return subcommands.WRONG
     return 1 if made[0].failed else 0
 
 
