@@ -38,10 +38,9 @@ Which check takes which of the 87 corruptions that were planted when there were 
 Given up, because no table, figure or sentence reads what they change: a log of no point; a rate cut
 short (`began_us`); another rate, a flag, or messages of another size in the line in which a report
 repeats its command (the command that was run is compared, with that of the variant's other trials);
-a check, or that of the backlog, left out of a record; a short form of the checks without the
-full one, and a full form of another kernel (sources, tools and kernel are compared by themselves);
-a process that was left. Two trials at one time was a warning, which rejected nothing. An archive of
-other trials than the folders hold: the archive is what the tables are compared with.
+a check, or that of the backlog, left out of a record; a process that was left. Two trials at one
+time was a warning, which rejected nothing. An archive of other trials than the folders hold: the
+archive is what the tables are compared with.
 """
 
 import json
