@@ -149,13 +149,15 @@ def of_subject(held: Experiment, sides: Sequence[Side], rounds: int, command: st
     settings = _list(f"{name}: {text}" for name, text in server.limits.items())
     theme.register()
     alarms = list(analysis.alarms(held).values())
+    # What an echo costs depends on how many messages come at once.
+    pace = "" if measure_design.searches(held.name) else f" {phrases.pacing(held.points)}"
     return Card(
         held.dataset, server.title, f"{held.name}: {held.spec.title}", alarms,
         analysis.verdict(held, made), [], wrong(held, made, rounds),
         heads, lines, "Compared with yardsticks of the same run",
         "Intervals over rounds; ratios within rounds, of this server's CPU over the other's. "
         "\">\": the client came to its limit first. Numbers in parentheses come from points that "
-        "do not count.",
+        f"do not count.{pace}",
         before=[(
             "Rate, cost and latency", f'<div class="figures">{"".join(_charts(held, made))}</div>',
             "Medians over rounds. Hollow points show the limit of the load generator, not of the "
