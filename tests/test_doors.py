@@ -12,6 +12,7 @@ import pytest
 import yaml
 from conftest import ROOT, Tree, bench, project_files
 
+from deathmatch.analysis import findings
 from deathmatch.builds import toolchain
 from deathmatch.cli import main
 from deathmatch.cli.commands import COMMANDS
@@ -94,18 +95,23 @@ def test_direnv_with_nix_uses_the_flake():
     assert done.stdout == "used flake\n", done.stderr
 
 
-def test_the_readme_has_the_doors_in_their_order():
-    text = " ".join((ROOT / "README.md").read_text().split())
+def test_the_readme_is_one_page_with_the_doors_in_their_order():
+    text = (ROOT / "README.md").read_text()
+    assert text.count("\n") <= 150
     places = [text.index(word) for word in ("**Debian 12 or 13**", "**Nix**", "**A container**")]
     assert places == sorted(places)
-    assert (
-        "Debian 12 is tested. The flake was evaluated in nixpkgs of July 2026 and built in part; "
-        "nobody has entered it with a binary cache"
-    ) in text
+
+
+def test_the_readmes_findings_are_sentences_of_the_reference_that_hold():
+    text = (ROOT / "README.md").read_text()
+    said = [" ".join(one.split()) for one in re.findall(r"^- (.*(?:\n  .*)*)\.$", text, re.M)]
+    held = {one.sentence for one in findings.of_reference() if one.standing == findings.HOLDS}
+    assert len(said) == 5 and set(said) <= held
 
 
 DOCUMENTS = [
-    "README.md", ".github/CONTRIBUTING.md", "servers/README.md", "deathmatch/README.md",
+    "README.md", ".github/CONTRIBUTING.md", "config/README.md", "data/README.md",
+    "servers/README.md", "deathmatch/README.md",
     *(f"deathmatch/{name}/README.md" for name in ("data", "hosts", "instruments")),
 ]  # fmt: skip
 
@@ -123,12 +129,25 @@ def test_each_deathmatch_command_of_a_document_is_one(name):
     assert "python -m deathmatch " not in text.replace(bench("docs").MARK, "")
 
 
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_each_link_of_a_document_leads_to_a_file_and_a_heading(name):
+    text = (ROOT / name).read_text()
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, heading = link.partition("#")
+        file = (ROOT / name).parent / path if path else ROOT / name
+        assert file.exists(), link
+        headings = re.findall(r"^#+ (.*)$", file.read_text(), re.M) if heading else []
+        slugs = {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}
+        assert not heading or heading in slugs, link
+
+
 @pytest.mark.skipif(toolchain.name() != "debian", reason="Lua with a library takes Debian")
 def test_the_readmes_server_and_dataset_are_measured(tree: Tree):
     """As the README writes them; a wrong answer would be the trial's outcome."""
     text = (ROOT / "README.md").read_text()
     (lua,) = re.findall(r"```lua\n(.*?)```", text, re.S)
-    server, dataset, testbed, clients = re.findall(r"```toml\n(.*?)```", text, re.S)
+    guide = text + (ROOT / "config/README.md").read_text()
+    server, dataset, testbed, clients = re.findall(r"```toml\n(.*?)```", guide, re.S)
     tree.write("config/testbeds/lab.toml", testbed)
     tree.write("config/testbeds/labs.toml", f'extends = "lab"\n{clients}')
     beds = [files.testbed(name, tree.path) for name in ("lab", "labs")]
@@ -149,5 +168,5 @@ def test_the_readmes_server_and_dataset_are_measured(tree: Tree):
 def test_readme_and_contributing_agree_on_how_long_the_tests_take():
     for name in ("README.md", ".github/CONTRIBUTING.md"):
         text = " ".join((ROOT / name).read_text().split())
-        took = r"\./shell pytest`? (#|takes) a quarter of an hour,? on two CPUs"
+        took = r"./shell pytest`? (# the tests:|takes) a quarter of an hour,? on two CPUs"
         assert re.search(took, text), name

@@ -252,7 +252,7 @@ def _repeat(held: Experiment, command: str) -> Section:
         (
             f"<p>{html.escape(machine)}</p>\n<p><code>{html.escape(command)}</code></p>\n"
             f"<p><code>{html.escape(paper)}</code> writes the whole paper of these trials. "
-            "README.md says how to cite and hand in.</p>"
+            ".github/CONTRIBUTING.md says how to cite and hand in.</p>"
         ),
         "",
     )
