@@ -36,7 +36,7 @@ from deathmatch.analysis.ledger import Entry, Side, Verdict
 from deathmatch.analysis.ledger import read as ledger_of_run
 from deathmatch.analysis.ledger import write as write_ledger
 from deathmatch.analysis.stats import NO_TRIAL
-from deathmatch.data import archive, table_files
+from deathmatch.data import archive, sittings, table_files
 from deathmatch.hosts import sandbox
 from deathmatch.plan import designs, files, matrix, paths
 from deathmatch.quantities.definitions import QUANTITIES
@@ -72,6 +72,7 @@ def of_dataset(dataset: str) -> list[Entry]:
     known = ledger_of_run(dataset)
     if known is not None:
         return known
+    sittings.check_complete(dataset)
     return marked([entry(dataset, claim) for claim in published.claims()])
 
 

@@ -18,7 +18,7 @@ from deathmatch.analysis import by_trial, judging, phrases, selecting, trial_tes
 from deathmatch.analysis.by_trial import Values, counted
 from deathmatch.analysis.judging import Judgement, Part
 from deathmatch.analysis.stats import Interval
-from deathmatch.data import table_files, tables
+from deathmatch.data import sittings, table_files, tables
 from deathmatch.plan import files, validation_errors
 from deathmatch.plan.paths import ROOT
 from deathmatch.plan.spec import Many, Spec
@@ -224,6 +224,7 @@ def _load(_mtime_ns: int) -> tuple[Finding, ...]:
 
 def evaluate(dataset: str) -> list[Result]:
     """Return each finding as a dataset shows it."""
+    sittings.check_complete(dataset)
     return [_result(dataset, finding) for finding in load()]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from deathmatch.plan.spec import AS_WRITTEN, DISTINCT, FactorLevel, Many, NamedSpec, Spec
 
@@ -28,6 +28,7 @@ Rate = Annotated[int, Field(ge=0, le=1_000_000)]
 Rates = Annotated[Many[Rate], Field(min_length=1), *DISTINCT] | None
 Duration = Annotated[float, Field(gt=0, le=3600), AS_WRITTEN] | None
 Trials = Annotated[int, Field(ge=1, le=1000)] | None
+Share = Annotated[float, Field(ge=0, le=1), AS_WRITTEN] | None
 Levels = Annotated[
     Literal["all"] | Annotated[Many[FactorLevel], Field(min_length=1)],
     Field(description="A factor's levels as a list, or \"all\" for every level that the server "
@@ -192,6 +193,42 @@ class ExperimentPlan(Spec):
         return self.model_construct(written, **{**dict(self), **grid.own})
 
 
+class Sitting(Spec):
+    """What one machine measures without a break: an experiment, or whole rounds of one."""
+
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][\w-]*$", description="Its name, as `sitting=` of snakemake takes it."
+    )
+    experiment: str = Field(description="An experiment of the dataset.")
+    rounds: Annotated[Many[int], Field(min_length=1), *DISTINCT] | None = Field(
+        None,
+        description="The first and the last round, or a list of one or of more than two; default: "
+        "all. A round is a trial of each variant: those with the same number.",
+    )
+
+    def among(self, rounds: int) -> tuple[int, ...]:
+        """Return the numbers of its rounds, of an experiment that has so many."""
+        first, last = self.rounds if self.rounds and len(self.rounds) == 2 else (1, rounds)
+        whole = self.rounds is None or len(self.rounds) == 2
+        return tuple(range(first, last + 1)) if whole else self.rounds
+
+
+class Refusal(Spec):
+    """The most that a sitting may have of what distorts it; with more, it is refused."""
+
+    other_load: Share = Field(None, description="The share of its points that other load limits.")
+    stolen: Share = Field(
+        None,
+        description="The share of the machine's CPU time that the hypervisor took while rates "
+        "were offered.",
+    )
+    null_drift: Share = Field(
+        None,
+        description="By which share the null server's CPU time for each reply differs between the "
+        "first and the last third of its trials, at the rate that most of them have.",
+    )
+
+
 class Dataset(NamedSpec):
     """A named set of trials: how much of each experiment to measure."""
 
@@ -226,6 +263,59 @@ class Dataset(NamedSpec):
     experiments: dict[str, ExperimentPlan] = Field(
         description="Each experiment's part of the dataset."
     )
+    sittings: Many[Sitting] = Field(
+        (), min_length=1,
+        description="The parts in which it is measured, each on one machine, in their order; each "
+        "round of each experiment is in one of them. Its claims are decided once all are measured.",
+    )  # fmt: skip
+    refuse: Refusal | None = Field(None, description="For what a sitting is refused and repeated.")
+    stop_after_h: Annotated[float, Field(gt=0), AS_WRITTEN] | None = Field(
+        None,
+        description="After how many measured hours, refused sittings included, what there is "
+        "counts as complete; default: never.",
+    )
+
+    @model_validator(mode="after")
+    def _each_round_in_one_sitting(self) -> Self:
+        names = [sitting.name for sitting in self.sittings]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"two sittings have the name {twice!r}")
+        seen: dict[tuple[str, int], str] = {}
+        for sitting in self.sittings:
+            name = sitting.experiment
+            if name not in self.experiments:
+                what = f"sitting {sitting.name!r}: the dataset has no experiment {name!r}"
+                raise ValueError(f"{what}; it has {', '.join(self.experiments)}")
+            for n in sitting.among(self.rounds(name)):
+                if n not in range(1, self.rounds(name) + 1):
+                    what = f"sitting {sitting.name!r}: {name} has rounds 1 to {self.rounds(name)}"
+                    raise ValueError(f"{what}, and no round {n}")
+                if other := seen.get((name, n)):
+                    both = f"{other!r} and in {sitting.name!r}"
+                    raise ValueError(f"round {n} of {name} is in two sittings, in {both}")
+                seen[name, n] = sitting.name
+        for name in self.experiments if self.sittings else ():
+            for n in range(1, self.rounds(name) + 1):
+                if (name, n) not in seen:
+                    raise ValueError(f"round {n} of {name} is in no sitting")
+        return self
+
+    @cached_property
+    def _sittings(self) -> dict[tuple[str, int], str]:
+        return {
+            (sitting.experiment, n): sitting.name
+            for sitting in self.sittings
+            for n in sitting.among(self.rounds(sitting.experiment))
+        }
+
+    def sitting_of(self, experiment: str, n: int) -> str | None:
+        """Return the name of the sitting that has a round of an experiment; None without one."""
+        return self._sittings.get((experiment, n))
+
+    def rounds(self, experiment: str) -> int:
+        """Return how many rounds an experiment has: the most fresh starts of a variant."""
+        plan = self.experiments[experiment]
+        return max(self.repetitions(plan.with_grid(grid)) for grid in plan.grids)
 
     def tables(self, experiment: str) -> tuple[str, ...]:
         """Return the names of the experiment's tables: `probes` only where there is a search."""
