@@ -71,6 +71,10 @@ def test_shares_of_what_was_found_are_offered_last():
     assert [one.rate_rps for one in last] == [
         round(share * end.rate_rps) for share in ASKED["cost_shares"]
     ]
+    longer = ASKED | {"cost_s": 5}
+    _, made = searched(Planted(5000, 7), longer)
+    assert [offer.duration_s for offer, _ in made][-3:] == [5, 5, 5]
+    assert search.usual(longer)[1] == search.usual(ASKED)[1] + 3 * (5 - ASKED["probe_s"])
     end, made = searched(Planted(30_000, 1, client_rps=12_000))
     assert end.outcome == search.CLIENT
     assert search.COST not in [offer.step for offer, _ in made]

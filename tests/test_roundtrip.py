@@ -278,16 +278,19 @@ def established(port: int) -> int:
     return len(lines.splitlines())
 
 
-def hold(client: str, port: int, connections: int) -> subprocess.Popen:
-    words = GENERATOR.idle_command("127.0.0.1", port, LOAD, connections)
+def hold(client: str, port: int, connections: int, load: dict = LOAD) -> subprocess.Popen:
+    """Hold them beside a load of roundtrip's own, or beside one of httperf's."""
+    beside = "roundtrip" if "request" in load else "httperf"
+    words = registry.holder(beside).idle_command("127.0.0.1", port, load, connections)
     return subprocess.Popen(
         [client, *words[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
 
 
-def test_idle_connections_are_held_after_one_exchange_on_each(client):
+@pytest.mark.parametrize("load", [LOAD, {"uri": "/", "requests_per_connection": 1, "timeout_s": 1}])
+def test_idle_connections_are_held_after_one_exchange_on_each(client, load):
     with Server() as peer:
-        holder = hold(client, peer.port, 50)
+        holder = hold(client, peer.port, 50, load)
         assert holder.stdout.readline() == "idle_connections: 50\n"
         asked = len(peer.arrivals)
         assert (asked, established(peer.port)) == (52, 50)

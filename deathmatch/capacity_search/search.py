@@ -169,11 +169,13 @@ def usual(asked: Mapping[str, Any]) -> tuple[int, float]:
 
     In seconds, of load alone. Doubling and bisection take some 11 probes, as simulated.
     """
-    coarse, decisive = 11, asked["probes"] + 6 + len(asked.get("cost_shares", ()))
-    overloads = len(asked.get("overload_shares", ()))
-    overload_s = overloads * asked.get("overload_s", 0)
+    coarse, decisive = 11, asked["probes"] + 6
+    costs, overloads = (len(asked.get(f"{kind}_shares", ())) for kind in ("cost", "overload"))
+    shares_s = costs * asked.get("cost_s", asked["probe_s"]) + overloads * asked.get(
+        "overload_s", 0
+    )
     probing_s = asked["probe_s"] * (COARSE * coarse + decisive)
-    return coarse + decisive + overloads, probing_s + overload_s
+    return coarse + decisive + costs + overloads, probing_s + shares_s
 
 
 def overload(probe_s: float) -> float:
@@ -275,10 +277,11 @@ def estimate(rates_rps: Sequence[float], over: Sequence[bool]) -> Estimate | Non
 
 def _shares(asked: Mapping[str, Any], capacity_rps: float, number: int) -> Probing:
     """Offer shares and multiples of a capacity; their results change nothing."""
-    steps = ((COST, "cost_shares", "probe_s"), (OVERLOAD, "overload_shares", "overload_s"))
-    for step, shares, duration in steps:
+    cost_s = asked.get("cost_s", asked["probe_s"])
+    steps = ((COST, "cost_shares", cost_s), (OVERLOAD, "overload_shares", asked.get("overload_s")))
+    for step, shares, duration_s in steps:
         for share in asked.get(shares, ()):
-            yield Offer(max(1, round(share * capacity_rps)), asked[duration], step, number, share)
+            yield Offer(max(1, round(share * capacity_rps)), duration_s, step, number, share)
 
 
 def _other_load(what: str) -> End:

@@ -110,6 +110,11 @@ def generator(name: str, replaced: str | None = None) -> LoadGenerator:
     return import_module(f"deathmatch.load.{module}").GENERATOR
 
 
+def holder(own: str) -> LoadGenerator:
+    """Return the load generator that holds idle connections beside an experiment's client."""
+    return generator(HOLDER, own if own in _REPLACEMENTS else None)
+
+
 def of_trial(spec: Mapping[str, Any]) -> LoadGenerator:
     """Return the load generator of a trial, of which `spec` has `client` and `factors`."""
     chosen = spec["client"]

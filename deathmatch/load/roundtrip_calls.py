@@ -51,6 +51,14 @@ class RoundtripCalls(roundtrip.Roundtrip):
             *shared(own, sources, load, roundtrip.escaped),
         ]  # fmt: skip
 
+    def idle_command(
+        self, host: str, port: int, load: Mapping, connections: int,
+        part: Part = WHOLE, sources: Sequence[str] = (),
+    ) -> list[str] | None:  # fmt: skip
+        """Return the command line of roundtrip's own, with a request that closes no connection."""
+        kept = {**load, "request": request({**load, "requests_per_connection": 2}, host)}
+        return roundtrip.GENERATOR.idle_command(host, port, kept, connections, part, sources)
+
     def time_limit_s(self, load: Mapping, duration_s: float) -> float:
         """Return when it has wedged: the first two exchanges, the test, its stragglers."""
         return duration_s + (load["requests_per_connection"] + 5) * load["timeout_s"] + 5

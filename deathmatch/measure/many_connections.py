@@ -120,7 +120,7 @@ def hold_idle(context: Context) -> str:
 
 def _hold(context: Context, client: Host) -> str:
     """Open a client's part of the idle connections; return what went wrong, or ""."""
-    holder, part = registry.generator(registry.HOLDER), context.part(client)
+    holder, part = registry.holder(context.trial.experiment.client), context.part(client)
     connections = context.idle_connections
     words = holder.idle_command(
         context.address, PORT, context.spec["load"], connections, part, context.sources(client)

@@ -117,6 +117,9 @@ class Search(Spec):
         description="Which shares of a capacity that was found are offered at the end, for what a "
         "reply costs the server there.",
     )
+    cost_s: Annotated[float, Field(ge=0.5, le=60), AS_WRITTEN] | None = Field(
+        None, description="How long each of them is offered; default: `probe_s`."
+    )
     overload_shares: Many[Annotated[float, Field(gt=1, le=10), AS_WRITTEN]] = Field(
         (),
         description="Which multiples of a capacity that was found are offered last, as an "

@@ -146,7 +146,7 @@ class Trial(BaseModel):
             if name == BACKLOG:
                 backlogs = known
         hidden = {"servers", "overload_shares", "overload_s"}
-        hidden |= {"most_s"} if plan.most_s is None else set()
+        hidden |= {key for key in ("most_s", "cost_s") if getattr(plan, key) is None}
         asked = plan.model_dump(exclude=hidden)
         if overloads:
             overload_s = plan.overload_s or least_overload_s(self._load)

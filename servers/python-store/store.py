@@ -1,4 +1,5 @@
-"""Holds as many messages as each line of standard input says: store.py dict|list|sqlite BODY_BYTES.
+"""Holds as many messages as each line of standard input says: store.py STORE BODY_BYTES,
+where STORE is one of dict, dicts, packed, list and sqlite.
 
 Answers with JSON: how many it holds, and the bytes they take by Python's or SQLite's own account.
 """
@@ -7,6 +8,7 @@ import gc
 import json
 import os
 import sqlite3
+import struct
 import sys
 import time
 
@@ -29,6 +31,26 @@ class Dict:
     def runtime_bytes(self) -> int:
         parts = ((key, value, *value) for key, value in self.held.items())
         return sys.getsizeof(self.held) + sum(sys.getsizeof(x) for part in parts for x in part)
+
+
+class Dicts(Dict):
+    def add(self, number: int) -> None:
+        key, ttl, hide, body = message(number)
+        self.held[key] = {"ttl": ttl, "hide": hide, "body": body}
+
+    def runtime_bytes(self) -> int:
+        parts = ((key, value, *value.values()) for key, value in self.held.items())
+        return sys.getsizeof(self.held) + sum(sys.getsizeof(x) for part in parts for x in part)
+
+
+class Packed(Dict):
+    def add(self, number: int) -> None:
+        key, ttl, hide, body = message(number)
+        self.held[key] = struct.pack("<QQ", ttl, hide) + body
+
+    def runtime_bytes(self) -> int:
+        held = (x for part in self.held.items() for x in part)
+        return sys.getsizeof(self.held) + sum(map(sys.getsizeof, held))
 
 
 class List:
@@ -60,7 +82,8 @@ class Sqlite:
 
 
 def main() -> None:
-    store = {"dict": Dict, "list": List, "sqlite": Sqlite}[sys.argv[1]]()
+    stores = {"dict": Dict, "dicts": Dicts, "packed": Packed, "list": List, "sqlite": Sqlite}
+    store = stores[sys.argv[1]]()
     held, wanted = 0, 0
     while True:
         for number in range(held, wanted):

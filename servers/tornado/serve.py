@@ -1,7 +1,7 @@
-"""Tornado: the hello-world page of its front page, or a query value echoed in XML.
+"""Tornado: the hello-world page of its front page, a query value echoed in XML, or a small file.
 
 serve.py EXPERIMENT ADDRESS PORT BACKLOG PROCESSES MECHANISM, where EXPERIMENT is dynamic for the
-echo, any other for the page, and MECHANISM is epoll, poll or select.
+echo, static for a file, any other for the page, and MECHANISM is epoll, poll or select.
 """
 
 import asyncio
@@ -36,14 +36,23 @@ class Echo(tornado.web.RequestHandler):
             self.write(f"<http_test><value>{escape(value)}</value></http_test>")
 
 
-async def serve(handler: type[tornado.web.RequestHandler], sockets: list) -> None:
-    application = tornado.web.Application([("/", handler)])
+class File(tornado.web.RequestHandler):
+    def get(self):
+        self.set_header("Content-Type", "text/plain")
+        self.write("User-agent: *\nDisallow: /\n")
+
+
+HANDLERS = {"dynamic": ("/", Echo), "static": ("/robots.txt", File)}
+
+
+async def serve(handler: tuple[str, type[tornado.web.RequestHandler]], sockets: list) -> None:
+    application = tornado.web.Application([handler])
     tornado.httpserver.HTTPServer(application).add_sockets(sockets)
     await asyncio.Event().wait()
 
 
 def main(experiment, address, port, backlog, processes, mechanism) -> None:
-    handler = Echo if experiment == "dynamic" else Hello
+    handler = HANDLERS.get(experiment, ("/", Hello))
     sockets = tornado.netutil.bind_sockets(int(port), address, backlog=int(backlog))
     if processes != "1":
         tornado.process.fork_processes(int(processes))

@@ -71,7 +71,8 @@ def held(evidence: Evidence) -> pl.DataFrame:
     if IDLE_FACTOR in evidence.points.columns:
         asked = pl.col(IDLE_FACTOR)
         ran = evidence.reported.filter(pl.col("server_state") == "ran")
-        busy = evidence.load["connections"]
+        # Of a load that opens connections at a rate, any of them may stand yet.
+        busy = evidence.load.get("connections", pl.col("connections"))
         return judged(ran, pl.col("idle_held"), asked, asked + busy)
     if evidence.client != "wsload":
         return nothing(evidence)
