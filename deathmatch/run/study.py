@@ -244,12 +244,12 @@ class Study:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether the study has every experiment, so that the paper's text has all it speaks of.
+        """Whether the study has every experiment that the paper's text speaks of.
 
         Where servers or experiments are chosen, or are left to measure, it has not.
         """
         held = {*self.measured, *self.also}
-        return self.choice.whole and held >= set(files.names("experiment"))
+        return self.choice.whole and held >= spoken_of()
 
     @property
     def paper(self) -> list[str]:
@@ -332,6 +332,12 @@ class Study:
     def ledger_tables(self, dataset: str) -> list[str]:
         """Return the tables that the ledger of a dataset is computed from."""
         return self._tables_of(dataset, files.names("experiment"))
+
+
+def spoken_of() -> set[str]:
+    """Return the experiments that notebooks name in their headers."""
+    named = (_header(path).get("experiments") for path in Path("notebooks").glob("*.md"))
+    return {name for names in named if isinstance(names, list) for name in names}
 
 
 def _header(notebook: Path) -> dict:
