@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import polars as pl
 
-from deathmatch.analysis import phrases, stats
+from deathmatch.analysis import classes, phrases, stats
 from deathmatch.capacity_search import search
+from deathmatch.quantities.definitions import CAPACITY as QUANTITY
 from deathmatch.quantities.definitions import CPU_PER_REPLY
 
 # With fewer, a server that differs from start to start would not show.
@@ -23,12 +24,12 @@ CAPACITY = "capacity_rps"
 HEADINGS = {
     "label": "Server", "outcome": "Outcome", "trials": "Starts", "median": "Capacity (req/s)",
     "low": "from", "high": "to", "reason": "Remark",
-}  # fmt: skip
+} | classes.HEADING  # fmt: skip
 WHOLE_NUMBERS = {"median": 0, "low": 0, "high": 0}
 CAPTION = (
     "The rate up to which each server answers in time, found by a search after each sweep, with a "
     "deep listen backlog: median over starts and interval, and what a reply costs the server at "
-    "shares of it (@sec-method-load)."
+    f"shares of it (@sec-method-load). {classes.EXPLAINED}"
 )
 NO_SEARCH = "Capacities by search are not measured: this dataset asks for no search."
 FOUND_COLUMNS = (
@@ -50,18 +51,20 @@ def ends(probes: pl.DataFrame) -> pl.DataFrame:
 def capacities(probes: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Return for each group its capacity in requests per second, or why there is none.
 
-    Columns: `by`, FOUND_COLUMNS. With LEAST_STARTS searches that found one, `median` is that of
-    all and the interval that over starts (`stats.interval`), but no narrower than a search's own.
+    Columns: `by`, FOUND_COLUMNS, and the class of those with a capacity (`classes`). With
+    LEAST_STARTS searches that found one, `median` is that of all and the interval that over starts
+    (`stats.interval`), but no narrower than a search's own.
     "at least" if as many came to the client's limit and none found another; "refused" otherwise,
     with the reason. `trials` are the starts that count.
     """
-    rows = []
-    for names, group in ends(probes).group_by(by, maintain_order=True):
+    rows, ended = [], ends(probes)
+    for names, group in ended.group_by(by, maintain_order=True):
         rows.append(dict(zip(by, names)) | _capacity(group))
     schema = {name: probes.schema[name] for name in by} | FOUND_COLUMNS
-    return pl.DataFrame(rows, schema=schema, orient="row").sort(
-        "median", descending=True, nulls_last=True
-    )
+    known = pl.DataFrame(rows, schema=schema, orient="row")
+    found = ended.filter(outcome=search.FOUND).join(known.filter(outcome=FOUND), on=by, how="semi")
+    classed = known.join(classes.of_trials(found, QUANTITY, by), on=by, how="left")
+    return classed.sort("median", descending=True, nulls_last=True)
 
 
 def _capacity(group: pl.DataFrame) -> dict:
@@ -130,7 +133,7 @@ def table(capacities: pl.DataFrame, cost: pl.DataFrame) -> pl.DataFrame:
     )
     wide = wide.rename({str(share): f"{COST_COLUMN}{share}" for share in shares})
     known = capacities.join(wide, on=["server", "label"], how="left", maintain_order="left")
-    few = known.select("label", "outcome", "trials", "median", "low", "high")
+    few = known.select("label", "outcome", "trials", "median", "low", "high", classes.CLASS)
     return few.with_columns(
         *(known[f"{COST_COLUMN}{share}"] for share in shares), reason=known["reason"]
     )

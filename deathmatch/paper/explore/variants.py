@@ -12,7 +12,7 @@ from math import isfinite
 
 import polars as pl
 
-from deathmatch.analysis import card, reply_rates, selecting, stats, systems, views
+from deathmatch.analysis import card, classes, reply_rates, selecting, stats, systems, views
 from deathmatch.analysis.reply_rates import RATE
 from deathmatch.analysis.stats import Interval
 from deathmatch.analysis.views import LABEL_FACTORS
@@ -58,7 +58,7 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
     plain = {
         tuple(row) for row in views.default_variants(seen.trials, name).select(_VARIANT).rows()
     }
-    labels, alarms = _labels(seen.trials), card.alarms(seen)
+    labels, alarms, classed = _labels(seen.trials), card.alarms(seen), _classes(seen)
     shown_rows = Rows([], [], [], _trials(seen))
     for key, trials in seen.trials.partition_by(
         _VARIANT, as_dict=True, maintain_order=True
@@ -79,6 +79,7 @@ def rows(dataset: str, name: str, roles: Roles) -> Rows:
                 "over": over if over and first[over] is not None else None,
                 "level": first[over] if over else None,
                 "plain": key in plain,
+                "class": classed.get(key),
                 "mechanism": _mechanism(key[0], first),
                 "stands": " and ".join(sorted(roles.get((name, *key), ()), reverse=True)),
                 "trials": len(trials),
@@ -123,6 +124,14 @@ def cell(over_trials: Interval, at_least: bool = False) -> list[float | int] | N
         return None
     ends = [_short(end) for end in (over_trials.estimate, over_trials.low, over_trials.high)]
     return [*ends, over_trials.trials, *([1] if at_least else [])]
+
+
+def _classes(seen: views.Experiment) -> dict[tuple[str, str], int]:
+    """Return the class of each server in its default variant, by server and variant."""
+    if RATE not in seen.points.columns:
+        return {}
+    plain = views.default_variants(views.subjects(seen.ranked(seen.valid_points)), seen.name)
+    return {(*key,): own for *key, own in classes.by_cost(plain, _VARIANT).iter_rows()}
 
 
 class _Measured:

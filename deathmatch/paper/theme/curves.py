@@ -160,6 +160,7 @@ def dots(
     high: str | None = None,
     published: str | None = None,
     more: str | None = None,
+    classes: str | None = None,
     x_title: str | None = None,
     log_x: bool = False,
     order: list[str] | None = None,
@@ -169,8 +170,9 @@ def dots(
 
     `published` names a column of the same frame holding the source's value (a hollow grey
     diamond; null where there is none). `more` names one of booleans: where true, an arrowhead
-    right of the dot says that the value may be higher. The category's name at the axis is its
-    label. Where no value was measured there is no row.
+    right of the dot says that the value may be higher. `classes` names one of whole numbers that
+    grow from row to row: a line parts them where they do. The category's name at the axis
+    is its label. Where no value was measured there is no row.
     """
     frame = axes.measured(frame, x)
     scale = alt.Scale(type="log") if log_x else alt.Scale(zero=True)
@@ -189,7 +191,7 @@ def dots(
         # Labels of a narrow panel would run into each other.
         ticks = shown if width >= 300 else shown[::2]
         axis = axis.axis(values=ticks, format=",~r")
-    columns = [category, x, *(c for c in (low, high, published, more) if c)]
+    columns = [category, x, *(c for c in (low, high, published, more, classes) if c)]
     base = alt.Chart(frame).encode(x=axis, y=rows, tooltip=axes.tooltip(columns))
     layers = [base.mark_point(size=70)]
     if low and high and frame[low].count():
@@ -203,6 +205,12 @@ def dots(
     if published:
         mark = base.mark_point(filled=False, shape="diamond", size=75, strokeWidth=1.5, color=GREY)
         layers.append(mark.encode(x=f"{published}:Q"))
+    first = (
+        frame.filter(pl.col(classes).is_first_distinct(), pl.col(classes) > 1) if classes else ()
+    )
+    if len(first):
+        parting = alt.Chart(first.select(category)).mark_rule(yOffset=-12, color=GREY)
+        layers.insert(0, parting.encode(y=rows))
     # A higher chart than 940 is set with type of less than 7 pt on a printed page.
     height = min(940, 24 * max(1, frame[category].n_unique()))
     return alt.layer(*layers).properties(width=width, height=height)

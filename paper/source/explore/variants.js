@@ -14,6 +14,7 @@ const DESCRIBED = [
   { key: "year", title: "Year", of: (row) => SERVERS.get(row.server)?.year ?? null, help: "Of the release" },
   { key: "stands", title: "Stands for", of: (row) => row.stands, help: "In the verdicts on the claims" },
   ...(SEVERAL ? [{ key: "dataset", title: "Dataset", of: (row) => row.dataset, rank: (row) => (row.dataset === DATA.dataset ? 0 : 1) }] : []),
+  { key: "class", title: "Class", of: (row) => row.class, number: true, help: "By CPU for each reply at the lowest rate that all servers were offered, in their default variants: those that cannot be told apart share one" },
   { key: "trials", title: "Trials", of: (row) => row.trials, number: true },
   { key: "conformance", title: "Conformance", of: (row) => row.conformance },
   { key: "wrong", title: "Wrong answers under load", of: (row) => row.wrong, cell: (row) => wrongly(row.wrong) },
